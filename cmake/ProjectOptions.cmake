@@ -1,0 +1,30 @@
+# Compiler settings that every target of the project shares, through shardplan_options.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(shardplan_options INTERFACE)
+target_compile_options(shardplan_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Wold-style-cast -Woverloaded-virtual
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-missing-field-initializers>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>
+  $<$<BOOL:${SHARDPLAN_WERROR}>:-Werror>)
+if(SHARDPLAN_SANITIZE)
+  target_compile_options(shardplan_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(shardplan_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(SHARDPLAN_FUZZERS)
+  target_compile_options(shardplan_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
+  target_link_options(shardplan_options INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,39 @@
+// What is wrong with an input, in a form that every front end prints the same way.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardplan {
+
+enum class Severity { note, warning, error };
+
+/// One finding about an input. Empty fields are unknown and not printed.
+struct Diagnostic {
+  Severity severity = Severity::error;
+  std::string file;      ///< path as the user gave it, or "<command line>"
+  std::string key;       ///< path of the key: zero_optimization.stage, tensors[3][1]
+  std::string message;   ///< what is wrong
+  std::string expected;  ///< what would have been right
+  std::string nearest;   ///< the nearest valid spelling, if a name was unknown
+};
+
+/// "job.json: framework.name: unknown framework 'fdsp2'; expected one of ...; did you mean 'fsdp2'?"
+std::string to_string(const Diagnostic& diagnostic);
+
+/// Thrown by everything that reads an input; caught once, at the edge of the program.
+class InputError : public std::exception {
+ public:
+  explicit InputError(Diagnostic diagnostic)
+      : diagnostic_(std::move(diagnostic)), what_(to_string(diagnostic_)) {}
+  const Diagnostic& diagnostic() const { return diagnostic_; }
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  Diagnostic diagnostic_;
+  std::string what_;
+};
+
+}  // namespace shardplan

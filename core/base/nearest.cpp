@@ -1,0 +1,64 @@
+#include "base/nearest.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace shardplan {
+namespace {
+
+/// Optimal string alignment distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+template <typename Strings>
+std::string nearest_of(std::string_view name, const Strings& candidates) {
+  constexpr std::size_t kLongestName = 200;  // a longer one is no misspelling of a key
+  if (name.size() > kLongestName) return {};
+  const std::string wanted = normalized(name);
+  std::string_view best;
+  std::size_t best_distance = static_cast<std::size_t>(-1);
+  for (const auto& candidate : candidates) {
+    const std::size_t d = distance(wanted, normalized(candidate));
+    if (d < best_distance) {
+      best_distance = d;
+      best = candidate;
+    }
+  }
+  const std::size_t longest = std::max(wanted.size(), best.size());
+  return best_distance * 3 <= longest ? std::string(best) : std::string();
+}
+
+}  // namespace
+
+std::string normalized(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '-' || c == '_' || c == '.' || c == ' ') continue;
+    out += (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  return nearest_of(name, candidates);
+}
+
+std::string nearest(std::string_view name, std::span<const std::string_view> candidates) {
+  return nearest_of(name, candidates);
+}
+
+}  // namespace shardplan

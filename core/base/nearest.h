@@ -1,0 +1,20 @@
+// The nearest valid spelling of a name that is not known.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardplan {
+
+/// The candidate with the smallest edit distance (insert, delete, substitute, swap of neighbours;
+/// case, '-', '_' and spaces do not count), or "" when nothing is near: more than a third of the
+/// longer name differs. Ties go to the earlier candidate.
+std::string nearest(std::string_view name, std::span<const std::string> candidates);
+std::string nearest(std::string_view name, std::span<const std::string_view> candidates);
+
+/// Lower case without '-', '_', '.' and spaces: how names are compared.
+std::string normalized(std::string_view name);
+
+}  // namespace shardplan

@@ -1,0 +1,99 @@
+// A resolved DeepSpeed configuration: every key that changes memory, traffic or time, with its
+// effective value (given, default of the version, or what HF Trainer's "auto" becomes).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "base/dtype.h"
+
+namespace shardplan {
+
+struct DeepSpeedVersion {
+  int major = 0, minor = 19, patch = 6;
+  friend auto operator<=>(const DeepSpeedVersion&, const DeepSpeedVersion&) = default;
+};
+
+enum class OffloadDevice : std::uint8_t { none, cpu, nvme };
+
+struct OffloadOptimizer {
+  OffloadDevice device = OffloadDevice::none;
+  bool pin_memory = true;
+  std::int64_t buffer_count = 4;
+  bool pipeline_read = false;
+  bool pipeline_write = false;
+  double ratio = 1.0;
+};
+
+struct OffloadParam {
+  OffloadDevice device = OffloadDevice::none;
+  bool pin_memory = true;
+  std::int64_t buffer_count = 5;
+  std::int64_t buffer_size = 100'000'000;    ///< elements
+  std::int64_t max_in_cpu = 1'000'000'000;  ///< elements
+};
+
+/// zero_optimization. Sizes are elements, as in the file.
+struct ZeroOptions {
+  int stage = 0;
+  bool contiguous_gradients = true;
+  bool reduce_scatter = true;
+  std::int64_t reduce_bucket_size = 500'000'000;
+  bool use_multi_rank_bucket_allreduce = true;
+  std::int64_t allgather_bucket_size = 500'000'000;
+  bool overlap_comm = false;  ///< null in the file: true exactly at stage 3
+  bool round_robin_gradients = false;
+  std::int64_t sub_group_size = 1'000'000'000;
+  std::int64_t prefetch_bucket_size = 50'000'000;
+  std::int64_t param_persistence_threshold = 100'000;
+  std::int64_t model_persistence_threshold = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_live_parameters = 1'000'000'000;
+  std::int64_t max_reuse_distance = 1'000'000'000;
+  bool allgather_sequential = false;
+  bool use_all_reduce_for_fetch_params = false;
+  bool memory_efficient_linear = true;
+  std::int64_t hpz_partition_size = 1;
+  bool quantized_weights = false;
+  bool quantized_gradients = false;
+  std::int64_t mics_shard_size = -1;
+  OffloadOptimizer offload_optimizer;
+  OffloadParam offload_param;
+};
+
+/// activation_checkpointing: acts only on models that call deepspeed.checkpointing.
+struct DeepSpeedCheckpointing {
+  bool partition_activations = false;
+  bool cpu_checkpointing = false;
+  bool contiguous_memory_optimization = false;
+  std::optional<std::int64_t> number_checkpoints;
+};
+
+struct DeepSpeedOptions {
+  DeepSpeedVersion version;
+  ZeroOptions zero;
+  /// The engine's model dtype: fp16.enabled, bf16.enabled, else fp32. Absent: no block in the
+  /// file, take the job's precision.
+  std::optional<DType> engine_dtype;
+  bool torch_autocast = false;
+  std::optional<DType> grad_accum_dtype;      ///< data_types.grad_accum_dtype
+  std::optional<DType> communication_dtype;   ///< communication_data_type
+  bool check_grad_overflow = true;            ///< bf16.check_grad_overflow; fp16 always checks
+  bool master_weights_16bit = false;          ///< fp16_/bf16_master_weights_and_grads
+  bool optimizer_states_16bit = false;        ///< bf16_optimizer_states
+  // The batch triangle, closed: train = micro * accumulation * data-parallel world.
+  std::optional<std::int64_t> train_batch_size;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<std::int64_t> gradient_accumulation;
+  std::optional<double> gradient_clipping;
+  std::optional<std::string> optimizer_type;  ///< optimizer.type as written: "AdamW", "Lion"
+  bool torch_adam = false;                    ///< optimizer.params.torch_adam
+  std::optional<std::string> scheduler_type;
+  DeepSpeedCheckpointing activation_checkpointing;
+  std::int64_t tensor_parallel = 1;           ///< tensor_parallel.autotp_size (or tp_size)
+  std::int64_t sequence_parallel = 1;
+};
+
+}  // namespace shardplan

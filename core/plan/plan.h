@@ -1,0 +1,65 @@
+// Everything the user chooses about a training run, resolved and validated: pure data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/cluster.h"
+#include "plan/deepspeed.h"
+#include "plan/optimizer.h"
+#include "plan/precision.h"
+
+namespace shardplan {
+
+enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native };
+
+struct DdpOptions {
+  bool gradient_as_bucket_view = false;
+  bool zero_redundancy_optimizer = false;
+  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  std::int64_t first_bucket_bytes = 1024 * 1024;
+};
+
+struct Fsdp2Options {
+  bool reshard_after_forward = true;
+  std::optional<DType> reduce_dtype;
+  bool cpu_offload = false;
+};
+
+struct Framework {
+  FrameworkKind kind = FrameworkKind::deepspeed;
+  DdpOptions ddp;
+  Fsdp2Options fsdp2;
+  DeepSpeedOptions deepspeed;
+};
+
+enum class Checkpointing : std::uint8_t { none, full };
+enum class AttentionKind : std::uint8_t { sdpa, eager };
+
+struct Lora {
+  std::int64_t rank = 16;
+  std::vector<std::string> targets;  ///< last components of module names: "q_proj"
+};
+
+struct Workload {
+  std::int64_t micro_batch = 1;
+  std::int64_t sequence_length = 2048;
+  std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
+  std::int64_t gradient_accumulation = 1;
+  std::optional<Lora> lora;        ///< absent: full fine-tuning
+};
+
+struct Plan {
+  Cluster cluster;
+  Framework framework;
+  Workload workload;
+  Precision precision;
+  Optimizer optimizer;
+  AttentionKind attention = AttentionKind::sdpa;
+  Checkpointing checkpointing = Checkpointing::none;
+  double gradient_clipping = 1.0;  ///< 0: off
+};
+
+}  // namespace shardplan
