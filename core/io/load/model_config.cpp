@@ -1,0 +1,54 @@
+#include "load/model_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "json/reader.h"
+
+namespace shardplan {
+namespace {
+
+using Values = std::vector<std::pair<std::string, ConfigValue>>;
+
+ConfigScalar scalar_of(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > 0x7fffffffffffffffULL)
+    return static_cast<double>(value.get<std::uint64_t>());
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  return std::monostate{};
+}
+
+void flatten(const Json& object, const std::string& prefix, Values& out) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    if (value.is_object()) {
+      flatten(value, name, out);
+    } else if (value.is_array()) {
+      std::vector<ConfigScalar> list;
+      for (const Json& item : value) list.push_back(scalar_of(item));
+      out.emplace_back(name, std::move(list));
+    } else {
+      out.emplace_back(name, scalar_of(value));
+    }
+  }
+}
+
+}  // namespace
+
+ModelConfig load_model_config(const Json& config, const std::string& file) {
+  ObjectReader root(config, file);
+  Values values;
+  if (const Json* text = root.find("text_config"); text != nullptr && text->is_object()) {
+    // The wrapper's own keys describe the vision tower; the text model's class is "<type>_text".
+    flatten(*text, "", values);
+    bool typed = false;
+    for (const auto& [key, value] : values) typed = typed || key == "model_type";
+    if (!typed) values.emplace_back("model_type", root.text("model_type").value_or("") + "_text");
+  } else {
+    flatten(config, "", values);
+  }
+  return ModelConfig(file, std::move(values));
+}
+
+}  // namespace shardplan

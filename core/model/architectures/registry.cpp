@@ -1,0 +1,51 @@
+#include "model/architectures/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/nearest.h"
+#include "model/architectures/architectures.h"
+
+namespace shardplan {
+namespace {
+
+struct Architecture {
+  std::string_view model_type;
+  Model (*build)(const ModelConfig&, const BuildOptions&);
+};
+
+constexpr std::array kArchitectures{
+    Architecture{"gpt2", build_gpt2},
+    Architecture{"llama", build_llama},
+};
+
+}  // namespace
+
+std::vector<std::string> supported_model_types() {
+  std::vector<std::string> names;
+  for (const Architecture& a : kArchitectures) names.emplace_back(a.model_type);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Model build_model(const ModelConfig& config, const BuildOptions& options) {
+  const std::string type = config.text("model_type", "");
+  const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
+                                   [&](const Architecture& a) { return a.model_type == type; });
+  if (found == kArchitectures.end()) {
+    const std::vector<std::string> known = supported_model_types();
+    throw InputError(
+        {.file = config.file(),
+         .key = "model_type",
+         .message = type.empty() ? "missing" : fmt::format("unsupported model_type '{}'", type),
+         .expected = fmt::format("one of {}", fmt::join(known, ", ")),
+         .nearest = nearest(type, std::span<const std::string>(known))});
+  }
+  Model model = found->build(config, options);
+  model.facts.model_type = type;
+  return model;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+// The architectures that shardplan knows, by the model_type of their config.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/builder.h"
+#include "model/config.h"
+
+namespace shardplan {
+
+/// Builds the model that `config` (with its "model_type") describes. Throws InputError for an
+/// unsupported type (naming the supported ones), a bad value or values that contradict each other.
+Model build_model(const ModelConfig& config, const BuildOptions& options);
+
+/// The supported model types, sorted.
+std::vector<std::string> supported_model_types();
+
+}  // namespace shardplan

@@ -1,0 +1,173 @@
+#include "model/builder.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+/// The part of a tensor's name before the last dot: its module.
+std::string_view module_of(std::string_view tensor) {
+  return tensor.substr(0, tensor.rfind('.'));
+}
+
+}  // namespace
+
+void ModelBuilder::close_group() {
+  const std::int32_t first =
+      model_.groups.empty() ? 0 : model_.groups.back().first + model_.groups.back().count;
+  const auto count = static_cast<std::int32_t>(model_.parameters.size()) - first;
+  if (count > 0) model_.groups.push_back({first, count, repeat_, start_});
+}
+
+void ModelBuilder::begin_repeat(std::string_view prefix, std::int64_t repeat, std::int64_t start) {
+  close_group();
+  prefix_ = std::string(prefix) + ".{}.";
+  repeat_ = repeat;
+  start_ = start;
+}
+
+void ModelBuilder::end_repeat() {
+  close_group();
+  prefix_.clear();
+  repeat_ = 1;
+  start_ = 0;
+}
+
+ModuleId ModelBuilder::add_module(std::string_view name) {
+  model_.modules.push_back({prefix_ + std::string(name), {}});
+  return static_cast<ModuleId>(model_.modules.size() - 1);
+}
+
+ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
+                                        std::vector<std::int64_t> shape, ParameterKind kind,
+                                        bool adapter) {
+  Parameter p;
+  p.name = std::move(name);
+  p.numel = 1;
+  for (const std::int64_t dim : shape) p.numel = checked_mul(p.numel, dim);
+  p.shape = std::move(shape);
+  p.kind = kind;
+  p.module = module;
+  p.adapter = adapter;
+  p.trainable = adapter || !options_.lora;
+  model_.parameters.push_back(std::move(p));
+  const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
+  model_.modules[static_cast<std::size_t>(module)].parameters.push_back(id);
+  return id;
+}
+
+bool ModelBuilder::is_lora_target(std::string_view name) const {
+  if (!options_.lora) return false;
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const auto& targets = options_.lora->targets;
+  return std::find(targets.begin(), targets.end(), last) != targets.end();
+}
+
+EmbeddingModule ModelBuilder::embedding(std::string_view name, std::int64_t rows,
+                                        std::int64_t width) {
+  const ModuleId module = add_module(name);
+  return {module,
+          add_parameter(module, prefix_ + std::string(name) + ".weight", {rows, width},
+                        ParameterKind::embedding),
+          rows, width};
+}
+
+LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::int64_t out,
+                                  bool bias) {
+  const std::string full = prefix_ + std::string(name);
+  const bool adapted = is_lora_target(name);
+  const std::string base = adapted ? full + ".base_layer" : full;
+  LinearModule m;
+  m.in = in;
+  m.out = out;
+  m.module = add_module(name);
+  m.weight = add_parameter(m.module, base + ".weight", {out, in}, ParameterKind::linear);
+  if (bias) m.bias = add_parameter(m.module, base + ".bias", {out}, ParameterKind::bias);
+  if (adapted) {
+    LoraModules lora;
+    lora.rank = options_.lora->rank;
+    lora.a_module = add_module(std::string(name) + ".lora_A");
+    lora.a = add_parameter(lora.a_module, full + ".lora_A.weight", {lora.rank, in},
+                           ParameterKind::linear, true);
+    lora.b_module = add_module(std::string(name) + ".lora_B");
+    lora.b = add_parameter(lora.b_module, full + ".lora_B.weight", {out, lora.rank},
+                           ParameterKind::linear, true);
+    m.lora = lora;
+  }
+  return m;
+}
+
+LinearModule ModelBuilder::conv1d(std::string_view name, std::int64_t in, std::int64_t out) {
+  LinearModule m = linear(name, in, out, true);
+  auto& shape = model_.parameters[static_cast<std::size_t>(m.weight)].shape;
+  std::swap(shape[0], shape[1]);
+  return m;
+}
+
+LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingModule& embedding,
+                                       bool bias) {
+  LinearModule m;
+  m.in = embedding.width;
+  m.out = embedding.rows;
+  m.module = add_module(name);
+  m.weight = embedding.weight;
+  model_.modules[static_cast<std::size_t>(m.module)].parameters.push_back(embedding.weight);
+  if (bias)
+    m.bias = add_parameter(m.module, prefix_ + std::string(name) + ".bias", {m.out},
+                           ParameterKind::bias);
+  return m;
+}
+
+NormModule ModelBuilder::rms_norm(std::string_view name, std::int64_t width) {
+  return layer_norm(name, width, false);
+}
+
+NormModule ModelBuilder::layer_norm(std::string_view name, std::int64_t width, bool bias) {
+  const std::string full = prefix_ + std::string(name);
+  NormModule m;
+  m.width = width;
+  m.module = add_module(name);
+  m.weight = add_parameter(m.module, full + ".weight", {width}, ParameterKind::norm);
+  if (bias) m.bias = add_parameter(m.module, full + ".bias", {width}, ParameterKind::norm);
+  return m;
+}
+
+ParameterId ModelBuilder::tensor(std::string_view name, std::vector<std::int64_t> shape,
+                                 ParameterKind kind) {
+  const std::string module_name = prefix_ + std::string(module_of(name));
+  ModuleId module = kNone;
+  for (std::size_t i = 0; i < model_.modules.size(); ++i)
+    if (model_.modules[i].name == module_name) module = static_cast<ModuleId>(i);
+  if (module == kNone) module = add_module(module_of(name));
+  return add_parameter(module, prefix_ + std::string(name), std::move(shape), kind);
+}
+
+Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
+                                   bool checkpointable) {
+  model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
+  return model_.segments.back().graph;
+}
+
+std::int32_t ModelBuilder::share(std::string_view name, Extent extent) {
+  Shared shared;
+  shared.name = std::string(name);
+  shared.extent = extent;
+  shared.maker = static_cast<std::int32_t>(model_.segments.size()) - 1;
+  model_.shared.push_back(std::move(shared));
+  return static_cast<std::int32_t>(model_.shared.size()) - 1;
+}
+
+std::int32_t ModelBuilder::share_output(std::string_view name, Extent extent) {
+  const std::int32_t index = share(name, extent);
+  Shared& shared = model_.shared[static_cast<std::size_t>(index)];
+  shared.needs_grad = true;
+  shared.is_output = true;
+  return index;
+}
+
+Model ModelBuilder::build() {
+  close_group();
+  return std::move(model_);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,91 @@
+// Builds a Model the way a PyTorch class does: first the modules are registered, in the order of
+// the class, then the forward pass of each segment is written down as ops.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+/// What changes the network itself rather than how it is run.
+struct BuildOptions {
+  AttentionKind attention = AttentionKind::sdpa;
+  std::optional<Lora> lora;
+};
+
+/// Handles of registered modules.
+struct LoraModules {
+  ModuleId a_module = kNone, b_module = kNone;
+  ParameterId a = kNone, b = kNone;
+  std::int64_t rank = 0;
+};
+struct LinearModule {
+  ModuleId module = kNone;
+  ParameterId weight = kNone, bias = kNone;
+  std::int64_t in = 0, out = 0;
+  std::optional<LoraModules> lora;
+};
+struct EmbeddingModule {
+  ModuleId module = kNone;
+  ParameterId weight = kNone;
+  std::int64_t rows = 0, width = 0;
+};
+struct NormModule {
+  ModuleId module = kNone;
+  ParameterId weight = kNone, bias = kNone;
+  std::int64_t width = 0;
+};
+
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(BuildOptions options) : options_(std::move(options)) {}
+  const BuildOptions& options() const { return options_; }
+  ModelFacts& facts() { return model_.facts; }
+
+  /// Registrations until end_repeat() happen `repeat` times; names get "prefix.{}." in front and
+  /// the index counts from `start`.
+  void begin_repeat(std::string_view prefix, std::int64_t repeat, std::int64_t start = 0);
+  void end_repeat();
+
+  EmbeddingModule embedding(std::string_view name, std::int64_t rows, std::int64_t width);
+  LinearModule linear(std::string_view name, std::int64_t in, std::int64_t out, bool bias = false);
+  /// Hugging Face's Conv1D: a linear whose weight is stored as [in, out]; always with a bias.
+  LinearModule conv1d(std::string_view name, std::int64_t in, std::int64_t out);
+  /// A linear whose weight is the table of `embedding` (a tied head); `bias` registers its own.
+  LinearModule tied_linear(std::string_view name, const EmbeddingModule& embedding,
+                           bool bias = false);
+  NormModule rms_norm(std::string_view name, std::int64_t width);
+  NormModule layer_norm(std::string_view name, std::int64_t width, bool bias = true);
+  /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".
+  /// `name` is the full tensor name; the module is its part before the last dot.
+  ParameterId tensor(std::string_view name, std::vector<std::int64_t> shape, ParameterKind kind);
+
+  /// Starts the next segment; the reference stays valid until the next call.
+  Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false);
+  /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
+  std::int32_t share(std::string_view name, Extent extent);
+  /// The current segment's own output, for use by later segments (cross attention).
+  std::int32_t share_output(std::string_view name, Extent extent);
+
+  Model build();
+
+ private:
+  ModuleId add_module(std::string_view name);
+  ParameterId add_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
+                            ParameterKind kind, bool adapter = false);
+  bool is_lora_target(std::string_view name) const;
+  void close_group();
+
+  BuildOptions options_;
+  Model model_;
+  std::string prefix_;
+  std::int64_t repeat_ = 1;
+  std::int64_t start_ = 0;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,70 @@
+// How many elements a tensor of a training step has, as a multiple of the batch's sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "base/checked.h"
+
+namespace shardplan {
+
+/// The sizes of one micro-batch on one rank.
+struct Sizes {
+  std::int64_t batch = 1;
+  std::int64_t sequence = 1;  ///< source side of encoder-decoder models
+  std::int64_t target = 1;    ///< decoder side of encoder-decoder models
+};
+
+/// What a tensor grows with; "scores" are the s×s matrices of eager attention.
+enum class Scale : std::uint8_t {
+  one,
+  batch,            ///< b
+  sequence,         ///< s
+  target_sequence,  ///< t
+  tokens,           ///< b·s
+  target_tokens,    ///< b·t
+  square,           ///< s·s: masks and position biases shared by the batch
+  target_square,    ///< t·t
+  scores,           ///< b·s·s
+  target_scores,    ///< b·t·t
+  cross_scores,     ///< b·t·s
+};
+
+/// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}.
+struct Extent {
+  std::int64_t per = 0;
+  Scale scale = Scale::one;
+};
+
+inline std::int64_t units(Scale scale, const Sizes& n) {
+  switch (scale) {
+    case Scale::one:
+      return 1;
+    case Scale::batch:
+      return n.batch;
+    case Scale::sequence:
+      return n.sequence;
+    case Scale::target_sequence:
+      return n.target;
+    case Scale::tokens:
+      return checked_mul(n.batch, n.sequence);
+    case Scale::target_tokens:
+      return checked_mul(n.batch, n.target);
+    case Scale::square:
+      return checked_mul(n.sequence, n.sequence);
+    case Scale::target_square:
+      return checked_mul(n.target, n.target);
+    case Scale::scores:
+      return checked_mul(n.batch, checked_mul(n.sequence, n.sequence));
+    case Scale::target_scores:
+      return checked_mul(n.batch, checked_mul(n.target, n.target));
+    case Scale::cross_scores:
+      return checked_mul(n.batch, checked_mul(n.target, n.sequence));
+  }
+  return 0;
+}
+
+inline std::int64_t elements(Extent extent, const Sizes& n) {
+  return checked_mul(extent.per, units(extent.scale, n));
+}
+
+}  // namespace shardplan

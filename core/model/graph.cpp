@@ -1,0 +1,28 @@
+#include "model/graph.h"
+
+namespace shardplan {
+
+ValueId Graph::add_value(Extent extent) {
+  values_.push_back({extent, logits_});
+  return static_cast<ValueId>(values_.size() - 1);
+}
+
+ValueId Graph::chained_input(Extent extent) {
+  const ValueId id = add_value(extent);
+  inputs_.push_back({id, InputKind::chained, kNone});
+  return id;
+}
+
+ValueId Graph::shared_input(std::int32_t shared, Extent extent) {
+  const ValueId id = add_value(extent);
+  inputs_.push_back({id, InputKind::shared, shared});
+  return id;
+}
+
+ValueId Graph::op(Op op, Extent out) {
+  op.out = add_value(out);
+  ops_.push_back(op);
+  return op.out;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,129 @@
+// The operations of one segment of a network, as eager PyTorch runs them.
+//
+// A graph says what is computed from what; it knows no dtype and no batch size. The tape
+// (program/tape.h) runs it under a precision and decides what is allocated, what autograd keeps
+// for the backward pass and what the backward pass allocates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/extent.h"
+
+namespace shardplan {
+
+using ValueId = std::int32_t;
+using ParameterId = std::int32_t;
+using ModuleId = std::int32_t;
+inline constexpr std::int32_t kNone = -1;
+
+/// The operations that occur, with what autograd saves (PyTorch tools/autograd/derivatives.yaml).
+enum class OpKind : std::uint8_t {
+  view,          ///< transpose, reshape, slice, expand: shares storage, saves nothing
+  copy,          ///< contiguous, repeat, clone: new storage, saves nothing
+  to_f32,        ///< .float(): no operation when already fp32
+  to_like,       ///< in[0].to(in[1].dtype): no operation when equal
+  add,           ///< two tensors; saves nothing
+  scalar,        ///< times or plus a number, neg: new storage, saves nothing
+  mul,           ///< two tensors; saves each factor if the other needs a gradient
+  power,         ///< pow(x, c); saves x; fp32 under autocast
+  mean,          ///< reduction over the last dimension; saves nothing
+  rsqrt,         ///< saves its result; fp32 under autocast
+  tanh,          ///< saves its result
+  sigmoid,       ///< saves its result
+  relu,          ///< saves its result
+  silu,          ///< saves its input
+  gelu,          ///< fused, exact or tanh; saves its input
+  softmax,       ///< saves its result; fp32 under autocast
+  softmax_f32,   ///< softmax(dtype=float32): the result is fp32 whatever the input
+  log_softmax,   ///< saves its result; fp32 under autocast
+  cat,           ///< saves nothing
+  dropout,       ///< saves a mask of one byte an element
+  embedding,     ///< table lookup; saves the indices
+  linear,        ///< addmm with a parameter; saves the input if the weight trains
+  layer_norm,    ///< fused; saves input, mean and rstd; fp32 under autocast
+  matmul,        ///< bmm of two activations; saves both
+  sdpa,          ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
+  gather_rows,   ///< index_select along tokens; saves the indices
+  scatter_rows,  ///< index_add along tokens; saves the indices
+  parameter,     ///< a parameter used as a tensor (position tables, sinks); no storage of its own
+  nll_loss,      ///< mean of the labels' log-probabilities; saves what it reads
+};
+
+struct Op {
+  OpKind kind = OpKind::view;
+  std::array<ValueId, 3> in{kNone, kNone, kNone};
+  ValueId out = kNone;
+  ModuleId module = kNone;
+  ParameterId weight = kNone;
+  ParameterId bias = kNone;
+  Extent work;  ///< linear, matmul, sdpa: multiply-adds of the forward pass
+  /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
+  /// sdpa: the fp32 log-sum-exp; gather and scatter: the int64 indices.
+  Extent side;
+};
+
+struct Value {
+  Extent extent;
+  bool logits = false;  ///< counted as logits_and_loss rather than activations
+};
+
+/// How a tensor from outside comes to a segment.
+enum class InputKind : std::uint8_t {
+  chained,  ///< the previous segment's output; the caller's frame holds it until the segment
+            ///< returns
+  shared,   ///< one of Model::shared
+};
+
+struct Input {
+  ValueId value = kNone;
+  InputKind kind = InputKind::chained;
+  std::int32_t shared = kNone;  ///< index in Model::shared
+};
+
+/// A local variable of the called function: keeps `value` referenced until `until` has been made.
+struct Hold {
+  ValueId value = kNone;
+  ValueId until = kNone;
+};
+
+class Graph {
+ public:
+  ValueId chained_input(Extent extent);
+  ValueId shared_input(std::int32_t shared, Extent extent);
+
+  /// Appends an op and returns its result. The ops of composites are in model/layers.
+  ValueId op(Op op, Extent out);
+
+  ValueId view(ValueId x, Extent extent) { return op({OpKind::view, {x, kNone, kNone}}, extent); }
+  /// An op whose result has the extent of its first input.
+  ValueId map(OpKind kind, ValueId x, ValueId second = kNone) {
+    return op({kind, {x, second, kNone}}, value(x).extent);
+  }
+
+  /// Python rebinds names late: without a hold a value dies after its last use.
+  void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
+  void set_output(ValueId x) { output_ = x; }
+  /// Everything made from here on belongs to the logits and the loss.
+  void begin_logits() { logits_ = true; }
+
+  const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  const std::vector<Value>& values() const { return values_; }
+  const std::vector<Op>& ops() const { return ops_; }
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<Hold>& holds() const { return holds_; }
+  ValueId output() const { return output_; }
+
+ private:
+  ValueId add_value(Extent extent);
+
+  std::vector<Value> values_;
+  std::vector<Op> ops_;
+  std::vector<Input> inputs_;
+  std::vector<Hold> holds_;
+  ValueId output_ = kNone;
+  bool logits_ = false;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,68 @@
+#include "model/layers/basic.h"
+
+namespace shardplan {
+
+ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale) {
+  Op op{OpKind::embedding};
+  op.module = m.module;
+  op.weight = m.weight;
+  return g.op(op, {m.width, scale});
+}
+
+ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
+  // A linear over heads or experts sees several rows per unit of scale: rows = per / in.
+  const Extent in = g.value(x).extent;
+  const std::int64_t rows = in.per / m.in;
+  Op op{OpKind::linear, {x, kNone, kNone}};
+  op.module = m.module;
+  op.weight = m.weight;
+  op.bias = m.bias;
+  op.work = {checked_mul(in.per, m.out), in.scale};
+  const ValueId y = g.op(op, {rows * m.out, in.scale});
+  if (!m.lora) return y;
+  // peft: x is cast to the adapters' dtype, then B(A(x))·scaling is added to the frozen result.
+  Op a{OpKind::linear, {g.map(OpKind::to_f32, x), kNone, kNone}};
+  a.module = m.lora->a_module;
+  a.weight = m.lora->a;
+  a.work = {checked_mul(in.per, m.lora->rank), in.scale};
+  Op b{OpKind::linear, {g.op(a, {rows * m.lora->rank, in.scale}), kNone, kNone}};
+  b.module = m.lora->b_module;
+  b.weight = m.lora->b;
+  b.work = {checked_mul(rows * m.out, m.lora->rank), in.scale};
+  const ValueId delta = g.map(OpKind::scalar, g.op(b, {rows * m.out, in.scale}));
+  return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
+}
+
+ValueId layer_norm(Graph& g, const NormModule& m, ValueId x) {
+  const Extent in = g.value(x).extent;
+  Op op{OpKind::layer_norm, {x, kNone, kNone}};
+  op.module = m.module;
+  op.weight = m.weight;
+  op.bias = m.bias;
+  op.side = {in.per / m.width, in.scale};
+  return g.op(op, in);
+}
+
+ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
+  const Extent in = g.value(x).extent;
+  const Extent row{in.per / m.width, in.scale};
+  const ValueId wide = g.map(OpKind::to_f32, x);
+  const ValueId variance = g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, row);
+  const ValueId inverse = g.map(OpKind::rsqrt, g.map(OpKind::scalar, variance));
+  const ValueId normal = g.map(OpKind::to_like, g.map(OpKind::mul, wide, inverse), x);
+  g.hold(wide, normal);
+  Op weight{OpKind::parameter};
+  weight.module = m.module;
+  weight.weight = m.weight;
+  return g.map(OpKind::mul, normal, g.op(weight, {m.width, Scale::one}));
+}
+
+ValueId dropout(Graph& g, ValueId x, double probability) {
+  return probability > 0 ? g.map(OpKind::dropout, x) : x;
+}
+
+ValueId slice(Graph& g, ValueId x, std::int64_t per) {
+  return g.view(x, {per, g.value(x).extent.scale});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,31 @@
+// Modules applied in a graph: what `module(x)` does in the forward pass.
+#pragma once
+
+#include "model/builder.h"
+
+namespace shardplan {
+
+/// Token ids of `scale` looked up in a table: [tokens, width].
+ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale);
+
+/// x·Wᵀ + b, and the LoRA branch (dropout 0) when the module carries adapters.
+ValueId apply(Graph& g, const LinearModule& m, ValueId x);
+
+/// torch.nn.LayerNorm: one fused kernel.
+ValueId layer_norm(Graph& g, const NormModule& m, ValueId x);
+
+/// Hugging Face's LlamaRMSNorm: to fp32, x·rsqrt(mean(x²) + ε), back, times the weight.
+ValueId rms_norm(Graph& g, const NormModule& m, ValueId x);
+
+/// Dropout in training; `probability` 0 returns x itself, as torch does.
+ValueId dropout(Graph& g, ValueId x, double probability);
+
+/// A reshaped view of the same elements, with another extent: heads split off, slices taken.
+ValueId slice(Graph& g, ValueId x, std::int64_t per);
+
+/// The element count per unit of scale.
+inline std::int64_t per(const Graph& g, ValueId x) {
+  return g.value(x).extent.per;
+}
+
+}  // namespace shardplan

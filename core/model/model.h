@@ -1,0 +1,95 @@
+// A network: its parameter tensors in registration order, and the graphs of its segments in
+// execution order. Parameter counts, ZeRO padding, activations and FLOPs all follow from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/graph.h"
+
+namespace shardplan {
+
+enum class ParameterKind : std::uint8_t { embedding, linear, norm, bias, expert, other };
+
+/// One parameter tensor of a leaf module. Inside a repeated group, "{}" in `name` stands for the
+/// index of the repetition.
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t numel = 0;
+  ParameterKind kind = ParameterKind::other;
+  std::int32_t module = -1;  ///< index in Model::modules
+  bool trainable = true;
+  bool adapter = false;  ///< a LoRA matrix, kept in fp32 by peft
+};
+
+/// A module that owns parameters directly: what ZeRO-3 fetches at once.
+struct Module {
+  std::string name;
+  std::vector<ParameterId> parameters;  ///< tied ones included
+};
+
+/// Consecutive parameters that are registered `repeat` times, as in a list of layers:
+/// parameters[first, first + count), with indices counted from `start`.
+struct ParameterGroup {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  std::int64_t repeat = 1;
+  std::int64_t start = 0;
+};
+
+/// A part of the network that runs `repeat` times in a row, each time with parameters of its own.
+struct Segment {
+  std::string name;
+  std::int64_t repeat = 1;
+  bool checkpointable = false;  ///< a block that activation checkpointing recomputes
+  Graph graph;
+};
+
+/// A tensor that one segment makes and many use: rotary tables, an attention mask, the encoder's
+/// output. It lives from the end of its maker's forward to the end of its maker's backward.
+struct Shared {
+  std::string name;
+  Extent extent;
+  std::int32_t maker = 0;   ///< index in Model::segments
+  bool needs_grad = false;  ///< the encoder's output; its gradient accumulates
+  bool is_output = false;   ///< it is the maker's own output, not an extra tensor
+};
+
+/// What the configuration said and what had to be assumed, for people.
+struct ModelFacts {
+  std::string name;        ///< catalogue name or path
+  std::string model_type;  ///< "llama", "tensors", ...
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t max_positions = 0;  ///< 0: not limited by the model
+  std::int64_t attention_heads = 0;
+  std::int64_t key_value_heads = 0;
+  bool encoder_decoder = false;
+  bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
+  std::vector<std::string> assumed;  ///< "head_dim 128: not in the file, hidden_size / heads"
+};
+
+struct Model {
+  ModelFacts facts;
+  std::vector<Parameter> parameters;
+  std::vector<Module> modules;
+  std::vector<ParameterGroup> groups;  ///< covers `parameters`, in registration order
+  std::vector<Segment> segments;       ///< in execution order; may be empty (tensor lists)
+  std::vector<Shared> shared;
+
+  std::int64_t parameter_count() const;
+  std::int64_t trainable_count() const;
+  std::int64_t tensor_count() const;
+  /// Calls visit(parameter, repeat) for each distinct parameter, in registration order.
+  template <typename Visit>
+  void for_each_distinct(Visit&& visit) const {
+    for (const ParameterGroup& group : groups)
+      for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+        visit(parameters[static_cast<std::size_t>(i)], group.repeat);
+  }
+};
+
+}  // namespace shardplan

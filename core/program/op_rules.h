@@ -1,0 +1,75 @@
+// Per operation: the type it runs in under autocast, the type of its result, what it saves.
+#pragma once
+
+#include "base/dtype.h"
+#include "model/graph.h"
+
+namespace shardplan {
+
+enum class AutocastRule : std::uint8_t { low, full, widest };
+
+/// aten/src/ATen/autocast_mode.h: lists of lower-precision and fp32 operations.
+constexpr AutocastRule autocast_rule(OpKind kind) {
+  switch (kind) {
+    case OpKind::linear:
+    case OpKind::matmul:
+    case OpKind::sdpa:
+      return AutocastRule::low;
+    case OpKind::power:
+    case OpKind::rsqrt:
+    case OpKind::softmax:
+    case OpKind::softmax_f32:
+    case OpKind::log_softmax:
+    case OpKind::layer_norm:
+    case OpKind::nll_loss:
+      return AutocastRule::full;
+    default:
+      return AutocastRule::widest;
+  }
+}
+
+/// PyTorch's promotion of two floating types.
+constexpr DType promote(DType a, DType b) {
+  if (a == b) return a;
+  return DType::f32;
+}
+
+/// Which tensors a node keeps until its backward has run.
+struct SaveRule {
+  bool inputs = false;  ///< each input (after an autocast cast)
+  bool output = false;
+  bool crossed = false;  ///< each of two inputs, if the other one needs a gradient
+};
+
+constexpr SaveRule save_rule(OpKind kind) {
+  switch (kind) {
+    case OpKind::mul:
+    case OpKind::matmul:
+      return {.crossed = true};
+    case OpKind::power:
+    case OpKind::silu:
+    case OpKind::gelu:
+    case OpKind::layer_norm:
+    case OpKind::nll_loss:
+      return {.inputs = true};
+    case OpKind::rsqrt:
+    case OpKind::tanh:
+    case OpKind::sigmoid:
+    case OpKind::relu:
+    case OpKind::softmax:
+    case OpKind::softmax_f32:
+    case OpKind::log_softmax:
+      return {.output = true};
+    case OpKind::sdpa:
+      return {.inputs = true, .output = true};
+    default:
+      return {};
+  }
+}
+
+/// Operations whose result is their input's storage.
+constexpr bool is_alias(OpKind kind) {
+  return kind == OpKind::view;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,216 @@
+#include "program/op_rules.h"
+#include "program/tape_state.h"
+
+namespace shardplan {
+
+void TapeState::backward() {
+  gradients_.resize(values_.size());
+  if (graph_.output() != kNone && state(graph_.output()).needs_grad) {
+    // The next segment's backward left the gradient of our output; for the loss it is a scalar.
+    const auto id = static_cast<StorageId>(storages_.size());
+    storages_.push_back({result_.output_bytes, 1, kChainedGradientSlot, Category::activations});
+    gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
+  }
+  for (std::size_t i = graph_.ops().size(); i-- > 0;) backward_op(i);
+  end_backward();
+}
+
+TapeState::StorageId TapeState::temporary(Extent extent, DType type) {
+  return allocate(bytes_of(extent, type), Category::activations);
+}
+
+TapeState::StorageId TapeState::gradient_like(ValueId value, DType type) {
+  return allocate(bytes_of(graph_.value(value).extent, type), category_of(value));
+}
+
+/// Hands a gradient (one reference of it) to a value. The engine adds in place when nobody else
+/// holds the first one, and makes a new tensor otherwise (InputBuffer::accumulate).
+void TapeState::give(ValueId value, StorageId gradient) {
+  if (!state(value).needs_grad) {
+    unref(gradient);
+    return;
+  }
+  Gradient& g = gradients_[static_cast<std::size_t>(value)];
+  if (!g.present) {
+    g = {gradient, true};
+    return;
+  }
+  const bool shared =
+      g.storage == kExternal || storages_[static_cast<std::size_t>(g.storage)].refs > 1;
+  if (shared) {
+    const StorageId sum = gradient_like(value, state(value).dtype);
+    unref(g.storage);
+    g.storage = sum;
+  }
+  unref(gradient);
+}
+
+void TapeState::parameter_gradient(ParameterId id) {
+  if (!trains(id)) return;
+  const std::int64_t bytes = checked_mul(parameter(id).numel, size_of(parameter_type(id)));
+  emit(TapeEvent::Kind::gradient, Category::gradients, id, round_up(bytes, kAllocationUnit));
+}
+
+void TapeState::linear_backward(const Op& op) {
+  const bool input_grad = state(op.in[0]).needs_grad;
+  const DType low = regime_.autocast() ? regime_.compute : parameter_type(op.weight);
+  const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
+  StorageId dx = kExternal;
+  if (input_grad) {
+    dx = gradient_like(op.in[0], low);
+    result_.backward_cost.flops += products;
+  }
+  if (trains(op.weight)) {
+    result_.backward_cost.flops += products;
+    if (low != parameter_type(op.weight)) {  // the product is 16-bit, the cast's backward widens it
+      const StorageId product =
+          allocate(checked_mul(parameter(op.weight).numel, size_of(low)), Category::gradients);
+      parameter_gradient(op.weight);
+      unref(product);
+    } else {
+      parameter_gradient(op.weight);
+    }
+  }
+  parameter_gradient(op.bias);
+  if (!input_grad) return;
+  const DType wanted = state(op.in[0]).dtype;
+  if (low != wanted) {
+    const StorageId wide = gradient_like(op.in[0], wanted);
+    unref(dx);
+    dx = wide;
+  }
+  give(op.in[0], dx);
+}
+
+/// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
+/// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
+/// query heads when they share keys.
+void TapeState::sdpa_backward(const Op& op) {
+  const DType low = regime_.autocast() ? regime_.compute : state(op.in[0]).dtype;
+  const std::int64_t heads = op.side.per;
+  const std::int64_t head_dim = graph_.value(op.in[0]).extent.per / heads;
+  const StorageId accumulator =
+      temporary({heads * round_up(head_dim, 32), op.side.scale}, DType::f32);
+  const StorageId row_sum = temporary(op.side, DType::f32);
+  std::array<StorageId, 3> grads{};
+  for (std::size_t k = 0; k < 3; ++k) grads[k] = gradient_like(op.in[k], low);
+  const Extent keys = graph_.value(op.in[1]).extent;
+  if (keys.per < heads * head_dim) {
+    const StorageId dk = temporary({heads * head_dim, keys.scale}, low);
+    const StorageId dv = temporary({heads * head_dim, keys.scale}, low);
+    unref(dk);
+    unref(dv);
+  }
+  unref(accumulator);
+  unref(row_sum);
+  // dP, dS·K, dSᵀ·Q, dPᵀ·dO and the recomputed scores: 2.5 times the forward's products.
+  result_.backward_cost.flops += 5.0 * static_cast<double>(elements(op.work, sizes_));
+  for (std::size_t k = 0; k < 3; ++k) {
+    const DType wanted = state(op.in[k]).dtype;
+    if (wanted != low && state(op.in[k]).needs_grad) {
+      const StorageId wide = gradient_like(op.in[k], wanted);
+      unref(grads[k]);
+      grads[k] = wide;
+    }
+    give(op.in[k], grads[k]);
+  }
+}
+
+/// Everything that maps gradients element by element. `g` is the incoming gradient.
+void TapeState::elementwise_backward(const Op& op, StorageId g) {
+  const DType out = state(op.out).dtype;
+  for (std::size_t k = 0; k < op.in.size() && op.in[k] != kNone; ++k) {
+    if (op.kind == OpKind::to_like && k == 1) break;
+    const ValueId in = op.in[k];
+    if (!state(in).needs_grad) continue;
+    const bool same = state(in).dtype == out && elements(graph_.value(in).extent, sizes_) ==
+                                                    elements(graph_.value(op.out).extent, sizes_);
+    const bool passes = op.kind == OpKind::add || op.kind == OpKind::copy ||
+                        op.kind == OpKind::view || op.kind == OpKind::cat ||
+                        op.kind == OpKind::to_f32 || op.kind == OpKind::to_like;
+    if (passes && (same || op.kind == OpKind::cat)) {
+      ref(g);
+      give(in, g);
+      continue;
+    }
+    // Slices of one tensor gather their gradients in one buffer; the first makes it.
+    const Gradient& have = gradients_[static_cast<std::size_t>(in)];
+    if (op.kind == OpKind::view && have.present) continue;
+    if (op.kind == OpKind::power) {  // grad·(2·x): the two factors are temporaries
+      const StorageId factor = gradient_like(in, out);
+      const StorageId product = gradient_like(in, out);
+      unref(factor);
+      give(in, product);
+      continue;
+    }
+    if (op.kind == OpKind::mul && out != state(in).dtype) {
+      const StorageId product = gradient_like(op.out, out);
+      const StorageId narrow = gradient_like(in, state(in).dtype);
+      unref(product);
+      give(in, narrow);
+      continue;
+    }
+    give(in, gradient_like(in, state(in).dtype));
+  }
+}
+
+void TapeState::backward_op(std::size_t i) {
+  const Op& op = graph_.ops()[i];
+  Gradient& out = gradients_[static_cast<std::size_t>(op.out)];
+  Node& node = nodes_[i];
+  if (node.active && out.present) {
+    const StorageId g = out.storage;
+    if (op.module != kNone)
+      emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+    switch (op.kind) {
+      case OpKind::linear:
+        linear_backward(op);
+        break;
+      case OpKind::sdpa:
+        sdpa_backward(op);
+        break;
+      case OpKind::embedding:
+        parameter_gradient(op.weight);
+        break;
+      case OpKind::parameter:
+        parameter_gradient(op.weight);
+        break;
+      case OpKind::layer_norm:
+        elementwise_backward(op, g);
+        parameter_gradient(op.weight);
+        parameter_gradient(op.bias);
+        break;
+      case OpKind::matmul:
+        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+        elementwise_backward(op, g);
+        break;
+      default:
+        elementwise_backward(op, g);
+    }
+    result_.backward_cost.moved_bytes +=
+        3.0 * static_cast<double>(bytes_of(graph_.value(op.out).extent, state(op.out).dtype));
+    result_.backward_cost.kernels += op.kind == OpKind::linear ? 2 : 1;
+    if (op.module != kNone)
+      emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
+  }
+  for (std::int32_t k = 0; k < node.saved_count; ++k)
+    unref(node.saved[static_cast<std::size_t>(k)]);
+  node.saved_count = 0;
+  if (out.present) {
+    unref(out.storage);
+    out.present = false;
+  }
+}
+
+void TapeState::end_backward() {
+  for (const Input& in : graph_.inputs()) {
+    const Gradient& g = gradients_[static_cast<std::size_t>(in.value)];
+    if (in.kind == InputKind::shared) {
+      if (g.present) unref(g.storage);  // added to the accumulated gradient
+    } else if (mode_ == TapeMode::redo) {
+      unref(state(in.value).storage);  // the checkpoint's saved input
+    }
+  }
+}
+
+}  // namespace shardplan

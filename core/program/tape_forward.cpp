@@ -1,0 +1,316 @@
+#include <algorithm>
+
+#include "program/op_rules.h"
+#include "program/tape_state.h"
+
+namespace shardplan {
+
+TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
+                 const Sizes& sizes, DType input, TapeMode mode) {
+  return TapeState(model, segment, regime, sizes, input, mode).run();
+}
+
+TapeState::TapeState(const Model& model, const Segment& segment, const Regime& regime,
+                     const Sizes& sizes, DType input, TapeMode mode)
+    : model_(model),
+      graph_(segment.graph),
+      regime_(regime),
+      sizes_(sizes),
+      mode_(mode),
+      keep_(mode != TapeMode::discard),
+      values_(graph_.values().size()),
+      nodes_(graph_.ops().size()) {
+  for (const Input& in : graph_.inputs()) {
+    ValueState& v = state(in.value);
+    if (in.kind == InputKind::chained) {
+      v.dtype = input;
+      v.needs_grad = true;
+    } else {
+      v.dtype = regime.params;
+      v.needs_grad = model.shared[static_cast<std::size_t>(in.shared)].needs_grad;
+    }
+  }
+  const std::size_t expected = graph_.ops().size() * 3;
+  storages_.reserve(expected);
+  result_.forward.reserve(expected);
+  if (mode != TapeMode::discard) result_.backward.reserve(2 * expected);
+}
+
+TapeRun TapeState::run() {
+  events_ = mode_ == TapeMode::redo ? &result_.backward : &result_.forward;
+  prepare_inputs();
+  order_releases();
+  forward();
+  if (mode_ != TapeMode::discard) {
+    events_ = &result_.backward;
+    backward();
+  }
+  return std::move(result_);
+}
+
+TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) {
+  const auto id = static_cast<StorageId>(storages_.size());
+  storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category, false});
+  const Storage& s = storages_.back();
+  emit(TapeEvent::Kind::alloc, category, s.slot, s.bytes);
+  return id;
+}
+
+void TapeState::ref(StorageId id) {
+  if (id != kExternal) ++storages_[static_cast<std::size_t>(id)].refs;
+}
+
+void TapeState::unref(StorageId id) {
+  if (id == kExternal) return;
+  Storage& s = storages_[static_cast<std::size_t>(id)];
+  if (--s.refs == 0 && !s.exported) emit(TapeEvent::Kind::free, s.category, s.slot, s.bytes);
+}
+
+void TapeState::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes) {
+  events_->push_back({kind, category, id, bytes});
+}
+
+std::int64_t TapeState::bytes_of(Extent extent, DType type) const {
+  return checked_mul(elements(extent, sizes_), size_of(type));
+}
+
+Category TapeState::category_of(ValueId id) const {
+  return graph_.value(id).logits ? Category::logits_and_loss : Category::activations;
+}
+
+bool TapeState::trains(ParameterId id) const {
+  return id != kNone && parameter(id).trainable;
+}
+
+DType TapeState::parameter_type(ParameterId id) const {
+  return parameter(id).adapter ? DType::f32 : regime_.params;
+}
+
+/// The caller's frame holds the chained input until the segment returns.
+void TapeState::prepare_inputs() {
+  for (const Input& in : graph_.inputs()) {
+    if (in.kind != InputKind::chained) continue;
+    const auto id = static_cast<StorageId>(storages_.size());
+    const std::int64_t bytes =
+        round_up(bytes_of(graph_.value(in.value).extent, state(in.value).dtype), kAllocationUnit);
+    storages_.push_back({bytes, 1, kChainedInputSlot, Category::activations, false});
+    state(in.value).storage = id;
+  }
+}
+
+/// A value's name dies after its last use, or when a hold on it ends.
+void TapeState::order_releases() {
+  const auto& ops = graph_.ops();
+  std::vector<std::int32_t> last(values_.size(), -1);
+  std::vector<std::int32_t> made(values_.size(), -1);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    made[static_cast<std::size_t>(ops[i].out)] = static_cast<std::int32_t>(i);
+    for (const ValueId in : ops[i].in)
+      if (in != kNone) last[static_cast<std::size_t>(in)] = static_cast<std::int32_t>(i);
+  }
+  for (const Hold& hold : graph_.holds()) {
+    auto& at = last[static_cast<std::size_t>(hold.value)];
+    at = std::max(at, made[static_cast<std::size_t>(hold.until)]);
+  }
+  for (std::size_t v = 0; v < values_.size(); ++v) {
+    if (made[v] < 0 || static_cast<ValueId>(v) == graph_.output()) continue;  // inputs, the output
+    releases_.emplace_back(std::max(last[v], made[v]), static_cast<ValueId>(v));
+  }
+  std::sort(releases_.begin(), releases_.end());
+}
+
+bool TapeState::op_needs_grad(const Op& op) const {
+  if (trains(op.weight) || trains(op.bias)) return true;
+  return std::any_of(op.in.begin(), op.in.end(),
+                     [&](ValueId in) { return in != kNone && state(in).needs_grad; });
+}
+
+DType TapeState::result_type(const Op& op) const {
+  const bool autocast = regime_.autocast();
+  const auto in = [&](std::size_t k) { return state(op.in[k]).dtype; };
+  switch (op.kind) {
+    case OpKind::to_f32:
+    case OpKind::softmax_f32:
+      return DType::f32;
+    case OpKind::to_like:
+      return in(1);
+    case OpKind::embedding:
+    case OpKind::parameter:
+      return parameter_type(op.weight);
+    case OpKind::linear:
+      return autocast ? regime_.compute : parameter_type(op.weight);
+    case OpKind::matmul:
+    case OpKind::sdpa:
+      return autocast ? regime_.compute : in(0);
+    default:
+      break;
+  }
+  if (autocast && autocast_rule(op.kind) == AutocastRule::full) return DType::f32;
+  return op.in[1] == kNone ? in(0) : promote(in(0), in(1));
+}
+
+/// The storage an input is read from, after autocast's cast; `type` becomes its dtype. The caller
+/// owns one reference to the result.
+TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& type) {
+  const ValueState& v = state(op.in[k]);
+  type = v.dtype;
+  const AutocastRule rule = autocast_rule(op.kind);
+  DType wanted = type;
+  if (regime_.autocast() && rule == AutocastRule::low) wanted = regime_.compute;
+  if (regime_.autocast() && rule == AutocastRule::full) wanted = DType::f32;
+  // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
+  if (op.kind == OpKind::softmax_f32 && type == DType::bf16) wanted = DType::f32;
+  if (wanted == type) {
+    ref(v.storage);
+    return v.storage;
+  }
+  type = wanted;
+  return allocate(bytes_of(graph_.value(op.in[k]).extent, wanted), category_of(op.in[k]));
+}
+
+/// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
+/// outermost autocast ends, and the node keeps one while its input needs a gradient.
+void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
+  if (!regime_.autocast()) return;
+  const Parameter& w = parameter(op.weight);
+  const auto known = std::find_if(weight_casts_.begin(), weight_casts_.end(),
+                                  [&](const auto& c) { return c.first == op.weight; });
+  StorageId copy = kExternal;
+  if (known != weight_casts_.end()) {
+    copy = known->second;
+  } else {
+    copy = allocate(checked_mul(w.numel, size_of(regime_.compute)), Category::other);
+    if (w.trainable) weight_casts_.emplace_back(op.weight, copy);
+  }
+  if (keep_ && input_needs_grad) save(node, copy);
+  if (!w.trainable) unref(copy);
+}
+
+void TapeState::save(Node& node, StorageId id) {
+  if (id == kExternal) return;
+  ref(id);
+  node.saved[static_cast<std::size_t>(node.saved_count++)] = id;
+}
+
+void TapeState::forward() {
+  for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
+    forward_op(i);
+    release_names(i);
+  }
+  end_forward();
+}
+
+void TapeState::forward_op(std::size_t i) {
+  const Op& op = graph_.ops()[i];
+  Node& node = nodes_[i];
+  node.active = op_needs_grad(op);
+  ValueState& out = state(op.out);
+  out.needs_grad = node.active;
+  out.dtype = result_type(op);
+  if (op.module != kNone) emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+
+  const bool no_op_cast = (op.kind == OpKind::to_f32 || op.kind == OpKind::to_like) &&
+                          out.dtype == state(op.in[0]).dtype;
+  if (is_alias(op.kind) || no_op_cast) {
+    out.storage = state(op.in[0]).storage;
+    ref(out.storage);
+    return;
+  }
+  if (op.kind == OpKind::parameter) {
+    emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
+    return;
+  }
+
+  std::array<StorageId, 3> read{kExternal, kExternal, kExternal};
+  std::array<DType, 3> type{};
+  std::size_t inputs = 0;
+  // The reference tensor of to_like lends only its dtype.
+  const std::size_t most = op.kind == OpKind::to_like ? 1 : op.in.size();
+  for (; inputs < most && op.in[inputs] != kNone; ++inputs)
+    read[inputs] = cast_input(op, inputs, type[inputs]);
+  const bool input_needs_grad = inputs > 0 && state(op.in[0]).needs_grad;
+  if (op.kind == OpKind::linear) cast_weight(op, node, input_needs_grad);
+
+  out.storage = allocate(bytes_of(graph_.value(op.out).extent, out.dtype), category_of(op.out));
+
+  if (node.active && keep_) {
+    const SaveRule rule = save_rule(op.kind);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      const bool other_needs =
+          k == 0 ? (inputs > 1 && state(op.in[1]).needs_grad) : state(op.in[0]).needs_grad;
+      if (rule.inputs || (rule.crossed && other_needs)) save(node, read[k]);
+    }
+    if (rule.output) save(node, out.storage);
+    if (op.kind == OpKind::linear && trains(op.weight)) save(node, read[0]);
+    const auto keep_side = [&](std::int64_t bytes) {
+      const StorageId side = allocate(bytes, category_of(op.out));
+      save(node, side);
+      unref(side);
+    };
+    const std::int64_t side = elements(op.side, sizes_);
+    if (op.kind == OpKind::layer_norm) {
+      keep_side(checked_mul(side, 4));
+      keep_side(checked_mul(side, 4));
+    } else if (op.kind == OpKind::sdpa) {
+      keep_side(checked_mul(side, 4));
+    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows) {
+      if (side > 0) keep_side(checked_mul(side, 8));
+    } else if (op.kind == OpKind::dropout) {
+      keep_side(elements(graph_.value(op.out).extent, sizes_));
+    }
+  }
+  for (std::size_t k = 0; k < inputs; ++k) unref(read[k]);
+  count_forward(op, out.dtype);
+  if (op.module != kNone)
+    emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
+}
+
+void TapeState::release_names(std::size_t i) {
+  while (next_release_ < releases_.size() &&
+         releases_[next_release_].first == static_cast<std::int32_t>(i))
+    unref(state(releases_[next_release_++].second).storage);
+}
+
+void TapeState::end_forward() {
+  if (graph_.output() != kNone) {
+    const ValueState& out = state(graph_.output());
+    result_.output_dtype = out.dtype;
+    if (out.storage != kExternal) {
+      Storage& s = storages_[static_cast<std::size_t>(out.storage)];
+      result_.output_bytes = s.bytes;
+      if (mode_ == TapeMode::redo) {
+        unref(out.storage);  // the recomputed output is not needed
+      } else {
+        s.exported = true;
+      }
+    }
+  }
+  for (const auto& [weight, copy] : weight_casts_) {
+    Storage& s = storages_[static_cast<std::size_t>(copy)];
+    if (mode_ == TapeMode::redo) {
+      unref(copy);
+    } else if (s.refs == 1) {  // nothing but the cache holds it: it goes when autocast ends
+      result_.autocast_cache += s.bytes;
+    } else {
+      --s.refs;
+    }
+  }
+  // A checkpointed segment keeps its input for the recomputation; backward lets it go.
+  if (mode_ == TapeMode::keep)
+    for (const Input& in : graph_.inputs())
+      if (in.kind == InputKind::chained) unref(state(in.value).storage);
+}
+
+void TapeState::count_forward(const Op& op, DType out) {
+  TapeCost& cost = result_.forward_cost;
+  cost.flops += 2.0 * static_cast<double>(elements(op.work, sizes_));
+  cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(op.out).extent, out));
+  for (const ValueId in : op.in)
+    if (in != kNone)
+      cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(in).extent, state(in).dtype));
+  if (op.weight != kNone)
+    cost.moved_bytes += static_cast<double>(parameter(op.weight).numel * size_of(out));
+  ++cost.kernels;
+}
+
+}  // namespace shardplan

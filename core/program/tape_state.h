@@ -1,0 +1,108 @@
+// The bookkeeping behind run_tape: storages with reference counts, values, saved tensors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "program/tape.h"
+
+namespace shardplan {
+
+inline constexpr std::int32_t kChainedInputSlot = -1;
+inline constexpr std::int32_t kChainedGradientSlot = -2;
+
+class TapeState {
+ public:
+  TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
+            DType input, TapeMode mode);
+
+  TapeRun run();
+
+ private:
+  using StorageId = std::int32_t;
+  static constexpr StorageId kExternal = -1;  ///< parameters and shared tensors: owned elsewhere
+
+  struct Storage {
+    std::int64_t bytes = 0;
+    std::int32_t refs = 0;
+    std::int32_t slot = 0;
+    Category category = Category::activations;
+    bool exported = false;  ///< the segment's output: freed by the next segment
+  };
+  struct ValueState {
+    StorageId storage = kExternal;
+    DType dtype = DType::f32;
+    bool needs_grad = false;
+  };
+  struct Node {
+    bool active = false;
+    std::array<StorageId, 7> saved{};
+    std::int32_t saved_count = 0;
+  };
+  struct Gradient {
+    StorageId storage = kExternal;
+    bool present = false;
+  };
+
+  // Storages.
+  StorageId allocate(std::int64_t bytes, Category category);
+  void ref(StorageId id);
+  void unref(StorageId id);
+  void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
+  std::int64_t bytes_of(Extent extent, DType type) const;
+  Category category_of(ValueId id) const;
+
+  // Forward.
+  void prepare_inputs();
+  void order_releases();
+  void forward();
+  void forward_op(std::size_t i);
+  DType result_type(const Op& op) const;
+  StorageId cast_input(const Op& op, std::size_t k, DType& type);
+  void cast_weight(const Op& op, Node& node, bool input_needs_grad);
+  void save(Node& node, StorageId id);
+  void release_names(std::size_t i);
+  void end_forward();
+  bool op_needs_grad(const Op& op) const;
+  bool trains(ParameterId id) const;
+  DType parameter_type(ParameterId id) const;
+  void count_forward(const Op& op, DType out);
+
+  // Backward.
+  void backward();
+  void backward_op(std::size_t i);
+  void give(ValueId value, StorageId gradient);
+  StorageId gradient_like(ValueId value, DType type);
+  StorageId temporary(Extent extent, DType type);
+  void parameter_gradient(ParameterId id);
+  void linear_backward(const Op& op);
+  void sdpa_backward(const Op& op);
+  void elementwise_backward(const Op& op, StorageId g);
+  void end_backward();
+
+  ValueState& state(ValueId id) { return values_[static_cast<std::size_t>(id)]; }
+  const ValueState& state(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  const Parameter& parameter(ParameterId id) const {
+    return model_.parameters[static_cast<std::size_t>(id)];
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  const Regime& regime_;
+  const Sizes& sizes_;
+  TapeMode mode_;
+  bool keep_;  ///< autograd saves tensors in this forward
+  std::vector<Storage> storages_;
+  std::vector<ValueState> values_;
+  std::vector<Node> nodes_;
+  std::vector<Gradient> gradients_;
+  std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
+  std::size_t next_release_ = 0;
+  std::vector<std::pair<ParameterId, StorageId>> weight_casts_;
+  std::vector<TapeEvent>* events_ = nullptr;
+  TapeRun result_;
+};
+
+}  // namespace shardplan
