@@ -1,0 +1,44 @@
+#include "lowering/deepspeed/engine.h"
+
+#include <bit>
+
+#include "lowering/tensors.h"
+#include "program/tape.h"
+
+namespace shardplan {
+
+Engine engine_of(const Model& model, const Plan& plan) {
+  const DeepSpeedOptions& options = plan.framework.deepspeed;
+  const Precision& precision = plan.precision;
+  Engine e;
+  e.ranks = plan.cluster.world() / options.tensor_parallel;
+  if (options.zero.stage == 3 && options.zero.mics_shard_size > 0)
+    e.ranks = options.zero.mics_shard_size;
+  e.b = size_of(precision.params);
+  e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
+  e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;
+  e.m = options.master_weights_16bit ? 2 : 4;
+  e.s = state_bytes_per_element(plan.optimizer,
+                                options.optimizer_states_16bit ? DType::bf16 : DType::f32);
+  if (options.torch_autocast) e.communication_dtypes = 2;
+  e.checks_overflow = precision.params == DType::f16 ||
+                      (precision.params == DType::bf16 && options.check_grad_overflow);
+  e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
+                     options.zero.offload_optimizer.device == OffloadDevice::none;
+  e.master_aliases = options.zero.stage == 3 && e.b == 4;
+  e.trainable = model.trainable_count();
+  e.largest = largest_trainable(model);
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.trainable)
+      e.frozen_bytes += repeat * round_up(checked_mul(p.numel, e.b), kAllocationUnit);
+  });
+  if (plan.optimizer.implementation == OptimizerImplementation::foreach) e.step_list_bytes = 4;
+  return e;
+}
+
+std::int64_t pinned_block(std::int64_t bytes) {
+  if (bytes <= 0) return 0;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+}  // namespace shardplan

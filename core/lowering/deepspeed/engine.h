@@ -1,0 +1,31 @@
+// What the DeepSpeed engine decides before it allocates: element sizes and the partition group.
+// Symbols follow docs/memory.md: b model dtype, c communication, g accumulation, m master weights,
+// s optimizer states (bytes an element); N ranks of the partition group.
+#pragma once
+
+#include <cstdint>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+struct Engine {
+  std::int64_t ranks = 1;  ///< N
+  std::int64_t b = 2, c = 2, g = 2, m = 4, s = 8;
+  std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
+  bool checks_overflow = true;
+  bool bf16_optimizer = false;  ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
+  bool master_aliases = false;  ///< stage 3 with fp32 parameters: the shard is the master
+  std::int64_t trainable = 0;   ///< Ψ, elements
+  std::int64_t largest = 0;     ///< L: numel of the largest trainable tensor
+  std::int64_t frozen_bytes = 0;
+  std::int64_t step_list_bytes = 0;  ///< temporaries of a foreach optimizer, bytes an element
+};
+
+Engine engine_of(const Model& model, const Plan& plan);
+
+/// Blocks of PyTorch's pinned-memory allocator are powers of two (CachingHostAllocator).
+std::int64_t pinned_block(std::int64_t bytes);
+
+}  // namespace shardplan

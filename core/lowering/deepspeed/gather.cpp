@@ -1,0 +1,110 @@
+#include "lowering/deepspeed/gather.h"
+
+#include <algorithm>
+
+namespace shardplan {
+
+GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run,
+                       const Engine& engine)
+    : model_(model),
+      engine_(engine),
+      persistent_(model.parameters.size(), false),
+      kept_(run.segments.size()) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const bool offloaded = zero.offload_param.device != OffloadDevice::none;
+  gathers_ = engine.ranks > 1 || offloaded;
+  const bool one_buffer = zero.allgather_sequential || zero.use_all_reduce_for_fetch_params;
+  factor_ = one_buffer || engine.ranks == 1 ? 1 : 2;
+  if (!gathers_) return;
+  mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold);
+  find_kept(run, zero.max_reuse_distance);
+  find_prefetch(run, zero);
+}
+
+std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
+  const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
+  return engine_.b * engine_.ranks * ceil_div(p.numel, engine_.ranks);
+}
+
+/// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once.
+void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most) {
+  std::int64_t marked = 0;
+  for (const ParameterGroup& group : model_.groups) {
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+      const Parameter& p = model_.parameters[static_cast<std::size_t>(i)];
+      const std::int64_t all = checked_mul(p.numel, group.repeat);
+      if (p.numel > threshold || all > most - marked) continue;
+      persistent_[static_cast<std::size_t>(i)] = true;
+      marked += all;
+      persistent_bytes_ += gathered_bytes(i) * group.repeat;
+    }
+  }
+}
+
+std::int64_t GatherPlan::module_elements(ModuleId id) const {
+  std::int64_t sum = 0;
+  for (const ParameterId p : model_.modules[static_cast<std::size_t>(id)].parameters)
+    sum += model_.parameters[static_cast<std::size_t>(p)].numel;
+  return sum;
+}
+
+/// A module with d elements after it in the forward pass is used again at distance 2d, since
+/// backward mirrors forward (partitioned_param_coordinator.py __params_to_release).
+void GatherPlan::find_kept(const ModelRun& run, std::int64_t reuse_distance) {
+  std::int64_t after = 0;
+  const auto near = [&] { return after < (reuse_distance + 1) / 2; };
+  for (std::size_t s = run.segments.size(); s-- > 0 && near();) {
+    std::vector<ModuleId> order;
+    for (const TapeEvent& e : run.segments[s].forward.forward)
+      if (e.kind == TapeEvent::Kind::release) order.push_back(e.id);
+    std::int64_t size = 0;
+    for (const ModuleId m : order) size += module_elements(m);
+    Kept& k = kept_[s];
+    const std::int64_t repeat = run.segments[s].segment->repeat;
+    if (size == 0) {
+      k.kept = repeat;
+      continue;
+    }
+    const std::int64_t room = (reuse_distance + 1) / 2 - after;
+    // The module that starts an iteration has the whole iteration after it, less itself.
+    const std::int64_t head = order.empty() ? 0 : module_elements(order.front());
+    k.kept = std::clamp((room - 1 + head) / size, std::int64_t{0}, repeat);
+    after += k.kept * size;
+    if (k.kept == repeat) continue;
+    k.has_edge = true;
+    k.edge.assign(model_.modules.size(), false);
+    for (std::size_t i = order.size(); i-- > 0 && near();) {
+      k.edge[static_cast<std::size_t>(order[i])] = true;
+      after += module_elements(order[i]);
+    }
+    return;
+  }
+}
+
+/// The queue is popped while fewer than the bucket's elements are under way, so the last tensor
+/// overshoots it. The worst window of any segment that is not kept over the turn.
+void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
+  if (zero.prefetch_bucket_size <= 0) return;
+  for (std::size_t s = 0; s < run.segments.size(); ++s) {
+    const SegmentRun& segment = run.segments[s];
+    if (kept_[s].kept == segment.segment->repeat) continue;
+    std::vector<std::int64_t> sizes;
+    for (const TapeEvent& e : segment.forward.forward) {
+      if (e.kind != TapeEvent::Kind::fetch) continue;
+      for (const ParameterId p : model_.modules[static_cast<std::size_t>(e.id)].parameters)
+        if (!persistent(p)) sizes.push_back(gathered_bytes(p) / engine_.b);
+    }
+    const std::size_t n = sizes.size();
+    const std::size_t reach = segment.segment->repeat > 1 ? 2 * n : n;
+    for (std::size_t start = 0; start < n; ++start) {
+      std::int64_t window = 0;
+      for (std::size_t i = start + 1; i < reach && window < zero.prefetch_bucket_size; ++i)
+        window += sizes[i % n];
+      window = std::min(window, std::max<std::int64_t>(zero.max_live_parameters - sizes[start], 0) +
+                                    sizes[start]);
+      prefetch_bytes_ = std::max(prefetch_bytes_, engine_.b * window * factor_);
+    }
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,54 @@
+// Stage 3's gathered parameters: which are persistent, what a fetch costs, what the reuse window
+// keeps over the turn from forward to backward.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lowering/deepspeed/engine.h"
+#include "lowering/segments.h"
+
+namespace shardplan {
+
+class GatherPlan {
+ public:
+  GatherPlan(const Model& model, const Plan& plan, const ModelRun& run, const Engine& engine);
+
+  bool persistent(ParameterId id) const { return persistent_[static_cast<std::size_t>(id)]; }
+  /// Padded bytes of one parameter when gathered.
+  std::int64_t gathered_bytes(ParameterId id) const;
+  /// Full copies of all persistent parameters.
+  std::int64_t persistent_bytes() const { return persistent_bytes_; }
+  /// A fetch of several tensors at once keeps its flat buffer beside the copies.
+  std::int64_t coalesced_factor() const { return factor_; }
+  bool gathers() const { return gathers_; }
+
+  /// How far the reuse window reaches back from the end of the forward pass, by segment: the last
+  /// `kept` iterations stay gathered, and of the one before them the modules flagged in `edge`.
+  struct Kept {
+    std::int64_t kept = 0;
+    bool has_edge = false;
+    std::vector<bool> edge;  ///< by module
+  };
+  const Kept& kept(std::size_t segment) const { return kept_[segment]; }
+
+  /// Elements that the prefetcher holds ahead of the running module, at most.
+  std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
+
+ private:
+  void mark_persistent(std::int64_t threshold, std::int64_t most);
+  void find_kept(const ModelRun& run, std::int64_t reuse_distance);
+  void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
+  std::int64_t module_elements(ModuleId id) const;
+
+  const Model& model_;
+  const Engine& engine_;
+  bool gathers_ = false;
+  std::int64_t factor_ = 1;
+  std::vector<bool> persistent_;
+  std::int64_t persistent_bytes_ = 0;
+  std::vector<Kept> kept_;
+  std::int64_t prefetch_bytes_ = 0;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,55 @@
+// How ZeRO lays out the trainable parameters over the ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model.h"
+
+namespace shardplan {
+
+/// Stages 1 and 2: all trainable tensors in a row, in registration order, padded at the end to a
+/// multiple of 2N (stage_1_and_2.py: nccl_start_alignment_factor) and cut into N equal parts.
+class FlatLayout {
+ public:
+  FlatLayout(const Model& model, std::int64_t ranks);
+
+  std::int64_t padded() const { return padded_; }        ///< A
+  std::int64_t partition() const { return partition_; }  ///< P = A / N
+
+  /// F: the full numel of every tensor that touches the partition of `rank`.
+  std::int64_t touched(std::int64_t rank) const;
+  /// The largest piece of one tensor inside the partition of `rank`.
+  std::int64_t largest_fragment(std::int64_t rank) const;
+  /// Whether repetition `layer` of parameter `id` touches the partition of `rank`.
+  bool owns(ParameterId id, std::int64_t layer, std::int64_t rank) const;
+  /// The rank whose partition touches the most; ties go to the lowest. At most 64 ranks, evenly
+  /// spread, are looked at.
+  std::int64_t rank_with_most_touched() const;
+
+ private:
+  struct Group {
+    std::int64_t begin = 0, size = 0, repeat = 1;  ///< elements
+    std::int32_t first = 0, count = 0;
+  };
+  struct Range {
+    std::int64_t begin = 0, end = 0;
+  };
+  Range tensor_at(std::int64_t element) const;
+
+  const Model& model_;
+  std::vector<Group> groups_;
+  std::vector<std::int64_t> offset_;  ///< of a parameter inside its group; -1 when frozen
+  std::vector<std::int32_t> group_of_;
+  std::int64_t total_ = 0, padded_ = 0, partition_ = 0, ranks_ = 1;
+};
+
+/// Stage 3: every tensor alone is padded to a multiple of N (partition_parameters.py).
+struct ShardLayout {
+  std::int64_t trainable = 0;  ///< P: elements of one rank's trainable shards
+  std::int64_t frozen = 0;
+  std::int64_t largest = 0;  ///< the largest trainable shard
+};
+ShardLayout shard_layout(const Model& model, std::int64_t ranks);
+
+}  // namespace shardplan

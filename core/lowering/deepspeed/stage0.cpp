@@ -1,0 +1,131 @@
+// ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
+// BF16_Optimizer, which stage 1 takes with fp32 accumulation.
+#include "lowering/deepspeed/stages.h"
+#include "lowering/micro_batches.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// Gradients stay where autograd made them until the boundary.
+struct Hooks {
+  std::vector<bool> present;
+  void enter(std::size_t) {}
+  void fetch(ProgramBuilder&, ModuleId) {}
+  void release(ProgramBuilder&, ModuleId) {}
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (present[static_cast<std::size_t>(id)]) {
+      b.transient(Category::gradients, bytes);
+    } else {
+      b.alloc(Category::gradients, bytes);
+    }
+    present[static_cast<std::size_t>(id)] = true;
+  }
+};
+
+/// Forward and backward of all micro-batches; afterwards all gradients are alive.
+template <typename AtBoundary>
+void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
+                 const Engine& engine, AtBoundary&& at_boundary) {
+  Hooks hooks{std::vector<bool>(model.parameters.size(), false)};
+  const std::vector<Stretch> forward = whole_segments(run);
+  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    emit_forward(b, model, run, forward, hooks);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    emit_backward(b, model, run, backward, hooks);
+    if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
+    if (last) at_boundary();
+    b.end_phase(Phase::backward);
+  });
+}
+
+}  // namespace
+
+void add_common_residents(ProgramBuilder& b, const Plan& plan) {
+  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
+  b.resident(Category::other, batch_bytes(plan));
+}
+
+Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
+                     const Engine& engine) {
+  Program program;
+  ProgramBuilder b(program);
+  const Engine& e = engine;
+  const bool mixed = e.b == 2;
+  const std::int64_t psi = e.trainable;
+  b.resident(Category::parameters,
+             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan.precision));
+  add_common_residents(b, plan);
+  if (mixed) b.resident(Category::master_parameters, e.m * psi);
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  b.resident(Category::optimizer_states, e.s * psi);
+
+  // engine.py buffered_allreduce_fallback: gradients are gathered into copies of at most 5e8
+  // elements and one tensor; it runs even with one rank.
+  constexpr std::int64_t kAllReduceElements = 500'000'000;
+  const std::int64_t copied = std::min(psi, kAllReduceElements + e.largest);
+  emit_passes(b, model, plan, run, e, [&] {
+    b.alloc(Category::communication_buffers, e.b * copied);
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
+    if (e.ranks > 1)
+      b.collective(Collective::all_reduce, e.c * psi, "gradient all-reduce",
+                   ceil_div(psi, kAllReduceElements));
+    b.free(Category::communication_buffers, e.b * copied);
+  });
+
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * psi : trainable_bytes(model, plan.precision.params);
+  b.begin_phase(Phase::step);
+  if (mixed) {
+    // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
+    // gradients still exist.
+    b.transient(Category::workspace, 4 * e.largest);
+    b.alloc(Category::workspace, 4 * psi);
+    b.alloc(Category::workspace, 4 * psi);
+    b.free(Category::workspace, 4 * psi);
+    b.transient(Category::workspace, e.step_list_bytes * psi);
+    b.free(Category::workspace, 4 * psi);
+  } else {
+    if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+    b.transient(Category::workspace, e.step_list_bytes * psi);
+  }
+  b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.b) * psi), 1);
+  b.free(Category::gradients, gradients);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRun& run,
+                             const Engine& engine) {
+  Program program;
+  ProgramBuilder b(program);
+  const Engine& e = engine;
+  const FlatLayout layout(model, e.ranks);
+  const std::int64_t a = layout.padded(), p = layout.partition();
+  b.resident(Category::parameters, e.b * a + e.frozen_bytes);
+  add_common_residents(b, plan);
+  b.resident(Category::master_parameters, e.m * p);
+  b.resident(Category::gradients, e.g * a);  // the accumulation buffer is whole on every rank
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  b.resident(Category::optimizer_states, e.s * p);
+
+  emit_passes(b, model, plan, run, e, [&] {
+    if (e.c != e.g) b.transient(Category::communication_buffers, e.c * a);
+    if (e.ranks > 1) b.collective(Collective::all_reduce, e.c * a, "gradient all-reduce");
+  });
+
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * e.trainable : trainable_bytes(model, plan.precision.params);
+  b.begin_phase(Phase::step);
+  b.transient(Category::workspace, e.step_list_bytes * p);
+  b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);
+  if (e.ranks > 1) b.collective(Collective::all_gather, e.b * a, "parameter all-gather");
+  b.free(Category::gradients, gradients);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+}  // namespace shardplan

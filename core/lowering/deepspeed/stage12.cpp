@@ -1,0 +1,258 @@
+// ZeRO stages 1 and 2: DeepSpeedZeroOptimizer (deepspeed/runtime/zero/stage_1_and_2.py).
+#include <algorithm>
+
+#include "lowering/deepspeed/buckets.h"
+#include "lowering/deepspeed/stages.h"
+#include "lowering/micro_batches.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+struct Stage12 {
+  const Model& model;
+  const Plan& plan;
+  const ModelRun& run;
+  const Engine& e;
+  const ZeroOptions& zero;
+  std::int64_t rank;
+  FlatLayout layout;
+  BucketSchedule schedule;
+  std::int64_t touched;  ///< F
+  bool offload;
+  std::int64_t bucket_bytes;  ///< IPG buffers: one a communication dtype, two with overlap
+
+  Stage12(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine,
+          std::int64_t rank_)
+      : model(model_),
+        plan(plan_),
+        run(run_),
+        e(engine),
+        zero(plan_.framework.deepspeed.zero),
+        rank(rank_),
+        layout(model_, engine.ranks),
+        touched(layout.touched(rank_)),
+        offload(zero.offload_optimizer.device != OffloadDevice::none) {
+    schedule = schedule_buckets(
+        model, run, zero.reduce_bucket_size,
+        [this](ParameterId id, std::int64_t layer) { return layout.owns(id, layer, rank); });
+    const bool contiguous = zero.contiguous_gradients || offload;
+    bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
+                                            (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
+                              : 0;
+  }
+
+  /// Temporaries of one flush of `elements`: the slices flattened (a view when there is only one),
+  /// and a copy in the communication dtype.
+  void flush(ProgramBuilder& b, std::int64_t elements) const {
+    const bool flattens = e.ranks > 1 && zero.reduce_scatter;
+    const std::int64_t flat = flattens ? e.b * elements : 0;
+    b.alloc(Category::communication_buffers, flat);
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements);
+    b.free(Category::communication_buffers, flat);
+  }
+
+  /// The buffer for gradients of tensors that touch this rank's partition appears at the first
+  /// flush that carries one. With offload they go to the host, cast to fp32 on the way.
+  void keep_own(ProgramBuilder& b) const {
+    if (offload) {
+      b.transient(Category::communication_buffers, e.m * std::min(e.largest, layout.partition()));
+    } else {
+      b.alloc(Category::gradients, e.b * touched);
+    }
+  }
+
+  void reduce_traffic(ProgramBuilder& b) const {
+    if (e.ranks > 1)
+      b.collective(Collective::all_reduce, e.c * e.trainable, "gradient all-reduce",
+                   schedule.flushes);
+  }
+};
+
+/// Stage 2: gradients leave their autograd storage for the bucket one by one.
+struct Hooks2 {
+  const Stage12& z;
+  const std::vector<Stretch>& stretches;
+  std::vector<std::int32_t> left;  ///< gradients a parameter still waits for (tied: two)
+  bool bucket = false;
+  bool own = false;
+  std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
+  std::size_t stretch = 0;
+
+  void enter(std::size_t k) {
+    if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
+    stretch = k;
+  }
+  void fetch(ProgramBuilder&, ModuleId) {}
+  void release(ProgramBuilder&, ModuleId) {}
+
+  bool here(const std::optional<BackwardPlace>& place, ParameterId id) const {
+    return place && place->segment == stretches[stretch].segment && place->before == id &&
+           place->iteration == reached[place->segment] && stretches[stretch].count == 1;
+  }
+
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    auto& uses = left[static_cast<std::size_t>(id)];
+    if (uses > 1) {  // waits in the engine for the other use
+      --uses;
+      b.alloc(Category::gradients, bytes);
+      return;
+    }
+    if (!bucket) {
+      bucket = true;
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+    }
+    b.alloc(Category::gradients, bytes);
+    if (here(z.schedule.first_flush, id)) z.flush(b, z.schedule.first_elements);
+    if (here(z.schedule.first_own, id) && !own) {
+      own = true;
+      z.keep_own(b);
+    }
+    b.free(Category::gradients, bytes);
+    if (tied(id)) b.free(Category::gradients, bytes);
+  }
+
+  std::vector<bool> tied_;
+  bool tied(ParameterId id) const { return tied_[static_cast<std::size_t>(id)]; }
+};
+
+void emit_stage2(ProgramBuilder& b, const Stage12& z) {
+  const std::vector<Stretch> forward = whole_segments(z.run);
+  const std::vector<Stretch> backward =
+      cut_backward(z.run, {z.schedule.first_flush, z.schedule.first_own});
+  const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
+  std::vector<bool> tied;
+  for (const std::int32_t n : uses) tied.push_back(n > 1);
+  bool accumulated = false;  // gradients of earlier micro-batches are alive
+  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool) {
+    Hooks2 hooks{z,     backward, uses,
+                 false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0),
+                 0,     tied};
+    b.begin_phase(Phase::forward);
+    emit_forward(b, z.model, z.run, forward, hooks);
+    b.end_phase(Phase::forward);
+    hooks.stretch = 0;
+    b.begin_phase(Phase::backward);
+    emit_backward(b, z.model, z.run, backward, hooks);
+    if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+    // The epilogue flushes what is left in the bucket.
+    z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
+    if (!hooks.own) z.keep_own(b);
+    // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
+    if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched);
+    b.free(Category::communication_buffers, z.bucket_bytes);
+    z.reduce_traffic(b);
+    b.end_phase(Phase::backward);
+    accumulated = true;
+  });
+}
+
+/// Stage 1: gradients stay whole until the boundary, and the bucket exists from the first hook on.
+struct Hooks1 {
+  const Stage12& z;
+  std::vector<bool> present;
+  bool bucket = false;
+  void enter(std::size_t) {}
+  void fetch(ProgramBuilder&, ModuleId) {}
+  void release(ProgramBuilder&, ModuleId) {}
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (!bucket) {
+      bucket = true;
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+    }
+    if (present[static_cast<std::size_t>(id)]) {
+      b.transient(Category::gradients, bytes);
+    } else {
+      b.alloc(Category::gradients, bytes);
+    }
+    present[static_cast<std::size_t>(id)] = true;
+  }
+};
+
+void emit_stage1(ProgramBuilder& b, const Stage12& z) {
+  Hooks1 hooks{z, std::vector<bool>(z.model.parameters.size(), false)};
+  const std::vector<Stretch> forward = whole_segments(z.run);
+  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  const bool no_graph = z.run.segments.empty();
+  const std::int64_t whole =
+      no_graph ? z.e.b * z.e.trainable : trainable_bytes(z.model, z.plan.precision.params);
+  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    emit_forward(b, z.model, z.run, forward, hooks);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    emit_backward(b, z.model, z.run, backward, hooks);
+    if (last) {
+      if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+      if (no_graph) b.alloc(Category::gradients, whole);
+      // Gradients move into the bucket and are freed; own ones are copied out at the first flush.
+      const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
+      b.free(Category::gradients, z.e.b * first);
+      z.flush(b, first);
+      z.keep_own(b);
+      b.free(Category::gradients, whole - z.e.b * first);
+      b.free(Category::communication_buffers, z.bucket_bytes);
+      z.reduce_traffic(b);
+    }
+    b.end_phase(Phase::backward);
+  });
+}
+
+void emit_step(ProgramBuilder& b, const Stage12& z) {
+  const Engine& e = z.e;
+  const std::int64_t p = z.layout.partition();
+  const std::int64_t fragment = z.layout.largest_fragment(z.rank);
+  b.begin_phase(Phase::step);
+  if (z.offload) {
+    b.copy(Link::host, false, e.m * p, "gradients to the host");
+    b.copy(Link::host, true, e.b * p, "updated parameters from the host");
+  } else {
+    // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.
+    if (e.checks_overflow) b.transient(Category::workspace, 12 * fragment);
+    b.transient(Category::workspace, 8 * fragment);
+    // flatten(averaged_gradients), its fp32 cast, then the 16-bit buffers go.
+    const std::int64_t flat = e.ranks > 1 || fragment < p ? e.b * p : 0;
+    b.alloc(Category::workspace, flat);
+    b.alloc(Category::workspace, e.m * p);
+    b.free(Category::workspace, flat);
+    b.free(Category::gradients, e.b * z.touched);
+    b.transient(Category::workspace, e.step_list_bytes * p);
+    b.free(Category::workspace, e.m * p);
+    b.compute(0, 2.0 * static_cast<double>((2 * e.m + e.s) * p), 1);
+  }
+  if (e.ranks > 1)
+    b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");
+  b.end_phase(Phase::step);
+}
+
+}  // namespace
+
+Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
+                      const Engine& engine, std::int64_t rank) {
+  Program program;
+  ProgramBuilder b(program);
+  const Stage12 z(model, plan, run, engine, rank);
+  const std::int64_t p = z.layout.partition();
+
+  b.resident(Category::parameters, engine.b * z.layout.padded() + engine.frozen_bytes);
+  add_common_residents(b, plan);
+  if (z.offload) {
+    b.resident(Category::communication_buffers, engine.b * engine.largest);
+    program.host = offloaded_stage12(plan, engine, p, z.touched);
+    program.cpu_optimizer_elements = static_cast<double>(p);
+  } else {
+    b.resident(Category::master_parameters, engine.m * p);
+  }
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  if (!z.offload) b.resident(Category::optimizer_states, engine.s * p);
+
+  if (z.zero.stage == 2) {
+    emit_stage2(b, z);
+  } else {
+    emit_stage1(b, z);
+  }
+  emit_step(b, z);
+  return program;
+}
+
+}  // namespace shardplan

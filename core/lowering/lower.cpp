@@ -1,0 +1,23 @@
+#include "lowering/lower.h"
+
+#include "base/diagnostic.h"
+
+namespace shardplan {
+
+Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
+  switch (plan.framework.kind) {
+    case FrameworkKind::single:
+    case FrameworkKind::ddp:
+      return lower_data_parallel(model, plan, run);
+    case FrameworkKind::deepspeed:
+      return lower_deepspeed(model, plan, run, rank);
+    case FrameworkKind::fsdp2:
+    case FrameworkKind::native:
+      break;
+  }
+  throw InputError({.key = "framework.name",
+                    .message = "this framework cannot be estimated yet",
+                    .expected = "single, ddp or deepspeed"});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,26 @@
+// Model × Plan to the step program of one rank. One file (or folder) a framework.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lowering/segments.h"
+#include "model/model.h"
+#include "plan/plan.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// The ranks whose programs differ enough that one of them may be the worst. Rank 0 comes first.
+std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan);
+
+/// The program of `rank`. `run` are the model's tapes under this plan (run_segments), which are the
+/// same on every rank. Throws InputError for a framework without a lowering.
+Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank);
+
+// The frameworks, called by lower().
+Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run);
+Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& run,
+                        std::int64_t rank);
+
+}  // namespace shardplan

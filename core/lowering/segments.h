@@ -1,0 +1,152 @@
+// The passes over a network that all frameworks share: each segment's tape, in the order of the
+// forward and of the backward pass, with the framework's own actions hooked in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+
+struct SegmentRun {
+  const Segment* segment = nullptr;
+  TapeRun forward;   ///< kept, or discarded when the segment is checkpointed
+  TapeRun backward;  ///< only `backward` is used: the recomputation is in it when checkpointed
+};
+
+struct ModelRun {
+  std::vector<SegmentRun> segments;
+  std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
+  std::vector<std::int64_t> shared_gradient_bytes;
+};
+
+/// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
+ModelRun run_segments(const Model& model, const Plan& plan);
+
+/// What the element types of a plan mean for the tapes.
+Regime regime_of(const Plan& plan);
+Sizes sizes_of(const Plan& plan);
+
+/// The same iterations of a segment in a row.
+struct Stretch {
+  std::size_t segment = 0;
+  std::int64_t count = 0;
+};
+
+/// One stretch a segment, in execution order.
+std::vector<Stretch> whole_segments(const ModelRun& run);
+
+/// Emits the forward pass. `hooks` has fetch(builder, module), release(builder, module) and is
+/// told where it is by enter(stretch index).
+template <typename Hooks>
+void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                  const std::vector<Stretch>& stretches, Hooks& hooks);
+
+/// Emits the backward pass; `hooks` has gradient(builder, parameter, bytes) too. `stretches` are in
+/// execution order of the backward pass: last segment first.
+template <typename Hooks>
+void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                   const std::vector<Stretch>& stretches, Hooks& hooks);
+
+namespace detail {
+
+template <typename Hooks>
+void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& hooks) {
+  for (const TapeEvent& e : events) {
+    switch (e.kind) {
+      case TapeEvent::Kind::alloc:
+        b.alloc(e.category, e.bytes);
+        break;
+      case TapeEvent::Kind::free:
+        b.free(e.category, e.bytes);
+        break;
+      case TapeEvent::Kind::fetch:
+        hooks.fetch(b, e.id);
+        break;
+      case TapeEvent::Kind::release:
+        hooks.release(b, e.id);
+        break;
+      case TapeEvent::Kind::gradient:
+        hooks.gradient(b, e.id, e.bytes);
+        break;
+    }
+  }
+}
+
+inline void emit_cost(ProgramBuilder& b, const TapeCost& cost) {
+  b.compute(cost.flops, cost.moved_bytes, cost.kernels);
+}
+
+/// The last stretch of `segment` in `stretches` is at `index`.
+inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t index) {
+  return index + 1 == stretches.size() || stretches[index + 1].segment != stretches[index].segment;
+}
+
+inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t index) {
+  return index == 0 || stretches[index - 1].segment != stretches[index].segment;
+}
+
+}  // namespace detail
+
+template <typename Hooks>
+void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                  const std::vector<Stretch>& stretches, Hooks& hooks) {
+  std::int64_t autocast_cache = 0;
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    const Stretch& stretch = stretches[k];
+    if (stretch.count == 0) continue;
+    const SegmentRun& s = run.segments[stretch.segment];
+    hooks.enter(k);
+    b.begin_repeat(stretch.count);
+    detail::emit_tape(b, s.forward.forward, hooks);
+    detail::emit_cost(b, s.forward.forward_cost);
+    b.end_repeat();
+    autocast_cache += s.forward.autocast_cache * stretch.count;
+    if (!detail::ends_segment(stretches, k)) continue;
+    for (std::size_t i = 0; i < model.shared.size(); ++i)
+      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment)
+        b.alloc(Category::activations, run.shared_bytes[i]);
+  }
+  b.free(Category::other, autocast_cache);  // autocast's cache goes when the forward leaves it
+}
+
+template <typename Hooks>
+void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                   const std::vector<Stretch>& stretches, Hooks& hooks) {
+  if (!run.segments.empty() && run.segments.back().forward.output_bytes > 0)
+    b.alloc(Category::activations, run.segments.back().forward.output_bytes);  // d(loss) = 1
+  std::vector<bool> has_gradient(model.shared.size(), false);
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    const Stretch& stretch = stretches[k];
+    if (stretch.count == 0) continue;
+    const SegmentRun& s = run.segments[stretch.segment];
+    for (const Input& in : s.segment->graph.inputs()) {
+      if (in.kind != InputKind::shared) continue;
+      const auto i = static_cast<std::size_t>(in.shared);
+      if (!model.shared[i].needs_grad || has_gradient[i]) continue;
+      has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
+      b.alloc(Category::activations, run.shared_gradient_bytes[i]);
+    }
+    hooks.enter(k);
+    b.begin_repeat(stretch.count);
+    detail::emit_tape(b, s.backward.backward, hooks);
+    detail::emit_cost(b, s.backward.backward_cost);
+    b.end_repeat();
+    if (!detail::ends_segment(stretches, k)) continue;
+    for (std::size_t i = 0; i < model.shared.size(); ++i) {
+      if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
+      b.free(Category::activations,
+             model.shared[i].is_output ? run.shared_gradient_bytes[i] : run.shared_bytes[i]);
+    }
+  }
+  if (!run.segments.empty())  // the loss itself
+    b.free(run.segments.back().segment->graph.ops().empty() ? Category::activations
+                                                            : Category::logits_and_loss,
+           run.segments.back().forward.output_bytes);
+}
+
+}  // namespace shardplan

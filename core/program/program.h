@@ -1,0 +1,86 @@
+// The step program: what one rank does in one optimizer step, as events on streams.
+//
+// Layers that repeat are written once inside a repetition, so that a program is as long as the
+// network has distinct layers. All bytes are those of one rank.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "program/category.h"
+
+namespace shardplan {
+
+enum class Phase : std::uint8_t { forward, backward, step };
+enum class Link : std::uint8_t { gpu, host, nvme };
+enum class Stream : std::uint8_t { compute, communication, copy };
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    alloc,       ///< bytes of category
+    free,        ///< bytes of category
+    compute,     ///< flops and moved bytes on the compute stream
+    collective,  ///< payload bytes among all ranks of the group
+    copy,        ///< bytes over the host or NVMe link
+    begin_phase,
+    end_phase,
+    begin_repeat,  ///< the events up to the matching end happen `count` times
+    end_repeat,
+  };
+  Kind kind = Kind::alloc;
+  Category category = Category::other;
+  Phase phase = Phase::forward;
+  Stream stream = Stream::compute;
+  Link link = Link::gpu;
+  Collective collective = Collective::all_reduce;
+  bool to_device = false;  ///< copy: direction
+  std::int64_t bytes = 0;
+  std::int64_t count = 1;  ///< repetitions; calls that make up a collective or copy
+  double flops = 0;
+  double moved_bytes = 0;
+  std::string_view what;  ///< a literal: "gradient reduce-scatter"
+};
+
+/// What a rank holds in its host's memory and on NVMe.
+struct HostMemory {
+  std::int64_t pageable = 0;
+  std::int64_t pinned = 0;  ///< as allocated: blocks of the pinning allocator are rounded
+  std::int64_t nvme = 0;
+  std::int64_t total() const { return pageable + pinned; }
+};
+
+struct Program {
+  std::vector<Event> resident;  ///< allocations that exist when a steady-state step begins
+  std::vector<Event> events;
+  std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
+  HostMemory host;
+  double cpu_optimizer_elements = 0;  ///< updated by the host's optimizer in one step
+  std::int64_t rank = 0;              ///< the rank this program is written for
+};
+
+/// Appends events. Freed and allocated bytes are the caller's to balance.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(Program& program) : program_(program) {}
+
+  void resident(Category category, std::int64_t bytes);
+  void alloc(Category category, std::int64_t bytes);
+  void free(Category category, std::int64_t bytes);
+  /// Allocated and freed at once: counts only for the peak.
+  void transient(Category category, std::int64_t bytes);
+  void compute(double flops, double moved_bytes, std::int64_t kernels);
+  void collective(Collective kind, std::int64_t bytes, std::string_view what,
+                  std::int64_t calls = 1);
+  void copy(Link link, bool to_device, std::int64_t bytes, std::string_view what);
+  void begin_phase(Phase phase);
+  void end_phase(Phase phase);
+  void begin_repeat(std::int64_t count);
+  void end_repeat();
+
+ private:
+  Program& program_;
+};
+
+}  // namespace shardplan
