@@ -1,0 +1,204 @@
+#include "estimate/estimate.h"
+
+#include <algorithm>
+
+#include "lowering/lower.h"
+
+namespace shardplan {
+namespace {
+
+std::int64_t scaled(std::int64_t bytes, double factor) {
+  return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
+}
+
+/// The program whose peak is highest among the ranks that differ.
+struct WorstRank {
+  Program program;
+  MemoryProfile memory;
+  bool differ = false;
+};
+
+WorstRank worst_rank(const Model& model, const Plan& plan, const ModelRun& run) {
+  WorstRank worst;
+  bool first = true;
+  for (const std::int64_t rank : distinct_ranks(model, plan)) {
+    Program program = lower(model, plan, run, rank);
+    MemoryProfile memory = simulate_memory(program);
+    worst.differ = worst.differ || (!first && memory.peak != worst.memory.peak);
+    if (first || memory.peak > worst.memory.peak) {
+      worst.program = std::move(program);
+      worst.memory = memory;
+    }
+    first = false;
+  }
+  return worst;
+}
+
+/// Communicators that training opens: DeepSpeed clones the world group (utils/groups.py).
+std::int64_t communicators(const Plan& plan) {
+  if (plan.cluster.world() == 1 && plan.framework.kind != FrameworkKind::deepspeed) return 0;
+  return plan.framework.kind == FrameworkKind::deepspeed ? 2 : 1;
+}
+
+std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
+  if (plan.cluster.world() == 1) return 0;
+  const std::int64_t peers = plan.cluster.gpus_per_node - 1;
+  return c.nccl_base_bytes + c.nccl_bytes_per_peer * peers +
+         c.nccl_bytes_per_communicator * (communicators(plan) - 1);
+}
+
+Source source_of(Category category, Source calibration) {
+  switch (category) {
+    case Category::parameters:
+    case Category::gradients:
+    case Category::master_parameters:
+    case Category::optimizer_states:
+      return Source::exact;
+    case Category::cuda_context:
+    case Category::nccl:
+    case Category::fragmentation:
+      return calibration;
+    default:
+      return Source::modelled;
+  }
+}
+
+void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragmentation,
+                   std::int64_t context, std::int64_t nccl, Source calibration) {
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    CategoryLine line;
+    line.category = static_cast<Category>(c);
+    line.resident = memory.at_start[c];
+    line.at_peak = memory.at_peak[c];
+    if (line.category == Category::gradients)
+      line.resident = std::max(memory.at_start[c], memory.at_backward_end[c]);
+    if (line.category == Category::fragmentation) line.at_peak = line.resident = fragmentation;
+    if (line.category == Category::cuda_context) line.at_peak = line.resident = context;
+    if (line.category == Category::nccl) line.at_peak = line.resident = nccl;
+    line.source = source_of(line.category, calibration);
+    e.breakdown.push_back(line);
+  }
+}
+
+void add_traffic(Estimate& e, const Program& program, std::int64_t ranks) {
+  std::vector<std::int64_t> times{1};
+  for (const Event& event : program.events) {
+    if (event.kind == Event::Kind::begin_repeat)
+      times.push_back(checked_mul(times.back(), event.count));
+    if (event.kind == Event::Kind::end_repeat) times.pop_back();
+    const bool collective = event.kind == Event::Kind::collective;
+    if (!collective && event.kind != Event::Kind::copy) continue;
+    const Link link = collective ? Link::gpu : event.link;
+    auto line = std::find_if(e.traffic.begin(), e.traffic.end(), [&](const TrafficLine& t) {
+      return t.what == event.what && t.link == link;
+    });
+    if (line == e.traffic.end()) line = e.traffic.insert(line, {event.what, link});
+    const std::int64_t payload = checked_mul(event.bytes, times.back());
+    line->payload_bytes = checked_add(line->payload_bytes, payload);
+    line->bytes_per_step = checked_add(
+        line->bytes_per_step,
+        collective ? checked_mul(bytes_sent(event.collective, event.bytes, ranks), times.back())
+                   : payload);
+    line->count = checked_add(line->count, checked_mul(event.count, times.back()));
+  }
+}
+
+Fit fit_of(std::int64_t point, std::int64_t upper, std::int64_t available) {
+  if (upper <= available) return Fit::fits;
+  return point <= available ? Fit::tight : Fit::does_not_fit;
+}
+
+void add_verdict(Estimate& e, const Plan& plan) {
+  Verdict& v = e.verdict;
+  v.gpu = {fit_of(e.device.point, e.device.upper, e.usable_bytes), e.device.point, e.usable_bytes};
+  v.headroom_bytes = e.usable_bytes - e.device.point;
+  // The operating system and the processes themselves take part of the host's memory.
+  constexpr double kHostShare = 0.95;
+  const std::int64_t host = e.host_per_node.total();
+  v.host = {host == 0 ? Fit::fits : Fit::unknown, host, std::nullopt};
+  if (plan.cluster.host_memory) {
+    const std::int64_t available = scaled(plan.cluster.host_memory->count(), kHostShare);
+    v.host = {fit_of(host, host, available), host, plan.cluster.host_memory->count()};
+  }
+  const std::int64_t nvme = e.host_per_node.nvme;
+  v.nvme = {nvme == 0 ? Fit::fits : Fit::unknown, nvme, std::nullopt};
+  if (plan.cluster.nvme)
+    v.nvme = {fit_of(nvme, nvme, plan.cluster.nvme->capacity.count()), nvme,
+              plan.cluster.nvme->capacity.count()};
+  const auto good = [](Fit f) { return f == Fit::fits || f == Fit::unknown; };
+  v.fits = good(v.gpu.fit) && good(v.host.fit) && good(v.nvme.fit);
+  v.limited_by = !good(v.gpu.fit)    ? "gpu"
+                 : !good(v.host.fit) ? "host"
+                 : !good(v.nvme.fit) ? "nvme"
+                                     : "";
+}
+
+/// Forward and backward FLOPs of one step without recomputation.
+double model_flops(const ModelRun& run, const Plan& plan) {
+  double flops = 0;
+  for (const SegmentRun& s : run.segments) {
+    const double repeat = static_cast<double>(s.segment->repeat);
+    const double forward = s.forward.forward_cost.flops;
+    const bool recomputed = s.segment->checkpointable && plan.checkpointing == Checkpointing::full;
+    flops += repeat * (s.backward.backward_cost.flops + (recomputed ? 0 : forward));
+  }
+  return flops * static_cast<double>(plan.workload.gradient_accumulation);
+}
+
+}  // namespace
+
+std::string_view name_of(Fit fit) {
+  switch (fit) {
+    case Fit::fits: return "fits";
+    case Fit::tight: return "tight";
+    case Fit::does_not_fit: return "does_not_fit";
+    case Fit::unknown: return "unknown";
+  }
+  return "";
+}
+
+std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks) {
+  if (ranks <= 1) return 0;
+  const std::int64_t once = payload - payload / ranks;
+  return collective == Collective::all_reduce ? checked_mul(2, once) : once;
+}
+
+Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration) {
+  const ModelRun run = run_segments(model, plan);
+  const WorstRank worst = worst_rank(model, plan, run);
+  const MemoryProfile& memory = worst.memory;
+
+  Estimate e;
+  e.parameters = model.parameter_count();
+  e.trainable_parameters = model.trainable_count();
+  e.tensors = model.tensor_count();
+  e.capacity_bytes = plan.cluster.gpu.capacity.count();
+  e.usable_bytes = plan.cluster.gpu.usable.count();
+  e.rank = worst.program.rank;
+  e.ranks_differ = worst.differ;
+  e.model_bytes = worst.program.model_bytes;
+  e.phases = memory.phases;
+  e.peak_phase = memory.peak_phase;
+
+  const bool fitted = plan.cluster.gpu.arch == calibration.arch;
+  const std::int64_t context = calibration.context_bytes;
+  const std::int64_t nccl = nccl_bytes(plan, calibration);
+  e.allocated = {memory.peak, memory.peak};
+  e.reserved = {scaled(memory.peak, calibration.reserved_ratio),
+                scaled(memory.peak, calibration.reserved_ratio_upper)};
+  e.device = {e.reserved.point + context + nccl,
+              e.reserved.upper + scaled(context + nccl, calibration.overhead_upper)};
+  add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
+                fitted ? Source::calibrated : Source::assumed);
+
+  const HostMemory& rank = worst.program.host;
+  const std::int64_t ranks = plan.cluster.gpus_per_node;
+  e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
+                     checked_mul(rank.nvme, ranks)};
+  add_traffic(e, worst.program, plan.cluster.world());
+  e.time = estimate_time(worst.program, plan, model_flops(run, plan));
+  add_verdict(e, plan);
+  return e;
+}
+
+}  // namespace shardplan

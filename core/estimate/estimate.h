@@ -1,0 +1,87 @@
+// The answer: what one step of a plan needs on the worst GPU, on the host, on NVMe and on the wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/source.h"
+#include "estimate/calibration.h"
+#include "estimate/time.h"
+#include "model/model.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "simulator/memory.h"
+
+namespace shardplan {
+
+/// A point estimate and a bound that a real run is not expected to pass.
+struct Range {
+  std::int64_t point = 0;
+  std::int64_t upper = 0;
+};
+
+enum class Fit : std::uint8_t {
+  fits,          ///< the upper bound is within what there is
+  tight,         ///< the point estimate is, the upper bound is not
+  does_not_fit,
+  unknown,       ///< the capacity is not known
+};
+std::string_view name_of(Fit fit);
+
+struct ResourceVerdict {
+  Fit fit = Fit::unknown;
+  std::int64_t needed = 0;                  ///< point estimate
+  std::optional<std::int64_t> available;
+};
+
+struct Verdict {
+  ResourceVerdict gpu, host, nvme;
+  bool fits = false;                ///< nothing that is known is worse than Fit::fits
+  std::int64_t headroom_bytes = 0;  ///< of the GPU: usable minus the point estimate
+  std::string_view limited_by;      ///< "gpu", "host", "nvme", or empty
+};
+
+struct CategoryLine {
+  Category category = Category::other;
+  std::int64_t resident = 0;  ///< between steps; gradients: at the end of the backward pass
+  std::int64_t at_peak = 0;
+  Source source = Source::modelled;
+};
+
+struct TrafficLine {
+  std::string_view what;
+  Link link = Link::gpu;
+  std::int64_t bytes_per_step = 0;  ///< sent by one GPU (ring algorithms), or copied for it
+  std::int64_t payload_bytes = 0;   ///< of the collective's buffer
+  std::int64_t count = 0;           ///< calls a step
+};
+
+struct Estimate {
+  Verdict verdict;
+  std::int64_t parameters = 0, trainable_parameters = 0, tensors = 0;
+  std::int64_t capacity_bytes = 0, usable_bytes = 0;
+  Range allocated, reserved, device;
+  Phase peak_phase = Phase::forward;
+  std::int64_t model_bytes = 0;
+  std::array<PhaseBytes, 3> phases;
+  std::vector<CategoryLine> breakdown;  ///< all categories, in their order
+  std::int64_t rank = 0;                ///< the worst one, which all of this is about
+  bool ranks_differ = false;
+  HostMemory host_per_node;
+  std::vector<TrafficLine> traffic;
+  TimeEstimate time;
+  std::vector<std::string> warnings;
+};
+
+/// Estimates `plan` for `model`. Throws InputError for a plan that cannot be lowered and
+/// OverflowError for sizes beyond 64 bits.
+Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration);
+
+/// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
+/// algorithms: docs/memory.md, section "Traffic".
+std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
+
+}  // namespace shardplan
