@@ -88,7 +88,7 @@ void add_traffic(Estimate& e, const Program& program, std::int64_t ranks) {
     if (event.kind == Event::Kind::end_repeat) times.pop_back();
     const bool collective = event.kind == Event::Kind::collective;
     if (!collective && event.kind != Event::Kind::copy) continue;
-    const Link link = collective ? Link::gpu : event.link;
+    const LinkKind link = collective ? LinkKind::gpu : event.link;
     auto line = std::find_if(e.traffic.begin(), e.traffic.end(), [&](const TrafficLine& t) {
       return t.what == event.what && t.link == link;
     });

@@ -53,7 +53,7 @@ struct CategoryLine {
 
 struct TrafficLine {
   std::string_view what;
-  Link link = Link::gpu;
+  LinkKind link = LinkKind::gpu;
   std::int64_t bytes_per_step = 0;  ///< sent by one GPU (ring algorithms), or copied for it
   std::int64_t payload_bytes = 0;   ///< of the collective's buffer
   std::int64_t count = 0;           ///< calls a step

@@ -68,7 +68,7 @@ class Clock {
                      kCallSeconds * static_cast<double>(e.count));
     } else if (e.kind == Event::Kind::copy) {
       const double ranks = static_cast<double>(cluster_.gpus_per_node);
-      if (e.link == Link::nvme) {
+      if (e.link == LinkKind::nvme) {
         const auto& nvme = cluster_.nvme;
         const auto bandwidth = e.to_device ? (nvme ? nvme->read_bandwidth : std::nullopt)
                                            : (nvme ? nvme->write_bandwidth : std::nullopt);

@@ -13,7 +13,7 @@
 namespace shardplan {
 
 enum class Phase : std::uint8_t { forward, backward, step };
-enum class Link : std::uint8_t { gpu, host, nvme };
+enum class LinkKind : std::uint8_t { gpu, host, nvme };
 enum class Stream : std::uint8_t { compute, communication, copy };
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
 
@@ -33,7 +33,7 @@ struct Event {
   Category category = Category::other;
   Phase phase = Phase::forward;
   Stream stream = Stream::compute;
-  Link link = Link::gpu;
+  LinkKind link = LinkKind::gpu;
   Collective collective = Collective::all_reduce;
   bool to_device = false;  ///< copy: direction
   std::int64_t bytes = 0;
@@ -73,7 +73,7 @@ class ProgramBuilder {
   void compute(double flops, double moved_bytes, std::int64_t kernels);
   void collective(Collective kind, std::int64_t bytes, std::string_view what,
                   std::int64_t calls = 1);
-  void copy(Link link, bool to_device, std::int64_t bytes, std::string_view what);
+  void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
   void begin_phase(Phase phase);
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);

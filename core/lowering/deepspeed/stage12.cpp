@@ -204,8 +204,8 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   const std::int64_t fragment = z.layout.largest_fragment(z.rank);
   b.begin_phase(Phase::step);
   if (z.offload) {
-    b.copy(Link::host, false, e.m * p, "gradients to the host");
-    b.copy(Link::host, true, e.b * p, "updated parameters from the host");
+    b.copy(LinkKind::host, false, e.m * p, "gradients to the host");
+    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   } else {
     // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.
     if (e.checks_overflow) b.transient(Category::workspace, 12 * fragment);

@@ -101,7 +101,7 @@ class Hooks3 {
     b.alloc(Category::gathered_parameters, factor * bytes);
     if (z_.e.ranks > 1) b.collective(Collective::all_gather, bytes, "parameter all-gather");
     if (z_.offload_param)
-      b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? Link::nvme : Link::host, true,
+      b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host, true,
              ceil_div(bytes, z_.e.ranks), "parameter shards to the GPU");
   }
 
@@ -216,7 +216,7 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
     b.collective(Collective::reduce_scatter, z.e.c * z.e.ranks * z.layout.trainable,
                  "gradient reduce-scatter", z.schedule.flushes);
   if (z.offload_optimizer)
-    b.copy(Link::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
+    b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
   b.end_phase(Phase::backward);
 }
 
@@ -240,12 +240,12 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
     // The norm walks the shard in pieces of 250 M elements, each cast to double.
     constexpr std::int64_t kNormPiece = 250'000'000;
     b.transient(Category::workspace, 8 * std::min(p, kNormPiece));
-    b.copy(Link::host, false, 4 * p, "fp32 gradients to the host");
-    b.copy(Link::host, true, e.b * p, "updated parameters from the host");
+    b.copy(LinkKind::host, false, 4 * p, "fp32 gradients to the host");
+    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
     if (z.zero.offload_optimizer.device == OffloadDevice::nvme) {
-      b.copy(Link::nvme, false, 4 * p, "gradients to NVMe");
-      b.copy(Link::nvme, true, 16 * p, "optimizer states from NVMe");
-      b.copy(Link::nvme, false, 12 * p, "optimizer states to NVMe");
+      b.copy(LinkKind::nvme, false, 4 * p, "gradients to NVMe");
+      b.copy(LinkKind::nvme, true, 16 * p, "optimizer states from NVMe");
+      b.copy(LinkKind::nvme, false, 12 * p, "optimizer states to NVMe");
     }
   }
   if (e.ranks > 1 && z.gather.persistent_bytes() > 0)

@@ -1,0 +1,135 @@
+#include "load/framework.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/nearest.h"
+#include "load/ds_config/version.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, FrameworkKind>, 5> kFrameworks{{
+    {"single", FrameworkKind::single},
+    {"ddp", FrameworkKind::ddp},
+    {"fsdp2", FrameworkKind::fsdp2},
+    {"deepspeed", FrameworkKind::deepspeed},
+    {"native", FrameworkKind::native},
+}};
+
+void read_ddp(ObjectReader& o, DdpOptions& ddp) {
+  ddp.gradient_as_bucket_view = o.boolean("gradient_as_bucket_view").value_or(false);
+  ddp.zero_redundancy_optimizer = o.boolean("zero_redundancy_optimizer").value_or(false);
+  const double mib = 1024.0 * 1024.0;
+  if (const auto cap = o.number("bucket_cap_mb", 0.001, 1e6))
+    ddp.bucket_cap_bytes = static_cast<std::int64_t>(*cap * mib);
+}
+
+void read_fsdp2(ObjectReader& o, Fsdp2Options& fsdp2) {
+  fsdp2.reshard_after_forward = o.boolean("reshard_after_forward").value_or(true);
+  fsdp2.cpu_offload = o.boolean("cpu_offload").value_or(false);
+  if (const auto type = o.choice("reduce_dtype", {"fp32", "bf16", "fp16"}))
+    fsdp2.reduce_dtype = parse_dtype(*type);
+}
+
+/// {"device": ...} of the short form: "offload_optimizer": "cpu".
+Json offload_block(ObjectReader& o, std::string_view key) {
+  const auto device = o.choice(key, {"none", "cpu", "nvme"});
+  if (!device || *device == "none") return nullptr;
+  Json block{{"device", *device}};
+  if (*device == "nvme") block["nvme_path"] = "/local_nvme";
+  return block;
+}
+
+/// The ds_config that the short form stands for.
+Json short_form(ObjectReader& o, std::int64_t stage) {
+  Json zero{{"stage", stage}};
+  for (const auto* key : {"offload_optimizer", "offload_param"}) {
+    const Json block = offload_block(o, key);
+    if (!block.is_null()) zero[key] = block;
+  }
+  return Json{{"zero_optimization", zero}};
+}
+
+void read_deepspeed(ObjectReader& o, FrameworkRead& read, const JobContext& context,
+                    std::vector<std::string>& assumed) {
+  if (const auto version = o.text("version")) {
+    const auto parsed = parse_deepspeed_version(*version);
+    if (!parsed) o.fail("version", fmt::format("found '{}'", *version), "a version such as 0.19.6");
+    read.framework.deepspeed.version = *parsed;
+  }
+  read.auto_resolver =
+      o.choice("auto", {"hf_trainer", "accelerate", "nobody"}).value_or("hf_trainer");
+  const Json* config = o.find("ds_config");
+  const auto stage = o.integer("zero_stage", 0, 3);
+  if (config == nullptr) {
+    if (!stage) assumed.push_back("framework: ZeRO stage 3");
+    read.ds_config = short_form(o, stage.value_or(3));
+    read.ds_file = o.file();
+    return;
+  }
+  read.from_file = true;
+  if (stage) o.fail("zero_stage", "given beside ds_config, which has a stage of its own", "one of the two");
+  if (config->is_object()) {
+    read.ds_config = *config;
+    read.ds_file = o.file() + ": " + o.path_of("ds_config");
+  } else if (config->is_string()) {
+    const std::filesystem::path path(config->get<std::string>());
+    const std::filesystem::path full =
+        path.is_absolute() ? path : std::filesystem::path(context.directory) / path;
+    read.ds_config = read_json_file(full.string());
+    read.ds_file = full.string();
+  } else {
+    o.fail("ds_config", "found " + describe(*config), "a path or an object");
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(FrameworkKind kind) {
+  for (const auto& [name, value] : kFrameworks)
+    if (value == kind) return name;
+  return "";
+}
+
+FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobContext& context,
+                             std::vector<std::string>& assumed) {
+  FrameworkRead read;
+  static const Json kEmpty = Json::object();
+  const Json* value = job.find("framework");
+  Json named;
+  if (value != nullptr && value->is_string()) {
+    named = Json{{"name", *value}};
+    value = &named;
+  }
+  ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("framework"));
+  std::vector<std::string> names;
+  for (const auto& row : kFrameworks) names.emplace_back(row.first);
+  const auto name = o.choice("name", names);
+  if (name) {
+    for (const auto& [known, kind] : kFrameworks)
+      if (known == *name) read.framework.kind = kind;
+  } else {
+    read.framework.kind = world == 1 ? FrameworkKind::single : FrameworkKind::deepspeed;
+    assumed.push_back(fmt::format("framework: {}", name_of(read.framework.kind)));
+  }
+  switch (read.framework.kind) {
+    case FrameworkKind::single:
+      if (world != 1)
+        o.fail("name", fmt::format("'single' is one process on one GPU, and the cluster has {}", world),
+               "ddp, fsdp2 or deepspeed, or a cluster of one GPU");
+      break;
+    case FrameworkKind::ddp: read_ddp(o, read.framework.ddp); break;
+    case FrameworkKind::fsdp2: read_fsdp2(o, read.framework.fsdp2); break;
+    case FrameworkKind::deepspeed: read_deepspeed(o, read, context, assumed); break;
+    case FrameworkKind::native: o.integer("zero_stage", 0, 3); break;
+  }
+  o.finish();
+  return read;
+}
+
+}  // namespace shardplan

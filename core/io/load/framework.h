@@ -1,0 +1,26 @@
+// The `framework` of a job.
+#pragma once
+
+#include "json/reader.h"
+#include "load/job.h"
+
+namespace shardplan {
+
+std::string_view name_of(FrameworkKind kind);
+
+/// What a framework decides about the rest of the plan: a ds_config sets the precision, the batch,
+/// the optimizer and clipping unless the job does.
+struct FrameworkRead {
+  Framework framework;
+  Json ds_config;           ///< null unless the framework is deepspeed
+  std::string ds_file;      ///< names it in messages
+  std::string auto_resolver;  ///< hf_trainer, accelerate or nobody
+  bool from_file = false;   ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
+};
+
+/// Reads everything but the ds_config's meaning, which depends on the model. `world` decides the
+/// default: plain PyTorch on one GPU, ZeRO-3 on several.
+FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobContext& context,
+                             std::vector<std::string>& assumed);
+
+}  // namespace shardplan

@@ -1,0 +1,262 @@
+#include "load/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "json/reader.h"
+#include "load/cluster.h"
+#include "load/ds_config/load.h"
+#include "load/framework.h"
+#include "load/model.h"
+#include "load/optimizer.h"
+#include "load/precision.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kLongest = std::int64_t{1} << 31;  ///< of a batch or a sequence
+
+Lora read_lora(ObjectReader& workload) {
+  Lora lora;
+  if (auto o = workload.object("lora")) {
+    lora.rank = o->integer("rank", 1, 1 << 20).value_or(16);
+    if (const Json* targets = o->array("targets"))
+      for (const Json& target : *targets) {
+        if (!target.is_string()) o->fail("targets", "found " + describe(target), "module names");
+        lora.targets.push_back(target.get<std::string>());
+      }
+    o->finish();
+  }
+  if (lora.targets.empty()) lora.targets = {"q_proj", "v_proj"};  // peft's default for most decoders
+  return lora;
+}
+
+Workload read_workload(ObjectReader& job) {
+  static const Json kEmpty = Json::object();
+  const Json* value = job.find("workload");
+  ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
+  const std::string kind = w.choice("kind", {"train", "inference", "rlhf"}).value_or("train");
+  if (kind != "train") w.fail("kind", fmt::format("'{}' cannot be estimated yet", kind), "train");
+  Workload workload;
+  workload.micro_batch = w.integer("micro_batch", 1, kLongest).value_or(0);
+  workload.sequence_length = w.integer("sequence_length", 1, kLongest).value_or(0);
+  workload.target_length = w.integer("target_length", 1, kLongest).value_or(0);
+  workload.gradient_accumulation = w.integer("gradient_accumulation", 1, kLongest).value_or(0);
+  const std::string method = w.choice("method", {"full", "lora"}).value_or("full");
+  if (method == "lora") {
+    workload.lora = read_lora(w);
+  } else if (w.find("lora") != nullptr) {
+    w.fail("lora", "given, but the method is full", "\"method\": \"lora\"");
+  }
+  w.finish();
+  return workload;
+}
+
+void read_parallel(ObjectReader& job, std::int64_t world) {
+  auto p = job.object("parallel");
+  if (!p) return;
+  std::int64_t product = 1;
+  for (const auto* key :
+       {"tensor", "pipeline", "virtual_pipeline", "sequence", "context", "expert"}) {
+    const std::int64_t degree = p->integer(key, 1, 1 << 20).value_or(1);
+    if (degree != 1) p->fail(key, fmt::format("degree {} cannot be estimated yet", degree), "1");
+    product *= degree;
+  }
+  const std::int64_t data = p->integer("data", 1, 1 << 30).value_or(world / product);
+  if (data * product != world)
+    p->fail("data", fmt::format("the degrees multiply to {}, the cluster has {} GPUs",
+                                data * product, world),
+            fmt::format("data = {}", world / product));
+  p->finish();
+}
+
+class JobLoader {
+ public:
+  JobLoader(const Json& json, const std::string& file, const JobContext& context)
+      : reader_(json, file), context_(context) {}
+
+  Job load() {
+    const auto schema = reader_.text("schema");
+    if (schema && *schema != "shardplan.job/1")
+      reader_.fail("schema", fmt::format("found '{}'", *schema), "shardplan.job/1");
+    read_cluster();
+    read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
+    plan().framework = read_.framework;
+    plan().workload = read_workload(reader_);
+    plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
+                           ? AttentionKind::eager
+                           : AttentionKind::sdpa;
+    read_model();
+    if (plan().framework.kind == FrameworkKind::deepspeed) {
+      apply_ds_config();
+    } else {
+      plan().precision = load_precision(reader_, "bf16-autocast");
+      if (!reader_.has("precision")) job_.assumed.push_back("precision: bf16-autocast");
+      plan().optimizer = load_optimizer(reader_);
+      plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
+    }
+    plan().checkpointing = reader_.choice("checkpointing", {"none", "full"}).value_or("none") == "full"
+                               ? Checkpointing::full
+                               : Checkpointing::none;
+    read_parallel(reader_, plan().cluster.world());
+    fill_defaults();
+    check_precision();
+    for (const auto* key : {"name", "comment", "description"}) reader_.find(key);
+    reader_.finish();
+    return std::move(job_);
+  }
+
+ private:
+  Plan& plan() { return job_.plan; }
+
+  void read_cluster() {
+    const Json* cluster = reader_.find("cluster");
+    if (cluster == nullptr)
+      reader_.fail("cluster", "missing", "a cluster such as \"4xA100-40GB\"");
+    plan().cluster = load_cluster(*cluster, reader_.file(), "cluster", *context_.hardware);
+    for (const std::string& note : plan().cluster.notes) job_.assumed.push_back("cluster: " + note);
+  }
+
+  void read_model() {
+    const Json* model = reader_.find("model");
+    if (model == nullptr)
+      reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
+    const BuildOptions options{plan().attention, plan().workload.lora};
+    job_.model = load_model(*model, reader_.file(), context_.directory, options);
+    for (const std::string& fact : job_.model.facts.assumed) job_.assumed.push_back("model: " + fact);
+    const Workload& w = plan().workload;
+    if (w.lora && job_.model.trainable_count() == 0)
+      reader_.fail("workload.lora.targets", "no module of this model has such a name",
+                   "last components of linear modules, such as q_proj");
+  }
+
+  void apply_ds_config() {
+    DsConfigContext c;
+    c.version = plan().framework.deepspeed.version;
+    c.world_size = plan().cluster.world();
+    if (job_.model.facts.hidden > 0) c.hidden_size = job_.model.facts.hidden;
+    c.auto_resolver = read_.auto_resolver == "accelerate" ? AutoResolver::accelerate
+                      : read_.auto_resolver == "nobody"   ? AutoResolver::nobody
+                                                          : AutoResolver::hf_trainer;
+    Workload& w = plan().workload;
+    if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
+    if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
+    const bool has_precision = reader_.has("precision");
+    Precision wanted = load_precision(reader_, "bf16-master");
+    if (has_precision) {
+      c.trainer.bf16 = wanted.compute == DType::bf16;
+      c.trainer.fp16 = wanted.compute == DType::f16;
+    }
+    DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
+    job_.autos = std::move(result.autos);
+    for (Diagnostic& d : result.diagnostics) job_.diagnostics.push_back(std::move(d));
+    DeepSpeedOptions& options = plan().framework.deepspeed;
+    options = result.options;
+    choose_batch(options);
+    choose_precision(options, wanted, has_precision);
+    const bool has_optimizer = reader_.find("optimizer") != nullptr;
+    plan().optimizer = load_optimizer(reader_);
+    if (!has_optimizer && options.optimizer_type)
+      plan().optimizer = deepspeed_optimizer(*options.optimizer_type, read_.ds_file);
+    if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
+    plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12)
+                                   .value_or(options.gradient_clipping.value_or(1.0));
+  }
+
+  /// The file's batch keys win where the job is silent; two different answers are an error.
+  void choose_batch(const DeepSpeedOptions& options) {
+    Workload& w = plan().workload;
+    const auto choose = [&](std::int64_t& ours, const std::optional<std::int64_t>& theirs,
+                            std::string_view key, std::string_view ds_key) {
+      if (!theirs) return;
+      if (ours > 0 && ours != *theirs && read_.from_file)
+        reader_.fail(key, fmt::format("{} here, but {} in the ds_config has {}", ours, ds_key, *theirs),
+                     "the same number in both");
+      if (ours == 0) ours = *theirs;
+    };
+    choose(w.micro_batch, options.micro_batch, "workload.micro_batch",
+           "train_micro_batch_size_per_gpu");
+    choose(w.gradient_accumulation, options.gradient_accumulation,
+           "workload.gradient_accumulation", "gradient_accumulation_steps");
+  }
+
+  void choose_precision(DeepSpeedOptions& options, const Precision& wanted, bool has_precision) {
+    // Without a file the job's precision decides what the engine is told.
+    if (options.engine_dtype || (read_.from_file && !options.torch_autocast)) {
+      const DType type = options.engine_dtype.value_or(DType::f32);
+      if (has_precision && type != wanted.params)
+        reader_.fail("precision",
+                     fmt::format("{} here, but the ds_config makes the engine run in {}", wanted.name,
+                                 name_of(type)),
+                     "no precision in the job, or the same one");
+      plan().precision = precision_preset(type == DType::bf16  ? "bf16-master"
+                                          : type == DType::f16 ? "fp16-master"
+                                                               : "fp32");
+      return;
+    }
+    plan().precision = wanted;
+    if (!has_precision) {
+      plan().precision = precision_preset(options.torch_autocast ? "bf16-autocast" : "bf16-master");
+      job_.assumed.push_back("precision: " + plan().precision.name);
+    }
+    options.torch_autocast = plan().precision.autocast();
+    if (plan().precision.params != DType::f32 && !plan().precision.master)
+      reader_.fail("precision",
+                   fmt::format("DeepSpeed always keeps master weights, so {} cannot be had",
+                               plan().precision.name),
+                   "bf16-master or fp16-master; or master_weights_and_grads in a ds_config");
+  }
+
+  void fill_defaults() {
+    Workload& w = plan().workload;
+    const ModelFacts& facts = job_.model.facts;
+    if (w.micro_batch == 0) {
+      w.micro_batch = 1;
+      job_.assumed.push_back("micro-batch: 1");
+    }
+    if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
+    if (w.sequence_length == 0) {
+      constexpr std::int64_t kDefault = 2048;
+      w.sequence_length = facts.max_positions > 0 ? std::min(kDefault, facts.max_positions) : kDefault;
+      job_.assumed.push_back(fmt::format("sequence length: {}", w.sequence_length));
+    }
+    if (facts.encoder_decoder && w.target_length == 0) w.target_length = w.sequence_length;
+    if (facts.max_positions > 0 && w.sequence_length > facts.max_positions)
+      warn("workload.sequence_length",
+           fmt::format("{} is longer than the {} positions of the model", w.sequence_length,
+                       facts.max_positions));
+    if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa)
+      warn("attention", fmt::format("{} has no fused attention in transformers: eager is assumed",
+                                    facts.model_type));
+  }
+
+  void check_precision() {
+    const Gpu& gpu = plan().cluster.gpu;
+    const bool bf16 = plan().precision.compute == DType::bf16;
+    if (bf16 && gpu.peak.fp16 && !gpu.peak.bf16)
+      warn("precision", fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
+  }
+
+  void warn(std::string key, std::string message) {
+    job_.diagnostics.push_back({.severity = Severity::warning,
+                                .file = reader_.file(),
+                                .key = std::move(key),
+                                .message = std::move(message)});
+  }
+
+  ObjectReader reader_;
+  const JobContext& context_;
+  FrameworkRead read_;
+  Job job_;
+};
+
+}  // namespace
+
+Job load_job(const Json& job, const std::string& file, const JobContext& context) {
+  return JobLoader(job, file, context).load();
+}
+
+}  // namespace shardplan
