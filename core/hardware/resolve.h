@@ -17,9 +17,6 @@
 
 namespace shardplan {
 
-/// More GPUs than any job has used; a larger product is a slip of the keyboard.
-inline constexpr std::int64_t kMostGpus = 1'000'000;
-
 Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog);
 
 struct ResolvedGpu {
@@ -30,7 +27,7 @@ struct ResolvedGpu {
 /// A catalogue name or a memory size ("40GB").
 ResolvedGpu resolve_gpu(std::string_view name, const HardwareCatalog& catalog);
 
-/// Throws when nodes times GPUs a node passes kMostGpus.
+/// Throws when nodes times GPUs a node passes kMostGpus (cluster_text.h).
 void check_world(std::int64_t nodes, std::int64_t gpus_per_node);
 
 }  // namespace shardplan

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "hardware/cluster_text.h"
 #include "hardware/interconnect.h"
 #include "hardware/resolve.h"
 #include "json/reader.h"
