@@ -35,13 +35,13 @@ void check_trailing_count(std::string_view name, const HardwareCatalog& catalog)
                fmt::format("{}x{}", name.substr(x + 1), choose_gpu(gpu, catalog).gpu->gpu.name));
 }
 
-/// Throws for fourxA100.
+/// Throws for fourxA100, where a word stands before the GPU.
 void check_leading_count(std::string_view name, const HardwareCatalog& catalog) {
   for (auto x = name.find('x'); x != std::string_view::npos; x = name.find('x', x + 1)) {
-    if (x > 0 && names_gpu(name.substr(x + 1), catalog)) {
-      fail_cluster(fmt::format("'{}' is not a count", name.substr(0, x)),
-                   "a whole number, as in 4xA100-40GB");
-    }
+    const std::string_view word = name.substr(0, x);
+    if (word.find_first_of("0123456789") != std::string_view::npos) return;  // gpu_8x_...
+    if (word.empty() || !names_gpu(name.substr(x + 1), catalog)) continue;
+    fail_cluster(fmt::format("'{}' is not a count", word), "a whole number, as in 4xA100-40GB");
   }
 }
 
@@ -49,9 +49,10 @@ void check_leading_count(std::string_view name, const HardwareCatalog& catalog) 
                                const HardwareCatalog& catalog) {
   check_trailing_count(name, catalog);
   std::vector<std::string> candidates = gpu_spellings(catalog);
+  if (nearest(name, std::span<const std::string>(candidates)).empty())
+    check_leading_count(name, catalog);
   for (const Instance& row : catalog.instances) candidates.push_back(row.name);
   std::string near = nearest(name, std::span<const std::string>(candidates));
-  if (near.empty()) check_leading_count(name, catalog);
   if (!near.empty()) near = std::string(counts) + near;
   fail_cluster(fmt::format("unknown GPU or instance '{}'", name), std::string(kClusterForms),
                std::move(near));

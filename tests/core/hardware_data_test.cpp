@@ -124,14 +124,18 @@ TEST(HardwareData, NamesAndAliasesAreUnique) {
 TEST(HardwareData, EveryReferenceFromOneFileToAnotherResolves) {
   for (const CatalogGpu& row : catalog().gpus) {
     const Gpu& g = row.gpu;
-    if (g.nvlink_bandwidth) EXPECT_NE(find_link(catalog(), g.nvlink_link), nullptr) << g.name;
+    if (g.nvlink_bandwidth) {
+      EXPECT_NE(find_link(catalog(), g.nvlink_link), nullptr) << g.name;
+    }
     const Link* pcie = find_link(catalog(), g.pcie_link);
     ASSERT_NE(pcie, nullptr) << g.name;
     EXPECT_EQ(pcie->bandwidth, g.pcie_bandwidth) << g.name;
   }
   for (const Instance& row : catalog().instances) {
     EXPECT_NE(find_gpu(catalog(), row.gpu), nullptr) << row.name;
-    if (!row.storage.empty()) EXPECT_NE(find_storage(catalog(), row.storage), nullptr) << row.name;
+    if (!row.storage.empty()) {
+      EXPECT_NE(find_storage(catalog(), row.storage), nullptr) << row.name;
+    }
   }
   for (const DefaultNetwork& row : catalog().default_networks)
     EXPECT_NE(find_link(catalog(), row.link), nullptr) << row.arch;
@@ -142,18 +146,29 @@ TEST(HardwareData, NvlinkRatesAreOfOneDirection) {
   EXPECT_EQ(gpu("A100-SXM4-80GB").nvlink_bandwidth, 300e9);
   EXPECT_EQ(gpu("H100-SXM5-80GB").nvlink_bandwidth, 450e9);
   EXPECT_EQ(gpu("B200-SXM6-180GB").nvlink_bandwidth, 900e9);
-  for (const Link& link : catalog().links)
-    if (link.effective) EXPECT_LE(*link.effective, link.bandwidth) << link.name;
+  for (const Link& link : catalog().links) {
+    if (link.effective) {
+      EXPECT_LE(*link.effective, link.bandwidth) << link.name;
+    }
+  }
 }
 
 TEST(HardwareData, DensePeaksGrowAsPrecisionShrinks) {
   for (const CatalogGpu& row : catalog().gpus) {
     const PeakFlops& p = row.gpu.peak;
     ASSERT_TRUE(p.fp16) << row.gpu.name;
-    if (p.fp32) EXPECT_LT(*p.fp32, *p.fp16) << row.gpu.name;
-    if (p.bf16) EXPECT_EQ(*p.bf16, *p.fp16) << row.gpu.name;
-    if (p.fp8) EXPECT_NEAR(*p.fp8 / *p.fp16, 2.0, 0.03) << row.gpu.name;
-    if (row.gpu.achievable.bf16) EXPECT_LT(*row.gpu.achievable.bf16, *p.bf16) << row.gpu.name;
+    if (p.fp32) {
+      EXPECT_LT(*p.fp32, *p.fp16) << row.gpu.name;
+    }
+    if (p.bf16) {
+      EXPECT_EQ(*p.bf16, *p.fp16) << row.gpu.name;
+    }
+    if (p.fp8) {
+      EXPECT_NEAR(*p.fp8 / *p.fp16, 2.0, 0.03) << row.gpu.name;
+    }
+    if (row.gpu.achievable.bf16) {
+      EXPECT_LT(*row.gpu.achievable.bf16, *p.bf16) << row.gpu.name;
+    }
   }
   EXPECT_EQ(gpu("V100-SXM2-32GB").peak.bf16, std::nullopt);
   EXPECT_EQ(gpu("H100-SXM5-80GB").peak.bf16, 989.5e12);

@@ -117,7 +117,7 @@ TEST(ClusterName, AMemoryThatNoSuchGpuHasNamesThoseThatExist) {
 
 TEST(ClusterName, UnknownNamesGetTheNearestSpelling) {
   EXPECT_THAT(error_of("4xA10O-40GB"), HasSubstr("did you mean '4xA100-40GB'?"));
-  EXPECT_THAT(error_of("8xH10"), HasSubstr("did you mean '8xH100'?"));
+  EXPECT_THAT(error_of("8xH1O0"), HasSubstr("did you mean '8xH100'?"));
   EXPECT_THAT(error_of("2x8xH2000"), HasSubstr("did you mean '2x8xH200'?"));
   EXPECT_THAT(error_of("p4d.24xlrage"), HasSubstr("did you mean 'p4d.24xlarge'?"));
   EXPECT_THAT(error_of("GTX4090"), HasSubstr("did you mean 'RTX4090'?"));
