@@ -13,26 +13,34 @@ namespace shardplan {
 
 /// Dense peak rates in FLOP/s; nullopt where the chip has no such unit.
 struct PeakFlops {
-  std::optional<double> fp32, tf32, bf16, fp16, fp8;
+  std::optional<double> fp32, tf32, bf16, fp16, fp8, fp4;
 };
 
 struct Gpu {
-  std::string name;      ///< "A100-SXM4-40GB"
-  std::string arch;      ///< "Ampere"
+  std::string name;                ///< "A100-SXM4-40GB"
+  std::string vendor;              ///< "NVIDIA"
+  std::string arch;                ///< "Ampere"
   std::string compute_capability;  ///< "8.0"
-  Bytes capacity;        ///< what nvidia-smi lists as total
-  Bytes usable;          ///< what a process can allocate: cudaMemGetInfo's total
+  std::optional<std::int64_t> multiprocessors;
+  std::string memory_type;                  ///< "HBM2e"
+  Bytes capacity;                           ///< what nvidia-smi lists as total
+  Bytes usable;                             ///< what a process can allocate: cudaMemGetInfo's total
   Source usable_source = Source::measured;  ///< assumed where the catalogue marks it unverified
   std::optional<double> memory_bandwidth;
   PeakFlops peak;
-  std::optional<double> nvlink_bandwidth;  ///< absent: no NVLink
+  PeakFlops achievable;                    ///< best matrix product that somebody measured, FLOP/s
+  std::optional<double> nvlink_bandwidth;  ///< NVLink or xGMI; absent: none
+  bool nvlink_pairs_only = false;          ///< a bridge joins two cards and no more
+  std::string nvlink_link;                 ///< its name in the catalogue of links
   std::optional<double> pcie_bandwidth;
+  std::string pcie_link;
   std::optional<double> tdp_watts;
   std::vector<std::string> unverified;  ///< catalogue fields that no source confirms
+  std::string note;                     ///< what the catalogue says besides
 };
 
 struct Nvme {
-  Bytes capacity;
+  Bytes capacity;                                         ///< zero: the node is known to have none
   std::optional<double> read_bandwidth, write_bandwidth;  ///< per node
 };
 
@@ -43,8 +51,12 @@ struct Cluster {
   std::int64_t nodes = 1;
   std::optional<Bytes> host_memory;  ///< per node; absent: unknown, no host verdict
   std::optional<Nvme> nvme;          ///< per node
-  double intra_node_bandwidth = 0;   ///< between two GPUs of a node (NVLink or PCIe)
-  double inter_node_bandwidth = 0;   ///< per GPU, between nodes
+  double intra_node_bandwidth = 0;   ///< nominal, between two GPUs of a node (NVLink or PCIe)
+  double inter_node_bandwidth = 0;   ///< nominal, per GPU, between nodes
+  std::string intra_node_link;       ///< the catalogue's link, "" when only the rate is known
+  std::string inter_node_link;
+  /// measured: the catalogue or the user gives every rate that the job uses; assumed: one of them
+  /// is a default or unverified.
   Source interconnect_source = Source::assumed;
   std::optional<double> price_per_hour;  ///< of one node
   std::vector<std::string> notes;        ///< what was assumed while resolving the name

@@ -1,0 +1,176 @@
+#include "hardware/resolve.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "base/diagnostic.h"
+#include "base/nearest.h"
+#include "hardware/cluster_text.h"
+#include "hardware/generic_gpu.h"
+#include "hardware/gpu_names.h"
+#include "hardware/interconnect.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kLongestText = 200;
+
+bool names_gpu(std::string_view name, const HardwareCatalog& catalog) {
+  try {
+    return !name.empty() && choose_gpu(name, catalog).gpu != nullptr;
+  } catch (const InputError&) {  // right but for the memory
+    return true;
+  }
+}
+
+/// Throws for A100x4.
+void check_trailing_count(std::string_view name, const HardwareCatalog& catalog) {
+  const auto x = name.rfind('x');
+  if (x == std::string_view::npos || !all_digits(name.substr(x + 1))) return;
+  const std::string_view gpu = name.substr(0, x);
+  if (!names_gpu(gpu, catalog)) return;
+  fail_cluster(fmt::format("the count stands behind the GPU in '{}'", name), "the count first",
+               fmt::format("{}x{}", name.substr(x + 1), choose_gpu(gpu, catalog).gpu->gpu.name));
+}
+
+/// Throws for fourxA100, where a word stands before the GPU.
+void check_leading_count(std::string_view name, const HardwareCatalog& catalog) {
+  for (auto x = name.find('x'); x != std::string_view::npos; x = name.find('x', x + 1)) {
+    const std::string_view word = name.substr(0, x);
+    if (word.find_first_of("0123456789") != std::string_view::npos) return;  // gpu_8x_...
+    if (word.empty() || !names_gpu(name.substr(x + 1), catalog)) continue;
+    fail_cluster(fmt::format("'{}' is not a count", word), "a whole number, as in 4xA100-40GB");
+  }
+}
+
+[[noreturn]] void fail_unknown(std::string_view name, std::string_view counts,
+                               const HardwareCatalog& catalog) {
+  check_trailing_count(name, catalog);
+  std::vector<std::string> candidates = gpu_spellings(catalog);
+  if (nearest(name, std::span<const std::string>(candidates)).empty())
+    check_leading_count(name, catalog);
+  for (const Instance& row : catalog.instances) candidates.push_back(row.name);
+  std::string near = nearest(name, std::span<const std::string>(candidates));
+  if (!near.empty()) near = std::string(counts) + near;
+  fail_cluster(fmt::format("unknown GPU or instance '{}'", name), std::string(kClusterForms),
+               std::move(near));
+}
+
+ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
+                             const HardwareCatalog& catalog) {
+  ResolvedGpu out;
+  const GpuChoice choice = choose_gpu(name, catalog);
+  if (choice.gpu != nullptr) {
+    out.gpu = choice.gpu->gpu;
+    if (!choice.note.empty()) out.notes.push_back(choice.note);
+    if (out.gpu.usable_source == Source::assumed) {
+      out.notes.push_back(fmt::format("the usable memory of {}, {:.2f} GiB, is not verified",
+                                      out.gpu.name, out.gpu.usable.gib()));
+    }
+    return out;
+  }
+  if (const auto memory = parse_memory_name(name)) {
+    if (!memory->has_unit) {
+      fail_cluster(fmt::format("'{}' is neither a GPU nor a memory size", name),
+                   "a unit behind a memory size", fmt::format("{}{}GB", counts, memory->gb));
+    }
+    out.gpu = generic_gpu(memory->gb, catalog, out.notes);
+    return out;
+  }
+  fail_unknown(name, counts, catalog);
+}
+
+Cluster from_instance(const Instance& row, std::int64_t nodes, const HardwareCatalog& catalog) {
+  const CatalogGpu* gpu = find_gpu(catalog, row.gpu);
+  if (gpu == nullptr)
+    fail_cluster(fmt::format("{} has the GPU {}, which is not known", row.name, row.gpu));
+  Cluster out;
+  out.gpu = gpu->gpu;
+  out.nodes = nodes;
+  out.gpus_per_node = row.gpus;
+  out.host_memory = row.host_memory;
+  if (row.nvme) {
+    out.nvme = Nvme{.capacity = *row.nvme};
+    if (const Storage* storage =
+            row.storage.empty() ? nullptr : find_storage(catalog, row.storage)) {
+      out.nvme->read_bandwidth = storage->read_bandwidth;
+      out.nvme->write_bandwidth = storage->write_bandwidth;
+    }
+  }
+  for (const auto& [field, what] :
+       {std::pair{"host_memory_gib", "host memory"}, std::pair{"nvme_gb", "local NVMe"}}) {
+    if (is_unverified(row.unverified, field))
+      out.notes.push_back(fmt::format("the {} of {} is not verified", what, row.name));
+  }
+  KnownInterconnect known;
+  if (const auto network = row.gpu_network ? row.gpu_network : row.network) {
+    known.inter_node = *network / static_cast<double>(row.gpus);
+    known.inter_node_unverified =
+        is_unverified(row.unverified, row.gpu_network ? "gpu_network_gbps" : "network_gbps");
+    if (nodes > 1 && known.inter_node_unverified)
+      out.notes.push_back(fmt::format("the network of {} is not verified", row.name));
+  }
+  fill_interconnect(out, known, catalog);
+  return out;
+}
+
+}  // namespace
+
+void check_world(std::int64_t nodes, std::int64_t gpus_per_node) {
+  if (gpus_per_node > kMostGpus / nodes) {
+    fail_cluster(fmt::format("{} nodes of {} GPUs are too many", nodes, gpus_per_node),
+                 fmt::format("at most {} GPUs", kMostGpus));
+  }
+}
+
+ResolvedGpu resolve_gpu(std::string_view name, const HardwareCatalog& catalog) {
+  if (name.size() > kLongestText) fail_cluster(fmt::format("a name of {} characters", name.size()));
+  if (normalized(name).empty()) fail_cluster("the name is empty", "a GPU such as A100-40GB");
+  return resolve_gpu_name(compact_name(name), "", catalog);
+}
+
+Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
+  if (text.size() > kLongestText)
+    fail_cluster(fmt::format("a name of {} characters", text.size()), std::string(kClusterForms));
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos)
+    fail_cluster("the name is empty", std::string(kClusterForms));
+  const std::string_view shown = text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  const ClusterText parts = split_cluster_text(shown);
+  const auto& counts = parts.counts;
+  if (const Instance* instance = find_instance(catalog, parts.name)) {
+    if (counts.size() == 2) {
+      fail_cluster(fmt::format("{} already has {} GPUs", instance->name, instance->gpus),
+                   "one count, of machines", fmt::format("{}x{}", counts[0], instance->name));
+    }
+    const std::int64_t nodes = counts.empty() ? 1 : counts[0];
+    check_world(nodes, instance->gpus);
+    Cluster out = from_instance(*instance, nodes, catalog);
+    out.label = shown;
+    return out;
+  }
+  const std::int64_t nodes = counts.size() == 2 ? counts[0] : 1;
+  const std::int64_t gpus_per_node = counts.empty() ? 1 : counts.back();
+  check_world(nodes, gpus_per_node);
+  std::string prefix;
+  for (const std::int64_t count : counts) prefix += fmt::format("{}x", count);
+  ResolvedGpu resolved = resolve_gpu_name(parts.name, prefix, catalog);
+  Cluster out;
+  out.label = shown;
+  out.gpu = std::move(resolved.gpu);
+  out.nodes = nodes;
+  out.gpus_per_node = gpus_per_node;
+  out.notes = std::move(resolved.notes);
+  constexpr std::int64_t kLargestNode = 16;  // the largest machine of the catalogue
+  if (counts.size() == 1 && gpus_per_node > kLargestNode) {
+    out.notes.push_back(
+        fmt::format("{0} GPUs are taken as one machine; write {1}x8x{2} for {1} machines of 8",
+                    gpus_per_node, ceil_div(gpus_per_node, 8), out.gpu.name));
+  }
+  fill_interconnect(out, {}, catalog);
+  return out;
+}
+
+}  // namespace shardplan
