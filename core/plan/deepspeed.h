@@ -26,14 +26,18 @@ struct OffloadOptimizer {
   bool pipeline_read = false;
   bool pipeline_write = false;
   double ratio = 1.0;
+  bool fast_init = false;
+  bool super_offload = false;
+  std::string nvme_path;
 };
 
 struct OffloadParam {
   OffloadDevice device = OffloadDevice::none;
   bool pin_memory = true;
   std::int64_t buffer_count = 5;
-  std::int64_t buffer_size = 100'000'000;    ///< elements
+  std::int64_t buffer_size = 100'000'000;   ///< elements
   std::int64_t max_in_cpu = 1'000'000'000;  ///< elements
+  std::string nvme_path;
 };
 
 /// zero_optimization. Sizes are elements, as in the file.
@@ -61,6 +65,10 @@ struct ZeroOptions {
   std::int64_t mics_shard_size = -1;
   OffloadOptimizer offload_optimizer;
   OffloadParam offload_param;
+  bool quantized_nontrainable_weights = false;
+  std::int64_t module_granularity_threshold = 0;
+  bool gather_16bit_weights_on_model_save = false;
+  bool zenflow = false;  ///< the block is there
 };
 
 /// activation_checkpointing: acts only on models that call deepspeed.checkpointing.
@@ -71,6 +79,34 @@ struct DeepSpeedCheckpointing {
   std::optional<std::int64_t> number_checkpoints;
 };
 
+/// fp16: a scale of 0 is dynamic.
+struct LossScaling {
+  double static_scale = 0;
+  std::int64_t initial_scale_power = 16;
+  std::int64_t window = 1000;
+  std::int64_t hysteresis = 2;
+  std::int64_t min_scale = 1;
+};
+
+/// aio: the NVMe swapper's requests.
+struct DeepSpeedAio {
+  std::int64_t block_size = 1'048'576;  ///< bytes
+  std::int64_t queue_depth = 8;
+  std::int64_t intra_op_parallelism = 1;
+  bool single_submit = false;
+  bool overlap_events = true;
+  bool use_gds = false;
+};
+
+/// pipeline: read by PipelineModule and its engine.
+struct DeepSpeedPipeline {
+  std::optional<std::int64_t> stages;  ///< absent: "auto"
+  std::string partition = "best";
+  std::int64_t activation_checkpoint_interval = 0;  ///< layers; 0: none
+  bool pipe_partitioned = true;
+  bool grad_partitioned = true;
+};
+
 struct DeepSpeedOptions {
   DeepSpeedVersion version;
   ZeroOptions zero;
@@ -78,11 +114,15 @@ struct DeepSpeedOptions {
   /// file, take the job's precision.
   std::optional<DType> engine_dtype;
   bool torch_autocast = false;
-  std::optional<DType> grad_accum_dtype;      ///< data_types.grad_accum_dtype
-  std::optional<DType> communication_dtype;   ///< communication_data_type
-  bool check_grad_overflow = true;            ///< bf16.check_grad_overflow; fp16 always checks
-  bool master_weights_16bit = false;          ///< fp16_/bf16_master_weights_and_grads
-  bool optimizer_states_16bit = false;        ///< bf16_optimizer_states
+  std::optional<DType> torch_autocast_dtype;
+  std::optional<DType> grad_accum_dtype;  ///< data_types.grad_accum_dtype
+  /// Of gradients; under sequence parallelism what the engine puts in its place.
+  std::optional<DType> communication_dtype;
+  bool check_grad_overflow = true;      ///< bf16.check_grad_overflow; fp16 always checks
+  bool master_weights_16bit = false;    ///< fp16_/bf16_master_weights_and_grads
+  bool optimizer_states_16bit = false;  ///< bf16_optimizer_states
+  bool immediate_grad_update = false;   ///< BF16_Optimizer only
+  LossScaling loss_scaling;
   // The batch triangle, closed: train = micro * accumulation * data-parallel world.
   std::optional<std::int64_t> train_batch_size;
   std::optional<std::int64_t> micro_batch;
@@ -90,10 +130,16 @@ struct DeepSpeedOptions {
   std::optional<double> gradient_clipping;
   std::optional<std::string> optimizer_type;  ///< optimizer.type as written: "AdamW", "Lion"
   bool torch_adam = false;                    ///< optimizer.params.torch_adam
+  bool fp32_optimizer_states = true;          ///< optimizer.params, CPU Adam only
   std::optional<std::string> scheduler_type;
   DeepSpeedCheckpointing activation_checkpointing;
-  std::int64_t tensor_parallel = 1;           ///< tensor_parallel.autotp_size (or tp_size)
+  std::int64_t tensor_parallel = 1;  ///< tensor_parallel.autotp_size
   std::int64_t sequence_parallel = 1;
+  std::int64_t expert_parallel = 1;  ///< expert_parallel.autoep_size
+  DeepSpeedAio aio;
+  std::optional<DeepSpeedPipeline> pipeline;  ///< the block, if it is there
+  bool deepcompile = false;
+  bool sparse_gradients = false;
 };
 
 }  // namespace shardplan

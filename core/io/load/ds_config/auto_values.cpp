@@ -1,0 +1,299 @@
+#include "load/ds_config/auto_values.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/checked.h"
+#include "json/reader.h"
+#include "load/ds_config/schema.h"
+#include "load/ds_config/values.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::string_view kResolverNames[] = {"nobody", "HF Trainer", "accelerate"};
+
+std::string_view name_of(AutoResolver resolver) {
+  return kResolverNames[static_cast<std::size_t>(resolver)];
+}
+
+struct Resolution {
+  Json value;
+  std::string rule;
+};
+
+/// Divides the world as the batch triangle does; 1 when the file's value is no use.
+std::int64_t sequence_parallel_of(const Json& document) {
+  const Json* size = value_at(document, "sequence_parallel_size");
+  return size != nullptr && size->is_number_integer() && size->get<std::int64_t>() > 0
+             ? size->get<std::int64_t>()
+             : 1;
+}
+
+int stage_of(const Json& document) {
+  const Json* stage = value_at(document, "zero_optimization.stage");
+  return stage != nullptr && stage->is_number() ? static_cast<int>(stage->get<double>()) : 0;
+}
+
+/// TrainingArguments' value: given, or its default.
+template <typename T>
+Resolution argument(const std::optional<T>& given, std::string_view name, T fallback) {
+  if (given) return {*given, std::string(name)};
+  return {fallback, fmt::format("{}, its default", name)};
+}
+
+class Rules {
+ public:
+  Rules(const Json& document, const DsConfigContext& context)
+      : document_(document), context_(context) {}
+
+  /// What `rule` of the schema gives, or nullopt where it does not apply or lacks an input;
+  /// `missing` then names the input.
+  std::optional<Resolution> apply(std::string_view rule, std::string& missing) const {
+    const TrainerArguments& args = context_.trainer;
+    if (rule == "zero") return Resolution{0, "always 0"};
+    if (rule == "one") return Resolution{1.0, "always 1.0"};
+    if (rule == "false") return Resolution{false, "off unless the trainer sets it"};
+    if (rule == "o1") return Resolution{"O1", "fp16_opt_level, its default"};
+    if (rule == "device_none")
+      return Resolution{"none", "offload device of the plugin, its default"};
+    if (rule == "micro_batch") return micro_batch();
+    if (rule == "accumulation") return accumulation();
+    if (rule == "train_batch") return train_batch(missing);
+    if (rule == "max_grad_norm") return argument(args.max_grad_norm, "max_grad_norm", 1.0);
+    if (rule == "learning_rate") return argument(args.learning_rate, "learning_rate", 5e-5);
+    if (rule == "epsilon") return argument(args.adam_epsilon, "adam_epsilon", 1e-8);
+    if (rule == "weight_decay") return argument(args.weight_decay, "weight_decay", 0.0);
+    if (rule == "warmup_steps") return argument(args.warmup_steps, "warmup_steps", std::int64_t{0});
+    if (rule == "fp16") return argument(args.fp16, "fp16", false);
+    if (rule == "bf16") return argument(args.bf16, "bf16", false);
+    if (rule == "betas") {
+      const auto [one, two] = args.adam_betas.value_or(std::pair(0.9, 0.999));
+      return Resolution{Json::array({one, two}), args.adam_betas
+                                                     ? "[adam_beta1, adam_beta2]"
+                                                     : "[adam_beta1, adam_beta2], their defaults"};
+    }
+    if (rule == "total_steps") {
+      if (!args.total_steps) missing = "the number of training steps";
+      return args.total_steps ? std::optional(Resolution{*args.total_steps, "training steps"})
+                              : std::nullopt;
+    }
+    return by_hidden_size(rule, missing);
+  }
+
+ private:
+  /// The file's own number comes first: the product must close.
+  std::optional<std::int64_t> in_file(std::string_view path) const {
+    const Json* value = value_at(document_, path);
+    return value != nullptr && value->is_number() ? std::optional(integer_of(*value))
+                                                  : std::nullopt;
+  }
+
+  Resolution micro_batch() const {
+    const auto& given = context_.trainer.per_device_train_batch_size;
+    return argument(given ? given : context_.micro_batch, "per_device_train_batch_size",
+                    std::int64_t{8});
+  }
+
+  Resolution accumulation() const {
+    const auto& given = context_.trainer.gradient_accumulation_steps;
+    return argument(given ? given : context_.gradient_accumulation, "gradient_accumulation_steps",
+                    std::int64_t{1});
+  }
+
+  std::optional<Resolution> train_batch(std::string& missing) const {
+    if (!context_.world_size) {
+      missing = "the number of ranks";
+      return std::nullopt;
+    }
+    // transformers multiplies its own arguments; accelerate the values of the file.
+    const bool own = context_.auto_resolver == AutoResolver::hf_trainer;
+    const auto file_micro = in_file("train_micro_batch_size_per_gpu");
+    const auto file_steps = in_file("gradient_accumulation_steps");
+    const std::int64_t micro = !own && file_micro ? *file_micro : integer_of(micro_batch().value);
+    const std::int64_t steps = !own && file_steps ? *file_steps : integer_of(accumulation().value);
+    const std::int64_t ranks = *context_.world_size / sequence_parallel_of(document_);
+    return Resolution{
+        checked_mul(checked_mul(micro, steps), ranks),
+        fmt::format("{} micro-batch x {} accumulation x {} ranks", micro, steps, ranks)};
+  }
+
+  std::optional<Resolution> by_hidden_size(std::string_view rule, std::string& missing) const {
+    const bool squared = rule == "hidden_squared";
+    const bool prefetch = rule == "hidden_squared_90_percent";
+    if (!squared && !prefetch && rule != "hidden_times_10") return std::nullopt;
+    // transformers fills the two stage-3 keys only at stage 3; elsewhere nothing reads them.
+    if (!squared && stage_of(document_) != 3) return std::nullopt;
+    if (!context_.hidden_size) {
+      missing = "the model's hidden size";
+      return std::nullopt;
+    }
+    const std::int64_t h = *context_.hidden_size;
+    const std::int64_t square = checked_mul(h, h);
+    if (squared) return Resolution{square, "hidden_size^2"};
+    if (!prefetch) return Resolution{checked_mul(h, 10), "10 x hidden_size"};
+    // Python multiplies 0.9 * h first, then by h, in doubles.
+    const double part = 0.9 * static_cast<double>(h) * static_cast<double>(h);
+    return Resolution{static_cast<std::int64_t>(part), "int(0.9 x hidden_size^2)"};
+  }
+
+  const Json& document_;
+  const DsConfigContext& context_;
+};
+
+struct Found {
+  std::string path;
+  const DsNode* key;  ///< nullptr: not in the schema
+  DsUnknown block;    ///< of the block it stands in
+};
+
+bool is_auto(const Json& value) {
+  return value.is_string() && value == "auto";
+}
+
+/// "auto" that DeepSpeed itself reads: pipeline.stages, expert_parallel.top_k, ...
+bool means_itself(const DsNode& key) {
+  if (is_auto(key.fallback)) return true;
+  for (const Json& value : key.one_of)
+    if (is_auto(value)) return true;
+  return false;
+}
+
+void find_autos(const Json& object, const DsNode* node, const std::string& path,
+                const DeepSpeedVersion& version, std::vector<Found>& found) {
+  for (const auto& [name, value] : object.items()) {
+    const DsNode* child = node == nullptr ? nullptr : node->child(name);
+    const std::string here = path.empty() ? name : path + "." + name;
+    if (is_auto(value))
+      found.push_back({here, child, node == nullptr ? DsUnknown::open : node->unknown_at(version)});
+    else if (value.is_object())
+      find_autos(value, child, here, version, found);
+  }
+}
+
+class Resolver {
+ public:
+  Resolver(Json& document, const DsConfigContext& context, DsFindings& findings)
+      : document_(document), context_(context), findings_(findings) {}
+
+  std::vector<ResolvedAuto> run() {
+    std::vector<Found> found;
+    find_autos(document_, &ds_schema().root(), "", context_.version, found);
+    // The batch is a product of the other two, so it comes last.
+    for (const bool product : {false, true})
+      for (const Found& one : found)
+        if ((one.path == "train_batch_size") == product) resolve(one);
+    return std::move(resolved_);
+  }
+
+ private:
+  void resolve(const Found& found) {
+    if (found.key == nullptr || found.key->block || means_itself(*found.key)) return;
+    const DsNode& key = *found.key;
+    const std::string& rule = rule_of(key);
+    std::string missing;
+    if (!rule.empty()) {
+      if (auto resolution = Rules(document_, context_).apply(rule, missing)) {
+        set_value(document_, found.path, resolution->value);
+        resolved_.push_back(
+            {found.path, std::move(resolution->value),
+             fmt::format("{}: {}", name_of(context_.auto_resolver), resolution->rule)});
+        return;
+      }
+    }
+    const Json& fallback = key.default_at(context_.version);
+    remove_value(document_, found.path);
+    if (found.block == DsUnknown::refused || !missing.empty()) {
+      if (!missing.empty())
+        findings_.warning(found.path, fmt::format("\"auto\" needs {}, which is not known; {}",
+                                                  missing, fallback_text(fallback)));
+      resolved_.push_back({found.path, fallback, "dropped: DeepSpeed's default"});
+      return;
+    }
+    if (context_.auto_resolver == AutoResolver::nobody) {
+      findings_.error(found.path, "\"auto\" is not resolved by DeepSpeed itself",
+                      key.trainer_rule.empty() ? "a value" : "a value, or a run under HF Trainer");
+    } else {
+      findings_.error(found.path,
+                      fmt::format("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
+                                  name_of(context_.auto_resolver)),
+                      "a value");
+    }
+  }
+
+  static std::string fallback_text(const Json& fallback) {
+    return fallback.is_null()
+               ? std::string("left out")
+               : fmt::format("DeepSpeed's default {} is assumed", describe(fallback));
+  }
+
+  const std::string& rule_of(const DsNode& key) const {
+    static const std::string none;
+    switch (context_.auto_resolver) {
+      case AutoResolver::hf_trainer:
+        return key.trainer_rule;
+      case AutoResolver::accelerate:
+        return key.accelerate_rule;
+      case AutoResolver::nobody:
+        break;
+    }
+    return none;
+  }
+
+  Json& document_;
+  const DsConfigContext& context_;
+  DsFindings& findings_;
+  std::vector<ResolvedAuto> resolved_;
+};
+
+/// Rules whose keys HF Trainer compares with its arguments when the file has a value, with the
+/// argument that was really given.
+Json expected_by_trainer(std::string_view rule, const DsConfigContext& context) {
+  const TrainerArguments& args = context.trainer;
+  const auto of = [](const auto& value) { return value ? Json(*value) : Json(); };
+  if (rule == "micro_batch") return of(args.per_device_train_batch_size);
+  if (rule == "accumulation") return of(args.gradient_accumulation_steps);
+  if (rule == "max_grad_norm") return of(args.max_grad_norm);
+  if (rule == "learning_rate") return of(args.learning_rate);
+  if (rule == "epsilon") return of(args.adam_epsilon);
+  if (rule == "weight_decay") return of(args.weight_decay);
+  if (rule == "warmup_steps") return of(args.warmup_steps);
+  if (rule == "total_steps") return of(args.total_steps);
+  if (rule == "fp16") return of(args.fp16);
+  if (rule == "bf16") return of(args.bf16);
+  if (rule == "betas" && args.adam_betas)
+    return Json::array({args.adam_betas->first, args.adam_betas->second});
+  return {};
+}
+
+void compare_with_trainer(const Json& document, const DsConfigContext& context,
+                          DsFindings& findings) {
+  for (const std::string& path : ds_schema().paths()) {
+    const Json* given = value_at(document, path);
+    if (given == nullptr || given->is_null()) continue;
+    const std::string& rule = ds_schema().find(path)->trainer_rule;
+    if (rule.empty()) continue;
+    const Json expected = expected_by_trainer(rule, context);
+    if (expected.is_null() || *given == expected) continue;
+    findings.error(path,
+                   fmt::format("{} differs from the training arguments, which HF Trainer refuses",
+                               given->is_array() ? given->dump() : describe(*given)),
+                   fmt::format("{} or \"auto\"", expected.dump()));
+  }
+}
+
+}  // namespace
+
+std::vector<ResolvedAuto> resolve_autos(Json& document, const DsConfigContext& context,
+                                        DsFindings& findings) {
+  auto resolved = Resolver(document, context, findings).run();
+  if (context.auto_resolver == AutoResolver::hf_trainer)
+    compare_with_trainer(document, context, findings);
+  return resolved;
+}
+
+}  // namespace shardplan

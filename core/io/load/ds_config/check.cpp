@@ -1,0 +1,132 @@
+#include "load/ds_config/check.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/nearest.h"
+#include "json/reader.h"
+#include "load/ds_config/coerce.h"
+#include "load/ds_config/schema.h"
+#include "load/ds_config/version.h"
+
+namespace shardplan {
+namespace {
+
+class Checker {
+ public:
+  Checker(const DeepSpeedVersion& version, DsFindings& findings)
+      : version_(version), findings_(findings) {}
+
+  Json block(const Json& object, const DsNode& node, const std::string& path) {
+    Json clean = Json::object();
+    const DsUnknown unknown = node.unknown_at(version_);
+    for (const auto& [name, value] : object.items()) {
+      const DsNode* child = node.child(name);
+      const std::string here = path.empty() ? name : path + "." + name;
+      if (child == nullptr) {
+        if (unknown == DsUnknown::open)
+          clean[name] = value;
+        else
+          report_unknown(here, name, node, unknown);
+        continue;
+      }
+      if (!known(*child, here, unknown)) continue;
+      auto checked =
+          child->block ? sub_block(value, *child, here) : leaf(value, *child, here, unknown);
+      if (checked) clean[name] = std::move(*checked);
+    }
+    return clean;
+  }
+
+ private:
+  /// False, and reported, for a key that came later or went earlier than this version.
+  bool known(const DsNode& node, const std::string& path, DsUnknown unknown) {
+    if (node.known_at(version_)) return true;
+    const bool early = node.since && version_ < *node.since;
+    const std::string message =
+        early ? fmt::format("DeepSpeed {} does not know this key, which came with {}",
+                            to_string(version_), to_string(*node.since))
+              : fmt::format("DeepSpeed {} no longer knows this key, which went with {}",
+                            to_string(version_), to_string(*node.until));
+    if (unknown == DsUnknown::refused)
+      findings_.error(path, message + ", and refuses it");
+    else
+      findings_.warning(path, message + ", and ignores it");
+    return false;
+  }
+
+  void report_unknown(const std::string& path, const std::string& name, const DsNode& node,
+                      DsUnknown unknown) {
+    for (const DsInferenceKey& key : ds_schema().inference_keys()) {
+      if (node.path.empty() && key.path.substr(0, key.path.find('.')) == name) {
+        findings_.warning(path, "a key of deepspeed.init_inference(), which training ignores");
+        return;
+      }
+    }
+    std::vector<std::string> siblings;
+    for (const DsNode& child : node.children) siblings.push_back(child.name);
+    std::string near = nearest(name, std::span<const std::string>(siblings));
+    if (near.empty()) {  // the right name in the wrong block
+      const auto elsewhere = ds_schema().paths_named(name);
+      if (!elsewhere.empty() && name != "enabled") near = elsewhere.front();
+    }
+    switch (unknown) {
+      case DsUnknown::refused:
+        findings_.error(path, "unknown key, which DeepSpeed refuses in this block", "", near);
+        return;
+      case DsUnknown::passed_on:
+        findings_.warning(path, "not a known argument; it is handed on and may be refused there",
+                          "", near);
+        return;
+      case DsUnknown::ignored:
+      case DsUnknown::open:
+        findings_.warning(path, "unknown key, which DeepSpeed ignores", "", near);
+        return;
+    }
+  }
+
+  std::optional<Json> sub_block(const Json& value, const DsNode& node, const std::string& path) {
+    if (value.is_object()) return block(value, node, path);
+    if (value.is_null() && node.nullable) return std::nullopt;
+    if (node.takes(DsType::boolean) && value.is_boolean()) return value;
+    findings_.error(path, "found " + describe(value), "an object");
+    return std::nullopt;
+  }
+
+  std::optional<Json> leaf(const Json& value, const DsNode& key, const std::string& path,
+                           DsUnknown unknown) {
+    if (value.is_null()) {
+      if (!key.nullable && !key.takes(DsType::any)) null_value(key, path, unknown);
+      return std::nullopt;
+    }
+    Coerced coerced = coerce(value, key, unknown == DsUnknown::refused);
+    if (!coerced.value) {
+      findings_.error(path, "found " + describe(value), expected_text(key), coerced.nearest);
+      return std::nullopt;
+    }
+    if (!coerced.remark.empty()) findings_.warning(path, coerced.remark, expected_text(key));
+    return std::move(coerced.value);
+  }
+
+  /// Typed blocks refuse null; plain dictionaries hand on None in place of the default.
+  void null_value(const DsNode& key, const std::string& path, DsUnknown unknown) {
+    if (unknown == DsUnknown::refused || path.find('.') == std::string::npos)
+      findings_.error(path, "found null", expected_text(key));
+    else
+      findings_.warning(path, "null takes the place of the default", expected_text(key));
+  }
+
+  DeepSpeedVersion version_;
+  DsFindings& findings_;
+};
+
+}  // namespace
+
+Json check_keys(const Json& document, const DeepSpeedVersion& version, DsFindings& findings) {
+  return Checker(version, findings).block(document, ds_schema().root(), "");
+}
+
+}  // namespace shardplan

@@ -1,0 +1,26 @@
+// One value read as the type of its key, with the tolerance that DeepSpeed has.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "json/document.h"
+#include "load/ds_config/schema.h"
+
+namespace shardplan {
+
+struct Coerced {
+  std::optional<Json> value;  ///< absent: DeepSpeed refuses it, or misreads it
+  std::string remark;         ///< not empty: accepted, but not what one would write
+  std::string nearest;        ///< for a text that is not one of the allowed ones
+};
+
+/// Typed blocks (pydantic, not strict) read 5e8 and "5" as integers, true as 1, "on" as true; plain
+/// dictionaries take numbers without a fraction as integers and convert nothing else.
+Coerced coerce(const Json& value, const DsNode& key, bool typed_block);
+
+/// "an integer of at least 0", "one of cpu, nvme, none": what a key takes.
+std::string expected_text(const DsNode& key);
+
+}  // namespace shardplan

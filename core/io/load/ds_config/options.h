@@ -1,0 +1,12 @@
+// A checked ds_config as the plan's DeepSpeedOptions.
+#pragma once
+
+#include "load/ds_config/batch_triangle.h"
+#include "load/ds_config/values.h"
+#include "plan/deepspeed.h"
+
+namespace shardplan {
+
+DeepSpeedOptions make_deepspeed_options(const DsValues& values, const BatchTriangle& batch);
+
+}  // namespace shardplan
