@@ -11,6 +11,12 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
 
+/// What the caching allocator holds for `allocated` bytes. With room to spare it caches freely; when
+/// `room` runs short it gives cached blocks back before it fails.
+std::int64_t reserved(std::int64_t allocated, std::int64_t room, double least, double most) {
+  return std::clamp(room, scaled(allocated, least), scaled(allocated, most));
+}
+
 /// The program whose peak is highest among the ranks that differ.
 struct WorstRank {
   Program program;
@@ -184,10 +190,12 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   const std::int64_t context = calibration.context_bytes;
   const std::int64_t nccl = nccl_bytes(plan, calibration);
   e.allocated = {memory.peak, memory.peak};
-  e.reserved = {scaled(memory.peak, calibration.reserved_ratio),
-                scaled(memory.peak, calibration.reserved_ratio_upper)};
-  e.device = {e.reserved.point + context + nccl,
-              e.reserved.upper + scaled(context + nccl, calibration.overhead_upper)};
+  const std::int64_t overhead_upper = scaled(context + nccl, calibration.overhead_upper);
+  e.reserved = {reserved(memory.peak, e.usable_bytes - context - nccl, calibration.required_ratio,
+                         calibration.reserved_ratio),
+                reserved(memory.peak, e.usable_bytes - overhead_upper,
+                         calibration.required_ratio_upper, calibration.reserved_ratio_upper)};
+  e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
                 fitted ? Source::calibrated : Source::assumed);
 

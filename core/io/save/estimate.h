@@ -1,0 +1,17 @@
+// An estimate as shardplan.estimate/1.
+#pragma once
+
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/job.h"
+
+namespace shardplan {
+
+/// The whole estimate of a job, with its warnings and what was assumed.
+Json to_json(const Estimate& estimate, const Job& job);
+
+/// name of a link as the format has it: "gpu", "host", "nvme".
+std::string_view name_of(LinkKind link);
+std::string_view name_of(Phase phase);
+
+}  // namespace shardplan
