@@ -69,6 +69,8 @@ std::string compact_name(std::string_view text) {
     if (text.substr(i).starts_with(kTimes)) {
       out += 'x';
       i += kTimes.size() - 1;
+    } else if (c == '*') {
+      out += 'x';
     } else if (c != ' ' && c != '\t' && c != '_') {
       out += (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
     }

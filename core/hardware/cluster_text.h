@@ -36,7 +36,7 @@ struct MemoryName {
 /// "40gb" and "40"; nullopt for anything but digits and a unit.
 std::optional<MemoryName> parse_memory_name(std::string_view name);
 
-/// Lower case, without spaces and underscores, "×" as x. Hyphens stay: -4 is no count.
+/// Lower case, without spaces and underscores, "×" and "*" as x. Hyphens stay: -4 is no count.
 std::string compact_name(std::string_view text);
 
 bool all_digits(std::string_view text);

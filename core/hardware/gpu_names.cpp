@@ -32,9 +32,14 @@ std::string without_maker(std::string name) {
   return name;
 }
 
-/// "40gb" to 40 and "" to 0; nullopt for anything else, such as "040gb".
-std::optional<std::int64_t> parse_memory(std::string_view text) {
-  if (text.empty()) return 0;
+struct Memory {
+  std::int64_t gb = 0;  ///< 0: the name says nothing of memory
+  bool has_unit = false;
+};
+
+/// "40gb", "40" and ""; nullopt for anything else, such as "040gb".
+std::optional<Memory> parse_memory(std::string_view text) {
+  if (text.empty()) return Memory{};
   constexpr std::size_t kMostDigits = 5;
   std::size_t digits = 0;
   std::int64_t size = 0;
@@ -44,8 +49,9 @@ std::optional<std::int64_t> parse_memory(std::string_view text) {
     ++digits;
   }
   const std::string_view unit = text.substr(digits);
-  if (digits == 0 || (unit != "gb" && unit != "g" && unit != "gib")) return std::nullopt;
-  return size;
+  const bool known_unit = unit.empty() || unit == "gb" || unit == "g" || unit == "gib";
+  if (digits == 0 || !known_unit) return std::nullopt;
+  return Memory{.gb = size, .has_unit = !unit.empty()};
 }
 
 /// How the form may be written: "sxm4" and "sxm", "pcie", and always nothing. Longest first.
@@ -61,9 +67,9 @@ std::vector<std::string> spellings_of_form(const CatalogGpu& row) {
   return out;
 }
 
-/// The memory that `rest`, a name without its family, asks for: 0 when it asks for none, nullopt
-/// when `rest` is no name of this GPU whatever its memory.
-std::optional<std::int64_t> memory_asked(const CatalogGpu& row, std::string_view rest) {
+/// The memory that `rest`, a name without its family, asks for; nullopt when `rest` is no name of
+/// this GPU whatever its memory.
+std::optional<Memory> memory_asked(const CatalogGpu& row, std::string_view rest) {
   for (const std::string& form : spellings_of_form(row)) {
     if (rest.starts_with(form))
       if (const auto memory = parse_memory(rest.substr(form.size()))) return memory;
@@ -98,10 +104,10 @@ Matches match(std::string_view wanted, const HardwareCatalog& catalog) {
       if (!wanted.starts_with(family)) continue;
       const auto memory = memory_asked(row, wanted.substr(family.size()));
       if (!memory) continue;
-      if (*memory == 0 || sold_with(row, *memory))
+      if (memory->gb == 0 || sold_with(row, memory->gb))
         right = true;
-      else
-        wrong_memory = *memory;
+      else if (memory->has_unit)
+        wrong_memory = memory->gb;
     }
     if (right) {
       out.right.push_back(&row);

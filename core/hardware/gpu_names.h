@@ -3,7 +3,7 @@
 //
 //   name   = family [form] [memory]  or  family [memory] [form]
 //   form   = SXM4, or SXM without its generation, PCIe, NVL
-//   memory = 40GB, 40G or 40GiB
+//   memory = 40GB, 40G, 40GiB, or 40 if such a GPU exists
 //
 // A name that several GPUs share means, among those that are not marked rare, the SXM part, and of
 // several SXM parts (or when there is none) the one with the largest memory.

@@ -17,7 +17,7 @@ bool fill_intra_node(Cluster& cluster) {
   if (gpu.nvlink_bandwidth && (!gpu.nvlink_pairs_only || cluster.gpus_per_node <= 2)) {
     cluster.intra_node_bandwidth = *gpu.nvlink_bandwidth;
     cluster.intra_node_link = gpu.nvlink_link;
-    if (!gpu.nvlink_pairs_only || !many) return false;
+    if (!gpu.nvlink_pairs_only || !many) return is_unverified(gpu.unverified, "nvlink");
     cluster.notes.push_back(
         fmt::format("the two {} are assumed to be joined by an NVLink bridge", gpu.name));
     return true;
@@ -31,7 +31,7 @@ bool fill_intra_node(Cluster& cluster) {
   }
   if (many && !known)
     cluster.notes.emplace_back("the link between the GPUs of a node is assumed to be PCIe gen 4");
-  return !known;
+  return !known || is_unverified(gpu.unverified, "pcie");
 }
 
 const DefaultNetwork* default_network(const Gpu& gpu, const HardwareCatalog& catalog) {
@@ -74,7 +74,7 @@ void fill_interconnect(Cluster& cluster, const KnownInterconnect& known,
     cluster.intra_node_bandwidth = *known.intra_node;
     cluster.intra_node_link = known.intra_node_link;
   } else {
-    intra_assumed = fill_intra_node(cluster) || is_unverified(cluster.gpu.unverified, "nvlink");
+    intra_assumed = fill_intra_node(cluster);
   }
   bool inter_assumed = known.inter_node_unverified;
   if (known.inter_node) {

@@ -58,6 +58,12 @@ void check_leading_count(std::string_view name, const HardwareCatalog& catalog) 
                std::move(near));
 }
 
+void note_unverified_memory(const Gpu& gpu, std::vector<std::string>& notes) {
+  if (gpu.usable_source != Source::assumed) return;
+  notes.push_back(fmt::format("the usable memory of {}, {:.2f} GiB, is not verified", gpu.name,
+                              gpu.usable.gib()));
+}
+
 ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
                              const HardwareCatalog& catalog) {
   ResolvedGpu out;
@@ -65,14 +71,12 @@ ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
   if (choice.gpu != nullptr) {
     out.gpu = choice.gpu->gpu;
     if (!choice.note.empty()) out.notes.push_back(choice.note);
-    if (out.gpu.usable_source == Source::assumed) {
-      out.notes.push_back(fmt::format("the usable memory of {}, {:.2f} GiB, is not verified",
-                                      out.gpu.name, out.gpu.usable.gib()));
-    }
+    note_unverified_memory(out.gpu, out.notes);
     return out;
   }
   if (const auto memory = parse_memory_name(name)) {
     if (!memory->has_unit) {
+      check_trailing_count(std::string(counts) + std::string(name), catalog);  // 3090x2
       fail_cluster(fmt::format("'{}' is neither a GPU nor a memory size", name),
                    "a unit behind a memory size", fmt::format("{}{}GB", counts, memory->gb));
     }
@@ -91,6 +95,7 @@ Cluster from_instance(const Instance& row, std::int64_t nodes, const HardwareCat
   out.nodes = nodes;
   out.gpus_per_node = row.gpus;
   out.host_memory = row.host_memory;
+  note_unverified_memory(out.gpu, out.notes);
   if (row.nvme) {
     out.nvme = Nvme{.capacity = *row.nvme};
     if (const Storage* storage =
@@ -163,13 +168,14 @@ Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
   out.nodes = nodes;
   out.gpus_per_node = gpus_per_node;
   out.notes = std::move(resolved.notes);
+  fill_interconnect(out, {}, catalog);
   constexpr std::int64_t kLargestNode = 16;  // the largest machine of the catalogue
   if (counts.size() == 1 && gpus_per_node > kLargestNode) {
+    out.interconnect_source = Source::assumed;
     out.notes.push_back(
         fmt::format("{0} GPUs are taken as one machine; write {1}x8x{2} for {1} machines of 8",
                     gpus_per_node, ceil_div(gpus_per_node, 8), out.gpu.name));
   }
-  fill_interconnect(out, {}, catalog);
   return out;
 }
 

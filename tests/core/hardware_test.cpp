@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
 #include "hardware/catalog.h"
 #include "hardware/gpu_names.h"
 #include "hardware/resolve.h"
@@ -52,6 +57,8 @@ TEST(ClusterName, NamesMatchWithOrWithoutFormAndMemory) {
   EXPECT_EQ(gpu_of("4xA100-PCIe-40GB"), "A100-PCIe-40GB");
   EXPECT_EQ(gpu_of("4xA100 80GB PCIe"), "A100-PCIe-80GB");
   EXPECT_EQ(gpu_of("4xA100-80G"), "A100-SXM4-80GB");
+  EXPECT_EQ(gpu_of("4xA100-80"), "A100-SXM4-80GB");
+  EXPECT_EQ(gpu_of("8xV100-32"), "V100-SXM2-32GB");
   EXPECT_EQ(gpu_of("8xH200"), "H200-SXM5-141GB");
   EXPECT_EQ(gpu_of("8xH200-SXM-141GB"), "H200-SXM5-141GB");
   EXPECT_EQ(gpu_of("4xRTX4090"), "RTX4090-24GB");
@@ -76,6 +83,7 @@ TEST(ClusterName, CaseSpacesHyphensAndTheMakerDoNotCount) {
   EXPECT_EQ(gpu_of("4x-A100--40-GB"), "A100-SXM4-40GB");
   EXPECT_EQ(gpu_of("4-x-A100_40GB"), "A100-SXM4-40GB");
   EXPECT_EQ(gpu_of("4\u00d7A100-40GB"), "A100-SXM4-40GB");
+  EXPECT_EQ(gpu_of("4*A100-40GB"), "A100-SXM4-40GB");
   EXPECT_EQ(gpu_of("8xNVIDIA H100 80GB HBM3"), "H100-SXM5-80GB");
   EXPECT_EQ(gpu_of("1xNVIDIA GeForce RTX 4090"), "RTX4090-24GB");
   EXPECT_EQ(gpu_of("1xTesla V100-SXM2-16GB"), "V100-SXM2-16GB");
@@ -139,6 +147,7 @@ TEST(ClusterName, BadCountsAreErrors) {
   EXPECT_THAT(error_of("999999xp4d.24xlarge"), HasSubstr("are too many"));
   EXPECT_THAT(error_of("2x2x2xA100"), HasSubstr("has 3 counts"));
   EXPECT_THAT(error_of("A100x4"), HasSubstr("did you mean '4xA100-SXM4-80GB'?"));
+  EXPECT_THAT(error_of("3090x2"), HasSubstr("did you mean '2xRTX3090-24GB'?"));
 }
 
 TEST(ClusterName, ACountIsReportedBeforeTheName) {
@@ -165,6 +174,7 @@ TEST(GenericGpu, IsAMemorySizeWithEverythingElseAssumed) {
   EXPECT_EQ(cluster.gpu.usable_source, Source::assumed);
   EXPECT_EQ(cluster.gpu.nvlink_bandwidth, std::nullopt);
   EXPECT_EQ(cluster.gpu.peak.bf16, 312e12);
+  EXPECT_EQ(cluster.interconnect_source, Source::assumed);
   EXPECT_THAT(cluster.notes, Contains(HasSubstr("are assumed to be usable")));
   EXPECT_THAT(cluster.notes, Contains(HasSubstr("assumed to be those of A100")));
   EXPECT_EQ(resolve("2x8x80 GiB").gpu.name, "80GB");
@@ -235,7 +245,7 @@ TEST(Interconnect, IsNvlinkWhereTheGpuHasItAndPcieElsewhere) {
   EXPECT_EQ(resolve("8xH100").intra_node_bandwidth, 450e9);
   EXPECT_EQ(resolve("8xH100").intra_node_link, "NVLink4");
   EXPECT_EQ(resolve("4xRTX4090").intra_node_bandwidth, 31.5e9);
-  EXPECT_EQ(resolve("4xRTX4090").intra_node_link, "PCIe-gen4-x16");
+  EXPECT_EQ(resolve("4xRTX4090").intra_node_link, "PCIe-gen4-x16-no-P2P");
   EXPECT_EQ(resolve("4xL4").intra_node_bandwidth, 15.75e9);
   EXPECT_EQ(resolve("8xH100").interconnect_source, Source::measured);
 }
@@ -270,12 +280,48 @@ TEST(Interconnect, HostMemoryAndNvmeOfANamedGpuAreUnknown) {
 
 TEST(ClusterName, ManyGpusInOneMachineAreQuestioned) {
   EXPECT_THAT(resolve("64xH100").notes, Contains(HasSubstr("write 8x8xH100-SXM5-80GB")));
+  EXPECT_EQ(resolve("64xH100").interconnect_source, Source::assumed);
   EXPECT_THAT(resolve("16xV100-SXM3-32GB").notes, IsEmpty());
 }
 
 TEST(ClusterName, UnverifiedMemoryIsSaid) {
   EXPECT_THAT(resolve("8xH100").notes, Contains(HasSubstr("is not verified")));
+  EXPECT_THAT(resolve("p4d.24xlarge").notes, Contains(HasSubstr("A100-SXM4-40GB, 39.39 GiB")));
   EXPECT_THAT(resolve("8xA100-SXM4-80GB").notes, IsEmpty());
+}
+
+TEST(ClusterName, WhateverIsTypedGivesAClusterOrAnInputError) {
+  // Every text within two random edits of a good one, with a fixed seed.
+  const std::vector<std::string> good = {"4xA100-40GB", "2x8xH100",   "p4d.24xlarge",
+                                         "4x40GB",      "2xDGX A100", "RTX4090-24GB"};
+  const std::string letters = "0123456789xX-._ agbAGB*\xc3\x97\n\"";
+  std::uint32_t state = 1;
+  const auto random = [&](std::size_t below) {
+    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    return (state >> 8) % below;
+  };
+  std::size_t resolved = 0, refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good[random(good.size())];
+    for (int edit = 0; edit < 2; ++edit) {
+      const std::size_t at = random(text.size() + 1);
+      if (random(2) == 0 && at < text.size())
+        text.erase(at, 1);
+      else
+        text.insert(at, 1, letters[random(letters.size())]);
+    }
+    try {
+      const Cluster cluster = resolve(text);
+      EXPECT_GE(cluster.world(), 1) << text;
+      EXPECT_GT(cluster.gpu.usable, Bytes(0)) << text;
+      ++resolved;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.diagnostic().key, "cluster") << text;
+      ++refused;
+    }
+  }
+  EXPECT_GT(resolved, 100U);
+  EXPECT_GT(refused, 100U);
 }
 
 }  // namespace
