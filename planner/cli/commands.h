@@ -1,0 +1,23 @@
+// One file a command; main.cpp lists them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/output.h"
+
+namespace shardplan::cli {
+
+/// Adds the command to `app`; `run` is set to what the command does when it was chosen.
+using Run = std::function<Exit()>;
+void add_fit(CLI::App& app, Run& run);
+void add_model(CLI::App& app, Run& run);
+void add_estimate(CLI::App& app, Run& run);
+void add_compare(CLI::App& app, Run& run);
+void add_max(CLI::App& app, Run& run);
+void add_catalog(CLI::App& app, Run& run);
+
+/// --format and -o, which every command has.
+void add_output(CLI::App& command, Output& output);
+
+}  // namespace shardplan::cli

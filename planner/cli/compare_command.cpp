@@ -1,0 +1,51 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/job_options.h"
+#include "questions/compare.h"
+#include "render/compare_text.h"
+#include "render/estimate_text.h"
+#include "save/estimate.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct CompareArguments {
+  JobOptions job;
+  Output output;
+};
+
+Exit compare(const CompareArguments& a) {
+  const Job job = load(a.job.merged(Json::object()), a.job.file);
+  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const std::vector<Alternative> all = compare_stages(job.model, job.plan, calibration);
+  if (a.output.json()) {
+    Json list = Json::array();
+    for (const Alternative& alternative : all) {
+      Json item = to_json(alternative.estimate, job);
+      item["name"] = alternative.name;
+      item["is_current"] = alternative.is_current;
+      list.push_back(std::move(item));
+    }
+    a.output.write(list.dump(2) + "\n");
+  } else {
+    a.output.write(compare_text(all));
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Run& run) {
+  auto a = std::make_shared<CompareArguments>();
+  CLI::App* command =
+      app.add_subcommand("compare", "The same job at every ZeRO stage and offload, side by side");
+  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  command->footer("Example: shardplan compare --model llama-2-7b --cluster 4xA100-40GB");
+  a->job.add_flags(*command);
+  add_output(*command, a->output);
+  command->callback([a, &run] { run = [a] { return compare(*a); }; });
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,41 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/job_options.h"
+#include "render/estimate_text.h"
+#include "save/estimate.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct EstimateArguments {
+  JobOptions job;
+  Output output;
+};
+
+Exit run_estimate(const EstimateArguments& a) {
+  const Job job = load(a.job.merged(Json::object()), a.job.file);
+  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Estimate e = estimate(job.model, job.plan, calibration);
+  a.output.write(a.output.json() ? to_json(e, job).dump(2) + "\n"
+                                 : estimate_text(e, job, calibration));
+  return e.verdict.fits ? Exit::done : Exit::does_not_fit;
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& app, Run& run) {
+  auto a = std::make_shared<EstimateArguments>();
+  CLI::App* command = app.add_subcommand("estimate", "Memory, traffic and time of one job");
+  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  command->footer(
+      "Example: shardplan estimate configs/jobs/llama-2-7b-zero3.json --micro-batch 2 --format "
+      "json\n"
+      "Exit code 0: fits; 4: does not fit.");
+  a->job.add_flags(*command);
+  add_output(*command, a->output);
+  command->callback([a, &run] { run = [a] { return run_estimate(*a); }; });
+}
+
+}  // namespace shardplan::cli

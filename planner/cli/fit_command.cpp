@@ -1,0 +1,80 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/job_options.h"
+#include "questions/fixes.h"
+#include "render/fit_text.h"
+#include "save/estimate.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct FitArguments {
+  std::string model, cluster;
+  JobOptions job;
+  Output output;
+};
+
+/// What `fit` takes for granted where neither the file nor a flag says anything: what most people
+/// who ask this question would run. docs/job.md lists it.
+Json defaults(const FitArguments& a) {
+  return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
+}
+
+Json fixes_json(const std::vector<Fix>& fixes) {
+  Json list = Json::array();
+  for (const Fix& fix : fixes) {
+    Json item;
+    item["changes"] = Json::array();
+    for (const Change& c : fix.changes)
+      item["changes"].push_back(Json{{"what", c.what}, {"how", c.how}});
+    item["saves_bytes"] = fix.gpu_saved;
+    item["slowdown"] = fix.slowdown;
+    item["fits"] = fix.after.verdict.fits;
+    item["device_bytes"] = fix.after.device.point;
+    item["host_bytes_per_node"] = fix.after.host_per_node.total();
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+Exit fit(const FitArguments& a) {
+  const Job job = load(a.job.merged(defaults(a)), a.job.file);
+  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Estimate e = estimate(job.model, job.plan, calibration);
+  const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);
+  if (a.output.json()) {
+    Json json = to_json(e, job);
+    json["fixes"] = fixes_json(fixes);
+    a.output.write(json.dump(2) + "\n");
+  } else {
+    a.output.write(fit_text(e, job, fixes, calibration));
+  }
+  return e.verdict.fits ? Exit::done : Exit::does_not_fit;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Run& run) {
+  auto a = std::make_shared<FitArguments>();
+  CLI::App* command = app.add_subcommand("fit", "Will this model train on these GPUs?");
+  command->add_option("MODEL", a->model, "catalogue name, config.json or a size such as 7B")
+      ->required();
+  command->add_option("CLUSTER", a->cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge")
+      ->required();
+  command->footer(
+      "Example: shardplan fit llama-2-7b 4xA100-40GB --sequence-length 4096 --zero-stage 2\n"
+      "Exit code 0: fits; 4: does not fit.");
+  a->job.add_flags(*command);
+  add_output(*command, a->output);
+  command->callback([a, &run] { run = [a] { return fit(*a); }; });
+}
+
+void add_output(CLI::App& command, Output& output) {
+  command.add_option("--format", output.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  command.add_option("-o,--output", output.file, "write the answer to a file");
+}
+
+}  // namespace shardplan::cli

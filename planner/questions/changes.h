@@ -1,0 +1,32 @@
+// Single changes to a plan that a person could make, each with the words for it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+struct Change {
+  std::string what;  ///< "activation checkpointing on every block"
+  std::string how;   ///< where to set it: "gradient_checkpointing: true; --checkpointing full"
+  std::function<void(Plan&)> apply;
+  /// Changes of one subject exclude each other: only one of them is taken in a combination.
+  std::string subject;
+};
+
+/// Changes that make a job need less, of those that apply to `plan`.
+std::vector<Change> lighter_changes(const Model& model, const Plan& plan);
+
+/// Moves a plan to a ZeRO stage of DeepSpeed, with the stage's own defaults; a plan of another
+/// framework keeps its precision where DeepSpeed has it.
+void set_zero_stage(Plan& plan, int stage);
+
+/// Puts the optimizer, and at stage 3 the parameters too, on the host or on NVMe.
+void set_offload(Plan& plan, OffloadDevice optimizer, OffloadDevice parameters);
+
+}  // namespace shardplan

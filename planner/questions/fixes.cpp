@@ -1,0 +1,84 @@
+#include "questions/fixes.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+double seconds_per_sample(const Estimate& e, const Plan& plan) {
+  const double samples =
+      static_cast<double>(plan.workload.micro_batch * plan.workload.gradient_accumulation) *
+      static_cast<double>(plan.workload.sequence_length);
+  return e.time.step_seconds / samples;
+}
+
+Fix evaluate(const Model& model, const Plan& plan, const Estimate& now,
+             const Calibration& calibration, std::vector<Change> changes) {
+  Plan changed = plan;
+  for (const Change& change : changes) change.apply(changed);
+  Fix fix;
+  fix.after = estimate(model, changed, calibration);
+  fix.gpu_saved = now.device.point - fix.after.device.point;
+  if (now.time.step_seconds > 0)
+    fix.slowdown = seconds_per_sample(fix.after, changed) / seconds_per_sample(now, plan);
+  fix.changes = std::move(changes);
+  return fix;
+}
+
+bool better(const Fix& a, const Fix& b) {
+  if (a.after.verdict.fits != b.after.verdict.fits) return a.after.verdict.fits;
+  if (a.after.verdict.fits && a.slowdown != b.slowdown) return a.slowdown < b.slowdown;
+  return a.gpu_saved > b.gpu_saved;
+}
+
+/// Adds the change that saves most for the time it costs until the job fits or nothing helps.
+Fix combine(const Model& model, const Plan& plan, const Estimate& now,
+            const Calibration& calibration) {
+  Plan changed = plan;
+  Fix best;
+  best.after = now;
+  std::vector<Change> taken;
+  constexpr std::size_t kMostChanges = 6;
+  while (!best.after.verdict.fits && taken.size() < kMostChanges) {
+    Fix next;
+    bool found = false;
+    for (const Change& change : lighter_changes(model, changed)) {
+      const bool used = std::any_of(taken.begin(), taken.end(),
+                                    [&](const Change& t) { return t.subject == change.subject; });
+      if (used) continue;
+      std::vector<Change> together = taken;
+      together.push_back(change);
+      Fix candidate = evaluate(model, plan, now, calibration, std::move(together));
+      if (candidate.gpu_saved <= best.gpu_saved) continue;
+      if (!found || better(candidate, next)) {
+        next = std::move(candidate);
+        found = true;
+      }
+    }
+    if (!found) break;
+    taken = next.changes;
+    taken.back().apply(changed);
+    best = std::move(next);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
+                            const Calibration& calibration) {
+  std::vector<Fix> fixes;
+  for (const Change& change : lighter_changes(model, plan)) {
+    Fix fix = evaluate(model, plan, now, calibration, {change});
+    if (fix.gpu_saved > 0) fixes.push_back(std::move(fix));
+  }
+  std::stable_sort(fixes.begin(), fixes.end(), better);
+  const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
+  if (!now.verdict.fits && !one_is_enough) {
+    Fix combined = combine(model, plan, now, calibration);
+    if (combined.changes.size() > 1) fixes.insert(fixes.begin(), std::move(combined));
+  }
+  return fixes;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,37 @@
+// The inverse question: the largest (for GPUs the smallest) value with which a job fits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "estimate/estimate.h"
+
+namespace shardplan {
+
+struct LargestResult {
+  std::optional<std::int64_t> value;  ///< nullopt: not even the smallest fits
+  std::optional<Estimate> at;         ///< the estimate at that value
+  std::optional<Estimate> beyond;     ///< the estimate one step further, which does not fit
+  bool at_limit = false;              ///< the search's own limit was reached
+};
+
+/// Largest n in [1, limit] for which fits(estimate_of(n)); needs grow with n. `step` is the
+/// resolution: values are multiples of it.
+LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
+                              const std::function<Estimate(std::int64_t)>& estimate_of);
+
+LargestResult largest_micro_batch(const Model& model, const Plan& plan,
+                                  const Calibration& calibration);
+LargestResult largest_sequence(const Model& model, const Plan& plan,
+                               const Calibration& calibration);
+
+/// Largest generic dense decoder, in parameters; `build` makes one of about that size.
+LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,
+                                 const std::function<Model(std::int64_t)>& build);
+
+/// Fewest GPUs, in multiples that fill nodes of the cluster's size (or divide one).
+LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibration& calibration);
+
+}  // namespace shardplan

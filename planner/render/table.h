@@ -1,0 +1,28 @@
+// Aligned columns of text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardplan {
+
+class TextTable {
+ public:
+  enum class Align { left, right };
+  explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Lines that start with `indent`; no trailing spaces.
+  std::string text(std::string_view indent = "  ") const;
+
+ private:
+  std::vector<Align> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A bar of `width` cells filled to `share` (0 to 1), in eighths of a cell.
+std::string bar(double share, int width);
+
+/// Columns that a text takes on a terminal: code points of UTF-8.
+std::size_t display_width(std::string_view text);
+
+}  // namespace shardplan
