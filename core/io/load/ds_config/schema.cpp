@@ -142,8 +142,8 @@ DsSchema::DsSchema(const Json& schema) {
     paths_.push_back(path);
   }
   for (const Json& key : schema.at("inference_keys"))
-    inference_keys_.push_back(
-        {key.at("path").get<std::string>(), key.at("for").get<std::string>()});
+    inference_keys_.push_back({key.at("path").get<std::string>(), key.at("for").get<std::string>(),
+                               key.value("training", "")});
 }
 
 DsNode& DsSchema::place(std::string_view path) {

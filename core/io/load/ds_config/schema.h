@@ -89,7 +89,8 @@ struct DsNode {
 /// A key of deepspeed.init_inference(), which training does not read.
 struct DsInferenceKey {
   std::string path;
-  std::string scope;  ///< "inference" or "inference_v2"
+  std::string scope;     ///< "inference" or "inference_v2"
+  std::string training;  ///< the key that does the same in training, if there is one
 };
 
 class DsSchema {

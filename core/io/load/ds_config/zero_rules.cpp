@@ -71,8 +71,6 @@ void check_offload(const DsValues& values, DsFindings& findings) {
         key_of("offload_optimizer.buffer_count"),
         fmt::format("{} buffers do not hold the {} tensors of Adam", buffers, kAdamTensors),
         "at least 4");
-  if (stage != 3 && values.flag(key_of("offload_optimizer.super_offload")))
-    findings.warning(key_of("offload_optimizer.super_offload"), "acts only at stage 3");
 }
 
 /// utils/groups.py _create_zero_param_parallel_group; zero/mics.py.
