@@ -418,6 +418,15 @@ INSTANTIATE_TEST_SUITE_P(
                  R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 1000}}})"}),
     name_of_case);
 
+TEST(DsRules, TrainerAndAccelerateWantAZeroBlock) {
+  const Json config = parse_json(R"({"train_micro_batch_size_per_gpu": 1})", "ds.json");
+  DsConfigContext context = on_ranks(8);
+  EXPECT_THAT(check_ds_config(config, "ds.json", context).diagnostics, IsEmpty());
+  context.auto_resolver = AutoResolver::accelerate;
+  EXPECT_THAT(findings_of(check_ds_config(config, "ds.json", context), Severity::error),
+              ElementsAre(HasSubstr("refuse a file without this block")));
+}
+
 TEST(DsRules, SwapKeysWithoutNvmeGetANote) {
   constexpr const char* kText = R"({"optimizer": {"type": "AdamW"}, "zero_optimization":
       {"stage": 3, "offload_param": {"device": "cpu", "buffer_size": 1e8}}})";

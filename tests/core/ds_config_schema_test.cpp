@@ -26,6 +26,7 @@ TEST(DsSchema, HoldsEveryKeyOnceWithATypeAndADefaultOfThatType) {
     ASSERT_NE(key, nullptr) << path;
     EXPECT_EQ(key->path, path);
     EXPECT_FALSE(key->types.empty()) << path;
+    EXPECT_FALSE(key->source.empty()) << path;
     const Json& value = key->fallback;
     EXPECT_TRUE(!value.is_boolean() || key->takes(DsType::boolean)) << path;
     EXPECT_TRUE(!value.is_number_float() || key->takes(DsType::number)) << path;

@@ -20,12 +20,15 @@ inline DsConfigContext on_ranks(std::int64_t ranks) {
   return context;
 }
 
-/// `text` is an object; a micro-batch is put in where it has no batch key of its own.
+/// `text` is an object; a micro-batch is put in where it has no batch key of its own, and the block
+/// that accelerate asks for.
 inline DsConfigResult checked(const std::string& text,
                               const DsConfigContext& context = on_ranks(8)) {
   Json config = parse_json(text, "ds.json");
   if (!config.contains("train_batch_size") && !config.contains("train_micro_batch_size_per_gpu"))
     config["train_micro_batch_size_per_gpu"] = 1;
+  if (context.auto_resolver != AutoResolver::nobody && !config.contains("zero_optimization"))
+    config["zero_optimization"] = Json::object();
   return check_ds_config(config, "ds.json", context);
 }
 

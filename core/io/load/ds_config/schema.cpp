@@ -158,6 +158,7 @@ DsNode& DsSchema::place(std::string_view path) {
       child.name = name;
       child.path = node->path.empty() ? child.name : node->path + "." + child.name;
       child.unknown = node->unknown;  // a block within a plain dictionary is one too
+      child.source = node->source;
       it = node->children.insert(it, std::move(child));
       node->block = true;
     }

@@ -71,7 +71,7 @@ struct DsNode {
   std::optional<DsDeprecation> deprecated;
   std::string trainer_rule, accelerate_rule;  ///< how "auto" is resolved; see auto_values.cpp
   std::string note;
-  std::string source;
+  std::string source;  ///< files of DeepSpeed; a key has its block's
 
   DsUnknown unknown = DsUnknown::ignored;         ///< blocks only
   std::optional<DeepSpeedVersion> refused_since;  ///< before: ignored
