@@ -58,14 +58,24 @@ class Checker {
     return false;
   }
 
+  /// A key of deepspeed.init_inference(), or the first part of one.
+  bool report_inference_key(const std::string& path, DsUnknown unknown) {
+    for (const DsInferenceKey& key : ds_schema().inference_keys()) {
+      if (key.path != path && !key.path.starts_with(path + ".")) continue;
+      if (unknown == DsUnknown::refused)
+        findings_.error(path, "a key of deepspeed.init_inference(), which training refuses", "",
+                        key.training);
+      else
+        findings_.warning(path, "a key of deepspeed.init_inference(), which training ignores", "",
+                          key.training);
+      return true;
+    }
+    return false;
+  }
+
   void report_unknown(const std::string& path, const std::string& name, const DsNode& node,
                       DsUnknown unknown) {
-    for (const DsInferenceKey& key : ds_schema().inference_keys()) {
-      if (node.path.empty() && key.path.substr(0, key.path.find('.')) == name) {
-        findings_.warning(path, "a key of deepspeed.init_inference(), which training ignores");
-        return;
-      }
-    }
+    if (report_inference_key(path, unknown)) return;
     std::vector<std::string> siblings;
     for (const DsNode& child : node.children) siblings.push_back(child.name);
     std::string near = nearest(name, std::span<const std::string>(siblings));

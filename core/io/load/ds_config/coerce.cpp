@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/nearest.h"
 #include "json/reader.h"

@@ -1,6 +1,9 @@
 #include "load/ds_config/options.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/dtype.h"

@@ -142,8 +142,8 @@ DsSchema::DsSchema(const Json& schema) {
     paths_.push_back(path);
   }
   for (const Json& key : schema.at("inference_keys"))
-    inference_keys_.push_back(
-        {key.at("path").get<std::string>(), key.at("for").get<std::string>()});
+    inference_keys_.push_back({key.at("path").get<std::string>(), key.at("for").get<std::string>(),
+                               key.value("training", "")});
 }
 
 DsNode& DsSchema::place(std::string_view path) {
@@ -158,6 +158,7 @@ DsNode& DsSchema::place(std::string_view path) {
       child.name = name;
       child.path = node->path.empty() ? child.name : node->path + "." + child.name;
       child.unknown = node->unknown;  // a block within a plain dictionary is one too
+      child.source = node->source;
       it = node->children.insert(it, std::move(child));
       node->block = true;
     }

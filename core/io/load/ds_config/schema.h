@@ -71,7 +71,7 @@ struct DsNode {
   std::optional<DsDeprecation> deprecated;
   std::string trainer_rule, accelerate_rule;  ///< how "auto" is resolved; see auto_values.cpp
   std::string note;
-  std::string source;
+  std::string source;  ///< files of DeepSpeed; a key has its block's
 
   DsUnknown unknown = DsUnknown::ignored;         ///< blocks only
   std::optional<DeepSpeedVersion> refused_since;  ///< before: ignored
@@ -89,7 +89,8 @@ struct DsNode {
 /// A key of deepspeed.init_inference(), which training does not read.
 struct DsInferenceKey {
   std::string path;
-  std::string scope;  ///< "inference" or "inference_v2"
+  std::string scope;     ///< "inference" or "inference_v2"
+  std::string training;  ///< the key that does the same in training, if there is one
 };
 
 class DsSchema {

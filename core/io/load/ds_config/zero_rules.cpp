@@ -71,8 +71,6 @@ void check_offload(const DsValues& values, DsFindings& findings) {
         key_of("offload_optimizer.buffer_count"),
         fmt::format("{} buffers do not hold the {} tensors of Adam", buffers, kAdamTensors),
         "at least 4");
-  if (stage != 3 && values.flag(key_of("offload_optimizer.super_offload")))
-    findings.warning(key_of("offload_optimizer.super_offload"), "acts only at stage 3");
 }
 
 /// utils/groups.py _create_zero_param_parallel_group; zero/mics.py.
@@ -135,6 +133,11 @@ void check_unmanaged_accumulation(const DsValues& values, const DsConfigContext&
 
 void check_zero_rules(const DsValues& values, const DsConfigContext& context,
                       DsFindings& findings) {
+  // accelerate: utils/dataclasses.py DeepSpeedPlugin, which HF Trainer goes through as well.
+  if (context.auto_resolver != AutoResolver::nobody && values.given("zero_optimization") == nullptr)
+    findings.error("zero_optimization",
+                   "accelerate and HF Trainer refuse a file without this block",
+                   "a block, if only with stage 0");
   if (values.flag(key_of("legacy_stage1")))
     findings.error(key_of("legacy_stage1"), "the old stage 1 was removed", "false");
   if (values.stage() == 3 && values.flag(key_of("elastic_checkpoint")))
