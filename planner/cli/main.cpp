@@ -1,6 +1,7 @@
 // shardplan: will it fit, how fast will it run, what would change that?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/checked.h"
@@ -15,18 +16,20 @@ constexpr const char* kAbout =
     "Predicts memory, traffic and time of a training step before you rent the GPUs.\n"
     "Example: shardplan fit llama-2-7b 4xA100-40GB";
 
-/// CLI11 takes an unknown command for a stray argument; say what was meant.
-void check_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+/// What is wrong with the command's name, or "": CLI11 would call it a stray argument.
+std::string command_error(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  for (const std::string& name : names)
-    if (name == argv[1]) return;
-  const std::string near = nearest(argv[1], std::span<const std::string>(names));
-  throw CLI::ExtrasError(
-      fmt::format("unknown command '{}'; expected one of {}{}", argv[1], fmt::join(names, ", "),
-                  near.empty() ? "" : fmt::format("; did you mean '{}'?", near)),
-      std::vector<std::string>{});
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return {};
+  return to_string({.message = fmt::format("unknown command '{}'", argv[1]),
+                    .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+                    .nearest = nearest(argv[1], std::span<const std::string>(names))});
+}
+
+Exit usage_error(std::string_view message) {
+  fmt::print(stderr, "shardplan: {}\nRun with --help for an example.\n", message);
+  return Exit::usage;
 }
 
 Exit run(int argc, char** argv) {
@@ -41,14 +44,14 @@ Exit run(int argc, char** argv) {
   add_max(app, chosen);
   add_catalog(app, chosen);
   try {
-    check_command(app, argc, argv);
+    if (const std::string error = command_error(app, argc, argv); !error.empty())
+      return usage_error(error);
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
     app.exit(e);
     return Exit::done;
   } catch (const CLI::ParseError& e) {
-    fmt::print(stderr, "shardplan: {}\nRun with --help for an example.\n", e.what());
-    return Exit::usage;
+    return usage_error(e.what());
   }
   return chosen();
 }

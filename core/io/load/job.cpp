@@ -142,6 +142,7 @@ class JobLoader {
                       : read_.auto_resolver == "nobody"   ? AutoResolver::nobody
                                                           : AutoResolver::hf_trainer;
     Workload& w = plan().workload;
+    if (w.micro_batch == 0 && !says_batch(read_.ds_config)) assume_micro_batch();
     if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
     if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
     const bool has_precision = reader_.has("precision");
@@ -164,6 +165,16 @@ class JobLoader {
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
     plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12)
                                    .value_or(options.gradient_clipping.value_or(1.0));
+  }
+
+  static bool says_batch(const Json& ds_config) {
+    return ds_config.is_object() && (ds_config.contains("train_batch_size") ||
+                                     ds_config.contains("train_micro_batch_size_per_gpu"));
+  }
+
+  void assume_micro_batch() {
+    plan().workload.micro_batch = 1;
+    job_.assumed.push_back("micro-batch: 1");
   }
 
   /// The file's batch keys win where the job is silent; two different answers are an error.
@@ -213,10 +224,7 @@ class JobLoader {
   void fill_defaults() {
     Workload& w = plan().workload;
     const ModelFacts& facts = job_.model.facts;
-    if (w.micro_batch == 0) {
-      w.micro_batch = 1;
-      job_.assumed.push_back("micro-batch: 1");
-    }
+    if (w.micro_batch == 0) assume_micro_batch();
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
     if (w.sequence_length == 0) {
       constexpr std::int64_t kDefault = 2048;
