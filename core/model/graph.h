@@ -60,8 +60,10 @@ struct Op {
   ParameterId bias = kNone;
   Extent work;  ///< linear, matmul, sdpa: multiply-adds of the forward pass
   /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
-  /// sdpa: the fp32 log-sum-exp; gather and scatter: the int64 indices.
+  /// sdpa: the fp32 log-sum-exp; gather, scatter and nll_loss: the int64 indices.
   Extent side;
+  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type.
+  Extent mask;
 };
 
 struct Value {

@@ -26,8 +26,9 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
       v.dtype = input;
       v.needs_grad = true;
     } else {
-      v.dtype = regime.params;
-      v.needs_grad = model.shared[static_cast<std::size_t>(in.shared)].needs_grad;
+      const Shared& shared = model.shared[static_cast<std::size_t>(in.shared)];
+      v.dtype = shared.f32 ? DType::f32 : regime.params;
+      v.needs_grad = shared.needs_grad;
     }
   }
   const std::size_t expected = graph_.ops().size() * 3;
@@ -253,7 +254,9 @@ void TapeState::forward_op(std::size_t i) {
       keep_side(checked_mul(side, 4));
     } else if (op.kind == OpKind::sdpa) {
       keep_side(checked_mul(side, 4));
-    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows) {
+      if (op.mask.per > 0) keep_side(bytes_of(op.mask, type[0]));
+    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows ||
+               op.kind == OpKind::nll_loss) {
       if (side > 0) keep_side(checked_mul(side, 8));
     } else if (op.kind == OpKind::dropout) {
       keep_side(elements(graph_.value(op.out).extent, sizes_));
