@@ -136,6 +136,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
                              .kv_heads = d.kv_heads,
                              .head_dim = d.head_dim,
                              .dropout = d.attention_dropout,
+                             .heads_first = turn.always_cat,
                              .softcap = d.score_softcap,
                              .mask = mask};
   return dropout(g, apply(g, l.out, attention(g, kind, shape, q, k, v)),

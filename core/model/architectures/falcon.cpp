@@ -43,6 +43,13 @@ FalconConfig read(const ModelConfig& c) {
   return f;
 }
 
+/// fused[..., [-2], :]: indexing with a list, which copies and keeps the index.
+ValueId pick_heads(Graph& g, ValueId fused, std::int64_t width) {
+  Op op{OpKind::gather_rows, {fused, kNone, kNone}};
+  op.side = {1, Scale::one};
+  return g.op(op, {width, Scale::tokens});
+}
+
 }  // namespace
 
 Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
@@ -94,12 +101,14 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
   const ValueId n2 = c.two_norms ? layer_norm(g, mlp_norm, x) : n1;
   const ValueId fused = apply(g, qkv, n1);
   ValueId q = slice(g, fused, c.hidden);
-  ValueId k = slice(g, fused, kv_width);
-  ValueId v = slice(g, fused, kv_width);
+  ValueId k =
+      c.grouped || c.multi_query ? pick_heads(g, fused, kv_width) : slice(g, fused, kv_width);
+  ValueId v =
+      c.grouped || c.multi_query ? pick_heads(g, fused, kv_width) : slice(g, fused, kv_width);
   std::int64_t kv_heads = c.kv_heads;
-  if (c.grouped) {  // broadcast to all query heads, then flattened: copies
+  if (c.grouped && c.heads != c.kv_heads) {  // broadcast to all query heads and flattened: copies
     kv_heads = c.heads;
-    if (c.heads != c.kv_heads) q = g.map(OpKind::copy, q);
+    q = g.map(OpKind::copy, q);
     k = g.op({OpKind::copy, {k, kNone, kNone}}, {c.hidden, Scale::tokens});
     v = g.op({OpKind::copy, {v, kNone, kNone}}, {c.hidden, Scale::tokens});
   }

@@ -56,6 +56,7 @@ Model build_gpt_neox(const ModelConfig& config, const BuildOptions& options) {
                              .kv_heads = heads,
                              .head_dim = head_dim,
                              .dropout = config.number("attention_dropout", 0.0),
+                             .heads_first = true,
                              .mask = mask};
   const ValueId mixed = attention(g, options.attention, shape, q, k, slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, dense, mixed), residual_dropout);

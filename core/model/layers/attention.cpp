@@ -17,7 +17,8 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
-  return g.op(op, {s.heads * value_dim(s), s.queries});
+  const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
+  return s.heads_first ? g.map(OpKind::copy, out) : out;
 }
 
 /// What a batched product reads: heads that are still interleaved with tokens are copied.

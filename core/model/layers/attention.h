@@ -13,6 +13,9 @@ struct AttentionShape {
   Scale queries = Scale::tokens;
   Scale keys = Scale::tokens;
   double dropout = 0;  ///< of the attention probabilities, eager only matters
+  /// q is laid out [b, heads, s, d], as a concatenation along d leaves it. The flash kernel gives
+  /// its output the layout of q, and reading that token by token copies it.
+  bool heads_first = false;
   // How the class writes its eager attention.
   bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
   bool scores_f32 = false;    ///< q and k are cast to fp32 before their product

@@ -8,6 +8,7 @@ inputs are left out. tests/core/saved_tensors_test.cpp compares them with the ta
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 
@@ -87,9 +88,6 @@ CASES = {
                        "num_kv_heads": 2},
 }
 
-# Classes whose fused attention is worth checking beside their eager one.
-FUSED_ONLY = {"falcon-alibi"}
-
 
 def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
     options = {k: v for k, v in config.items() if k != "model_type"}
@@ -117,14 +115,15 @@ def saved_storages(model: torch.nn.Module) -> list[tuple[int, str, list[int]]]:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         output = model(input_ids=ids, labels=ids)
     assert output.loss.requires_grad
-    return [
+    return sorted(
         (t.untyped_storage().nbytes(), str(t.dtype).removeprefix("torch."), list(t.shape))
         for t in kept.values()
-    ]
+    )
 
 
 def measure(name: str, config: dict, attention: str, dtype: torch.dtype) -> dict:
     storages = saved_storages(build(config, attention, dtype))
+    groups = [[len(list(group)), *key] for key, group in itertools.groupby(storages)]
     return {
         "case": name,
         "config": config,
@@ -134,7 +133,7 @@ def measure(name: str, config: dict, attention: str, dtype: torch.dtype) -> dict
         "sequence": SEQUENCE,
         "bytes": sum(size for size, _, _ in storages),
         "tensors": len(storages),
-        "storages": [[size, kind, shape] for size, kind, shape in storages],
+        "storages": groups,  # [count, bytes, dtype, shape of the tensor]
     }
 
 
@@ -152,15 +151,15 @@ def main() -> None:
     parser.add_argument("--only", help="a case to print instead of writing the file")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    cases = []
+    cases, orders = [], {}
     for name, config in CASES.items():
         if args.only and name != args.only:
             continue
         for attention in implementations(config):
-            if attention == "eager" and name in FUSED_ONLY:
-                continue
             for dtype in (torch.float32, torch.bfloat16):
                 cases.append(measure(name, config, attention, dtype))
+        model = build(config, "eager", torch.float32)
+        orders[name] = [parameter for parameter, _ in model.named_parameters()]
     if args.only:
         for case in cases:
             print(case["attention"], case["dtype"], case["bytes"], case["tensors"])
@@ -175,7 +174,10 @@ def main() -> None:
     }
     lines = ",\n".join("    " + json.dumps(case) for case in cases)
     head = json.dumps(about, indent=2).rstrip("}").rstrip()
-    args.out.write_text(f'{head},\n  "cases": [\n{lines}\n  ]\n}}\n')
+    names = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in orders.items())
+    args.out.write_text(
+        f'{head},\n  "parameter_order": {{\n{names}\n  }},\n  "cases": [\n{lines}\n  ]\n}}\n'
+    )
     print(f"{len(cases)} cases")
 
 
