@@ -22,6 +22,7 @@ inline constexpr std::int32_t kNone = -1;
 enum class OpKind : std::uint8_t {
   view,          ///< transpose, reshape, slice, expand: shares storage, saves nothing
   copy,          ///< contiguous, repeat, clone: new storage, saves nothing
+  fold_heads,    ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
   to_f32,        ///< .float(): no operation when already fp32
   to_like,       ///< in[0].to(in[1].dtype): no operation when equal
   add,           ///< two tensors; saves nothing

@@ -212,7 +212,7 @@ void TapeState::forward_op(std::size_t i) {
 
   const bool no_op_cast = (op.kind == OpKind::to_f32 || op.kind == OpKind::to_like) &&
                           out.dtype == state(op.in[0]).dtype;
-  if (is_alias(op.kind) || no_op_cast) {
+  if (is_alias(op.kind, sizes_) || no_op_cast) {
     out.storage = state(op.in[0]).storage;
     ref(out.storage);
     return;
