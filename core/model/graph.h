@@ -63,8 +63,11 @@ struct Op {
   /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
   /// sdpa: the fp32 log-sum-exp; gather, scatter and nll_loss: the int64 indices.
   Extent side;
-  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type.
+  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type. It is
+  /// there for sequences of at least `mask_from` tokens; keys and values are then repeated to the
+  /// heads of the queries before the call.
   Extent mask;
+  std::int64_t mask_from = 0;
 };
 
 struct Value {

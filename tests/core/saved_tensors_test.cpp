@@ -35,7 +35,7 @@ struct Case {
     sizes = {.batch = j.at("batch").get<std::int64_t>(),
              .sequence = j.at("sequence").get<std::int64_t>()};
     name = j.at("case").get<std::string>() + "_" + j.at("attention").get<std::string>() + "_" +
-           j.at("dtype").get<std::string>();
+           j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch);
   }
   Model model() const {
     return build_model(load_model_config(json->at("config"), name), {.attention = attention});

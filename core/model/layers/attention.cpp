@@ -17,6 +17,10 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
+  if (s.window > 0) {
+    op.mask = {1, op.work.scale};
+    op.mask_from = s.window;
+  }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
   return s.heads_first ? g.map(OpKind::copy, out) : out;
 }
