@@ -151,6 +151,23 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
+/// A layer frees its input and the gradient of its output, and leaves an output and the gradient of
+/// its input of the same sizes: nothing else may outlive its backward pass.
+TEST_P(SavedTensors, AreGoneAfterTheBackwardPass) {
+  const Case& c = GetParam();
+  const Model model = c.model();
+  run_segments(c, model, [&](const Segment& segment, const TapeRun& run) {
+    if (!segment.checkpointable) return;
+    std::int64_t net = 0;
+    for (const auto* events : {&run.forward, &run.backward})
+      for (const TapeEvent& e : *events) {
+        if (e.kind == TapeEvent::Kind::alloc) net += e.bytes;
+        if (e.kind == TapeEvent::Kind::free) net -= e.bytes;
+      }
+    EXPECT_EQ(net, 0) << segment.name;
+  });
+}
+
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const Json& j : golden().at("cases")) out.emplace_back(j);
