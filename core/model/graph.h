@@ -22,6 +22,7 @@ inline constexpr std::int32_t kNone = -1;
 enum class OpKind : std::uint8_t {
   view,          ///< transpose, reshape, slice, expand: shares storage, saves nothing
   copy,          ///< contiguous, repeat, clone: new storage, saves nothing
+  fold_heads,    ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
   to_f32,        ///< .float(): no operation when already fp32
   to_like,       ///< in[0].to(in[1].dtype): no operation when equal
   add,           ///< two tensors; saves nothing
@@ -60,8 +61,13 @@ struct Op {
   ParameterId bias = kNone;
   Extent work;  ///< linear, matmul, sdpa: multiply-adds of the forward pass
   /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
-  /// sdpa: the fp32 log-sum-exp; gather and scatter: the int64 indices.
+  /// sdpa: the fp32 log-sum-exp; gather, scatter and nll_loss: the int64 indices.
   Extent side;
+  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type. It is
+  /// there for sequences of at least `mask_from` tokens; keys and values are then repeated to the
+  /// heads of the queries before the call.
+  Extent mask;
+  std::int64_t mask_from = 0;
 };
 
 struct Value {

@@ -17,8 +17,27 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures{
+    Architecture{"bloom", build_bloom},
+    Architecture{"cohere", build_cohere},
+    Architecture{"falcon", build_falcon},
+    Architecture{"gemma", build_gemma},
+    Architecture{"gemma2", build_gemma2},
+    Architecture{"gemma3_text", build_gemma3_text},
+    Architecture{"glm4", build_glm4},
     Architecture{"gpt2", build_gpt2},
+    Architecture{"gpt_neo", build_gpt_neo},
+    Architecture{"gpt_neox", build_gpt_neox},
+    Architecture{"gptj", build_gptj},
     Architecture{"llama", build_llama},
+    Architecture{"mistral", build_mistral},
+    Architecture{"olmo2", build_olmo2},
+    Architecture{"opt", build_opt},
+    Architecture{"phi", build_phi},
+    Architecture{"phi3", build_phi3},
+    Architecture{"qwen2", build_qwen2},
+    Architecture{"qwen3", build_qwen3},
+    Architecture{"stablelm", build_stablelm},
+    Architecture{"starcoder2", build_starcoder2},
 };
 
 }  // namespace
