@@ -42,6 +42,9 @@ enum class OpKind : std::uint8_t {
   dropout,       ///< saves a mask of one byte an element
   embedding,     ///< table lookup; saves the indices
   linear,        ///< addmm with a parameter; saves the input if the weight trains
+  grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
+                   ///< weight's type; in[1]: gathered biases, added in place
+  clamp,         ///< saves its input
   layer_norm,    ///< fused; saves input, mean and rstd; fp32 under autocast
   matmul,        ///< bmm of two activations; saves both
   sdpa,          ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
@@ -62,6 +65,7 @@ struct Op {
   /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
   /// sdpa: the fp32 log-sum-exp; gather and scatter: the int64 indices.
   Extent side;
+  ValueId mask = kNone;  ///< sdpa: an additive mask of the scores' size; saved
 };
 
 struct Value {

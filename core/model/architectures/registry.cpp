@@ -17,8 +17,14 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures{
+    Architecture{"deepseek_v2", build_deepseek_v2},
+    Architecture{"deepseek_v3", build_deepseek_v3},
     Architecture{"gpt2", build_gpt2},
+    Architecture{"gpt_oss", build_gpt_oss},
     Architecture{"llama", build_llama},
+    Architecture{"mixtral", build_mixtral},
+    Architecture{"qwen2_moe", build_qwen2_moe},
+    Architecture{"qwen3_moe", build_qwen3_moe},
 };
 
 }  // namespace
