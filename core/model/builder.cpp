@@ -144,6 +144,14 @@ ParameterId ModelBuilder::tensor(std::string_view name, std::vector<std::int64_t
   return add_parameter(module, prefix_ + std::string(name), std::move(shape), kind);
 }
 
+void ModelBuilder::tie(ModuleId module, ParameterId parameter) {
+  model_.modules[static_cast<std::size_t>(module)].parameters.push_back(parameter);
+}
+
+void ModelBuilder::freeze(ParameterId parameter) {
+  model_.parameters[static_cast<std::size_t>(parameter)].trainable = false;
+}
+
 ModuleId ModelBuilder::owner(ParameterId parameter) const {
   return model_.parameters[static_cast<std::size_t>(parameter)].module;
 }

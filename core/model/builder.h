@@ -64,6 +64,10 @@ class ModelBuilder {
   /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".
   /// `name` is the full tensor name; the module is its part before the last dot.
   ParameterId tensor(std::string_view name, std::vector<std::int64_t> shape, ParameterKind kind);
+  /// `module` uses a parameter that another one registered (a tied bias).
+  void tie(ModuleId module, ParameterId parameter);
+  /// A parameter that is never trained (requires_grad_(False) in the class).
+  void freeze(ParameterId parameter);
   /// The module that a parameter was registered with.
   ModuleId owner(ParameterId parameter) const;
 

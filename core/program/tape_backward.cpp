@@ -52,7 +52,8 @@ void TapeState::parameter_gradient(ParameterId id) {
 }
 
 void TapeState::linear_backward(const Op& op) {
-  const bool input_grad = state(op.in[0]).needs_grad;
+  // Without an input value the op reads the batch itself (pixels, audio features).
+  const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
   const bool casts = regime_.autocast() && op.kind == OpKind::linear;
   const DType low = casts ? regime_.compute : parameter_type(op.weight);
   const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));

@@ -196,6 +196,19 @@ void TapeState::save(Node& node, StorageId id) {
   node.saved[static_cast<std::size_t>(node.saved_count++)] = id;
 }
 
+/// Autocast gives sdpa its mask in the compute type too.
+void TapeState::save_mask(const Op& op, Node& node) {
+  const ValueState& mask = state(op.mask);
+  if (!regime_.autocast() || mask.dtype == regime_.compute) {
+    save(node, mask.storage);
+    return;
+  }
+  const StorageId copy =
+      allocate(bytes_of(graph_.value(op.mask).extent, regime_.compute), category_of(op.mask));
+  save(node, copy);
+  unref(copy);
+}
+
 void TapeState::forward() {
   for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
     forward_op(i);
@@ -247,7 +260,7 @@ void TapeState::forward_op(std::size_t i) {
     if (rule.output) save(node, out.storage);
     const bool product = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (product && trains(op.weight)) save(node, read[0]);
-    if (op.mask != kNone) save(node, state(op.mask).storage);
+    if (op.mask != kNone) save_mask(op, node);
     const auto keep_side = [&](std::int64_t bytes) {
       const StorageId side = allocate(bytes, category_of(op.out));
       save(node, side);

@@ -9,13 +9,20 @@
 namespace shardplan {
 
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options);
+Model build_bart(const ModelConfig& config, const BuildOptions& options);
+Model build_bert(const ModelConfig& config, const BuildOptions& options);
 Model build_deepseek_v2(const ModelConfig& config, const BuildOptions& options);
 Model build_deepseek_v3(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt_oss(const ModelConfig& config, const BuildOptions& options);
 Model build_llama(const ModelConfig& config, const BuildOptions& options);
 
+Model build_mbart(const ModelConfig& config, const BuildOptions& options);
 Model build_mixtral(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen2_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_roberta(const ModelConfig& config, const BuildOptions& options);
+Model build_t5(const ModelConfig& config, const BuildOptions& options);
+Model build_vit(const ModelConfig& config, const BuildOptions& options);
+Model build_whisper(const ModelConfig& config, const BuildOptions& options);
 
 }  // namespace shardplan

@@ -17,14 +17,21 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures{
+    Architecture{"bart", build_bart},
+    Architecture{"bert", build_bert},
     Architecture{"deepseek_v2", build_deepseek_v2},
     Architecture{"deepseek_v3", build_deepseek_v3},
     Architecture{"gpt2", build_gpt2},
     Architecture{"gpt_oss", build_gpt_oss},
     Architecture{"llama", build_llama},
+    Architecture{"mbart", build_mbart},
     Architecture{"mixtral", build_mixtral},
     Architecture{"qwen2_moe", build_qwen2_moe},
     Architecture{"qwen3_moe", build_qwen3_moe},
+    Architecture{"roberta", build_roberta},
+    Architecture{"t5", build_t5},
+    Architecture{"vit", build_vit},
+    Architecture{"whisper", build_whisper},
 };
 
 }  // namespace
