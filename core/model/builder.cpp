@@ -134,6 +134,16 @@ NormModule ModelBuilder::layer_norm(std::string_view name, std::int64_t width, b
   return m;
 }
 
+NormModule ModelBuilder::norm_of_heads(std::string_view name, std::int64_t heads,
+                                       std::int64_t width) {
+  NormModule m;
+  m.width = width;
+  m.module = add_module(name);
+  m.weight = add_parameter(m.module, prefix_ + std::string(name) + ".weight", {heads, width},
+                           ParameterKind::norm);
+  return m;
+}
+
 ParameterId ModelBuilder::tensor(std::string_view name, std::vector<std::int64_t> shape,
                                  ParameterKind kind) {
   const std::string module_name = prefix_ + std::string(module_of(name));
@@ -162,9 +172,10 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   return model_.segments.back().graph;
 }
 
-std::int32_t ModelBuilder::share(std::string_view name, Extent extent) {
+std::int32_t ModelBuilder::share(std::string_view name, Extent extent, bool f32) {
   Shared shared;
   shared.name = std::string(name);
+  shared.f32 = f32;
   shared.extent = extent;
   shared.maker = static_cast<std::int32_t>(model_.segments.size()) - 1;
   model_.shared.push_back(std::move(shared));

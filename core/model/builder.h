@@ -61,6 +61,8 @@ class ModelBuilder {
                            bool bias = false);
   NormModule rms_norm(std::string_view name, std::int64_t width);
   NormModule layer_norm(std::string_view name, std::int64_t width, bool bias = true);
+  /// A norm over heads whose weight has a row for each: [heads, width], no bias.
+  NormModule norm_of_heads(std::string_view name, std::int64_t heads, std::int64_t width);
   /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".
   /// `name` is the full tensor name; the module is its part before the last dot.
   ParameterId tensor(std::string_view name, std::vector<std::int64_t> shape, ParameterKind kind);
@@ -74,7 +76,8 @@ class ModelBuilder {
   /// Starts the next segment; the reference stays valid until the next call.
   Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false);
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
-  std::int32_t share(std::string_view name, Extent extent);
+  /// `f32`: in fp32 whatever the parameters' type.
+  std::int32_t share(std::string_view name, Extent extent, bool f32 = false);
   /// The current segment's own output, for use by later segments (cross attention).
   std::int32_t share_output(std::string_view name, Extent extent);
 

@@ -55,6 +55,7 @@ struct Shared {
   std::int32_t maker = 0;   ///< index in Model::segments
   bool needs_grad = false;  ///< the encoder's output; its gradient accumulates
   bool is_output = false;   ///< it is the maker's own output, not an extra tensor
+  bool f32 = false;         ///< in fp32 always; otherwise in the parameters' type
 };
 
 /// What the configuration said and what had to be assumed, for people.

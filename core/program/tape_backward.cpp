@@ -106,11 +106,11 @@ void TapeState::sdpa_backward(const Op& op) {
   unref(accumulator);
   unref(row_sum);
   // The kernel writes a mask's gradient for the whole batch; it is summed to the mask's own size.
-  if (op.mask != kNone && state(op.mask).needs_grad) {
+  if (op.scores_bias != kNone && state(op.scores_bias).needs_grad) {
     const StorageId batch = temporary({heads, op.work.scale}, low);
-    const StorageId sum = gradient_like(op.mask, state(op.mask).dtype);
+    const StorageId sum = gradient_like(op.scores_bias, state(op.scores_bias).dtype);
     unref(batch);
-    give(op.mask, sum);
+    give(op.scores_bias, sum);
   }
   // dP, dS·K, dSᵀ·Q, dPᵀ·dO and the recomputed scores: 2.5 times the forward's products.
   result_.backward_cost.flops += 5.0 * static_cast<double>(elements(op.work, sizes_));

@@ -26,8 +26,9 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
       v.dtype = input;
       v.needs_grad = true;
     } else {
-      v.dtype = regime.params;
-      v.needs_grad = model.shared[static_cast<std::size_t>(in.shared)].needs_grad;
+      const Shared& shared = model.shared[static_cast<std::size_t>(in.shared)];
+      v.dtype = shared.f32 ? DType::f32 : regime.params;
+      v.needs_grad = shared.needs_grad;
     }
   }
   const std::size_t expected = graph_.ops().size() * 3;
@@ -107,8 +108,8 @@ void TapeState::order_releases() {
     made[static_cast<std::size_t>(ops[i].out)] = static_cast<std::int32_t>(i);
     for (const ValueId in : ops[i].in)
       if (in != kNone) last[static_cast<std::size_t>(in)] = static_cast<std::int32_t>(i);
-    if (ops[i].mask != kNone)
-      last[static_cast<std::size_t>(ops[i].mask)] = static_cast<std::int32_t>(i);
+    if (ops[i].scores_bias != kNone)
+      last[static_cast<std::size_t>(ops[i].scores_bias)] = static_cast<std::int32_t>(i);
   }
   for (const Hold& hold : graph_.holds()) {
     auto& at = last[static_cast<std::size_t>(hold.value)];
@@ -197,14 +198,14 @@ void TapeState::save(Node& node, StorageId id) {
 }
 
 /// Autocast gives sdpa its mask in the compute type too.
-void TapeState::save_mask(const Op& op, Node& node) {
-  const ValueState& mask = state(op.mask);
+void TapeState::save_scores_bias(const Op& op, Node& node) {
+  const ValueState& mask = state(op.scores_bias);
   if (!regime_.autocast() || mask.dtype == regime_.compute) {
     save(node, mask.storage);
     return;
   }
-  const StorageId copy =
-      allocate(bytes_of(graph_.value(op.mask).extent, regime_.compute), category_of(op.mask));
+  const StorageId copy = allocate(bytes_of(graph_.value(op.scores_bias).extent, regime_.compute),
+                                  category_of(op.scores_bias));
   save(node, copy);
   unref(copy);
 }
@@ -260,7 +261,7 @@ void TapeState::forward_op(std::size_t i) {
     if (rule.output) save(node, out.storage);
     const bool product = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (product && trains(op.weight)) save(node, read[0]);
-    if (op.mask != kNone) save_mask(op, node);
+    if (op.scores_bias != kNone) save_scores_bias(op, node);
     const auto keep_side = [&](std::int64_t bytes) {
       const StorageId side = allocate(bytes, category_of(op.out));
       save(node, side);
@@ -272,7 +273,9 @@ void TapeState::forward_op(std::size_t i) {
       keep_side(checked_mul(side, 4));
     } else if (op.kind == OpKind::sdpa) {
       keep_side(checked_mul(side, 4));
-    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows) {
+      if (op.mask.per > 0) keep_side(bytes_of(op.mask, type[0]));
+    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows ||
+               op.kind == OpKind::nll_loss) {
       if (side > 0) keep_side(checked_mul(side, 8));
     } else if (op.kind == OpKind::dropout) {
       keep_side(elements(graph_.value(op.out).extent, sizes_));

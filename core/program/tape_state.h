@@ -63,7 +63,7 @@ class TapeState {
   StorageId cast_input(const Op& op, std::size_t k, DType& type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);
-  void save_mask(const Op& op, Node& node);
+  void save_scores_bias(const Op& op, Node& node);
   void release_names(std::size_t i);
   void end_forward();
   bool op_needs_grad(const Op& op) const;

@@ -8,13 +8,32 @@
 
 namespace shardplan {
 
+Model build_bloom(const ModelConfig& config, const BuildOptions& options);
+Model build_cohere(const ModelConfig& config, const BuildOptions& options);
+Model build_falcon(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options);
+Model build_glm4(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options);
 Model build_bart(const ModelConfig& config, const BuildOptions& options);
 Model build_bert(const ModelConfig& config, const BuildOptions& options);
 Model build_deepseek_v2(const ModelConfig& config, const BuildOptions& options);
 Model build_deepseek_v3(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt_oss(const ModelConfig& config, const BuildOptions& options);
+Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options);
+Model build_gpt_neox(const ModelConfig& config, const BuildOptions& options);
+Model build_gptj(const ModelConfig& config, const BuildOptions& options);
 Model build_llama(const ModelConfig& config, const BuildOptions& options);
+Model build_mistral(const ModelConfig& config, const BuildOptions& options);
+Model build_olmo2(const ModelConfig& config, const BuildOptions& options);
+Model build_opt(const ModelConfig& config, const BuildOptions& options);
+Model build_phi(const ModelConfig& config, const BuildOptions& options);
+Model build_phi3(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen2(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3(const ModelConfig& config, const BuildOptions& options);
+Model build_stablelm(const ModelConfig& config, const BuildOptions& options);
+Model build_starcoder2(const ModelConfig& config, const BuildOptions& options);
 
 Model build_mbart(const ModelConfig& config, const BuildOptions& options);
 Model build_mixtral(const ModelConfig& config, const BuildOptions& options);

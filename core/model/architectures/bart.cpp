@@ -72,10 +72,11 @@ Model build(const ModelConfig& c, const BuildOptions& options, bool norm_first) 
   const std::int32_t encoded = m.share_output("encoder output", {hidden, Scale::tokens});
 
   embed(m.begin_segment("decoder embedding"), decoder, tokens, Scale::target_tokens);
+  const std::int32_t mask = share_causal_mask(m, options.attention, Scale::target_scores);
   Graph& d = m.begin_segment("decoder layers", decoder.layers, true);
   const ValueId x = d.chained_input({hidden, Scale::target_tokens});
   const ValueId source = d.shared_input(encoded, {hidden, Scale::tokens});
-  d.set_output(apply(d, decoder.layer, options.attention, x, source));
+  d.set_output(apply(d, decoder.layer, options.attention, x, source, mask));
 
   Graph& h = m.begin_segment("head");
   ValueId last = h.chained_input({hidden, Scale::target_tokens});

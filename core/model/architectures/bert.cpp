@@ -116,7 +116,8 @@ void layer(Graph& g, const Bert& b, const Body& y, AttentionKind kind) {
   const AttentionShape shape{.heads = b.heads,
                              .kv_heads = b.heads,
                              .head_dim = b.hidden / b.heads,
-                             .dropout = b.attention_dropout};
+                             .dropout = b.attention_dropout,
+                             .softmax_f32 = false};
   const ValueId mixed = apply(g, y.out, attention(g, kind, shape, q, k, v));
   const ValueId attended =
       layer_norm(g, y.attention_norm, g.map(OpKind::add, dropout(g, mixed, b.hidden_dropout), x));

@@ -74,9 +74,9 @@ Model build(const ModelConfig& c, const BuildOptions& options, const DeepSeek& d
   note_router_loss(m, c);
   return build_decoder(
       m, stack, [&](ModelBuilder& b, bool is) { return declare(b, d, is); },
-      [&](Graph& g, const Layer& l, bool is, const RotaryTables& tables, ValueId x) {
+      [&](Graph& g, const Layer& l, bool is, const Positions& at, ValueId x) {
         const ValueId mixed =
-            apply(g, l.attention, options.attention, d.rotary, tables, rms_norm(g, l.norm1, x));
+            apply(g, l.attention, options.attention, d.rotary, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);
         return g.map(OpKind::add, middle, is ? sparse(g, l, d, normal) : dense(g, l, d, normal));
@@ -125,7 +125,8 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = a.rope,
                            .runs = layer_runs(c.count({"num_hidden_layers"}, def.layers),
-                                              [&](std::int64_t i) { return i >= first_sparse; })};
+                                              [&](std::int64_t i) { return i >= first_sparse; }),
+                           .attention = options.attention};
   return build(c, options, d, stack);
 }
 

@@ -45,6 +45,7 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
   const ValueId sum =
       e.map(OpKind::add, apply(e, tokens, Scale::tokens), apply(e, places, Scale::sequence));
   e.set_output(dropout(e, sum, embedding_dropout));
+  const std::int32_t mask = share_causal_mask(m, options.attention);
 
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
@@ -52,7 +53,9 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
   const AttentionShape shape{.heads = heads,
                              .kv_heads = heads,
                              .head_dim = hidden / heads,
-                             .dropout = config.number("attn_pdrop", 0.1)};
+                             .dropout = config.number("attn_pdrop", 0.1),
+                             .softmax_f32 = false,
+                             .mask = mask};
   const ValueId mixed = attention(g, options.attention, shape, slice(g, fused, hidden),
                                   slice(g, fused, hidden), slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, projection, mixed), residual_dropout);

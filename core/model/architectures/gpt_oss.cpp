@@ -22,13 +22,14 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
 
 /// Every head's row of scores gets its sink as one more column, which takes part in the softmax
 /// and is then cut off. The extra column is left out of the sizes here: it is 1/s of the scores.
-ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, ValueId q, ValueId k, ValueId v) {
+ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int32_t mask, ValueId q,
+                       ValueId k, ValueId v) {
   const AttentionShape& s = l.attention.shape;
   const Extent scores{s.heads, Scale::scores};
   Op product{OpKind::matmul, {g.map(OpKind::copy, q), repeat_heads(g, s, k), kNone}};
   product.work = {s.heads * s.head_dim, Scale::scores};
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
-  const ValueId masked = g.map(OpKind::scalar, scaled);  // plus the mask
+  const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, Scale::scores}));
   Op sinks{OpKind::parameter};
   sinks.module = module;
   sinks.weight = l.sinks;
@@ -70,7 +71,8 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
                            .vocabulary = c.count({"vocab_size"}, 201088),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = shape.head_dim / 2,
-                           .runs = layer_runs(layers, [](std::int64_t) { return true; })};
+                           .runs = layer_runs(layers, [](std::int64_t) { return true; }),
+                           .attention = AttentionKind::eager};
   m.facts() = {.hidden = hidden,
                .layers = layers,
                .vocabulary = stack.vocabulary,
@@ -91,14 +93,15 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
     return l;
   };
-  const auto forward = [&](Graph& g, const Layer& l, bool, const RotaryTables& tables, ValueId x) {
+  const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
     const ValueId n1 = rms_norm(g, l.norm1, x);
     const ValueId q_straight = apply(g, l.attention.q, n1);
     const ValueId k_straight = apply(g, l.attention.k, n1);
     const ValueId v = apply(g, l.attention.v, n1);
-    const ValueId q = rotate_pairs(g, tables, q_straight);
-    const ValueId k = rotate_pairs(g, tables, k_straight);
-    const ValueId mixed = apply(g, l.attention.o, sink_attention(g, l, attention_module, q, k, v));
+    const ValueId q = rotate_pairs(g, at.tables, q_straight);
+    const ValueId k = rotate_pairs(g, at.tables, k_straight);
+    const ValueId mixed =
+        apply(g, l.attention.o, sink_attention(g, l, attention_module, at.mask, q, k, v));
     const ValueId middle = g.map(OpKind::add, x, mixed);
     const ValueId normal = rms_norm(g, l.norm2, middle);
     // The softmax is over the chosen logits only, in their own type.

@@ -31,7 +31,8 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
                            .vocabulary = c.count({"vocab_size"}, 32000),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = shape.head_dim,
-                           .runs = layer_runs(layers, [](std::int64_t) { return true; })};
+                           .runs = layer_runs(layers, [](std::int64_t) { return true; }),
+                           .attention = options.attention};
   m.facts() = {.hidden = hidden,
                .layers = layers,
                .vocabulary = stack.vocabulary,
@@ -55,8 +56,8 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
     l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
     return l;
   };
-  const auto forward = [&](Graph& g, const Layer& l, bool, const RotaryTables& tables, ValueId x) {
-    const ValueId mixed = apply(g, l.attention, options.attention, tables, rms_norm(g, l.norm1, x));
+  const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
+    const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
     const ValueId middle = g.map(OpKind::add, x, mixed);
     const ValueId normal = rms_norm(g, l.norm2, middle);
     // The router's weights stay in fp32 here: the weighted rows are fp32 too.

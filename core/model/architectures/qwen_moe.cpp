@@ -77,7 +77,8 @@ Model build(const ModelConfig& c, const BuildOptions& options, const QwenMoe& q)
                            .vocabulary = c.count({"vocab_size"}, 151936),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = q.shape.head_dim,
-                           .runs = layer_runs(q.layers, is_sparse)};
+                           .runs = layer_runs(q.layers, is_sparse),
+                           .attention = options.attention};
   m.facts() = {.hidden = q.hidden,
                .layers = q.layers,
                .vocabulary = stack.vocabulary,
@@ -87,9 +88,8 @@ Model build(const ModelConfig& c, const BuildOptions& options, const QwenMoe& q)
   note_router_loss(m, c);
   return build_decoder(
       m, stack, [&](ModelBuilder& b, bool is) { return declare(b, q, is); },
-      [&](Graph& g, const Layer& l, bool is, const RotaryTables& tables, ValueId x) {
-        const ValueId mixed =
-            apply(g, l.attention, options.attention, tables, rms_norm(g, l.norm1, x));
+      [&](Graph& g, const Layer& l, bool is, const Positions& at, ValueId x) {
+        const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);
         return g.map(OpKind::add, middle, is ? sparse(g, l, q, normal) : dense(g, l, q, normal));

@@ -142,7 +142,8 @@ ValueId attend(Graph& g, const T5& t, const Attention& a, const Bias& bias, Valu
                              .head_dim = t.head_dim,
                              .queries = g.value(x).extent.scale,
                              .keys = g.value(source).extent.scale,
-                             .dropout = t.dropout};
+                             .dropout = t.dropout,
+                             .softmax_f32 = false};
   ValueId added = g.shared_input(bias.shared, {t.heads, bias.scale});
   ValueId mixed = kNone;
   if (t.kind == AttentionKind::sdpa) {
@@ -151,7 +152,7 @@ ValueId attend(Graph& g, const T5& t, const Attention& a, const Bias& bias, Valu
     Op op{OpKind::sdpa, {q, k, v}};
     op.work = {2 * t.heads * t.head_dim, score_scale(shape.queries, shape.keys)};
     op.side = {t.heads, shape.queries};
-    op.mask = added;
+    op.scores_bias = added;
     mixed = g.op(op, {t.heads * t.head_dim, shape.queries});
   } else {
     mixed = attention(g, t.kind, shape, q, k, v, added);

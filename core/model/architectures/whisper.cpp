@@ -87,10 +87,11 @@ Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
   const ValueId sum = w.map(OpKind::add, apply(w, tokens, Scale::target_tokens),
                             apply(w, target_places, Scale::target_tokens));
   w.set_output(dropout(w, sum, decoder_shape.dropout));
+  const std::int32_t mask = share_causal_mask(m, options.attention, Scale::target_scores);
   Graph& d = m.begin_segment("decoder layers", decoder_layers, true);
   const ValueId x = d.chained_input({hidden, Scale::target_tokens});
   const ValueId source = d.shared_input(encoded, {hidden, Scale::tokens});
-  d.set_output(apply(d, decoder_layer, options.attention, x, source));
+  d.set_output(apply(d, decoder_layer, options.attention, x, source, mask));
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({hidden, Scale::target_tokens});
   const ValueId normal = layer_norm(h, decoder_norm, last);

@@ -17,23 +17,42 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
-  return g.op(op, {s.heads * value_dim(s), s.queries});
+  const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
+  return s.heads_first ? g.map(OpKind::copy, out) : out;
+}
+
+/// What a batched product reads: heads that are still interleaved with tokens are copied.
+ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t dim) {
+  return s.kv_heads == s.heads ? g.map(OpKind::copy, x) : repeat_heads(g, s, x, dim);
+}
+
+/// The scaled scores with their mask, [b, heads, s, s].
+ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId bias) {
+  const Extent extent{s.heads, score_scale(s.queries, s.keys)};
+  if (s.scores_f32) {
+    q = g.map(OpKind::to_f32, q);
+    k = g.map(OpKind::to_f32, k);
+  }
+  Op product{OpKind::matmul, {g.map(OpKind::copy, q), batched(g, s, k, s.head_dim), kNone}};
+  product.work = {s.heads * s.head_dim, extent.scale};
+  ValueId scores = g.map(OpKind::scalar, g.op(product, extent));
+  if (s.softcap) {
+    const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, scores));
+    scores = g.map(OpKind::scalar, squashed);
+  }
+  if (bias != kNone) return g.map(OpKind::add, scores, bias);
+  if (s.mask == kNone) return g.map(OpKind::scalar, scores);
+  return g.map(OpKind::add, scores, g.shared_input(s.mask, {1, extent.scale}));
 }
 
 ValueId eager(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v, ValueId bias) {
-  const Extent scores{s.heads, score_scale(s.queries, s.keys)};
-  const ValueId keys = repeat_heads(g, s, k, s.head_dim);
-  const ValueId values = repeat_heads(g, s, v, value_dim(s));
-  // Batched products read contiguous copies of the transposed heads.
-  Op product{OpKind::matmul, {g.map(OpKind::copy, q), g.map(OpKind::copy, keys), kNone}};
-  product.work = {s.heads * s.head_dim, scores.scale};
-  const ValueId logits = g.map(OpKind::scalar, g.op(product, scores));
-  const ValueId masked =
-      bias == kNone ? g.map(OpKind::scalar, logits) : g.map(OpKind::add, logits, bias);
-  const ValueId wide = g.map(OpKind::softmax_f32, masked);
-  const ValueId probabilities = dropout(g, g.map(OpKind::to_like, wide, q), s.dropout);
-  Op mix{OpKind::matmul, {probabilities, g.map(OpKind::copy, values), kNone}};
-  mix.work = {s.heads * value_dim(s), scores.scale};
+  const ValueId masked = masked_scores(g, s, q, k, bias);
+  const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
+  // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
+  const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
+  const ValueId probabilities = dropout(g, narrow, s.dropout);
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, v, value_dim(s)), kNone}};
+  mix.work = {s.heads * value_dim(s), score_scale(s.queries, s.keys)};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   return g.map(OpKind::copy, context);
 }
@@ -45,33 +64,76 @@ Scale score_scale(Scale queries, Scale keys) {
   return keys == Scale::tokens ? Scale::cross_scores : Scale::target_scores;
 }
 
-RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale) {
-  return {m.share("cos", {rotary_dim, scale}), m.share("sin", {rotary_dim, scale}), rotary_dim};
+std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale) {
+  return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
+}
+
+RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale, bool f32) {
+  return {m.share("cos", {rotary_dim, scale}, f32), m.share("sin", {rotary_dim, scale}, f32),
+          rotary_dim};
+}
+
+Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale) {
+  const Scale scale = x_scale == Scale::target_tokens ? Scale::target_sequence : Scale::sequence;
+  return {.cos = g.shared_input(tables.cos, {tables.dim, scale}),
+          .sin = g.shared_input(tables.sin, {tables.dim, scale}),
+          .dim = tables.dim};
+}
+
+ValueId rotate(Graph& g, const Rotation& r, ValueId x, std::int64_t heads, std::int64_t head_dim) {
+  const Extent all = g.value(x).extent;
+  const Extent part{heads * r.dim, all.scale};
+  const ValueId wide = r.upcast ? g.map(OpKind::to_f32, x) : x;
+  const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);
+  const ValueId straight = g.map(OpKind::mul, turned, r.cos);
+  const Extent half{part.per / 2, part.scale};
+  const ValueId negated = g.op({OpKind::scalar, {g.view(turned, half), kNone, kNone}}, half);
+  const ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
+  ValueId sum = g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, r.sin));
+  if (r.dim != head_dim) {
+    const ValueId rest = g.view(wide, {all.per - part.per, all.scale});
+    sum = g.op({OpKind::cat, {sum, rest, kNone}}, all);
+  } else if (r.always_cat) {
+    sum = g.map(OpKind::copy, sum);
+  }
+  return r.cast_back ? g.map(OpKind::to_like, sum, x) : sum;
 }
 
 ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
                std::int64_t head_dim) {
-  const Extent all = g.value(x).extent;
-  const Extent part{heads * tables.dim, all.scale};
-  const Scale table_scale =
-      all.scale == Scale::target_tokens ? Scale::target_sequence : Scale::sequence;
-  const ValueId cos = g.shared_input(tables.cos, {tables.dim, table_scale});
-  const ValueId sin = g.shared_input(tables.sin, {tables.dim, table_scale});
-  const ValueId turned = tables.dim == head_dim ? x : g.view(x, part);
-  const ValueId straight = g.map(OpKind::mul, turned, cos);
-  const Extent half{part.per / 2, part.scale};
-  const ValueId negated = g.op({OpKind::scalar, {g.view(turned, half), kNone, kNone}}, half);
-  const ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
-  const ValueId sum = g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, sin));
-  if (tables.dim == head_dim) return sum;
-  const ValueId rest = g.view(x, {all.per - part.per, all.scale});
-  return g.op({OpKind::cat, {sum, rest, kNone}}, all);
+  return rotate(g, rotation(g, tables, g.value(x).extent.scale), x, heads, head_dim);
 }
 
 ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& shape, ValueId q, ValueId k,
                   ValueId v, ValueId bias) {
   return kind == AttentionKind::sdpa && bias == kNone ? fused(g, shape, q, k, v)
                                                       : eager(g, shape, q, k, v, bias);
+}
+
+ValueId masked_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v,
+                         ValueId bias) {
+  Op op{OpKind::sdpa, {q, k, v}};
+  op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
+  op.side = {s.heads, s.queries};
+  if (bias == kNone) op.mask = {1, op.work.scale};
+  return g.op(op, {s.heads * value_dim(s), s.queries});
+}
+
+ValueId math_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v,
+                       ValueId bias) {
+  const Extent scores{s.heads, score_scale(s.queries, s.keys)};
+  const ValueId queries = g.map(OpKind::scalar, g.map(OpKind::to_f32, q));
+  const ValueId keys = g.map(OpKind::scalar, g.map(OpKind::to_f32, k));
+  const ValueId values = g.map(OpKind::to_f32, v);
+  Op product{OpKind::matmul, {queries, batched(g, s, keys, s.head_dim), kNone}};
+  product.work = {s.heads * s.head_dim, scores.scale};
+  ValueId logits = g.op(product, scores);
+  if (bias != kNone) logits = g.map(OpKind::add, logits, bias);
+  const ValueId probabilities = dropout(g, g.map(OpKind::softmax, logits), s.dropout);
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, values, value_dim(s)), kNone}};
+  mix.work = {s.heads * value_dim(s), scores.scale};
+  const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
+  return g.map(OpKind::copy, g.map(OpKind::to_like, context, q));
 }
 
 }  // namespace shardplan

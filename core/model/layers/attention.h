@@ -13,17 +13,42 @@ struct AttentionShape {
   Scale queries = Scale::tokens;
   Scale keys = Scale::tokens;
   double dropout = 0;  ///< of the attention probabilities, eager only matters
+  /// q is laid out [b, heads, s, d], as a concatenation along d leaves it. The flash kernel gives
+  /// its output the layout of q, and reading that token by token copies it.
+  bool heads_first = false;
+  // How the class writes its eager attention.
+  bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
+  bool scores_f32 = false;    ///< q and k are cast to fp32 before their product
+  bool softcap = false;       ///< tanh(scores / cap)·cap
+  std::int32_t mask = kNone;  ///< in Model::shared: the additive mask [b, 1, s, s]
 };
+
+/// The additive causal mask that eager attention is given; sdpa runs without one (kNone).
+std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale = Scale::scores);
 
 /// The two fp32-computed tables of rotary embeddings, cos and sin, each [s, rotary_dim].
 struct RotaryTables {
   std::int32_t cos = kNone, sin = kNone;  ///< indices in Model::shared
   std::int64_t dim = 0;
 };
-RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale = Scale::sequence);
+RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale = Scale::sequence,
+                          bool f32 = false);
+
+/// How a class applies its tables.
+struct Rotation {
+  ValueId cos = kNone, sin = kNone;
+  std::int64_t dim = 0;
+  bool always_cat = false;  ///< concatenates the untouched dims even when there are none
+  bool upcast = false;      ///< x.float() first
+  bool cast_back = false;   ///< the result returns to the dtype of x
+};
+/// The shared tables as values of `g`; `x_scale` is that of the tensors to rotate.
+Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale = Scale::tokens);
 
 /// x·cos + rotate_half(x)·sin over the first rotary dims of every head (all of them: dim == the
 /// head's; fewer: the rest passes through and is concatenated back).
+ValueId rotate(Graph& g, const Rotation& rotation, ValueId x, std::int64_t heads,
+               std::int64_t head_dim);
 ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
                std::int64_t head_dim);
 
@@ -32,6 +57,18 @@ ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t hea
 /// the probabilities. `bias` is an optional additive tensor of the scores' size (T5, ALiBi).
 ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& shape, ValueId q, ValueId k,
                   ValueId v, ValueId bias = kNone);
+
+/// scaled_dot_product_attention with a mask, which rules the flash kernel out: an additive one for
+/// all heads (`bias`), or else a boolean one that the call converts. The memory-efficient kernel
+/// keeps the mask too. Keys and values have as many heads as queries.
+ValueId masked_attention(Graph& g, const AttentionShape& shape, ValueId q, ValueId k, ValueId v,
+                         ValueId bias = kNone);
+
+/// What scaled_dot_product_attention falls back to when no fused kernel takes its arguments: the
+/// operations one by one, in fp32 (aten/src/ATen/native/transformers/attention.cpp,
+/// _scaled_dot_product_attention_math).
+ValueId math_attention(Graph& g, const AttentionShape& shape, ValueId q, ValueId k, ValueId v,
+                       ValueId bias = kNone);
 
 /// The scale of the s×s scores between queries and keys.
 Scale score_scale(Scale queries, Scale keys);

@@ -34,11 +34,18 @@ struct DecoderStack {
   bool tied = false;
   std::int64_t rotary_dim = 0;  ///< columns of cos and of sin
   std::vector<LayerRun> runs;
+  AttentionKind attention = AttentionKind::sdpa;
+};
+
+/// What the model makes once for all layers.
+struct Positions {
+  RotaryTables tables;
+  std::int32_t mask = kNone;  ///< in Model::shared, eager attention only
 };
 
 /// Registers model.embed_tokens, model.layers.*, model.norm and lm_head, then writes the segments.
 /// `declare(m, sparse)` registers one layer and returns its modules; `forward(g, modules, sparse,
-/// tables, x)` writes its ops and returns its output.
+/// positions, x)` writes its ops and returns its output.
 template <typename Declare, typename Forward>
 Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declare,
                     Forward&& forward) {
@@ -56,11 +63,12 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
 
   Graph& e = m.begin_segment("embedding");
   e.set_output(apply(e, embed, Scale::tokens));
-  const RotaryTables tables = share_rotary(m, stack.rotary_dim);
+  const Positions positions{share_rotary(m, stack.rotary_dim),
+                            share_causal_mask(m, stack.attention)};
   for (const auto& [run, layer] : layers) {
     Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
     const ValueId x = g.chained_input({stack.hidden, Scale::tokens});
-    g.set_output(forward(g, layer, run.sparse, tables, x));
+    g.set_output(forward(g, layer, run.sparse, positions, x));
   }
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({stack.hidden, Scale::tokens});

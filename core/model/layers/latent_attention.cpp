@@ -57,15 +57,15 @@ LatentAttention latent_attention(ModelBuilder& m, const LatentShape& s) {
 }
 
 ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm form,
-              const RotaryTables& tables, ValueId x) {
+              const Positions& at, ValueId x) {
   const LatentShape& s = a.shape;
   const Extent heads{s.heads * (s.nope + s.rope), Scale::tokens};
   const ValueId q =
       s.q_rank ? apply(g, a.q_b, rms_norm(g, a.q_norm, apply(g, a.q_a, x))) : apply(g, a.q, x);
   const ValueId compressed = apply(g, a.kv_a, x);
   const ValueId latent = rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank));
-  const ValueId q_turned = turn(g, form, tables, slice(g, q, s.heads * s.rope), s.heads, s.rope);
-  const ValueId k_turned = turn(g, form, tables, slice(g, compressed, s.rope), 1, s.rope);
+  const ValueId q_turned = turn(g, form, at.tables, slice(g, q, s.heads * s.rope), s.heads, s.rope);
+  const ValueId k_turned = turn(g, form, at.tables, slice(g, compressed, s.rope), 1, s.rope);
   const ValueId q_plain = slice(g, q, s.heads * s.nope);
   const ValueId queries = g.op({OpKind::cat, {q_plain, q_turned, kNone}}, heads);
   // The values stay a slice of the expanded rows; the keys are a copy with the rotary part.
@@ -77,7 +77,9 @@ ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm
                              .kv_heads = s.heads,
                              .head_dim = s.nope + s.rope,
                              .value_dim = s.value,
-                             .dropout = s.dropout};
+                             .dropout = s.dropout,
+                             .heads_first = true,
+                             .mask = at.mask};
   const ValueId mixed = attention(g, kind, shape, queries, keys, values);
   const ValueId out = apply(g, a.o, mixed);
   // Local variables of the attention's forward.

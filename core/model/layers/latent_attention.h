@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "model/layers/attention.h"
+#include "model/layers/decoder_stack.h"
 
 namespace shardplan {
 
@@ -34,7 +34,7 @@ enum class RotaryForm : std::uint8_t {
 };
 
 ValueId apply(Graph& g, const LatentAttention& m, AttentionKind kind, RotaryForm form,
-              const RotaryTables& tables, ValueId x);
+              const Positions& at, ValueId x);
 
 /// cat(x1·cos - x2·sin, x2·cos + x1·sin) for the two halves of every head, with tables of half the
 /// head's width (interleaved MLA, gpt-oss).

@@ -5,8 +5,16 @@
 
 namespace shardplan {
 
+/// What a class does to its logits before the loss.
+enum class LogitMap : std::uint8_t {
+  none,
+  scale,    ///< times a number (Cohere)
+  softcap,  ///< tanh(logits / cap)·cap, which keeps the tanh (Gemma 2)
+};
+
 /// logits = head(x), upcast to fp32, cross-entropy over all positions (ForCausalLMLoss,
-/// ForMaskedLMLoss); returns the scalar loss. `softcap` keeps tanh(logits / cap) too (Gemma 2).
-ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, bool softcap = false);
+/// ForMaskedLMLoss); returns the scalar loss.
+ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x,
+                            LogitMap map = LogitMap::none);
 
 }  // namespace shardplan

@@ -23,15 +23,37 @@ ValueId gated_mlp(Graph& g, const GatedMlp& m, OpKind activation, ValueId x) {
   return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
 }
 
+ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x) {
+  const ValueId gate = activate(g, activation, apply(g, m.gate, x));
+  return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
+}
+
+FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden,
+                              std::int64_t ffn) {
+  const std::string prefix(name);
+  FusedGatedMlp mlp;
+  mlp.gate_up = m.linear(prefix + ".gate_up_proj", hidden, 2 * ffn);
+  mlp.down = m.linear(prefix + ".down_proj", ffn, hidden);
+  return mlp;
+}
+
+ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x) {
+  const ValueId both = apply(g, m.gate_up, x);
+  const ValueId gate = activate(g, activation, slice(g, both, m.down.in));
+  return apply(g, m.down, g.map(OpKind::mul, slice(g, both, m.down.in), gate));
+}
+
 Activation read_activation(const ModelConfig& config, std::string_view key,
                            std::string_view fallback) {
-  static constexpr std::array<std::pair<std::string_view, Activation>, 10> kNames{{
+  static constexpr std::array<std::pair<std::string_view, Activation>, 12> kNames{{
       {"relu", Activation::relu},
       {"gelu", Activation::gelu},
       {"gelu_pytorch_tanh", Activation::gelu},
-      {"gelu_python", Activation::gelu},
+      {"gelu_python", Activation::gelu_python},
       {"gelu_new", Activation::gelu_new},
-      {"gelu_fast", Activation::gelu_new},
+      {"gelu_python_tanh", Activation::gelu_new},
+      {"gelu_fast", Activation::gelu_fast},
+      {"tanh", Activation::tanh},
       {"silu", Activation::silu},
       {"swish", Activation::silu},
       {"quick_gelu", Activation::quick_gelu},
@@ -54,6 +76,21 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
       return g.map(OpKind::silu, x);
     case Activation::quick_gelu:
       return g.map(OpKind::mul, x, g.map(OpKind::sigmoid, g.map(OpKind::scalar, x)));
+    case Activation::tanh:
+      return g.map(OpKind::tanh, x);
+    case Activation::gelu_python: {
+      // erf keeps its argument: the same storage rule as a fused gelu's input.
+      const ValueId error = g.map(OpKind::gelu, g.map(OpKind::scalar, x));
+      return g.map(OpKind::mul, g.map(OpKind::scalar, x), g.map(OpKind::scalar, error));
+    }
+    case Activation::gelu_fast: {
+      // 0.5·x·(1 + tanh(0.79788·x·(1 + 0.044715·x·x))).
+      const ValueId square = g.map(OpKind::mul, g.map(OpKind::scalar, x), x);
+      const ValueId inner =
+          g.map(OpKind::mul, g.map(OpKind::scalar, x), g.map(OpKind::scalar, square));
+      const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
+      return g.map(OpKind::mul, g.map(OpKind::scalar, x), one_plus);
+    }
     case Activation::gelu_new:
       break;
   }

@@ -19,12 +19,22 @@ GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, 
 /// down(activation(gate(x)) · up(x)).
 ValueId gated_mlp(Graph& g, const GatedMlp& m, OpKind activation, ValueId x);
 
+/// gate and up as one linear of twice the width (Phi-3, GLM-4).
+struct FusedGatedMlp {
+  LinearModule gate_up, down;
+};
+FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden,
+                              std::int64_t ffn);
+
 /// The activation functions of transformers/activations.py.
 enum class Activation : std::uint8_t {
   relu,
-  gelu,      ///< fused, exact or tanh ("gelu", "gelu_pytorch_tanh")
-  gelu_new,  ///< written out in eight elementwise operations ("gelu_new", "gelu_fast")
+  gelu,         ///< fused, exact or tanh ("gelu", "gelu_pytorch_tanh")
+  gelu_new,     ///< written out in eight elementwise operations ("gelu_new", "gelu_accurate")
+  gelu_fast,    ///< written out with products instead of a power
+  gelu_python,  ///< written out with erf
   silu,
+  tanh,
   quick_gelu,
 };
 
@@ -33,5 +43,8 @@ Activation read_activation(const class ModelConfig& config, std::string_view key
                            std::string_view fallback);
 
 ValueId activate(Graph& g, Activation activation, ValueId x);
+
+ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x);
+ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x);
 
 }  // namespace shardplan

@@ -17,9 +17,10 @@ RotaryAttention rotary_attention(ModelBuilder& m, std::int64_t hidden, const Att
   return a;
 }
 
-ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const RotaryTables& tables,
+ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Positions& at,
               ValueId x) {
-  const AttentionShape& s = a.shape;
+  AttentionShape s = a.shape;
+  s.mask = at.mask;
   const auto projected = [&](const LinearModule& linear, const std::optional<NormModule>& norm) {
     const ValueId y = apply(g, linear, x);
     return norm ? rms_norm(g, *norm, y) : y;
@@ -28,8 +29,8 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Rota
   const ValueId q_straight = projected(a.q, a.q_norm);
   const ValueId k_straight = projected(a.k, a.k_norm);
   const ValueId v = apply(g, a.v, x);
-  const ValueId q = rotate(g, tables, q_straight, s.heads, s.head_dim);
-  const ValueId k = rotate(g, tables, k_straight, s.kv_heads, s.head_dim);
+  const ValueId q = rotate(g, at.tables, q_straight, s.heads, s.head_dim);
+  const ValueId k = rotate(g, at.tables, k_straight, s.kv_heads, s.head_dim);
   return apply(g, a.o, attention(g, kind, s, q, k, v));
 }
 

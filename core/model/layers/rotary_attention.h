@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "model/layers/attention.h"
+#include "model/layers/decoder_stack.h"
 
 namespace shardplan {
 
@@ -17,7 +17,7 @@ struct RotaryAttention {
 RotaryAttention rotary_attention(ModelBuilder& m, std::int64_t hidden, const AttentionShape& shape,
                                  bool qkv_bias, bool o_bias, bool head_norms = false);
 
-ValueId apply(Graph& g, const RotaryAttention& m, AttentionKind kind, const RotaryTables& tables,
+ValueId apply(Graph& g, const RotaryAttention& m, AttentionKind kind, const Positions& at,
               ValueId x);
 
 }  // namespace shardplan

@@ -15,7 +15,7 @@ SequenceAttention declare(ModelBuilder& m, const SequenceShape& s, const std::st
 }
 
 ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, AttentionKind kind,
-               ValueId x, ValueId source) {
+               ValueId x, ValueId source, std::int32_t mask) {
   const ValueId q = apply(g, a.q, x);
   const ValueId k = apply(g, a.k, source);
   const ValueId v = apply(g, a.v, source);
@@ -24,7 +24,9 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
                              .head_dim = s.hidden / s.heads,
                              .queries = g.value(x).extent.scale,
                              .keys = g.value(source).extent.scale,
-                             .dropout = s.attention_dropout};
+                             .dropout = s.attention_dropout,
+                             .softmax_f32 = false,
+                             .mask = mask};
   return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);
 }
 
@@ -61,7 +63,8 @@ SequenceLayer sequence_layer(ModelBuilder& m, const SequenceShape& s, bool decod
   return l;
 }
 
-ValueId apply(Graph& g, const SequenceLayer& l, AttentionKind kind, ValueId x, ValueId encoded) {
+ValueId apply(Graph& g, const SequenceLayer& l, AttentionKind kind, ValueId x, ValueId encoded,
+              std::int32_t mask) {
   const SequenceShape& s = l.shape;
   const auto before = [&](const NormModule& norm, ValueId v) {
     return s.norm_first ? layer_norm(g, norm, v) : v;
@@ -70,10 +73,10 @@ ValueId apply(Graph& g, const SequenceLayer& l, AttentionKind kind, ValueId x, V
     return s.norm_first ? v : layer_norm(g, norm, v);
   };
   const ValueId in = before(l.self.norm, x);
-  x = after(l.self.norm, g.map(OpKind::add, x, attend(g, l.self, s, kind, in, in)));
+  x = after(l.self.norm, g.map(OpKind::add, x, attend(g, l.self, s, kind, in, in, mask)));
   if (l.cross) {
     const ValueId query = before(l.cross->norm, x);
-    const ValueId mixed = attend(g, *l.cross, s, kind, query, encoded);
+    const ValueId mixed = attend(g, *l.cross, s, kind, query, encoded, kNone);
     x = after(l.cross->norm, g.map(OpKind::add, x, mixed));
   }
   const ValueId inner = activate(g, s.activation, apply(g, l.fc1, before(l.norm, x)));

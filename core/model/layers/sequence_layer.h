@@ -38,8 +38,9 @@ SequenceShape read_sequence_shape(const ModelConfig& config, std::string_view pr
 /// Registers self_attn, (encoder_attn,) fc1, fc2 and their norms in the order of the class.
 SequenceLayer sequence_layer(ModelBuilder& m, const SequenceShape& shape, bool decoder);
 
-/// One layer over x; `encoded` is the encoder's output for a decoder layer.
+/// One layer over x; `encoded` is the encoder's output for a decoder layer, `mask` (in
+/// Model::shared) the causal mask of its eager attention.
 ValueId apply(Graph& g, const SequenceLayer& layer, AttentionKind kind, ValueId x,
-              ValueId encoded = kNone);
+              ValueId encoded = kNone, std::int32_t mask = kNone);
 
 }  // namespace shardplan

@@ -1,0 +1,248 @@
+#include "model/architectures/decoder.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "model/layers/attention.h"
+
+namespace shardplan {
+namespace {
+
+struct DecoderLayer {
+  LinearModule q, k, v, qkv, out;
+  std::vector<NormModule> q_norms, k_norms;  ///< one, or one a head
+  GatedMlp gated;
+  FusedGatedMlp fused;
+  LinearModule up, down;
+  std::array<std::optional<NormModule>, 4> norms;  ///< by NormPlace
+};
+
+std::vector<NormModule> register_head_norms(ModelBuilder& m, const DecoderDescription& d,
+                                            std::string_view name, std::int64_t heads) {
+  const std::string full = fmt::format("self_attn.{}", name);
+  std::vector<NormModule> norms;
+  switch (d.query_key_norm) {
+    case QueryKeyNorm::none:
+      break;
+    case QueryKeyNorm::each_head:
+      norms.push_back(d.query_key_kind == NormKind::layer
+                          ? m.layer_norm(full, d.head_dim, d.query_key_norm_bias)
+                          : register_norm(m, d.query_key_kind, full, d.head_dim));
+      break;
+    case QueryKeyNorm::each_head_own:
+      for (std::int64_t i = 0; i < heads; ++i)
+        norms.push_back(
+            m.layer_norm(fmt::format("{}.norms.{}", full, i), d.head_dim, d.query_key_norm_bias));
+      break;
+    case QueryKeyNorm::weight_rows:
+      norms.push_back(m.norm_of_heads(full, heads, d.head_dim));
+      break;
+    case QueryKeyNorm::whole:
+      norms.push_back(register_norm(m, d.query_key_kind, full, heads * d.head_dim));
+      break;
+  }
+  return norms;
+}
+
+DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d) {
+  DecoderLayer l;
+  const std::int64_t q_width = d.heads * d.head_dim, kv_width = d.kv_heads * d.head_dim;
+  const std::string out_name = fmt::format("self_attn.{}", d.output_name);
+  if (d.fused_qkv) {
+    l.out = m.linear(out_name, q_width, d.hidden, d.output_bias);
+    l.qkv = m.linear("self_attn.qkv_proj", d.hidden, q_width + 2 * kv_width, d.qkv_bias);
+  } else {
+    l.q = m.linear("self_attn.q_proj", d.hidden, q_width, d.qkv_bias);
+    l.k = m.linear("self_attn.k_proj", d.hidden, kv_width, d.qkv_bias);
+    l.v = m.linear("self_attn.v_proj", d.hidden, kv_width, d.qkv_bias);
+    l.out = m.linear(out_name, q_width, d.hidden, d.output_bias);
+  }
+  l.q_norms = register_head_norms(m, d, d.query_norm, d.heads);
+  l.k_norms = register_head_norms(m, d, d.key_norm, d.kv_heads);
+  switch (d.mlp) {
+    case MlpKind::gated:
+      l.gated = gated_mlp(m, "mlp", d.hidden, d.ffn, d.mlp_bias);
+      break;
+    case MlpKind::fused_gated:
+      l.fused = fused_gated_mlp(m, "mlp", d.hidden, d.ffn);
+      break;
+    case MlpKind::plain:
+      l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
+      l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
+      break;
+  }
+  for (const PlacedNorm& n : d.norms)
+    l.norms[static_cast<std::size_t>(n.place)] = register_norm(m, d.norm, n.name, d.hidden);
+  return l;
+}
+
+ValueId norm_at(Graph& g, const DecoderDescription& d, const DecoderLayer& l, NormPlace place,
+                ValueId x) {
+  const auto& norm = l.norms[static_cast<std::size_t>(place)];
+  return norm ? normalize(g, d.norm, *norm, x) : x;
+}
+
+ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<NormModule>& norms,
+                   ValueId x) {
+  if (norms.empty()) return x;
+  if (d.query_key_norm != QueryKeyNorm::each_head_own)
+    return normalize(g, d.query_key_kind, norms.front(), x,
+                     d.query_key_norm == QueryKeyNorm::weight_rows ? per(g, x) : 0);
+  // torch.split, one norm a head, torch.cat.
+  const Extent all = g.value(x).extent;
+  std::vector<ValueId> heads;
+  for (const NormModule& n : norms) heads.push_back(layer_norm(g, n, slice(g, x, d.head_dim)));
+  const ValueId merged = g.op({OpKind::cat, {heads.front(), kNone, kNone}}, all);
+  for (const ValueId head : heads) g.hold(head, merged);
+  return merged;
+}
+
+Rotation rotation_of(Graph& g, const DecoderDescription& d, const RotaryTables& tables) {
+  Rotation r = rotation(g, tables);
+  r.always_cat = d.rotary == RotaryKind::sliced || d.rotary == RotaryKind::interleaved;
+  r.upcast = d.rotary == RotaryKind::f32;
+  r.cast_back = r.upcast || d.rotary == RotaryKind::f32_tables;
+  if (d.rotary == RotaryKind::interleaved) {
+    const auto interleave = [&](ValueId table) {
+      const ValueId half = slice(g, table, d.rotary_dim / 2);
+      return g.op({OpKind::copy, {half, kNone, kNone}}, {d.rotary_dim, Scale::sequence});
+    };
+    r.cos = interleave(r.cos);
+    r.sin = interleave(r.sin);
+  }
+  return r;
+}
+
+ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
+                       AttentionKind kind, const RotaryTables& tables, std::int32_t mask,
+                       ValueId x) {
+  ValueId q = kNone, k = kNone, v = kNone;
+  if (d.fused_qkv) {
+    const ValueId fused = apply(g, l.qkv, x);
+    q = slice(g, fused, d.heads * d.head_dim);
+    k = slice(g, fused, d.kv_heads * d.head_dim);
+    v = slice(g, fused, d.kv_heads * d.head_dim);
+  } else {
+    q = apply(g, l.q, x);
+    k = apply(g, l.k, x);
+    v = apply(g, l.v, x);
+  }
+  const Rotation turn = rotation_of(g, d, tables);
+  q = rotate(g, turn, norm_heads(g, d, l.q_norms, q), d.heads, d.head_dim);
+  k = rotate(g, turn, norm_heads(g, d, l.k_norms, k), d.kv_heads, d.head_dim);
+  const AttentionShape shape{.heads = d.heads,
+                             .kv_heads = d.kv_heads,
+                             .head_dim = d.head_dim,
+                             .dropout = d.attention_dropout,
+                             .heads_first = turn.always_cat,
+                             .softcap = d.score_softcap,
+                             .mask = mask};
+  return dropout(g, apply(g, l.out, attention(g, kind, shape, q, k, v)),
+                 d.attention_residual_dropout);
+}
+
+ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& l, ValueId x) {
+  ValueId y = kNone;
+  switch (d.mlp) {
+    case MlpKind::gated:
+      y = gated_mlp(g, l.gated, d.activation, x);
+      break;
+    case MlpKind::fused_gated:
+      y = fused_gated_mlp(g, l.fused, d.activation, x);
+      break;
+    case MlpKind::plain:
+      y = apply(g, l.down, activate(g, d.activation, apply(g, l.up, x)));
+      break;
+  }
+  return dropout(g, y, d.mlp_residual_dropout);
+}
+
+}  // namespace
+
+DecoderDescription read_decoder(const ModelConfig& c, const DecoderDefaults& defaults) {
+  DecoderDescription d;
+  d.hidden = c.count({"hidden_size"}, defaults.hidden);
+  d.ffn = c.count({"intermediate_size"}, defaults.ffn);
+  d.layers = c.count({"num_hidden_layers"}, defaults.layers);
+  d.heads = c.count({"num_attention_heads"}, defaults.heads);
+  const std::int64_t kv_default = defaults.kv_heads > 0 ? defaults.kv_heads : d.heads;
+  d.kv_heads = c.nullable_count("num_key_value_heads", kv_default).value_or(d.heads);
+  c.require_divisible("num_attention_heads", d.heads, "num_key_value_heads", d.kv_heads);
+  std::optional<std::int64_t> head_dim;
+  if (defaults.reads_head_dim)
+    head_dim = c.nullable_count("head_dim", defaults.head_dim > 0
+                                                ? std::optional<std::int64_t>(defaults.head_dim)
+                                                : std::nullopt);
+  if (!head_dim) c.require_divisible("hidden_size", d.hidden, "num_attention_heads", d.heads);
+  d.head_dim = head_dim.value_or(d.hidden / d.heads);
+  if (head_dim && !c.has("head_dim"))
+    d.assumed.push_back(fmt::format("head_dim {}: not in the file, the class default", d.head_dim));
+  d.rotary_dim = d.head_dim;
+  d.vocab = c.count({"vocab_size"}, defaults.vocab);
+  d.max_positions = c.count_or_zero("max_position_embeddings", defaults.positions);
+  d.tied = c.flag("tie_word_embeddings", defaults.tied);
+  d.attention_dropout = c.number("attention_dropout", 0.0);
+  d.activation = read_activation(c, defaults.activation_key, defaults.activation);
+  return d;
+}
+
+std::int64_t partial_rotary_dim(const ModelConfig& c, std::int64_t head_dim, double fallback) {
+  std::string key = "partial_rotary_factor";
+  for (const char* place :
+       {"rope_scaling.partial_rotary_factor", "rope_parameters.partial_rotary_factor"})
+    if (c.has(place)) key = place;
+  const double factor = c.number(key, fallback);
+  if (factor <= 0 || factor > 1)
+    c.fail(key, fmt::format("found {}", factor), "more than 0, at most 1");
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) * factor);
+}
+
+Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
+  ModelBuilder m(options);
+  m.facts() = {.hidden = d.hidden,
+               .layers = d.layers,
+               .vocabulary = d.vocab,
+               .max_positions = d.max_positions,
+               .attention_heads = d.heads,
+               .key_value_heads = d.kv_heads,
+               .assumed = d.assumed};
+  const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
+  m.begin_repeat("model.layers", d.layers);
+  const DecoderLayer layer = register_layer(m, d);
+  m.end_repeat();
+  const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
+  const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
+                           : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
+
+  Graph& e = m.begin_segment("embedding");
+  ValueId tokens = apply(e, embed, Scale::tokens);
+  if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
+  e.set_output(dropout(e, tokens, d.embedding_dropout));
+  const RotaryTables tables =
+      share_rotary(m, d.rotary_dim, Scale::sequence, d.rotary == RotaryKind::f32_tables);
+  const std::int32_t mask = share_causal_mask(m, options.attention);
+
+  Graph& g = m.begin_segment("layers", d.layers, true);
+  const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+  const ValueId n1 = norm_at(g, d, layer, NormPlace::before_attention, x);
+  const ValueId mixed = norm_at(g, d, layer, NormPlace::after_attention,
+                                self_attention(g, d, layer, options.attention, tables, mask, n1));
+  if (d.parallel) {
+    const ValueId delta = feed_forward(g, d, layer, n1);
+    g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
+  } else {
+    const ValueId middle = g.map(OpKind::add, x, mixed);
+    const ValueId n2 = norm_at(g, d, layer, NormPlace::before_mlp, middle);
+    const ValueId delta = norm_at(g, d, layer, NormPlace::after_mlp, feed_forward(g, d, layer, n2));
+    g.set_output(g.map(OpKind::add, middle, delta));
+  }
+
+  Graph& h = m.begin_segment("head");
+  const ValueId last = h.chained_input({d.hidden, Scale::tokens});
+  h.set_output(language_model_loss(h, head, normalize(h, d.norm, norm, last), d.logits));
+  return m.build();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,100 @@
+// What the rotary decoder families have in common: embedding, layers of self-attention and MLP
+// with norms around them, a final norm and a head. A family is a DecoderDescription.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/builder.h"
+#include "model/config.h"
+#include "model/layers/loss.h"
+#include "model/layers/mlp.h"
+#include "model/layers/norms.h"
+
+namespace shardplan {
+
+enum class NormPlace : std::uint8_t { before_attention, after_attention, before_mlp, after_mlp };
+
+struct PlacedNorm {
+  NormPlace place;
+  std::string_view name;
+};
+
+/// Norms of queries and keys before they are rotated.
+enum class QueryKeyNorm : std::uint8_t {
+  none,
+  each_head,      ///< one weight of head_dim elements for all heads
+  each_head_own,  ///< a module for every head (StableLM)
+  weight_rows,    ///< one weight [heads, head_dim] (Cohere)
+  whole,          ///< over all heads together (OLMo 2)
+};
+
+enum class RotaryKind : std::uint8_t {
+  halves,       ///< Llama: rotate_half over the rotary dims
+  sliced,       ///< the same, always concatenated with the dims that pass through (Phi)
+  interleaved,  ///< sliced, with tables interleaved anew in every layer (GLM-4)
+  f32_tables,   ///< cos and sin stay in fp32, the result is cast back (OLMo 2)
+  f32,          ///< q and k are upcast, the result is cast back (Cohere)
+};
+
+enum class MlpKind : std::uint8_t { gated, fused_gated, plain };
+
+struct DecoderDescription {
+  std::int64_t hidden = 0, ffn = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
+  std::int64_t max_positions = 0;
+  std::vector<std::string> assumed;
+
+  // Attention.
+  bool fused_qkv = false;  ///< one linear "qkv_proj", registered after "o_proj" (Phi-3)
+  bool qkv_bias = false, output_bias = false;
+  std::string_view output_name = "o_proj";
+  QueryKeyNorm query_key_norm = QueryKeyNorm::none;
+  NormKind query_key_kind = NormKind::rms;
+  std::string_view query_norm = "q_norm", key_norm = "k_norm";
+  bool query_key_norm_bias = false;
+  RotaryKind rotary = RotaryKind::halves;
+  std::int64_t rotary_dim = 0;
+  double attention_dropout = 0;
+  bool score_softcap = false;
+
+  // MLP.
+  MlpKind mlp = MlpKind::gated;
+  std::string_view up_name = "fc1", down_name = "fc2";  ///< of a plain MLP
+  bool mlp_bias = false;
+  Activation activation = Activation::silu;
+
+  // The layer.
+  NormKind norm = NormKind::rms;
+  std::vector<PlacedNorm> norms{{NormPlace::before_attention, "input_layernorm"},
+                                {NormPlace::before_mlp, "post_attention_layernorm"}};
+  bool parallel = false;  ///< x + attention(n) + mlp(n) with one norm
+  double attention_residual_dropout = 0, mlp_residual_dropout = 0;
+
+  // Around the layers.
+  bool scaled_embedding = false;
+  double embedding_dropout = 0;
+  std::string_view final_norm = "norm";
+  bool tied = false, head_bias = false;
+  LogitMap logits = LogitMap::none;
+};
+
+/// The class defaults of the keys that all these families share.
+struct DecoderDefaults {
+  std::int64_t hidden = 4096, ffn = 11008, layers = 32, heads = 32;
+  std::int64_t kv_heads = 0;  ///< 0: as many as heads
+  std::int64_t head_dim = 0;  ///< 0: hidden / heads
+  std::int64_t vocab = 32000, positions = 0;
+  bool tied = false;
+  bool reads_head_dim = true;  ///< false: the class always computes it
+  std::string_view activation_key = "hidden_act", activation = "silu";
+};
+
+/// Reads the shared keys; the rest of the description is the family's to fill in.
+DecoderDescription read_decoder(const ModelConfig& config, const DecoderDefaults& defaults);
+
+/// int(head_dim · partial_rotary_factor), wherever the file has the factor.
+std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim, double fallback);
+
+Model build_decoder(const DecoderDescription& description, const BuildOptions& options);
+
+}  // namespace shardplan

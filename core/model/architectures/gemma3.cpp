@@ -1,0 +1,34 @@
+// The text model of Gemma 3 (models/gemma3, model_type "gemma3_text"): Gemma 2 with norms over the
+// heads of q and k; its attention never caps the scores. Local and global layers rotate by tables
+// of their own.
+#include "model/architectures/architectures.h"
+#include "model/architectures/decoder.h"
+
+namespace shardplan {
+
+Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options) {
+  DecoderDescription d = read_decoder(config, {.hidden = 2304,
+                                               .ffn = 9216,
+                                               .layers = 26,
+                                               .heads = 8,
+                                               .kv_heads = 4,
+                                               .head_dim = 256,
+                                               .vocab = 262208,
+                                               .positions = 131072,
+                                               .tied = true,
+                                               .activation_key = "hidden_activation",
+                                               .activation = "gelu_pytorch_tanh"});
+  d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
+  d.norm = NormKind::gemma;
+  d.norms = {{NormPlace::before_attention, "input_layernorm"},
+             {NormPlace::after_attention, "post_attention_layernorm"},
+             {NormPlace::before_mlp, "pre_feedforward_layernorm"},
+             {NormPlace::after_mlp, "post_feedforward_layernorm"}};
+  d.query_key_norm = QueryKeyNorm::each_head;
+  d.query_key_kind = NormKind::gemma;
+  d.scaled_embedding = true;
+  if (config.number("final_logit_softcapping", 0) > 0) d.logits = LogitMap::softcap;
+  return build_decoder(d, options);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,99 @@
+// OPT (models/opt): learned positions with an offset of two; the 350M model norms after its
+// sublayers and projects between a narrow embedding and its hidden size.
+#include "model/architectures/architectures.h"
+#include "model/layers/attention.h"
+#include "model/layers/loss.h"
+#include "model/layers/mlp.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kPositionOffset = 2;
+
+}  // namespace
+
+Model build_opt(const ModelConfig& config, const BuildOptions& options) {
+  const std::int64_t hidden = config.count({"hidden_size"}, 768);
+  const std::int64_t layers = config.count({"num_hidden_layers"}, 12);
+  const std::int64_t heads = config.count({"num_attention_heads"}, 12);
+  const std::int64_t ffn = config.count({"ffn_dim"}, 3072);
+  const std::int64_t vocab = config.count({"vocab_size"}, 50272);
+  const std::int64_t positions = config.count({"max_position_embeddings"}, 2048);
+  const std::int64_t width = config.count({"word_embed_proj_dim"}, hidden);
+  const bool norm_first = config.flag("do_layer_norm_before", true);
+  const bool final_norm = norm_first && !config.flag("_remove_final_layer_norm", false);
+  const bool bias = config.flag("enable_bias", true);
+  const bool affine = config.flag("layer_norm_elementwise_affine", true);
+  const double probability = config.number("dropout", 0.1);
+  const Activation activation = read_activation(config, "activation_function", "relu");
+  config.require_divisible("hidden_size", hidden, "num_attention_heads", heads);
+
+  ModelBuilder m(options);
+  m.facts() = {.hidden = hidden,
+               .layers = layers,
+               .vocabulary = vocab,
+               .max_positions = positions,
+               .attention_heads = heads,
+               .key_value_heads = heads};
+  const auto norm_module = [&](std::string_view name) {
+    return affine ? m.layer_norm(name, hidden) : NormModule{.width = hidden};
+  };
+  const auto tokens = m.embedding("model.decoder.embed_tokens", vocab, width);
+  const auto places =
+      m.embedding("model.decoder.embed_positions", positions + kPositionOffset, hidden);
+  LinearModule project_out, project_in;
+  if (width != hidden) {
+    project_out = m.linear("model.decoder.project_out", hidden, width);
+    project_in = m.linear("model.decoder.project_in", width, hidden);
+  }
+  NormModule norm;
+  if (final_norm) norm = norm_module("model.decoder.final_layer_norm");
+  m.begin_repeat("model.decoder.layers", layers);
+  const auto k_proj = m.linear("self_attn.k_proj", hidden, hidden, bias);
+  const auto v_proj = m.linear("self_attn.v_proj", hidden, hidden, bias);
+  const auto q_proj = m.linear("self_attn.q_proj", hidden, hidden, bias);
+  const auto out_proj = m.linear("self_attn.out_proj", hidden, hidden, bias);
+  const auto norm1 = norm_module("self_attn_layer_norm");
+  const auto up = m.linear("fc1", hidden, ffn, bias);
+  const auto down = m.linear("fc2", ffn, hidden, bias);
+  const auto norm2 = norm_module("final_layer_norm");
+  m.end_repeat();
+  const auto head = config.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
+                                                             : m.linear("lm_head", width, vocab);
+
+  Graph& e = m.begin_segment("embedding");
+  ValueId embedded = apply(e, tokens, Scale::tokens);
+  const ValueId position = apply(e, places, Scale::tokens);  // indices for every sequence
+  if (width != hidden) embedded = apply(e, project_in, embedded);
+  e.set_output(e.map(OpKind::add, embedded, position));
+  const std::int32_t mask = share_causal_mask(m, options.attention);
+
+  Graph& g = m.begin_segment("layers", layers, true);
+  const ValueId x = g.chained_input({hidden, Scale::tokens});
+  const ValueId in = norm_first ? layer_norm(g, norm1, x) : x;
+  const ValueId q = g.map(OpKind::scalar, apply(g, q_proj, in));
+  const ValueId k = apply(g, k_proj, in);
+  const ValueId v = apply(g, v_proj, in);
+  const AttentionShape shape{.heads = heads,
+                             .kv_heads = heads,
+                             .head_dim = hidden / heads,
+                             .dropout = config.number("attention_dropout", 0.0),
+                             .mask = mask};
+  const ValueId mixed = apply(g, out_proj, attention(g, options.attention, shape, q, k, v));
+  const ValueId sum = g.map(OpKind::add, x, dropout(g, mixed, probability));
+  const ValueId middle = norm_first ? sum : layer_norm(g, norm1, sum);
+  const ValueId read = norm_first ? layer_norm(g, norm2, middle) : middle;
+  const ValueId inner = activate(g, activation, apply(g, up, read));
+  const ValueId delta = dropout(g, apply(g, down, inner), probability);
+  const ValueId out = g.map(OpKind::add, middle, delta);
+  g.set_output(norm_first ? out : layer_norm(g, norm2, out));
+
+  Graph& h = m.begin_segment("head");
+  const ValueId last = h.chained_input({hidden, Scale::tokens});
+  ValueId states = final_norm ? layer_norm(h, norm, last) : last;
+  if (width != hidden) states = apply(h, project_out, states);
+  h.set_output(language_model_loss(h, head, states));
+  return m.build();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,19 @@
+// Qwen 1.5, 2 and 2.5 (models/qwen2): Llama with a bias on q, k and v, never on o.
+#include "model/architectures/architectures.h"
+#include "model/architectures/decoder.h"
+
+namespace shardplan {
+
+Model build_qwen2(const ModelConfig& config, const BuildOptions& options) {
+  DecoderDescription d = read_decoder(config, {.hidden = 4096,
+                                               .ffn = 22016,
+                                               .layers = 32,
+                                               .heads = 32,
+                                               .kv_heads = 32,
+                                               .vocab = 151936,
+                                               .positions = 32768});
+  d.qkv_bias = true;
+  return build_decoder(d, options);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,76 @@
+#include "model/layers/norms.h"
+
+namespace shardplan {
+namespace {
+
+ValueId weight_of(Graph& g, const NormModule& m, std::int64_t weights) {
+  Op op{OpKind::parameter};
+  op.module = m.module;
+  op.weight = m.weight;
+  return g.op(op, {weights, Scale::one});
+}
+
+/// rsqrt(mean(x²) + ε) over groups of `width`.
+ValueId inverse_root_mean_square(Graph& g, ValueId x, std::int64_t width) {
+  const Extent in = g.value(x).extent;
+  const Extent row{in.per / width, in.scale};
+  const ValueId variance = g.op({OpKind::mean, {g.map(OpKind::power, x), kNone, kNone}}, row);
+  return g.map(OpKind::rsqrt, g.map(OpKind::scalar, variance));
+}
+
+ValueId normal_of(Graph& g, const NormModule& m, ValueId wide) {
+  const ValueId normal = g.map(OpKind::mul, wide, inverse_root_mean_square(g, wide, m.width));
+  g.hold(wide, normal);
+  return normal;
+}
+
+ValueId gemma_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
+  const ValueId normal = normal_of(g, m, g.map(OpKind::to_f32, x));
+  const ValueId weight = g.map(OpKind::to_f32, weight_of(g, m, weights));
+  const ValueId scaled = g.map(OpKind::mul, normal, g.map(OpKind::scalar, weight));
+  g.hold(normal, scaled);
+  return g.map(OpKind::to_like, scaled, x);
+}
+
+ValueId wide_rms_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
+  const ValueId normal = normal_of(g, m, g.map(OpKind::to_f32, x));
+  return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight_of(g, m, weights)), x);
+}
+
+ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weights) {
+  const ValueId wide = g.map(OpKind::to_f32, x);
+  const Extent row{per(g, x) / m.width, g.value(x).extent.scale};
+  const ValueId mean = g.op({OpKind::mean, {wide, kNone, kNone}}, row);
+  // The difference is taken twice: once for the variance, once for the result.
+  const ValueId inverse = inverse_root_mean_square(g, g.map(OpKind::add, wide, mean), m.width);
+  const ValueId normal = g.map(OpKind::mul, g.map(OpKind::add, wide, mean), inverse);
+  g.hold(wide, normal);
+  const ValueId weight = g.map(OpKind::to_f32, weight_of(g, m, weights));
+  return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight), x);
+}
+
+}  // namespace
+
+NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
+                         std::int64_t width) {
+  return kind == NormKind::layer ? m.layer_norm(name, width) : m.rms_norm(name, width);
+}
+
+ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::int64_t weights) {
+  const std::int64_t all = weights > 0 ? weights : m.width;
+  switch (kind) {
+    case NormKind::rms:
+      return rms_norm(g, m, x);
+    case NormKind::rms_wide:
+      return wide_rms_norm(g, m, x, all);
+    case NormKind::gemma:
+      return gemma_norm(g, m, x, all);
+    case NormKind::cohere:
+      return cohere_norm(g, m, x, all);
+    case NormKind::layer:
+      break;
+  }
+  return layer_norm(g, m, x);
+}
+
+}  // namespace shardplan
