@@ -26,8 +26,8 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
   return largest_parameters(job.plan, calibration, [&](std::int64_t parameters) {
     const BuildOptions options{job.plan.attention, job.plan.workload.lora};
-    return load_model(Json(fmt::format("{}M", parameters / 1'000'000)), "--of parameters", "",
-                      options);
+    return load_named_model(fmt::format("{}M", parameters / 1'000'000),
+                            {"<command line>", "parameters", ""}, options);
   });
 }
 
@@ -38,16 +38,16 @@ std::string text(const MaxArguments& a, const LargestResult& r, const Job& job) 
                        describe_cluster(job.plan.cluster),
                        r.beyond ? format_bytes(r.beyond->device.point) : "more",
                        format_bytes(job.plan.cluster.gpu.usable.count()));
-  std::string out = fmt::format(
-      "{} {}: {}{}\n", gpus ? "fewest" : "largest", a.of, format_count(*r.value),
-      a.of == "parameters" ? fmt::format(" ({})", format_parameters(*r.value)) : "");
+  std::string out =
+      fmt::format("{} {}: {}{}\n", gpus ? "fewest" : "largest", a.of, format_count(*r.value),
+                  a.of == "parameters" ? fmt::format(" ({})", format_parameters(*r.value)) : "");
   if (r.at)
-    out += fmt::format("  there: {} of {} a GPU, {} to spare\n", format_bytes(r.at->device.point),
-                       format_bytes(r.at->usable_bytes),
-                       format_bytes(r.at->verdict.headroom_bytes));
+    out +=
+        fmt::format("  there: {} of {} a GPU, {} to spare\n", format_bytes(r.at->device.point),
+                    format_bytes(r.at->usable_bytes), format_bytes(r.at->verdict.headroom_bytes));
   if (r.at && r.at->host_per_node.total() > 0)
-    out += fmt::format("  and {} of host memory a node\n",
-                       format_bytes(r.at->host_per_node.total()));
+    out +=
+        fmt::format("  and {} of host memory a node\n", format_bytes(r.at->host_per_node.total()));
   if (r.beyond)
     out += fmt::format("  {}: {} (bound {}), limited by {}\n",
                        gpus ? "one step fewer" : "one step further",
@@ -81,7 +81,8 @@ Exit largest(const MaxArguments& a) {
 
 void add_max(CLI::App& app, Run& run) {
   auto a = std::make_shared<MaxArguments>();
-  CLI::App* command = app.add_subcommand("max", "The largest (for gpus the smallest) value that fits");
+  CLI::App* command =
+      app.add_subcommand("max", "The largest (for gpus the smallest) value that fits");
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->add_option("--of", a->of, "micro_batch, sequence_length, parameters or gpus")
       ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus"}));
