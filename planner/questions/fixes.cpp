@@ -31,6 +31,9 @@ bool better(const Fix& a, const Fix& b) {
   return a.gpu_saved > b.gpu_saved;
 }
 
+/// Savings below half a percent of the GPU are not worth a line.
+std::int64_t worth_saying(const Estimate& now) { return now.usable_bytes / 200; }
+
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
 Fix combine(const Model& model, const Plan& plan, const Estimate& now,
             const Calibration& calibration) {
@@ -70,7 +73,7 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
   std::vector<Fix> fixes;
   for (const Change& change : lighter_changes(model, plan)) {
     Fix fix = evaluate(model, plan, now, calibration, {change});
-    if (fix.gpu_saved > 0) fixes.push_back(std::move(fix));
+    if (fix.gpu_saved > worth_saying(now)) fixes.push_back(std::move(fix));
   }
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
