@@ -20,28 +20,29 @@ inline constexpr std::int32_t kNone = -1;
 
 /// The operations that occur, with what autograd saves (PyTorch tools/autograd/derivatives.yaml).
 enum class OpKind : std::uint8_t {
-  view,            ///< transpose, reshape, slice, expand: shares storage, saves nothing
-  copy,            ///< contiguous, repeat, clone: new storage, saves nothing
-  to_f32,          ///< .float(): no operation when already fp32
-  to_like,         ///< in[0].to(in[1].dtype): no operation when equal
-  add,             ///< two tensors; saves nothing
-  scalar,          ///< times or plus a number, neg: new storage, saves nothing
-  mul,             ///< two tensors; saves each factor if the other needs a gradient
-  power,           ///< pow(x, c); saves x; fp32 under autocast
-  mean,            ///< reduction over the last dimension; saves nothing
-  rsqrt,           ///< saves its result; fp32 under autocast
-  tanh,            ///< saves its result
-  sigmoid,         ///< saves its result
-  relu,            ///< saves its result
-  silu,            ///< saves its input
-  gelu,            ///< fused, exact or tanh; saves its input
-  softmax,         ///< saves its result; fp32 under autocast
-  softmax_f32,     ///< softmax(dtype=float32): the result is fp32 whatever the input
-  log_softmax,     ///< saves its result; fp32 under autocast
-  cat,             ///< saves nothing
-  dropout,         ///< saves a mask of one byte an element
-  embedding,       ///< table lookup; saves the indices
-  linear,          ///< addmm with a parameter; saves the input if the weight trains
+  view,         ///< transpose, reshape, slice, expand: shares storage, saves nothing
+  copy,         ///< contiguous, repeat, clone: new storage, saves nothing
+  fold_heads,   ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
+  to_f32,       ///< .float(): no operation when already fp32
+  to_like,      ///< in[0].to(in[1].dtype): no operation when equal
+  add,          ///< two tensors; saves nothing
+  scalar,       ///< times or plus a number, neg: new storage, saves nothing
+  mul,          ///< two tensors; saves each factor if the other needs a gradient
+  power,        ///< pow(x, c); saves x; fp32 under autocast
+  mean,         ///< reduction over the last dimension; saves nothing
+  rsqrt,        ///< saves its result; fp32 under autocast
+  tanh,         ///< saves its result
+  sigmoid,      ///< saves its result
+  relu,         ///< saves its result
+  silu,         ///< saves its input
+  gelu,         ///< fused, exact or tanh; saves its input
+  softmax,      ///< saves its result; fp32 under autocast
+  softmax_f32,  ///< softmax(dtype=float32): the result is fp32 whatever the input
+  log_softmax,  ///< saves its result; fp32 under autocast
+  cat,          ///< saves nothing
+  dropout,      ///< saves a mask of one byte an element
+  embedding,    ///< table lookup; saves the indices
+  linear,       ///< addmm with a parameter; saves the input if the weight trains
   grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input
@@ -65,8 +66,11 @@ struct Op {
   /// Side results that are saved with the op. layer_norm: one fp32 row statistic (there are two);
   /// sdpa: the fp32 log-sum-exp; gather, scatter and nll_loss: the int64 indices.
   Extent side;
-  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type.
+  /// sdpa: the additive mask that the call makes from a boolean one, in the operands' type. It is
+  /// there for sequences of at least `mask_from` tokens; keys and values are then repeated to the
+  /// heads of the queries before the call.
   Extent mask;
+  std::int64_t mask_from = 0;
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
 };
 

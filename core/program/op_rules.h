@@ -69,8 +69,8 @@ constexpr SaveRule save_rule(OpKind kind) {
 }
 
 /// Operations whose result is their input's storage.
-constexpr bool is_alias(OpKind kind) {
-  return kind == OpKind::view;
+constexpr bool is_alias(OpKind kind, const Sizes& sizes) {
+  return kind == OpKind::view || (kind == OpKind::fold_heads && sizes.batch == 1);
 }
 
 }  // namespace shardplan

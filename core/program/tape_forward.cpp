@@ -173,6 +173,25 @@ TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& t
   return allocate(bytes_of(graph_.value(op.in[k]).extent, wanted), category_of(op.in[k]));
 }
 
+bool TapeState::is_masked(const Op& op) const {
+  return op.mask.per > 0 && sizes_.sequence >= op.mask_from;
+}
+
+/// Grouped keys and values go to the fused kernel as they are only where there is no mask
+/// (transformers/integrations/sdpa_attention.py, use_gqa_in_sdpa).
+void TapeState::repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type) {
+  const std::int64_t width = graph_.value(op.in[0]).extent.per;
+  const Extent keys = graph_.value(op.in[1]).extent;
+  if (keys.per >= width) return;
+  for (std::size_t k = 1; k < read.size(); ++k) {
+    const Extent grouped = graph_.value(op.in[k]).extent;
+    const StorageId all = allocate(
+        bytes_of({grouped.per * (width / keys.per), grouped.scale}, type), category_of(op.out));
+    unref(read[k]);
+    read[k] = all;
+  }
+}
+
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
 /// outermost autocast ends, and the node keeps one while its input needs a gradient.
 void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
@@ -229,7 +248,7 @@ void TapeState::forward_op(std::size_t i) {
 
   const bool no_op_cast = (op.kind == OpKind::to_f32 || op.kind == OpKind::to_like) &&
                           out.dtype == state(op.in[0]).dtype;
-  if (is_alias(op.kind) || no_op_cast) {
+  if (is_alias(op.kind, sizes_) || no_op_cast) {
     out.storage = state(op.in[0]).storage;
     ref(out.storage);
     return;
@@ -248,6 +267,7 @@ void TapeState::forward_op(std::size_t i) {
     read[inputs] = cast_input(op, inputs, type[inputs]);
   const bool input_needs_grad = inputs > 0 && state(op.in[0]).needs_grad;
   if (op.kind == OpKind::linear) cast_weight(op, node, input_needs_grad);
+  if (is_masked(op)) repeat_heads(op, read, type[0]);
 
   out.storage = allocate(bytes_of(graph_.value(op.out).extent, out.dtype), category_of(op.out));
 
@@ -273,7 +293,7 @@ void TapeState::forward_op(std::size_t i) {
       keep_side(checked_mul(side, 4));
     } else if (op.kind == OpKind::sdpa) {
       keep_side(checked_mul(side, 4));
-      if (op.mask.per > 0) keep_side(bytes_of(op.mask, type[0]));
+      if (is_masked(op)) keep_side(bytes_of(op.mask, type[0]));
     } else if (op.kind == OpKind::embedding || op.kind == OpKind::gather_rows ||
                op.kind == OpKind::scatter_rows || op.kind == OpKind::nll_loss) {
       if (side > 0) keep_side(checked_mul(side, 8));

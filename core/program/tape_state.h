@@ -61,6 +61,8 @@ class TapeState {
   void forward_op(std::size_t i);
   DType result_type(const Op& op) const;
   StorageId cast_input(const Op& op, std::size_t k, DType& type);
+  bool is_masked(const Op& op) const;
+  void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);
   void save_scores_bias(const Op& op, Node& node);

@@ -40,7 +40,7 @@ struct Case {
              .sequence = j.at("sequence").get<std::int64_t>(),
              .target = j.value("target", std::int64_t{1})};
     name = j.at("case").get<std::string>() + "_" + j.at("attention").get<std::string>() + "_" +
-           j.at("dtype").get<std::string>();
+           j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch);
   }
   Model model() const {
     return build_model(load_model_config(json->at("config"), name), {.attention = attention});
@@ -216,6 +216,23 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
                                   sink_columns(c, model) + position_bias(c, model) +
                                   position_indices(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
+}
+
+/// A layer frees its input and the gradient of its output, and leaves an output and the gradient of
+/// its input of the same sizes: nothing else may outlive its backward pass.
+TEST_P(SavedTensors, AreGoneAfterTheBackwardPass) {
+  const Case& c = GetParam();
+  const Model model = c.model();
+  run_segments(c, model, [&](const Segment& segment, const TapeRun& run) {
+    if (!segment.checkpointable) return;
+    std::int64_t net = 0;
+    for (const auto* events : {&run.forward, &run.backward})
+      for (const TapeEvent& e : *events) {
+        if (e.kind == TapeEvent::Kind::alloc) net += e.bytes;
+        if (e.kind == TapeEvent::Kind::free) net -= e.bytes;
+      }
+    EXPECT_EQ(net, 0) << segment.name;
+  });
 }
 
 std::vector<Case> cases() {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -115,9 +116,16 @@ Rotation rotation_of(Graph& g, const DecoderDescription& d, const RotaryTables& 
   return r;
 }
 
+/// What the layers of one kind, sliding or full, share.
+struct LayerContext {
+  AttentionKind kind = AttentionKind::sdpa;
+  std::int64_t window = 0;
+  RotaryTables tables;
+  std::int32_t mask = kNone;
+};
+
 ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
-                       AttentionKind kind, const RotaryTables& tables, std::int32_t mask,
-                       ValueId x) {
+                       const LayerContext& context, ValueId x) {
   ValueId q = kNone, k = kNone, v = kNone;
   if (d.fused_qkv) {
     const ValueId fused = apply(g, l.qkv, x);
@@ -129,17 +137,18 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     k = apply(g, l.k, x);
     v = apply(g, l.v, x);
   }
-  const Rotation turn = rotation_of(g, d, tables);
+  const Rotation turn = rotation_of(g, d, context.tables);
   q = rotate(g, turn, norm_heads(g, d, l.q_norms, q), d.heads, d.head_dim);
   k = rotate(g, turn, norm_heads(g, d, l.k_norms, k), d.kv_heads, d.head_dim);
   const AttentionShape shape{.heads = d.heads,
                              .kv_heads = d.kv_heads,
                              .head_dim = d.head_dim,
                              .dropout = d.attention_dropout,
+                             .window = context.window,
                              .heads_first = turn.always_cat,
                              .softcap = d.score_softcap,
-                             .mask = mask};
-  return dropout(g, apply(g, l.out, attention(g, kind, shape, q, k, v)),
+                             .mask = context.mask};
+  return dropout(g, apply(g, l.out, attention(g, context.kind, shape, q, k, v)),
                  d.attention_residual_dropout);
 }
 
@@ -157,6 +166,41 @@ ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& 
       break;
   }
   return dropout(g, y, d.mlp_residual_dropout);
+}
+
+void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
+               const LayerContext& context) {
+  const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+  const ValueId n1 = norm_at(g, d, l, NormPlace::before_attention, x);
+  const ValueId mixed =
+      norm_at(g, d, l, NormPlace::after_attention, self_attention(g, d, l, context, n1));
+  if (d.parallel) {
+    const ValueId delta = feed_forward(g, d, l, n1);
+    g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
+    return;
+  }
+  const ValueId middle = g.map(OpKind::add, x, mixed);
+  const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
+  const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, feed_forward(g, d, l, n2));
+  g.set_output(g.map(OpKind::add, middle, delta));
+}
+
+/// Consecutive layers of one kind.
+struct LayerRun {
+  std::int64_t first = 0, count = 0;
+  bool sliding = false;
+  DecoderLayer layer;
+};
+
+std::vector<LayerRun> runs_of(const DecoderDescription& d) {
+  if (d.window == 0 || d.sliding.empty()) return {{0, d.layers, d.window > 0, {}}};
+  std::vector<LayerRun> runs;
+  for (std::int64_t i = 0; i < d.layers; ++i) {
+    const bool sliding = d.sliding[static_cast<std::size_t>(i)];
+    if (runs.empty() || runs.back().sliding != sliding) runs.push_back({i, 0, sliding, {}});
+    ++runs.back().count;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -188,6 +232,21 @@ DecoderDescription read_decoder(const ModelConfig& c, const DecoderDefaults& def
   return d;
 }
 
+std::vector<bool> listed_sliding_layers(const ModelConfig& c, std::int64_t layers) {
+  const std::vector<std::string> types = c.texts("layer_types");
+  if (!types.empty() && std::ssize(types) != layers)
+    c.fail("layer_types", fmt::format("{} entries", types.size()),
+           fmt::format("one for each of the {} layers", layers));
+  std::vector<bool> sliding;
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      c.fail("layer_types", fmt::format("unknown layer type '{}'", type),
+             "sliding_attention or full_attention");
+    sliding.push_back(type == "sliding_attention");
+  }
+  return sliding;
+}
+
 std::int64_t partial_rotary_dim(const ModelConfig& c, std::int64_t head_dim, double fallback) {
   std::string key = "partial_rotary_factor";
   for (const char* place :
@@ -209,9 +268,12 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
                .key_value_heads = d.kv_heads,
                .assumed = d.assumed};
   const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
-  m.begin_repeat("model.layers", d.layers);
-  const DecoderLayer layer = register_layer(m, d);
-  m.end_repeat();
+  std::vector<LayerRun> runs = runs_of(d);
+  for (LayerRun& run : runs) {
+    m.begin_repeat("model.layers", run.count, run.first);
+    run.layer = register_layer(m, d);
+    m.end_repeat();
+  }
   const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
   const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
                            : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
@@ -220,23 +282,25 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   ValueId tokens = apply(e, embed, Scale::tokens);
   if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
   e.set_output(dropout(e, tokens, d.embedding_dropout));
-  const RotaryTables tables =
-      share_rotary(m, d.rotary_dim, Scale::sequence, d.rotary == RotaryKind::f32_tables);
-  const std::int32_t mask = share_causal_mask(m, options.attention);
+  const auto share_tables = [&] {
+    return share_rotary(m, d.rotary_dim, Scale::sequence, d.rotary == RotaryKind::f32_tables);
+  };
+  const auto has = [&](bool sliding) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const LayerRun& run) { return run.sliding == sliding; });
+  };
+  LayerContext full{.kind = options.attention};
+  if (has(false)) full = {options.attention, 0, share_tables(), share_causal_mask(m, full.kind)};
+  LayerContext sliding = full;
+  sliding.window = d.window;
+  if (has(true)) {
+    if (d.tables_by_window || !has(false)) sliding.tables = share_tables();
+    sliding.mask = share_causal_mask(m, options.attention);
+  }
 
-  Graph& g = m.begin_segment("layers", d.layers, true);
-  const ValueId x = g.chained_input({d.hidden, Scale::tokens});
-  const ValueId n1 = norm_at(g, d, layer, NormPlace::before_attention, x);
-  const ValueId mixed = norm_at(g, d, layer, NormPlace::after_attention,
-                                self_attention(g, d, layer, options.attention, tables, mask, n1));
-  if (d.parallel) {
-    const ValueId delta = feed_forward(g, d, layer, n1);
-    g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
-  } else {
-    const ValueId middle = g.map(OpKind::add, x, mixed);
-    const ValueId n2 = norm_at(g, d, layer, NormPlace::before_mlp, middle);
-    const ValueId delta = norm_at(g, d, layer, NormPlace::after_mlp, feed_forward(g, d, layer, n2));
-    g.set_output(g.map(OpKind::add, middle, delta));
+  for (const LayerRun& run : runs) {
+    Graph& g = m.begin_segment("layers", run.count, true);
+    add_layer(g, d, run.layer, run.sliding ? sliding : full);
   }
 
   Graph& h = m.begin_segment("head");

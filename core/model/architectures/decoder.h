@@ -56,6 +56,9 @@ struct DecoderDescription {
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;
   bool score_softcap = false;
+  std::int64_t window = 0;        ///< of the sliding layers
+  std::vector<bool> sliding;      ///< by layer; empty: all of them, if there is a window
+  bool tables_by_window = false;  ///< sliding layers rotate by tables of their own (Gemma 3)
 
   // MLP.
   MlpKind mlp = MlpKind::gated;
@@ -91,6 +94,18 @@ struct DecoderDefaults {
 
 /// Reads the shared keys; the rest of the description is the family's to fill in.
 DecoderDescription read_decoder(const ModelConfig& config, const DecoderDefaults& defaults);
+
+/// "layer_types" as flags; empty when the file has none.
+std::vector<bool> listed_sliding_layers(const ModelConfig& config, std::int64_t layers);
+
+/// Which layers slide: the file's "layer_types", or else what `slides` says of layer i.
+template <typename Slides>
+std::vector<bool> sliding_layers(const ModelConfig& config, std::int64_t layers, Slides slides) {
+  std::vector<bool> sliding = listed_sliding_layers(config, layers);
+  if (sliding.empty())
+    for (std::int64_t i = 0; i < layers; ++i) sliding.push_back(slides(i));
+  return sliding;
+}
 
 /// int(head_dim · partial_rotary_factor), wherever the file has the factor.
 std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim, double fallback);

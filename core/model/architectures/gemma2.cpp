@@ -30,6 +30,8 @@ Model build_gemma2(const ModelConfig& config, const BuildOptions& options) {
   };
   d.score_softcap = capped("attn_logit_softcapping");
   if (capped("final_logit_softcapping")) d.logits = LogitMap::softcap;
+  d.window = config.nullable_count("sliding_window", 4096).value_or(0);
+  d.sliding = sliding_layers(config, d.layers, [](std::int64_t i) { return i % 2 == 0; });
   return build_decoder(d, options);
 }
 

@@ -28,6 +28,11 @@ Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options) 
   d.query_key_kind = NormKind::gemma;
   d.scaled_embedding = true;
   if (config.number("final_logit_softcapping", 0) > 0) d.logits = LogitMap::softcap;
+  d.window = config.nullable_count("sliding_window", 4096).value_or(0);
+  const std::int64_t pattern = config.count({"sliding_window_pattern"}, 6);
+  d.sliding =
+      sliding_layers(config, d.layers, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
+  d.tables_by_window = true;
   return build_decoder(d, options);
 }
 

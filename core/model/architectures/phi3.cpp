@@ -14,6 +14,7 @@ Model build_phi3(const ModelConfig& config, const BuildOptions& options) {
   d.rotary_dim = partial_rotary_dim(config, d.head_dim, 1.0);
   d.mlp = MlpKind::fused_gated;
   d.attention_residual_dropout = d.mlp_residual_dropout = config.number("resid_pdrop", 0.0);
+  d.window = config.nullable_count("sliding_window", {}).value_or(0);
   return build_decoder(d, options);
 }
 

@@ -13,6 +13,10 @@ Model build_qwen2(const ModelConfig& config, const BuildOptions& options) {
                                                .vocab = 151936,
                                                .positions = 32768});
   d.qkv_bias = true;
+  if (config.flag("use_sliding_window", false))
+    d.window = config.nullable_count("sliding_window", 4096).value_or(0);
+  const std::int64_t full_layers = config.count_or_zero("max_window_layers", 28);
+  d.sliding = sliding_layers(config, d.layers, [&](std::int64_t i) { return i >= full_layers; });
   return build_decoder(d, options);
 }
 

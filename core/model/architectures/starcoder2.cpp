@@ -21,6 +21,7 @@ Model build_starcoder2(const ModelConfig& config, const BuildOptions& options) {
   d.norm = NormKind::layer;
   d.attention_residual_dropout = d.mlp_residual_dropout = config.number("residual_dropout", 0.0);
   d.embedding_dropout = config.number("embedding_dropout", 0.0);
+  d.window = config.nullable_count("sliding_window", {}).value_or(0);
   return build_decoder(d, options);
 }
 

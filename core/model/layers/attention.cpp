@@ -17,13 +17,20 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
+  if (s.window > 0) {
+    op.mask = {1, op.work.scale};
+    op.mask_from = s.window;
+  }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
   return s.heads_first ? g.map(OpKind::copy, out) : out;
 }
 
-/// What a batched product reads: heads that are still interleaved with tokens are copied.
-ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t dim) {
-  return s.kv_heads == s.heads ? g.map(OpKind::copy, x) : repeat_heads(g, s, x, dim);
+/// What a batched product reads: heads folded into the batch. One head that serves all of them is
+/// expanded without a copy before.
+ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads,
+                std::int64_t dim) {
+  if (heads != s.heads && heads != 1) return repeat_heads(g, s, x, dim);
+  return g.op({OpKind::fold_heads, {x, kNone, kNone}}, {s.heads * dim, g.value(x).extent.scale});
 }
 
 /// The scaled scores with their mask, [b, heads, s, s].
@@ -33,7 +40,8 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
     q = g.map(OpKind::to_f32, q);
     k = g.map(OpKind::to_f32, k);
   }
-  Op product{OpKind::matmul, {g.map(OpKind::copy, q), batched(g, s, k, s.head_dim), kNone}};
+  const ValueId queries = batched(g, s, q, s.heads, s.head_dim);
+  Op product{OpKind::matmul, {queries, batched(g, s, k, s.kv_heads, s.head_dim), kNone}};
   product.work = {s.heads * s.head_dim, extent.scale};
   ValueId scores = g.map(OpKind::scalar, g.op(product, extent));
   if (s.softcap) {
@@ -51,7 +59,7 @@ ValueId eager(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
   const ValueId probabilities = dropout(g, narrow, s.dropout);
-  Op mix{OpKind::matmul, {probabilities, batched(g, s, v, value_dim(s)), kNone}};
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads, value_dim(s)), kNone}};
   mix.work = {s.heads * value_dim(s), score_scale(s.queries, s.keys)};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   return g.map(OpKind::copy, context);
@@ -125,12 +133,12 @@ ValueId math_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, 
   const ValueId queries = g.map(OpKind::scalar, g.map(OpKind::to_f32, q));
   const ValueId keys = g.map(OpKind::scalar, g.map(OpKind::to_f32, k));
   const ValueId values = g.map(OpKind::to_f32, v);
-  Op product{OpKind::matmul, {queries, batched(g, s, keys, s.head_dim), kNone}};
+  Op product{OpKind::matmul, {queries, batched(g, s, keys, s.kv_heads, s.head_dim), kNone}};
   product.work = {s.heads * s.head_dim, scores.scale};
   ValueId logits = g.op(product, scores);
   if (bias != kNone) logits = g.map(OpKind::add, logits, bias);
   const ValueId probabilities = dropout(g, g.map(OpKind::softmax, logits), s.dropout);
-  Op mix{OpKind::matmul, {probabilities, batched(g, s, values, value_dim(s)), kNone}};
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, values, s.kv_heads, value_dim(s)), kNone}};
   mix.work = {s.heads * value_dim(s), scores.scale};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   return g.map(OpKind::copy, g.map(OpKind::to_like, context, q));

@@ -12,7 +12,8 @@ struct AttentionShape {
   std::int64_t value_dim = 0;  ///< 0: head_dim; MLA has another
   Scale queries = Scale::tokens;
   Scale keys = Scale::tokens;
-  double dropout = 0;  ///< of the attention probabilities, eager only matters
+  double dropout = 0;       ///< of the attention probabilities, eager only matters
+  std::int64_t window = 0;  ///< sliding: sdpa is given a mask once the sequence reaches it
   /// q is laid out [b, heads, s, d], as a concatenation along d leaves it. The flash kernel gives
   /// its output the layout of q, and reading that token by token copies it.
   bool heads_first = false;

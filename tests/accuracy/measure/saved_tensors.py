@@ -15,7 +15,8 @@ import pathlib
 import torch
 import transformers
 
-BATCH, SEQUENCE = 2, 32
+# (batch, sequence, type): a batch of one folds heads without a copy.
+RUNS = [(2, 32, torch.float32), (2, 32, torch.bfloat16), (1, 48, torch.bfloat16)]
 
 LLAMA_LIKE = {
     "hidden_size": 128, "intermediate_size": 224, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -40,8 +41,14 @@ CASES = {
     "qwen2": {"model_type": "qwen2", **LLAMA_LIKE},
     "qwen3": {"model_type": "qwen3", **LLAMA_LIKE, "head_dim": 48},
     "gemma": {"model_type": "gemma", **LLAMA_LIKE, "head_dim": 48},
+    "gemma-multi-query": {"model_type": "gemma", **LLAMA_LIKE, "num_key_value_heads": 1},
     "gemma2": {"model_type": "gemma2", **LLAMA_LIKE, "head_dim": 48},
     "gemma3": {"model_type": "gemma3_text", **LLAMA_LIKE, "head_dim": 48},
+    "gemma3-long": {"model_type": "gemma3_text", **LLAMA_LIKE, "head_dim": 48,
+                    "sliding_window": 16, "num_hidden_layers": 4, "sliding_window_pattern": 2},
+    "mistral-long": {"model_type": "mistral", **LLAMA_LIKE, "sliding_window": 32},
+    "qwen2-long": {"model_type": "qwen2", **LLAMA_LIKE, "use_sliding_window": True,
+                   "sliding_window": 8, "max_window_layers": 1},
     "phi": {"model_type": "phi", **LLAMA_LIKE},
     "phi-qk-norm": {"model_type": "phi", **LLAMA_LIKE, "qk_layernorm": True,
                     "resid_pdrop": 0.1, "embd_pdrop": 0.1},
@@ -99,9 +106,11 @@ def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
     return model.train()
 
 
-def saved_storages(model: torch.nn.Module) -> list[tuple[int, str, list[int]]]:
+def saved_storages(
+    model: torch.nn.Module, batch: int, sequence: int
+) -> list[tuple[int, str, list[int]]]:
     """(bytes, dtype, shape of the first tensor) of every storage that autograd keeps."""
-    ids = torch.randint(0, model.config.vocab_size, (BATCH, SEQUENCE))
+    ids = torch.randint(0, model.config.vocab_size, (batch, sequence))
     known = [*model.parameters(), *model.buffers(), ids]
     outside = {t.untyped_storage().data_ptr() for t in known}
     kept: dict[int, torch.Tensor] = {}
@@ -121,16 +130,18 @@ def saved_storages(model: torch.nn.Module) -> list[tuple[int, str, list[int]]]:
     )
 
 
-def measure(name: str, config: dict, attention: str, dtype: torch.dtype) -> dict:
-    storages = saved_storages(build(config, attention, dtype))
+def measure(
+    name: str, config: dict, attention: str, batch: int, sequence: int, dtype: torch.dtype
+) -> dict:
+    storages = saved_storages(build(config, attention, dtype), batch, sequence)
     groups = [[len(list(group)), *key] for key, group in itertools.groupby(storages)]
     return {
         "case": name,
         "config": config,
         "attention": attention,
         "dtype": str(dtype).removeprefix("torch."),
-        "batch": BATCH,
-        "sequence": SEQUENCE,
+        "batch": batch,
+        "sequence": sequence,
         "bytes": sum(size for size, _, _ in storages),
         "tensors": len(storages),
         "storages": groups,  # [count, bytes, dtype, shape of the tensor]
@@ -156,13 +167,13 @@ def main() -> None:
         if args.only and name != args.only:
             continue
         for attention in implementations(config):
-            for dtype in (torch.float32, torch.bfloat16):
-                cases.append(measure(name, config, attention, dtype))
+            for batch, sequence, dtype in RUNS:
+                cases.append(measure(name, config, attention, batch, sequence, dtype))
         model = build(config, "eager", torch.float32)
         orders[name] = [parameter for parameter, _ in model.named_parameters()]
     if args.only:
         for case in cases:
-            print(case["attention"], case["dtype"], case["bytes"], case["tensors"])
+            print(case["attention"], case["batch"], case["dtype"], case["bytes"], case["tensors"])
             for storage in case["storages"]:
                 print("  ", *storage)
         return
