@@ -185,6 +185,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
     if (last) {
       if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
       if (no_graph) b.alloc(Category::gradients, whole);
+      b.gradients_whole();
       // Gradients move into the bucket and are freed; own ones are copied out at the first flush.
       const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
       b.free(Category::gradients, z.e.b * first);
