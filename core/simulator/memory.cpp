@@ -66,7 +66,7 @@ class MemorySimulator {
           break;
         case Event::Kind::begin_phase:
           phase_ = static_cast<std::size_t>(e.phase);
-          peaks_[phase_] = {live_.total, live_.bytes};
+          note_peak();
           break;
         case Event::Kind::end_phase:
           profile_.phases[phase_] = {peaks_[phase_].total, live_.total};
