@@ -79,12 +79,10 @@ struct Hooks2 {
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
   std::size_t stretch = 0;
 
-  void enter(std::size_t k) {
+  void enter(ProgramBuilder&, std::size_t k) {
     if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
     stretch = k;
   }
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
 
   bool here(const std::optional<BackwardPlace>& place, ParameterId id) const {
     return place && place->segment == stretches[stretch].segment && place->before == id &&
@@ -152,9 +150,6 @@ struct Hooks1 {
   const Stage12& z;
   std::vector<bool> present;
   bool bucket = false;
-  void enter(std::size_t) {}
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
       bucket = true;
