@@ -294,8 +294,8 @@ void TapeState::forward_op(std::size_t i) {
     } else if (op.kind == OpKind::sdpa) {
       keep_side(checked_mul(side, 4));
       if (is_masked(op)) keep_side(bytes_of(op.mask, type[0]));
-    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows ||
-               op.kind == OpKind::nll_loss) {
+    } else if (op.kind == OpKind::embedding || op.kind == OpKind::gather_rows ||
+               op.kind == OpKind::scatter_rows || op.kind == OpKind::nll_loss) {
       if (side > 0) keep_side(checked_mul(side, 8));
     } else if (op.kind == OpKind::dropout) {
       keep_side(elements(graph_.value(op.out).extent, sizes_));

@@ -25,8 +25,8 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
   return largest_parameters(job.plan, calibration, [&](std::int64_t parameters) {
     const BuildOptions options{job.plan.attention, job.plan.workload.lora};
-    return load_model(Json(fmt::format("{}M", parameters / 1'000'000)), "--of parameters", "",
-                      options);
+    return load_named_model(fmt::format("{}M", parameters / 1'000'000),
+                            {"<command line>", "parameters", ""}, options);
   });
 }
 

@@ -125,7 +125,7 @@ class JobLoader {
     if (model == nullptr)
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
     const BuildOptions options{plan().attention, plan().workload.lora};
-    job_.model = load_model(*model, reader_.file(), context_.directory, options);
+    job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed) job_.assumed.push_back("model: " + fact);
     const Workload& w = plan().workload;
     if (w.lora && job_.model.trainable_count() == 0)

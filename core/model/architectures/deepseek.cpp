@@ -124,6 +124,7 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
                            .vocabulary = c.count({"vocab_size"}, def.vocabulary),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = a.rope,
+                           .rotary_f32 = version == Version::v2,
                            .runs = layer_runs(c.count({"num_hidden_layers"}, def.layers),
                                               [&](std::int64_t i) { return i >= first_sparse; }),
                            .attention = options.attention};

@@ -71,6 +71,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
                            .vocabulary = c.count({"vocab_size"}, 201088),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = shape.head_dim / 2,
+                           .norm = NormKind::rms_wide,
                            .runs = layer_runs(layers, [](std::int64_t) { return true; }),
                            .attention = AttentionKind::eager};
   m.facts() = {.hidden = hidden,
@@ -94,7 +95,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     return l;
   };
   const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
-    const ValueId n1 = rms_norm(g, l.norm1, x);
+    const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
     const ValueId q_straight = apply(g, l.attention.q, n1);
     const ValueId k_straight = apply(g, l.attention.k, n1);
     const ValueId v = apply(g, l.attention.v, n1);
@@ -103,7 +104,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     const ValueId mixed =
         apply(g, l.attention.o, sink_attention(g, l, attention_module, at.mask, q, k, v));
     const ValueId middle = g.map(OpKind::add, x, mixed);
-    const ValueId normal = rms_norm(g, l.norm2, middle);
+    const ValueId normal = normalize(g, NormKind::rms_wide, l.norm2, middle);
     // The softmax is over the chosen logits only, in their own type.
     const ValueId logits = apply(g, l.router, normal);
     const ValueId weights = g.map(OpKind::softmax, choose(g, logits, top_k));

@@ -193,7 +193,11 @@ void block(Graph& g, const T5& t, const Block& b, const Biases& biases, Scale sc
 void stack(ModelBuilder& m, const T5& t, const Stack& s, const EmbeddingModule& tokens,
            Biases biases, const std::string& side, Scale scale) {
   Graph& p = m.begin_segment(side + " position bias");
-  p.set_output(apply(p, s.first.bias, biases.self.scale));
+  Op lookup{OpKind::embedding};
+  lookup.module = s.first.bias.module;
+  lookup.weight = s.first.bias.weight;
+  lookup.side = {1, biases.self.scale};  // the bucket of every pair of positions
+  p.set_output(p.op(lookup, {t.heads, biases.self.scale}));
   biases.self.shared = m.share_output(side + " position bias", {t.heads, biases.self.scale});
   // Cross attention has no relative positions: zeros, made once.
   if (biases.encoded != kNone)

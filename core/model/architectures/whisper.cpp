@@ -41,7 +41,8 @@ Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
   const std::int64_t vocab = c.count({"vocab_size"}, 51865);
   const std::int64_t source_positions = c.count({"max_source_positions"}, 1500);
   const std::int64_t target_positions = c.count({"max_target_positions"}, 448);
-  const SequenceShape defaults{.heads = 6, .ffn = 1536, .norm_first = true, .key_bias = false};
+  const SequenceShape defaults{
+      .heads = 6, .ffn = 1536, .norm_first = true, .key_bias = false, .heads_first = true};
   const SequenceShape encoder_shape = read_sequence_shape(c, "encoder", hidden, defaults);
   const SequenceShape decoder_shape = read_sequence_shape(c, "decoder", hidden, defaults);
   const std::int64_t encoder_layers = c.count({"encoder_layers"}, 4);

@@ -7,6 +7,7 @@
 
 #include "model/layers/attention.h"
 #include "model/layers/loss.h"
+#include "model/layers/norms.h"
 
 namespace shardplan {
 
@@ -33,6 +34,8 @@ struct DecoderStack {
   std::int64_t hidden = 0, vocabulary = 0;
   bool tied = false;
   std::int64_t rotary_dim = 0;  ///< columns of cos and of sin
+  bool rotary_f32 = false;      ///< the tables stay in fp32
+  NormKind norm = NormKind::rms;
   std::vector<LayerRun> runs;
   AttentionKind attention = AttentionKind::sdpa;
 };
@@ -63,7 +66,7 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
 
   Graph& e = m.begin_segment("embedding");
   e.set_output(apply(e, embed, Scale::tokens));
-  const Positions positions{share_rotary(m, stack.rotary_dim),
+  const Positions positions{share_rotary(m, stack.rotary_dim, Scale::sequence, stack.rotary_f32),
                             share_causal_mask(m, stack.attention)};
   for (const auto& [run, layer] : layers) {
     Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
@@ -72,7 +75,7 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
   }
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({stack.hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, rms_norm(h, norm, last)));
+  h.set_output(language_model_loss(h, head, normalize(h, stack.norm, norm, last)));
   return m.build();
 }
 

@@ -16,15 +16,20 @@ SequenceAttention declare(ModelBuilder& m, const SequenceShape& s, const std::st
 
 ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, AttentionKind kind,
                ValueId x, ValueId source, std::int32_t mask) {
-  const ValueId q = apply(g, a.q, x);
-  const ValueId k = apply(g, a.k, source);
-  const ValueId v = apply(g, a.v, source);
+  const auto projected = [&](const LinearModule& linear, ValueId from) {
+    const ValueId y = apply(g, linear, from);
+    return s.heads_first ? g.map(OpKind::copy, y) : y;
+  };
+  const ValueId q = projected(a.q, x);
+  const ValueId k = projected(a.k, source);
+  const ValueId v = projected(a.v, source);
   const AttentionShape shape{.heads = s.heads,
                              .kv_heads = s.heads,
                              .head_dim = s.hidden / s.heads,
                              .queries = g.value(x).extent.scale,
                              .keys = g.value(source).extent.scale,
                              .dropout = s.attention_dropout,
+                             .heads_first = s.heads_first,
                              .softmax_f32 = false,
                              .mask = mask};
   return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);

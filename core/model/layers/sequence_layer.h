@@ -14,6 +14,7 @@ struct SequenceShape {
   std::int64_t hidden = 0, heads = 0, ffn = 0;
   bool norm_first = false;
   bool key_bias = true;
+  bool heads_first = false;  ///< q, k and v are copied head by head (Whisper)
   Activation activation = Activation::gelu;
   double dropout = 0, attention_dropout = 0, activation_dropout = 0;
 };
