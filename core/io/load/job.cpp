@@ -156,8 +156,9 @@ class JobLoader {
     }
     DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
     job_.autos = std::move(result.autos);
-    for (Diagnostic& d : result.diagnostics)
-      if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
+    for (Diagnostic& d : result.diagnostics)  // notes are about a file; `assumed` covers the rest
+      if (read_.from_file || d.severity != Severity::note)
+        job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
     choose_batch(options);
