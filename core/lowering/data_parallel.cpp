@@ -11,9 +11,6 @@ struct Hooks {
   bool views = false;
   std::vector<bool> present;  ///< by parameter
 
-  void enter(std::size_t) {}
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
     const auto seen = present[static_cast<std::size_t>(id)];

@@ -12,12 +12,13 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
     case FrameworkKind::deepspeed:
       return lower_deepspeed(model, plan, run, rank);
     case FrameworkKind::fsdp2:
+      return lower_fsdp2(model, plan, run);
     case FrameworkKind::native:
       break;
   }
   throw InputError({.key = "framework.name",
                     .message = "this framework cannot be estimated yet",
-                    .expected = "single, ddp or deepspeed"});
+                    .expected = "single, ddp, fsdp2 or deepspeed"});
 }
 
 }  // namespace shardplan

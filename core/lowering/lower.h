@@ -20,6 +20,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
 
 // The frameworks, called by lower().
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run);
+Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run);
 Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& run,
                         std::int64_t rank);
 

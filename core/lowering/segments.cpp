@@ -3,7 +3,9 @@
 namespace shardplan {
 
 Regime regime_of(const Plan& plan) {
-  return {plan.precision.params, plan.precision.compute};
+  // FSDP2's policy casts the gathered parameters; the modules then run in that type throughout.
+  const Precision& p = plan.precision;
+  return {plan.framework.kind == FrameworkKind::fsdp2 ? p.compute : p.params, p.compute};
 }
 
 Sizes sizes_of(const Plan& plan) {
@@ -37,8 +39,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.segments.push_back(std::move(s));
   }
   for (const Shared& shared : model.shared) {
-    const std::int64_t bytes = round_up(
-        checked_mul(elements(shared.extent, sizes), size_of(regime.params)), kAllocationUnit);
+    const std::int64_t bytes =
+        round_up(checked_mul(elements(shared.extent, sizes),
+                             size_of(shared.f32 ? DType::f32 : regime.params)),
+                 kAllocationUnit);
     const std::int64_t output =
         run.segments[static_cast<std::size_t>(shared.maker)].forward.output_bytes;
     run.shared_bytes.push_back(shared.is_output ? 0 : bytes);

@@ -40,14 +40,15 @@ struct Stretch {
 /// One stretch a segment, in execution order.
 std::vector<Stretch> whole_segments(const ModelRun& run);
 
-/// Emits the forward pass. `hooks` has fetch(builder, module), release(builder, module) and is
-/// told where it is by enter(stretch index).
+/// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
+/// begin(builder) and end(builder) around each iteration, fetch(builder, module) and
+/// release(builder, module) around a module's use of its parameters, and
+/// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks);
 
-/// Emits the backward pass; `hooks` has gradient(builder, parameter, bytes) too. `stretches` are in
-/// execution order of the backward pass: last segment first.
+/// Emits the backward pass. `stretches` are in its own order: last segment first.
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                    const std::vector<Stretch>& stretches, Hooks& hooks);
@@ -65,29 +66,34 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& h
         b.free(e.category, e.bytes);
         break;
       case TapeEvent::Kind::fetch:
-        hooks.fetch(b, e.id);
+        if constexpr (requires { hooks.fetch(b, e.id); }) hooks.fetch(b, e.id);
         break;
       case TapeEvent::Kind::release:
-        hooks.release(b, e.id);
+        if constexpr (requires { hooks.release(b, e.id); }) hooks.release(b, e.id);
         break;
       case TapeEvent::Kind::gradient:
-        hooks.gradient(b, e.id, e.bytes);
+        if constexpr (requires { hooks.gradient(b, e.id, e.bytes); })
+          hooks.gradient(b, e.id, e.bytes);
         break;
     }
   }
 }
 
-inline void emit_cost(ProgramBuilder& b, const TapeCost& cost) {
+template <typename Hooks>
+void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
+                  const std::vector<TapeEvent>& events, const TapeCost& cost, Hooks& hooks) {
+  if constexpr (requires { hooks.enter(b, index); }) hooks.enter(b, index);
+  b.begin_repeat(count);
+  if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
+  emit_tape(b, events, hooks);
   b.compute(cost.flops, cost.moved_bytes, cost.kernels);
+  if constexpr (requires { hooks.end(b); }) hooks.end(b);
+  b.end_repeat();
 }
 
 /// The last stretch of `segment` in `stretches` is at `index`.
 inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t index) {
   return index + 1 == stretches.size() || stretches[index + 1].segment != stretches[index].segment;
-}
-
-inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t index) {
-  return index == 0 || stretches[index - 1].segment != stretches[index].segment;
 }
 
 }  // namespace detail
@@ -100,11 +106,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
-    hooks.enter(k);
-    b.begin_repeat(stretch.count);
-    detail::emit_tape(b, s.forward.forward, hooks);
-    detail::emit_cost(b, s.forward.forward_cost);
-    b.end_repeat();
+    detail::emit_stretch(b, k, stretch.count, s.forward.forward, s.forward.forward_cost, hooks);
     autocast_cache += s.forward.autocast_cache * stretch.count;
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i)
@@ -131,11 +133,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
       b.alloc(Category::activations, run.shared_gradient_bytes[i]);
     }
-    hooks.enter(k);
-    b.begin_repeat(stretch.count);
-    detail::emit_tape(b, s.backward.backward, hooks);
-    detail::emit_cost(b, s.backward.backward_cost);
-    b.end_repeat();
+    detail::emit_stretch(b, k, stretch.count, s.backward.backward, s.backward.backward_cost, hooks);
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;

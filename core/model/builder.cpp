@@ -24,6 +24,7 @@ void ModelBuilder::begin_repeat(std::string_view prefix, std::int64_t repeat, st
   prefix_ = std::string(prefix) + ".{}.";
   repeat_ = repeat;
   start_ = start;
+  first_module_ = model_.modules.size();
 }
 
 void ModelBuilder::end_repeat() {
@@ -31,6 +32,7 @@ void ModelBuilder::end_repeat() {
   prefix_.clear();
   repeat_ = 1;
   start_ = 0;
+  first_module_ = model_.modules.size();
 }
 
 ModuleId ModelBuilder::add_module(std::string_view name) {
@@ -146,10 +148,22 @@ ParameterId ModelBuilder::tensor(std::string_view name, std::vector<std::int64_t
                                  ParameterKind kind) {
   const std::string module_name = prefix_ + std::string(module_of(name));
   ModuleId module = kNone;
-  for (std::size_t i = 0; i < model_.modules.size(); ++i)
+  for (std::size_t i = first_module_; i < model_.modules.size(); ++i)
     if (model_.modules[i].name == module_name) module = static_cast<ModuleId>(i);
   if (module == kNone) module = add_module(module_of(name));
   return add_parameter(module, prefix_ + std::string(name), std::move(shape), kind);
+}
+
+void ModelBuilder::tie(ModuleId module, ParameterId parameter) {
+  model_.modules[static_cast<std::size_t>(module)].parameters.push_back(parameter);
+}
+
+void ModelBuilder::freeze(ParameterId parameter) {
+  model_.parameters[static_cast<std::size_t>(parameter)].trainable = false;
+}
+
+ModuleId ModelBuilder::owner(ParameterId parameter) const {
+  return model_.parameters[static_cast<std::size_t>(parameter)].module;
 }
 
 Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,

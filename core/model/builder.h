@@ -66,6 +66,12 @@ class ModelBuilder {
   /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".
   /// `name` is the full tensor name; the module is its part before the last dot.
   ParameterId tensor(std::string_view name, std::vector<std::int64_t> shape, ParameterKind kind);
+  /// `module` uses a parameter that another one registered (a tied bias).
+  void tie(ModuleId module, ParameterId parameter);
+  /// A parameter that is never trained (requires_grad_(False) in the class).
+  void freeze(ParameterId parameter);
+  /// The module that a parameter was registered with.
+  ModuleId owner(ParameterId parameter) const;
 
   /// Starts the next segment; the reference stays valid until the next call.
   Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false);
@@ -89,6 +95,7 @@ class ModelBuilder {
   std::string prefix_;
   std::int64_t repeat_ = 1;
   std::int64_t start_ = 0;
+  std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
 };
 
 }  // namespace shardplan

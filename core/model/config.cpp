@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -81,6 +83,17 @@ std::optional<std::int64_t> ModelConfig::nullable_count(
   const ConfigScalar* value = scalar(key);
   if (value == nullptr) return std::nullopt;
   return bounded(key, *value, 1);
+}
+
+std::int64_t ModelConfig::entries(std::string_view key) const {
+  const std::string prefix = std::string(key) + ".";
+  return std::count_if(values_.begin(), values_.end(),
+                       [&](const auto& v) { return v.first.starts_with(prefix); });
+}
+
+bool ModelConfig::is_list(std::string_view key) const {
+  const ConfigValue* value = find(key);
+  return value != nullptr && std::holds_alternative<std::vector<ConfigScalar>>(*value);
 }
 
 bool ModelConfig::flag(std::string_view key, bool fallback) const {

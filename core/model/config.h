@@ -40,9 +40,12 @@ class ModelConfig {
   std::optional<std::int64_t> nullable_count(std::string_view key,
                                              std::optional<std::int64_t> fallback) const;
 
+  /// How many values the object at `key` has ("id2label"), 0 when absent.
+  std::int64_t entries(std::string_view key) const;
   bool flag(std::string_view key, bool fallback) const;
   double number(std::string_view key, double fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
+  bool is_list(std::string_view key) const;
   /// Absent or null gives an empty list.
   std::vector<std::int64_t> counts(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;

@@ -24,6 +24,7 @@ enum class Scale : std::uint8_t {
   target_tokens,    ///< b·t
   square,           ///< s·s: masks and position biases shared by the batch
   target_square,    ///< t·t
+  cross_square,     ///< t·s
   scores,           ///< b·s·s
   target_scores,    ///< b·t·t
   cross_scores,     ///< b·t·s
@@ -53,6 +54,8 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
       return checked_mul(n.sequence, n.sequence);
     case Scale::target_square:
       return checked_mul(n.target, n.target);
+    case Scale::cross_square:
+      return checked_mul(n.target, n.sequence);
     case Scale::scores:
       return checked_mul(n.batch, checked_mul(n.sequence, n.sequence));
     case Scale::target_scores:

@@ -20,36 +20,39 @@ inline constexpr std::int32_t kNone = -1;
 
 /// The operations that occur, with what autograd saves (PyTorch tools/autograd/derivatives.yaml).
 enum class OpKind : std::uint8_t {
-  view,          ///< transpose, reshape, slice, expand: shares storage, saves nothing
-  copy,          ///< contiguous, repeat, clone: new storage, saves nothing
-  fold_heads,    ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
-  to_f32,        ///< .float(): no operation when already fp32
-  to_like,       ///< in[0].to(in[1].dtype): no operation when equal
-  add,           ///< two tensors; saves nothing
-  scalar,        ///< times or plus a number, neg: new storage, saves nothing
-  mul,           ///< two tensors; saves each factor if the other needs a gradient
-  power,         ///< pow(x, c); saves x; fp32 under autocast
-  mean,          ///< reduction over the last dimension; saves nothing
-  rsqrt,         ///< saves its result; fp32 under autocast
-  tanh,          ///< saves its result
-  sigmoid,       ///< saves its result
-  relu,          ///< saves its result
-  silu,          ///< saves its input
-  gelu,          ///< fused, exact or tanh; saves its input
-  softmax,       ///< saves its result; fp32 under autocast
-  softmax_f32,   ///< softmax(dtype=float32): the result is fp32 whatever the input
-  log_softmax,   ///< saves its result; fp32 under autocast
-  cat,           ///< saves nothing
-  dropout,       ///< saves a mask of one byte an element
-  embedding,     ///< table lookup; saves the indices
-  linear,        ///< addmm with a parameter; saves the input if the weight trains
-  layer_norm,    ///< fused; saves input, mean and rstd; fp32 under autocast
-  matmul,        ///< bmm of two activations; saves both
-  sdpa,          ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
-  gather_rows,   ///< index_select along tokens; saves the indices
-  scatter_rows,  ///< index_add along tokens; saves the indices
-  parameter,     ///< a parameter used as a tensor (position tables, sinks); no storage of its own
-  nll_loss,      ///< mean of the labels' log-probabilities; saves what it reads
+  view,            ///< transpose, reshape, slice, expand: shares storage, saves nothing
+  copy,            ///< contiguous, repeat, clone: new storage, saves nothing
+  fold_heads,      ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
+  to_f32,          ///< .float(): no operation when already fp32
+  to_like,         ///< in[0].to(in[1].dtype): no operation when equal
+  add,             ///< two tensors; saves nothing
+  scalar,          ///< times or plus a number, neg: new storage, saves nothing
+  mul,             ///< two tensors; saves each factor if the other needs a gradient
+  power,           ///< pow(x, c); saves x; fp32 under autocast
+  mean,            ///< reduction over the last dimension; saves nothing
+  rsqrt,           ///< saves its result; fp32 under autocast
+  tanh,            ///< saves its result
+  sigmoid,         ///< saves its result
+  relu,            ///< saves its result
+  silu,            ///< saves its input
+  gelu,            ///< fused, exact or tanh; saves its input
+  softmax,         ///< saves its result; fp32 under autocast
+  softmax_f32,     ///< softmax(dtype=float32): the result is fp32 whatever the input
+  log_softmax,     ///< saves its result; fp32 under autocast
+  cat,             ///< saves nothing
+  dropout,         ///< saves a mask of one byte an element
+  embedding,       ///< table lookup; saves the indices
+  linear,          ///< addmm with a parameter; saves the input if the weight trains
+  grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
+                   ///< weight's type; in[1]: gathered biases, added in place
+  clamp,           ///< saves its input
+  layer_norm,      ///< fused; saves input, mean and rstd; fp32 under autocast
+  matmul,          ///< bmm of two activations; saves both
+  sdpa,            ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
+  gather_rows,     ///< index_select along tokens; saves the indices
+  scatter_rows,    ///< index_add along tokens; saves the indices
+  parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
+  nll_loss,        ///< mean of the labels' log-probabilities; saves what it reads
 };
 
 struct Op {
@@ -68,6 +71,7 @@ struct Op {
   /// heads of the queries before the call.
   Extent mask;
   std::int64_t mask_from = 0;
+  ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
 };
 
 struct Value {

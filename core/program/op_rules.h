@@ -47,6 +47,7 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::matmul:
       return {.crossed = true};
     case OpKind::power:
+    case OpKind::clamp:
     case OpKind::silu:
     case OpKind::gelu:
     case OpKind::layer_norm:

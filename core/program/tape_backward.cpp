@@ -56,8 +56,10 @@ void TapeState::parameter_gradient(ParameterId id) {
 }
 
 void TapeState::linear_backward(const Op& op) {
-  const bool input_grad = state(op.in[0]).needs_grad;
-  const DType low = regime_.autocast() ? regime_.compute : parameter_type(op.weight);
+  // Without an input value the op reads the batch itself (pixels, audio features).
+  const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
+  const bool casts = regime_.autocast() && op.kind == OpKind::linear;
+  const DType low = casts ? regime_.compute : parameter_type(op.weight);
   const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
   StorageId dx = kExternal;
   if (input_grad) {
@@ -107,6 +109,13 @@ void TapeState::sdpa_backward(const Op& op) {
   }
   unref(accumulator);
   unref(row_sum);
+  // The kernel writes a mask's gradient for the whole batch; it is summed to the mask's own size.
+  if (op.scores_bias != kNone && state(op.scores_bias).needs_grad) {
+    const StorageId batch = temporary({heads, op.work.scale}, low);
+    const StorageId sum = gradient_like(op.scores_bias, state(op.scores_bias).dtype);
+    unref(batch);
+    give(op.scores_bias, sum);
+  }
   // dP, dS·K, dSᵀ·Q, dPᵀ·dO and the recomputed scores: 2.5 times the forward's products.
   result_.backward_cost.flops += 5.0 * static_cast<double>(elements(op.work, sizes_));
   for (std::size_t k = 0; k < 3; ++k) {
@@ -169,6 +178,13 @@ void TapeState::backward_op(std::size_t i) {
       emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
     switch (op.kind) {
       case OpKind::linear:
+        linear_backward(op);
+        break;
+      case OpKind::grouped_linear:
+        if (op.in[1] != kNone) {  // biases were added in place: the gradient is theirs too
+          ref(g);
+          give(op.in[1], g);
+        }
         linear_backward(op);
         break;
       case OpKind::sdpa:

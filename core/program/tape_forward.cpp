@@ -108,6 +108,8 @@ void TapeState::order_releases() {
     made[static_cast<std::size_t>(ops[i].out)] = static_cast<std::int32_t>(i);
     for (const ValueId in : ops[i].in)
       if (in != kNone) last[static_cast<std::size_t>(in)] = static_cast<std::int32_t>(i);
+    if (ops[i].scores_bias != kNone)
+      last[static_cast<std::size_t>(ops[i].scores_bias)] = static_cast<std::int32_t>(i);
   }
   for (const Hold& hold : graph_.holds()) {
     auto& at = last[static_cast<std::size_t>(hold.value)];
@@ -137,6 +139,7 @@ DType TapeState::result_type(const Op& op) const {
       return in(1);
     case OpKind::embedding:
     case OpKind::parameter:
+    case OpKind::grouped_linear:
       return parameter_type(op.weight);
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
@@ -159,6 +162,7 @@ TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& t
   DType wanted = type;
   if (regime_.autocast() && rule == AutocastRule::low) wanted = regime_.compute;
   if (regime_.autocast() && rule == AutocastRule::full) wanted = DType::f32;
+  if (op.kind == OpKind::grouped_linear) wanted = parameter_type(op.weight);
   // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
   if (op.kind == OpKind::softmax_f32 && type == DType::bf16) wanted = DType::f32;
   if (wanted == type) {
@@ -212,6 +216,19 @@ void TapeState::save(Node& node, StorageId id) {
   node.saved[static_cast<std::size_t>(node.saved_count++)] = id;
 }
 
+/// Autocast gives sdpa its mask in the compute type too.
+void TapeState::save_scores_bias(const Op& op, Node& node) {
+  const ValueState& mask = state(op.scores_bias);
+  if (!regime_.autocast() || mask.dtype == regime_.compute) {
+    save(node, mask.storage);
+    return;
+  }
+  const StorageId copy = allocate(bytes_of(graph_.value(op.scores_bias).extent, regime_.compute),
+                                  category_of(op.scores_bias));
+  save(node, copy);
+  unref(copy);
+}
+
 void TapeState::forward() {
   for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
     forward_op(i);
@@ -262,7 +279,9 @@ void TapeState::forward_op(std::size_t i) {
       if (rule.inputs || (rule.crossed && other_needs)) save(node, read[k]);
     }
     if (rule.output) save(node, out.storage);
-    if (op.kind == OpKind::linear && trains(op.weight)) save(node, read[0]);
+    const bool product = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
+    if (product && trains(op.weight)) save(node, read[0]);
+    if (op.scores_bias != kNone) save_scores_bias(op, node);
     const auto keep_side = [&](std::int64_t bytes) {
       const StorageId side = allocate(bytes, category_of(op.out));
       save(node, side);
@@ -275,8 +294,8 @@ void TapeState::forward_op(std::size_t i) {
     } else if (op.kind == OpKind::sdpa) {
       keep_side(checked_mul(side, 4));
       if (is_masked(op)) keep_side(bytes_of(op.mask, type[0]));
-    } else if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows ||
-               op.kind == OpKind::nll_loss) {
+    } else if (op.kind == OpKind::embedding || op.kind == OpKind::gather_rows ||
+               op.kind == OpKind::scatter_rows || op.kind == OpKind::nll_loss) {
       if (side > 0) keep_side(checked_mul(side, 8));
     } else if (op.kind == OpKind::dropout) {
       keep_side(elements(graph_.value(op.out).extent, sizes_));

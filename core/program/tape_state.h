@@ -65,6 +65,7 @@ class TapeState {
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);
+  void save_scores_bias(const Op& op, Node& node);
   void release_names(std::size_t i);
   void end_forward();
   bool op_needs_grad(const Op& op) const;

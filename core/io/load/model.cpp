@@ -1,13 +1,125 @@
 #include "load/model.h"
-#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "json/reader.h"
+#include "load/catalog.h"
 #include "load/model_config.h"
+#include "model/architectures/plain.h"
 #include "model/architectures/registry.h"
+
+#include <nlohmann/json.hpp>
+
 namespace shardplan {
-Model load_model(const Json& value, const std::string& file, const std::string&, const BuildOptions& options) {
-  if (value.is_object()) return build_model(load_model_config(value, file), options);
-  const Json j = parse_json(R"({"model_type":"llama","vocab_size":32000})", "x");
-  Model m = build_model(load_model_config(j, "x"), options);
-  m.facts.name = value.get<std::string>();
-  return m;
+namespace {
+
+namespace fs = std::filesystem;
+
+Model from_config(const Json& config, const std::string& file, const BuildOptions& options) {
+  return build_model(load_model_config(config, file), options);
 }
+
+Model from_path(const fs::path& path, const BuildOptions& options) {
+  std::error_code error;
+  const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
+  Model model = from_config(read_json_file(file.string()), file.string(), options);
+  model.facts.name = path.string();
+  return model;
 }
+
+std::int64_t dimension(const Json& value, const ModelContext& at, const std::string& key) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<std::uint64_t>() > 0x7fffffffffffffffULL))
+    throw InputError({.file = at.file,
+                      .key = key,
+                      .message = describe(value),
+                      .expected = "a positive integer"});
+  return value.get<std::int64_t>();
+}
+
+std::vector<std::int64_t> dimensions(const Json& value, const ModelContext& at,
+                                     const std::string& key) {
+  if (!value.is_array())
+    throw InputError({.file = at.file,
+                      .key = key,
+                      .message = describe(value),
+                      .expected = "a list of positive integers"});
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < value.size(); ++i)
+    out.push_back(dimension(value[i], at, fmt::format("{}[{}]", key, i)));
+  return out;
+}
+
+Model from_tensors(const Json& list, const ModelContext& at, const BuildOptions& options) {
+  const std::string key = at.key + ".tensors";
+  std::vector<NamedTensor> tensors;
+  if (!list.is_array())
+    throw InputError({.file = at.file,
+                      .key = key,
+                      .message = describe(list),
+                      .expected = "a list of [name, [dims]]"});
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Json& entry = list[i];
+    const std::string place = fmt::format("{}[{}]", key, i);
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string())
+      throw InputError({.file = at.file,
+                        .key = place,
+                        .message = describe(entry),
+                        .expected = "[name, [dims]]"});
+    tensors.push_back({entry[0].get<std::string>(), dimensions(entry[1], at, place + "[1]")});
+  }
+  return tensor_list(tensors, options, at.file, key);
+}
+
+/// A special form stands alone: {"mlp": [...]} has no other keys.
+void require_alone(const Json& value, const ModelContext& at, const std::string& form) {
+  for (const auto& [key, entry] : value.items())
+    if (key != form)
+      throw InputError({.file = at.file,
+                        .key = at.key + "." + key,
+                        .message = fmt::format("unknown key beside '{}'", form),
+                        .expected = fmt::format("only '{}'", form)});
+}
+
+}  // namespace
+
+Model load_named_model(const std::string& text, const ModelContext& at,
+                       const BuildOptions& options) {
+  if (const auto entry = find_model(text)) {
+    Model model = from_config(entry->config, "catalogue entry " + entry->name, options);
+    model.facts.name = entry->name;
+    return model;
+  }
+  const fs::path path = fs::path(at.directory) / text;
+  std::error_code error;
+  if (!text.empty() && fs::exists(path, error)) return from_path(path, options);
+  if (auto model = generic_decoder(text, options, at.file, at.key)) return *std::move(model);
+  throw InputError({.file = at.file,
+                    .key = at.key,
+                    .message = fmt::format("'{}' is no model of the catalogue and no file", text),
+                    .expected = "a catalogue name, the path of a config.json, or a size such as 7B",
+                    .nearest = nearest_model(text)});
+}
+
+Model load_model(const Json& value, const ModelContext& at, const BuildOptions& options) {
+  if (value.is_string()) return load_named_model(value.get_ref<const std::string&>(), at, options);
+  if (!value.is_object())
+    throw InputError({.file = at.file,
+                      .key = at.key,
+                      .message = describe(value),
+                      .expected = "a catalogue name, a path, a size or an object"});
+  if (value.contains("tensors")) {
+    require_alone(value, at, "tensors");
+    return from_tensors(value.at("tensors"), at, options);
+  }
+  if (value.contains("mlp")) {
+    require_alone(value, at, "mlp");
+    const std::string key = at.key + ".mlp";
+    return perceptron(dimensions(value.at("mlp"), at, key), options, at.file, key);
+  }
+  return from_config(value, at.file, options);
+}
+
+}  // namespace shardplan

@@ -10,9 +10,6 @@ namespace {
 /// Gradients stay where autograd made them until the boundary.
 struct Hooks {
   std::vector<bool> present;
-  void enter(std::size_t) {}
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (present[static_cast<std::size_t>(id)]) {
       b.transient(Category::gradients, bytes);

@@ -79,12 +79,10 @@ struct Hooks2 {
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
   std::size_t stretch = 0;
 
-  void enter(std::size_t k) {
+  void enter(ProgramBuilder&, std::size_t k) {
     if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
     stretch = k;
   }
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
 
   bool here(const std::optional<BackwardPlace>& place, ParameterId id) const {
     return place && place->segment == stretches[stretch].segment && place->before == id &&
@@ -157,14 +155,12 @@ struct Hooks1 {
   bool bucket = false;
 
   /// The next iterations of a segment that was cut have tensors of their own.
-  void enter(std::size_t k) {
+  void enter(ProgramBuilder&, std::size_t k) {
     if (!backward || accumulating || k == 0 || stretches[k].segment != stretches[k - 1].segment)
       return;
     for (const TapeEvent& e : z.run.segments[stretches[k].segment].backward.backward)
       if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
   }
-  void fetch(ProgramBuilder&, ModuleId) {}
-  void release(ProgramBuilder&, ModuleId) {}
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
       bucket = true;

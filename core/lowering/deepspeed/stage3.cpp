@@ -63,7 +63,7 @@ class Hooks3 {
     for (const std::int32_t n : left_) tied_.push_back(n > 1);
   }
 
-  void enter(std::size_t k) {
+  void enter(ProgramBuilder&, std::size_t k) {
     if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
     stretch_ = k;
     const Stretch& s = stretches_[k];
@@ -101,8 +101,8 @@ class Hooks3 {
     b.alloc(Category::gathered_parameters, factor * bytes);
     if (z_.e.ranks > 1) b.collective(Collective::all_gather, bytes, "parameter all-gather");
     if (z_.offload_param)
-      b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host, true,
-             ceil_div(bytes, z_.e.ranks), "parameter shards to the GPU");
+      b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,
+             true, ceil_div(bytes, z_.e.ranks), "parameter shards to the GPU");
   }
 
   void release(ProgramBuilder& b, ModuleId id) {

@@ -16,6 +16,11 @@ Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options);
 Model build_glm4(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options);
+Model build_bart(const ModelConfig& config, const BuildOptions& options);
+Model build_bert(const ModelConfig& config, const BuildOptions& options);
+Model build_deepseek_v2(const ModelConfig& config, const BuildOptions& options);
+Model build_deepseek_v3(const ModelConfig& config, const BuildOptions& options);
+Model build_gpt_oss(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt_neox(const ModelConfig& config, const BuildOptions& options);
 Model build_gptj(const ModelConfig& config, const BuildOptions& options);
@@ -29,5 +34,14 @@ Model build_qwen2(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3(const ModelConfig& config, const BuildOptions& options);
 Model build_stablelm(const ModelConfig& config, const BuildOptions& options);
 Model build_starcoder2(const ModelConfig& config, const BuildOptions& options);
+
+Model build_mbart(const ModelConfig& config, const BuildOptions& options);
+Model build_mixtral(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen2_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_roberta(const ModelConfig& config, const BuildOptions& options);
+Model build_t5(const ModelConfig& config, const BuildOptions& options);
+Model build_vit(const ModelConfig& config, const BuildOptions& options);
+Model build_whisper(const ModelConfig& config, const BuildOptions& options);
 
 }  // namespace shardplan

@@ -17,8 +17,12 @@ struct Architecture {
 };
 
 constexpr std::array kArchitectures{
+    Architecture{"bart", build_bart},
+    Architecture{"bert", build_bert},
     Architecture{"bloom", build_bloom},
     Architecture{"cohere", build_cohere},
+    Architecture{"deepseek_v2", build_deepseek_v2},
+    Architecture{"deepseek_v3", build_deepseek_v3},
     Architecture{"falcon", build_falcon},
     Architecture{"gemma", build_gemma},
     Architecture{"gemma2", build_gemma2},
@@ -27,17 +31,26 @@ constexpr std::array kArchitectures{
     Architecture{"gpt2", build_gpt2},
     Architecture{"gpt_neo", build_gpt_neo},
     Architecture{"gpt_neox", build_gpt_neox},
+    Architecture{"gpt_oss", build_gpt_oss},
     Architecture{"gptj", build_gptj},
     Architecture{"llama", build_llama},
+    Architecture{"mbart", build_mbart},
     Architecture{"mistral", build_mistral},
+    Architecture{"mixtral", build_mixtral},
     Architecture{"olmo2", build_olmo2},
     Architecture{"opt", build_opt},
     Architecture{"phi", build_phi},
     Architecture{"phi3", build_phi3},
     Architecture{"qwen2", build_qwen2},
+    Architecture{"qwen2_moe", build_qwen2_moe},
     Architecture{"qwen3", build_qwen3},
+    Architecture{"qwen3_moe", build_qwen3_moe},
+    Architecture{"roberta", build_roberta},
     Architecture{"stablelm", build_stablelm},
     Architecture{"starcoder2", build_starcoder2},
+    Architecture{"t5", build_t5},
+    Architecture{"vit", build_vit},
+    Architecture{"whisper", build_whisper},
 };
 
 /// Some families write every layer down, so an absurd number of layers would fill the memory

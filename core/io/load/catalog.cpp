@@ -1,0 +1,79 @@
+#include "load/catalog.h"
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "embedded/files.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::string_view kFolder = "models/";
+constexpr std::string_view kSuffix = ".json";
+
+/// "meta-llama/Llama-2-7b-hf" -> "llama27bhf".
+std::string key_of(std::string_view name) {
+  return normalized(name.substr(name.rfind('/') + 1));
+}
+
+CatalogModel entry_of(const Json& j, std::string_view path) {
+  CatalogModel m;
+  m.name = j.at("name").get<std::string>();
+  m.family =
+      std::string(path.substr(kFolder.size(), path.size() - kFolder.size() - kSuffix.size()));
+  m.aliases = j.at("aliases").get<std::vector<std::string>>();
+  m.source = j.at("source").get<std::string>();
+  m.parameters = j.at("parameters").get<std::int64_t>();
+  m.config = j.at("config");
+  return m;
+}
+
+/// Calls visit(entry, path) until it returns true.
+template <typename Visit>
+void for_each_entry(Visit&& visit) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(kFolder)) continue;
+    // The files are this program's own and checked by its tests: the plain parser is enough.
+    const Json document = Json::parse(file.text.begin(), file.text.end());
+    for (const Json& entry : document.at("models"))
+      if (visit(entry, file.path)) return;
+  }
+}
+
+}  // namespace
+
+std::optional<CatalogModel> find_model(std::string_view name) {
+  const std::string wanted = key_of(name);
+  std::optional<CatalogModel> found;
+  for_each_entry([&](const Json& entry, std::string_view path) {
+    bool matches = key_of(entry.at("name").get_ref<const std::string&>()) == wanted;
+    for (const Json& alias : entry.at("aliases"))
+      matches = matches || key_of(alias.get_ref<const std::string&>()) == wanted;
+    if (matches) found = entry_of(entry, path);
+    return matches;
+  });
+  return found;
+}
+
+std::string nearest_model(std::string_view name) {
+  std::vector<std::string> names;
+  for_each_entry([&](const Json& entry, std::string_view) {
+    names.push_back(entry.at("name").get<std::string>());
+    return false;
+  });
+  return nearest(name.substr(name.rfind('/') + 1), std::span<const std::string>(names));
+}
+
+std::vector<CatalogModel> catalog_models() {
+  std::vector<CatalogModel> all;
+  for_each_entry([&](const Json& entry, std::string_view path) {
+    all.push_back(entry_of(entry, path));
+    return false;
+  });
+  std::stable_sort(all.begin(), all.end(), [](const CatalogModel& a, const CatalogModel& b) {
+    return a.family < b.family;
+  });
+  return all;
+}
+
+}  // namespace shardplan

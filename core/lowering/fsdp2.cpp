@@ -1,0 +1,280 @@
+// PyTorch FSDP2: fully_shard on every block and on the root, with a mixed-precision policy
+// (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py).
+#include <algorithm>
+
+#include "lowering/lower.h"
+#include "lowering/micro_batches.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// The parameters of one fully_shard call: a block, or what is left for the root.
+struct Group {
+  std::int64_t elements = 0;         ///< padded along dimension 0 to a multiple of the world
+  std::int64_t unsharded_bytes = 0;  ///< separate tensors in the compute type
+};
+
+struct Fsdp {
+  const Model& model;
+  const Plan& plan;
+  const ModelRun& run;
+  std::int64_t world;
+  std::int64_t c, r, o;  ///< bytes an element: compute, reduction, sharded original
+  bool reshard;
+  std::vector<Group> blocks;  ///< by segment; empty for segments of the root
+  Group root;
+
+  Fsdp(const Model& model_, const Plan& plan_, const ModelRun& run_)
+      : model(model_),
+        plan(plan_),
+        run(run_),
+        world(plan_.cluster.world()),
+        c(size_of(plan_.precision.compute)),
+        r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
+        o(size_of(plan_.precision.params)),
+        reshard(plan_.framework.fsdp2.reshard_after_forward),
+        blocks(run_.segments.size()) {
+    std::vector<bool> in_block(model.parameters.size(), false);
+    for (std::size_t s = 0; s < run.segments.size(); ++s) {
+      if (!is_block(s)) continue;
+      for (const Op& op : run.segments[s].segment->graph.ops())
+        for (const ParameterId id : {op.weight, op.bias}) {
+          if (id == kNone || in_block[static_cast<std::size_t>(id)]) continue;
+          in_block[static_cast<std::size_t>(id)] = true;
+          add(blocks[s], id);
+        }
+    }
+    for (const ParameterGroup& g : model.groups)
+      for (std::int32_t i = g.first; i < g.first + g.count; ++i)
+        if (!in_block[static_cast<std::size_t>(i)])
+          for (std::int64_t k = 0; k < g.repeat; ++k) add(root, i);
+  }
+
+  bool is_block(std::size_t segment) const { return run.segments[segment].segment->checkpointable; }
+
+  /// Rows of dimension 0 that every rank holds, padding included.
+  std::int64_t shard(const Parameter& p) const {
+    const std::int64_t rows = p.shape.empty() ? 1 : p.shape.front();
+    return checked_mul(ceil_div(rows, world), p.numel / rows);
+  }
+
+  void add(Group& group, ParameterId id) const {
+    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+    group.elements += checked_mul(shard(p), world);
+    group.unsharded_bytes += round_up(checked_mul(p.numel, c), kAllocationUnit);
+  }
+
+  std::int64_t gather_bytes(const Group& g) const {
+    return round_up(g.elements * c, kAllocationUnit);
+  }
+  /// All-gather: the buffer, and the shards cast into it; then copied out to separate tensors.
+  void gather(ProgramBuilder& b, const Group& g) const {
+    b.alloc(Category::communication_buffers, gather_bytes(g));
+    if (c != o) b.transient(Category::communication_buffers, gather_bytes(g) / world);
+    if (world > 1) b.collective(Collective::all_gather, g.elements * c, "parameter all-gather");
+    if (plan.framework.fsdp2.cpu_offload)
+      b.copy(LinkKind::host, true, g.elements / world * o, "parameter shards to the GPU");
+  }
+  void copy_out(ProgramBuilder& b, const Group& g) const {
+    b.alloc(Category::gathered_parameters, g.unsharded_bytes);
+  }
+  void free_gather(ProgramBuilder& b, const Group& g) const {
+    b.free(Category::communication_buffers, gather_bytes(g));
+  }
+  std::int64_t reduce_bytes(const Group& g) const {
+    return round_up(g.elements * r, kAllocationUnit);
+  }
+  std::int64_t gradient_bytes(const Group& g) const {
+    return round_up(g.elements / world * o, kAllocationUnit);
+  }
+};
+
+/// Forward: a group's gather buffer stays until the next group has gathered its own.
+struct ForwardHooks {
+  const Fsdp& f;
+  const std::vector<Stretch>& stretches;
+  const Group* buffer = nullptr;  ///< whose gather buffer is alive
+  const Group* block = nullptr;   ///< the group of this stretch, null outside blocks
+
+  void enter(ProgramBuilder& b, std::size_t k) {
+    const std::size_t s = stretches[k].segment;
+    block = f.is_block(s) ? &f.blocks[s] : nullptr;
+    if (block == nullptr) return;
+    f.gather(b, *block);
+    if (buffer != nullptr) f.free_gather(b, *buffer);
+    buffer = block;
+  }
+  void begin(ProgramBuilder& b) {
+    if (block != nullptr) f.copy_out(b, *block);
+  }
+  void end(ProgramBuilder& b) {
+    if (block == nullptr) return;
+    if (f.reshard) b.free(Category::gathered_parameters, block->unsharded_bytes);
+    f.gather(b, *block);  // the next one's
+    f.free_gather(b, *block);
+  }
+};
+
+/// Backward: a block's parameters are gathered while the one after it computes; its gradients are
+/// reduced when it is done, and the reduction's input stays until the next block's.
+struct BackwardHooks {
+  const Fsdp& f;
+  const std::vector<Stretch>& stretches;
+  bool first_micro_batch;
+  std::vector<bool> present;  ///< unsharded gradients that exist, by parameter
+  const Group* buffer = nullptr;
+  const Group* block = nullptr;
+  const Group* reducing = nullptr;  ///< whose reduction input is alive
+  std::int64_t gradients = 0;       ///< unsharded, of the running block
+  std::int64_t root_gradients = 0;
+
+  void enter(ProgramBuilder& b, std::size_t k) {
+    const std::size_t s = stretches[k].segment;
+    block = f.is_block(s) ? &f.blocks[s] : nullptr;
+    if (block == nullptr || !f.reshard || buffer == block) return;
+    f.gather(b, *block);
+    if (buffer != nullptr) f.free_gather(b, *buffer);
+    buffer = block;
+  }
+  void begin(ProgramBuilder& b) {
+    gradients = 0;
+    if (block == nullptr || !f.reshard) return;
+    f.copy_out(b, *block);
+    f.free_gather(b, *block);
+    f.gather(b, *block);  // prefetched for the next one
+  }
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    auto seen = present[static_cast<std::size_t>(id)];
+    if (seen && block == nullptr) {
+      b.transient(Category::gradients, bytes);
+      return;
+    }
+    b.alloc(Category::gradients, bytes);
+    (block != nullptr ? gradients : root_gradients) += bytes;
+    present[static_cast<std::size_t>(id)] = true;
+  }
+  void end(ProgramBuilder& b) {
+    if (block == nullptr) return;
+    b.free(Category::gathered_parameters, block->unsharded_bytes);
+    reduce(b, *block, gradients);
+  }
+
+  void reduce(ProgramBuilder& b, const Group& g, std::int64_t unsharded) {
+    if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
+    reducing = &g;
+    b.alloc(Category::communication_buffers, f.reduce_bytes(g));
+    b.free(Category::gradients, unsharded);
+    if (f.world > 1)
+      b.collective(Collective::reduce_scatter, g.elements * f.r, "gradient reduce-scatter");
+    const std::int64_t part = f.gradient_bytes(g);
+    if (f.plan.framework.fsdp2.cpu_offload) {
+      b.transient(Category::gradients, part);
+      b.copy(LinkKind::host, false, part, "gradient shards to the host");
+    } else if (first_micro_batch) {
+      b.alloc(Category::gradients, part);
+    } else {
+      b.transient(Category::gradients, part);
+    }
+    if (f.r != f.o) b.transient(Category::communication_buffers, g.elements / f.world * f.r);
+  }
+};
+
+void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
+  const std::vector<Stretch> forward = whole_segments(f.run);
+  ForwardHooks ahead{f, forward};
+  b.begin_phase(Phase::forward);
+  f.gather(b, f.root);
+  f.copy_out(b, f.root);
+  ahead.buffer = &f.root;
+  emit_forward(b, f.model, f.run, forward, ahead);
+  f.free_gather(b, *ahead.buffer);
+  if (f.reshard) b.free(Category::gathered_parameters, f.root.unsharded_bytes);
+  b.end_phase(Phase::forward);
+
+  // The first block of a stretch has no reduction before it: it stands alone.
+  std::vector<Stretch> backward;
+  for (auto s = forward.rbegin(); s != forward.rend(); ++s) {
+    if (f.is_block(s->segment) && s->count > 1) {
+      backward.push_back({s->segment, 1});
+      backward.push_back({s->segment, s->count - 1});
+    } else {
+      backward.push_back(*s);
+    }
+  }
+  BackwardHooks back{f, backward, first, std::vector<bool>(f.model.parameters.size(), false)};
+  b.begin_phase(Phase::backward);
+  if (f.reshard) {
+    f.gather(b, f.root);
+    f.copy_out(b, f.root);
+    f.free_gather(b, f.root);
+    const auto next = std::find_if(backward.begin(), backward.end(),
+                                   [&](const Stretch& s) { return f.is_block(s.segment); });
+    if (next != backward.end()) {
+      back.buffer = &f.blocks[next->segment];
+      f.gather(b, *back.buffer);
+    }
+  }
+  emit_backward(b, f.model, f.run, backward, back);
+  if (back.buffer != nullptr) f.free_gather(b, *back.buffer);
+  b.free(Category::gathered_parameters, f.root.unsharded_bytes);
+  back.reduce(b, f.root, back.root_gradients);
+  b.free(Category::communication_buffers, f.reduce_bytes(f.root));
+  b.end_phase(Phase::backward);
+}
+
+}  // namespace
+
+Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
+  Program program;
+  ProgramBuilder b(program);
+  const Fsdp f(model, plan, run);
+  const bool offload = plan.framework.fsdp2.cpu_offload;
+  const auto sharded = [&](std::int64_t bytes_each) {
+    std::int64_t sum = 0;
+    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      sum += repeat * round_up(checked_mul(f.shard(p), bytes_each), kAllocationUnit);
+    });
+    return sum;
+  };
+  const std::int64_t shards = sharded(f.o);
+  OptimizerMemory optimizer =
+      optimizer_memory(model, plan.optimizer, plan.precision.optimizer_states);
+  optimizer.states = ceil_div(optimizer.states, f.world);
+  optimizer.step_transient = ceil_div(optimizer.step_transient, f.world);
+
+  if (!offload) b.resident(Category::parameters, shards);
+  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
+  b.resident(Category::other, batch_bytes(plan));
+  for (const Event& e : program.resident) program.model_bytes += e.bytes;
+  if (offload) {
+    // Shards and gradients are pinned, in blocks of powers of two; states are ordinary tensors.
+    program.host.pinned = 2 * shards;
+    program.host.pageable = optimizer.states;
+    program.cpu_optimizer_elements =
+        static_cast<double>(model.trainable_count()) / static_cast<double>(f.world);
+  } else {
+    b.resident(Category::optimizer_states, optimizer.states);
+  }
+
+  bool first = true;
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool) {
+    emit_micro_batch(b, f, first);
+    first = false;
+  });
+  b.begin_phase(Phase::step);
+  if (!offload) {
+    if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+    b.transient(Category::workspace, optimizer.step_transient);
+    std::int64_t gradients = f.gradient_bytes(f.root);
+    for (std::size_t s = 0; s < f.blocks.size(); ++s)
+      if (f.is_block(s))
+        gradients += run.segments[s].segment->repeat * f.gradient_bytes(f.blocks[s]);
+    b.compute(0, 2.0 * static_cast<double>(optimizer.states + shards), 1);
+    b.free(Category::gradients, gradients);
+  }
+  b.end_phase(Phase::step);
+  return program;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,119 @@
+// gpt-oss (models/gpt_oss): attention sinks, biased experts, always eager attention.
+#include "model/architectures/architectures.h"
+#include "model/layers/decoder_stack.h"
+#include "model/layers/experts.h"
+#include "model/layers/latent_attention.h"
+#include "model/layers/rotary_attention.h"
+
+namespace shardplan {
+namespace {
+
+struct Layer {
+  ParameterId sinks = kNone;
+  RotaryAttention attention;
+  LinearModule router;
+  Experts experts;
+  NormModule norm1, norm2;
+};
+
+ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
+  return g.op({OpKind::copy, {x, kNone, kNone}}, {s.heads * s.head_dim, s.keys});
+}
+
+/// Every head's row of scores gets its sink as one more column, which takes part in the softmax
+/// and is then cut off. The extra column is left out of the sizes here: it is 1/s of the scores.
+ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int32_t mask, ValueId q,
+                       ValueId k, ValueId v) {
+  const AttentionShape& s = l.attention.shape;
+  const Extent scores{s.heads, Scale::scores};
+  Op product{OpKind::matmul, {q, repeat_heads(g, s, k), kNone}};
+  product.work = {s.heads * s.head_dim, Scale::scores};
+  const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
+  const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, Scale::scores}));
+  Op sinks{OpKind::parameter};
+  sinks.module = module;
+  sinks.weight = l.sinks;
+  const ValueId sink = g.op(sinks, {s.heads, Scale::one});
+  const ValueId combined = g.op({OpKind::cat, {masked, sink, kNone}}, scores);
+  // Minus the row's maximum; then a softmax in the type of the scores.
+  const ValueId shifted = g.map(OpKind::scalar, combined);
+  const ValueId probabilities = g.map(OpKind::softmax, shifted);
+  const ValueId kept = dropout(g, g.map(OpKind::to_like, probabilities, v), s.dropout);
+  Op mix{OpKind::matmul, {kept, repeat_heads(g, s, v), kNone}};
+  mix.work = {s.heads * s.head_dim, Scale::scores};
+  return g.map(OpKind::copy, g.op(mix, {s.heads * s.head_dim, Scale::tokens}));
+}
+
+}  // namespace
+
+Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
+  const std::int64_t hidden = c.count({"hidden_size"}, 2880);
+  const std::int64_t ffn = c.count({"intermediate_size"}, 2880);
+  const std::int64_t layers = c.count({"num_hidden_layers"}, 36);
+  const std::int64_t heads = c.count({"num_attention_heads"}, 64);
+  const std::int64_t kv_heads = c.nullable_count("num_key_value_heads", 8).value_or(heads);
+  const std::int64_t count = c.count({"num_local_experts", "num_experts"}, 128);
+  const std::int64_t top_k = c.count({"num_experts_per_tok", "experts_per_token"}, 4);
+  const auto head_dim = c.nullable_count("head_dim", 64);
+  const bool bias = c.flag("attention_bias", true);
+  if (!head_dim) c.require_divisible("hidden_size", hidden, "num_attention_heads", heads);
+  c.require_divisible("num_attention_heads", heads, "num_key_value_heads", kv_heads);
+  if (top_k > count)
+    c.fail("num_experts_per_tok", "more experts per token than experts",
+           "at most num_local_experts");
+  const AttentionShape shape{.heads = heads,
+                             .kv_heads = kv_heads,
+                             .head_dim = head_dim.value_or(hidden / heads),
+                             .dropout = c.number("attention_dropout", 0.0)};
+
+  ModelBuilder m(options);
+  const DecoderStack stack{.hidden = hidden,
+                           .vocabulary = c.count({"vocab_size"}, 201088),
+                           .tied = c.flag("tie_word_embeddings", false),
+                           .rotary_dim = shape.head_dim / 2,
+                           .norm = NormKind::rms_wide,
+                           .runs = layer_runs(layers, [](std::int64_t) { return true; }),
+                           .attention = AttentionKind::eager};
+  m.facts() = {.hidden = hidden,
+               .layers = layers,
+               .vocabulary = stack.vocabulary,
+               .max_positions = c.count_or_zero("max_position_embeddings", 131072),
+               .attention_heads = heads,
+               .key_value_heads = kv_heads,
+               .supports_sdpa = false};
+  note_router_loss(m, c);
+  ModuleId attention_module = kNone;
+  const auto declare = [&](ModelBuilder& b, bool) {
+    Layer l;
+    l.sinks = b.tensor("self_attn.sinks", {heads}, ParameterKind::other);
+    attention_module = b.owner(l.sinks);
+    l.attention = rotary_attention(b, hidden, shape, bias, bias);
+    l.router = router(b, "mlp.router", hidden, count, true);
+    l.experts = transposed_experts(b, "mlp.experts", count, hidden, ffn);
+    l.norm1 = b.rms_norm("input_layernorm", hidden);
+    l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
+    return l;
+  };
+  const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
+    const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
+    const ValueId q_straight = apply(g, l.attention.q, n1);
+    const ValueId k_straight = apply(g, l.attention.k, n1);
+    const ValueId v = apply(g, l.attention.v, n1);
+    const ValueId q = rotate_pairs(g, at.tables, q_straight);
+    const ValueId k = rotate_pairs(g, at.tables, k_straight);
+    const ValueId mixed =
+        apply(g, l.attention.o, sink_attention(g, l, attention_module, at.mask, q, k, v));
+    const ValueId middle = g.map(OpKind::add, x, mixed);
+    const ValueId normal = normalize(g, NormKind::rms_wide, l.norm2, middle);
+    // The softmax is over the chosen logits only, in their own type.
+    const ValueId logits = apply(g, l.router, normal);
+    const ValueId weights = g.map(OpKind::softmax, choose(g, logits, top_k));
+    const ValueId delta =
+        apply(g, l.experts, ExpertGate::clamped, Activation::silu, normal, weights);
+    g.hold(logits, delta);
+    return g.map(OpKind::add, middle, delta);
+  };
+  return build_decoder(m, stack, declare, forward);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,104 @@
+// Whisper (models/whisper), ForConditionalGeneration. sequence_length counts encoder positions:
+// half the mel frames, 1500 for 30 seconds.
+#include "model/architectures/architectures.h"
+#include "model/layers/heads.h"
+#include "model/layers/sequence_layer.h"
+
+namespace shardplan {
+namespace {
+
+/// A convolution along time: a product over kernel·in columns for each output position.
+struct Convolution {
+  ModuleId module = kNone;
+  ParameterId weight = kNone, bias = kNone;
+  std::int64_t out = 0, width = 0;  ///< width: kernel·in
+};
+
+Convolution declare(ModelBuilder& m, const std::string& name, std::int64_t in, std::int64_t out) {
+  Convolution c;
+  c.weight = m.tensor(name + ".weight", {out, in, 3}, ParameterKind::linear);
+  c.bias = m.tensor(name + ".bias", {out}, ParameterKind::bias);
+  c.module = m.owner(c.weight);
+  c.out = out;
+  c.width = 3 * in;
+  return c;
+}
+
+/// `rows` output positions for each encoder position; kNone as x: the batch's features.
+ValueId convolve(Graph& g, const Convolution& c, std::int64_t rows, ValueId x) {
+  Op op{OpKind::linear, {x, kNone, kNone}};
+  op.module = c.module;
+  op.weight = c.weight;
+  op.bias = c.bias;
+  op.work = {checked_mul(rows * c.out, c.width), Scale::tokens};
+  return g.map(OpKind::gelu, g.op(op, {rows * c.out, Scale::tokens}));
+}
+
+}  // namespace
+
+Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
+  const std::int64_t hidden = c.count({"d_model", "hidden_size"}, 384);
+  const std::int64_t vocab = c.count({"vocab_size"}, 51865);
+  const std::int64_t source_positions = c.count({"max_source_positions"}, 1500);
+  const std::int64_t target_positions = c.count({"max_target_positions"}, 448);
+  const SequenceShape defaults{
+      .heads = 6, .ffn = 1536, .norm_first = true, .key_bias = false, .heads_first = true};
+  const SequenceShape encoder_shape = read_sequence_shape(c, "encoder", hidden, defaults);
+  const SequenceShape decoder_shape = read_sequence_shape(c, "decoder", hidden, defaults);
+  const std::int64_t encoder_layers = c.count({"encoder_layers"}, 4);
+  const std::int64_t decoder_layers = c.count({"decoder_layers"}, 4);
+
+  ModelBuilder m(options);
+  m.facts() = {.hidden = hidden,
+               .layers = encoder_layers + decoder_layers,
+               .vocabulary = vocab,
+               .max_positions = source_positions,
+               .attention_heads = decoder_shape.heads,
+               .key_value_heads = decoder_shape.heads,
+               .encoder_decoder = true};
+  const auto conv1 = declare(m, "model.encoder.conv1", c.count({"num_mel_bins"}, 80), hidden);
+  const auto conv2 = declare(m, "model.encoder.conv2", hidden, hidden);
+  const auto source_places = m.embedding("model.encoder.embed_positions", source_positions, hidden);
+  m.freeze(source_places.weight);
+  m.begin_repeat("model.encoder.layers", encoder_layers);
+  const auto encoder_layer = sequence_layer(m, encoder_shape, false);
+  m.end_repeat();
+  const auto encoder_norm = m.layer_norm("model.encoder.layer_norm", hidden);
+  const auto tokens = m.embedding("model.decoder.embed_tokens", vocab, hidden);
+  const auto target_places = m.embedding("model.decoder.embed_positions", target_positions, hidden);
+  m.begin_repeat("model.decoder.layers", decoder_layers);
+  const auto decoder_layer = sequence_layer(m, decoder_shape, true);
+  m.end_repeat();
+  const auto decoder_norm = m.layer_norm("model.decoder.layer_norm", hidden);
+  const auto head = c.flag("tie_word_embeddings", true) ? m.tied_linear("proj_out", tokens)
+                                                        : m.linear("proj_out", hidden, vocab);
+
+  Graph& f = m.begin_segment("encoder embedding");
+  const ValueId frames = convolve(f, conv2, 1, convolve(f, conv1, 2, kNone));
+  const ValueId placed = f.map(OpKind::add, frames, apply(f, source_places, Scale::sequence));
+  f.set_output(dropout(f, placed, encoder_shape.dropout));
+  Graph& e = m.begin_segment("encoder layers", encoder_layers, true);
+  e.set_output(
+      apply(e, encoder_layer, options.attention, e.chained_input({hidden, Scale::tokens})));
+  Graph& n = m.begin_segment("encoder norm");
+  n.set_output(layer_norm(n, encoder_norm, n.chained_input({hidden, Scale::tokens})));
+  const std::int32_t encoded = m.share_output("encoder output", {hidden, Scale::tokens});
+
+  Graph& w = m.begin_segment("decoder embedding");
+  const ValueId sum = w.map(OpKind::add, apply(w, tokens, Scale::target_tokens),
+                            apply(w, target_places, Scale::target_tokens));
+  w.set_output(dropout(w, sum, decoder_shape.dropout));
+  const std::int32_t mask = share_causal_mask(m, options.attention, Scale::target_scores);
+  Graph& d = m.begin_segment("decoder layers", decoder_layers, true);
+  const ValueId x = d.chained_input({hidden, Scale::target_tokens});
+  const ValueId source = d.shared_input(encoded, {hidden, Scale::tokens});
+  d.set_output(apply(d, decoder_layer, options.attention, x, source, mask));
+  Graph& h = m.begin_segment("head");
+  const ValueId last = h.chained_input({hidden, Scale::target_tokens});
+  const ValueId normal = layer_norm(h, decoder_norm, last);
+  h.begin_logits();
+  h.set_output(cross_entropy(h, apply(h, head, normal)));
+  return m.build();
+}
+
+}  // namespace shardplan

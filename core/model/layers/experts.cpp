@@ -1,0 +1,140 @@
+#include "model/layers/experts.h"
+
+#include <string>
+
+namespace shardplan {
+namespace {
+
+ValueId parameter(Graph& g, ModuleId module, ParameterId id, Extent extent) {
+  Op op{OpKind::parameter};
+  op.module = module;
+  op.weight = id;
+  return g.op(op, extent);
+}
+
+/// Rows picked by an int64 index of `k` entries a token.
+ValueId gather(Graph& g, ValueId x, std::int64_t k, std::int64_t per) {
+  Op op{OpKind::gather_rows, {x, kNone, kNone}};
+  op.side = {k, Scale::tokens};
+  return g.op(op, {per, Scale::tokens});
+}
+
+struct GroupedWeight {
+  ParameterId weight, bias;
+  std::int64_t in, out;
+};
+
+/// One grouped product over `rows` pairs a token and the zeroing of rows beyond the last expert,
+/// which makes a second tensor.
+ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t rows, ValueId x) {
+  ValueId bias = kNone;
+  if (w.bias != kNone) {
+    const ValueId table = parameter(g, e.module, w.bias, {e.count * w.out, Scale::one});
+    bias = gather(g, table, rows, rows * w.out);
+  }
+  Op op{OpKind::grouped_linear, {x, bias, kNone}};
+  op.module = e.module;
+  op.weight = w.weight;
+  op.work = {checked_mul(rows * w.in, w.out), Scale::tokens};
+  const ValueId product = g.op(op, {rows * w.out, Scale::tokens});
+  return g.map(OpKind::scalar, product);
+}
+
+ValueId clamped_gate(Graph& g, ValueId both, Extent half) {
+  const ValueId gate = g.map(OpKind::clamp, g.view(both, half));
+  const ValueId up = g.map(OpKind::clamp, g.view(both, half));
+  const ValueId glu = g.map(OpKind::mul, gate, g.map(OpKind::sigmoid, g.map(OpKind::scalar, gate)));
+  return g.map(OpKind::mul, g.map(OpKind::scalar, up), glu);
+}
+
+}  // namespace
+
+Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std::int64_t hidden,
+                std::int64_t ffn) {
+  const std::string prefix(name);
+  Experts e{.count = count, .hidden = hidden, .ffn = ffn};
+  e.gate_up = m.tensor(prefix + ".gate_up_proj", {count, 2 * ffn, hidden}, ParameterKind::expert);
+  e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
+  e.module = m.owner(e.gate_up);
+  return e;
+}
+
+Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
+                           std::int64_t hidden, std::int64_t ffn) {
+  const std::string prefix(name);
+  Experts e{.count = count, .hidden = hidden, .ffn = ffn};
+  e.gate_up = m.tensor(prefix + ".gate_up_proj", {count, hidden, 2 * ffn}, ParameterKind::expert);
+  e.gate_up_bias = m.tensor(prefix + ".gate_up_proj_bias", {count, 2 * ffn}, ParameterKind::expert);
+  e.down = m.tensor(prefix + ".down_proj", {count, ffn, hidden}, ParameterKind::expert);
+  e.down_bias = m.tensor(prefix + ".down_proj_bias", {count, hidden}, ParameterKind::expert);
+  e.module = m.owner(e.gate_up);
+  return e;
+}
+
+LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
+                    std::int64_t experts, bool bias) {
+  const std::string prefix(name);
+  LinearModule r;
+  r.in = hidden;
+  r.out = experts;
+  r.weight = m.tensor(prefix + ".weight", {experts, hidden}, ParameterKind::linear);
+  if (bias) r.bias = m.tensor(prefix + ".bias", {experts}, ParameterKind::bias);
+  r.module = m.owner(r.weight);
+  return r;
+}
+
+ValueId choose(Graph& g, ValueId scores, std::int64_t top_k) {
+  return gather(g, scores, top_k, top_k);
+}
+
+ValueId normalize_rows(Graph& g, ValueId weights) {
+  const ValueId sum = g.op({OpKind::mean, {weights, kNone, kNone}}, {1, Scale::tokens});
+  return g.map(OpKind::mul, weights, sum);
+}
+
+Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k, bool normalize,
+                        ValueId x) {
+  const ValueId logits = apply(g, router, x);
+  const ValueId weights = choose(g, g.map(OpKind::softmax_f32, logits), top_k);
+  return {logits, normalize ? normalize_rows(g, weights) : weights};
+}
+
+ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x) {
+  const ValueId weight =
+      parameter(g, router.module, router.weight, {router.in * router.out, Scale::one});
+  Op op{OpKind::matmul, {g.map(OpKind::to_f32, x), g.map(OpKind::to_f32, weight), kNone}};
+  op.work = {checked_mul(router.in, router.out), Scale::tokens};
+  return g.op(op, {router.out, Scale::tokens});
+}
+
+void note_router_loss(ModelBuilder& m, const ModelConfig& config) {
+  if (config.flag("output_router_logits", false))
+    m.facts().assumed.push_back(
+        "output_router_logits: the load-balancing loss and its tensors are not counted");
+}
+
+ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,
+              ValueId weights) {
+  const std::int64_t k = per(g, weights);
+  const Extent half{k * e.ffn, Scale::tokens};
+  const ValueId rows = gather(g, x, k, k * e.hidden);
+  const ValueId sorted_weights = gather(g, weights, k, k);
+  const ValueId both = grouped(g, e, {e.gate_up, e.gate_up_bias, e.hidden, 2 * e.ffn}, k, rows);
+  ValueId inner = kNone;
+  if (gate == ExpertGate::clamped) {
+    inner = clamped_gate(g, both, half);
+  } else {
+    inner = g.map(OpKind::mul, activate(g, activation, g.view(both, half)), g.view(both, half));
+  }
+  g.hold(both, inner);
+  const ValueId out = grouped(g, e, {e.down, e.down_bias, e.ffn, e.hidden}, k, inner);
+  const ValueId weighted = g.map(OpKind::mul, out, sorted_weights);
+  const ValueId restored = gather(g, weighted, k, k * e.hidden);
+  const ValueId sum = g.op({OpKind::mean, {restored, kNone, kNone}}, {e.hidden, Scale::tokens});
+  const ValueId result = g.map(OpKind::to_like, sum, x);
+  // Local variables of the function.
+  for (const ValueId local : {rows, out, restored}) g.hold(local, result);
+  return result;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,61 @@
+// Mixture-of-experts blocks as transformers 5.17 trains them.
+//
+// Modelled: integrations/moe.py, grouped_mm_experts_forward, the default on CUDA devices of compute
+// capability 8.0 and above. The rows of all (token, expert) pairs are sorted by expert, run through
+// one grouped product over the 3-D weights, weighted, put back in order and summed over the experts
+// of a token. The "eager" loop over experts and kernels from elsewhere keep other tensors.
+#pragma once
+
+#include <string_view>
+
+#include "model/config.h"
+#include "model/layers/mlp.h"
+
+namespace shardplan {
+
+struct Experts {
+  ModuleId module = kNone;
+  ParameterId gate_up = kNone, down = kNone;
+  ParameterId gate_up_bias = kNone, down_bias = kNone;
+  std::int64_t count = 0, hidden = 0, ffn = 0;
+};
+
+/// Registers name.gate_up_proj [E, 2f, h] and name.down_proj [E, h, f].
+Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std::int64_t hidden,
+                std::int64_t ffn);
+/// The layout of gpt-oss: [E, h, 2f] and [E, f, h], each followed by its bias.
+Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
+                           std::int64_t hidden, std::int64_t ffn);
+
+/// Registers name.weight [E, h] (and name.bias), a linear that is not an nn.Linear.
+LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
+                    std::int64_t experts, bool bias = false);
+
+/// The scores of a router and the weights of the chosen experts, [tokens, E] and [tokens, k].
+struct Routing {
+  ValueId logits = kNone, weights = kNone;
+};
+
+/// softmax in fp32 over all experts, the k largest, divided by their sum if `normalize`.
+Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k, bool normalize,
+                        ValueId x);
+/// A router whose product runs in fp32 from fp32 copies of x and the weight (DeepSeek).
+ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x);
+/// The k chosen entries of each row, with their int64 indices.
+ValueId choose(Graph& g, ValueId scores, std::int64_t top_k);
+/// weights / their sum.
+ValueId normalize_rows(Graph& g, ValueId weights);
+
+/// Says in facts.assumed that a configured router loss (output_router_logits) is not counted.
+void note_router_loss(ModelBuilder& m, const ModelConfig& config);
+
+enum class ExpertGate : std::uint8_t {
+  activation,  ///< act(gate)·up
+  clamped,     ///< gpt-oss: clamped gate and up, gate·sigmoid(1.702·gate)·(up + 1)
+};
+
+/// Routes x [tokens, h] through its experts; `weights` are [tokens, k].
+ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,
+              ValueId weights);
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+#include "model/layers/heads.h"
+
+namespace shardplan {
+
+ValueId cross_entropy(Graph& g, ValueId logits) {
+  const ValueId log_probabilities = g.map(OpKind::log_softmax, logits);
+  const ValueId loss = g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
+  g.hold(logits, loss);  // the model's output object names them
+  return loss;
+}
+
+ValueId mean_loss(Graph& g, ValueId x) {
+  return g.op({OpKind::mean, {x, kNone, kNone}}, {1, Scale::one});
+}
+
+ValueId first_token(Graph& g, ValueId x) {
+  return g.view(x, {per(g, x), Scale::batch});
+}
+
+}  // namespace shardplan

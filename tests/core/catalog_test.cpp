@@ -1,0 +1,130 @@
+// The built-in models: every entry builds, has the published number of parameters, and is found
+// under each of its names.
+#include "load/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <regex>
+
+#include "base/nearest.h"
+#include "embedded/files.h"
+#include "load/model_config.h"
+#include "model/architectures/registry.h"
+
+namespace shardplan {
+namespace {
+
+const Json& totals() {
+  static const Json json =
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/parameter_totals.json");
+  return json.at("totals");
+}
+
+Json config_of(const Json& expected) {
+  const auto entry = find_model(expected.at("model").get<std::string>());
+  if (!entry) return {};
+  Json config = entry->config;
+  if (expected.contains("architectures")) config["architectures"] = expected.at("architectures");
+  return config;
+}
+
+class CatalogTotals : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(CatalogTotals, AreThePublishedOnes) {
+  const Json& expected = totals().at(GetParam());
+  const Json config = config_of(expected);
+  ASSERT_TRUE(config.is_object()) << expected.dump();
+  const Model model = build_model(load_model_config(config, expected.dump()), {});
+  EXPECT_EQ(model.parameter_count(), expected.at("parameters").get<std::int64_t>());
+  EXPECT_FALSE(model.segments.empty());
+}
+
+std::vector<std::size_t> indices() {
+  std::vector<std::size_t> out(totals().size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
+  return out;
+}
+
+std::string test_name(const testing::TestParamInfo<std::size_t>& info) {
+  const Json& j = totals().at(info.param);
+  std::string name = j.at("model").get<std::string>();
+  if (j.contains("architectures")) name += "_" + j.at("architectures").at(0).get<std::string>();
+  return std::regex_replace(name, std::regex("[^A-Za-z0-9]"), "_");
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, CatalogTotals, testing::ValuesIn(indices()), test_name);
+
+TEST(Catalog, EveryEntryHasAnExpectedTotalAndEqualsIt) {
+  std::map<std::string, std::int64_t> expected;
+  for (const Json& j : totals())
+    if (!j.contains("architectures"))
+      expected[j.at("model").get<std::string>()] = j.at("parameters").get<std::int64_t>();
+  const auto all = catalog_models();
+  EXPECT_EQ(all.size(), expected.size());
+  for (const CatalogModel& entry : all)
+    EXPECT_EQ(entry.parameters, expected[entry.name]) << entry.name;
+}
+
+TEST(Catalog, ANameMeansOneEntryOnly) {
+  std::map<std::string, std::string> owner;
+  for (const CatalogModel& entry : catalog_models()) {
+    std::vector<std::string> names = entry.aliases;
+    names.push_back(entry.name);
+    for (const std::string& name : names) {
+      const auto found = find_model(name);
+      ASSERT_TRUE(found) << name;
+      EXPECT_EQ(found->name, entry.name) << name;
+      const std::string key = normalized(name.substr(name.rfind('/') + 1));
+      const auto [at, fresh] = owner.emplace(key, entry.name);
+      EXPECT_EQ(at->second, entry.name) << name;
+    }
+  }
+}
+
+TEST(Catalog, PublishedElementCountsDifferOnlyByWhatTheEntryExplains) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with("models/")) continue;
+    const Json document = Json::parse(file.text);
+    for (const Json& entry : document.at("models")) {
+      if (!entry.contains("published")) continue;
+      const Json& published = entry.at("published");
+      EXPECT_EQ(entry.at("parameters").get<std::int64_t>() +
+                    published.value("beyond_parameters", std::int64_t{0}),
+                published.at("elements").get<std::int64_t>())
+          << entry.at("name");
+      EXPECT_EQ(published.contains("beyond_parameters"), published.contains("because"));
+    }
+  }
+}
+
+TEST(Catalog, SpellingsAndOrganisationsDoNotMatter) {
+  for (const char* name : {"llama-2-7b", "LLAMA_2_7B", "Llama 2 7B", "meta-llama/Llama-2-7b-hf",
+                           "someone/llama-2-7b"}) {
+    const auto entry = find_model(name);
+    ASSERT_TRUE(entry) << name;
+    EXPECT_EQ(entry->name, "llama-2-7b");
+    EXPECT_EQ(entry->family, "llama");
+  }
+  EXPECT_FALSE(find_model("llama-9-7b"));
+  EXPECT_FALSE(find_model(""));
+  EXPECT_FALSE(find_model("meta-llama/"));
+}
+
+TEST(Catalog, TheNearestNameIsOffered) {
+  EXPECT_EQ(nearest_model("lama-2-7b"), "llama-2-7b");
+  EXPECT_EQ(nearest_model("zzzzzzzzzzzzzz"), "");
+}
+
+TEST(Catalog, ALookupIsQuickEnoughForACommandLine) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(find_model("no such model"));  // reads every file
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  RecordProperty("milliseconds", std::to_string(took.count()));
+  EXPECT_LT(took.count(), 200);  // a few on an idle machine; the bound leaves room for sanitizers
+}
+
+}  // namespace
+}  // namespace shardplan
