@@ -118,10 +118,9 @@ std::string largest_consumer(const Estimate& e, const Plan& plan) {
       e.breakdown.begin(), e.breakdown.end(),
       [](const CategoryLine& a, const CategoryLine& b) { return a.at_peak < b.at_peak; });
   const Category c = largest->category;
-  std::string text = fmt::format("Largest: {}: {}", category_words(c), explain(c, e, plan));
-  const std::int64_t world = plan.cluster.world();
-  if (is_state(c) && world > 1) text += fmt::format("; this GPU's share of {} GPUs", world);
-  return wrapped(text + ".", "  ", "  ");
+  return wrapped(
+      fmt::format("The largest part, {}, is {}.", category_words(c), explain(c, e, plan)), "  ",
+      "  ");
 }
 
 std::int64_t model_states(const Estimate& e) {
@@ -168,7 +167,7 @@ std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
   std::string text = fmt::format(
-      "  about {} a step, {} tokens/s on all GPUs, {:.0f} % of their dense peak\n  of that {} "
+      "  about {} a step, {} tokens/s on all GPUs, {:.0f} % of their dense peak\n  {} of it "
       "computing",
       format_seconds(t.step_seconds), format_count(static_cast<std::int64_t>(t.tokens_per_second)),
       100 * t.mfu, format_seconds(t.compute_seconds));
