@@ -64,14 +64,13 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
     emit_backward(b, model, run, backward, hooks);
+    // A model without a graph (a list of tensors) still has gradients.
+    if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync
       b.collective(Collective::all_reduce, gradients, "gradient all-reduce",
                    ceil_div(gradients, options.bucket_cap_bytes));
     b.end_phase(Phase::backward);
   });
-  // A model without a graph (a list of tensors) still has gradients.
-  const bool no_graph = run.segments.empty();
-  if (no_graph && !views) b.alloc(Category::gradients, gradients);
 
   b.begin_phase(Phase::step);
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));

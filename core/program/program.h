@@ -28,6 +28,7 @@ struct Event {
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
+    gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
   Category category = Category::other;
@@ -78,6 +79,7 @@ class ProgramBuilder {
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);
   void end_repeat();
+  void gradients_whole();
 
  private:
   Program& program_;
