@@ -107,4 +107,33 @@ ShardLayout shard_layout(const Model& model, std::int64_t ranks) {
   return layout;
 }
 
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit) {
+  std::int64_t largest = 0, group = 0;
+  for (const ParameterGroup& g : model.groups) {
+    std::int64_t size = 0;  // of one repetition
+    for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
+      const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+      if (p.trainable) size += ceil_div(p.numel, ranks);
+    }
+    for (std::int64_t layer = 0; layer < g.repeat; ++layer) {
+      // Whole repetitions that cannot fill the group are taken at once.
+      if (size > 0 && group + size < limit) {
+        const std::int64_t fit = std::min((limit - 1 - group) / size, g.repeat - layer);
+        group += fit * size;
+        layer += fit;
+        if (layer == g.repeat) break;
+      }
+      for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
+        const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+        if (!p.trainable) continue;
+        group += ceil_div(p.numel, ranks);
+        if (group < limit) continue;
+        largest = std::max(largest, group);
+        group = 0;
+      }
+    }
+  }
+  return std::max(largest, group);
+}
+
 }  // namespace shardplan

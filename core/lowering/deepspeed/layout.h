@@ -52,4 +52,8 @@ struct ShardLayout {
 };
 ShardLayout shard_layout(const Model& model, std::int64_t ranks);
 
+/// Elements of one rank's largest optimizer sub-group at stage 3: trainable shards are appended in
+/// registration order until a group has at least `limit` (stage3.py _create_fp16_sub_groups).
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit);
+
 }  // namespace shardplan
