@@ -73,7 +73,8 @@ def _account_at(events, index, start_bytes):
 def record_account(step, recorder):
     torch.cuda.synchronize()
     start_bytes = torch.cuda.memory_allocated()
-    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=2_000_000)
+    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=2_000_000,
+                                             clear_history=True)
     try:
         step()
         torch.cuda.synchronize()
