@@ -4,6 +4,7 @@ A program gives `measure(case, device, with_account)`, which returns this rank's
 named in the output file's progress list are left out, so that a program that died can be started again.
 """
 import argparse
+import json
 import os
 import time
 import traceback
@@ -30,7 +31,7 @@ def _done(path):
     if not os.path.exists(path):
         return set()
     with open(path, encoding="utf-8") as file:
-        return {line.strip() for line in file}
+        return {json.loads(line) for line in file}
 
 
 def _gather(value):
