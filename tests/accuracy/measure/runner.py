@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from environment import environment
 from jobs import load_cases, world_of
+from leftovers import large_storages, release_new
 from phases import clean, warm_libraries
 from records import append_line, make_record
 
@@ -58,6 +59,7 @@ def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None)
     cases = [case for path in options.cases for case in load_cases(path) if case["name"] not in done]
     warm_libraries(device)
     about = environment(deepspeed_version)
+    known = set(large_storages())
     for case in cases:
         if world_of(case["job"]) != world:
             raise SystemExit(f"{case['name']} wants {world_of(case['job'])} ranks, there are {world}")
@@ -75,6 +77,7 @@ def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None)
             if rank == 0:
                 append_line(options.output, {"name": case["name"], "error": repr(error)[:600]})
             os._exit(3)
+        release_new(known)
         clean()
         mine = {"rank": rank, "allocated_before": before, "allocated_after": torch.cuda.memory_allocated(), **mine}
         ranks = _gather(mine)
