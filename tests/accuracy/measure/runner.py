@@ -4,6 +4,7 @@ A program gives `measure(case, device, with_account)`, which returns this rank's
 named in the output file's progress list are left out, so that a program that died can be started again.
 """
 import argparse
+import gc
 import json
 import os
 import time
@@ -14,7 +15,7 @@ import torch.distributed as dist
 
 from environment import environment
 from jobs import load_cases, world_of
-from leftovers import large_storages, release_new
+from leftovers import release_leftovers
 from phases import clean, warm_libraries
 from records import append_line, make_record
 
@@ -59,7 +60,8 @@ def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None)
     cases = [case for path in options.cases for case in load_cases(path) if case["name"] not in done]
     warm_libraries(device)
     about = environment(deepspeed_version)
-    known = set(large_storages())
+    gc.collect()
+    gc.freeze()  # what is here now stays: collections between cases look only at what the cases made
     for case in cases:
         if world_of(case["job"]) != world:
             raise SystemExit(f"{case['name']} wants {world_of(case['job'])} ranks, there are {world}")
@@ -71,14 +73,17 @@ def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None)
         clean()
         before = torch.cuda.memory_allocated()
         try:
-            counts, mine, timing = measure(case, device, options.account and rank == 0)
+            # Every rank takes the account's extra step, or the ranks' collectives would no longer match.
+            counts, mine, timing = measure(case, device, options.account)
         except Exception as error:  # the next case needs a fresh process: what failed may hold memory and hooks
             traceback.print_exc(limit=6)
             if rank == 0:
                 append_line(options.output, {"name": case["name"], "error": repr(error)[:600]})
             os._exit(3)
-        release_new(known)
+        release_leftovers()
         clean()
+        if rank != 0:
+            mine.pop("account", None)
         mine = {"rank": rank, "allocated_before": before, "allocated_after": torch.cuda.memory_allocated(), **mine}
         ranks = _gather(mine)
         if rank == 0:
