@@ -54,8 +54,9 @@ std::string plan_lines(const Plan& p) {
                                   format_count(w.sequence_length));
   if (w.gradient_accumulation > 1)
     batch += fmt::format(", {} accumulation steps", format_count(w.gradient_accumulation));
-  batch += p.checkpointing == Checkpointing::full ? ", every block checkpointed"
-                                                  : ", no activation checkpointing";
+  batch += p.checkpointing == Checkpointing::full        ? ", every block checkpointed"
+           : p.checkpointing == Checkpointing::selective ? ", selective checkpointing"
+                                                         : ", no activation checkpointing";
   batch += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
   return wrapped(how, "  ", "    ") + wrapped(batch, "  ", "    ");
 }
