@@ -185,7 +185,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
   text += breakdown_bars(e);
-  text += "\nModel states on that GPU; gradients as they are after the backward pass\n";
+  text += "\nModel states on that GPU; gradients when all of them exist\n";
   text += state_table(e);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_table(e);
