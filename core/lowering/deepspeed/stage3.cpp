@@ -32,7 +32,7 @@ struct Stage3 {
         layout(shard_layout(model_, engine.ranks)),
         gather(model_, plan_, run_, engine),
         schedule(schedule_buckets(model_, run_, zero.reduce_bucket_size,
-                                  [](ParameterId, std::int64_t) { return true; })),
+                                  [](ParameterId) { return LayerRange{}; })),
         sub_group(std::min(layout.trainable, checked_add(zero.sub_group_size, layout.largest))),
         offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
         offload_param(zero.offload_param.device != OffloadDevice::none) {}
