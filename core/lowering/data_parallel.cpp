@@ -33,7 +33,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const DdpOptions& options = plan.framework.ddp;
   const std::int64_t world = plan.cluster.world();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients);
-  const std::int64_t parameters = parameter_bytes(model, precision);
+  const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
   b.resident(Category::parameters, parameters);

@@ -63,7 +63,9 @@ inline constexpr std::int64_t kAllocationUnit = 512;
 
 /// Runs `segment`. `input` is the dtype of the chained input. Slots of storages are numbered from
 /// 0 in each run; slot -1 is the chained input and slot -2 the chained output's gradient.
+///
+/// With `selective`, discard leaves what matrix products and attention return, and redo finds it.
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode);
+                 const Sizes& sizes, DType input, TapeMode mode, bool selective = false);
 
 }  // namespace shardplan

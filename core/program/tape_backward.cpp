@@ -63,6 +63,7 @@ void TapeState::linear_backward(const Op& op) {
   const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
   StorageId dx = kExternal;
   if (input_grad) {
+    widen_weight(op);
     dx = gradient_like(op.in[0], low);
     result_.backward_cost.flops += products;
   }
@@ -189,6 +190,17 @@ void TapeState::backward_op(std::size_t i) {
         break;
       case OpKind::sdpa:
         sdpa_backward(op);
+        break;
+      case OpKind::fused_linear_loss:
+        // Both gradients were made in the forward pass: they are handed on.
+        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+        ref(node.saved[0]);
+        give(op.in[0], node.saved[0]);
+        if (node.saved_count > 1) {
+          unref(node.saved[1]);
+          node.saved_count = 1;
+        }
+        parameter_gradient(op.weight);
         break;
       case OpKind::embedding:
         parameter_gradient(op.weight);

@@ -16,7 +16,7 @@ inline constexpr std::int32_t kChainedGradientSlot = -2;
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
-            DType input, TapeMode mode);
+            DType input, TapeMode mode, bool selective);
 
   TapeRun run();
 
@@ -48,6 +48,7 @@ class TapeState {
 
   // Storages.
   StorageId allocate(std::int64_t bytes, Category category);
+  StorageId allocate_result(const Op& op, std::int64_t bytes);
   void ref(StorageId id);
   void unref(StorageId id);
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
@@ -81,6 +82,8 @@ class TapeState {
   StorageId temporary(Extent extent, DType type);
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
+  void widen_weight(const Op& op);
+  void fused_loss_forward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void end_backward();
@@ -96,6 +99,7 @@ class TapeState {
   const Regime& regime_;
   const Sizes& sizes_;
   TapeMode mode_;
+  bool selective_;
   bool keep_;  ///< autograd saves tensors in this forward
   std::vector<Storage> storages_;
   std::vector<ValueState> values_;

@@ -27,7 +27,7 @@ std::int64_t sent(const Estimate& e, LinkKind link) {
 }
 
 std::string verdict(const Verdict& v) {
-  if (v.fits) return verdict_word(Fit::fits);
+  if (v.fits || v.limited_by == "gpu") return verdict_word(overall(v));
   return fmt::format("{} ({})", verdict_word(overall(v)), v.limited_by);
 }
 

@@ -53,8 +53,9 @@ std::string plan_lines(const Plan& p) {
                   format_count(w.micro_batch), format_count(w.sequence_length));
   if (w.gradient_accumulation > 1)
     text += fmt::format(", {} accumulation steps", format_count(w.gradient_accumulation));
-  text += p.checkpointing == Checkpointing::full ? ", every block checkpointed"
-                                                 : ", no activation checkpointing";
+  text += p.checkpointing == Checkpointing::full        ? ", every block checkpointed"
+          : p.checkpointing == Checkpointing::selective ? ", selective checkpointing"
+                                                        : ", no activation checkpointing";
   text += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
   return text + "\n";
 }

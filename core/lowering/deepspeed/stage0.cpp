@@ -54,7 +54,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   const bool mixed = e.b == 2;
   const std::int64_t psi = e.trainable;
   b.resident(Category::parameters,
-             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan.precision));
+             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan));
   add_common_residents(b, plan);
   if (mixed) b.resident(Category::master_parameters, e.m * psi);
   for (const Event& r : program.resident) program.model_bytes += r.bytes;

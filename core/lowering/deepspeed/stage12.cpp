@@ -116,8 +116,8 @@ struct Hooks2 {
 
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward =
-      cut_backward(z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
+  const std::vector<Stretch> backward = cut_backward(
+      z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   std::vector<bool> tied;
   for (const std::int32_t n : uses) tied.push_back(n > 1);
