@@ -90,7 +90,8 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
       if (e.kind != TapeEvent::Kind::gradient) continue;
       if (--left[static_cast<std::size_t>(e.id)] > 0) continue;
       const LayerRange layers = owned(e.id);
-      arrivals.push_back({e.id, model.parameters[static_cast<std::size_t>(e.id)].numel,
+      arrivals.push_back({e.id,
+                          model.parameters[static_cast<std::size_t>(e.id)].numel,
                           {repeat - layers.end, repeat - layers.first}});
     }
     scheduler.run(s, repeat, arrivals);
