@@ -73,12 +73,16 @@ std::int64_t FlatLayout::largest_fragment(std::int64_t rank) const {
   return largest;
 }
 
-bool FlatLayout::owns(ParameterId id, std::int64_t layer, std::int64_t rank) const {
+LayerRange FlatLayout::owned_layers(ParameterId id, std::int64_t rank) const {
   const auto p = static_cast<std::size_t>(id);
-  if (offset_[p] < 0) return false;
+  if (offset_[p] < 0) return {};
   const Group& g = groups_[static_cast<std::size_t>(group_of_[p])];
-  const std::int64_t begin = g.begin + layer * g.size + offset_[p];
-  return begin < (rank + 1) * partition_ && begin + model_.parameters[p].numel > rank * partition_;
+  // Layer k lies at [k·size, k·size + numel) from here.
+  const std::int64_t base = g.begin + offset_[p];
+  const std::int64_t begin = rank * partition_ - base, end = begin + partition_;
+  const std::int64_t before = begin - model_.parameters[p].numel;
+  return {before < 0 ? 0 : before / g.size + 1,
+          end <= 0 ? 0 : std::min(g.repeat, ceil_div(end, g.size))};
 }
 
 std::int64_t FlatLayout::rank_with_most_touched() const {

@@ -32,7 +32,7 @@ struct Stage3 {
         layout(shard_layout(model_, engine.ranks)),
         gather(model_, plan_, run_, engine),
         schedule(schedule_buckets(model_, run_, zero.reduce_bucket_size,
-                                  [](ParameterId, std::int64_t) { return true; })),
+                                  [](ParameterId) { return LayerRange{}; })),
         sub_group(largest_sub_group(model_, engine.ranks, zero.sub_group_size)),
         offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
         offload_param(zero.offload_param.device != OffloadDevice::none) {}
