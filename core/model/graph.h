@@ -74,6 +74,9 @@ struct Op {
   Extent mask;
   std::int64_t mask_from = 0;
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
+  /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
+  /// which type to compute in.
+  bool autocast = true;
 };
 
 struct Value {
@@ -122,6 +125,8 @@ class Graph {
   LossKind loss() const { return loss_; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
+  /// Whether autocast reaches the ops made from here on.
+  void set_autocast(bool reaches) { autocast_ = reaches; }
 
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const std::vector<Value>& values() const { return values_; }
@@ -140,6 +145,7 @@ class Graph {
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   bool logits_ = false;
+  bool autocast_ = true;
 };
 
 }  // namespace shardplan

@@ -147,7 +147,7 @@ bool TapeState::op_needs_grad(const Op& op) const {
 }
 
 DType TapeState::result_type(const Op& op) const {
-  const bool autocast = regime_.autocast();
+  const bool autocast = casts(op);
   const auto in = [&](std::size_t k) { return state(op.in[k]).dtype; };
   switch (op.kind) {
     case OpKind::to_f32:
@@ -173,24 +173,31 @@ DType TapeState::result_type(const Op& op) const {
   return op.in[1] == kNone ? in(0) : promote(in(0), in(1));
 }
 
-/// The storage an input is read from, after autocast's cast; `type` becomes its dtype. The caller
-/// owns one reference to the result.
+/// The type in which an op reads input k: after autocast, or after a cast of its own.
+DType TapeState::read_type(const Op& op, std::size_t k) const {
+  const DType type = state(op.in[k]).dtype;
+  if (op.kind == OpKind::grouped_linear) return parameter_type(op.weight);
+  // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
+  if (op.kind == OpKind::softmax_f32) return type == DType::bf16 ? DType::f32 : type;
+  if (!casts(op)) return type;
+  switch (autocast_rule(op.kind)) {
+    case AutocastRule::low: return regime_.compute;
+    case AutocastRule::full: return DType::f32;
+    case AutocastRule::widest: break;
+  }
+  return type;
+}
+
+/// The storage an input is read from; `type` becomes its dtype. The caller owns one reference to
+/// the result.
 TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& type) {
   const ValueState& v = state(op.in[k]);
-  type = v.dtype;
-  const AutocastRule rule = autocast_rule(op.kind);
-  DType wanted = type;
-  if (regime_.autocast() && rule == AutocastRule::low) wanted = regime_.compute;
-  if (regime_.autocast() && rule == AutocastRule::full) wanted = DType::f32;
-  if (op.kind == OpKind::grouped_linear) wanted = parameter_type(op.weight);
-  // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
-  if (op.kind == OpKind::softmax_f32 && type == DType::bf16) wanted = DType::f32;
-  if (wanted == type) {
+  type = read_type(op, k);
+  if (type == v.dtype) {
     ref(v.storage);
     return v.storage;
   }
-  type = wanted;
-  return allocate(bytes_of(graph_.value(op.in[k]).extent, wanted), category_of(op.in[k]));
+  return allocate(bytes_of(graph_.value(op.in[k]).extent, type), category_of(op.in[k]));
 }
 
 bool TapeState::is_masked(const Op& op) const {

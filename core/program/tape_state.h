@@ -45,6 +45,13 @@ class TapeState {
     StorageId storage = kExternal;
     bool present = false;
   };
+  /// The gradient of a tensor that autocast made, on its way to the tensor that was cast: the
+  /// cast's backward runs once the node that read the copy has let go of what it saved.
+  struct CastBack {
+    ValueId value = kNone;
+    ParameterId weight = kNone;  ///< instead of `value`
+    StorageId gradient = kExternal;
+  };
 
   // Storages.
   StorageId allocate(std::int64_t bytes, Category category);
@@ -60,7 +67,9 @@ class TapeState {
   void order_releases();
   void forward();
   void forward_op(std::size_t i);
+  bool casts(const Op& op) const { return regime_.autocast() && op.autocast; }
   DType result_type(const Op& op) const;
+  DType read_type(const Op& op, std::size_t k) const;
   StorageId cast_input(const Op& op, std::size_t k, DType& type);
   bool is_masked(const Op& op) const;
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
@@ -89,6 +98,9 @@ class TapeState {
   void fused_loss_forward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
+  void give_from(const Op& op, std::size_t k, StorageId gradient);
+  void let_go(std::size_t i);
+  void cast_back();
   void end_backward();
 
   ValueState& state(ValueId id) { return values_[static_cast<std::size_t>(id)]; }
@@ -108,6 +120,7 @@ class TapeState {
   std::vector<ValueState> values_;
   std::vector<Node> nodes_;
   std::vector<Gradient> gradients_;
+  std::vector<CastBack> casts_back_;  ///< of the node that runs
   std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
   std::size_t next_release_ = 0;
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;
