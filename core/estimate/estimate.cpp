@@ -77,7 +77,7 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
     line.resident = memory.at_start[c];
     line.at_peak = memory.at_peak[c];
     if (line.category == Category::gradients)
-      line.resident = std::max(memory.at_start[c], memory.at_backward_end[c]);
+      line.resident = std::max(memory.at_start[c], memory.gradients_whole);
     if (line.category == Category::fragmentation) line.at_peak = line.resident = fragmentation;
     if (line.category == Category::cuda_context) line.at_peak = line.resident = context;
     if (line.category == Category::nccl) line.at_peak = line.resident = nccl;

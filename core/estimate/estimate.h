@@ -46,7 +46,7 @@ struct Verdict {
 
 struct CategoryLine {
   Category category = Category::other;
-  std::int64_t resident = 0;  ///< between steps; gradients: at the end of the backward pass
+  std::int64_t resident = 0;  ///< between steps; gradients: once all of them exist
   std::int64_t at_peak = 0;
   Source source = Source::modelled;
 };

@@ -1,4 +1,6 @@
 // Plain PyTorch on one GPU, and DistributedDataParallel with or without ZeroRedundancyOptimizer.
+#include <algorithm>
+
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
@@ -23,6 +25,69 @@ struct Hooks {
   }
 };
 
+/// DDP's gradient buckets as they are from the second step on: filled in the order in which
+/// gradients appear, and closed when they reach the cap (torch/csrc/distributed/c10d/reducer.cpp,
+/// compute_bucket_assignment_by_size). The first one is closed at 1 MiB.
+void add_buckets(ProgramBuilder& b, const Model& model, const ModelRun& run, DType type,
+                 std::int64_t cap, Category category) {
+  constexpr std::int64_t kFirstCap = 1024 * 1024;
+  std::int64_t filled = 0;
+  std::int64_t limit = std::min(kFirstCap, cap);
+  const auto add = [&](const Parameter& p) {
+    if (!p.trainable) return;
+    filled += checked_mul(p.numel, size_of(type));
+    if (filled < limit) return;
+    b.resident(category, round_up(filled, kAllocationUnit));
+    filled = 0;
+    limit = cap;
+  };
+  if (run.segments.empty()) {
+    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      for (std::int64_t k = 0; k < repeat; ++k) add(p);
+    });
+  }
+  std::vector<std::int32_t> left(model.parameters.size(), 0);
+  for (const SegmentRun& s : run.segments)
+    for (const TapeEvent& e : s.backward.backward)
+      if (e.kind == TapeEvent::Kind::gradient) ++left[static_cast<std::size_t>(e.id)];
+  for (std::size_t s = run.segments.size(); s-- > 0;)
+    for (std::int64_t k = 0; k < run.segments[s].segment->repeat; ++k)
+      for (const TapeEvent& e : run.segments[s].backward.backward) {
+        if (e.kind != TapeEvent::Kind::gradient) continue;
+        auto& uses = left[static_cast<std::size_t>(e.id)];  // a tied one appears at its last use
+        if (uses > 1) {
+          --uses;
+        } else {
+          add(model.parameters[static_cast<std::size_t>(e.id)]);
+        }
+      }
+  b.resident(category, round_up(filled, kAllocationUnit));
+}
+
+/// ZeroRedundancyOptimizer gives each tensor, the largest first, to the rank with the fewest
+/// elements so far (torch/distributed/optim/zero_redundancy_optimizer.py, _partition_parameters).
+/// What the rank with the most elements gets.
+std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std::int64_t ranks) {
+  std::vector<OwnedTensor> sorted;
+  for (const OwnedTensor& t : all)
+    sorted.insert(sorted.end(), static_cast<std::size_t>(t.count), {t.parameter, t.numel, 1});
+  std::stable_sort(sorted.begin(), sorted.end(), [](const OwnedTensor& x, const OwnedTensor& y) {
+    return x.numel > y.numel;
+  });
+  struct Rank {
+    std::int64_t elements = 0;
+    std::vector<OwnedTensor> tensors;
+  };
+  std::vector<Rank> by_rank(static_cast<std::size_t>(ranks));
+  const auto fewer = [](const Rank& x, const Rank& y) { return x.elements < y.elements; };
+  for (const OwnedTensor& t : sorted) {
+    Rank& rank = *std::min_element(by_rank.begin(), by_rank.end(), fewer);
+    rank.elements += t.numel;
+    rank.tensors.push_back(t);
+  }
+  return std::max_element(by_rank.begin(), by_rank.end(), fewer)->tensors;
+}
+
 }  // namespace
 
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run) {
@@ -36,23 +101,23 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const std::int64_t parameters = parameter_bytes(model, precision);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
-  b.resident(Category::parameters, parameters);
-  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
-  b.resident(Category::other, batch_bytes(plan));
+  add_cublas_workspaces(b, plan.cluster.gpu);
+  append_parameters(program.resident, model, precision);
   const bool views = ddp && options.gradient_as_bucket_view;
-  if (ddp) b.resident(views ? Category::gradients : Category::communication_buffers, gradients);
-  for (const Event& e : program.resident) program.model_bytes += e.bytes;
+  if (ddp)
+    add_buckets(b, model, run, precision.gradients, options.bucket_cap_bytes,
+                views ? Category::gradients : Category::communication_buffers);
+  b.resident(Category::other, batch_bytes(plan));
+  program.model_bytes = total_bytes(program.resident);
 
-  OptimizerMemory optimizer = optimizer_memory(model, plan.optimizer, precision.optimizer_states);
+  std::vector<OwnedTensor> owned = trainable_shards(model, 1);
+  if (sharded_optimizer) owned = heaviest_rank(owned, world);
+  const OptimizerMemory optimizer =
+      optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
   std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
-  if (sharded_optimizer) {
-    // Parameters go to the rank with the fewest elements so far: close to an even split
-    // (torch/distributed/optim/zero_redundancy_optimizer.py).
-    optimizer.states = ceil_div(optimizer.states, world);
-    optimizer.step_transient = ceil_div(optimizer.step_transient, world);
-    master = ceil_div(master, world);
-  }
+  if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
+  program.first_step = optimizer.tensors;
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
@@ -64,18 +129,18 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
     emit_backward(b, model, run, backward, hooks);
+    // A model without a graph (a list of tensors) still has gradients.
+    if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync
       b.collective(Collective::all_reduce, gradients, "gradient all-reduce",
                    ceil_div(gradients, options.bucket_cap_bytes));
     b.end_phase(Phase::backward);
   });
-  // A model without a graph (a list of tensors) still has gradients.
-  const bool no_graph = run.segments.empty();
-  if (no_graph && !views) b.alloc(Category::gradients, gradients);
 
   b.begin_phase(Phase::step);
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-  b.transient(Category::workspace, optimizer.step_transient);
+  b.first_step();
+  emit_temporaries(b, optimizer.temporaries);
   // The optimizer reads and writes every state, master and gradient once.
   b.compute(0, 2.0 * static_cast<double>(optimizer.states + master + parameters + gradients), 1);
   if (master > 0)  // gradients are widened tensor by tensor

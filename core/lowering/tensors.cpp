@@ -157,23 +157,30 @@ std::int64_t shard_elements(const Parameter& p, std::int64_t ranks) {
   return checked_mul(ceil_div(rows, ranks), p.numel / rows);
 }
 
-OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer, DType states,
-                                 std::int64_t ranks) {
+std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks) {
+  std::vector<OwnedTensor> owned;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.trainable) owned.push_back({&p, shard_elements(p, ranks), repeat});
+  });
+  return owned;
+}
+
+OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
+                                 DType states) {
   OptimizerMemory memory;
   std::int64_t largest = 0;
   const bool foreach = optimizer.implementation == OptimizerImplementation::foreach;
   const bool fused = optimizer.implementation == OptimizerImplementation::fused;
   std::vector<Event> lists;  // temporaries of foreach: a tensor for each parameter
-  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (!p.trainable) return;
-    const std::int64_t numel = shard_elements(p, ranks);
+  for (const auto& [parameter, numel, repeat] : owned) {
+    const Parameter& p = *parameter;
     const Pieces pieces = state_pieces(p, numel, optimizer, states);
     for (std::size_t i = 0; i < pieces.count; ++i)
       append_tensors(memory.tensors, Category::optimizer_states, pieces.bytes[i], repeat);
     append_tensors(lists, Category::workspace,
                    rounded(numel, p.adapter ? 4 : size_of(states)), repeat);
     largest = std::max(largest, numel);
-  });
+  }
   memory.states = total_bytes(memory.tensors);
   const auto temporaries_of_largest = [&](std::int64_t n, std::int64_t bytes_each) {
     append_tensors(memory.temporaries, Category::workspace, rounded(largest, bytes_each), n);
@@ -238,6 +245,10 @@ std::int64_t cublas_workspaces(const Gpu& gpu) {
   const std::int64_t before = 8 * 1024 * 1024 + 128 * 1024;
   const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
   return 2 * (major >= 9 ? hopper_and_later : before);
+}
+
+void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu) {
+  b.resident(Category::workspace, cublas_workspaces(gpu) / 2, 2);
 }
 
 }  // namespace shardplan

@@ -23,11 +23,20 @@ std::int64_t parameter_bytes(const Model& model, const Precision& precision);
 /// Bytes of the trainable parameters in `type`, every tensor rounded to 512.
 std::int64_t trainable_bytes(const Model& model, DType type);
 
+/// What an optimizer updates of one parameter tensor, or of `count` alike.
+struct OwnedTensor {
+  const Parameter* parameter = nullptr;
+  std::int64_t numel = 0;
+  std::int64_t count = 1;
+};
+
+/// Rank 0's shard of every trainable tensor (shard_elements).
+std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks);
+
 /// States and temporaries of PyTorch's optimizers over separate tensors (torch/optim/*.py):
 /// models-and-activations.md section 5 lists them.
-/// Over more than one rank: of rank 0's shard of every tensor (shard_elements).
-OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer, DType states,
-                                 std::int64_t ranks = 1);
+OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
+                                 DType states);
 
 /// Emits the temporaries of an optimizer's step and frees them.
 void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
@@ -53,6 +62,7 @@ std::int64_t batch_bytes(const Plan& plan);
 
 /// The workspaces of cuBLAS: one of the forward thread, one of autograd's (CublasHandlePool.cpp).
 std::int64_t cublas_workspaces(const Gpu& gpu);
+void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
 
 /// The numel of the largest trainable tensor.
 std::int64_t largest_trainable(const Model& model);

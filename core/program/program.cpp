@@ -124,4 +124,10 @@ void ProgramBuilder::end_repeat() {
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::gradients_whole() {
+  Event e;
+  e.kind = Event::Kind::gradients_whole;
+  program_.events.push_back(e);
+}
+
 }  // namespace shardplan

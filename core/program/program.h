@@ -35,6 +35,7 @@ struct Event {
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
     first_step,  ///< here the first step allocates what Program::first_step lists
+    gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
   Category category = Category::other;
@@ -99,6 +100,7 @@ class ProgramBuilder {
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);
   void end_repeat();
+  void gradients_whole();
 
  private:
   Program& program_;

@@ -5,11 +5,15 @@ namespace shardplan {
 
 void TapeState::backward() {
   gradients_.resize(values_.size());
-  if (graph_.output() != kNone && state(graph_.output()).needs_grad) {
+  if (graph_.output() != kNone) {
     // The next segment's backward left the gradient of our output; for the loss it is a scalar.
     const auto id = static_cast<StorageId>(storages_.size());
     storages_.push_back({result_.output_bytes, 1, kChainedGradientSlot, Category::activations});
-    gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
+    if (state(graph_.output()).needs_grad) {
+      gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
+    } else {
+      unref(id);  // frozen embeddings under LoRA
+    }
   }
   for (std::size_t i = graph_.ops().size(); i-- > 0;) backward_op(i);
   end_backward();

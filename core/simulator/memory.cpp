@@ -48,6 +48,11 @@ class MemorySimulator {
     if (live_.total > peak.total) peak = {live_.total, live_.bytes};
   }
 
+  void note_gradients() {
+    profile_.gradients_whole =
+        std::max(profile_.gradients_whole, live_.bytes[index_of(Category::gradients)]);
+  }
+
   void run_range(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const Event& e = events_[i];
@@ -61,11 +66,14 @@ class MemorySimulator {
           break;
         case Event::Kind::begin_phase:
           phase_ = static_cast<std::size_t>(e.phase);
-          peaks_[phase_] = {live_.total, live_.bytes};
+          note_peak();
           break;
         case Event::Kind::end_phase:
           profile_.phases[phase_] = {peaks_[phase_].total, live_.total};
-          if (e.phase == Phase::backward) profile_.at_backward_end = live_.bytes;
+          if (e.phase == Phase::backward) note_gradients();
+          break;
+        case Event::Kind::gradients_whole:
+          note_gradients();
           break;
         case Event::Kind::begin_repeat:
           i = run_repeat(i);

@@ -22,8 +22,10 @@ struct MemoryProfile {
   Phase peak_phase = Phase::forward;
   std::int64_t peak = 0;
   CategoryBytes at_peak{};
-  CategoryBytes at_start{};         ///< resident in the steady state
-  CategoryBytes at_backward_end{};  ///< gradients are whole here
+  CategoryBytes at_start{};  ///< resident in the steady state
+  /// Gradients when all of them exist: at the end of the backward pass, or before the reduction
+  /// that shrinks them.
+  std::int64_t gradients_whole = 0;
   const PhaseBytes& of(Phase p) const { return phases[static_cast<std::size_t>(p)]; }
 };
 

@@ -5,7 +5,6 @@
 #include "cli/job_options.h"
 #include "questions/compare.h"
 #include "render/compare_text.h"
-#include "render/estimate_text.h"
 #include "save/estimate.h"
 
 namespace shardplan::cli {
@@ -30,7 +29,7 @@ Exit compare(const CompareArguments& a) {
     }
     a.output.write(list.dump(2) + "\n");
   } else {
-    a.output.write(compare_text(all));
+    a.output.write(compare_text(job, all));
   }
   return Exit::done;
 }

@@ -40,7 +40,9 @@ Json fixes_json(const std::vector<Fix>& fixes) {
 }
 
 Exit fit(const FitArguments& a) {
-  const Job job = load(a.job.merged(defaults(a)), a.job.file);
+  Job job = load(a.job.merged(defaults(a)), "");
+  if (!a.job.merged(Json::object()).contains("checkpointing"))
+    job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
   const Estimate e = estimate(job.model, job.plan, calibration);
   const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);

@@ -3,12 +3,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "load/model.h"
 #include "questions/largest.h"
-#include "render/estimate_text.h"
+#include "render/largest_text.h"
 #include "save/estimate.h"
 
 namespace shardplan::cli {
@@ -31,32 +30,6 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
   });
 }
 
-std::string text(const MaxArguments& a, const LargestResult& r, const Job& job) {
-  const bool gpus = a.of == "gpus";
-  if (!r.value)
-    return fmt::format("{}: none fits on {}; the smallest would need {} of {} a GPU\n", a.of,
-                       describe_cluster(job.plan.cluster),
-                       r.beyond ? format_bytes(r.beyond->device.point) : "more",
-                       format_bytes(job.plan.cluster.gpu.usable.count()));
-  std::string out =
-      fmt::format("{} {}: {}{}\n", gpus ? "fewest" : "largest", a.of, format_count(*r.value),
-                  a.of == "parameters" ? fmt::format(" ({})", format_parameters(*r.value)) : "");
-  if (r.at)
-    out +=
-        fmt::format("  there: {} of {} a GPU, {} to spare\n", format_bytes(r.at->device.point),
-                    format_bytes(r.at->usable_bytes), format_bytes(r.at->verdict.headroom_bytes));
-  if (r.at && r.at->host_per_node.total() > 0)
-    out +=
-        fmt::format("  and {} of host memory a node\n", format_bytes(r.at->host_per_node.total()));
-  if (r.beyond)
-    out += fmt::format("  {}: {} (bound {}), limited by {}\n",
-                       gpus ? "one step fewer" : "one step further",
-                       format_bytes(r.beyond->device.point), format_bytes(r.beyond->device.upper),
-                       r.beyond->verdict.limited_by);
-  if (r.at_limit) out += "  the search stopped there: nothing ran out\n";
-  return out;
-}
-
 Exit largest(const MaxArguments& a) {
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
@@ -72,7 +45,7 @@ Exit largest(const MaxArguments& a) {
     json["beyond"] = r.beyond ? to_json(*r.beyond, job) : Json(nullptr);
     a.output.write(json.dump(2) + "\n");
   } else {
-    a.output.write(text(a, r, job));
+    a.output.write(largest_text(a.of, r, job));
   }
   return r.value ? Exit::done : Exit::does_not_fit;
 }
@@ -87,7 +60,8 @@ void add_max(CLI::App& app, Run& run) {
   command->add_option("--of", a->of, "micro_batch, sequence_length, parameters or gpus")
       ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus"}));
   command->footer(
-      "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length");
+      "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length\n"
+      "Exit code 0: there is one; 4: not even the smallest fits.");
   a->job.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return largest(*a); }; });

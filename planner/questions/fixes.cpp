@@ -5,6 +5,9 @@
 namespace shardplan {
 namespace {
 
+/// A change that saves less of the GPU than this is not worth a person's time.
+constexpr double kWorthwhile = 0.01;
+
 double seconds_per_sample(const Estimate& e, const Plan& plan) {
   const double samples =
       static_cast<double>(plan.workload.micro_batch * plan.workload.gradient_accumulation) *
@@ -70,7 +73,8 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
   std::vector<Fix> fixes;
   for (const Change& change : lighter_changes(model, plan)) {
     Fix fix = evaluate(model, plan, now, calibration, {change});
-    if (fix.gpu_saved > 0) fixes.push_back(std::move(fix));
+    if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
+      fixes.push_back(std::move(fix));
   }
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;

@@ -18,9 +18,9 @@ struct Fix {
   double slowdown = 0;         ///< step time per sample after over before; 0: unknown
 };
 
-/// Changes that help, each alone, best first: those that make the job fit, by slowdown, then the
-/// rest by bytes saved. When none is enough alone, the cheapest combination found greedily is put
-/// first. Deterministic.
+/// Changes that save at least 1 % of the GPU, each alone, best first: those that make the job fit,
+/// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
+/// found greedily is put first. Deterministic.
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration);
 

@@ -3,11 +3,21 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
+#include "render/describe.h"
 #include "render/estimate_text.h"
 #include "render/table.h"
 
 namespace shardplan {
 namespace {
+
+constexpr std::string_view kLegend =
+    "\n"
+    "  > is the job as it was asked\n"
+    "  GPU       what the fullest GPU needs, as nvidia-smi shows it; bound: its upper bound\n"
+    "  states    parameters, gradients, master copies and optimizer states on it\n"
+    "  host      memory of each node, and NVMe likewise\n"
+    "  sent      by each GPU to other GPUs in an optimizer step\n"
+    "  step      seconds at datasheet rates and assumed efficiencies (docs/time.md)\n";
 
 std::int64_t sent(const Estimate& e, LinkKind link) {
   std::int64_t sum = 0;
@@ -16,12 +26,9 @@ std::int64_t sent(const Estimate& e, LinkKind link) {
   return sum;
 }
 
-std::string overall(const Verdict& v) {
-  if (v.fits) return "FITS";
-  const Fit fit = v.limited_by == "host"   ? v.host.fit
-                  : v.limited_by == "nvme" ? v.nvme.fit
-                                           : v.gpu.fit;
-  return fmt::format("{} ({})", verdict_word(fit), v.limited_by);
+std::string verdict(const Verdict& v) {
+  if (v.fits) return verdict_word(Fit::fits);
+  return fmt::format("{} ({})", verdict_word(overall(v)), v.limited_by);
 }
 
 std::string bytes_or_dash(std::int64_t bytes) {
@@ -30,21 +37,20 @@ std::string bytes_or_dash(std::int64_t bytes) {
 
 }  // namespace
 
-std::string compare_text(const std::vector<Alternative>& alternatives) {
+std::string compare_text(const Job& job, const std::vector<Alternative>& alternatives) {
   using Align = TextTable::Align;
   TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
                    Align::right, Align::right, Align::right});
-  table.add({"", "verdict", "GPU", "at most", "allocated", "host", "NVMe", "sent by a GPU",
-             "step (assumed rates)"});
+  table.add({"", "", "GPU", "bound", "states", "host", "NVMe", "sent", "step"});
   for (const Alternative& a : alternatives) {
     const Estimate& e = a.estimate;
-    table.add({(a.is_current ? "> " : "  ") + a.name, overall(e.verdict),
+    table.add({(a.is_current ? "> " : "  ") + a.name, verdict(e.verdict),
                format_bytes(e.device.point), format_bytes(e.device.upper),
-               format_bytes(e.allocated.point), bytes_or_dash(e.host_per_node.total()),
+               format_bytes(model_states(e)), bytes_or_dash(e.host_per_node.total()),
                bytes_or_dash(e.host_per_node.nvme), bytes_or_dash(sent(e, LinkKind::gpu)),
                e.time.step_seconds > 0 ? format_seconds(e.time.step_seconds) : "-"});
   }
-  return table.text("");
+  return subject(job) + "\n" + table.text("") + std::string(kLegend);
 }
 
 }  // namespace shardplan

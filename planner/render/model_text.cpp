@@ -47,7 +47,9 @@ std::string model_text(const Model& model, bool every) {
     text += fmt::format(
         "  {}: {} layers, hidden {}, {} heads ({} for keys and values), vocabulary {}\n",
         f.model_type, f.layers, f.hidden, f.attention_heads, f.key_value_heads, f.vocabulary);
-  text += "\n";
+  text += fmt::format("  its weights take {} in fp32, {} in bf16 or fp16\n\n",
+                      format_bytes(4 * model.parameter_count()),
+                      format_bytes(2 * model.parameter_count()));
   TextTable table({Align::left, Align::left, Align::right, Align::right});
   table.add({"tensor", "shape", "times", "parameters"});
   for_each_line(model, every, [&](const std::string& name, const Parameter& p, std::int64_t count) {

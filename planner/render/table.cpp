@@ -31,6 +31,26 @@ std::string TextTable::text(std::string_view indent) const {
   return out;
 }
 
+std::string wrapped(std::string_view text, std::string_view first, std::string_view next) {
+  constexpr std::size_t kWidth = 100;
+  std::string out, line(first);
+  bool empty = true;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (!empty && display_width(line) + 1 + display_width(word) > kWidth) {
+      out += line + "\n";
+      line = next;
+      empty = true;
+    }
+    if (!empty) line += ' ';
+    line += word;
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
 std::string bar(double share, int width) {
   static constexpr std::array kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const int eighths =

@@ -169,5 +169,18 @@ TEST(ClusterConfigs, EachFileIsTheClusterItsNameSays) {
   EXPECT_EQ(files, expected.size());
 }
 
+TEST(ClusterJson, AShortTextCanBeGivenWithWhatElseIsKnown) {
+  const HardwareCatalog catalog = load_hardware_catalog();
+  const Json json = parse_json(
+      R"({"name": "4xA100-40GB", "host_memory_bytes": 549755813888, "nvme": {"bytes": 1000}})", "c");
+  const Cluster c = load_cluster(json, "c.json", "cluster", catalog);
+  EXPECT_EQ(c.gpus_per_node, 4);
+  EXPECT_EQ(c.host_memory->count(), 549755813888);
+  EXPECT_EQ(c.nvme->capacity.count(), 1000);
+  const Json wrong = parse_json(R"({"name": "4xA100-40GB", "host_memory": 1})", "c");
+  EXPECT_THAT(error_text([&] { load_cluster(wrong, "c.json", "cluster", catalog); }),
+              testing::HasSubstr("cluster.host_memory: unknown key"));
+}
+
 }  // namespace
 }  // namespace shardplan

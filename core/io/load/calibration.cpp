@@ -23,7 +23,8 @@ Calibration read(std::string_view path) {
   c.required_ratio = o.number("required_ratio", 1, 10).value_or(1);
   c.required_ratio_upper = o.number("required_ratio_upper", 1, 10).value_or(1);
   c.overhead_upper = o.number("overhead_upper", 1, 10).value_or(1);
-  if (const Json* records = o.array("records")) c.records = records->get<std::vector<std::string>>();
+  if (const Json* records = o.array("records"))
+    c.records = records->get<std::vector<std::string>>();
   for (const auto* key : {"fitted_on", "how"}) o.find(key);
   o.finish();
   return c;

@@ -167,7 +167,19 @@ KnownInterconnect read_interconnect(ObjectReader& in, std::int64_t gpus_per_node
   return known;
 }
 
+/// {"name": "4xA100-40GB", ...}: a cluster by its short text, with what else is known about it.
+Cluster load_named(ObjectReader& in, const std::string& name, const HardwareCatalog& catalog) {
+  Cluster out = at(in.file(), in.path_of("name"), [&] { return resolve_cluster(name, catalog); });
+  if (const auto bytes = in.integer("host_memory_bytes", 1)) out.host_memory = Bytes(*bytes);
+  if (auto nvme = read_nvme(in)) out.nvme = nvme;
+  if (const auto price = in.number("price_per_hour", 0, 1e9)) out.price_per_hour = price;
+  if (const auto label = in.text("label")) out.label = *label;
+  in.finish();
+  return out;
+}
+
 Cluster load_object(ObjectReader& in, const HardwareCatalog& catalog) {
+  if (const auto name = in.text("name")) return load_named(in, *name, catalog);
   Cluster out;
   out.gpus_per_node = in.integer("gpus_per_node", 1, kMostGpus).value_or(1);
   out.nodes = in.integer("nodes", 1, kMostGpus).value_or(1);

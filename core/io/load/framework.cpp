@@ -73,7 +73,8 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, const JobContext& cont
     return;
   }
   read.from_file = true;
-  if (stage) o.fail("zero_stage", "given beside ds_config, which has a stage of its own", "one of the two");
+  if (stage)
+    o.fail("zero_stage", "given beside ds_config, which has a stage of its own", "one of the two");
   if (config->is_object()) {
     read.ds_config = *config;
     read.ds_file = o.file() + ": " + o.path_of("ds_config");
@@ -120,13 +121,22 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
   switch (read.framework.kind) {
     case FrameworkKind::single:
       if (world != 1)
-        o.fail("name", fmt::format("'single' is one process on one GPU, and the cluster has {}", world),
+        o.fail("name",
+               fmt::format("'single' is one process on one GPU, and the cluster has {}", world),
                "ddp, fsdp2 or deepspeed, or a cluster of one GPU");
       break;
-    case FrameworkKind::ddp: read_ddp(o, read.framework.ddp); break;
-    case FrameworkKind::fsdp2: read_fsdp2(o, read.framework.fsdp2); break;
-    case FrameworkKind::deepspeed: read_deepspeed(o, read, context, assumed); break;
-    case FrameworkKind::native: o.integer("zero_stage", 0, 3); break;
+    case FrameworkKind::ddp:
+      read_ddp(o, read.framework.ddp);
+      break;
+    case FrameworkKind::fsdp2:
+      read_fsdp2(o, read.framework.fsdp2);
+      break;
+    case FrameworkKind::deepspeed:
+      read_deepspeed(o, read, context, assumed);
+      break;
+    case FrameworkKind::native:
+      o.integer("zero_stage", 0, 3);
+      break;
   }
   o.finish();
   return read;

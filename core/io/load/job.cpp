@@ -30,7 +30,8 @@ Lora read_lora(ObjectReader& workload) {
       }
     o->finish();
   }
-  if (lora.targets.empty()) lora.targets = {"q_proj", "v_proj"};  // peft's default for most decoders
+  if (lora.targets.empty())
+    lora.targets = {"q_proj", "v_proj"};  // peft's default for most decoders
   return lora;
 }
 
@@ -67,9 +68,10 @@ void read_parallel(ObjectReader& job, std::int64_t world) {
   }
   const std::int64_t data = p->integer("data", 1, 1 << 30).value_or(world / product);
   if (data * product != world)
-    p->fail("data", fmt::format("the degrees multiply to {}, the cluster has {} GPUs",
-                                data * product, world),
-            fmt::format("data = {}", world / product));
+    p->fail(
+        "data",
+        fmt::format("the degrees multiply to {}, the cluster has {} GPUs", data * product, world),
+        fmt::format("data = {}", world / product));
   p->finish();
 }
 
@@ -98,9 +100,10 @@ class JobLoader {
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
-    plan().checkpointing = reader_.choice("checkpointing", {"none", "full"}).value_or("none") == "full"
-                               ? Checkpointing::full
-                               : Checkpointing::none;
+    plan().checkpointing =
+        reader_.choice("checkpointing", {"none", "full"}).value_or("none") == "full"
+            ? Checkpointing::full
+            : Checkpointing::none;
     read_parallel(reader_, plan().cluster.world());
     fill_defaults();
     check_precision();
@@ -114,8 +117,7 @@ class JobLoader {
 
   void read_cluster() {
     const Json* cluster = reader_.find("cluster");
-    if (cluster == nullptr)
-      reader_.fail("cluster", "missing", "a cluster such as \"4xA100-40GB\"");
+    if (cluster == nullptr) reader_.fail("cluster", "missing", "a cluster such as \"4xA100-40GB\"");
     plan().cluster = load_cluster(*cluster, reader_.file(), "cluster", *context_.hardware);
     for (const std::string& note : plan().cluster.notes) job_.assumed.push_back("cluster: " + note);
   }
@@ -126,7 +128,8 @@ class JobLoader {
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
     const BuildOptions options{plan().attention, plan().workload.lora};
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
-    for (const std::string& fact : job_.model.facts.assumed) job_.assumed.push_back("model: " + fact);
+    for (const std::string& fact : job_.model.facts.assumed)
+      job_.assumed.push_back("model: " + fact);
     const Workload& w = plan().workload;
     if (w.lora && job_.model.trainable_count() == 0)
       reader_.fail("workload.lora.targets", "no module of this model has such a name",
@@ -153,7 +156,9 @@ class JobLoader {
     }
     DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
     job_.autos = std::move(result.autos);
-    for (Diagnostic& d : result.diagnostics) job_.diagnostics.push_back(std::move(d));
+    for (Diagnostic& d : result.diagnostics)  // notes are about a file; `assumed` covers the rest
+      if (read_.from_file || d.severity != Severity::note)
+        job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
     choose_batch(options);
@@ -184,14 +189,15 @@ class JobLoader {
                             std::string_view key, std::string_view ds_key) {
       if (!theirs) return;
       if (ours > 0 && ours != *theirs && read_.from_file)
-        reader_.fail(key, fmt::format("{} here, but {} in the ds_config has {}", ours, ds_key, *theirs),
+        reader_.fail(key,
+                     fmt::format("{} here, but {} in the ds_config has {}", ours, ds_key, *theirs),
                      "the same number in both");
       if (ours == 0) ours = *theirs;
     };
     choose(w.micro_batch, options.micro_batch, "workload.micro_batch",
            "train_micro_batch_size_per_gpu");
-    choose(w.gradient_accumulation, options.gradient_accumulation,
-           "workload.gradient_accumulation", "gradient_accumulation_steps");
+    choose(w.gradient_accumulation, options.gradient_accumulation, "workload.gradient_accumulation",
+           "gradient_accumulation_steps");
   }
 
   void choose_precision(DeepSpeedOptions& options, const Precision& wanted, bool has_precision) {
@@ -200,8 +206,8 @@ class JobLoader {
       const DType type = options.engine_dtype.value_or(DType::f32);
       if (has_precision && type != wanted.params)
         reader_.fail("precision",
-                     fmt::format("{} here, but the ds_config makes the engine run in {}", wanted.name,
-                                 name_of(type)),
+                     fmt::format("{} here, but the ds_config makes the engine run in {}",
+                                 wanted.name, name_of(type)),
                      "no precision in the job, or the same one");
       plan().precision = precision_preset(type == DType::bf16  ? "bf16-master"
                                           : type == DType::f16 ? "fp16-master"
@@ -228,7 +234,8 @@ class JobLoader {
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
     if (w.sequence_length == 0) {
       constexpr std::int64_t kDefault = 2048;
-      w.sequence_length = facts.max_positions > 0 ? std::min(kDefault, facts.max_positions) : kDefault;
+      w.sequence_length =
+          facts.max_positions > 0 ? std::min(kDefault, facts.max_positions) : kDefault;
       job_.assumed.push_back(fmt::format("sequence length: {}", w.sequence_length));
     }
     if (facts.encoder_decoder && w.target_length == 0) w.target_length = w.sequence_length;
@@ -245,7 +252,8 @@ class JobLoader {
     const Gpu& gpu = plan().cluster.gpu;
     const bool bf16 = plan().precision.compute == DType::bf16;
     if (bf16 && gpu.peak.fp16 && !gpu.peak.bf16)
-      warn("precision", fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
+      warn("precision",
+           fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
   }
 
   void warn(std::string key, std::string message) {

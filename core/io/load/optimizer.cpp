@@ -65,7 +65,8 @@ Optimizer load_optimizer(ObjectReader& job) {
     return optimizer;
   }
   ObjectReader o(*value, job.file(), job.path_of("optimizer"));
-  if (const auto name = o.choice("name", names_of(kKinds))) optimizer.kind = value_of(kKinds, *name);
+  if (const auto name = o.choice("name", names_of(kKinds)))
+    optimizer.kind = value_of(kKinds, *name);
   if (const auto how = o.choice("implementation", names_of(kImplementations)))
     optimizer.implementation = value_of(kImplementations, *how);
   optimizer.momentum = o.number("momentum", 0, 1).value_or(0);

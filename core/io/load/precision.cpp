@@ -51,8 +51,7 @@ Precision custom(ObjectReader object) {
   p.compute = read_dtype(object, "compute").value_or(p.params);
   p.gradients = read_dtype(object, "gradients").value_or(p.params);
   p.master = read_dtype(object, "master");
-  p.optimizer_states =
-      read_dtype(object, "optimizer_states").value_or(p.master.value_or(p.params));
+  p.optimizer_states = read_dtype(object, "optimizer_states").value_or(p.master.value_or(p.params));
   p.reduce = read_dtype(object, "reduce");
   object.finish();
   if (p.compute != p.params && p.params != kF32)

@@ -39,6 +39,7 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
           --uses;
           continue;
         }
+        if (!schedule.first_gradient) schedule.first_gradient = BackwardPlace{s, i, e.id};
         const std::int64_t numel = model.parameters[static_cast<std::size_t>(e.id)].numel;
         if (filled > 0 && filled + numel > capacity) flush({s, i, e.id});
         filled += numel;

@@ -21,6 +21,8 @@ struct BucketSchedule {
   /// The first flush that happens while the backward pass runs: where most activations are alive.
   /// Absent when everything fits in one bucket that is flushed after the backward pass.
   std::optional<BackwardPlace> first_flush;
+  /// The first gradient of all: where the bucket comes into being.
+  std::optional<BackwardPlace> first_gradient;
   std::int64_t first_elements = 0;  ///< in the bucket at the first flush
   /// The flush that first carries a gradient of this rank's partition; absent: after backward.
   std::optional<BackwardPlace> first_own;

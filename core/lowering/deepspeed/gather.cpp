@@ -9,7 +9,11 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
     : model_(model),
       engine_(engine),
       persistent_(model.parameters.size(), false),
-      kept_(run.segments.size()) {
+      kept_(run.segments.size()),
+      backward_(model.modules.size(), false) {
+  for (const SegmentRun& s : run.segments)
+    for (const TapeEvent& e : s.backward.backward)
+      if (e.kind == TapeEvent::Kind::release) backward_[static_cast<std::size_t>(e.id)] = true;
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   const bool offloaded = zero.offload_param.device != OffloadDevice::none;
   gathers_ = engine.ranks > 1 || offloaded;

@@ -32,6 +32,9 @@ class GatherPlan {
   };
   const Kept& kept(std::size_t segment) const { return kept_[segment]; }
 
+  /// A module whose outputs need no gradient (frozen embeddings) is not fetched in backward.
+  bool used_in_backward(ModuleId id) const { return backward_[static_cast<std::size_t>(id)]; }
+
   /// Elements that the prefetcher holds ahead of the running module, at most.
   std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
 
@@ -48,6 +51,7 @@ class GatherPlan {
   std::vector<bool> persistent_;
   std::int64_t persistent_bytes_ = 0;
   std::vector<Kept> kept_;
+  std::vector<bool> backward_;  ///< by module
   std::int64_t prefetch_bytes_ = 0;
 };
 

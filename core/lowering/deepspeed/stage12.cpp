@@ -117,7 +117,7 @@ struct Hooks2 {
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> forward = whole_segments(z.run);
   const std::vector<Stretch> backward =
-      cut_backward(z.run, {z.schedule.first_flush, z.schedule.first_own});
+      cut_backward(z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   std::vector<bool> tied;
   for (const std::int32_t n : uses) tied.push_back(n > 1);
@@ -148,8 +148,19 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
 /// Stage 1: gradients stay whole until the boundary, and the bucket exists from the first hook on.
 struct Hooks1 {
   const Stage12& z;
-  std::vector<bool> present;
+  const std::vector<Stretch>& stretches;
+  std::vector<bool> present;  ///< by parameter: added to from now on
+  bool backward = false;
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
   bool bucket = false;
+
+  /// The next iterations of a segment that was cut have tensors of their own.
+  void enter(ProgramBuilder&, std::size_t k) {
+    if (!backward || accumulating || k == 0 || stretches[k].segment != stretches[k - 1].segment)
+      return;
+    for (const TapeEvent& e : z.run.segments[stretches[k].segment].backward.backward)
+      if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
+  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
       bucket = true;
@@ -165,21 +176,25 @@ struct Hooks1 {
 };
 
 void emit_stage1(ProgramBuilder& b, const Stage12& z) {
-  Hooks1 hooks{z, std::vector<bool>(z.model.parameters.size(), false)};
   const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
+  Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   const bool no_graph = z.run.segments.empty();
   const std::int64_t whole =
       no_graph ? z.e.b * z.e.trainable : trainable_bytes(z.model, z.plan.precision.params);
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
+    hooks.backward = false;
     emit_forward(b, z.model, z.run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
+    hooks.backward = true;
     emit_backward(b, z.model, z.run, backward, hooks);
+    hooks.accumulating = true;
     if (last) {
       if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
       if (no_graph) b.alloc(Category::gradients, whole);
+      b.gradients_whole();
       // Gradients move into the bucket and are freed; own ones are copied out at the first flush.
       const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
       b.free(Category::gradients, z.e.b * first);

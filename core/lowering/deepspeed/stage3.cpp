@@ -135,6 +135,7 @@ class Hooks3 {
 
  private:
   bool stays(ModuleId id) const {
+    if (!z_.gather.used_in_backward(id)) return false;
     return all_kept_ || (edge_ != nullptr && edge_->edge[static_cast<std::size_t>(id)]);
   }
 

@@ -26,7 +26,7 @@ ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int32_t m
                        ValueId k, ValueId v) {
   const AttentionShape& s = l.attention.shape;
   const Extent scores{s.heads, Scale::scores};
-  Op product{OpKind::matmul, {g.map(OpKind::copy, q), repeat_heads(g, s, k), kNone}};
+  Op product{OpKind::matmul, {q, repeat_heads(g, s, k), kNone}};
   product.work = {s.heads * s.head_dim, Scale::scores};
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
   const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, Scale::scores}));

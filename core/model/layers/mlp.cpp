@@ -18,11 +18,6 @@ GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, 
   return mlp;
 }
 
-ValueId gated_mlp(Graph& g, const GatedMlp& m, OpKind activation, ValueId x) {
-  const ValueId gate = g.map(activation, apply(g, m.gate, x));
-  return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
-}
-
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x) {
   const ValueId gate = activate(g, activation, apply(g, m.gate, x));
   return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));

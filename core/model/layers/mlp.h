@@ -16,9 +16,6 @@ struct GatedMlp {
 GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, std::int64_t ffn,
                    bool bias = false);
 
-/// down(activation(gate(x)) · up(x)).
-ValueId gated_mlp(Graph& g, const GatedMlp& m, OpKind activation, ValueId x);
-
 /// gate and up as one linear of twice the width (Phi-3, GLM-4).
 struct FusedGatedMlp {
   LinearModule gate_up, down;
@@ -44,6 +41,7 @@ Activation read_activation(const class ModelConfig& config, std::string_view key
 
 ValueId activate(Graph& g, Activation activation, ValueId x);
 
+/// down(activation(gate(x)) · up(x)).
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x);
 ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x);
 

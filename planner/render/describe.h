@@ -1,0 +1,35 @@
+// Verdicts, plans and clusters in words.
+#pragma once
+
+#include <string>
+
+#include "estimate/estimate.h"
+#include "load/job.h"
+
+namespace shardplan {
+
+/// "FITS", "TIGHT", "DOES NOT FIT", "UNKNOWN"
+std::string verdict_word(Fit fit);
+
+/// The verdict over GPU, host and NVMe together.
+Fit overall(const Verdict& verdict);
+
+/// "AdamW", "8-bit AdamW"
+std::string_view optimizer_word(OptimizerKind kind);
+
+/// "the forward pass", "the backward pass", "the optimizer step"
+std::string_view phase_words(Phase phase);
+
+/// "optimizer states", "CUDA context"
+std::string category_words(Category category);
+
+/// "4 × A100-SXM4-40GB", "2 nodes of 8 × H100-SXM5-80GB"
+std::string describe_cluster(const Cluster& cluster);
+
+/// The verdict, the model and the cluster on a line; on the next two what is run on it.
+std::string headline(const Estimate& e, const Job& job);
+
+/// The model and the cluster, and what is run on it, without a verdict: three lines.
+std::string subject(const Job& job);
+
+}  // namespace shardplan

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What the targets cannot enforce: who may include whom, how long a file may be, and that nothing
+# names a folder of somebody's machine. Run by ctest as "layering".
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+failures=0
+
+files() { # files PATHSPEC...: tracked ones, or all of an unpacked archive
+  if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    git ls-files --cached --others --exclude-standard -- "$@"
+  else
+    find . -path ./build -prune -o -type f -print | sed 's|^\./||'
+  fi
+}
+
+# forbid WHAT REGEX: fails for each line of the files on stdin that matches.
+forbid() {
+  local hits
+  hits="$(xargs -r -d '\n' grep -HnE -- "$2" || true)"
+  [[ -z "$hits" ]] && return
+  printf '%s:\n%s\n' "$1" "$hits" >&2
+  failures=$((failures + 1))
+}
+
+sources_below() { files "$1" | grep -E "^$1/.*\.(h|cpp|cu|cuh)$" || true; }
+
+# Folders of a layer, as they begin an include: (questions|render|cli)
+folders_of() {
+  { find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || true; } |
+    grep -v '^io$' | sort | paste -sd '|'
+}
+
+outside_io() { sources_below core | grep -v '^core/io/' || true; }
+forbid "core includes JSON, CUDA, Qt, threads or clocks" \
+  '#include *<(nlohmann/|cuda|nccl|Q[A-Z]|thread>|chrono>)' < <(outside_io)
+forbid "core includes its JSON layer" \
+  "#include *\"(io|$(folders_of core/io))/" < <(outside_io)
+planner="$(folders_of planner)"
+forbid "core/io includes the planner" "#include *\"(planner|$planner)/" < <(sources_below core)
+if [[ -d validator ]]; then
+  validator="$(folders_of validator)"
+  forbid "the planner includes the validator" \
+    "#include *\"(validator|$validator)/" < <(sources_below planner)
+  forbid "the validator includes the planner" \
+    "#include *\"(planner|$planner)/" < <(sources_below validator)
+fi
+
+while IFS= read -r file; do
+  lines="$(wc -l <"$file")"
+  if [[ $lines -gt 500 ]]; then
+    echo "$file has $lines lines; 500 are the most" >&2
+    failures=$((failures + 1))
+  fi
+done < <(files | grep -E '\.(h|cpp|cu|cuh|py|sh|cmake)$|CMakeLists\.txt$')
+
+forbid "a folder of somebody's machine" \
+  '(^|[^[:alnum:]_.:/-])/(home|Users|root|work)/[[:alnum:]_]' < <(files)
+
+if [[ $failures -gt 0 ]]; then
+  echo "check_layers: $failures rules broken" >&2
+  exit 1
+fi
+echo "check_layers: ok"
