@@ -1,6 +1,8 @@
 // Plain PyTorch on one GPU, and DistributedDataParallel with or without ZeroRedundancyOptimizer.
 #include <algorithm>
+#include <utility>
 
+#include "lowering/ddp_buckets.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
@@ -24,45 +26,6 @@ struct Hooks {
     present[static_cast<std::size_t>(id)] = true;
   }
 };
-
-/// DDP's gradient buckets as they are from the second step on: filled in the order in which
-/// gradients appear, and closed when they reach the cap (torch/csrc/distributed/c10d/reducer.cpp,
-/// compute_bucket_assignment_by_size). The first one is closed at 1 MiB.
-void add_buckets(ProgramBuilder& b, const Model& model, const ModelRun& run, DType type,
-                 std::int64_t cap, Category category) {
-  constexpr std::int64_t kFirstCap = 1024 * 1024;
-  std::int64_t filled = 0;
-  std::int64_t limit = std::min(kFirstCap, cap);
-  const auto add = [&](const Parameter& p) {
-    if (!p.trainable) return;
-    filled += checked_mul(p.numel, size_of(type));
-    if (filled < limit) return;
-    b.resident(category, round_up(filled, kAllocationUnit));
-    filled = 0;
-    limit = cap;
-  };
-  if (run.segments.empty()) {
-    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-      for (std::int64_t k = 0; k < repeat; ++k) add(p);
-    });
-  }
-  std::vector<std::int32_t> left(model.parameters.size(), 0);
-  for (const SegmentRun& s : run.segments)
-    for (const TapeEvent& e : s.backward.backward)
-      if (e.kind == TapeEvent::Kind::gradient) ++left[static_cast<std::size_t>(e.id)];
-  for (std::size_t s = run.segments.size(); s-- > 0;)
-    for (std::int64_t k = 0; k < run.segments[s].segment->repeat; ++k)
-      for (const TapeEvent& e : run.segments[s].backward.backward) {
-        if (e.kind != TapeEvent::Kind::gradient) continue;
-        auto& uses = left[static_cast<std::size_t>(e.id)];  // a tied one appears at its last use
-        if (uses > 1) {
-          --uses;
-        } else {
-          add(model.parameters[static_cast<std::size_t>(e.id)]);
-        }
-      }
-  b.resident(category, round_up(filled, kAllocationUnit));
-}
 
 /// ZeroRedundancyOptimizer gives each tensor, the largest first, to the rank with the fewest
 /// elements so far (torch/distributed/optim/zero_redundancy_optimizer.py, _partition_parameters).
@@ -104,10 +67,12 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   add_cublas_workspaces(b, plan.cluster.gpu);
   append_parameters(program.resident, model, precision);
   const bool views = ddp && options.gradient_as_bucket_view;
+  DdpRebuild rebuild;
   if (ddp)
-    add_buckets(b, model, run, precision.gradients, options.bucket_cap_bytes,
-                views ? Category::gradients : Category::communication_buffers);
+    rebuild = add_ddp_buckets(program, model, run, precision, options.bucket_cap_bytes,
+                    views ? Category::gradients : Category::communication_buffers);
   b.resident(Category::other, batch_bytes(plan));
+  if (ddp) program.build.push_back(program.resident.back());
   program.model_bytes = total_bytes(program.resident);
 
   std::vector<OwnedTensor> owned = trainable_shards(model, 1);
@@ -117,7 +82,6 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
-  program.first_step = optimizer.tensors;
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
@@ -125,9 +89,11 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
+    b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
+    if (last) b.once(2, std::exchange(rebuild.dropped, {}));
     emit_backward(b, model, run, backward, hooks);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
@@ -139,7 +105,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
 
   b.begin_phase(Phase::step);
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-  b.first_step();
+  b.once(1, optimizer.tensors);
   emit_temporaries(b, optimizer.temporaries);
   // The optimizer reads and writes every state, master and gradient once.
   b.compute(0, 2.0 * static_cast<double>(optimizer.states + master + parameters + gradients), 1);

@@ -258,7 +258,6 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
         static_cast<double>(model.trainable_count()) / static_cast<double>(f.world);
   } else {
     b.resident(Category::optimizer_states, optimizer.states);
-    program.first_step = optimizer.tensors;
   }
 
   bool first = true;
@@ -269,7 +268,7 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
   b.begin_phase(Phase::step);
   if (!offload) {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-    b.first_step();
+    b.once(1, optimizer.tensors);
     emit_temporaries(b, optimizer.temporaries);
     std::int64_t gradients = f.gradient_bytes(f.root);
     for (std::size_t s = 0; s < f.blocks.size(); ++s)

@@ -1,5 +1,7 @@
 #include "program/program.h"
 
+#include <utility>
+
 #include "base/checked.h"
 
 namespace shardplan {
@@ -52,9 +54,12 @@ void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int3
   program_.events.back().older = older;
 }
 
-void ProgramBuilder::first_step() {
+void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
+  if (events.empty()) return;
   Event e;
-  e.kind = Event::Kind::first_step;
+  e.kind = Event::Kind::once;
+  e.count = static_cast<std::int64_t>(program_.once.size());
+  program_.once.push_back({step, std::move(events)});
   program_.events.push_back(e);
 }
 

@@ -34,7 +34,7 @@ struct Event {
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
-    first_step,  ///< here the first step allocates what Program::first_step lists
+    once,  ///< here one of the steps does what Program::once[count] lists
     gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
@@ -54,6 +54,13 @@ struct Event {
   bool older = false;            ///< free: not the newest block of that name but the one before
 };
 
+/// Allocations and frees of one step only. They are no part of the steady state: a simulation of
+/// that begins with what they leave.
+struct Once {
+  std::int64_t step = 1;
+  std::vector<Event> events;
+};
+
 /// What a rank holds in its host's memory and on NVMe.
 struct HostMemory {
   std::int64_t pageable = 0;
@@ -66,8 +73,12 @@ struct Program {
   /// Allocations that exist when a steady-state step begins, in the order they are made.
   /// Neighbours with the same count are the tensors of layers: layer by layer.
   std::vector<Event> resident;
-  /// Those residents (whole categories) that the first step makes, block by block.
-  std::vector<Event> first_step;
+  /// Where it differs: the allocations and frees that build the model, in place of the residents
+  /// that exist before the first step.
+  std::vector<Event> build;
+  /// What is done in one step only, such as making optimizer states. Residents of a category that
+  /// the first step makes do not exist before it.
+  std::vector<Once> once;
   std::vector<Event> events;
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   HostMemory host;
@@ -88,8 +99,8 @@ class ProgramBuilder {
   void free(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
   void free_named(Category category, std::int64_t bytes, std::int32_t name, bool older = false);
-  /// Marks where the first step makes what Program::first_step lists.
-  void first_step();
+  /// Here step number `step` does what `events` list.
+  void once(std::int64_t step, std::vector<Event> events);
   /// Allocated and freed at once: counts only for the peak.
   void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void compute(double flops, double moved_bytes, std::int64_t kernels);

@@ -22,13 +22,13 @@ class Runner {
 
   ReservedProfile run() {
     ReservedProfile profile;
-    make_residents(program_.resident, /*lazy=*/false);
+    build();
     allocator_.empty_cache();
-    std::int64_t before = 0;
+    std::int64_t before = 0;  // held when the last step began
     while (!failed_ && profile.steps < kMostSteps) {
       before = allocator_.peak_reserved();
+      step_ = ++profile.steps;
       run_range(0, events_.size());
-      ++profile.steps;
       if (profile.steps > 2 && allocator_.peak_reserved() == before) break;
     }
     profile.reserved = allocator_.peak_reserved();
@@ -59,18 +59,37 @@ class Runner {
   }
 
   bool is_lazy(Category category) const {
-    return std::any_of(program_.first_step.begin(), program_.first_step.end(),
-                       [&](const Event& e) { return e.category == category; });
+    for (const Once& once : program_.once)
+      for (const Event& e : once.events)
+        if (once.step == 1 && e.category == category) return true;
+    return false;
+  }
+
+  void build() {
+    if (!program_.build.empty()) {
+      play(program_.build);
+      return;
+    }
+    std::vector<Event> built;
+    for (const Event& e : program_.resident)
+      if (!is_lazy(e.category)) built.push_back(e);
+    play(built);
   }
 
   /// Neighbours of equal count are the tensors of layers: all of one layer, then the next one's.
-  void make_residents(const std::vector<Event>& residents, bool lazy) {
-    for (std::size_t i = 0; i < residents.size();) {
+  void play(const std::vector<Event>& list) {
+    for (std::size_t i = 0; i < list.size();) {
       std::size_t end = i + 1;
-      while (end < residents.size() && residents[end].count == residents[i].count) ++end;
-      for (std::int64_t k = 0; k < residents[i].count; ++k)
-        for (std::size_t j = i; j < end; ++j)
-          if (lazy || !is_lazy(residents[j].category)) allocate(residents[j]);
+      while (end < list.size() && list[end].count == list[i].count && list[i].count > 1) ++end;
+      for (std::int64_t k = 0; k < list[i].count; ++k) {
+        for (std::size_t j = i; j < end; ++j) {
+          if (list[j].kind == Event::Kind::free) {
+            free(list[j]);
+          } else {
+            allocate(list[j]);
+          }
+        }
+      }
       i = end;
     }
   }
@@ -137,10 +156,11 @@ class Runner {
         case Event::Kind::free:
           free(e);
           break;
-        case Event::Kind::first_step:
-          if (!states_made_) make_residents(program_.first_step, /*lazy=*/true);
-          states_made_ = true;
+        case Event::Kind::once: {
+          const Once& once = program_.once[static_cast<std::size_t>(e.count)];
+          if (once.step == step_) play(once.events);
           break;
+        }
         case Event::Kind::begin_repeat:
           run_repeat(i);
           i = ends_[i];
@@ -165,7 +185,7 @@ class Runner {
   std::vector<std::size_t> ends_;  ///< of the repetition that begins at this event
   std::vector<std::vector<Live>> named_;
   std::array<std::vector<Live>, kCategoryCount> unnamed_;
-  bool states_made_ = false;
+  std::int64_t step_ = 0;  ///< counted from 1
   bool failed_ = false;
 };
 
