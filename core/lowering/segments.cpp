@@ -1,5 +1,7 @@
 #include "lowering/segments.h"
 
+#include <algorithm>
+
 namespace shardplan {
 
 Regime regime_of(const Plan& plan) {
@@ -35,6 +37,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
       s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_cost = s.forward.backward_cost;
+      s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;
     run.segments.push_back(std::move(s));
@@ -59,4 +62,25 @@ std::vector<Stretch> whole_segments(const ModelRun& run) {
   return all;
 }
 
+namespace detail {
+
+std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
+  std::int32_t base = kFirstSlotName;
+  for (std::size_t s = 0; s < segment; ++s)
+    base += std::max(run.segments[s].forward.slots, run.segments[s].backward.slots);
+  return base;
+}
+
+TapeNames forward_names(const ModelRun& run, std::size_t segment) {
+  return {slot_base(run, segment), kChainedInputSlot, run.segments[segment].forward.output_slot,
+          kOutputName};
+}
+
+TapeNames backward_names(const ModelRun& run, std::size_t segment) {
+  const SegmentRun& s = run.segments[segment];
+  return {slot_base(run, segment), kChainedGradientSlot, s.backward.input_gradient_slot,
+          kGradientName};
+}
+
+}  // namespace detail
 }  // namespace shardplan

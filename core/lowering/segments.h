@@ -55,15 +55,41 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
 
 namespace detail {
 
+// Names of blocks: the chain of outputs, the chain of their gradients, and for every segment one
+// name a slot.
+inline constexpr std::int32_t kOutputName = 0;
+inline constexpr std::int32_t kGradientName = 1;
+inline constexpr std::int32_t kFirstSlotName = 2;
+
+/// How one pass over a segment names its slots.
+struct TapeNames {
+  std::int32_t base = kFirstSlotName;
+  std::int32_t incoming = kChainedInputSlot;  ///< what the neighbour left
+  std::int32_t outgoing = kNoSlot;            ///< what the next neighbour will free
+  std::int32_t chain = kOutputName;           ///< the name of both
+};
+
+std::int32_t slot_base(const ModelRun& run, std::size_t segment);
+TapeNames forward_names(const ModelRun& run, std::size_t segment);
+TapeNames backward_names(const ModelRun& run, std::size_t segment);
+
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& hooks) {
+void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const TapeNames& names,
+               Hooks& hooks) {
+  bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
+  const auto name_of_slot = [&](std::int32_t slot) {
+    if (slot == names.incoming || slot == names.outgoing) return names.chain;
+    if (slot == kChainedInputSlot) return kOutputName;
+    return names.base + slot;
+  };
   for (const TapeEvent& e : events) {
     switch (e.kind) {
       case TapeEvent::Kind::alloc:
-        b.alloc(e.category, e.bytes);
+        made = made || e.id == names.outgoing;
+        b.alloc_named(e.category, e.bytes, name_of_slot(e.id));
         break;
       case TapeEvent::Kind::free:
-        b.free(e.category, e.bytes);
+        b.free_named(e.category, e.bytes, name_of_slot(e.id), made && e.id == names.incoming);
         break;
       case TapeEvent::Kind::fetch:
         if constexpr (requires { hooks.fetch(b, e.id); }) hooks.fetch(b, e.id);
@@ -81,11 +107,12 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& h
 
 template <typename Hooks>
 void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
-                  const std::vector<TapeEvent>& events, const TapeCost& cost, Hooks& hooks) {
+                  const std::vector<TapeEvent>& events, const TapeNames& names,
+                  const TapeCost& cost, Hooks& hooks) {
   if constexpr (requires { hooks.enter(b, index); }) hooks.enter(b, index);
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, events, hooks);
+  emit_tape(b, events, names, hooks);
   b.compute(cost.flops, cost.moved_bytes, cost.kernels);
   if constexpr (requires { hooks.end(b); }) hooks.end(b);
   b.end_repeat();
@@ -101,26 +128,35 @@ inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t inde
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks) {
-  std::int64_t autocast_cache = 0;
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
-    detail::emit_stretch(b, k, stretch.count, s.forward.forward, s.forward.forward_cost, hooks);
-    autocast_cache += s.forward.autocast_cache * stretch.count;
+    detail::emit_stretch(b, k, stretch.count, s.forward.forward,
+                         detail::forward_names(run, stretch.segment), s.forward.forward_cost,
+                         hooks);
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i)
       if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment)
         b.alloc(Category::activations, run.shared_bytes[i]);
   }
-  b.free(Category::other, autocast_cache);  // autocast's cache goes when the forward leaves it
+  for (const Stretch& stretch : stretches) {
+    const SegmentRun& s = run.segments[stretch.segment];
+    if (s.forward.autocast_cache.empty()) continue;
+    const std::int32_t base = detail::slot_base(run, stretch.segment);
+    b.begin_repeat(stretch.count);
+    for (const TapeEvent& e : s.forward.autocast_cache)
+      b.free_named(e.category, e.bytes, base + e.id);
+    b.end_repeat();
+  }
 }
 
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                    const std::vector<Stretch>& stretches, Hooks& hooks) {
   if (!run.segments.empty() && run.segments.back().forward.output_bytes > 0)
-    b.alloc(Category::activations, run.segments.back().forward.output_bytes);  // d(loss) = 1
+    b.alloc_named(Category::activations, run.segments.back().forward.output_bytes,
+                  detail::kGradientName);  // d(loss) = 1
   std::vector<bool> has_gradient(model.shared.size(), false);
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
@@ -131,20 +167,25 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       const auto i = static_cast<std::size_t>(in.shared);
       if (!model.shared[i].needs_grad || has_gradient[i]) continue;
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
-      b.alloc(Category::activations, run.shared_gradient_bytes[i]);
+      b.alloc_named(Category::activations, run.shared_gradient_bytes[i], detail::kGradientName);
     }
-    detail::emit_stretch(b, k, stretch.count, s.backward.backward, s.backward.backward_cost, hooks);
+    detail::emit_stretch(b, k, stretch.count, s.backward.backward,
+                         detail::backward_names(run, stretch.segment), s.backward.backward_cost,
+                         hooks);
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
-      b.free(Category::activations,
-             model.shared[i].is_output ? run.shared_gradient_bytes[i] : run.shared_bytes[i]);
+      if (model.shared[i].is_output) {  // the tape freed its gradient; this is the output itself
+        b.free_named(Category::activations, run.shared_gradient_bytes[i], detail::kOutputName);
+      } else {
+        b.free(Category::activations, run.shared_bytes[i]);
+      }
     }
   }
   if (!run.segments.empty())  // the loss itself
-    b.free(run.segments.back().segment->graph.ops().empty() ? Category::activations
-                                                            : Category::logits_and_loss,
-           run.segments.back().forward.output_bytes);
+    b.free_named(run.segments.back().segment->graph.ops().empty() ? Category::activations
+                                                                  : Category::logits_and_loss,
+                 run.segments.back().forward.output_bytes, detail::kOutputName);
 }
 
 }  // namespace shardplan

@@ -286,9 +286,11 @@ void TapeState::end_backward() {
     const Gradient& g = gradients_[static_cast<std::size_t>(in.value)];
     if (in.kind == InputKind::shared) {
       if (g.present) unref(g.storage);  // added to the accumulated gradient
-    } else if (mode_ == TapeMode::redo) {
-      unref(state(in.value).storage);  // the checkpoint's saved input
+      continue;
     }
+    if (g.present && g.storage != kExternal)
+      result_.input_gradient_slot = storages_[static_cast<std::size_t>(g.storage)].slot;
+    if (mode_ == TapeMode::redo) unref(state(in.value).storage);  // the checkpoint's saved input
   }
 }
 

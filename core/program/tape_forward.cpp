@@ -48,6 +48,7 @@ TapeRun TapeState::run() {
     events_ = &result_.backward;
     backward();
   }
+  result_.slots = static_cast<std::int32_t>(storages_.size());
   return std::move(result_);
 }
 
@@ -419,6 +420,7 @@ void TapeState::end_forward() {
         unref(out.storage);  // the recomputed output is not needed
       } else {
         s.exported = true;
+        result_.output_slot = s.slot;
       }
     }
   }
@@ -427,7 +429,7 @@ void TapeState::end_forward() {
     if (mode_ == TapeMode::redo) {
       unref(copy);
     } else if (s.refs == 1) {  // nothing but the cache holds it: it goes when autocast ends
-      result_.autocast_cache += s.bytes;
+      result_.autocast_cache.push_back({TapeEvent::Kind::free, s.category, s.slot, s.bytes});
     } else {
       --s.refs;
     }

@@ -10,9 +10,6 @@
 
 namespace shardplan {
 
-inline constexpr std::int32_t kChainedInputSlot = -1;
-inline constexpr std::int32_t kChainedGradientSlot = -2;
-
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
