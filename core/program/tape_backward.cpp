@@ -202,8 +202,7 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
                                                     elements(graph_.value(op.out).extent, sizes_);
     const bool passes = op.kind == OpKind::add || op.kind == OpKind::copy ||
                         op.kind == OpKind::fold_heads || op.kind == OpKind::view ||
-                        op.kind == OpKind::cat || op.kind == OpKind::to_f32 ||
-                        op.kind == OpKind::to_like;
+                        op.kind == OpKind::cat || is_cast(op.kind);
     if (passes && (same || op.kind == OpKind::cat)) {
       ref(g);
       give(in, g);
