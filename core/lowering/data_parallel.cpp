@@ -53,6 +53,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     master = ceil_div(master, world);
   }
   b.resident(Category::optimizer_states, optimizer.states);
+  // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
+  if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};

@@ -230,6 +230,31 @@ void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
   if (!w.trainable) unref(copy);
 }
 
+/// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel does
+/// not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch falls
+/// back to separate operations. A mask makes Hugging Face repeat the heads before the call.
+bool TapeState::runs_as_math(const Op& op, DType type) const {
+  return type == DType::f32 && !is_masked(op) && op.scores_bias == kNone &&
+         graph_.value(op.in[1]).extent.per < graph_.value(op.in[0]).extent.per;
+}
+
+/// _scaled_dot_product_attention_math: scaled queries, scaled keys and values of all query heads,
+/// and the probabilities are kept; the scores are not.
+void TapeState::math_attention_forward(const Op& op, Node& node) {
+  const Extent queries = graph_.value(op.in[0]).extent;
+  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
+  const Extent scores{op.side.per, op.work.scale};
+  const std::array<StorageId, 3> copies{temporary(queries, DType::f32), temporary(keys, DType::f32),
+                                        temporary(keys, DType::f32)};
+  const StorageId logits = temporary(scores, DType::f32);
+  const StorageId probabilities = temporary(scores, DType::f32);
+  unref(logits);
+  for (const StorageId id : {copies[0], copies[1], copies[2], probabilities}) {
+    if (keep_) save(node, id);
+    unref(id);
+  }
+}
+
 /// A weight stored in 4 bits is widened to the compute type while a product reads it.
 void TapeState::widen_weight(const Op& op) {
   if (op.weight == kNone || !parameter(op.weight).quantized) return;
@@ -322,16 +347,18 @@ void TapeState::forward_op(std::size_t i) {
   const bool input_needs_grad = inputs > 0 && state(op.in[0]).needs_grad;
   if (op.kind == OpKind::linear) cast_weight(op, node, input_needs_grad);
   if (is_masked(op)) repeat_heads(op, read, type[0]);
+  const bool as_math = op.kind == OpKind::sdpa && runs_as_math(op, type[0]);
+  if (as_math) math_attention_forward(op, node);
 
   widen_weight(op);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
   out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
-  const bool attends = op.kind == OpKind::sdpa;
+  const bool attends = op.kind == OpKind::sdpa && !as_math;
   if (selective_ && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
     allocate_result(op, checked_mul(elements(op.side, sizes_), 4));
 
   if (node.active && keep_) {
-    const SaveRule rule = save_rule(op.kind);
+    const SaveRule rule = as_math ? SaveRule{} : save_rule(op.kind);
     for (std::size_t k = 0; k < inputs; ++k) {
       const bool other_needs =
           k == 0 ? (inputs > 1 && state(op.in[1]).needs_grad) : state(op.in[0]).needs_grad;

@@ -83,6 +83,9 @@ class TapeState {
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
   void widen_weight(const Op& op);
+  bool runs_as_math(const Op& op, DType type) const;
+  void math_attention_forward(const Op& op, Node& node);
+  void math_attention_backward(const Op& op);
   void fused_loss_forward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);

@@ -54,9 +54,9 @@ TEST(Job, TakesDefaultsWhereItIsSilentAndSaysSo) {
   EXPECT_EQ(j.plan.attention, AttentionKind::sdpa);
   EXPECT_EQ(j.plan.checkpointing, Checkpointing::none);
   EXPECT_EQ(j.plan.gradient_clipping, 1.0);
-  EXPECT_THAT(j.assumed, AllOf(Contains(HasSubstr("ZeRO stage 3")), Contains("micro-batch: 1"),
-                               Contains("sequence length: 2048"),
-                               Contains("precision: bf16-master")));
+  EXPECT_THAT(j.assumed,
+              AllOf(Contains(HasSubstr("ZeRO stage 3")), Contains("micro-batch: 1"),
+                    Contains("sequence length: 2048"), Contains("precision: bf16-master")));
 }
 
 TEST(Job, OneGpuMeansPlainPyTorch) {
@@ -98,14 +98,13 @@ struct PresetCase {
 
 TEST(Precision, EveryPresetHasItsTypes) {
   constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
-  for (const PresetCase& c :
-       {PresetCase{"fp32", f32, f32, f32, f32, std::nullopt},
-        PresetCase{"bf16-pure", bf16, bf16, bf16, bf16, std::nullopt},
-        PresetCase{"fp16-pure", f16, f16, f16, f16, std::nullopt},
-        PresetCase{"bf16-autocast", f32, bf16, f32, f32, std::nullopt},
-        PresetCase{"fp16-autocast", f32, f16, f32, f32, std::nullopt},
-        PresetCase{"bf16-master", bf16, bf16, bf16, f32, f32},
-        PresetCase{"fp16-master", f16, f16, f16, f32, f32}}) {
+  for (const PresetCase& c : {PresetCase{"fp32", f32, f32, f32, f32, std::nullopt},
+                              PresetCase{"bf16-pure", bf16, bf16, bf16, bf16, std::nullopt},
+                              PresetCase{"fp16-pure", f16, f16, f16, f16, std::nullopt},
+                              PresetCase{"bf16-autocast", f32, bf16, f32, f32, std::nullopt},
+                              PresetCase{"fp16-autocast", f32, f16, f32, f32, std::nullopt},
+                              PresetCase{"bf16-master", bf16, bf16, bf16, f32, f32},
+                              PresetCase{"fp16-master", f16, f16, f16, f32, f32}}) {
     const Precision p =
         job(R"({"framework": "ddp", "precision": ")" + std::string(c.name) + "\"}").plan.precision;
     EXPECT_EQ(p.name, c.name);
@@ -120,7 +119,8 @@ TEST(Precision, EveryPresetHasItsTypes) {
 TEST(Precision, AnObjectNamesEveryType) {
   const Precision p = job(R"({"framework": "ddp", "precision": {"params": "float32",
     "compute": "bfloat16", "gradients": "fp32", "master": null, "optimizer_states": "bf16",
-    "reduce": "half"}})").plan.precision;
+    "reduce": "half"}})")
+                          .plan.precision;
   EXPECT_EQ(p.name, "custom");
   EXPECT_EQ(p.params, DType::f32);
   EXPECT_EQ(p.compute, DType::bf16);
@@ -131,7 +131,8 @@ TEST(Precision, AnObjectNamesEveryType) {
 
 TEST(Frameworks, DdpOptionsArrive) {
   const DdpOptions ddp = job(R"({"framework": {"name": "ddp", "gradient_as_bucket_view": true,
-    "zero_redundancy_optimizer": true, "bucket_cap_mb": 100}})").plan.framework.ddp;
+    "zero_redundancy_optimizer": true, "bucket_cap_mb": 100}})")
+                             .plan.framework.ddp;
   EXPECT_TRUE(ddp.gradient_as_bucket_view);
   EXPECT_TRUE(ddp.zero_redundancy_optimizer);
   EXPECT_EQ(ddp.bucket_cap_bytes, 100 * 1024 * 1024);
@@ -139,7 +140,8 @@ TEST(Frameworks, DdpOptionsArrive) {
 
 TEST(Frameworks, Fsdp2OptionsArrive) {
   const Fsdp2Options fsdp2 = job(R"({"framework": {"name": "fsdp2", "cpu_offload": true,
-    "reshard_after_forward": false, "reduce_dtype": "fp32"}})").plan.framework.fsdp2;
+    "reshard_after_forward": false, "reduce_dtype": "fp32"}})")
+                                 .plan.framework.fsdp2;
   EXPECT_FALSE(fsdp2.reshard_after_forward);
   EXPECT_TRUE(fsdp2.cpu_offload);
   EXPECT_EQ(fsdp2.reduce_dtype, DType::f32);
@@ -154,10 +156,10 @@ TEST(Frameworks, DeepSpeedsShortFormArrives) {
   EXPECT_EQ(d.zero.offload_param.device, OffloadDevice::cpu);
   EXPECT_EQ(d.version, (DeepSpeedVersion{0, 15, 1}));
   for (int stage = 0; stage <= 3; ++stage)
-    EXPECT_EQ(job(R"({"framework": {"name": "deepspeed", "zero_stage": )" +
-                  std::to_string(stage) + "}}")
-                  .plan.framework.deepspeed.zero.stage,
-              stage);
+    EXPECT_EQ(
+        job(R"({"framework": {"name": "deepspeed", "zero_stage": )" + std::to_string(stage) + "}}")
+            .plan.framework.deepspeed.zero.stage,
+        stage);
 }
 
 TEST(Frameworks, ADsConfigDecidesWhatTheJobLeavesOpen) {
@@ -175,19 +177,23 @@ TEST(Frameworks, ADsConfigDecidesWhatTheJobLeavesOpen) {
 }
 
 TEST(Optimizers, EveryNameArrives) {
-  const std::pair<const char*, OptimizerKind> kinds[] = {
-      {"adamw", OptimizerKind::adamw},         {"adam", OptimizerKind::adam},
-      {"sgd", OptimizerKind::sgd},             {"adagrad", OptimizerKind::adagrad},
-      {"adafactor", OptimizerKind::adafactor}, {"lion", OptimizerKind::lion},
-      {"lamb", OptimizerKind::lamb},           {"adamw_8bit", OptimizerKind::adamw_8bit},
-      {"muon", OptimizerKind::muon}};
+  const std::pair<const char*, OptimizerKind> kinds[] = {{"adamw", OptimizerKind::adamw},
+                                                         {"adam", OptimizerKind::adam},
+                                                         {"sgd", OptimizerKind::sgd},
+                                                         {"adagrad", OptimizerKind::adagrad},
+                                                         {"adafactor", OptimizerKind::adafactor},
+                                                         {"lion", OptimizerKind::lion},
+                                                         {"lamb", OptimizerKind::lamb},
+                                                         {"adamw_8bit", OptimizerKind::adamw_8bit},
+                                                         {"muon", OptimizerKind::muon}};
   for (const auto& [name, kind] : kinds) {
     EXPECT_EQ(job(R"({"framework": "ddp", "optimizer": ")" + std::string(name) + "\"}")
                   .plan.optimizer.kind,
               kind);
   }
   const Optimizer o = job(R"({"framework": "ddp", "optimizer": {"name": "sgd", "momentum": 0.9,
-    "implementation": "for-loop", "lr": 0.1}})").plan.optimizer;
+    "implementation": "for-loop", "lr": 0.1}})")
+                          .plan.optimizer;
   EXPECT_EQ(o.momentum, 0.9);
   EXPECT_EQ(o.implementation, OptimizerImplementation::for_loop);
 }
@@ -296,9 +302,9 @@ TEST(BadJobs, ContradictionsWithTheDsConfigAreErrors) {
     return error(rest + R"("framework": {"name": "deepspeed", "ds_config": )" +
                  R"({"zero_optimization": {"stage": 1}, )" + ds + "}}}");
   };
-  EXPECT_THAT(with(R"({"workload": {"micro_batch": 4}, )",
-                   R"("train_micro_batch_size_per_gpu": 2)"),
-              AllOf(HasSubstr("train_micro_batch_size_per_gpu"), HasSubstr("2")));
+  EXPECT_THAT(
+      with(R"({"workload": {"micro_batch": 4}, )", R"("train_micro_batch_size_per_gpu": 2)"),
+      AllOf(HasSubstr("train_micro_batch_size_per_gpu"), HasSubstr("2")));
   EXPECT_THAT(with(R"({"workload": {"gradient_accumulation": 4}, )",
                    R"("train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8)"),
               AllOf(HasSubstr("gradient_accumulation"), HasSubstr("8")));
@@ -337,8 +343,9 @@ TEST(Job, WarnsAboutWhatRunsButIsProbablyNotMeant) {
       if (d.severity == Severity::warning) out.push_back(to_string(d));
     return out;
   };
-  EXPECT_THAT(warnings(R"({"model": {"model_type": "gpt2"}, "workload": {"sequence_length": 2048}})"),
-              Contains(HasSubstr("longer than the 1024 positions")));
+  EXPECT_THAT(
+      warnings(R"({"model": {"model_type": "gpt2"}, "workload": {"sequence_length": 2048}})"),
+      Contains(HasSubstr("longer than the 1024 positions")));
   EXPECT_THAT(warnings(R"({"cluster": "8xV100-32GB", "framework": "ddp",
                            "precision": "bf16-autocast"})"),
               Contains(HasSubstr("no bf16 units")));

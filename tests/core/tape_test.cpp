@@ -42,8 +42,8 @@ struct Llama {
   std::int64_t autocast() const { return pure() + 10 * h; }
   Model model() const {
     return model_of(R"({"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 512)"
-                    ", \"hidden_size\": " + std::to_string(h) +
-                    ", \"intermediate_size\": " + std::to_string(f) +
+                    ", \"hidden_size\": " +
+                    std::to_string(h) + ", \"intermediate_size\": " + std::to_string(f) +
                     ", \"num_attention_heads\": " + std::to_string(a) +
                     ", \"num_key_value_heads\": " + std::to_string(k) + "}");
   }
@@ -52,7 +52,8 @@ struct Llama {
 constexpr Llama k7B{4096, 11008, 32, 32}, k8B{4096, 14336, 32, 8}, k70B{8192, 28672, 64, 8};
 
 TEST(LlamaBlock, KeepsTheClosedFormIn16Bit) {
-  for (const Llama& l : {k7B, k8B, k70B}) EXPECT_EQ(block_bytes_a_token(l.model(), kPure), l.pure());
+  for (const Llama& l : {k7B, k8B, k70B})
+    EXPECT_EQ(block_bytes_a_token(l.model(), kPure), l.pure());
   EXPECT_EQ(k7B.pure(), 186'504);
   EXPECT_EQ(k8B.pure(), 200'840);
   EXPECT_EQ(k70B.pure(), 397'576);
@@ -68,8 +69,8 @@ TEST(LlamaBlock, KeepsTheClosedFormUnderAutocast) {
 
 TEST(LlamaBlock, KeepsACastOfEveryWeightUnderAutocast) {
   const Model model = k8B.model();
-  const TapeRun run = run_tape(model, model.segments[1], kAutocast, kSizes, DType::f32,
-                               TapeMode::keep);
+  const TapeRun run =
+      run_tape(model, model.segments[1], kAutocast, kSizes, DType::f32, TapeMode::keep);
   const std::int64_t weights = 2 * k8B.h * k8B.h + 2 * k8B.h * k8B.k * k8B.d() + 3 * k8B.h * k8B.f;
   EXPECT_EQ(usage(run.forward, Category::other).kept, 2 * weights);
 }
@@ -99,8 +100,8 @@ TEST(LlamaBlock, RecomputationKeepsWhatTheForwardPassWould) {
 TEST(Gpt2Block, KeepsTheClosedForm) {
   const std::int64_t h = 768, a = 12;
   const auto model = [&](const char* activation) {
-    return model_of(R"({"model_type": "gpt2", "activation_function": ")" +
-                    std::string(activation) + "\"}");
+    return model_of(R"({"model_type": "gpt2", "activation_function": ")" + std::string(activation) +
+                    "\"}");
   };
   // gelu_new is a composite of five tensors of 4h.
   EXPECT_EQ(block_bytes_a_token(model("gelu_new"), kPure), 58 * h + 4 * a + 16);
@@ -130,10 +131,11 @@ TEST(LossOfAHead, Takes10BytesALogitForwardAnd12Backward) {
 
 TEST(Tape, CountsTwoFlopsAMultiplyAddAndTwiceAsManyBackward) {
   const Model model = k8B.model();
-  const TapeRun run = run_tape(model, model.segments[1], kPure, kSizes, DType::bf16, TapeMode::keep);
-  const double linear = 2.0 * static_cast<double>(kTokens) *
-                        static_cast<double>(2 * k8B.h * k8B.h + 2 * k8B.h * k8B.k * k8B.d() +
-                                            3 * k8B.h * k8B.f);
+  const TapeRun run =
+      run_tape(model, model.segments[1], kPure, kSizes, DType::bf16, TapeMode::keep);
+  const double linear =
+      2.0 * static_cast<double>(kTokens) *
+      static_cast<double>(2 * k8B.h * k8B.h + 2 * k8B.h * k8B.k * k8B.d() + 3 * k8B.h * k8B.f);
   // The rest is attention: flash recomputes the scores, 2.5 times the forward backward.
   const double forward_rest = run.forward_cost.flops - linear;
   EXPECT_GT(forward_rest, 0);

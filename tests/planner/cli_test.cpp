@@ -80,20 +80,23 @@ TEST_P(Help, HasAWorkedExample) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
-                         ::testing::Values("fit", "model", "estimate", "compare", "max",
-                                           "catalog"),
+                         ::testing::Values("fit", "model", "estimate", "compare", "max", "catalog"),
                          [](const auto& command) { return std::string(command.param); });
 
 TEST(Commands, AnswerInTextAndInJson) {
   const TemporaryFolder folder;
   const std::string job = folder.file("job.json", kJob);
-  const std::vector<std::vector<std::string>> commands{
-      {"fit", "llama-2-7b", "8xH100"},       {"fit", "7B", "4x80GB"},
-      {"model", "llama-2-7b"},               {"estimate", job},
-      {"compare", job},                      {"max", job, "--of", "micro_batch"},
-      {"max", job, "--of", "sequence_length"}, {"max", job, "--of", "gpus"},
-      {"max", job, "--of", "parameters"},    {"catalog", "models"},
-      {"catalog", "gpus"}};
+  const std::vector<std::vector<std::string>> commands{{"fit", "llama-2-7b", "8xH100"},
+                                                       {"fit", "7B", "4x80GB"},
+                                                       {"model", "llama-2-7b"},
+                                                       {"estimate", job},
+                                                       {"compare", job},
+                                                       {"max", job, "--of", "micro_batch"},
+                                                       {"max", job, "--of", "sequence_length"},
+                                                       {"max", job, "--of", "gpus"},
+                                                       {"max", job, "--of", "parameters"},
+                                                       {"catalog", "models"},
+                                                       {"catalog", "gpus"}};
   for (std::vector<std::string> command : commands) {
     const Finished text = shardplan(command);
     EXPECT_EQ(text.err, "") << command[0];
@@ -107,22 +110,47 @@ TEST(Commands, AnswerInTextAndInJson) {
 
 TEST(EstimateJson, HasEveryFieldOfTheContract) {
   const TemporaryFolder folder;
-  const Json e = json_of(shardplan({"estimate", folder.file("job.json", kJob), "--format", "json"}));
+  const Json e =
+      json_of(shardplan({"estimate", folder.file("job.json", kJob), "--format", "json"}));
   EXPECT_EQ(e.at("schema"), "shardplan.estimate/1");
-  for (const char* field :
-       {"/verdict/fits", "/verdict/headroom_bytes", "/verdict/limited_by", "/model/parameters",
-        "/model/trainable_parameters", "/model/tensors", "/gpu/capacity_bytes",
-        "/gpu/usable_bytes", "/gpu/peak/allocated/point", "/gpu/peak/allocated/upper",
-        "/gpu/peak/reserved/point", "/gpu/peak/reserved/upper", "/gpu/peak/device/point",
-        "/gpu/peak/device/upper", "/gpu/peak_phase", "/gpu/phases/model",
-        "/gpu/phases/forward_peak", "/gpu/phases/forward_end", "/gpu/phases/backward_peak",
-        "/gpu/phases/backward_end", "/gpu/phases/step_peak", "/gpu/phases/step_end",
-        "/gpu/breakdown/0/category", "/gpu/breakdown/0/resident_bytes",
-        "/gpu/breakdown/0/at_peak_bytes", "/gpu/breakdown/0/source", "/host/bytes_per_node",
-        "/host/pinned_bytes_per_node", "/nvme/bytes_per_node", "/traffic/0/what",
-        "/traffic/0/link", "/traffic/0/bytes_per_step", "/traffic/0/count", "/time/step_seconds",
-        "/time/tokens_per_second", "/time/mfu", "/time/exposed_communication_seconds",
-        "/warnings"})
+  for (const char* field : {"/verdict/fits",
+                            "/verdict/headroom_bytes",
+                            "/verdict/limited_by",
+                            "/model/parameters",
+                            "/model/trainable_parameters",
+                            "/model/tensors",
+                            "/gpu/capacity_bytes",
+                            "/gpu/usable_bytes",
+                            "/gpu/peak/allocated/point",
+                            "/gpu/peak/allocated/upper",
+                            "/gpu/peak/reserved/point",
+                            "/gpu/peak/reserved/upper",
+                            "/gpu/peak/device/point",
+                            "/gpu/peak/device/upper",
+                            "/gpu/peak_phase",
+                            "/gpu/phases/model",
+                            "/gpu/phases/forward_peak",
+                            "/gpu/phases/forward_end",
+                            "/gpu/phases/backward_peak",
+                            "/gpu/phases/backward_end",
+                            "/gpu/phases/step_peak",
+                            "/gpu/phases/step_end",
+                            "/gpu/breakdown/0/category",
+                            "/gpu/breakdown/0/resident_bytes",
+                            "/gpu/breakdown/0/at_peak_bytes",
+                            "/gpu/breakdown/0/source",
+                            "/host/bytes_per_node",
+                            "/host/pinned_bytes_per_node",
+                            "/nvme/bytes_per_node",
+                            "/traffic/0/what",
+                            "/traffic/0/link",
+                            "/traffic/0/bytes_per_step",
+                            "/traffic/0/count",
+                            "/time/step_seconds",
+                            "/time/tokens_per_second",
+                            "/time/mfu",
+                            "/time/exposed_communication_seconds",
+                            "/warnings"})
     EXPECT_TRUE(e.contains(Json::json_pointer(field))) << field;
   std::vector<std::string> categories;
   for (const Json& line : e.at("gpu").at("breakdown")) categories.push_back(line.at("category"));
@@ -162,9 +190,9 @@ TEST(Flags, OverrideTheFile) {
 }
 
 TEST(Flags, AloneMakeAJob) {
-  const Finished f = shardplan({"estimate", "--model", "llama-2-7b", "--cluster", "8xH100",
-                                "--method", "lora", "--lora-targets", "q_proj,v_proj", "--format",
-                                "json"});
+  const Finished f =
+      shardplan({"estimate", "--model", "llama-2-7b", "--cluster", "8xH100", "--method", "lora",
+                 "--lora-targets", "q_proj,v_proj", "--format", "json"});
   // 32 layers, rank 16, two adapters between 4096 and 4096.
   EXPECT_EQ(json_of(f).at("model").at("trainable_parameters"), 32 * 2 * 16 * (4096 + 4096));
 }

@@ -89,9 +89,9 @@ TEST(LargestSequence, StopsAtTheModelsPositions) {
 
 TEST(LargestParameters, GrowsWithTheMemory) {
   const auto largest = [](double gib) {
-    return largest_parameters(limited(3, 8, gib), Calibration{}, [](std::int64_t n) {
-             return equal_tensors(1000, n / 1000);
-           }).value.value_or(0);
+    return largest_parameters(limited(3, 8, gib), Calibration{},
+                              [](std::int64_t n) { return equal_tensors(1000, n / 1000); })
+        .value.value_or(0);
   };
   EXPECT_GT(largest(16), 1'000'000'000);
   EXPECT_GT(largest(32), largest(16));

@@ -92,6 +92,8 @@ std::string read_text_file(const std::string& path) {
   return text;
 }
 
-Json read_json_file(const std::string& path) { return parse_json(read_text_file(path), path); }
+Json read_json_file(const std::string& path) {
+  return parse_json(read_text_file(path), path);
+}
 
 }  // namespace shardplan

@@ -33,9 +33,9 @@ struct Stage12 {
         layout(model_, engine.ranks),
         touched(layout.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none) {
-    schedule = schedule_buckets(
-        model, run, zero.reduce_bucket_size,
-        [this](ParameterId id, std::int64_t layer) { return layout.owns(id, layer, rank); });
+    schedule = schedule_buckets(model, run, zero.reduce_bucket_size, [this](ParameterId id) {
+      return layout.owned_layers(id, rank);
+    });
     const bool contiguous = zero.contiguous_gradients || offload;
     bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
                                             (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)

@@ -57,9 +57,8 @@ constexpr std::array kArchitectures{
 /// before anything could be said about it. No network comes near.
 void check_layer_counts(const ModelConfig& config) {
   constexpr std::int64_t kMostLayers = 10'000;
-  for (const std::string_view key :
-       {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers",
-        "encoder_layers", "decoder_layers"})
+  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
     if (config.optional_count({key}).value_or(0) > kMostLayers)
       config.fail(key, fmt::format("found {}", *config.optional_count({key})),
                   fmt::format("at most {} layers", kMostLayers));
