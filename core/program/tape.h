@@ -18,8 +18,11 @@ namespace shardplan {
 /// The element types of a segment's run.
 struct Regime {
   DType params = DType::f32;
-  DType compute = DType::f32;  ///< other than params: torch.autocast to this type
+  DType compute = DType::f32;   ///< other than params: torch.autocast to this type
   DType adapters = DType::f32;  ///< LoRA matrices: peft keeps them in fp32, DeepSpeed casts them
+  /// DeepSpeed's linear for stage 3 keeps its input and the weight as they come, whatever needs a
+  /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
+  bool zero3_linear = false;
   bool autocast() const { return params != compute; }
 };
 
@@ -51,8 +54,8 @@ struct TapeRun {
   std::vector<TapeEvent> forward;
   std::vector<TapeEvent> backward;
   DType output_dtype = DType::f32;
-  std::int64_t output_bytes = 0;  ///< of the chained output, alive when forward ends
-  std::int32_t slots = 0;         ///< storages that the run numbers
+  std::int64_t output_bytes = 0;               ///< of the chained output, alive when forward ends
+  std::int32_t slots = 0;                      ///< storages that the run numbers
   std::int32_t output_slot = kNoSlot;          ///< of the chained output, in `forward`
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
   /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward
