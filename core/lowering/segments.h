@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/model.h"
@@ -16,12 +17,16 @@ struct SegmentRun {
   const Segment* segment = nullptr;
   TapeRun forward;   ///< kept, or discarded when the segment is checkpointed
   TapeRun backward;  ///< only `backward` is used: the recomputation is in it when checkpointed
+  /// The first iteration, where its input needs no gradient and those of the others do; only the
+  /// events are used.
+  std::optional<TapeRun> first;
 };
 
 struct ModelRun {
   std::vector<SegmentRun> segments;
   std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
   std::vector<std::int64_t> shared_gradient_bytes;
+  std::vector<bool> shared_kept;  ///< in the backward pass; the others go when forward returns
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
@@ -80,9 +85,9 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& h
 }
 
 template <typename Hooks>
-void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
-                  const std::vector<TapeEvent>& events, const TapeCost& cost, Hooks& hooks) {
-  if constexpr (requires { hooks.enter(b, index); }) hooks.enter(b, index);
+void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
+                     const TapeCost& cost, Hooks& hooks) {
+  if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
   emit_tape(b, events, hooks);
@@ -91,9 +96,18 @@ void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
   b.end_repeat();
 }
 
+/// What a shared tensor takes: its own allocation, or its maker's output.
+inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
+  return model.shared[shared].is_output ? run.shared_gradient_bytes[shared]
+                                        : run.shared_bytes[shared];
+}
+
 /// The last stretch of `segment` in `stretches` is at `index`.
 inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t index) {
   return index + 1 == stretches.size() || stretches[index + 1].segment != stretches[index].segment;
+}
+inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t index) {
+  return index == 0 || stretches[index - 1].segment != stretches[index].segment;
 }
 
 }  // namespace detail
@@ -106,7 +120,11 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
-    detail::emit_stretch(b, k, stretch.count, s.forward.forward, s.forward.forward_cost, hooks);
+    if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const bool first = s.first && detail::starts_segment(stretches, k);
+    if (first) detail::emit_iterations(b, 1, s.first->forward, s.first->forward_cost, hooks);
+    detail::emit_iterations(b, stretch.count - (first ? 1 : 0), s.forward.forward,
+                            s.forward.forward_cost, hooks);
     autocast_cache += s.forward.autocast_cache * stretch.count;
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i)
@@ -114,6 +132,8 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         b.alloc(Category::activations, run.shared_bytes[i]);
   }
   b.free(Category::other, autocast_cache);  // autocast's cache goes when the forward leaves it
+  for (std::size_t i = 0; i < model.shared.size(); ++i)
+    if (!run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
 }
 
 template <typename Hooks>
@@ -133,12 +153,15 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
       b.alloc(Category::activations, run.shared_gradient_bytes[i]);
     }
-    detail::emit_stretch(b, k, stretch.count, s.backward.backward, s.backward.backward_cost, hooks);
+    if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const bool first = s.first && detail::ends_segment(stretches, k);
+    detail::emit_iterations(b, stretch.count - (first ? 1 : 0), s.backward.backward,
+                            s.backward.backward_cost, hooks);
+    if (first) detail::emit_iterations(b, 1, s.first->backward, s.first->backward_cost, hooks);
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
-      b.free(Category::activations,
-             model.shared[i].is_output ? run.shared_gradient_bytes[i] : run.shared_bytes[i]);
+      if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
   if (!run.segments.empty())  // the loss itself

@@ -90,6 +90,9 @@ OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer,
   const auto state_type = [&](const Parameter& p) { return p.adapter ? std::int64_t{4} : one; };
   const std::int64_t list =
       sum_trainable(model, [&](const Parameter& p) { return rounded(p.numel, state_type(p)); });
+  const std::int64_t matrices = sum_trainable(model, [&](const Parameter& p) {
+    return p.shape.size() < 2 ? 0 : rounded(p.numel, state_type(p));
+  });
   const std::int64_t largest = rounded(largest_trainable(model), one);
   const auto same_size_states = [&](std::int64_t n) { return checked_mul(list, n); };
   const bool fused = optimizer.implementation == OptimizerImplementation::fused;
@@ -120,7 +123,8 @@ OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer,
       break;
     case OptimizerKind::adafactor:
       memory.states = sum_trainable(model, adafactor_bytes);
-      memory.step_transient = largest;
+      // The estimates of the variance: of every matrix at once, or tensor by tensor.
+      memory.step_transient = foreach ? matrices : largest;
       break;
     case OptimizerKind::adamw_8bit:
       memory.states = sum_trainable(model, adam_8bit_bytes);

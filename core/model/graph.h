@@ -118,6 +118,9 @@ class Graph {
   /// Python rebinds names late: without a hold a value dies after its last use.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
   void set_output(ValueId x) { output_ = x; }
+  /// The caller rebinds its name for the chained input: without another reference it dies after
+  /// its last use, not when the segment returns.
+  void let_input_go() { lets_input_go_ = true; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
   /// Whether autocast reaches the ops made from here on.
@@ -129,6 +132,7 @@ class Graph {
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<Hold>& holds() const { return holds_; }
   ValueId output() const { return output_; }
+  bool lets_input_go() const { return lets_input_go_; }
 
  private:
   ValueId add_value(Extent extent);
@@ -140,6 +144,7 @@ class Graph {
   ValueId output_ = kNone;
   bool logits_ = false;
   bool autocast_ = true;
+  bool lets_input_go_ = false;
 };
 
 }  // namespace shardplan

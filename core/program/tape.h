@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dtype.h"
 #include "model/model.h"
 #include "program/category.h"
 
@@ -46,10 +47,12 @@ struct TapeRun {
   std::vector<TapeEvent> forward;
   std::vector<TapeEvent> backward;
   DType output_dtype = DType::f32;
+  bool output_needs_grad = true;
   std::int64_t output_bytes = 0;  ///< of the chained output, alive when forward ends
   /// Autocast's cache of cast weights that outlives the forward events of a run that keeps nothing.
   std::int64_t autocast_cache = 0;
   TapeCost forward_cost, backward_cost;
+  std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
 };
 
 enum class TapeMode : std::uint8_t {
@@ -61,9 +64,10 @@ enum class TapeMode : std::uint8_t {
 /// Sizes of PyTorch's allocation unit: every tensor takes a multiple of it.
 inline constexpr std::int64_t kAllocationUnit = 512;
 
-/// Runs `segment`. `input` is the dtype of the chained input. Slots of storages are numbered from
+/// Runs `segment`. `input` is the dtype of the chained input, which may not need a gradient: the
+/// first layer's, when the embeddings are frozen. Slots of storages are numbered from
 /// 0 in each run; slot -1 is the chained input and slot -2 the chained output's gradient.
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode);
+                 const Sizes& sizes, DType input, TapeMode mode, bool input_needs_grad = true);
 
 }  // namespace shardplan

@@ -85,6 +85,27 @@ void TapeState::linear_backward(const Op& op) {
   }
 }
 
+bool TapeState::is_tied(ParameterId id) const {
+  for (const Segment& segment : model_.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::linear && op.weight == id) return true;
+  return false;
+}
+
+/// The gradient of a table that is the head's weight too waits for this one in the engine's input
+/// buffer. The head's is a view, the transpose of its product, so that the sum cannot reuse it and
+/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); under autocast a cast made a new
+/// one of it.
+void TapeState::embedding_backward(const Op& op) {
+  const bool third = trains(op.weight) && !regime_.autocast() && is_tied(op.weight);
+  StorageId sum = kExternal;
+  if (third)
+    sum = allocate(checked_mul(parameter(op.weight).numel, size_of(parameter_type(op.weight))),
+                   Category::gradients);
+  parameter_gradient(op.weight);
+  unref(sum);
+}
+
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.
@@ -216,8 +237,16 @@ void TapeState::backward_op(std::size_t i) {
         sdpa_backward(op);
         break;
       case OpKind::embedding:
-        parameter_gradient(op.weight);
+        embedding_backward(op);
         break;
+      case OpKind::softmax:
+      case OpKind::softmax_f32: {
+        // The kernel writes grad·output beside its result (aten/.../cuda/SoftMax.cu).
+        const StorageId product = gradient_like(op.out, state(op.out).dtype);
+        elementwise_backward(op, g);
+        unref(product);
+        break;
+      }
       case OpKind::parameter:
         parameter_gradient(op.weight);
         break;

@@ -16,7 +16,7 @@ inline constexpr std::int32_t kChainedGradientSlot = -2;
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
-            DType input, TapeMode mode);
+            DType input, TapeMode mode, bool input_needs_grad);
 
   TapeRun run();
 
@@ -35,6 +35,7 @@ class TapeState {
     StorageId storage = kExternal;
     DType dtype = DType::f32;
     bool needs_grad = false;
+    std::int32_t shared = kNone;  ///< it is this one of Model::shared
   };
   struct Node {
     bool active = false;
@@ -74,11 +75,13 @@ class TapeState {
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);
+  void note_saved(ValueId value, StorageId id);
   void save_scores_bias(const Op& op, Node& node);
   void release_names(std::size_t i);
   void end_forward();
   bool op_needs_grad(const Op& op) const;
   bool trains(ParameterId id) const;
+  bool is_tied(ParameterId id) const;
   DType parameter_type(ParameterId id) const;
   void count_forward(const Op& op, DType out);
 
@@ -90,6 +93,7 @@ class TapeState {
   StorageId temporary(Extent extent, DType type);
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
+  void embedding_backward(const Op& op);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
