@@ -1,4 +1,9 @@
 // Plain PyTorch on one GPU, and DistributedDataParallel with or without ZeroRedundancyOptimizer.
+#include <algorithm>
+#include <utility>
+
+#include "lowering/ddp_buckets.h"
+#include "lowering/gradient_presence.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
@@ -9,19 +14,44 @@ namespace {
 /// Gradients live in tensors of their own, or as views into DDP's buckets.
 struct Hooks {
   bool views = false;
-  std::vector<bool> present;  ///< by parameter
+  GradientPresence present;
 
+  void enter(ProgramBuilder&, std::size_t stretch) { present.enter(stretch); }
+  void begin(ProgramBuilder&) { present.begin_iterations(); }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
-    const auto seen = present[static_cast<std::size_t>(id)];
-    if (views || seen) {
+    const bool there = present.add(id);
+    if (views || there) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
     }
-    present[static_cast<std::size_t>(id)] = true;
   }
 };
+
+/// ZeroRedundancyOptimizer gives each tensor, the largest first, to the rank with the fewest
+/// elements so far (torch/distributed/optim/zero_redundancy_optimizer.py, _partition_parameters).
+/// What the rank with the most elements gets.
+std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std::int64_t ranks) {
+  std::vector<OwnedTensor> sorted;
+  for (const OwnedTensor& t : all)
+    sorted.insert(sorted.end(), static_cast<std::size_t>(t.count), {t.parameter, t.numel, 1});
+  std::stable_sort(sorted.begin(), sorted.end(), [](const OwnedTensor& x, const OwnedTensor& y) {
+    return x.numel > y.numel;
+  });
+  struct Rank {
+    std::int64_t elements = 0;
+    std::vector<OwnedTensor> tensors;
+  };
+  std::vector<Rank> by_rank(static_cast<std::size_t>(ranks));
+  const auto fewer = [](const Rank& x, const Rank& y) { return x.elements < y.elements; };
+  for (const OwnedTensor& t : sorted) {
+    Rank& rank = *std::min_element(by_rank.begin(), by_rank.end(), fewer);
+    rank.elements += t.numel;
+    rank.tensors.push_back(t);
+  }
+  return std::max_element(by_rank.begin(), by_rank.end(), fewer)->tensors;
+}
 
 }  // namespace
 
@@ -33,36 +63,42 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const DdpOptions& options = plan.framework.ddp;
   const std::int64_t world = plan.cluster.world();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients);
-  const std::int64_t parameters = parameter_bytes(model, precision);
+  const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
-  b.resident(Category::parameters, parameters);
-  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
-  b.resident(Category::other, batch_bytes(plan));
+  add_cublas_workspaces(b, plan.cluster.gpu);
+  append_parameters(program.resident, model, precision);
   const bool views = ddp && options.gradient_as_bucket_view;
-  if (ddp) b.resident(views ? Category::gradients : Category::communication_buffers, gradients);
-  for (const Event& e : program.resident) program.model_bytes += e.bytes;
+  DdpRebuild rebuild;
+  if (ddp)
+    rebuild = add_ddp_buckets(program, model, run, precision, options.bucket_cap_bytes,
+                    views ? Category::gradients : Category::communication_buffers);
+  b.resident(Category::other, batch_bytes(plan));
+  if (ddp) program.build.push_back(program.resident.back());
+  program.model_bytes = total_bytes(program.resident);
 
-  OptimizerMemory optimizer = optimizer_memory(model, plan.optimizer, precision.optimizer_states);
+  std::vector<OwnedTensor> owned = trainable_shards(model, 1);
+  if (sharded_optimizer) owned = heaviest_rank(owned, world);
+  const OptimizerMemory optimizer =
+      optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
   std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
-  if (sharded_optimizer) {
-    // Parameters go to the rank with the fewest elements so far: close to an even split
-    // (torch/distributed/optim/zero_redundancy_optimizer.py).
-    optimizer.states = ceil_div(optimizer.states, world);
-    optimizer.step_transient = ceil_div(optimizer.step_transient, world);
-    master = ceil_div(master, world);
-  }
+  if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
+  // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
+  if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
+  Hooks hooks{views, GradientPresence(model.parameters.size())};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
+    b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
+    if (last) b.once(2, std::exchange(rebuild.dropped, {}));
     emit_backward(b, model, run, backward, hooks);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
@@ -74,7 +110,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
 
   b.begin_phase(Phase::step);
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-  b.transient(Category::workspace, optimizer.step_transient);
+  b.once(1, optimizer.tensors);
+  emit_temporaries(b, optimizer.temporaries);
   // The optimizer reads and writes every state, master and gradient once.
   b.compute(0, 2.0 * static_cast<double>(optimizer.states + master + parameters + gradients), 1);
   if (master > 0)  // gradients are widened tensor by tensor

@@ -13,7 +13,12 @@ namespace {
 struct Group {
   std::int64_t elements = 0;         ///< padded along dimension 0 to a multiple of the world
   std::int64_t unsharded_bytes = 0;  ///< separate tensors in the compute type
+  std::vector<std::int64_t> tensors;  ///< their bytes, one by one
 };
+
+/// The streams that allocate: all_gather_copy_in_stream and reduce_scatter_stream.
+constexpr Stream kGatherPool = Stream::copy;
+constexpr Stream kReducePool = Stream::communication;
 
 struct Fsdp {
   const Model& model;
@@ -53,34 +58,32 @@ struct Fsdp {
 
   bool is_block(std::size_t segment) const { return run.segments[segment].segment->checkpointable; }
 
-  /// Rows of dimension 0 that every rank holds, padding included.
-  std::int64_t shard(const Parameter& p) const {
-    const std::int64_t rows = p.shape.empty() ? 1 : p.shape.front();
-    return checked_mul(ceil_div(rows, world), p.numel / rows);
-  }
-
   void add(Group& group, ParameterId id) const {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
-    group.elements += checked_mul(shard(p), world);
-    group.unsharded_bytes += round_up(checked_mul(p.numel, c), kAllocationUnit);
+    group.elements += checked_mul(shard_elements(p, world), world);
+    group.tensors.push_back(round_up(checked_mul(p.numel, c), kAllocationUnit));
+    group.unsharded_bytes += group.tensors.back();
   }
 
   std::int64_t gather_bytes(const Group& g) const {
     return round_up(g.elements * c, kAllocationUnit);
   }
-  /// All-gather: the buffer, and the shards cast into it; then copied out to separate tensors.
+  /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
+  /// tensors.
   void gather(ProgramBuilder& b, const Group& g) const {
-    b.alloc(Category::communication_buffers, gather_bytes(g));
-    if (c != o) b.transient(Category::communication_buffers, gather_bytes(g) / world);
+    const std::int64_t cast = c != o ? round_up(gather_bytes(g) / world, kAllocationUnit) : 0;
+    b.alloc(Category::communication_buffers, cast, kGatherPool);
+    b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
+    b.free(Category::communication_buffers, cast, kGatherPool);
     if (world > 1) b.collective(Collective::all_gather, g.elements * c, "parameter all-gather");
     if (plan.framework.fsdp2.cpu_offload)
       b.copy(LinkKind::host, true, g.elements / world * o, "parameter shards to the GPU");
   }
   void copy_out(ProgramBuilder& b, const Group& g) const {
-    b.alloc(Category::gathered_parameters, g.unsharded_bytes);
+    for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
   }
   void free_gather(ProgramBuilder& b, const Group& g) const {
-    b.free(Category::communication_buffers, gather_bytes(g));
+    b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
   }
   std::int64_t reduce_bytes(const Group& g) const {
     return round_up(g.elements * r, kAllocationUnit);
@@ -168,15 +171,18 @@ struct BackwardHooks {
     if (f.world > 1)
       b.collective(Collective::reduce_scatter, g.elements * f.r, "gradient reduce-scatter");
     const std::int64_t part = f.gradient_bytes(g);
+    const std::int64_t reduced =
+        f.r != f.o ? round_up(g.elements / f.world * f.r, kAllocationUnit) : 0;
+    b.alloc(Category::communication_buffers, reduced, kReducePool);
     if (f.plan.framework.fsdp2.cpu_offload) {
-      b.transient(Category::gradients, part);
+      b.transient(Category::gradients, part, kReducePool);
       b.copy(LinkKind::host, false, part, "gradient shards to the host");
     } else if (first_micro_batch) {
-      b.alloc(Category::gradients, part);
+      b.alloc(Category::gradients, part, kReducePool);
     } else {
-      b.transient(Category::gradients, part);
+      b.transient(Category::gradients, part, kReducePool);
     }
-    if (f.r != f.o) b.transient(Category::communication_buffers, g.elements / f.world * f.r);
+    b.free(Category::communication_buffers, reduced, kReducePool);
   }
 };
 
@@ -230,23 +236,20 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
   ProgramBuilder b(program);
   const Fsdp f(model, plan, run);
   const bool offload = plan.framework.fsdp2.cpu_offload;
-  const auto sharded = [&](std::int64_t bytes_each) {
-    std::int64_t sum = 0;
-    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-      sum += repeat * round_up(checked_mul(f.shard(p), bytes_each), kAllocationUnit);
-    });
-    return sum;
-  };
-  const std::int64_t shards = sharded(f.o);
-  OptimizerMemory optimizer =
-      optimizer_memory(model, plan.optimizer, plan.precision.optimizer_states);
-  optimizer.states = ceil_div(optimizer.states, f.world);
-  optimizer.step_transient = ceil_div(optimizer.step_transient, f.world);
+  std::vector<Event> parameters;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    append_tensors(parameters, Category::parameters,
+                   round_up(checked_mul(shard_elements(p, f.world), f.o), kAllocationUnit), repeat);
+  });
+  const std::int64_t shards = total_bytes(parameters);
+  const OptimizerMemory optimizer = optimizer_memory(
+      trainable_shards(model, f.world), plan.optimizer, plan.precision.optimizer_states);
 
-  if (!offload) b.resident(Category::parameters, shards);
-  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
+  add_cublas_workspaces(b, plan.cluster.gpu);
+  if (!offload)
+    program.resident.insert(program.resident.end(), parameters.begin(), parameters.end());
   b.resident(Category::other, batch_bytes(plan));
-  for (const Event& e : program.resident) program.model_bytes += e.bytes;
+  program.model_bytes = total_bytes(program.resident);
   if (offload) {
     // Shards and gradients are pinned, in blocks of powers of two; states are ordinary tensors.
     program.host.pinned = 2 * shards;
@@ -265,7 +268,8 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
   b.begin_phase(Phase::step);
   if (!offload) {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-    b.transient(Category::workspace, optimizer.step_transient);
+    b.once(1, optimizer.tensors);
+    emit_temporaries(b, optimizer.temporaries);
     std::int64_t gradients = f.gradient_bytes(f.root);
     for (std::size_t s = 0; s < f.blocks.size(); ++s)
       if (f.is_block(s))

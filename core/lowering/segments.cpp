@@ -1,6 +1,6 @@
 #include "lowering/segments.h"
 
-#include "program/math_attention.h"
+#include <algorithm>
 
 namespace shardplan {
 
@@ -31,6 +31,16 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   return kept;
 }
 
+/// Nothing before the segment's output trains: its segments are embeddings only.
+bool frozen_output(const Model& model, const Segment& segment) {
+  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(), [&](const Op& op) {
+    const auto trains = [&](ParameterId id) {
+      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
+    };
+    return trains(op.weight) || trains(op.bias);
+  }) && segment.graph.inputs().empty();
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -39,29 +49,34 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
+  const bool checkpointed = plan.checkpointing != Checkpointing::none;
   bool needs_grad = true;  // of the stream; false after frozen embeddings
-  for (const Segment& original : model.segments) {
-    const std::optional<Segment> rewritten = without_fused_attention(original, regime);
-    const Segment& segment = rewritten ? *rewritten : original;
+  for (const Segment& segment : model.segments) {
     SegmentRun s;
-    s.segment = &original;
-    if (plan.checkpointing == Checkpointing::full && segment.checkpointable) {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard);
-      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo);
+    s.segment = &segment;
+    TapeOptions options;
+    options.selective = plan.checkpointing == Checkpointing::selective;
+    options.output_gets_grad = checkpointed || !frozen_output(model, segment);
+    if (checkpointed && segment.checkpointable) {
+      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
+      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
       TapeCost& cost = s.backward.backward_cost;  // the recomputation happens in backward
       cost.flops += s.backward.forward_cost.flops;
       cost.moved_bytes += s.backward.forward_cost.moved_bytes;
       cost.kernels += s.backward.forward_cost.kernels;
     } else {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep);
+      options.selective = false;
+      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+      options.input_needs_grad = false;
       if (!needs_grad)
-        s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, false);
+        s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_cost = s.forward.backward_cost;
+      s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;
-    needs_grad = (s.first ? *s.first : s.forward).output_needs_grad ||
-                 plan.checkpointing == Checkpointing::full;  // enable_input_require_grads
+    // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
+    needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
     run.segments.push_back(std::move(s));
   }
   for (const Shared& shared : model.shared) {
@@ -75,6 +90,11 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
   run.shared_kept = kept_in_backward(model, plan, run);
+  for (const Shared& shared : model.shared)
+    run.last_user.push_back(static_cast<std::size_t>(shared.maker));
+  for (std::size_t s = 0; s < run.segments.size(); ++s)
+    for (const Input& in : run.segments[s].segment->graph.inputs())
+      if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
   return run;
 }
 
@@ -85,4 +105,23 @@ std::vector<Stretch> whole_segments(const ModelRun& run) {
   return all;
 }
 
+namespace detail {
+
+std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
+  std::int32_t base = kFirstSlotName;
+  for (std::size_t s = 0; s < segment; ++s)
+    base += std::max({run.segments[s].forward.slots, run.segments[s].backward.slots,
+                      run.segments[s].first ? run.segments[s].first->slots : 0});
+  return base;
+}
+
+TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
+  return {slot_base(run, segment), kChainedInputSlot, tape.output_slot, kOutputName};
+}
+
+TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
+  return {slot_base(run, segment), kChainedGradientSlot, tape.input_gradient_slot, kGradientName};
+}
+
+}  // namespace detail
 }  // namespace shardplan

@@ -26,7 +26,8 @@ struct ModelRun {
   std::vector<SegmentRun> segments;
   std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
   std::vector<std::int64_t> shared_gradient_bytes;
-  std::vector<bool> shared_kept;  ///< in the backward pass; the others go when forward returns
+  std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
+  std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
@@ -60,15 +61,41 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
 
 namespace detail {
 
+// Names of blocks: the chain of outputs, the chain of their gradients, and for every segment one
+// name a slot.
+inline constexpr std::int32_t kOutputName = 0;
+inline constexpr std::int32_t kGradientName = 1;
+inline constexpr std::int32_t kFirstSlotName = 2;
+
+/// How one pass over a segment names its slots.
+struct TapeNames {
+  std::int32_t base = kFirstSlotName;
+  std::int32_t incoming = kChainedInputSlot;  ///< what the neighbour left
+  std::int32_t outgoing = kNoSlot;            ///< what the next neighbour will free
+  std::int32_t chain = kOutputName;           ///< the name of both
+};
+
+std::int32_t slot_base(const ModelRun& run, std::size_t segment);
+TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
+TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
+
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& hooks) {
+void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const TapeNames& names,
+               Hooks& hooks) {
+  bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
+  const auto name_of_slot = [&](std::int32_t slot) {
+    if (slot == names.incoming || slot == names.outgoing) return names.chain;
+    if (slot == kChainedInputSlot) return kOutputName;
+    return names.base + slot;
+  };
   for (const TapeEvent& e : events) {
     switch (e.kind) {
       case TapeEvent::Kind::alloc:
-        b.alloc(e.category, e.bytes);
+        made = made || e.id == names.outgoing;
+        b.alloc_named(e.category, e.bytes, name_of_slot(e.id));
         break;
       case TapeEvent::Kind::free:
-        b.free(e.category, e.bytes);
+        b.free_named(e.category, e.bytes, name_of_slot(e.id), made && e.id == names.incoming);
         break;
       case TapeEvent::Kind::fetch:
         if constexpr (requires { hooks.fetch(b, e.id); }) hooks.fetch(b, e.id);
@@ -86,11 +113,11 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, Hooks& h
 
 template <typename Hooks>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
-                     const TapeCost& cost, Hooks& hooks) {
+                     const TapeNames& names, const TapeCost& cost, Hooks& hooks) {
   if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, events, hooks);
+  emit_tape(b, events, names, hooks);
   b.compute(cost.flops, cost.moved_bytes, cost.kernels);
   if constexpr (requires { hooks.end(b); }) hooks.end(b);
   b.end_repeat();
@@ -115,32 +142,53 @@ inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t in
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks) {
-  std::int64_t autocast_cache = 0;
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, tape.forward,
+                              detail::forward_names(run, stretch.segment, tape), tape.forward_cost,
+                              hooks);
+    };
     const bool first = s.first && detail::starts_segment(stretches, k);
-    if (first) detail::emit_iterations(b, 1, s.first->forward, s.first->forward_cost, hooks);
-    detail::emit_iterations(b, stretch.count - (first ? 1 : 0), s.forward.forward,
-                            s.forward.forward_cost, hooks);
-    autocast_cache += s.forward.autocast_cache * stretch.count;
+    if (first) emit(*s.first, 1);
+    emit(s.forward, stretch.count - (first ? 1 : 0));
     if (!detail::ends_segment(stretches, k)) continue;
-    for (std::size_t i = 0; i < model.shared.size(); ++i)
-      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment)
-        b.alloc(Category::activations, run.shared_bytes[i]);
+    for (std::size_t i = 0; i < model.shared.size(); ++i) {
+      const std::int64_t bytes = detail::live_bytes(model, run, i);
+      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment) {
+        // A segment's output leaves the chain: from here on it is a block like the others.
+        if (model.shared[i].is_output)
+          b.free_named(Category::activations, bytes, detail::kOutputName);
+        b.alloc(Category::activations, bytes);
+      }
+      // A mask, say, goes with the frame of the function that made it.
+      if (run.last_user[i] == stretch.segment && !run.shared_kept[i] && !model.shared[i].is_output)
+        b.free(Category::activations, bytes);
+    }
   }
-  b.free(Category::other, autocast_cache);  // autocast's cache goes when the forward leaves it
+  for (const Stretch& stretch : stretches) {
+    const SegmentRun& s = run.segments[stretch.segment];
+    if (s.forward.autocast_cache.empty()) continue;
+    const std::int32_t base = detail::slot_base(run, stretch.segment);
+    b.begin_repeat(stretch.count);
+    for (const TapeEvent& e : s.forward.autocast_cache)
+      b.free_named(e.category, e.bytes, base + e.id);
+    b.end_repeat();
+  }
   for (std::size_t i = 0; i < model.shared.size(); ++i)
-    if (!run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
+    if (!run.shared_kept[i] && model.shared[i].is_output)  // the model's result has it until here
+      b.free(Category::activations, detail::live_bytes(model, run, i));
 }
 
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                    const std::vector<Stretch>& stretches, Hooks& hooks) {
   if (!run.segments.empty() && run.segments.back().forward.output_bytes > 0)
-    b.alloc(Category::activations, run.segments.back().forward.output_bytes);  // d(loss) = 1
+    b.alloc_named(Category::activations, run.segments.back().forward.output_bytes,
+                  detail::kGradientName);  // d(loss) = 1
   std::vector<bool> has_gradient(model.shared.size(), false);
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
@@ -151,13 +199,17 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       const auto i = static_cast<std::size_t>(in.shared);
       if (!model.shared[i].needs_grad || has_gradient[i]) continue;
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
-      b.alloc(Category::activations, run.shared_gradient_bytes[i]);
+      b.alloc_named(Category::activations, run.shared_gradient_bytes[i], detail::kGradientName);
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, tape.backward,
+                              detail::backward_names(run, stretch.segment, tape),
+                              tape.backward_cost, hooks);
+    };
     const bool first = s.first && detail::ends_segment(stretches, k);
-    detail::emit_iterations(b, stretch.count - (first ? 1 : 0), s.backward.backward,
-                            s.backward.backward_cost, hooks);
-    if (first) detail::emit_iterations(b, 1, s.first->backward, s.first->backward_cost, hooks);
+    emit(s.backward, stretch.count - (first ? 1 : 0));
+    if (first) emit(*s.first, 1);
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
@@ -165,9 +217,9 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   if (!run.segments.empty())  // the loss itself
-    b.free(run.segments.back().segment->graph.ops().empty() ? Category::activations
-                                                            : Category::logits_and_loss,
-           run.segments.back().forward.output_bytes);
+    b.free_named(run.segments.back().segment->graph.ops().empty() ? Category::activations
+                                                                  : Category::logits_and_loss,
+                 run.segments.back().forward.output_bytes, detail::kOutputName);
 }
 
 }  // namespace shardplan

@@ -1,6 +1,7 @@
 #include "lowering/tensors.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lowering/segments.h"
 #include "program/tape.h"
@@ -21,29 +22,87 @@ std::int64_t sum_trainable(const Model& model, BytesOf&& bytes_of) {
   return sum;
 }
 
+/// Blocks of one parameter's optimizer states, in the order they are made.
+struct Pieces {
+  std::array<std::int64_t, 4> bytes{};
+  std::size_t count = 0;
+  void add(std::int64_t more) { bytes[count++] = more; }
+};
+
 /// bitsandbytes: one byte a state and an fp32 scale a block of 256; small tensors and embeddings
 /// stay in fp32 (optim/optimizer.py; HF Trainer's embedding override).
-std::int64_t adam_8bit_bytes(const Parameter& p) {
-  if (p.numel < 4096 || p.kind == ParameterKind::embedding) return 2 * rounded(p.numel, 4);
-  return 2 * (rounded(p.numel, 1) + rounded(ceil_div(p.numel, 256), 4));
+void add_adam_8bit(Pieces& pieces, const Parameter& p, std::int64_t numel) {
+  const bool wide = numel < 4096 || p.kind == ParameterKind::embedding;
+  for (int moment = 0; moment < 2; ++moment) pieces.add(rounded(numel, wide ? 4 : 1));
+  for (int moment = 0; moment < 2 && !wide; ++moment)
+    pieces.add(rounded(ceil_div(numel, 256), 4));
 }
 
 /// torch.optim.Adafactor: a row and a column of fp32 for matrices, the full square otherwise.
-std::int64_t adafactor_bytes(const Parameter& p) {
-  if (p.shape.size() < 2) return rounded(p.numel, 4);
-  const std::int64_t last = p.shape.back();
-  const std::int64_t row = p.numel / last;
-  const std::int64_t column = p.numel / p.shape[p.shape.size() - 2];
-  return rounded(row, 4) + rounded(column, 4);
+void add_adafactor(Pieces& pieces, const Parameter& p, std::int64_t numel) {
+  if (p.shape.size() < 2) {
+    pieces.add(rounded(numel, 4));
+    return;
+  }
+  pieces.add(rounded(ceil_div(numel, p.shape.back()), 4));
+  pieces.add(rounded(p.numel / p.shape[p.shape.size() - 2], 4));
+}
+
+/// torch/optim/*.py, the initialisation of `state`.
+Pieces state_pieces(const Parameter& p, std::int64_t numel, const Optimizer& optimizer,
+                    DType states) {
+  Pieces pieces;
+  const std::int64_t whole = rounded(numel, p.adapter ? 4 : size_of(states));
+  switch (optimizer.kind) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      // The fused kernel keeps each tensor's step count on the GPU.
+      if (optimizer.implementation == OptimizerImplementation::fused) pieces.add(kAllocationUnit);
+      pieces.add(whole);
+      pieces.add(whole);
+      if (optimizer.amsgrad) pieces.add(whole);
+      break;
+    case OptimizerKind::sgd:
+      if (optimizer.momentum != 0) pieces.add(whole);
+      break;
+    case OptimizerKind::adagrad:
+    case OptimizerKind::lion:
+      pieces.add(whole);
+      break;
+    case OptimizerKind::lamb:
+      pieces.add(whole);
+      pieces.add(whole);
+      break;
+    case OptimizerKind::adafactor:
+      add_adafactor(pieces, p, numel);
+      break;
+    case OptimizerKind::adamw_8bit:
+      add_adam_8bit(pieces, p, numel);
+      break;
+    case OptimizerKind::muon:
+      // Momentum for hidden matrices; AdamW's two moments for everything else.
+      pieces.add(whole);
+      if (p.kind != ParameterKind::linear) pieces.add(whole);
+      break;
+  }
+  return pieces;
 }
 
 }  // namespace
 
-std::int64_t parameter_bytes(const Model& model, const Precision& precision) {
+std::int64_t stored_bytes(const Parameter& p, DType type, Quantization quantization) {
+  if (!p.quantized) return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
+  const std::int64_t packed = rounded(ceil_div(p.numel, 2), 1);
+  const std::int64_t blocks = ceil_div(p.numel, 64);
+  if (quantization == Quantization::nf4) return packed + rounded(blocks, 4);
+  return packed + rounded(blocks, 1) + rounded(ceil_div(blocks, 256), 4);
+}
+
+std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
+  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const DType type = p.adapter ? DType::f32 : precision.params;
-    sum = checked_add(sum, checked_mul(rounded(p.numel, size_of(type)), repeat));
+    sum = checked_add(sum, checked_mul(stored_bytes(p, plan.precision.params, base), repeat));
   });
   return sum;
 }
@@ -84,61 +143,101 @@ std::int64_t state_bytes_per_element(const Optimizer& optimizer, DType states) {
   return 0;
 }
 
-OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer, DType states) {
-  OptimizerMemory memory;
-  const std::int64_t one = size_of(states);
-  const auto state_type = [&](const Parameter& p) { return p.adapter ? std::int64_t{4} : one; };
-  const std::int64_t list =
-      sum_trainable(model, [&](const Parameter& p) { return rounded(p.numel, state_type(p)); });
-  const std::int64_t matrices = sum_trainable(model, [&](const Parameter& p) {
-    return p.shape.size() < 2 ? 0 : rounded(p.numel, state_type(p));
+void append_tensors(std::vector<Event>& list, Category category, std::int64_t bytes,
+                    std::int64_t count) {
+  if (bytes == 0) return;
+  Event e;
+  e.category = category;
+  e.bytes = bytes;
+  e.count = count;
+  list.push_back(e);
+}
+
+void append_parameters(std::vector<Event>& list, const Model& model, const Precision& precision) {
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    const DType type = p.adapter ? DType::f32 : precision.params;
+    append_tensors(list, Category::parameters, rounded(p.numel, size_of(type)), repeat);
   });
-  const std::int64_t largest = rounded(largest_trainable(model), one);
-  const auto same_size_states = [&](std::int64_t n) { return checked_mul(list, n); };
-  const bool fused = optimizer.implementation == OptimizerImplementation::fused;
+}
+
+std::int64_t shard_elements(const Parameter& p, std::int64_t ranks) {
+  const std::int64_t rows = p.shape.empty() ? 1 : p.shape.front();
+  return checked_mul(ceil_div(rows, ranks), p.numel / rows);
+}
+
+std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks) {
+  std::vector<OwnedTensor> owned;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.trainable) owned.push_back({&p, shard_elements(p, ranks), repeat});
+  });
+  return owned;
+}
+
+OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
+                                 DType states) {
+  OptimizerMemory memory;
+  std::int64_t largest = 0;
   const bool foreach = optimizer.implementation == OptimizerImplementation::foreach;
+  const bool fused = optimizer.implementation == OptimizerImplementation::fused;
+  std::vector<Event> lists;  // temporaries of foreach: a tensor for each parameter
+  std::vector<Event> matrices;
+  for (const auto& [parameter, numel, repeat] : owned) {
+    const Parameter& p = *parameter;
+    const Pieces pieces = state_pieces(p, numel, optimizer, states);
+    for (std::size_t i = 0; i < pieces.count; ++i)
+      append_tensors(memory.tensors, Category::optimizer_states, pieces.bytes[i], repeat);
+    const std::int64_t whole = rounded(numel, p.adapter ? 4 : size_of(states));
+    append_tensors(lists, Category::workspace, whole, repeat);
+    if (p.shape.size() > 1) append_tensors(matrices, Category::workspace, whole, repeat);
+    largest = std::max(largest, numel);
+  }
+  memory.states = total_bytes(memory.tensors);
+  const auto temporaries_of_largest = [&](std::int64_t n, std::int64_t bytes_each) {
+    append_tensors(memory.temporaries, Category::workspace, rounded(largest, bytes_each), n);
+  };
+  const auto temporary_lists = [&](std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i)
+      memory.temporaries.insert(memory.temporaries.end(), lists.begin(), lists.end());
+  };
   switch (optimizer.kind) {
     case OptimizerKind::adam:
     case OptimizerKind::adamw:
-      memory.states = same_size_states(optimizer.amsgrad ? 3 : 2);
-      // The fused kernel keeps each tensor's step count on the GPU.
-      if (fused)
-        memory.states += sum_trainable(model, [](const Parameter&) { return kAllocationUnit; });
-      memory.step_transient = fused ? 0 : foreach ? list : 2 * largest;
-      break;
-    case OptimizerKind::sgd:
-      memory.states = optimizer.momentum != 0 ? list : 0;
+      if (foreach) temporary_lists(1);
+      if (!foreach && !fused) temporaries_of_largest(2, size_of(states));
       break;
     case OptimizerKind::adagrad:
-      memory.states = list;
-      memory.step_transient = fused ? 0 : foreach ? 2 * list : 2 * largest;
-      break;
-    case OptimizerKind::lion:
-      memory.states = list;
-      memory.step_transient = largest;
-      break;
-    case OptimizerKind::lamb:
-      memory.states = same_size_states(2);
-      memory.step_transient = foreach ? list : largest;
+      if (foreach) temporary_lists(2);
+      if (!foreach && !fused) temporaries_of_largest(2, size_of(states));
       break;
     case OptimizerKind::adafactor:
-      memory.states = sum_trainable(model, adafactor_bytes);
-      // The estimates of the variance: of every matrix at once, or tensor by tensor.
-      memory.step_transient = foreach ? matrices : largest;
+      // The estimates of the variance: of all matrices at once, or tensor by tensor.
+      if (foreach) memory.temporaries = matrices;
+      if (!foreach) temporaries_of_largest(1, size_of(states));
       break;
-    case OptimizerKind::adamw_8bit:
-      memory.states = sum_trainable(model, adam_8bit_bytes);
+    case OptimizerKind::lion:
+      temporaries_of_largest(1, size_of(states));
+      break;
+    case OptimizerKind::lamb:
+      if (foreach) temporary_lists(1);
+      if (!foreach) temporaries_of_largest(1, size_of(states));
       break;
     case OptimizerKind::muon:
-      // Momentum for hidden matrices; AdamW's two moments for everything else.
-      memory.states = sum_trainable(model, [&](const Parameter& p) {
-        const std::int64_t moments = p.kind == ParameterKind::linear ? 1 : 2;
-        return moments * rounded(p.numel, state_type(p));
-      });
-      memory.step_transient = 3 * rounded(largest_trainable(model), 2);
+      temporaries_of_largest(3, 2);
+      break;
+    case OptimizerKind::sgd:
+    case OptimizerKind::adamw_8bit:
       break;
   }
   return memory;
+}
+
+void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
+  for (const Event& e : temporaries) {
+    if (e.count > 1) b.begin_repeat(e.count);
+    b.alloc(e.category, e.bytes);
+    if (e.count > 1) b.end_repeat();
+  }
+  b.free(Category::workspace, total_bytes(temporaries));
 }
 
 std::int64_t clipping_transient(const Model& model) {
@@ -160,6 +259,10 @@ std::int64_t cublas_workspaces(const Gpu& gpu) {
   const std::int64_t before = 8 * 1024 * 1024 + 128 * 1024;
   const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
   return 2 * (major >= 9 ? hopper_and_later : before);
+}
+
+void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu) {
+  b.resident(Category::workspace, cublas_workspaces(gpu) / 2, 2);
 }
 
 }  // namespace shardplan

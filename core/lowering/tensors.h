@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/model.h"
 #include "plan/plan.h"
@@ -11,19 +12,48 @@ namespace shardplan {
 
 /// What an optimizer keeps for the parameters it updates, and what its step needs on top.
 struct OptimizerMemory {
-  std::int64_t states = 0;          ///< resident after the first step
-  std::int64_t step_transient = 0;  ///< at the worst moment of the step
+  std::int64_t states = 0;         ///< resident after the first step
+  std::vector<Event> tensors;      ///< the same, block by block in the order they are made
+  std::vector<Event> temporaries;  ///< at the worst moment of the step
 };
 
+/// Bytes of one parameter as it is stored, rounded to the allocation unit. Four-bit weights are
+/// packed two a byte, with an fp32 scale a block of 64, or, quantized twice, one byte a block and
+/// an fp32 scale a 256 blocks (bitsandbytes/functional.py).
+std::int64_t stored_bytes(const Parameter& parameter, DType type, Quantization quantization);
+
 /// Bytes of all parameters as built: base weights in `precision.params`, LoRA matrices in fp32.
-std::int64_t parameter_bytes(const Model& model, const Precision& precision);
+std::int64_t parameter_bytes(const Model& model, const Plan& plan);
 
 /// Bytes of the trainable parameters in `type`, every tensor rounded to 512.
 std::int64_t trainable_bytes(const Model& model, DType type);
 
+/// What an optimizer updates of one parameter tensor, or of `count` alike.
+struct OwnedTensor {
+  const Parameter* parameter = nullptr;
+  std::int64_t numel = 0;
+  std::int64_t count = 1;
+};
+
+/// Rank 0's shard of every trainable tensor (shard_elements).
+std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks);
+
 /// States and temporaries of PyTorch's optimizers over separate tensors (torch/optim/*.py):
 /// models-and-activations.md section 5 lists them.
-OptimizerMemory optimizer_memory(const Model& model, const Optimizer& optimizer, DType states);
+OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
+                                 DType states);
+
+/// Emits the temporaries of an optimizer's step and frees them.
+void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
+
+/// Appends `count` blocks of `bytes` to a list of residents.
+void append_tensors(std::vector<Event>& list, Category category, std::int64_t bytes,
+                    std::int64_t count);
+/// Appends all parameters as built, a block a tensor.
+void append_parameters(std::vector<Event>& list, const Model& model, const Precision& precision);
+
+/// Elements that a rank holds of a tensor cut along its first dimension, padding included.
+std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);
 
 /// Bytes of state per element for optimizers whose states are as large as their parameters.
 std::int64_t state_bytes_per_element(const Optimizer& optimizer, DType states);
@@ -37,6 +67,7 @@ std::int64_t batch_bytes(const Plan& plan);
 
 /// The workspaces of cuBLAS: one of the forward thread, one of autograd's (CublasHandlePool.cpp).
 std::int64_t cublas_workspaces(const Gpu& gpu);
+void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
 
 /// The numel of the largest trainable tensor.
 std::int64_t largest_trainable(const Model& model);

@@ -1,35 +1,71 @@
 #include "program/program.h"
 
+#include <utility>
+
+#include "base/checked.h"
+
 namespace shardplan {
 
-void ProgramBuilder::resident(Category category, std::int64_t bytes) {
+std::int64_t total_bytes(const std::vector<Event>& residents) {
+  std::int64_t sum = 0;
+  for (const Event& e : residents) sum = checked_add(sum, checked_mul(e.bytes, e.count));
+  return sum;
+}
+
+void ProgramBuilder::resident(Category category, std::int64_t bytes, std::int64_t count) {
   if (bytes == 0) return;
   Event e;
   e.category = category;
   e.bytes = bytes;
+  e.count = count;
   program_.resident.push_back(e);
 }
 
-void ProgramBuilder::alloc(Category category, std::int64_t bytes) {
+void ProgramBuilder::alloc(Category category, std::int64_t bytes, Stream pool) {
   if (bytes == 0) return;
   Event e;
   e.category = category;
   e.bytes = bytes;
+  e.stream = pool;
   program_.events.push_back(e);
 }
 
-void ProgramBuilder::free(Category category, std::int64_t bytes) {
+void ProgramBuilder::free(Category category, std::int64_t bytes, Stream pool) {
   if (bytes == 0) return;
   Event e;
   e.kind = Event::Kind::free;
   e.category = category;
   e.bytes = bytes;
+  e.stream = pool;
   program_.events.push_back(e);
 }
 
-void ProgramBuilder::transient(Category category, std::int64_t bytes) {
+void ProgramBuilder::alloc_named(Category category, std::int64_t bytes, std::int32_t name) {
+  if (bytes == 0) return;
   alloc(category, bytes);
+  program_.events.back().name = name;
+}
+
+void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int32_t name,
+                                bool older) {
+  if (bytes == 0) return;
   free(category, bytes);
+  program_.events.back().name = name;
+  program_.events.back().older = older;
+}
+
+void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
+  if (events.empty()) return;
+  Event e;
+  e.kind = Event::Kind::once;
+  e.count = static_cast<std::int64_t>(program_.once.size());
+  program_.once.push_back({step, std::move(events)});
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream pool) {
+  alloc(category, bytes, pool);
+  free(category, bytes, pool);
 }
 
 void ProgramBuilder::compute(double flops, double moved_bytes, std::int64_t kernels) {
@@ -54,7 +90,8 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
   program_.events.push_back(e);
 }
 
-void ProgramBuilder::copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what) {
+void ProgramBuilder::copy(LinkKind link, bool to_device, std::int64_t bytes,
+                          std::string_view what) {
   if (bytes == 0) return;
   Event e;
   e.kind = Event::Kind::copy;

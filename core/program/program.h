@@ -2,6 +2,10 @@
 //
 // Layers that repeat are written once inside a repetition, so that a program is as long as the
 // network has distinct layers. All bytes are those of one rank.
+//
+// Allocations may be named, so that a run that cares for blocks (simulator/allocator.h) frees the
+// right one. A name stands for the stack of its live blocks: iterations of a repetition allocate
+// under the same name, and the backward pass frees in the reverse order.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +21,8 @@ enum class LinkKind : std::uint8_t { gpu, host, nvme };
 enum class Stream : std::uint8_t { compute, communication, copy };
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
 
+inline constexpr std::int32_t kUnnamed = -1;
+
 struct Event {
   enum class Kind : std::uint8_t {
     alloc,       ///< bytes of category
@@ -28,20 +34,31 @@ struct Event {
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
+    once,  ///< here one of the steps does what Program::once[count] lists
     gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
   Category category = Category::other;
   Phase phase = Phase::forward;
-  Stream stream = Stream::compute;
+  Stream stream = Stream::compute;  ///< alloc, free: whose pool of the caching allocator
   LinkKind link = LinkKind::gpu;
   Collective collective = Collective::all_reduce;
   bool to_device = false;  ///< copy: direction
   std::int64_t bytes = 0;
-  std::int64_t count = 1;  ///< repetitions; calls that make up a collective or copy
+  /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
+  std::int64_t count = 1;
   double flops = 0;
   double moved_bytes = 0;
   std::string_view what;  ///< a literal: "gradient reduce-scatter"
+  std::int32_t name = kUnnamed;  ///< alloc, free
+  bool older = false;            ///< free: not the newest block of that name but the one before
+};
+
+/// Allocations and frees of one step only. They are no part of the steady state: a simulation of
+/// that begins with what they leave.
+struct Once {
+  std::int64_t step = 1;
+  std::vector<Event> events;
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -53,7 +70,15 @@ struct HostMemory {
 };
 
 struct Program {
-  std::vector<Event> resident;  ///< allocations that exist when a steady-state step begins
+  /// Allocations that exist when a steady-state step begins, in the order they are made.
+  /// Neighbours with the same count are the tensors of layers: layer by layer.
+  std::vector<Event> resident;
+  /// Where it differs: the allocations and frees that build the model, in place of the residents
+  /// that exist before the first step.
+  std::vector<Event> build;
+  /// What is done in one step only, such as making optimizer states. Residents of a category that
+  /// the first step makes do not exist before it.
+  std::vector<Once> once;
   std::vector<Event> events;
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   HostMemory host;
@@ -61,16 +86,23 @@ struct Program {
   std::int64_t rank = 0;              ///< the rank this program is written for
 };
 
+/// All bytes of a list of residents.
+std::int64_t total_bytes(const std::vector<Event>& residents);
+
 /// Appends events. Freed and allocated bytes are the caller's to balance.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(Program& program) : program_(program) {}
 
-  void resident(Category category, std::int64_t bytes);
-  void alloc(Category category, std::int64_t bytes);
-  void free(Category category, std::int64_t bytes);
+  void resident(Category category, std::int64_t bytes, std::int64_t count = 1);
+  void alloc(Category category, std::int64_t bytes, Stream pool = Stream::compute);
+  void free(Category category, std::int64_t bytes, Stream pool = Stream::compute);
+  void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
+  void free_named(Category category, std::int64_t bytes, std::int32_t name, bool older = false);
+  /// Here step number `step` does what `events` list.
+  void once(std::int64_t step, std::vector<Event> events);
   /// Allocated and freed at once: counts only for the peak.
-  void transient(Category category, std::int64_t bytes);
+  void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void compute(double flops, double moved_bytes, std::int64_t kernels);
   void collective(Collective kind, std::int64_t bytes, std::string_view what,
                   std::int64_t calls = 1);

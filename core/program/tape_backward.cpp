@@ -11,8 +11,8 @@ void TapeState::backward() {
     storages_.push_back({result_.output_bytes, 1, kChainedGradientSlot, Category::activations});
     if (state(graph_.output()).needs_grad) {
       gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
-    } else {
-      unref(id);  // frozen embeddings under LoRA
+    } else if (options_.output_gets_grad) {
+      unref(id);
     }
   }
   for (std::size_t i = graph_.ops().size(); i-- > 0;) backward_op(i);
@@ -63,6 +63,7 @@ void TapeState::linear_backward(const Op& op) {
   const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
   StorageId dx = kExternal;
   if (input_grad) {
+    widen_weight(op);
     dx = gradient_like(op.in[0], low);
     result_.backward_cost.flops += products;
   }
@@ -106,11 +107,38 @@ void TapeState::embedding_backward(const Op& op) {
   unref(sum);
 }
 
+/// The gradients of the probabilities, of the scores, and of queries, keys and values of all heads;
+/// those of the keys and values are then summed over their groups.
+void TapeState::math_attention_backward(const Op& op) {
+  const Extent queries = graph_.value(op.in[0]).extent;
+  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
+  const Extent scores{op.side.per, op.work.scale};
+  const StorageId d_values = temporary(keys, DType::f32);
+  const StorageId d_probabilities = temporary(scores, DType::f32);
+  const StorageId d_scores = temporary(scores, DType::f32);
+  unref(temporary(scores, DType::f32));  // softmax: gradient·output
+  unref(d_probabilities);
+  const StorageId d_queries = temporary(queries, DType::f32);
+  const StorageId d_keys = temporary(keys, DType::f32);
+  unref(d_scores);
+  give(op.in[0], d_queries);
+  for (const auto& [in, all] : {std::pair{op.in[1], d_keys}, std::pair{op.in[2], d_values}}) {
+    const StorageId sum = gradient_like(in, DType::f32);
+    unref(all);
+    give(in, sum);
+  }
+  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+}
+
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.
 void TapeState::sdpa_backward(const Op& op) {
   const DType low = read_type(op, 0);
+  if (runs_as_math(op, low)) {
+    math_attention_backward(op);
+    return;
+  }
   const std::int64_t heads = op.side.per;
   const std::int64_t head_dim = graph_.value(op.in[0]).extent.per / heads;
   const StorageId accumulator =
@@ -217,7 +245,8 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
 void TapeState::backward_op(std::size_t i) {
   const Op& op = graph_.ops()[i];
   const Gradient& out = gradients_[static_cast<std::size_t>(op.out)];
-  const bool runs = nodes_[i].active && out.present;
+  Node& node = nodes_[i];
+  const bool runs = node.active && out.present;
   if (runs) {
     const StorageId g = out.storage;
     if (op.module != kNone)
@@ -235,6 +264,17 @@ void TapeState::backward_op(std::size_t i) {
         break;
       case OpKind::sdpa:
         sdpa_backward(op);
+        break;
+      case OpKind::fused_linear_loss:
+        // Both gradients were made in the forward pass: they are handed on.
+        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+        ref(node.saved[0]);
+        give(op.in[0], node.saved[0]);
+        if (node.saved_count > 1) {
+          unref(node.saved[1]);
+          node.saved_count = 1;
+        }
+        parameter_gradient(op.weight);
         break;
       case OpKind::embedding:
         embedding_backward(op);
@@ -277,9 +317,11 @@ void TapeState::end_backward() {
     const Gradient& g = gradients_[static_cast<std::size_t>(in.value)];
     if (in.kind == InputKind::shared) {
       if (g.present) unref(g.storage);  // added to the accumulated gradient
-    } else if (mode_ == TapeMode::redo) {
-      unref(state(in.value).storage);  // the checkpoint's saved input
+      continue;
     }
+    if (g.present && g.storage != kExternal)
+      result_.input_gradient_slot = storages_[static_cast<std::size_t>(g.storage)].slot;
+    if (mode_ == TapeMode::redo) unref(state(in.value).storage);  // the checkpoint's saved input
   }
 }
 

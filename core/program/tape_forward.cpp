@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "program/op_rules.h"
 #include "program/tape_state.h"
@@ -6,17 +7,18 @@
 namespace shardplan {
 
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode, bool input_needs_grad) {
-  return TapeState(model, segment, regime, sizes, input, mode, input_needs_grad).run();
+                 const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options) {
+  return TapeState(model, segment, regime, sizes, input, mode, options).run();
 }
 
 TapeState::TapeState(const Model& model, const Segment& segment, const Regime& regime,
-                     const Sizes& sizes, DType input, TapeMode mode, bool input_needs_grad)
+                     const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options)
     : model_(model),
       graph_(segment.graph),
       regime_(regime),
       sizes_(sizes),
       mode_(mode),
+      options_(options),
       keep_(mode != TapeMode::discard),
       values_(graph_.values().size()),
       nodes_(graph_.ops().size()) {
@@ -24,7 +26,7 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
     ValueState& v = state(in.value);
     if (in.kind == InputKind::chained) {
       v.dtype = input;
-      v.needs_grad = input_needs_grad;
+      v.needs_grad = options.input_needs_grad;
     } else {
       const Shared& shared = model.shared[static_cast<std::size_t>(in.shared)];
       v.dtype = shared.f32 ? DType::f32 : regime.params;
@@ -47,6 +49,7 @@ TapeRun TapeState::run() {
     events_ = &result_.backward;
     backward();
   }
+  result_.slots = static_cast<std::int32_t>(storages_.size());
   return std::move(result_);
 }
 
@@ -55,6 +58,20 @@ TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) 
   storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category, false});
   const Storage& s = storages_.back();
   emit(TapeEvent::Kind::alloc, category, s.slot, s.bytes);
+  return id;
+}
+
+/// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
+/// pass leaves it behind, and the recomputation takes it over.
+TapeState::StorageId TapeState::allocate_result(const Op& op, std::int64_t bytes) {
+  const bool kept = options_.selective && is_product(op.kind);
+  if (kept && mode_ == TapeMode::redo) {
+    const auto id = static_cast<StorageId>(storages_.size());
+    storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category_of(op.out), false});
+    return id;
+  }
+  const StorageId id = allocate(bytes, category_of(op.out));
+  if (kept && mode_ == TapeMode::discard) ref(id);
   return id;
 }
 
@@ -85,7 +102,9 @@ bool TapeState::trains(ParameterId id) const {
 }
 
 DType TapeState::parameter_type(ParameterId id) const {
-  return parameter(id).adapter ? DType::f32 : regime_.params;
+  const Parameter& p = parameter(id);
+  if (p.quantized) return regime_.compute;  // widened to it for each use
+  return p.adapter ? DType::f32 : regime_.params;
 }
 
 /// The caller's frame holds the chained input until the segment returns.
@@ -147,6 +166,8 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::parameter:
     case OpKind::grouped_linear:
       return parameter_type(op.weight);
+    case OpKind::fused_linear_loss:
+      return DType::f32;
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
     case OpKind::matmul:
@@ -208,8 +229,8 @@ void TapeState::repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
 /// outermost autocast ends, and the node keeps one while its input needs a gradient.
 void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
-  if (!regime_.autocast()) return;
   const Parameter& w = parameter(op.weight);
+  if (!regime_.autocast() || w.quantized) return;
   const auto known = std::find_if(weight_casts_.begin(), weight_casts_.end(),
                                   [&](const auto& c) { return c.first == op.weight; });
   StorageId copy = kExternal;
@@ -221,6 +242,65 @@ void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
   }
   if (keep_ && input_needs_grad) save(node, copy);
   if (!w.trainable) unref(copy);
+}
+
+/// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel does
+/// not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch falls
+/// back to separate operations. A mask makes Hugging Face repeat the heads before the call.
+bool TapeState::runs_as_math(const Op& op, DType type) const {
+  return type == DType::f32 && !is_masked(op) && op.scores_bias == kNone &&
+         graph_.value(op.in[1]).extent.per < graph_.value(op.in[0]).extent.per;
+}
+
+/// _scaled_dot_product_attention_math: scaled queries, scaled keys and values of all query heads,
+/// and the probabilities are kept; the scores are not.
+void TapeState::math_attention_forward(const Op& op, Node& node) {
+  const Extent queries = graph_.value(op.in[0]).extent;
+  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
+  const Extent scores{op.side.per, op.work.scale};
+  const std::array<StorageId, 3> copies{temporary(queries, DType::f32), temporary(keys, DType::f32),
+                                        temporary(keys, DType::f32)};
+  const StorageId logits = temporary(scores, DType::f32);
+  const StorageId probabilities = temporary(scores, DType::f32);
+  unref(logits);
+  for (const StorageId id : {copies[0], copies[1], copies[2], probabilities}) {
+    if (keep_) save(node, id);
+    unref(id);
+  }
+}
+
+/// A weight stored in 4 bits is widened to the compute type while a product reads it.
+void TapeState::widen_weight(const Op& op) {
+  if (op.weight == kNone || !parameter(op.weight).quantized) return;
+  unref(allocate(checked_mul(parameter(op.weight).numel, size_of(regime_.compute)),
+                 Category::workspace));
+}
+
+/// Liger's fused linear cross-entropy: for each chunk of tokens the logits, from which the kernel
+/// makes their gradient in place; then the gradients of the input and of the head's weight, which
+/// are kept for the backward pass (ops/fused_linear_cross_entropy.py).
+void TapeState::fused_loss_forward(const Op& op, Node& node) {
+  if (!keep_) return;
+  const Extent in = graph_.value(op.in[0]).extent;
+  const std::int64_t tokens = units(in.scale, sizes_);
+  const std::int64_t vocabulary = parameter(op.weight).numel / in.per;
+  const std::int64_t chunks = ceil_div(vocabulary, in.per);
+  const auto chunk = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(ceil_div(tokens, chunks))));
+  const std::int64_t weight =
+      checked_mul(parameter(op.weight).numel, size_of(parameter_type(op.weight)));
+  const auto keep = [&](std::int64_t bytes, Category category) {
+    const StorageId id = allocate(bytes, category);
+    save(node, id);
+    unref(id);
+  };
+  keep(bytes_of(in, state(op.in[0]).dtype), Category::logits_and_loss);
+  if (trains(op.weight)) keep(weight, Category::gradients);
+  const StorageId logits = allocate(
+      checked_mul(checked_mul(std::min(chunk, tokens), vocabulary), size_of(regime_.compute)),
+      Category::logits_and_loss);
+  if (trains(op.weight)) unref(allocate(weight, Category::workspace));  // one chunk's product
+  unref(logits);
 }
 
 void TapeState::save(Node& node, StorageId id) {
@@ -289,11 +369,18 @@ void TapeState::forward_op(std::size_t i) {
   const bool input_needs_grad = inputs > 0 && state(op.in[0]).needs_grad;
   if (op.kind == OpKind::linear) cast_weight(op, node, input_needs_grad);
   if (is_masked(op)) repeat_heads(op, read, type[0]);
+  const bool as_math = op.kind == OpKind::sdpa && runs_as_math(op, type[0]);
+  if (as_math) math_attention_forward(op, node);
 
-  out.storage = allocate(bytes_of(graph_.value(op.out).extent, out.dtype), category_of(op.out));
+  widen_weight(op);
+  if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
+  out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
+  const bool attends = op.kind == OpKind::sdpa && !as_math;
+  if (options_.selective && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
+    allocate_result(op, checked_mul(elements(op.side, sizes_), 4));
 
   if (node.active && keep_) {
-    const SaveRule rule = save_rule(op.kind);
+    const SaveRule rule = as_math ? SaveRule{} : save_rule(op.kind);
     for (std::size_t k = 0; k < inputs; ++k) {
       const bool other_needs =
           k == 0 ? (inputs > 1 && state(op.in[1]).needs_grad) : state(op.in[0]).needs_grad;
@@ -317,8 +404,10 @@ void TapeState::forward_op(std::size_t i) {
     if (op.kind == OpKind::layer_norm) {
       keep_side(checked_mul(side, 4));
       keep_side(checked_mul(side, 4));
-    } else if (op.kind == OpKind::sdpa) {
-      keep_side(checked_mul(side, 4));
+    } else if (attends) {
+      const StorageId row_sums = allocate_result(op, checked_mul(side, 4));
+      save(node, row_sums);
+      unref(row_sums);
       if (is_masked(op)) keep_side(bytes_of(op.mask, type[0]));
     } else if (op.kind == OpKind::embedding || op.kind == OpKind::gather_rows ||
                op.kind == OpKind::scatter_rows || op.kind == OpKind::nll_loss) {
@@ -351,6 +440,7 @@ void TapeState::end_forward() {
         unref(out.storage);  // the recomputed output is not needed
       } else {
         s.exported = true;
+        result_.output_slot = s.slot;
       }
     }
   }
@@ -359,7 +449,7 @@ void TapeState::end_forward() {
     if (mode_ == TapeMode::redo) {
       unref(copy);
     } else if (s.refs == 1) {  // nothing but the cache holds it: it goes when autocast ends
-      result_.autocast_cache += s.bytes;
+      result_.autocast_cache.push_back({TapeEvent::Kind::free, s.category, s.slot, s.bytes});
     } else {
       --s.refs;
     }
@@ -371,6 +461,7 @@ void TapeState::end_forward() {
 }
 
 void TapeState::count_forward(const Op& op, DType out) {
+  if (options_.selective && mode_ == TapeMode::redo && is_product(op.kind)) return;
   TapeCost& cost = result_.forward_cost;
   cost.flops += 2.0 * static_cast<double>(elements(op.work, sizes_));
   cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(op.out).extent, out));

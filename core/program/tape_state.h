@@ -10,13 +10,10 @@
 
 namespace shardplan {
 
-inline constexpr std::int32_t kChainedInputSlot = -1;
-inline constexpr std::int32_t kChainedGradientSlot = -2;
-
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
-            DType input, TapeMode mode, bool input_needs_grad);
+            DType input, TapeMode mode, const TapeOptions& options);
 
   TapeRun run();
 
@@ -56,6 +53,7 @@ class TapeState {
 
   // Storages.
   StorageId allocate(std::int64_t bytes, Category category);
+  StorageId allocate_result(const Op& op, std::int64_t bytes);
   void ref(StorageId id);
   void unref(StorageId id);
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
@@ -94,6 +92,11 @@ class TapeState {
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
   void embedding_backward(const Op& op);
+  void widen_weight(const Op& op);
+  bool runs_as_math(const Op& op, DType type) const;
+  void math_attention_forward(const Op& op, Node& node);
+  void math_attention_backward(const Op& op);
+  void fused_loss_forward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
@@ -112,6 +115,7 @@ class TapeState {
   const Regime& regime_;
   const Sizes& sizes_;
   TapeMode mode_;
+  TapeOptions options_;
   bool keep_;  ///< autograd saves tensors in this forward
   std::vector<Storage> storages_;
   std::vector<ValueState> values_;

@@ -21,7 +21,7 @@ struct Peak {
 class MemorySimulator {
  public:
   explicit MemorySimulator(const Program& program) : events_(program.events) {
-    for (const Event& e : program.resident) add(e.category, e.bytes);
+    for (const Event& e : program.resident) add(e.category, checked_mul(e.bytes, e.count));
     profile_.at_start = live_.bytes;
   }
 

@@ -6,6 +6,15 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
   g.let_input_go();
   g.begin_logits();
+  if (g.loss() == LossKind::fused_linear) {
+    Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
+    fused.module = head.module;
+    fused.weight = head.weight;
+    fused.bias = head.bias;
+    const Extent in = g.value(x).extent;
+    fused.work = {checked_mul(in.per, head.out), in.scale};
+    return g.op(fused, {1, Scale::one});
+  }
   ValueId logits = apply(g, head, x);
   if (map == LogitMap::scale) logits = g.map(OpKind::scalar, logits);
   if (map == LogitMap::softcap) {

@@ -1,0 +1,24 @@
+// DistributedDataParallel's gradient buckets, and what its constructor allocates and frees.
+#pragma once
+
+#include "lowering/segments.h"
+#include "plan/precision.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// The second step's forward pass begins with buckets made anew. NCCL's process group holds the old
+/// ones until a collective is issued after its watchdog, which looks every 100 ms, has seen theirs
+/// done (ProcessGroupNCCL.cpp, shelvesToUnstash_): in short steps that is in the backward pass.
+struct DdpRebuild {
+  std::vector<Event> made;     ///< when the second forward pass begins
+  std::vector<Event> dropped;  ///< when the second backward pass issues its first reduction
+};
+
+/// Appends the buckets as they are from the second step on to the residents, which must hold what
+/// the model is built of so far, and writes down how the first ones come to be (Program::build). Sources: torch/nn/parallel/distributed.py, torch/csrc/distributed/c10d/comm.cpp
+/// (broadcast_coalesced) and reducer.cpp (compute_bucket_assignment_by_size, rebuild_buckets).
+DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun& run,
+                     const Precision& precision, std::int64_t cap, Category category);
+
+}  // namespace shardplan

@@ -1,0 +1,243 @@
+#include "simulator/caching_allocator.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/checked.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kMiB = 1024 * 1024;
+constexpr std::int64_t kUnit = 512;            ///< every block is a multiple of it
+constexpr std::int64_t kSmall = kMiB;          ///< the largest block of the small pool
+constexpr std::int64_t kSmallSegment = 2 * kMiB;
+constexpr std::int64_t kLargeSegment = 20 * kMiB;
+constexpr std::int64_t kOwnSegment = 10 * kMiB;  ///< from here on a segment for one request
+constexpr std::int64_t kRoundSegment = 2 * kMiB;
+
+constexpr bool is_large(std::size_t pool) {
+  return pool % 2 == 1;
+}
+
+}  // namespace
+
+std::int64_t CachingAllocator::block_size(std::int64_t bytes) {
+  return std::max(kUnit, round_up(bytes, kUnit));
+}
+
+std::int64_t CachingAllocator::segment_size(std::int64_t block_size) {
+  if (block_size <= kSmall) return kSmallSegment;
+  if (block_size < kOwnSegment) return kLargeSegment;
+  return round_up(block_size, kRoundSegment);
+}
+
+CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
+  if (unused_.empty()) {
+    blocks_.push_back(block);
+    return static_cast<BlockId>(blocks_.size() - 1);
+  }
+  const BlockId id = unused_.back();
+  unused_.pop_back();
+  at(id) = block;
+  return id;
+}
+
+void CachingAllocator::insert(BlockId id) {
+  auto& list = free_[at(id).pool];
+  const Free entry{at(id).size, at(id).address, id};
+  list.insert(std::lower_bound(list.begin(), list.end(), entry), entry);
+}
+
+void CachingAllocator::erase(BlockId id) {
+  auto& list = free_[at(id).pool];
+  const auto entry =
+      std::lower_bound(list.begin(), list.end(), Free{at(id).size, at(id).address, id});
+  assert(entry != list.end() && entry->block == id);
+  list.erase(entry);
+}
+
+CachingAllocator::BlockId CachingAllocator::take_best_fit(std::size_t pool, std::int64_t size) {
+  auto& list = free_[pool];
+  const auto entry = std::lower_bound(list.begin(), list.end(), Free{size, 0, kNone});
+  if (entry == list.end()) return kNone;
+  const BlockId id = entry->block;
+  list.erase(entry);
+  return id;
+}
+
+/// Counts `bytes` as granted by the driver, if it has them.
+bool CachingAllocator::grant(std::int64_t bytes) {
+  if (bytes > options_.limit - reserved_) return false;
+  reserved_ += bytes;
+  peak_reserved_ = std::max(peak_reserved_, reserved_);
+  return true;
+}
+
+CachingAllocator::BlockId CachingAllocator::grow(std::size_t pool, std::int64_t size) {
+  if (options_.expandable_segments) return grow_expandable(pool, size);
+  const std::int64_t segment = segment_size(size);
+  if (!grant(segment)) return kNone;
+  Block block;
+  block.address = next_address_;
+  block.size = segment;
+  block.pool = static_cast<std::uint8_t>(pool);
+  next_address_ += segment;
+  return new_block(block);
+}
+
+/// Maps pages behind the last block of the pool's one segment; a free last block becomes part of
+/// the result.
+CachingAllocator::BlockId CachingAllocator::grow_expandable(std::size_t pool, std::int64_t size) {
+  constexpr std::int64_t kReach = kLargeSegment << 35;  // of a segment: page-aligned, never full
+  const BlockId last = last_[pool];
+  const bool extend = last != kNone && !at(last).live;
+  const std::int64_t missing = extend ? size - at(last).size : size;
+  const std::int64_t pages = round_up(missing, is_large(pool) ? kLargeSegment : kSmallSegment);
+  if (!grant(pages)) return kNone;
+  if (extend) {
+    erase(last);
+    at(last).size += pages;
+    return last;
+  }
+  Block block;
+  block.address = last != kNone ? at(last).address + at(last).size
+                                : static_cast<std::int64_t>(pool) * kReach;
+  block.size = pages;
+  block.previous = last;
+  block.pool = static_cast<std::uint8_t>(pool);
+  const BlockId id = new_block(block);
+  if (last != kNone) at(last).next = id;
+  last_[pool] = id;
+  return id;
+}
+
+/// Keeps the first `size` bytes of `id` and makes a free block of the rest.
+void CachingAllocator::split(BlockId id, std::int64_t size) {
+  Block rest = at(id);
+  rest.address += size;
+  rest.size -= size;
+  rest.previous = id;
+  rest.live = false;
+  const BlockId rest_id = new_block(rest);
+  if (rest.next != kNone) at(rest.next).previous = rest_id;
+  at(id).next = rest_id;
+  at(id).size = size;
+  if (last_[rest.pool] == id) last_[rest.pool] = rest_id;
+  insert(rest_id);
+}
+
+CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
+  const std::int64_t size = block_size(bytes);
+  const std::size_t pool = 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
+  BlockId id = take_best_fit(pool, size);
+  if (id == kNone) id = grow(pool, size);
+  if (id == kNone) {
+    ++retries_;
+    empty_cache();
+    id = grow(pool, size);
+  }
+  if (id == kNone) return kNone;
+  const std::int64_t rest = at(id).size - size;
+  const bool cut =
+      is_large(pool) && !options_.expandable_segments ? rest > kSmall : rest >= kUnit;
+  if (cut) split(id, size);
+  at(id).live = true;
+  allocated_ += at(id).size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_);
+  return id;
+}
+
+void CachingAllocator::merge_into(BlockId id, BlockId neighbour) {
+  if (neighbour == kNone || at(neighbour).live) return;
+  erase(neighbour);
+  Block& block = at(id);
+  const Block& other = at(neighbour);
+  if (block.previous == neighbour) {
+    block.address = other.address;
+    block.previous = other.previous;
+    if (block.previous != kNone) at(block.previous).next = id;
+  } else {
+    block.next = other.next;
+    if (block.next != kNone) at(block.next).previous = id;
+  }
+  block.size += other.size;
+  if (last_[block.pool] == neighbour) last_[block.pool] = id;
+  unused_.push_back(neighbour);
+}
+
+void CachingAllocator::free(BlockId id) {
+  assert(at(id).live);
+  allocated_ -= at(id).size;
+  at(id).live = false;
+  merge_into(id, at(id).previous);
+  merge_into(id, at(id).next);
+  insert(id);
+}
+
+/// Unmaps the whole pages inside free blocks. What is unmapped in the middle of a segment is a hole
+/// that nothing is put into any more: there are always addresses behind the last block.
+void CachingAllocator::release_pages(std::size_t pool) {
+  const std::int64_t page = is_large(pool) ? kLargeSegment : kSmallSegment;
+  const std::vector<Free> list = free_[pool];
+  for (const Free& entry : list) {
+    const std::int64_t begin = round_up(entry.address, page);
+    const std::int64_t end = (entry.address + entry.size) / page * page;
+    if (end <= begin) continue;
+    reserved_ -= end - begin;
+    erase(entry.block);
+    const Block whole = at(entry.block);
+    BlockId before = kNone, after = kNone;
+    if (begin > whole.address) {
+      Block part = whole;
+      part.size = begin - whole.address;
+      part.next = kNone;
+      before = new_block(part);
+      if (part.previous != kNone) at(part.previous).next = before;
+      insert(before);
+    } else if (whole.previous != kNone) {
+      at(whole.previous).next = kNone;
+    }
+    if (end < whole.address + whole.size) {
+      Block part = whole;
+      part.address = end;
+      part.size = whole.address + whole.size - end;
+      part.previous = kNone;
+      after = new_block(part);
+      if (part.next != kNone) at(part.next).previous = after;
+      insert(after);
+    } else if (whole.next != kNone) {
+      at(whole.next).previous = kNone;
+    }
+    if (last_[pool] == entry.block)
+      last_[pool] = after != kNone ? after : before != kNone ? before : whole.previous;
+    unused_.push_back(entry.block);
+  }
+}
+
+void CachingAllocator::empty_cache() {
+  for (std::size_t pool = 0; pool < free_.size(); ++pool) {
+    if (options_.expandable_segments) {
+      release_pages(pool);
+      continue;
+    }
+    std::vector<Free> kept;
+    for (const Free& entry : free_[pool]) {
+      const Block& block = at(entry.block);
+      if (block.previous == kNone && block.next == kNone) {
+        reserved_ -= block.size;
+        unused_.push_back(entry.block);
+      } else {
+        kept.push_back(entry);
+      }
+    }
+    free_[pool] = std::move(kept);
+  }
+}
+
+void CachingAllocator::reset_peaks() {
+  peak_reserved_ = reserved_;
+  peak_allocated_ = allocated_;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,89 @@
+// PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.11, default settings):
+// which segments it asks the driver for and how it cuts them up. docs/allocator.md tells the rules.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "program/program.h"
+
+namespace shardplan {
+
+struct AllocatorOptions {
+  bool expandable_segments = false;  ///< PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+  /// What the driver grants in all; beyond it cached segments are given back first.
+  std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+};
+
+class CachingAllocator {
+ public:
+  using BlockId = std::int32_t;
+  static constexpr BlockId kNone = -1;
+
+  explicit CachingAllocator(const AllocatorOptions& options) : options_(options) {}
+
+  /// A block of at least `bytes` from the pool of `stream`, or kNone when memory runs out.
+  BlockId allocate(std::int64_t bytes, Stream stream = Stream::compute);
+  void free(BlockId block);
+  /// Gives back every segment without a live block.
+  void empty_cache();
+
+  std::int64_t reserved() const { return reserved_; }
+  std::int64_t peak_reserved() const { return peak_reserved_; }
+  std::int64_t allocated() const { return allocated_; }
+  std::int64_t peak_allocated() const { return peak_allocated_; }
+  std::int64_t retries() const { return retries_; }  ///< times that cached segments were given back
+  void reset_peaks();
+
+  std::int64_t size_of_block(BlockId block) const { return at(block).size; }
+
+  /// Bytes of the block for a request, and of the segment that is asked for when none fits.
+  static std::int64_t block_size(std::int64_t bytes);
+  static std::int64_t segment_size(std::int64_t block_size);
+
+ private:
+  struct Block {
+    std::int64_t address = 0;
+    std::int64_t size = 0;
+    BlockId previous = kNone, next = kNone;  ///< neighbours in the segment
+    std::uint8_t pool = 0;
+    bool live = false;
+  };
+  /// An entry of a pool's list of free blocks, which is ordered by size, then by address.
+  struct Free {
+    std::int64_t size = 0;
+    std::int64_t address = 0;
+    BlockId block = kNone;
+    bool operator<(const Free& other) const {
+      return size != other.size ? size < other.size : address < other.address;
+    }
+  };
+  static constexpr std::size_t kStreams = 3;
+
+  Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
+  const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
+  BlockId new_block(const Block& block);
+  void insert(BlockId id);
+  void erase(BlockId id);
+  BlockId take_best_fit(std::size_t pool, std::int64_t size);
+  BlockId grow(std::size_t pool, std::int64_t size);
+  BlockId grow_expandable(std::size_t pool, std::int64_t size);
+  bool grant(std::int64_t bytes);
+  void split(BlockId id, std::int64_t size);
+  void merge_into(BlockId id, BlockId neighbour);
+  void release_pages(std::size_t pool);
+
+  AllocatorOptions options_;
+  std::vector<Block> blocks_;
+  std::vector<BlockId> unused_;                       ///< entries of blocks_ to use again
+  std::array<std::vector<Free>, 2 * kStreams> free_;  ///< by stream; small, then large
+  std::array<BlockId, 2 * kStreams> last_{kNone, kNone, kNone, kNone, kNone, kNone};
+  std::int64_t next_address_ = 0;
+  std::int64_t reserved_ = 0, peak_reserved_ = 0;
+  std::int64_t allocated_ = 0, peak_allocated_ = 0;
+  std::int64_t retries_ = 0;
+};
+
+}  // namespace shardplan
