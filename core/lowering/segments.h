@@ -47,7 +47,8 @@ struct Stretch {
 std::vector<Stretch> whole_segments(const ModelRun& run);
 
 /// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
-/// begin(builder) and end(builder) around each iteration, fetch(builder, module) and
+/// enter_first(builder, stretch index) before the run of a first layer (SegmentRun::first) in the
+/// backward pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
 /// release(builder, module) around a module's use of its parameters, and
 /// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
@@ -123,6 +124,15 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<Ta
   b.end_repeat();
 }
 
+/// Autocast forgets its copies of weights that nothing else holds.
+inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, std::int32_t base,
+                       std::int64_t count) {
+  if (copies.empty() || count == 0) return;
+  b.begin_repeat(count);
+  for (const TapeEvent& e : copies) b.free_named(e.category, e.bytes, base + e.id);
+  b.end_repeat();
+}
+
 /// What a shared tensor takes: its own allocation, or its maker's output.
 inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
   return model.shared[shared].is_output ? run.shared_gradient_bytes[shared]
@@ -169,14 +179,12 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         b.free(Category::activations, bytes);
     }
   }
-  for (const Stretch& stretch : stretches) {
-    const SegmentRun& s = run.segments[stretch.segment];
-    if (s.forward.autocast_cache.empty()) continue;
-    const std::int32_t base = detail::slot_base(run, stretch.segment);
-    b.begin_repeat(stretch.count);
-    for (const TapeEvent& e : s.forward.autocast_cache)
-      b.free_named(e.category, e.bytes, base + e.id);
-    b.end_repeat();
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    const SegmentRun& s = run.segments[stretches[k].segment];
+    const std::int32_t base = detail::slot_base(run, stretches[k].segment);
+    const bool first = s.first && detail::starts_segment(stretches, k);
+    detail::drop_cache(b, s.forward.autocast_cache, base, stretches[k].count - (first ? 1 : 0));
+    if (first) detail::drop_cache(b, s.first->autocast_cache, base, 1);
   }
   for (std::size_t i = 0; i < model.shared.size(); ++i)
     if (!run.shared_kept[i] && model.shared[i].is_output)  // the model's result has it until here
@@ -209,7 +217,10 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     };
     const bool first = s.first && detail::ends_segment(stretches, k);
     emit(s.backward, stretch.count - (first ? 1 : 0));
-    if (first) emit(*s.first, 1);
+    if (first) {
+      if constexpr (requires { hooks.enter_first(b, k); }) hooks.enter_first(b, k);
+      emit(*s.first, 1);
+    }
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
