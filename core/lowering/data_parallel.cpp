@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lowering/ddp_buckets.h"
+#include "lowering/gradient_presence.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
@@ -13,17 +14,18 @@ namespace {
 /// Gradients live in tensors of their own, or as views into DDP's buckets.
 struct Hooks {
   bool views = false;
-  std::vector<bool> present;  ///< by parameter
+  GradientPresence present;
 
+  void enter(ProgramBuilder&, std::size_t stretch) { present.enter(stretch); }
+  void begin(ProgramBuilder&) { present.begin_iterations(); }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
-    const auto seen = present[static_cast<std::size_t>(id)];
-    if (views || seen) {
+    const bool there = present.add(id);
+    if (views || there) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
     }
-    present[static_cast<std::size_t>(id)] = true;
   }
 };
 
@@ -85,10 +87,11 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
+  Hooks hooks{views, GradientPresence(model.parameters.size())};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
     b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);

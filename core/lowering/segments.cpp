@@ -21,30 +21,67 @@ Sizes sizes_of(const Plan& plan) {
           w.target_length > 0 ? w.target_length : w.sequence_length};
 }
 
+namespace {
+
+/// Shared tensors that something holds on to between the passes: autograd, or a checkpoint, which
+/// keeps the arguments of its block.
+std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const ModelRun& run) {
+  std::vector<bool> kept(model.shared.size(), false);
+  for (const SegmentRun& s : run.segments) {
+    for (const std::int32_t i : s.forward.saved_shared) kept[static_cast<std::size_t>(i)] = true;
+    if (plan.checkpointing == Checkpointing::none || !s.segment->checkpointable) continue;
+    for (const Input& in : s.segment->graph.inputs())
+      if (in.kind == InputKind::shared) kept[static_cast<std::size_t>(in.shared)] = true;
+  }
+  return kept;
+}
+
+/// Nothing before the segment's output trains: its segments are embeddings only.
+bool frozen_output(const Model& model, const Segment& segment) {
+  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(), [&](const Op& op) {
+    const auto trains = [&](ParameterId id) {
+      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
+    };
+    return trains(op.weight) || trains(op.bias);
+  }) && segment.graph.inputs().empty();
+}
+
+}  // namespace
+
 ModelRun run_segments(const Model& model, const Plan& plan) {
   const Regime regime = regime_of(plan);
   const Sizes sizes = sizes_of(plan);
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
+  const bool checkpointed = plan.checkpointing != Checkpointing::none;
+  bool needs_grad = true;  // of the stream; false after frozen embeddings
   for (const Segment& segment : model.segments) {
     SegmentRun s;
     s.segment = &segment;
-    const bool selective = plan.checkpointing == Checkpointing::selective;
-    if (plan.checkpointing != Checkpointing::none && segment.checkpointable) {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, selective);
-      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, selective);
+    TapeOptions options;
+    options.selective = plan.checkpointing == Checkpointing::selective;
+    options.output_gets_grad = checkpointed || !frozen_output(model, segment);
+    if (checkpointed && segment.checkpointable) {
+      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
+      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
       TapeCost& cost = s.backward.backward_cost;  // the recomputation happens in backward
       cost.flops += s.backward.forward_cost.flops;
       cost.moved_bytes += s.backward.forward_cost.moved_bytes;
       cost.kernels += s.backward.forward_cost.kernels;
     } else {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep);
+      options.selective = false;
+      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+      options.input_needs_grad = false;
+      if (!needs_grad)
+        s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_cost = s.forward.backward_cost;
       s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;
+    // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
+    needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
     run.segments.push_back(std::move(s));
   }
   for (const Shared& shared : model.shared) {
@@ -57,6 +94,12 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_bytes.push_back(shared.is_output ? 0 : bytes);
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
+  run.shared_kept = kept_in_backward(model, plan, run);
+  for (const Shared& shared : model.shared)
+    run.last_user.push_back(static_cast<std::size_t>(shared.maker));
+  for (std::size_t s = 0; s < run.segments.size(); ++s)
+    for (const Input& in : run.segments[s].segment->graph.inputs())
+      if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
   return run;
 }
 
@@ -72,19 +115,17 @@ namespace detail {
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;
   for (std::size_t s = 0; s < segment; ++s)
-    base += std::max(run.segments[s].forward.slots, run.segments[s].backward.slots);
+    base += std::max({run.segments[s].forward.slots, run.segments[s].backward.slots,
+                      run.segments[s].first ? run.segments[s].first->slots : 0});
   return base;
 }
 
-TapeNames forward_names(const ModelRun& run, std::size_t segment) {
-  return {slot_base(run, segment), kChainedInputSlot, run.segments[segment].forward.output_slot,
-          kOutputName};
+TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
+  return {slot_base(run, segment), kChainedInputSlot, tape.output_slot, kOutputName};
 }
 
-TapeNames backward_names(const ModelRun& run, std::size_t segment) {
-  const SegmentRun& s = run.segments[segment];
-  return {slot_base(run, segment), kChainedGradientSlot, s.backward.input_gradient_slot,
-          kGradientName};
+TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
+  return {slot_base(run, segment), kChainedGradientSlot, tape.input_gradient_slot, kGradientName};
 }
 
 }  // namespace detail

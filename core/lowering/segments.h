@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/model.h"
@@ -16,12 +17,17 @@ struct SegmentRun {
   const Segment* segment = nullptr;
   TapeRun forward;   ///< kept, or discarded when the segment is checkpointed
   TapeRun backward;  ///< only `backward` is used: the recomputation is in it when checkpointed
+  /// The first iteration, where its input needs no gradient and those of the others do; only the
+  /// events are used.
+  std::optional<TapeRun> first;
 };
 
 struct ModelRun {
   std::vector<SegmentRun> segments;
   std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
   std::vector<std::int64_t> shared_gradient_bytes;
+  std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
+  std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
@@ -41,7 +47,8 @@ struct Stretch {
 std::vector<Stretch> whole_segments(const ModelRun& run);
 
 /// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
-/// begin(builder) and end(builder) around each iteration, fetch(builder, module) and
+/// enter_first(builder, stretch index) before the run of a first layer (SegmentRun::first) in the
+/// backward pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
 /// release(builder, module) around a module's use of its parameters, and
 /// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
@@ -70,8 +77,8 @@ struct TapeNames {
 };
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
-TapeNames forward_names(const ModelRun& run, std::size_t segment);
-TapeNames backward_names(const ModelRun& run, std::size_t segment);
+TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
+TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
 
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const TapeNames& names,
@@ -106,10 +113,9 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const Ta
 }
 
 template <typename Hooks>
-void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
-                  const std::vector<TapeEvent>& events, const TapeNames& names,
-                  const TapeCost& cost, Hooks& hooks) {
-  if constexpr (requires { hooks.enter(b, index); }) hooks.enter(b, index);
+void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
+                     const TapeNames& names, const TapeCost& cost, Hooks& hooks) {
+  if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
   emit_tape(b, events, names, hooks);
@@ -118,9 +124,27 @@ void emit_stretch(ProgramBuilder& b, std::size_t index, std::int64_t count,
   b.end_repeat();
 }
 
+/// Autocast forgets its copies of weights that nothing else holds.
+inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, std::int32_t base,
+                       std::int64_t count) {
+  if (copies.empty() || count == 0) return;
+  b.begin_repeat(count);
+  for (const TapeEvent& e : copies) b.free_named(e.category, e.bytes, base + e.id);
+  b.end_repeat();
+}
+
+/// What a shared tensor takes: its own allocation, or its maker's output.
+inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
+  return model.shared[shared].is_output ? run.shared_gradient_bytes[shared]
+                                        : run.shared_bytes[shared];
+}
+
 /// The last stretch of `segment` in `stretches` is at `index`.
 inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t index) {
   return index + 1 == stretches.size() || stretches[index + 1].segment != stretches[index].segment;
+}
+inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t index) {
+  return index == 0 || stretches[index - 1].segment != stretches[index].segment;
 }
 
 }  // namespace detail
@@ -132,23 +156,39 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
-    detail::emit_stretch(b, k, stretch.count, s.forward.forward,
-                         detail::forward_names(run, stretch.segment), s.forward.forward_cost,
-                         hooks);
+    if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, tape.forward,
+                              detail::forward_names(run, stretch.segment, tape), tape.forward_cost,
+                              hooks);
+    };
+    const bool first = s.first && detail::starts_segment(stretches, k);
+    if (first) emit(*s.first, 1);
+    emit(s.forward, stretch.count - (first ? 1 : 0));
     if (!detail::ends_segment(stretches, k)) continue;
-    for (std::size_t i = 0; i < model.shared.size(); ++i)
-      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment)
-        b.alloc(Category::activations, run.shared_bytes[i]);
+    for (std::size_t i = 0; i < model.shared.size(); ++i) {
+      const std::int64_t bytes = detail::live_bytes(model, run, i);
+      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment) {
+        // A segment's output leaves the chain: from here on it is a block like the others.
+        if (model.shared[i].is_output)
+          b.free_named(Category::activations, bytes, detail::kOutputName);
+        b.alloc(Category::activations, bytes);
+      }
+      // A mask, say, goes with the frame of the function that made it.
+      if (run.last_user[i] == stretch.segment && !run.shared_kept[i] && !model.shared[i].is_output)
+        b.free(Category::activations, bytes);
+    }
   }
-  for (const Stretch& stretch : stretches) {
-    const SegmentRun& s = run.segments[stretch.segment];
-    if (s.forward.autocast_cache.empty()) continue;
-    const std::int32_t base = detail::slot_base(run, stretch.segment);
-    b.begin_repeat(stretch.count);
-    for (const TapeEvent& e : s.forward.autocast_cache)
-      b.free_named(e.category, e.bytes, base + e.id);
-    b.end_repeat();
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    const SegmentRun& s = run.segments[stretches[k].segment];
+    const std::int32_t base = detail::slot_base(run, stretches[k].segment);
+    const bool first = s.first && detail::starts_segment(stretches, k);
+    detail::drop_cache(b, s.forward.autocast_cache, base, stretches[k].count - (first ? 1 : 0));
+    if (first) detail::drop_cache(b, s.first->autocast_cache, base, 1);
   }
+  for (std::size_t i = 0; i < model.shared.size(); ++i)
+    if (!run.shared_kept[i] && model.shared[i].is_output)  // the model's result has it until here
+      b.free(Category::activations, detail::live_bytes(model, run, i));
 }
 
 template <typename Hooks>
@@ -169,17 +209,22 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
       b.alloc_named(Category::activations, run.shared_gradient_bytes[i], detail::kGradientName);
     }
-    detail::emit_stretch(b, k, stretch.count, s.backward.backward,
-                         detail::backward_names(run, stretch.segment), s.backward.backward_cost,
-                         hooks);
+    if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const auto emit = [&](const TapeRun& tape, std::int64_t count) {
+      detail::emit_iterations(b, count, tape.backward,
+                              detail::backward_names(run, stretch.segment, tape),
+                              tape.backward_cost, hooks);
+    };
+    const bool first = s.first && detail::ends_segment(stretches, k);
+    emit(s.backward, stretch.count - (first ? 1 : 0));
+    if (first) {
+      if constexpr (requires { hooks.enter_first(b, k); }) hooks.enter_first(b, k);
+      emit(*s.first, 1);
+    }
     if (!detail::ends_segment(stretches, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
-      if (model.shared[i].is_output) {  // the tape freed its gradient; this is the output itself
-        b.free_named(Category::activations, run.shared_gradient_bytes[i], detail::kOutputName);
-      } else {
-        b.free(Category::activations, run.shared_bytes[i]);
-      }
+      if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
   if (!run.segments.empty())  // the loss itself

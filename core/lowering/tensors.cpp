@@ -179,13 +179,15 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
   const bool foreach = optimizer.implementation == OptimizerImplementation::foreach;
   const bool fused = optimizer.implementation == OptimizerImplementation::fused;
   std::vector<Event> lists;  // temporaries of foreach: a tensor for each parameter
+  std::vector<Event> matrices;
   for (const auto& [parameter, numel, repeat] : owned) {
     const Parameter& p = *parameter;
     const Pieces pieces = state_pieces(p, numel, optimizer, states);
     for (std::size_t i = 0; i < pieces.count; ++i)
       append_tensors(memory.tensors, Category::optimizer_states, pieces.bytes[i], repeat);
-    append_tensors(lists, Category::workspace, rounded(numel, p.adapter ? 4 : size_of(states)),
-                   repeat);
+    const std::int64_t whole = rounded(numel, p.adapter ? 4 : size_of(states));
+    append_tensors(lists, Category::workspace, whole, repeat);
+    if (p.shape.size() > 1) append_tensors(matrices, Category::workspace, whole, repeat);
     largest = std::max(largest, numel);
   }
   memory.states = total_bytes(memory.tensors);
@@ -206,8 +208,12 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
       if (foreach) temporary_lists(2);
       if (!foreach && !fused) temporaries_of_largest(2, size_of(states));
       break;
-    case OptimizerKind::lion:
     case OptimizerKind::adafactor:
+      // The estimates of the variance: of all matrices at once, or tensor by tensor.
+      if (foreach) memory.temporaries = matrices;
+      if (!foreach) temporaries_of_largest(1, size_of(states));
+      break;
+    case OptimizerKind::lion:
       temporaries_of_largest(1, size_of(states));
       break;
     case OptimizerKind::lamb:

@@ -121,6 +121,9 @@ class Graph {
   /// Python rebinds names late: without a hold a value dies after its last use.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
   void set_output(ValueId x) { output_ = x; }
+  /// The caller rebinds its name for the chained input: without another reference it dies after
+  /// its last use, not when the segment returns.
+  void let_input_go() { lets_input_go_ = true; }
   /// Which loss the head of this graph computes.
   void set_loss(LossKind loss) { loss_ = loss; }
   LossKind loss() const { return loss_; }
@@ -135,6 +138,7 @@ class Graph {
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<Hold>& holds() const { return holds_; }
   ValueId output() const { return output_; }
+  bool lets_input_go() const { return lets_input_go_; }
 
  private:
   ValueId add_value(Extent extent);
@@ -147,6 +151,7 @@ class Graph {
   LossKind loss_ = LossKind::cross_entropy;
   bool logits_ = false;
   bool autocast_ = true;
+  bool lets_input_go_ = false;
 };
 
 }  // namespace shardplan

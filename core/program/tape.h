@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dtype.h"
 #include "model/model.h"
 #include "program/category.h"
 
@@ -54,14 +55,16 @@ struct TapeRun {
   std::vector<TapeEvent> forward;
   std::vector<TapeEvent> backward;
   DType output_dtype = DType::f32;
-  std::int64_t output_bytes = 0;               ///< of the chained output, alive when forward ends
-  std::int32_t slots = 0;                      ///< storages that the run numbers
+  bool output_needs_grad = true;
+  std::int64_t output_bytes = 0;  ///< of the chained output, alive when forward ends
+  std::int32_t slots = 0;         ///< storages that the run numbers
   std::int32_t output_slot = kNoSlot;          ///< of the chained output, in `forward`
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
   /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
   TapeCost forward_cost, backward_cost;
+  std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
 };
 
 enum class TapeMode : std::uint8_t {
@@ -73,11 +76,20 @@ enum class TapeMode : std::uint8_t {
 /// Sizes of PyTorch's allocation unit: every tensor takes a multiple of it.
 inline constexpr std::int64_t kAllocationUnit = 512;
 
+/// What surrounds a run.
+struct TapeOptions {
+  /// discard leaves what matrix products and attention return, and redo finds it.
+  bool selective = false;
+  /// Of the chained input; false for the first layer's when the embeddings are frozen.
+  bool input_needs_grad = true;
+  /// The next segment's backward leaves a gradient of the output even if this one makes no use of
+  /// it: frozen embeddings whose output is told to need one, for checkpointing.
+  bool output_gets_grad = true;
+};
+
 /// Runs `segment`. `input` is the dtype of the chained input. Slots of storages are numbered from
 /// 0 in each run; the chained input and the chained output's gradient have slots of their own.
-///
-/// With `selective`, discard leaves what matrix products and attention return, and redo finds it.
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode, bool selective = false);
+                 const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options = {});
 
 }  // namespace shardplan

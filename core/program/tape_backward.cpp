@@ -11,8 +11,8 @@ void TapeState::backward() {
     storages_.push_back({result_.output_bytes, 1, kChainedGradientSlot, Category::activations});
     if (state(graph_.output()).needs_grad) {
       gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
-    } else {
-      unref(id);  // frozen embeddings under LoRA
+    } else if (options_.output_gets_grad) {
+      unref(id);
     }
   }
   for (std::size_t i = graph_.ops().size(); i-- > 0;) backward_op(i);
@@ -86,6 +86,27 @@ void TapeState::linear_backward(const Op& op) {
   }
 }
 
+bool TapeState::is_tied(ParameterId id) const {
+  for (const Segment& segment : model_.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::linear && op.weight == id) return true;
+  return false;
+}
+
+/// The gradient of a table that is the head's weight too waits for this one in the engine's input
+/// buffer. The head's is a view, the transpose of its product, so that the sum cannot reuse it and
+/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); under autocast a cast made a new
+/// one of it.
+void TapeState::embedding_backward(const Op& op) {
+  const bool third = trains(op.weight) && !regime_.autocast() && is_tied(op.weight);
+  StorageId sum = kExternal;
+  if (third)
+    sum = allocate(checked_mul(parameter(op.weight).numel, size_of(parameter_type(op.weight))),
+                   Category::gradients);
+  parameter_gradient(op.weight);
+  unref(sum);
+}
+
 /// The gradients of the probabilities, of the scores, and of queries, keys and values of all heads;
 /// those of the keys and values are then summed over their groups.
 void TapeState::math_attention_backward(const Op& op) {
@@ -95,6 +116,7 @@ void TapeState::math_attention_backward(const Op& op) {
   const StorageId d_values = temporary(keys, DType::f32);
   const StorageId d_probabilities = temporary(scores, DType::f32);
   const StorageId d_scores = temporary(scores, DType::f32);
+  unref(temporary(scores, DType::f32));  // softmax: gradient·output
   unref(d_probabilities);
   const StorageId d_queries = temporary(queries, DType::f32);
   const StorageId d_keys = temporary(keys, DType::f32);
@@ -232,7 +254,8 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
 void TapeState::backward_op(std::size_t i) {
   const Op& op = graph_.ops()[i];
   const Gradient& out = gradients_[static_cast<std::size_t>(op.out)];
-  const bool runs = nodes_[i].active && out.present;
+  Node& node = nodes_[i];
+  const bool runs = node.active && out.present;
   if (runs) {
     const StorageId g = out.storage;
     if (op.module != kNone)
@@ -255,8 +278,16 @@ void TapeState::backward_op(std::size_t i) {
         fused_loss_backward(op, nodes_[i]);
         break;
       case OpKind::embedding:
-        parameter_gradient(op.weight);
+        embedding_backward(op);
         break;
+      case OpKind::softmax:
+      case OpKind::softmax_f32: {
+        // The kernel writes grad·output beside its result (aten/.../cuda/SoftMax.cu).
+        const StorageId product = gradient_like(op.out, state(op.out).dtype);
+        elementwise_backward(op, g);
+        unref(product);
+        break;
+      }
       case OpKind::parameter:
         parameter_gradient(op.weight);
         break;

@@ -7,18 +7,18 @@
 namespace shardplan {
 
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode, bool selective) {
-  return TapeState(model, segment, regime, sizes, input, mode, selective).run();
+                 const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options) {
+  return TapeState(model, segment, regime, sizes, input, mode, options).run();
 }
 
 TapeState::TapeState(const Model& model, const Segment& segment, const Regime& regime,
-                     const Sizes& sizes, DType input, TapeMode mode, bool selective)
+                     const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options)
     : model_(model),
       graph_(segment.graph),
       regime_(regime),
       sizes_(sizes),
       mode_(mode),
-      selective_(selective),
+      options_(options),
       keep_(mode != TapeMode::discard),
       values_(graph_.values().size()),
       nodes_(graph_.ops().size()) {
@@ -26,11 +26,12 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
     ValueState& v = state(in.value);
     if (in.kind == InputKind::chained) {
       v.dtype = input;
-      v.needs_grad = true;
+      v.needs_grad = options.input_needs_grad;
     } else {
       const Shared& shared = model.shared[static_cast<std::size_t>(in.shared)];
       v.dtype = shared.f32 ? DType::f32 : regime.params;
       v.needs_grad = shared.needs_grad;
+      v.shared = in.shared;
     }
   }
   const std::size_t expected = graph_.ops().size() * 3;
@@ -63,7 +64,7 @@ TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) 
 /// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
 /// pass leaves it behind, and the recomputation takes it over.
 TapeState::StorageId TapeState::allocate_result(const Op& op, std::int64_t bytes) {
-  const bool kept = selective_ && is_product(op.kind);
+  const bool kept = options_.selective && is_product(op.kind);
   if (kept && mode_ == TapeMode::redo) {
     const auto id = static_cast<StorageId>(storages_.size());
     storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category_of(op.out), false});
@@ -134,6 +135,11 @@ void TapeState::order_releases() {
     auto& at = last[static_cast<std::size_t>(hold.value)];
     at = std::max(at, made[static_cast<std::size_t>(hold.until)]);
   }
+  if (graph_.lets_input_go() && mode_ == TapeMode::keep)
+    for (const Input& in : graph_.inputs()) {
+      const auto v = static_cast<std::size_t>(in.value);
+      if (in.kind == InputKind::chained) releases_.emplace_back(std::max(last[v], 0), in.value);
+    }
   for (std::size_t v = 0; v < values_.size(); ++v) {
     if (made[v] < 0 || static_cast<ValueId>(v) == graph_.output()) continue;  // inputs, the output
     releases_.emplace_back(std::max(last[v], made[v]), static_cast<ValueId>(v));
@@ -312,11 +318,18 @@ void TapeState::save(Node& node, StorageId id) {
   node.saved[static_cast<std::size_t>(node.saved_count++)] = id;
 }
 
+/// A shared tensor is alive in the backward pass only if autograd keeps it.
+void TapeState::note_saved(ValueId value, StorageId id) {
+  const std::int32_t shared = state(value).shared;
+  if (id == kExternal && shared != kNone) result_.saved_shared.push_back(shared);
+}
+
 /// Autocast gives sdpa its mask in the compute type too.
 void TapeState::save_scores_bias(const Op& op, Node& node) {
   const ValueState& mask = state(op.scores_bias);
   if (!regime_.autocast() || mask.dtype == regime_.compute) {
     save(node, mask.storage);
+    note_saved(op.scores_bias, mask.storage);
     return;
   }
   const StorageId copy = allocate(bytes_of(graph_.value(op.scores_bias).extent, regime_.compute),
@@ -345,6 +358,7 @@ void TapeState::forward_op(std::size_t i) {
   const bool no_op_cast = is_cast(op.kind) && out.dtype == state(op.in[0]).dtype;
   if (is_alias(op.kind, sizes_) || no_op_cast) {
     out.storage = state(op.in[0]).storage;
+    out.shared = state(op.in[0]).shared;
     ref(out.storage);
     return;
   }
@@ -370,7 +384,7 @@ void TapeState::forward_op(std::size_t i) {
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
   out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
   const bool attends = op.kind == OpKind::sdpa && !as_math;
-  if (selective_ && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
+  if (options_.selective && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
     allocate_result(op, checked_mul(elements(op.side, sizes_), 4));
 
   if (node.active && keep_) {
@@ -378,14 +392,19 @@ void TapeState::forward_op(std::size_t i) {
     for (std::size_t k = 0; k < inputs; ++k) {
       const bool other_needs =
           k == 0 ? (inputs > 1 && state(op.in[1]).needs_grad) : state(op.in[0]).needs_grad;
-      if (rule.inputs || (rule.crossed && other_needs)) save(node, read[k]);
+      if (!rule.inputs && !(rule.crossed && other_needs)) continue;
+      save(node, read[k]);
+      note_saved(op.in[k], read[k]);
     }
     if (rule.output) save(node, out.storage);
     const bool product = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (op.kind == OpKind::linear && regime_.zero3_linear) {
-      if (inputs > 0) save(node, state(op.in[0]).storage);
+      const StorageId input = inputs > 0 ? state(op.in[0]).storage : kExternal;
+      save(node, input);
+      if (inputs > 0) note_saved(op.in[0], input);
     } else if (product && trains(op.weight)) {
       save(node, read[0]);
+      if (inputs > 0) note_saved(op.in[0], read[0]);
     }
     if (op.scores_bias != kNone) save_scores_bias(op, node);
     const auto keep_side = [&](std::int64_t bytes) {
@@ -425,6 +444,7 @@ void TapeState::end_forward() {
   if (graph_.output() != kNone) {
     const ValueState& out = state(graph_.output());
     result_.output_dtype = out.dtype;
+    result_.output_needs_grad = out.needs_grad;
     if (out.storage != kExternal) {
       Storage& s = storages_[static_cast<std::size_t>(out.storage)];
       result_.output_bytes = s.bytes;
@@ -447,13 +467,13 @@ void TapeState::end_forward() {
     }
   }
   // A checkpointed segment keeps its input for the recomputation; backward lets it go.
-  if (mode_ == TapeMode::keep)
+  if (mode_ == TapeMode::keep && !graph_.lets_input_go())
     for (const Input& in : graph_.inputs())
       if (in.kind == InputKind::chained) unref(state(in.value).storage);
 }
 
 void TapeState::count_forward(const Op& op, DType out) {
-  if (selective_ && mode_ == TapeMode::redo && is_product(op.kind)) return;
+  if (options_.selective && mode_ == TapeMode::redo && is_product(op.kind)) return;
   TapeCost& cost = result_.forward_cost;
   cost.flops += 2.0 * static_cast<double>(elements(op.work, sizes_));
   cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(op.out).extent, out));

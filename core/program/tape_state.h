@@ -13,7 +13,7 @@ namespace shardplan {
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
-            DType input, TapeMode mode, bool selective);
+            DType input, TapeMode mode, const TapeOptions& options);
 
   TapeRun run();
 
@@ -32,6 +32,7 @@ class TapeState {
     StorageId storage = kExternal;
     DType dtype = DType::f32;
     bool needs_grad = false;
+    std::int32_t shared = kNone;  ///< it is this one of Model::shared
   };
   struct Node {
     bool active = false;
@@ -72,11 +73,13 @@ class TapeState {
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);
+  void note_saved(ValueId value, StorageId id);
   void save_scores_bias(const Op& op, Node& node);
   void release_names(std::size_t i);
   void end_forward();
   bool op_needs_grad(const Op& op) const;
   bool trains(ParameterId id) const;
+  bool is_tied(ParameterId id) const;
   DType parameter_type(ParameterId id) const;
   void count_forward(const Op& op, DType out);
 
@@ -88,6 +91,7 @@ class TapeState {
   StorageId temporary(Extent extent, DType type);
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
+  void embedding_backward(const Op& op);
   void widen_weight(const Op& op);
   bool runs_as_math(const Op& op, DType type) const;
   void math_attention_forward(const Op& op, Node& node);
@@ -112,7 +116,7 @@ class TapeState {
   const Regime& regime_;
   const Sizes& sizes_;
   TapeMode mode_;
-  bool selective_;
+  TapeOptions options_;
   bool keep_;  ///< autograd saves tensors in this forward
   std::vector<Storage> storages_;
   std::vector<ValueState> values_;

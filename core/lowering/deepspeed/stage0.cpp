@@ -1,6 +1,7 @@
 // ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
 // BF16_Optimizer, which stage 1 takes with fp32 accumulation.
 #include "lowering/deepspeed/stages.h"
+#include "lowering/gradient_presence.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
 
@@ -9,14 +10,15 @@ namespace {
 
 /// Gradients stay where autograd made them until the boundary.
 struct Hooks {
-  std::vector<bool> present;
+  GradientPresence present;
+  void enter(ProgramBuilder&, std::size_t stretch) { present.enter(stretch); }
+  void begin(ProgramBuilder&) { present.begin_iterations(); }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    if (present[static_cast<std::size_t>(id)]) {
+    if (present.add(id)) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
     }
-    present[static_cast<std::size_t>(id)] = true;
   }
 };
 
@@ -24,10 +26,11 @@ struct Hooks {
 template <typename AtBoundary>
 void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
                  const Engine& engine, AtBoundary&& at_boundary) {
-  Hooks hooks{std::vector<bool>(model.parameters.size(), false)};
+  Hooks hooks{GradientPresence(model.parameters.size())};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);

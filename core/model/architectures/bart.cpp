@@ -73,6 +73,7 @@ Model build(const ModelConfig& c, const BuildOptions& options, bool norm_first) 
 
   embed(m.begin_segment("decoder embedding"), decoder, tokens, Scale::target_tokens);
   const std::int32_t mask = share_causal_mask(m, options.attention, Scale::target_scores);
+  const std::int32_t logits_bias = m.share("final_logits_bias", {tokens.rows, Scale::one});
   Graph& d = m.begin_segment("decoder layers", decoder.layers, true);
   const ValueId x = d.chained_input({hidden, Scale::target_tokens});
   const ValueId source = d.shared_input(encoded, {hidden, Scale::tokens});
@@ -82,8 +83,10 @@ Model build(const ModelConfig& c, const BuildOptions& options, bool norm_first) 
   ValueId last = h.chained_input({hidden, Scale::target_tokens});
   if (decoder.last_norm) last = layer_norm(h, *decoder.last_norm, last);
   h.begin_logits();
-  // Plus final_logits_bias, a buffer.
-  h.set_output(cross_entropy(h, h.map(OpKind::scalar, apply(h, head, last))));
+  // final_logits_bias is a buffer in the parameters' type, which widens the sum under autocast.
+  const ValueId logits = apply(h, head, last);
+  const ValueId bias = h.shared_input(logits_bias, {tokens.rows, Scale::one});
+  h.set_output(cross_entropy(h, h.map(OpKind::add, logits, bias)));
   return m.build();
 }
 

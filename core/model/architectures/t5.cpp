@@ -247,10 +247,13 @@ Model build_t5(const ModelConfig& c, const BuildOptions& options) {
   stack(m, t, decoder, tokens, biases, "decoder", Scale::target_tokens);
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({t.hidden, Scale::target_tokens});
-  ValueId normal = dropout(h, norm(h, decoder.norm, last), t.dropout);
-  if (t.scaled_head) normal = h.map(OpKind::scalar, normal);
+  const ValueId normal = dropout(h, norm(h, decoder.norm, last), t.dropout);
+  const ValueId scaled = t.scaled_head ? h.map(OpKind::scalar, normal) : normal;
   h.begin_logits();
-  h.set_output(cross_entropy(h, apply(h, head, normal)));
+  const ValueId loss = cross_entropy(h, apply(h, head, scaled));
+  h.hold(normal, loss);  // the decoder's output object has it
+  h.hold(scaled, loss);
+  h.set_output(loss);
   return m.build();
 }
 

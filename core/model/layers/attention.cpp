@@ -123,6 +123,7 @@ ValueId masked_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
+  op.scores_bias = bias;
   if (bias == kNone) op.mask = {1, op.work.scale};
   return g.op(op, {s.heads * value_dim(s), s.queries});
 }

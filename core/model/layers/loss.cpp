@@ -3,6 +3,8 @@
 namespace shardplan {
 
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {
+  // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
+  g.let_input_go();
   g.begin_logits();
   if (g.loss() == LossKind::fused_linear) {
     Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
@@ -27,6 +29,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   // The loss function and the model's output object still name them when the loss is made.
   g.hold(wide, loss);
   g.hold(logits, loss);
+  g.hold(x, loss);
   return loss;
 }
 
