@@ -61,7 +61,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const DdpOptions& options = plan.framework.ddp;
   const std::int64_t world = plan.cluster.world();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients);
-  const std::int64_t parameters = parameter_bytes(model, precision);
+  const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
   add_cublas_workspaces(b, plan.cluster.gpu);
@@ -82,6 +82,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
+  // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
+  if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};

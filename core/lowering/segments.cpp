@@ -25,9 +25,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   for (const Segment& segment : model.segments) {
     SegmentRun s;
     s.segment = &segment;
-    if (plan.checkpointing == Checkpointing::full && segment.checkpointable) {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard);
-      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo);
+    const bool selective = plan.checkpointing == Checkpointing::selective;
+    if (plan.checkpointing != Checkpointing::none && segment.checkpointable) {
+      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, selective);
+      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, selective);
       TapeCost& cost = s.backward.backward_cost;  // the recomputation happens in backward
       cost.flops += s.backward.forward_cost.flops;
       cost.moved_bytes += s.backward.forward_cost.moved_bytes;

@@ -90,11 +90,19 @@ Pieces state_pieces(const Parameter& p, std::int64_t numel, const Optimizer& opt
 
 }  // namespace
 
-std::int64_t parameter_bytes(const Model& model, const Precision& precision) {
+std::int64_t stored_bytes(const Parameter& p, DType type, Quantization quantization) {
+  if (!p.quantized) return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
+  const std::int64_t packed = rounded(ceil_div(p.numel, 2), 1);
+  const std::int64_t blocks = ceil_div(p.numel, 64);
+  if (quantization == Quantization::nf4) return packed + rounded(blocks, 4);
+  return packed + rounded(blocks, 1) + rounded(ceil_div(blocks, 256), 4);
+}
+
+std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
+  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const DType type = p.adapter ? DType::f32 : precision.params;
-    sum = checked_add(sum, checked_mul(rounded(p.numel, size_of(type)), repeat));
+    sum = checked_add(sum, checked_mul(stored_bytes(p, plan.precision.params, base), repeat));
   });
   return sum;
 }

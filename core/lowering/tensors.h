@@ -17,8 +17,13 @@ struct OptimizerMemory {
   std::vector<Event> temporaries;  ///< at the worst moment of the step
 };
 
+/// Bytes of one parameter as it is stored, rounded to the allocation unit. Four-bit weights are
+/// packed two a byte, with an fp32 scale a block of 64, or, quantized twice, one byte a block and
+/// an fp32 scale a 256 blocks (bitsandbytes/functional.py).
+std::int64_t stored_bytes(const Parameter& parameter, DType type, Quantization quantization);
+
 /// Bytes of all parameters as built: base weights in `precision.params`, LoRA matrices in fp32.
-std::int64_t parameter_bytes(const Model& model, const Precision& precision);
+std::int64_t parameter_bytes(const Model& model, const Plan& plan);
 
 /// Bytes of the trainable parameters in `type`, every tensor rounded to 512.
 std::int64_t trainable_bytes(const Model& model, DType type);

@@ -52,6 +52,9 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   p.module = module;
   p.adapter = adapter;
   p.trainable = adapter || !options_.lora;
+  // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
+  p.quantized = options_.lora && options_.lora->base != Quantization::none && !adapter &&
+                kind == ParameterKind::linear && !prefix_.empty();
   model_.parameters.push_back(std::move(p));
   const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
   model_.modules[static_cast<std::size_t>(module)].parameters.push_back(id);
@@ -169,6 +172,7 @@ ModuleId ModelBuilder::owner(ParameterId parameter) const {
 Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
                                    bool checkpointable) {
   model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
+  model_.segments.back().graph.set_loss(options_.loss);
   return model_.segments.back().graph;
 }
 

@@ -16,6 +16,7 @@ namespace shardplan {
 struct BuildOptions {
   AttentionKind attention = AttentionKind::sdpa;
   std::optional<Lora> lora;
+  LossKind loss = LossKind::cross_entropy;
 };
 
 /// Handles of registered modules.

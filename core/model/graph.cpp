@@ -21,6 +21,7 @@ ValueId Graph::shared_input(std::int32_t shared, Extent extent) {
 
 ValueId Graph::op(Op op, Extent out) {
   op.out = add_value(out);
+  op.autocast = autocast_;
   ops_.push_back(op);
   return op.out;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/extent.h"
+#include "plan/plan.h"
 
 namespace shardplan {
 
@@ -20,29 +21,29 @@ inline constexpr std::int32_t kNone = -1;
 
 /// The operations that occur, with what autograd saves (PyTorch tools/autograd/derivatives.yaml).
 enum class OpKind : std::uint8_t {
-  view,            ///< transpose, reshape, slice, expand: shares storage, saves nothing
-  copy,            ///< contiguous, repeat, clone: new storage, saves nothing
-  fold_heads,      ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
-  to_f32,          ///< .float(): no operation when already fp32
-  to_like,         ///< in[0].to(in[1].dtype): no operation when equal
-  add,             ///< two tensors; saves nothing
-  scalar,          ///< times or plus a number, neg: new storage, saves nothing
-  mul,             ///< two tensors; saves each factor if the other needs a gradient
-  power,           ///< pow(x, c); saves x; fp32 under autocast
-  mean,            ///< reduction over the last dimension; saves nothing
-  rsqrt,           ///< saves its result; fp32 under autocast
-  tanh,            ///< saves its result
-  sigmoid,         ///< saves its result
-  relu,            ///< saves its result
-  silu,            ///< saves its input
-  gelu,            ///< fused, exact or tanh; saves its input
-  softmax,         ///< saves its result; fp32 under autocast
-  softmax_f32,     ///< softmax(dtype=float32): the result is fp32 whatever the input
-  log_softmax,     ///< saves its result; fp32 under autocast
-  cat,             ///< saves nothing
-  dropout,         ///< saves a mask of one byte an element
-  embedding,       ///< table lookup; saves the indices
-  linear,          ///< addmm with a parameter; saves the input if the weight trains
+  view,         ///< transpose, reshape, slice, expand: shares storage, saves nothing
+  copy,         ///< contiguous, repeat, clone: new storage, saves nothing
+  fold_heads,   ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
+  to_f32,       ///< .float(): no operation when already fp32
+  to_like,      ///< in[0].to(in[1].dtype): no operation when equal
+  add,          ///< two tensors; saves nothing
+  scalar,       ///< times or plus a number, neg: new storage, saves nothing
+  mul,          ///< two tensors; saves each factor if the other needs a gradient
+  power,        ///< pow(x, c); saves x; fp32 under autocast
+  mean,         ///< reduction over the last dimension; saves nothing
+  rsqrt,        ///< saves its result; fp32 under autocast
+  tanh,         ///< saves its result
+  sigmoid,      ///< saves its result
+  relu,         ///< saves its result
+  silu,         ///< saves its input
+  gelu,         ///< fused, exact or tanh; saves its input
+  softmax,      ///< saves its result; fp32 under autocast
+  softmax_f32,  ///< softmax(dtype=float32): the result is fp32 whatever the input
+  log_softmax,  ///< saves its result; fp32 under autocast
+  cat,          ///< saves nothing
+  dropout,      ///< saves a mask of one byte an element
+  embedding,    ///< table lookup; saves the indices
+  linear,       ///< addmm with a parameter; saves the input if the weight trains
   grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input
@@ -52,7 +53,8 @@ enum class OpKind : std::uint8_t {
   gather_rows,     ///< index_select along tokens; saves the indices
   scatter_rows,    ///< index_add along tokens; saves the indices
   parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
-  nll_loss,        ///< mean of the labels' log-probabilities; saves what it reads
+  fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
+  nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
 };
 
 struct Op {
@@ -72,6 +74,9 @@ struct Op {
   Extent mask;
   std::int64_t mask_from = 0;
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
+  /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
+  /// which type to compute in.
+  bool autocast = true;
 };
 
 struct Value {
@@ -115,8 +120,13 @@ class Graph {
   /// Python rebinds names late: without a hold a value dies after its last use.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
   void set_output(ValueId x) { output_ = x; }
+  /// Which loss the head of this graph computes.
+  void set_loss(LossKind loss) { loss_ = loss; }
+  LossKind loss() const { return loss_; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
+  /// Whether autocast reaches the ops made from here on.
+  void set_autocast(bool reaches) { autocast_ = reaches; }
 
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const std::vector<Value>& values() const { return values_; }
@@ -133,7 +143,9 @@ class Graph {
   std::vector<Input> inputs_;
   std::vector<Hold> holds_;
   ValueId output_ = kNone;
+  LossKind loss_ = LossKind::cross_entropy;
   bool logits_ = false;
+  bool autocast_ = true;
 };
 
 }  // namespace shardplan

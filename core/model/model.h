@@ -21,7 +21,8 @@ struct Parameter {
   ParameterKind kind = ParameterKind::other;
   std::int32_t module = -1;  ///< index in Model::modules
   bool trainable = true;
-  bool adapter = false;  ///< a LoRA matrix, kept in fp32 by peft
+  bool adapter = false;    ///< a LoRA matrix, kept in fp32 by peft
+  bool quantized = false;  ///< stored in 4 bits and widened for each use (QLoRA)
 };
 
 /// A module that owns parameters directly: what ZeRO-3 fetches at once.

@@ -35,12 +35,22 @@ struct Framework {
   DeepSpeedOptions deepspeed;
 };
 
-enum class Checkpointing : std::uint8_t { none, full };
+/// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
+/// selective checkpointing with a policy of saving those), or everything.
+enum class Checkpointing : std::uint8_t { none, selective, full };
 enum class AttentionKind : std::uint8_t { sdpa, eager };
+
+/// The loss of language models: Hugging Face's, over fp32 logits of all tokens; or fused with the
+/// head and computed in chunks (Liger's fused linear cross-entropy).
+enum class LossKind : std::uint8_t { cross_entropy, fused_linear };
+
+/// How a frozen base is stored under LoRA.
+enum class Quantization : std::uint8_t { none, nf4, nf4_double };
 
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;  ///< last components of module names: "q_proj"
+  Quantization base = Quantization::none;  ///< of the linear layers inside the blocks (QLoRA)
 };
 
 struct Workload {
@@ -58,6 +68,7 @@ struct Plan {
   Precision precision;
   Optimizer optimizer;
   AttentionKind attention = AttentionKind::sdpa;
+  LossKind loss = LossKind::cross_entropy;
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
 };

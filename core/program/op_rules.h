@@ -68,6 +68,12 @@ constexpr SaveRule save_rule(OpKind kind) {
   }
 }
 
+/// What selective checkpointing does not compute again.
+constexpr bool is_product(OpKind kind) {
+  return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::matmul ||
+         kind == OpKind::sdpa;
+}
+
 /// Operations whose result is their input's storage.
 constexpr bool is_alias(OpKind kind, const Sizes& sizes) {
   return kind == OpKind::view || (kind == OpKind::fold_heads && sizes.batch == 1);

@@ -90,7 +90,8 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
   program_.events.push_back(e);
 }
 
-void ProgramBuilder::copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what) {
+void ProgramBuilder::copy(LinkKind link, bool to_device, std::int64_t bytes,
+                          std::string_view what) {
   if (bytes == 0) return;
   Event e;
   e.kind = Event::Kind::copy;

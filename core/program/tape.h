@@ -71,7 +71,9 @@ inline constexpr std::int64_t kAllocationUnit = 512;
 
 /// Runs `segment`. `input` is the dtype of the chained input. Slots of storages are numbered from
 /// 0 in each run; the chained input and the chained output's gradient have slots of their own.
+///
+/// With `selective`, discard leaves what matrix products and attention return, and redo finds it.
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode);
+                 const Sizes& sizes, DType input, TapeMode mode, bool selective = false);
 
 }  // namespace shardplan

@@ -58,41 +58,65 @@ void TapeState::parameter_gradient(ParameterId id) {
 void TapeState::linear_backward(const Op& op) {
   // Without an input value the op reads the batch itself (pixels, audio features).
   const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
-  const bool casts = regime_.autocast() && op.kind == OpKind::linear;
-  const DType low = casts ? regime_.compute : parameter_type(op.weight);
+  const bool autocast = casts(op) && op.kind == OpKind::linear;
+  const DType low = autocast ? regime_.compute : parameter_type(op.weight);
   const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
   StorageId dx = kExternal;
   if (input_grad) {
+    widen_weight(op);
     dx = gradient_like(op.in[0], low);
     result_.backward_cost.flops += products;
   }
   if (trains(op.weight)) {
     result_.backward_cost.flops += products;
-    if (low != parameter_type(op.weight)) {  // the product is 16-bit, the cast's backward widens it
+    if (low != parameter_type(op.weight)) {
       const StorageId product =
           allocate(checked_mul(parameter(op.weight).numel, size_of(low)), Category::gradients);
-      parameter_gradient(op.weight);
-      unref(product);
+      casts_back_.push_back({kNone, op.weight, product});
     } else {
       parameter_gradient(op.weight);
     }
   }
   parameter_gradient(op.bias);
   if (!input_grad) return;
-  const DType wanted = state(op.in[0]).dtype;
-  if (low != wanted) {
-    const StorageId wide = gradient_like(op.in[0], wanted);
-    unref(dx);
-    dx = wide;
+  if (low != state(op.in[0]).dtype) {
+    casts_back_.push_back({op.in[0], kNone, dx});
+  } else {
+    give(op.in[0], dx);
   }
-  give(op.in[0], dx);
+}
+
+/// The gradients of the probabilities, of the scores, and of queries, keys and values of all heads;
+/// those of the keys and values are then summed over their groups.
+void TapeState::math_attention_backward(const Op& op) {
+  const Extent queries = graph_.value(op.in[0]).extent;
+  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
+  const Extent scores{op.side.per, op.work.scale};
+  const StorageId d_values = temporary(keys, DType::f32);
+  const StorageId d_probabilities = temporary(scores, DType::f32);
+  const StorageId d_scores = temporary(scores, DType::f32);
+  unref(d_probabilities);
+  const StorageId d_queries = temporary(queries, DType::f32);
+  const StorageId d_keys = temporary(keys, DType::f32);
+  unref(d_scores);
+  give(op.in[0], d_queries);
+  for (const auto& [in, all] : {std::pair{op.in[1], d_keys}, std::pair{op.in[2], d_values}}) {
+    const StorageId sum = gradient_like(in, DType::f32);
+    unref(all);
+    give(in, sum);
+  }
+  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
 }
 
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.
 void TapeState::sdpa_backward(const Op& op) {
-  const DType low = regime_.autocast() ? regime_.compute : state(op.in[0]).dtype;
+  const DType low = read_type(op, 0);
+  if (runs_as_math(op, low)) {
+    math_attention_backward(op);
+    return;
+  }
   const std::int64_t heads = op.side.per;
   const std::int64_t head_dim = graph_.value(op.in[0]).extent.per / heads;
   const StorageId accumulator =
@@ -118,15 +142,43 @@ void TapeState::sdpa_backward(const Op& op) {
   }
   // dP, dS·K, dSᵀ·Q, dPᵀ·dO and the recomputed scores: 2.5 times the forward's products.
   result_.backward_cost.flops += 5.0 * static_cast<double>(elements(op.work, sizes_));
-  for (std::size_t k = 0; k < 3; ++k) {
-    const DType wanted = state(op.in[k]).dtype;
-    if (wanted != low && state(op.in[k]).needs_grad) {
-      const StorageId wide = gradient_like(op.in[k], wanted);
-      unref(grads[k]);
-      grads[k] = wide;
-    }
-    give(op.in[k], grads[k]);
+  for (std::size_t k = 0; k < 3; ++k) give_from(op, k, grads[k]);
+}
+
+/// Hands the gradient of what the op read to input k, through the cast's backward if there was one.
+void TapeState::give_from(const Op& op, std::size_t k, StorageId gradient) {
+  const ValueId in = op.in[k];
+  if (state(in).needs_grad && read_type(op, k) != state(in).dtype) {
+    casts_back_.push_back({in, kNone, gradient});
+  } else {
+    give(in, gradient);
   }
+}
+
+void TapeState::cast_back() {
+  for (const CastBack& cast : casts_back_) {
+    if (cast.weight != kNone) {
+      parameter_gradient(cast.weight);
+      unref(cast.gradient);
+      continue;
+    }
+    const StorageId gradient = gradient_like(cast.value, state(cast.value).dtype);
+    unref(cast.gradient);
+    give(cast.value, gradient);
+  }
+  casts_back_.clear();
+}
+
+/// A node that has run lets go of what it saved and of its incoming gradient.
+void TapeState::let_go(std::size_t i) {
+  Node& node = nodes_[i];
+  for (std::int32_t k = 0; k < node.saved_count; ++k)
+    unref(node.saved[static_cast<std::size_t>(k)]);
+  node.saved_count = 0;
+  Gradient& out = gradients_[static_cast<std::size_t>(graph_.ops()[i].out)];
+  if (!out.present) return;
+  unref(out.storage);
+  out.present = false;
 }
 
 /// Everything that maps gradients element by element. `g` is the incoming gradient.
@@ -154,7 +206,7 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
       const StorageId factor = gradient_like(in, out);
       const StorageId product = gradient_like(in, out);
       unref(factor);
-      give(in, product);
+      give_from(op, k, product);
       continue;
     }
     if (op.kind == OpKind::mul && out != state(in).dtype) {
@@ -164,15 +216,15 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
       give(in, narrow);
       continue;
     }
-    give(in, gradient_like(in, state(in).dtype));
+    give_from(op, k, gradient_like(in, read_type(op, k)));
   }
 }
 
 void TapeState::backward_op(std::size_t i) {
   const Op& op = graph_.ops()[i];
-  Gradient& out = gradients_[static_cast<std::size_t>(op.out)];
-  Node& node = nodes_[i];
-  if (node.active && out.present) {
+  const Gradient& out = gradients_[static_cast<std::size_t>(op.out)];
+  const bool runs = nodes_[i].active && out.present;
+  if (runs) {
     const StorageId g = out.storage;
     if (op.module != kNone)
       emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
@@ -189,6 +241,17 @@ void TapeState::backward_op(std::size_t i) {
         break;
       case OpKind::sdpa:
         sdpa_backward(op);
+        break;
+      case OpKind::fused_linear_loss:
+        // Both gradients were made in the forward pass: they are handed on.
+        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+        ref(node.saved[0]);
+        give(op.in[0], node.saved[0]);
+        if (node.saved_count > 1) {
+          unref(node.saved[1]);
+          node.saved_count = 1;
+        }
+        parameter_gradient(op.weight);
         break;
       case OpKind::embedding:
         parameter_gradient(op.weight);
@@ -211,16 +274,11 @@ void TapeState::backward_op(std::size_t i) {
     result_.backward_cost.moved_bytes +=
         3.0 * static_cast<double>(bytes_of(graph_.value(op.out).extent, state(op.out).dtype));
     result_.backward_cost.kernels += op.kind == OpKind::linear ? 2 : 1;
-    if (op.module != kNone)
-      emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
   }
-  for (std::int32_t k = 0; k < node.saved_count; ++k)
-    unref(node.saved[static_cast<std::size_t>(k)]);
-  node.saved_count = 0;
-  if (out.present) {
-    unref(out.storage);
-    out.present = false;
-  }
+  let_go(i);
+  cast_back();
+  if (runs && op.module != kNone)
+    emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
 }
 
 void TapeState::end_backward() {

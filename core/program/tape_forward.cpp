@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "program/op_rules.h"
 #include "program/tape_state.h"
@@ -6,17 +7,18 @@
 namespace shardplan {
 
 TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
-                 const Sizes& sizes, DType input, TapeMode mode) {
-  return TapeState(model, segment, regime, sizes, input, mode).run();
+                 const Sizes& sizes, DType input, TapeMode mode, bool selective) {
+  return TapeState(model, segment, regime, sizes, input, mode, selective).run();
 }
 
 TapeState::TapeState(const Model& model, const Segment& segment, const Regime& regime,
-                     const Sizes& sizes, DType input, TapeMode mode)
+                     const Sizes& sizes, DType input, TapeMode mode, bool selective)
     : model_(model),
       graph_(segment.graph),
       regime_(regime),
       sizes_(sizes),
       mode_(mode),
+      selective_(selective),
       keep_(mode != TapeMode::discard),
       values_(graph_.values().size()),
       nodes_(graph_.ops().size()) {
@@ -58,6 +60,20 @@ TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) 
   return id;
 }
 
+/// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
+/// pass leaves it behind, and the recomputation takes it over.
+TapeState::StorageId TapeState::allocate_result(const Op& op, std::int64_t bytes) {
+  const bool kept = selective_ && is_product(op.kind);
+  if (kept && mode_ == TapeMode::redo) {
+    const auto id = static_cast<StorageId>(storages_.size());
+    storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category_of(op.out), false});
+    return id;
+  }
+  const StorageId id = allocate(bytes, category_of(op.out));
+  if (kept && mode_ == TapeMode::discard) ref(id);
+  return id;
+}
+
 void TapeState::ref(StorageId id) {
   if (id != kExternal) ++storages_[static_cast<std::size_t>(id)].refs;
 }
@@ -85,7 +101,9 @@ bool TapeState::trains(ParameterId id) const {
 }
 
 DType TapeState::parameter_type(ParameterId id) const {
-  return parameter(id).adapter ? DType::f32 : regime_.params;
+  const Parameter& p = parameter(id);
+  if (p.quantized) return regime_.compute;  // widened to it for each use
+  return p.adapter ? DType::f32 : regime_.params;
 }
 
 /// The caller's frame holds the chained input until the segment returns.
@@ -130,7 +148,7 @@ bool TapeState::op_needs_grad(const Op& op) const {
 }
 
 DType TapeState::result_type(const Op& op) const {
-  const bool autocast = regime_.autocast();
+  const bool autocast = casts(op);
   const auto in = [&](std::size_t k) { return state(op.in[k]).dtype; };
   switch (op.kind) {
     case OpKind::to_f32:
@@ -142,6 +160,8 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::parameter:
     case OpKind::grouped_linear:
       return parameter_type(op.weight);
+    case OpKind::fused_linear_loss:
+      return DType::f32;
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
     case OpKind::matmul:
@@ -154,24 +174,31 @@ DType TapeState::result_type(const Op& op) const {
   return op.in[1] == kNone ? in(0) : promote(in(0), in(1));
 }
 
-/// The storage an input is read from, after autocast's cast; `type` becomes its dtype. The caller
-/// owns one reference to the result.
+/// The type in which an op reads input k: after autocast, or after a cast of its own.
+DType TapeState::read_type(const Op& op, std::size_t k) const {
+  const DType type = state(op.in[k]).dtype;
+  if (op.kind == OpKind::grouped_linear) return parameter_type(op.weight);
+  // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
+  if (op.kind == OpKind::softmax_f32) return type == DType::bf16 ? DType::f32 : type;
+  if (!casts(op)) return type;
+  switch (autocast_rule(op.kind)) {
+    case AutocastRule::low: return regime_.compute;
+    case AutocastRule::full: return DType::f32;
+    case AutocastRule::widest: break;
+  }
+  return type;
+}
+
+/// The storage an input is read from; `type` becomes its dtype. The caller owns one reference to
+/// the result.
 TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& type) {
   const ValueState& v = state(op.in[k]);
-  type = v.dtype;
-  const AutocastRule rule = autocast_rule(op.kind);
-  DType wanted = type;
-  if (regime_.autocast() && rule == AutocastRule::low) wanted = regime_.compute;
-  if (regime_.autocast() && rule == AutocastRule::full) wanted = DType::f32;
-  if (op.kind == OpKind::grouped_linear) wanted = parameter_type(op.weight);
-  // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
-  if (op.kind == OpKind::softmax_f32 && type == DType::bf16) wanted = DType::f32;
-  if (wanted == type) {
+  type = read_type(op, k);
+  if (type == v.dtype) {
     ref(v.storage);
     return v.storage;
   }
-  type = wanted;
-  return allocate(bytes_of(graph_.value(op.in[k]).extent, wanted), category_of(op.in[k]));
+  return allocate(bytes_of(graph_.value(op.in[k]).extent, type), category_of(op.in[k]));
 }
 
 bool TapeState::is_masked(const Op& op) const {
@@ -196,8 +223,8 @@ void TapeState::repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType
 /// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
 /// outermost autocast ends, and the node keeps one while its input needs a gradient.
 void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
-  if (!regime_.autocast()) return;
   const Parameter& w = parameter(op.weight);
+  if (!regime_.autocast() || w.quantized) return;
   const auto known = std::find_if(weight_casts_.begin(), weight_casts_.end(),
                                   [&](const auto& c) { return c.first == op.weight; });
   StorageId copy = kExternal;
@@ -209,6 +236,65 @@ void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
   }
   if (keep_ && input_needs_grad) save(node, copy);
   if (!w.trainable) unref(copy);
+}
+
+/// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel does
+/// not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch falls
+/// back to separate operations. A mask makes Hugging Face repeat the heads before the call.
+bool TapeState::runs_as_math(const Op& op, DType type) const {
+  return type == DType::f32 && !is_masked(op) && op.scores_bias == kNone &&
+         graph_.value(op.in[1]).extent.per < graph_.value(op.in[0]).extent.per;
+}
+
+/// _scaled_dot_product_attention_math: scaled queries, scaled keys and values of all query heads,
+/// and the probabilities are kept; the scores are not.
+void TapeState::math_attention_forward(const Op& op, Node& node) {
+  const Extent queries = graph_.value(op.in[0]).extent;
+  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
+  const Extent scores{op.side.per, op.work.scale};
+  const std::array<StorageId, 3> copies{temporary(queries, DType::f32), temporary(keys, DType::f32),
+                                        temporary(keys, DType::f32)};
+  const StorageId logits = temporary(scores, DType::f32);
+  const StorageId probabilities = temporary(scores, DType::f32);
+  unref(logits);
+  for (const StorageId id : {copies[0], copies[1], copies[2], probabilities}) {
+    if (keep_) save(node, id);
+    unref(id);
+  }
+}
+
+/// A weight stored in 4 bits is widened to the compute type while a product reads it.
+void TapeState::widen_weight(const Op& op) {
+  if (op.weight == kNone || !parameter(op.weight).quantized) return;
+  unref(allocate(checked_mul(parameter(op.weight).numel, size_of(regime_.compute)),
+                 Category::workspace));
+}
+
+/// Liger's fused linear cross-entropy: for each chunk of tokens the logits, from which the kernel
+/// makes their gradient in place; then the gradients of the input and of the head's weight, which
+/// are kept for the backward pass (ops/fused_linear_cross_entropy.py).
+void TapeState::fused_loss_forward(const Op& op, Node& node) {
+  if (!keep_) return;
+  const Extent in = graph_.value(op.in[0]).extent;
+  const std::int64_t tokens = units(in.scale, sizes_);
+  const std::int64_t vocabulary = parameter(op.weight).numel / in.per;
+  const std::int64_t chunks = ceil_div(vocabulary, in.per);
+  const auto chunk = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(ceil_div(tokens, chunks))));
+  const std::int64_t weight =
+      checked_mul(parameter(op.weight).numel, size_of(parameter_type(op.weight)));
+  const auto keep = [&](std::int64_t bytes, Category category) {
+    const StorageId id = allocate(bytes, category);
+    save(node, id);
+    unref(id);
+  };
+  keep(bytes_of(in, state(op.in[0]).dtype), Category::logits_and_loss);
+  if (trains(op.weight)) keep(weight, Category::gradients);
+  const StorageId logits = allocate(
+      checked_mul(checked_mul(std::min(chunk, tokens), vocabulary), size_of(regime_.compute)),
+      Category::logits_and_loss);
+  if (trains(op.weight)) unref(allocate(weight, Category::workspace));  // one chunk's product
+  unref(logits);
 }
 
 void TapeState::save(Node& node, StorageId id) {
@@ -269,11 +355,18 @@ void TapeState::forward_op(std::size_t i) {
   const bool input_needs_grad = inputs > 0 && state(op.in[0]).needs_grad;
   if (op.kind == OpKind::linear) cast_weight(op, node, input_needs_grad);
   if (is_masked(op)) repeat_heads(op, read, type[0]);
+  const bool as_math = op.kind == OpKind::sdpa && runs_as_math(op, type[0]);
+  if (as_math) math_attention_forward(op, node);
 
-  out.storage = allocate(bytes_of(graph_.value(op.out).extent, out.dtype), category_of(op.out));
+  widen_weight(op);
+  if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
+  out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
+  const bool attends = op.kind == OpKind::sdpa && !as_math;
+  if (selective_ && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
+    allocate_result(op, checked_mul(elements(op.side, sizes_), 4));
 
   if (node.active && keep_) {
-    const SaveRule rule = save_rule(op.kind);
+    const SaveRule rule = as_math ? SaveRule{} : save_rule(op.kind);
     for (std::size_t k = 0; k < inputs; ++k) {
       const bool other_needs =
           k == 0 ? (inputs > 1 && state(op.in[1]).needs_grad) : state(op.in[0]).needs_grad;
@@ -292,8 +385,10 @@ void TapeState::forward_op(std::size_t i) {
     if (op.kind == OpKind::layer_norm) {
       keep_side(checked_mul(side, 4));
       keep_side(checked_mul(side, 4));
-    } else if (op.kind == OpKind::sdpa) {
-      keep_side(checked_mul(side, 4));
+    } else if (attends) {
+      const StorageId row_sums = allocate_result(op, checked_mul(side, 4));
+      save(node, row_sums);
+      unref(row_sums);
       if (is_masked(op)) keep_side(bytes_of(op.mask, type[0]));
     } else if (op.kind == OpKind::embedding || op.kind == OpKind::gather_rows ||
                op.kind == OpKind::scatter_rows || op.kind == OpKind::nll_loss) {
@@ -346,6 +441,7 @@ void TapeState::end_forward() {
 }
 
 void TapeState::count_forward(const Op& op, DType out) {
+  if (selective_ && mode_ == TapeMode::redo && is_product(op.kind)) return;
   TapeCost& cost = result_.forward_cost;
   cost.flops += 2.0 * static_cast<double>(elements(op.work, sizes_));
   cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(op.out).extent, out));

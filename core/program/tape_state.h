@@ -13,7 +13,7 @@ namespace shardplan {
 class TapeState {
  public:
   TapeState(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
-            DType input, TapeMode mode);
+            DType input, TapeMode mode, bool selective);
 
   TapeRun run();
 
@@ -42,9 +42,17 @@ class TapeState {
     StorageId storage = kExternal;
     bool present = false;
   };
+  /// The gradient of a tensor that autocast made, on its way to the tensor that was cast: the
+  /// cast's backward runs once the node that read the copy has let go of what it saved.
+  struct CastBack {
+    ValueId value = kNone;
+    ParameterId weight = kNone;  ///< instead of `value`
+    StorageId gradient = kExternal;
+  };
 
   // Storages.
   StorageId allocate(std::int64_t bytes, Category category);
+  StorageId allocate_result(const Op& op, std::int64_t bytes);
   void ref(StorageId id);
   void unref(StorageId id);
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
@@ -56,7 +64,9 @@ class TapeState {
   void order_releases();
   void forward();
   void forward_op(std::size_t i);
+  bool casts(const Op& op) const { return regime_.autocast() && op.autocast; }
   DType result_type(const Op& op) const;
+  DType read_type(const Op& op, std::size_t k) const;
   StorageId cast_input(const Op& op, std::size_t k, DType& type);
   bool is_masked(const Op& op) const;
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
@@ -78,8 +88,16 @@ class TapeState {
   StorageId temporary(Extent extent, DType type);
   void parameter_gradient(ParameterId id);
   void linear_backward(const Op& op);
+  void widen_weight(const Op& op);
+  bool runs_as_math(const Op& op, DType type) const;
+  void math_attention_forward(const Op& op, Node& node);
+  void math_attention_backward(const Op& op);
+  void fused_loss_forward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
+  void give_from(const Op& op, std::size_t k, StorageId gradient);
+  void let_go(std::size_t i);
+  void cast_back();
   void end_backward();
 
   ValueState& state(ValueId id) { return values_[static_cast<std::size_t>(id)]; }
@@ -93,11 +111,13 @@ class TapeState {
   const Regime& regime_;
   const Sizes& sizes_;
   TapeMode mode_;
+  bool selective_;
   bool keep_;  ///< autograd saves tensors in this forward
   std::vector<Storage> storages_;
   std::vector<ValueState> values_;
   std::vector<Node> nodes_;
   std::vector<Gradient> gradients_;
+  std::vector<CastBack> casts_back_;  ///< of the node that runs
   std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
   std::size_t next_release_ = 0;
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;

@@ -15,6 +15,7 @@ void add_model(CLI::App& app, Run& run);
 void add_estimate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_max(CLI::App& app, Run& run);
+void add_accuracy(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 
 /// --format and -o, which every command has.

@@ -13,6 +13,8 @@ namespace shardplan::cli {
 
 class JobOptions {
  public:
+  enum class Kind { text, number, boolean, list };
+
   /// Adds the flags of all fields to `command`.
   void add_flags(CLI::App& command);
 
@@ -26,7 +28,7 @@ class JobOptions {
   struct Flag {
     std::string pointer;  ///< JSON pointer of the field
     std::string value;    ///< as typed
-    enum class Kind { text, number, boolean, list } kind = Kind::text;
+    Kind kind = Kind::text;
     CLI::Option* option = nullptr;
   };
   std::vector<Flag> flags_;

@@ -42,6 +42,7 @@ Exit run(int argc, char** argv) {
   add_estimate(app, chosen);
   add_compare(app, chosen);
   add_max(app, chosen);
+  add_accuracy(app, chosen);
   add_catalog(app, chosen);
   try {
     if (const std::string error = command_error(app, argc, argv); !error.empty())

@@ -24,7 +24,7 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
   if (of == "sequence_length") return largest_sequence(job.model, job.plan, calibration);
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
   return largest_parameters(job.plan, calibration, [&](std::int64_t parameters) {
-    const BuildOptions options{job.plan.attention, job.plan.workload.lora};
+    const BuildOptions options{job.plan.attention, job.plan.workload.lora, job.plan.loss};
     return load_named_model(fmt::format("{}M", parameters / 1'000'000),
                             {"<command line>", "parameters", ""}, options);
   });

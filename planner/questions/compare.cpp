@@ -14,7 +14,7 @@ struct Row {
 };
 
 constexpr std::array kRows{
-    Row{"ZeRO-0 (plain data parallel)", 0, OffloadDevice::none, OffloadDevice::none},
+    Row{"ZeRO-0 (data parallel)", 0, OffloadDevice::none, OffloadDevice::none},
     Row{"ZeRO-1", 1, OffloadDevice::none, OffloadDevice::none},
     Row{"ZeRO-2", 2, OffloadDevice::none, OffloadDevice::none},
     Row{"ZeRO-3", 3, OffloadDevice::none, OffloadDevice::none},

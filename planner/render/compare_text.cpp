@@ -26,9 +26,14 @@ std::int64_t sent(const Estimate& e, LinkKind link) {
   return sum;
 }
 
+/// Short, since the table is wide: "FITS", "TIGHT (GPU)", "NO (host)".
 std::string verdict(const Verdict& v) {
-  if (v.fits) return verdict_word(Fit::fits);
-  return fmt::format("{} ({})", verdict_word(overall(v)), v.limited_by);
+  const Fit fit = overall(v);
+  if (fit == Fit::fits) return verdict_word(fit);
+  const std::string_view what = v.limited_by == "gpu"    ? "GPU"
+                                : v.limited_by == "nvme" ? "NVMe"
+                                                         : v.limited_by;
+  return fmt::format("{} ({})", fit == Fit::tight ? "TIGHT" : "NO", what);
 }
 
 std::string bytes_or_dash(std::int64_t bytes) {

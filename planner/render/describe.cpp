@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "render/table.h"
 
 namespace shardplan {
 namespace {
@@ -41,22 +42,23 @@ std::string model_words(const Model& model) {
                      format_parameters(model.parameter_count()));
 }
 
-/// Two indented lines: how it is trained, and on how much at a time.
+/// Indented lines: how it is trained, and on how much at a time.
 std::string plan_lines(const Plan& p) {
   const Workload& w = p.workload;
   const std::string method =
       w.lora ? fmt::format("LoRA of rank {} on {}", w.lora->rank, fmt::join(w.lora->targets, ", "))
              : "full fine-tuning";
-  std::string text =
-      fmt::format("  {} with {}, {}, {}\n  micro-batch {} × {} tokens", method,
-                  framework_words(p.framework), p.precision.name, optimizer_word(p.optimizer.kind),
-                  format_count(w.micro_batch), format_count(w.sequence_length));
+  const std::string how = fmt::format("{} with {}, {}, {}", method, framework_words(p.framework),
+                                      p.precision.name, optimizer_word(p.optimizer.kind));
+  std::string batch = fmt::format("micro-batch {} × {} tokens", format_count(w.micro_batch),
+                                  format_count(w.sequence_length));
   if (w.gradient_accumulation > 1)
-    text += fmt::format(", {} accumulation steps", format_count(w.gradient_accumulation));
-  text += p.checkpointing == Checkpointing::full ? ", every block checkpointed"
-                                                 : ", no activation checkpointing";
-  text += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
-  return text + "\n";
+    batch += fmt::format(", {} accumulation steps", format_count(w.gradient_accumulation));
+  batch += p.checkpointing == Checkpointing::full        ? ", every block checkpointed"
+           : p.checkpointing == Checkpointing::selective ? ", selective checkpointing"
+                                                         : ", no activation checkpointing";
+  batch += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
+  return wrapped(how, "  ", "    ") + wrapped(batch, "  ", "    ");
 }
 
 }  // namespace

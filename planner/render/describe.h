@@ -26,10 +26,10 @@ std::string category_words(Category category);
 /// "4 × A100-SXM4-40GB", "2 nodes of 8 × H100-SXM5-80GB"
 std::string describe_cluster(const Cluster& cluster);
 
-/// The verdict, the model and the cluster on a line; on the next two what is run on it.
+/// The verdict, the model and the cluster on a line; below it what is run on it.
 std::string headline(const Estimate& e, const Job& job);
 
-/// The model and the cluster, and what is run on it, without a verdict: three lines.
+/// The model and the cluster, and what is run on it, without a verdict.
 std::string subject(const Job& job);
 
 }  // namespace shardplan

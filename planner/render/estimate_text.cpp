@@ -118,10 +118,9 @@ std::string largest_consumer(const Estimate& e, const Plan& plan) {
       e.breakdown.begin(), e.breakdown.end(),
       [](const CategoryLine& a, const CategoryLine& b) { return a.at_peak < b.at_peak; });
   const Category c = largest->category;
-  std::string text = fmt::format("Largest: {}: {}", category_words(c), explain(c, e, plan));
-  const std::int64_t world = plan.cluster.world();
-  if (is_state(c) && world > 1) text += fmt::format("; this GPU's share of {} GPUs", world);
-  return wrapped(text + ".", "  ", "  ");
+  return wrapped(
+      fmt::format("The largest part, {}, is {}.", category_words(c), explain(c, e, plan)), "  ",
+      "  ");
 }
 
 std::int64_t model_states(const Estimate& e) {
@@ -167,19 +166,18 @@ std::string traffic_table(const Estimate& e) {
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
-  std::string text = fmt::format(
-      "  about {} a step, {} tokens/s on all GPUs, {:.0f} % of their dense peak\n  of that {} "
-      "computing",
-      format_seconds(t.step_seconds), format_count(static_cast<std::int64_t>(t.tokens_per_second)),
-      100 * t.mfu, format_seconds(t.compute_seconds));
-  if (t.exposed_communication_seconds > 0)
-    text +=
-        fmt::format(", {} waiting for other GPUs", format_seconds(t.exposed_communication_seconds));
-  if (t.copy_seconds > 0)
-    text += fmt::format(", {} copying to and from the host", format_seconds(t.copy_seconds));
-  if (t.cpu_optimizer_seconds > 0)
-    text += fmt::format(", {} in the host's optimizer", format_seconds(t.cpu_optimizer_seconds));
-  return text + "\n";
+  const std::string rates =
+      fmt::format("about {} a step, {} tokens/s on all GPUs, {:.0f} % of their dense peak",
+                  format_seconds(t.step_seconds),
+                  format_count(static_cast<std::int64_t>(t.tokens_per_second)), 100 * t.mfu);
+  std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
+  const auto add = [&](double seconds, std::string_view doing) {
+    if (seconds > 0) parts += fmt::format(", {} {}", format_seconds(seconds), doing);
+  };
+  add(t.exposed_communication_seconds, "waiting for other GPUs");
+  add(t.copy_seconds, "copying to and from the host");
+  add(t.cpu_optimizer_seconds, "in the host's optimizer");
+  return "  " + rates + "\n" + wrapped(parts, "  ", "  ");
 }
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration) {
@@ -187,7 +185,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
   text += breakdown_bars(e);
-  text += "\nModel states on that GPU; gradients as they are after the backward pass\n";
+  text += "\nModel states on that GPU; gradients when all of them exist\n";
   text += state_table(e);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_table(e);

@@ -8,6 +8,7 @@
 #include "render/describe.h"
 #include "render/estimate_text.h"
 #include "render/foundation.h"
+#include "render/table.h"
 
 namespace shardplan {
 namespace {
@@ -15,29 +16,30 @@ namespace {
 /// What a change costs in time for each token, or "" when that is not known.
 std::string price(const Fix& fix) {
   if (fix.slowdown <= 0) return "";
-  if (fix.slowdown > 0.95 && fix.slowdown < 1.05) return ", about as fast";
-  return fmt::format(", {:.2g}× the time for each token", fix.slowdown);
+  if (fix.slowdown > 0.95 && fix.slowdown < 1.05) return "; about as fast";
+  return fmt::format("; {:.2g}× the time for each token", fix.slowdown);
 }
 
-std::string outcome(const Estimate& e) {
-  std::string text = fmt::format("{}, needs {} of each GPU", verdict_word(overall(e.verdict)),
+std::string outcome(const Fix& fix) {
+  const Estimate& e = fix.after;
+  std::string text = fmt::format("{}: {} of each GPU", verdict_word(overall(e.verdict)),
                                  format_bytes(e.device.point));
   if (e.host_per_node.total() > 0)
-    text += fmt::format(" and {} of each host", format_bytes(e.host_per_node.total()));
-  return text;
+    text += fmt::format(", {} of each host", format_bytes(e.host_per_node.total()));
+  return text + fmt::format("; saves {}", format_bytes(fix.gpu_saved)) + price(fix);
 }
 
 std::string fix_lines(const std::vector<Fix>& fixes) {
   constexpr std::size_t kShown = 5;
+  constexpr std::string_view kIndent = "     ";
   std::string text;
   for (std::size_t i = 0; i < std::min(fixes.size(), kShown); ++i) {
-    const Fix& fix = fixes[i];
     std::vector<std::string> what;
-    for (const Change& c : fix.changes) what.push_back(c.what);
-    text += fmt::format("  {}. {}\n", i + 1, fmt::join(what, " + "));
-    text += fmt::format("     {}: saves {}{}\n", outcome(fix.after), format_bytes(fix.gpu_saved),
-                        price(fix));
-    for (const Change& c : fix.changes) text += fmt::format("     {}\n", c.how);
+    for (const Change& c : fixes[i].changes) what.push_back(c.what);
+    text +=
+        wrapped(fmt::format("{}", fmt::join(what, " + ")), fmt::format("  {}. ", i + 1), kIndent);
+    text += wrapped(outcome(fixes[i]), kIndent, kIndent);
+    for (const Change& c : fixes[i].changes) text += wrapped(c.how, kIndent, kIndent);
   }
   return text;
 }

@@ -11,8 +11,8 @@ constexpr std::string_view kFromModel = "model: ", kFromCluster = "cluster: ";
 
 /// One statement: its standing, then the words, which may take several lines.
 std::string statement(std::string_view standing, std::string_view words) {
-  constexpr std::size_t kColumn = 12;
-  return wrapped(words, fmt::format("  {:<10}", standing), std::string(kColumn, ' '));
+  constexpr std::size_t kColumn = 14;
+  return wrapped(words, fmt::format("  {:<12}", standing), std::string(kColumn, ' '));
 }
 
 bool begins_with(std::string_view text, std::string_view prefix) {

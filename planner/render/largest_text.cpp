@@ -48,9 +48,10 @@ std::string largest_text(std::string_view of, const LargestResult& r, const Job&
         fmt::format("  it needs {}; {} to spare, upper bound {}\n", need(*r.at),
                     format_bytes(r.at->verdict.headroom_bytes), format_bytes(r.at->device.upper));
   if (r.beyond)
-    text += fmt::format("  one step {} needs {}, upper bound {}: too much for the {}\n",
-                        gpus ? "fewer" : "further", need(*r.beyond),
-                        format_bytes(r.beyond->device.upper), r.beyond->verdict.limited_by);
+    text += fmt::format(
+        "  one step {} needs {}, upper bound {}: too much for the {}\n", gpus ? "fewer" : "further",
+        need(*r.beyond), format_bytes(r.beyond->device.upper),
+        r.beyond->verdict.limited_by == "gpu" ? "GPU" : r.beyond->verdict.limited_by);
   if (r.at_limit) text += "  the search stopped there; nothing ran out\n";
   return text;
 }

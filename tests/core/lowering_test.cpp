@@ -43,8 +43,8 @@ std::vector<std::pair<std::string, Plan>> frameworks() {
       for (const std::int64_t ranks : {1, 3, 16}) {
         Plan plan = zero_plan(stage, precision, ranks);
         plan.gradient_clipping = 1.0;
-        const std::string name = "zero" + std::to_string(stage) + "_" + precision + "_on" +
-                                 std::to_string(ranks);
+        const std::string name =
+            "zero" + std::to_string(stage) + "_" + precision + "_on" + std::to_string(ranks);
         all.emplace_back(name, plan);
         // Buckets that are flushed many times, and a reuse window inside the model.
         ZeroOptions& zero = plan.framework.deepspeed.zero;
@@ -71,8 +71,8 @@ std::vector<std::pair<std::string, Plan>> frameworks() {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& [name, base] : frameworks()) {
-    for (const auto& [model, config] : {std::pair("llama", kLlama), std::pair("tied", kTiedLlama),
-                                        std::pair("gpt2", kGpt2)}) {
+    for (const auto& [model, config] :
+         {std::pair("llama", kLlama), std::pair("tied", kTiedLlama), std::pair("gpt2", kGpt2)}) {
       for (const auto checkpointing : {Checkpointing::none, Checkpointing::full}) {
         for (const std::int64_t accumulation : {1, 2, 3}) {
           Case c{name + "_" + model, config, base};
@@ -107,8 +107,8 @@ TEST(Programs, EndAStepAsTheyBeganIt) {
         const Category category = static_cast<Category>(i);
         EXPECT_EQ(played.at_end[i] - played.profile.at_start[i], 0)
             << c.name << " rank " << rank << ": " << name_of(category) << " left at the end";
-        EXPECT_GE(played.least[i], 0)
-            << c.name << " rank " << rank << ": more " << name_of(category) << " freed than there were";
+        EXPECT_GE(played.least[i], 0) << c.name << " rank " << rank << ": more "
+                                      << name_of(category) << " freed than there were";
       }
     }
   }
@@ -134,7 +134,8 @@ TEST(Programs, DoNotGrowWithLayersOrRanks) {
   const auto events = [](std::int64_t layers, std::int64_t ranks, int stage) {
     const Model model = model_of(R"({"model_type": "llama", "hidden_size": 256,
       "intermediate_size": 704, "num_attention_heads": 8, "vocab_size": 1000,
-      "num_hidden_layers": )" + std::to_string(layers) + "}");
+      "num_hidden_layers": )" + std::to_string(layers) +
+                                 "}");
     const Plan plan = zero_plan(stage, "bf16-master", ranks);
     return lower(model, plan, run_segments(model, plan), 0).events.size();
   };

@@ -10,8 +10,7 @@ namespace shardplan {
 namespace {
 
 const Json& tables() {
-  static const Json json =
-      read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_tables.json");
+  static const Json json = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_tables.json");
   return json;
 }
 
@@ -110,9 +109,9 @@ TEST(DeepSpeedEstimators, PrintTheirFormulasAndCoverTheStatesThatAreLeftOnTheGpu
   const auto ranks = table.at("ranks").get<std::int64_t>();
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   for (const Json& row : table.at("rows")) {
-    const double formula = parameters * (row[4].get<double>() +
-                                         row[5].get<double>() / static_cast<double>(ranks)) +
-                           layer * row[6].get<double>();
+    const double formula =
+        parameters * (row[4].get<double>() + row[5].get<double>() / static_cast<double>(ranks)) +
+        layer * row[6].get<double>();
     EXPECT_NEAR(formula / kGib, row[3].get<double>(), std::max(kPrinted, 0.01 * formula / kGib));
     Plan plan = zero_plan(row[0].get<int>(), "bf16-master", ranks);
     ZeroOptions& zero = plan.framework.deepspeed.zero;

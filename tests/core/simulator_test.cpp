@@ -127,10 +127,18 @@ class RandomProgram {
     for (std::int64_t i = 0; i < events; ++i) {
       switch (below(depth < 3 ? 6 : 4)) {
         case 0:
-        case 1: b_.alloc(category(), 1 + below(1000)); break;
-        case 2: b_.free(category(), 1 + below(1000)); break;
-        case 3: b_.transient(category(), 1 + below(1000)); break;
-        case 4: b_.gradients_whole(); break;
+        case 1:
+          b_.alloc(category(), 1 + below(1000));
+          break;
+        case 2:
+          b_.free(category(), 1 + below(1000));
+          break;
+        case 3:
+          b_.transient(category(), 1 + below(1000));
+          break;
+        case 4:
+          b_.gradients_whole();
+          break;
         default:
           b_.begin_repeat(below(6));
           body(depth + 1);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -79,17 +79,21 @@ std::string read_text_file(const std::string& path) {
     throw InputError({.file = path, .message = "this is a directory", .expected = "a file"});
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError({.file = path, .message = "cannot open the file"});
-  const auto size = std::filesystem::file_size(path, error);
-  if (!error && size > kLargestDocument) {
-    throw InputError({.file = path,
-                      .message = fmt::format("the file has {} bytes", size),
-                      .expected = fmt::format("at most {} bytes", kLargestDocument)});
+  // A pipe or a device does not say how long it is, and may never end.
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (in.read(block.data(), block.size()) || in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kLargestDocument)
+      throw InputError({.file = path,
+                        .message = "the file is too large for a configuration",
+                        .expected = fmt::format("at most {} bytes", kLargestDocument)});
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
+  return text;
 }
 
-Json read_json_file(const std::string& path) { return parse_json(read_text_file(path), path); }
+Json read_json_file(const std::string& path) {
+  return parse_json(read_text_file(path), path);
+}
 
 }  // namespace shardplan

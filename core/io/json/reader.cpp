@@ -14,7 +14,11 @@ std::string describe(const Json& value) {
   if (value.is_array()) return "an array";
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr std::size_t kShown = 60;
-  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
+  if (text.size() > kShown) {
+    std::size_t end = kShown;  // not inside a character of several bytes
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    text = text.substr(0, end) + "...";
+  }
   return text;
 }
 

@@ -28,6 +28,9 @@ Lora read_lora(ObjectReader& workload) {
         if (!target.is_string()) o->fail("targets", "found " + describe(target), "module names");
         lora.targets.push_back(target.get<std::string>());
       }
+    const auto base = o->choice("quantization", {"none", "nf4", "nf4_double"});
+    if (base == "nf4") lora.base = Quantization::nf4;
+    if (base == "nf4_double") lora.base = Quantization::nf4_double;
     o->finish();
   }
   if (lora.targets.empty())
@@ -54,6 +57,12 @@ Workload read_workload(ObjectReader& job) {
   }
   w.finish();
   return workload;
+}
+
+Checkpointing read_checkpointing(ObjectReader& job) {
+  const auto how = job.choice("checkpointing", {"none", "selective", "full"});
+  if (how == "full") return Checkpointing::full;
+  return how == "selective" ? Checkpointing::selective : Checkpointing::none;
 }
 
 void read_parallel(ObjectReader& job, std::int64_t world) {
@@ -88,6 +97,9 @@ class JobLoader {
     read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
     plan().framework = read_.framework;
     plan().workload = read_workload(reader_);
+    plan().loss = reader_.choice("loss", {"cross_entropy", "fused_linear"}) == "fused_linear"
+                      ? LossKind::fused_linear
+                      : LossKind::cross_entropy;
     plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
                            ? AttentionKind::eager
                            : AttentionKind::sdpa;
@@ -100,13 +112,11 @@ class JobLoader {
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
-    plan().checkpointing =
-        reader_.choice("checkpointing", {"none", "full"}).value_or("none") == "full"
-            ? Checkpointing::full
-            : Checkpointing::none;
+    plan().checkpointing = read_checkpointing(reader_);
     read_parallel(reader_, plan().cluster.world());
     fill_defaults();
     check_precision();
+    check_quantization();
     for (const auto* key : {"name", "comment", "description"}) reader_.find(key);
     reader_.finish();
     return std::move(job_);
@@ -126,7 +136,7 @@ class JobLoader {
     const Json* model = reader_.find("model");
     if (model == nullptr)
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
-    const BuildOptions options{plan().attention, plan().workload.lora};
+    const BuildOptions options{plan().attention, plan().workload.lora, plan().loss};
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
@@ -157,8 +167,7 @@ class JobLoader {
     DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
     job_.autos = std::move(result.autos);
     for (Diagnostic& d : result.diagnostics)  // notes are about a file; `assumed` covers the rest
-      if (read_.from_file || d.severity != Severity::note)
-        job_.diagnostics.push_back(std::move(d));
+      if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
     choose_batch(options);
@@ -246,6 +255,18 @@ class JobLoader {
     if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa)
       warn("attention", fmt::format("{} has no fused attention in transformers: eager is assumed",
                                     facts.model_type));
+  }
+
+  /// bitsandbytes' packed weights can be neither flattened nor cut along their rows.
+  void check_quantization() {
+    const Workload& w = plan().workload;
+    const bool sharded = plan().framework.kind == FrameworkKind::fsdp2 ||
+                         (plan().framework.kind == FrameworkKind::deepspeed &&
+                          plan().framework.deepspeed.zero.stage == 3);
+    if (w.lora && w.lora->base != Quantization::none && sharded)
+      reader_.fail("workload.lora.quantization",
+                   "four-bit weights under parameter sharding cannot be estimated yet",
+                   "single, ddp, or deepspeed below stage 3");
   }
 
   void check_precision() {

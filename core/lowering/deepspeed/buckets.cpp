@@ -12,46 +12,91 @@ std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run)
   return uses;
 }
 
-BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
-                                const std::function<bool(ParameterId, std::int64_t)>& owns) {
-  BucketSchedule schedule;
-  std::vector<std::int32_t> left = gradient_uses(model, run);
-  std::int64_t filled = 0;
-  bool owned = false;
-  const auto flush = [&](const BackwardPlace& place) {
-    ++schedule.flushes;
-    if (!schedule.first_flush) {
-      schedule.first_flush = place;
-      schedule.first_elements = filled;
+namespace {
+
+/// A gradient of one iteration, with the iterations (as backward runs) that this rank owns.
+struct Arrival {
+  ParameterId id = kNone;
+  std::int64_t numel = 0;
+  LayerRange owned;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(std::int64_t capacity) : capacity_(capacity) {}
+
+  void run(std::size_t segment, std::int64_t repeat, const std::vector<Arrival>& arrivals) {
+    std::int64_t size = 0, next_owned = repeat;
+    for (const Arrival& a : arrivals) {
+      size += a.numel;
+      if (a.owned.first < a.owned.end) next_owned = std::min(next_owned, a.owned.first);
     }
-    if (owned && !schedule.first_own) schedule.first_own = place;
-    filled = 0;
-    owned = false;
-  };
-  for (std::size_t s = run.segments.size(); s-- > 0;) {
-    const SegmentRun& segment = run.segments[s];
-    const std::int64_t repeat = segment.segment->repeat;
+    if (size == 0) return;
+    if (!schedule_.first_gradient) schedule_.first_gradient = {segment, 0, arrivals.front().id};
     for (std::int64_t i = 0; i < repeat; ++i) {
-      for (const TapeEvent& e : segment.backward.backward) {
-        if (e.kind != TapeEvent::Kind::gradient) continue;
-        auto& uses = left[static_cast<std::size_t>(e.id)];
-        if (uses > 1) {
-          --uses;
-          continue;
-        }
-        if (!schedule.first_gradient) schedule.first_gradient = BackwardPlace{s, i, e.id};
-        const std::int64_t numel = model.parameters[static_cast<std::size_t>(e.id)].numel;
-        if (filled > 0 && filled + numel > capacity) flush({s, i, e.id});
-        filled += numel;
-        owned = owned || owns(e.id, repeat - 1 - i);
+      // Whole iterations that fit in the bucket need no walk, up to the first that is owned.
+      const bool decided = owned_ || schedule_.first_own;
+      const std::int64_t limit = decided ? repeat : std::max(next_owned, i);
+      const std::int64_t skipped =
+          std::min(std::max<std::int64_t>(capacity_ - filled_, 0) / size, limit - i);
+      filled_ += skipped * size;
+      i += skipped;
+      if (i == repeat) return;
+      for (const Arrival& a : arrivals) {
+        if (filled_ > 0 && filled_ + a.numel > capacity_) flush({segment, i, a.id});
+        filled_ += a.numel;
+        owned_ = owned_ || a.owned.contains(i);
       }
     }
   }
-  if (filled > 0) {
-    ++schedule.flushes;
-    if (!schedule.first_flush) schedule.first_elements = filled;
+
+  BucketSchedule finish() {
+    if (filled_ > 0) {
+      ++schedule_.flushes;
+      if (!schedule_.first_flush) schedule_.first_elements = filled_;
+    }
+    return schedule_;
   }
-  return schedule;
+
+ private:
+  void flush(const BackwardPlace& place) {
+    ++schedule_.flushes;
+    if (!schedule_.first_flush) {
+      schedule_.first_flush = place;
+      schedule_.first_elements = filled_;
+    }
+    if (owned_ && !schedule_.first_own) schedule_.first_own = place;
+    filled_ = 0;
+    owned_ = false;
+  }
+
+  std::int64_t capacity_;
+  std::int64_t filled_ = 0;
+  bool owned_ = false;  ///< the bucket has a gradient of this rank's partition
+  BucketSchedule schedule_;
+};
+
+}  // namespace
+
+BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
+                                const std::function<LayerRange(ParameterId)>& owned) {
+  Scheduler scheduler(capacity);
+  std::vector<std::int32_t> left = gradient_uses(model, run);
+  std::vector<Arrival> arrivals;
+  for (std::size_t s = run.segments.size(); s-- > 0;) {
+    const std::int64_t repeat = run.segments[s].segment->repeat;
+    arrivals.clear();
+    for (const TapeEvent& e : run.segments[s].backward.backward) {
+      if (e.kind != TapeEvent::Kind::gradient) continue;
+      if (--left[static_cast<std::size_t>(e.id)] > 0) continue;
+      const LayerRange layers = owned(e.id);
+      arrivals.push_back({e.id,
+                          model.parameters[static_cast<std::size_t>(e.id)].numel,
+                          {repeat - layers.end, repeat - layers.first}});
+    }
+    scheduler.run(s, repeat, arrivals);
+  }
+  return scheduler.finish();
 }
 
 std::vector<Stretch> cut_backward(const ModelRun& run,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "lowering/deepspeed/layout.h"
 #include "lowering/segments.h"
 
 namespace shardplan {
@@ -30,11 +31,11 @@ struct BucketSchedule {
 };
 
 /// Walks the gradients in the order of the backward pass and fills buckets of `capacity` elements.
-/// A tensor that is larger than the bucket is reduced from its own storage. `owns(parameter,
-/// layer)` tells whether this rank's partition has a part of it. A tied parameter's gradient
-/// counts once, at its last use.
+/// A tensor that is larger than the bucket is reduced from its own storage. `owned` tells which
+/// repetitions of a parameter this rank's partition has a part of. A tied parameter's gradient
+/// counts once, at its last use. Takes as long as there are flushes, not layers.
 BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
-                                const std::function<bool(ParameterId, std::int64_t)>& owns);
+                                const std::function<LayerRange(ParameterId)>& owned);
 
 /// How many gradients each parameter receives in one backward pass (more than one when tied).
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);

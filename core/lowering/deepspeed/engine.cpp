@@ -28,9 +28,9 @@ Engine engine_of(const Model& model, const Plan& plan) {
   e.master_aliases = options.zero.stage == 3 && e.b == 4;
   e.trainable = model.trainable_count();
   e.largest = largest_trainable(model);
+  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (!p.trainable)
-      e.frozen_bytes += repeat * round_up(checked_mul(p.numel, e.b), kAllocationUnit);
+    if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);
   });
   if (plan.optimizer.implementation == OptimizerImplementation::foreach) e.step_list_bytes = 4;
   return e;

@@ -73,12 +73,16 @@ std::int64_t FlatLayout::largest_fragment(std::int64_t rank) const {
   return largest;
 }
 
-bool FlatLayout::owns(ParameterId id, std::int64_t layer, std::int64_t rank) const {
+LayerRange FlatLayout::owned_layers(ParameterId id, std::int64_t rank) const {
   const auto p = static_cast<std::size_t>(id);
-  if (offset_[p] < 0) return false;
+  if (offset_[p] < 0) return {};
   const Group& g = groups_[static_cast<std::size_t>(group_of_[p])];
-  const std::int64_t begin = g.begin + layer * g.size + offset_[p];
-  return begin < (rank + 1) * partition_ && begin + model_.parameters[p].numel > rank * partition_;
+  // Layer k lies at [k·size, k·size + numel) from here.
+  const std::int64_t base = g.begin + offset_[p];
+  const std::int64_t begin = rank * partition_ - base, end = begin + partition_;
+  const std::int64_t before = begin - model_.parameters[p].numel;
+  return {before < 0 ? 0 : before / g.size + 1,
+          end <= 0 ? 0 : std::min(g.repeat, ceil_div(end, g.size))};
 }
 
 std::int64_t FlatLayout::rank_with_most_touched() const {
@@ -105,6 +109,35 @@ ShardLayout shard_layout(const Model& model, std::int64_t ranks) {
     if (p.trainable) layout.largest = std::max(layout.largest, shard);
   });
   return layout;
+}
+
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit) {
+  std::int64_t largest = 0, group = 0;
+  for (const ParameterGroup& g : model.groups) {
+    std::int64_t size = 0;  // of one repetition
+    for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
+      const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+      if (p.trainable) size += ceil_div(p.numel, ranks);
+    }
+    for (std::int64_t layer = 0; layer < g.repeat; ++layer) {
+      // Whole repetitions that cannot fill the group are taken at once.
+      if (size > 0 && group + size < limit) {
+        const std::int64_t fit = std::min((limit - 1 - group) / size, g.repeat - layer);
+        group += fit * size;
+        layer += fit;
+        if (layer == g.repeat) break;
+      }
+      for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
+        const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+        if (!p.trainable) continue;
+        group += ceil_div(p.numel, ranks);
+        if (group < limit) continue;
+        largest = std::max(largest, group);
+        group = 0;
+      }
+    }
+  }
+  return std::max(largest, group);
 }
 
 }  // namespace shardplan

@@ -8,6 +8,12 @@
 
 namespace shardplan {
 
+/// Repetitions of a group, in forward order: [first, end).
+struct LayerRange {
+  std::int64_t first = 0, end = 0;
+  bool contains(std::int64_t layer) const { return layer >= first && layer < end; }
+};
+
 /// Stages 1 and 2: all trainable tensors in a row, in registration order, padded at the end to a
 /// multiple of 2N (stage_1_and_2.py: nccl_start_alignment_factor) and cut into N equal parts.
 class FlatLayout {
@@ -21,8 +27,8 @@ class FlatLayout {
   std::int64_t touched(std::int64_t rank) const;
   /// The largest piece of one tensor inside the partition of `rank`.
   std::int64_t largest_fragment(std::int64_t rank) const;
-  /// Whether repetition `layer` of parameter `id` touches the partition of `rank`.
-  bool owns(ParameterId id, std::int64_t layer, std::int64_t rank) const;
+  /// The repetitions of parameter `id` that touch the partition of `rank`.
+  LayerRange owned_layers(ParameterId id, std::int64_t rank) const;
   /// The rank whose partition touches the most; ties go to the lowest. At most 64 ranks, evenly
   /// spread, are looked at.
   std::int64_t rank_with_most_touched() const;
@@ -51,5 +57,9 @@ struct ShardLayout {
   std::int64_t largest = 0;  ///< the largest trainable shard
 };
 ShardLayout shard_layout(const Model& model, std::int64_t ranks);
+
+/// Elements of one rank's largest optimizer sub-group at stage 3: trainable shards are appended in
+/// registration order until a group has at least `limit` (stage3.py _create_fp16_sub_groups).
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit);
 
 }  // namespace shardplan

@@ -54,11 +54,13 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   const bool mixed = e.b == 2;
   const std::int64_t psi = e.trainable;
   b.resident(Category::parameters,
-             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan.precision));
+             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan));
   add_common_residents(b, plan);
   if (mixed) b.resident(Category::master_parameters, e.m * psi);
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   b.resident(Category::optimizer_states, e.s * psi);
+  // FP16_Optimizer runs a step of zero gradients when it is built (initialize_optimizer_states).
+  if (mixed) program.model_bytes += e.s * psi;
 
   // engine.py buffered_allreduce_fallback: gradients are gathered into copies of at most 5e8
   // elements and one tensor; it runs even with one rank.

@@ -33,9 +33,9 @@ struct Stage12 {
         layout(model_, engine.ranks),
         touched(layout.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none) {
-    schedule = schedule_buckets(
-        model, run, zero.reduce_bucket_size,
-        [this](ParameterId id, std::int64_t layer) { return layout.owns(id, layer, rank); });
+    schedule = schedule_buckets(model, run, zero.reduce_bucket_size, [this](ParameterId id) {
+      return layout.owned_layers(id, rank);
+    });
     const bool contiguous = zero.contiguous_gradients || offload;
     bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
                                             (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
@@ -116,8 +116,8 @@ struct Hooks2 {
 
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward =
-      cut_backward(z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
+  const std::vector<Stretch> backward = cut_backward(
+      z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   std::vector<bool> tied;
   for (const std::int32_t n : uses) tied.push_back(n > 1);

@@ -32,8 +32,8 @@ struct Stage3 {
         layout(shard_layout(model_, engine.ranks)),
         gather(model_, plan_, run_, engine),
         schedule(schedule_buckets(model_, run_, zero.reduce_bucket_size,
-                                  [](ParameterId, std::int64_t) { return true; })),
-        sub_group(std::min(layout.trainable, checked_add(zero.sub_group_size, layout.largest))),
+                                  [](ParameterId) { return LayerRange{}; })),
+        sub_group(largest_sub_group(model_, engine.ranks, zero.sub_group_size)),
         offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
         offload_param(zero.offload_param.device != OffloadDevice::none) {}
 

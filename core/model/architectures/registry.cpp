@@ -53,6 +53,17 @@ constexpr std::array kArchitectures{
     Architecture{"whisper", build_whisper},
 };
 
+/// Some families write every layer down, so an absurd number of layers would fill the memory
+/// before anything could be said about it. No network comes near.
+void check_layer_counts(const ModelConfig& config) {
+  constexpr std::int64_t kMostLayers = 10'000;
+  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
+    if (config.optional_count({key}).value_or(0) > kMostLayers)
+      config.fail(key, fmt::format("found {}", *config.optional_count({key})),
+                  fmt::format("at most {} layers", kMostLayers));
+}
+
 }  // namespace
 
 std::vector<std::string> supported_model_types() {
@@ -75,6 +86,7 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
          .expected = fmt::format("one of {}", fmt::join(known, ", ")),
          .nearest = nearest(type, std::span<const std::string>(known))});
   }
+  check_layer_counts(config);
   Model model = found->build(config, options);
   model.facts.model_type = type;
   return model;

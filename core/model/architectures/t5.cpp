@@ -2,8 +2,11 @@
 //
 // transformers 5.17 always ties the head to the shared table; tie_word_embeddings false, as the
 // configurations of T5 1.1 and Flan-T5 say, only turns off the scaling before the head. Attention
-// may run sdpa: the relative position bias is then the kernel's additive mask, which the memory-
-// efficient kernel takes (flash attention does not).
+// runs sdpa unless told otherwise, with the relative position bias as its additive mask. No fused
+// kernel takes it: flash attention has no masks, and the memory-efficient kernel wants the mask's
+// last dimension to be contiguous, which that of a looked-up bias, permuted from [s, s, heads], is
+// not (sdp_utils_cpp.h, check_last_dim_stride_equals_1_dense). So self-attention falls back to
+// the operations one by one. The zeros of cross attention are contiguous.
 #include "model/architectures/architectures.h"
 #include "model/layers/attention.h"
 #include "model/layers/heads.h"
@@ -130,6 +133,7 @@ struct Bias {
   std::int32_t shared = kNone;
   Scale scale = Scale::square;
   bool causal = false;
+  bool learned = true;  ///< looked up as [s, s, heads] and permuted
 };
 
 ValueId attend(Graph& g, const T5& t, const Attention& a, const Bias& bias, ValueId x,
@@ -146,16 +150,14 @@ ValueId attend(Graph& g, const T5& t, const Attention& a, const Bias& bias, Valu
                              .softmax_f32 = false};
   ValueId added = g.shared_input(bias.shared, {t.heads, bias.scale});
   ValueId mixed = kNone;
-  if (t.kind == AttentionKind::sdpa) {
+  if (t.kind == AttentionKind::eager) {
+    mixed = attention(g, t.kind, shape, q, k, v, added);
+  } else if (bias.learned) {
     // Every decoder layer masks the future in a copy of the bias.
     if (bias.causal) added = g.map(OpKind::scalar, added);
-    Op op{OpKind::sdpa, {q, k, v}};
-    op.work = {2 * t.heads * t.head_dim, score_scale(shape.queries, shape.keys)};
-    op.side = {t.heads, shape.queries};
-    op.scores_bias = added;
-    mixed = g.op(op, {t.heads * t.head_dim, shape.queries});
+    mixed = math_attention(g, shape, q, k, v, added);
   } else {
-    mixed = attention(g, t.kind, shape, q, k, v, added);
+    mixed = masked_attention(g, shape, q, k, v, added);
   }
   return dropout(g, apply(g, a.o, mixed), t.dropout);
 }
@@ -240,7 +242,7 @@ Model build_t5(const ModelConfig& c, const BuildOptions& options) {
   const std::int32_t encoded = m.share_output("encoder output", {t.hidden, Scale::tokens});
 
   const Biases biases{.self = {.scale = Scale::target_square, .causal = true},
-                      .cross = {.scale = Scale::cross_square},
+                      .cross = {.scale = Scale::cross_square, .learned = false},
                       .encoded = encoded};
   stack(m, t, decoder, tokens, biases, "decoder", Scale::target_tokens);
   Graph& h = m.begin_segment("head");

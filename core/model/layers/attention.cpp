@@ -130,6 +130,7 @@ ValueId masked_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k
 ValueId math_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v,
                        ValueId bias) {
   const Extent scores{s.heads, score_scale(s.queries, s.keys)};
+  g.set_autocast(false);  // it casts the call's arguments, not what the call does with them
   const ValueId queries = g.map(OpKind::scalar, g.map(OpKind::to_f32, q));
   const ValueId keys = g.map(OpKind::scalar, g.map(OpKind::to_f32, k));
   const ValueId values = g.map(OpKind::to_f32, v);
@@ -141,7 +142,9 @@ ValueId math_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, 
   Op mix{OpKind::matmul, {probabilities, batched(g, s, values, s.kv_heads, value_dim(s)), kNone}};
   mix.work = {s.heads * value_dim(s), scores.scale};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
-  return g.map(OpKind::copy, g.map(OpKind::to_like, context, q));
+  const ValueId out = g.map(OpKind::copy, g.map(OpKind::to_like, context, q));
+  g.set_autocast(true);
+  return out;
 }
 
 }  // namespace shardplan

@@ -3,7 +3,11 @@
 namespace shardplan {
 
 ValueId cross_entropy(Graph& g, ValueId logits) {
+  // ATen's cross_entropy_loss asks for the softmax in the logits' own type (LossNLL.cpp), which
+  // autocast respects; only the loss over it is in fp32.
+  g.set_autocast(false);
   const ValueId log_probabilities = g.map(OpKind::log_softmax, logits);
+  g.set_autocast(true);
   const ValueId loss = g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
   g.hold(logits, loss);  // the model's output object names them
   return loss;

@@ -4,6 +4,15 @@ namespace shardplan {
 
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {
   g.begin_logits();
+  if (g.loss() == LossKind::fused_linear) {
+    Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
+    fused.module = head.module;
+    fused.weight = head.weight;
+    fused.bias = head.bias;
+    const Extent in = g.value(x).extent;
+    fused.work = {checked_mul(in.per, head.out), in.scale};
+    return g.op(fused, {1, Scale::one});
+  }
   ValueId logits = apply(g, head, x);
   if (map == LogitMap::scale) logits = g.map(OpKind::scalar, logits);
   if (map == LogitMap::softcap) {

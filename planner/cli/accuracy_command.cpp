@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "load/hardware.h"
+#include "render/accuracy_text.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct AccuracyArguments {
+  std::vector<std::string> paths;
+  std::string group = "framework";
+  bool details = false;
+  Output output;
+};
+
+AccuracyGroup group_of(const std::string& name) {
+  if (name == "model") return AccuracyGroup::model;
+  return name == "precision" ? AccuracyGroup::precision : AccuracyGroup::framework;
+}
+
+Exit run_accuracy(const AccuracyArguments& a) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const RecordList records =
+      a.paths.empty() ? built_in_records(hardware) : load_records(a.paths, hardware);
+  const Accuracy accuracy = compare_with_records(records, group_of(a.group));
+  if (a.output.json()) {
+    a.output.write(accuracy_json(accuracy).dump(2) + "\n");
+  } else if (a.output.format == "csv") {
+    a.output.write(accuracy_csv(accuracy));
+  } else {
+    a.output.write(accuracy_text(accuracy, a.details));
+  }
+  for (const Diagnostic& d : accuracy.bad) fmt::print(stderr, "shardplan: {}\n", to_string(d));
+  return accuracy.bad.empty() ? Exit::done : Exit::bad_input;
+}
+
+}  // namespace
+
+void add_accuracy(CLI::App& app, Run& run) {
+  auto a = std::make_shared<AccuracyArguments>();
+  CLI::App* command =
+      app.add_subcommand("accuracy", "Predictions against measurements: errors, mean and largest");
+  command->add_option("RECORD", a->paths,
+                      "record files or folders of them; without any, the built-in records");
+  command->add_option("--group", a->group, "framework, model or precision")
+      ->check(CLI::IsMember({"framework", "model", "precision"}));
+  command->add_flag("--details", a->details, "every figure of every record (text)");
+  command->add_option("--format", a->output.format, "text, json or csv")
+      ->check(CLI::IsMember({"text", "json", "csv"}));
+  command->add_option("-o,--output", a->output.file, "write the answer to a file");
+  command->footer(
+      "Example: shardplan accuracy --group model --details\n"
+      "Exit code 3: a record could not be read or estimated; the others are compared.");
+  command->callback([a, &run] { run = [a] { return run_accuracy(*a); }; });
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,131 @@
+#include "questions/accuracy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+
+namespace shardplan {
+namespace {
+
+Figures predictions(const Estimate& e) {
+  const std::array<std::int64_t, kFigureCount - 1> bytes{
+      e.model_bytes,    e.phases[0].peak, e.phases[0].end,   e.phases[1].peak,
+      e.phases[1].end,  e.phases[2].peak, e.phases[2].end,   e.allocated.point,
+      e.reserved.point, e.device.point};
+  Figures figures;
+  for (std::size_t f = 0; f < bytes.size(); ++f) figures[f] = static_cast<double>(bytes[f]);
+  figures[index_of(Figure::step_seconds)] = e.time.step_seconds;
+  return figures;
+}
+
+std::string framework_of(const Plan& plan) {
+  switch (plan.framework.kind) {
+    case FrameworkKind::single: return "single";
+    case FrameworkKind::ddp: return "ddp";
+    case FrameworkKind::fsdp2: return "fsdp2";
+    case FrameworkKind::native: return "native";
+    case FrameworkKind::deepspeed: break;
+  }
+  return fmt::format("deepspeed stage {}", plan.framework.deepspeed.zero.stage);
+}
+
+const std::string& group_of(const Comparison& c, AccuracyGroup by) {
+  switch (by) {
+    case AccuracyGroup::model: return c.model;
+    case AccuracyGroup::precision: return c.precision;
+    case AccuracyGroup::framework: break;
+  }
+  return c.framework;
+}
+
+Comparison compare(const Record& record) {
+  const Model& model = record.job.model;
+  const Plan& plan = record.job.plan;
+  Comparison c{record.name, record.file, framework_of(plan), model.facts.model_type,
+               plan.precision.name, {}, record.measured, {}};
+  c.predicted =
+      predictions(estimate(model, plan, load_calibration(plan.cluster.gpu.arch)));
+  for (std::size_t i = 0; i < kPeerRules.size(); ++i)
+    c.peers[i] = kPeerRules[i].estimate(model, plan);
+  return c;
+}
+
+/// Adds one error; means are sums until finish().
+void add(ErrorSummary& s, std::optional<double> error, const std::string& name) {
+  if (!error) return;
+  ++s.count;
+  s.mean_absolute += std::abs(*error);
+  s.mean_signed += *error;
+  if (!s.worst.empty() && std::abs(*error) <= std::abs(s.largest)) return;
+  s.largest = *error;
+  s.worst = name;
+}
+
+void finish(ErrorSummary& s) {
+  if (s.count == 0) return;
+  s.mean_absolute /= static_cast<double>(s.count);
+  s.mean_signed /= static_cast<double>(s.count);
+}
+
+void add(GroupSummary& group, const Comparison& c) {
+  ++group.records;
+  for (std::size_t f = 0; f < kFigureCount; ++f)
+    add(group.figures[f], relative_error(c.predicted[f], c.measured[f]), c.name);
+}
+
+void finish(GroupSummary& group) {
+  for (ErrorSummary& s : group.figures) finish(s);
+}
+
+void add_peers(Accuracy& a, const Comparison& c) {
+  const std::size_t peak = index_of(Figure::allocated_peak);
+  for (std::size_t i = 0; i < kPeerRules.size(); ++i) {
+    if (!c.peers[i]) continue;
+    add(a.peers[i], relative_error(static_cast<double>(*c.peers[i]), c.measured[peak]), c.name);
+    add(a.ours_on_peers[i], relative_error(c.predicted[peak], c.measured[peak]), c.name);
+  }
+}
+
+}  // namespace
+
+std::optional<double> relative_error(std::optional<double> predicted,
+                                     std::optional<double> measured) {
+  if (!predicted || !measured || *measured == 0) return std::nullopt;
+  return (*predicted - *measured) / *measured;
+}
+
+Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
+  Accuracy a;
+  a.bad = records.bad;
+  for (const Record& record : records.records) {
+    try {
+      a.comparisons.push_back(compare(record));
+    } catch (const InputError& error) {
+      Diagnostic d = error.diagnostic();
+      d.file = record.file;
+      d.message = fmt::format("record '{}': {}", record.name, d.message);
+      a.bad.push_back(std::move(d));
+    }
+  }
+  a.all.name = "all";
+  for (const Comparison& c : a.comparisons) {
+    const std::string& name = group_of(c, by);
+    auto group = std::find_if(a.groups.begin(), a.groups.end(),
+                              [&](const GroupSummary& g) { return g.name == name; });
+    if (group == a.groups.end()) group = a.groups.insert(group, GroupSummary{name, 0, {}});
+    add(*group, c);
+    add(a.all, c);
+    add_peers(a, c);
+  }
+  for (GroupSummary& group : a.groups) finish(group);
+  finish(a.all);
+  for (ErrorSummary& s : a.peers) finish(s);
+  for (ErrorSummary& s : a.ours_on_peers) finish(s);
+  return a;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,59 @@
+// Predictions against measurements: each figure of each record, and how far off they are as a
+// whole. Errors are relative: (predicted - measured) / measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "load/record.h"
+#include "questions/peer_rules.h"
+
+namespace shardplan {
+
+/// One record with what shardplan, and what other programs' rules say of its job.
+struct Comparison {
+  std::string name, file;
+  std::string framework;  ///< "ddp", "deepspeed stage 2"
+  std::string model;      ///< the family: "llama"
+  std::string precision;  ///< the preset's name
+  Figures predicted, measured;
+  std::array<std::optional<std::int64_t>, kPeerRules.size()> peers;  ///< bytes of one GPU
+};
+
+/// Over the records that have the figure.
+struct ErrorSummary {
+  std::int64_t count = 0;
+  double mean_absolute = 0, mean_signed = 0;
+  double largest = 0;  ///< signed: the error of the worst record
+  std::string worst;   ///< its name
+};
+
+enum class AccuracyGroup : std::uint8_t { framework, model, precision };
+
+struct GroupSummary {
+  std::string name;  ///< "all" for the whole
+  std::int64_t records = 0;
+  std::array<ErrorSummary, kFigureCount> figures;
+};
+
+struct Accuracy {
+  std::vector<Comparison> comparisons;
+  GroupSummary all;
+  std::vector<GroupSummary> groups;  ///< in the order in which they first occur
+  std::array<ErrorSummary, kPeerRules.size()> peers;  ///< against the allocated peak
+  /// shardplan on the records that the rule is for.
+  std::array<ErrorSummary, kPeerRules.size()> ours_on_peers;
+  std::vector<Diagnostic> bad;  ///< records that could not be read or estimated
+};
+
+/// (predicted - measured) / measured; nothing when either is missing or measured is 0.
+std::optional<double> relative_error(std::optional<double> predicted,
+                                     std::optional<double> measured);
+
+Accuracy compare_with_records(const RecordList& records, AccuracyGroup by);
+
+}  // namespace shardplan

@@ -1,0 +1,31 @@
+"""The machine and library versions a measurement was made with: no host names, no paths."""
+import os
+import platform
+import subprocess
+
+import torch
+import transformers
+
+
+def _driver():
+    try:
+        answer = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                                capture_output=True, text=True, check=True)
+        return answer.stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def environment(deepspeed_version=None):
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "gpu_bytes": torch.cuda.mem_get_info()[1],
+        "driver": _driver(),
+        "cuda": torch.version.cuda,
+        "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "deepspeed": deepspeed_version,
+        "python": platform.python_version(),
+        "allocator_settings": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
+    }

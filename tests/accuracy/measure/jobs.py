@@ -1,0 +1,42 @@
+"""Case lists: named jobs in the contract's form (shardplan.job/1), models resolved to their config objects."""
+import json
+import os
+
+DTYPES_OF_PRECISION = {
+    # preset: (parameter dtype, autocast dtype or None)
+    "fp32": ("float32", None),
+    "bf16-pure": ("bfloat16", None),
+    "bf16-autocast": ("float32", "bfloat16"),
+    "fp16-autocast": ("float32", "float16"),
+    "bf16-master": ("bfloat16", None),
+    "fp16-master": ("float16", None),
+}
+
+
+def load_cases(path):
+    """Reads [{"name", "job"}]; a job's model may be a file beside the list, as in the contract."""
+    with open(path, encoding="utf-8") as file:
+        cases = json.load(file)
+    here = os.path.dirname(os.path.abspath(path))
+    for case in cases:
+        model = case["job"]["model"]
+        if isinstance(model, str):
+            with open(os.path.join(here, model), encoding="utf-8") as file:
+                case["job"]["model"] = json.load(file)
+    names = [case["name"] for case in cases]
+    if len(set(names)) != len(names):
+        raise SystemExit(f"{path}: two cases have the same name")
+    return cases
+
+
+def parameter_dtype(job):
+    return DTYPES_OF_PRECISION[job["precision"]][0]
+
+
+def autocast_dtype(job):
+    return DTYPES_OF_PRECISION[job["precision"]][1]
+
+
+def world_of(job):
+    """GPUs of the job: its cluster is always written "NxGPU" here."""
+    return int(job["cluster"].split("x")[0])

@@ -1,0 +1,64 @@
+"""Turns the runs' JSON lines into one record file each, and writes the split into fit and held-out records.
+
+The split depends on the case lists alone: within a framework (and DeepSpeed version) the names are sorted, and every
+second one is held out, whatever was measured. A record file that exists is left as it is.
+"""
+import argparse
+import glob
+import json
+import os
+
+from jobs import load_cases
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MEASUREMENTS = os.path.join(HERE, "..", "..", "..", "data", "measurements")
+RULE = ("within one framework (and DeepSpeed version), names in alphabetical order: first to fit, second held out, "
+        "third to fit, and so on; decided from the case lists before anything was measured")
+
+
+def _group(job):
+    framework = job["framework"]
+    return framework["name"] + " " + framework.get("version", "")
+
+
+def split():
+    groups = {}
+    for path in sorted(glob.glob(os.path.join(HERE, "cases", "*.json"))):
+        for case in load_cases(path):
+            groups.setdefault(_group(case["job"]), []).append(case["name"])
+    ordered = {group: sorted(names) for group, names in groups.items()}
+    return {"schema": "shardplan.split/1", "rule": RULE,
+            "fit": sorted(name for names in ordered.values() for name in names[0::2]),
+            "held_out": sorted(name for names in ordered.values() for name in names[1::2])}
+
+
+def write_split():
+    with open(os.path.join(MEASUREMENTS, "split.json"), "w", encoding="utf-8") as file:
+        json.dump(split(), file, indent=1)
+        file.write("\n")
+
+
+def write_records(lines_path):
+    """Failed runs are reported, not written."""
+    with open(lines_path, encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    for record in records:
+        if "error" in record:
+            print(f"failed: {record['name']}: {record['error']}")
+            continue
+        path = os.path.join(MEASUREMENTS, record["name"] + ".json")
+        if os.path.exists(path):
+            print(f"kept as it is: {record['name']}")
+            continue
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(record, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("lines", nargs="*", help="JSON-lines files the measuring programs wrote")
+    os.makedirs(MEASUREMENTS, exist_ok=True)
+    write_split()
+    for name in parser.parse_args().lines:
+        write_records(name)

@@ -1,0 +1,74 @@
+"""The Hugging Face model of a job, with random weights, and one micro-batch of synthetic tokens for it."""
+import torch
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from jobs import parameter_dtype
+
+SEQ2SEQ = {"t5", "bart"}
+MASKED = {"bert", "roberta"}
+
+
+def make_config(job):
+    keys = dict(job["model"])
+    config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
+    config.use_cache = False
+    if config.model_type == "t5":
+        config.decoder_start_token_id = config.pad_token_id = 0
+    return config
+
+
+def _auto_class(config):
+    if config.model_type in SEQ2SEQ:
+        return transformers.AutoModelForSeq2SeqLM
+    if config.model_type in MASKED:
+        return transformers.AutoModelForMaskedLM
+    return transformers.AutoModelForCausalLM
+
+
+def build_model(job, device):
+    """In train mode, with the job's parameter dtype, attention, LoRA adapters and checkpointing."""
+    torch.manual_seed(0)
+    config = make_config(job)
+    dtype = getattr(torch, parameter_dtype(job))
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device(device):
+            model = _auto_class(config).from_config(config, attn_implementation=job["attention"])
+    finally:
+        torch.set_default_dtype(previous)
+    model = model.to(dtype=dtype)
+    model.train()
+    checkpointing = job["checkpointing"] == "full"
+    if job["workload"]["method"] == "lora":
+        model = _with_lora(model, job["workload"]["lora"])
+        if checkpointing:
+            model.enable_input_require_grads()
+    if checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return config, model
+
+
+def _with_lora(model, lora):
+    from peft import LoraConfig, get_peft_model
+
+    return get_peft_model(
+        model,
+        LoraConfig(r=lora["rank"], lora_alpha=32, target_modules=lora["targets"], lora_dropout=0.0, bias="none",
+                   task_type="CAUSAL_LM"))
+
+
+def make_batch(job, config, device):
+    """Random tokens; labels are the inputs (the target side of encoder-decoder models too)."""
+    work = job["workload"]
+    tokens = torch.randint(0, config.vocab_size, (work["micro_batch"], work["sequence_length"]), device=device)
+    return {"input_ids": tokens, "labels": tokens}
+
+
+def parameter_counts(model):
+    """(all, trainable), shared tensors once; partitioned tensors of ZeRO-3 by their full size."""
+    def numel(parameter):
+        return getattr(parameter, "ds_numel", parameter.numel())
+
+    return (sum(numel(p) for p in model.parameters()), sum(numel(p) for p in model.parameters() if p.requires_grad))

@@ -1,0 +1,45 @@
+"""Measurement records (shardplan.record/1): one JSON object a run, appended to a JSON-lines file as runs finish."""
+import json
+import os
+
+PROGRAM_VERSION = "1"
+
+
+def make_record(case, program, environment, counts, ranks, timing):
+    """`ranks`: every rank's phases and peaks; `measured` repeats the rank with the largest peak."""
+    job = case["job"]
+    work = job["workload"]
+    worst = max(ranks, key=lambda rank: rank["allocated_peak"])
+    tokens = work["micro_batch"] * work["sequence_length"] * work["gradient_accumulation"] * len(ranks)
+    return {
+        "schema": "shardplan.record/1",
+        "name": case["name"],
+        "job": job,
+        "producer": {
+            "program": f"tests/accuracy/measure/{program}",
+            "version": PROGRAM_VERSION,
+            "commit": os.environ.get("SHARDPLAN_COMMIT"),
+        },
+        "environment": environment,
+        "measured": {
+            "parameters": counts[0],
+            "trainable_parameters": counts[1],
+            "rank": worst["rank"],
+            "phases": worst["phases"],
+            "allocated_peak": worst["allocated_peak"],
+            "reserved": worst["reserved"],
+            "device": worst["device"],
+            "step_seconds": timing["step_seconds"],
+            "tokens_per_second": tokens / timing["step_seconds"],
+        },
+        "ranks": ranks,
+        "steps": timing["steps"],
+        "losses": timing["losses"],
+    }
+
+
+def append_line(path, value):
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(value) + "\n")
+        file.flush()
+        os.fsync(file.fileno())

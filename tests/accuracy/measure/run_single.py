@@ -1,0 +1,58 @@
+"""Training steps of plain PyTorch on one GPU."""
+import torch
+
+from jobs import autocast_dtype
+from models import build_model, make_batch, parameter_counts
+from optimizers import make_optimizer
+from phases import clean
+from runner import run_cases
+from steps import run_steps
+
+
+class SingleTrainer:
+    def __init__(self, job, model):
+        self.job = job
+        self.model = model
+        self.accumulation = job["workload"]["gradient_accumulation"]
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer(job, self.parameters)
+        self.autocast = getattr(torch, autocast_dtype(job) or "bfloat16")
+        # A scale low enough that no step is skipped, so that optimizer states exist from the first step on.
+        self.scaler = torch.amp.GradScaler("cuda", init_scale=2.0**8) if job["precision"] == "fp16-autocast" else None
+
+    def forward(self, batch, last):
+        with torch.autocast("cuda", dtype=self.autocast, enabled=autocast_dtype(self.job) is not None):
+            return self.model(**batch).loss
+
+    def backward(self, loss, last):
+        if self.accumulation > 1:
+            loss = loss / self.accumulation
+        (self.scaler.scale(loss) if self.scaler else loss).backward()
+
+    def step(self):
+        if self.scaler:
+            self.scaler.unscale_(self.optimizer)
+        if self.job["gradient_clipping"]:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.job["gradient_clipping"])
+        if self.scaler:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.optimizer.step()
+
+    def zero_grad(self):
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+def measure(case, device, with_account):
+    job = case["job"]
+    config, model = build_model(job, device)
+    trainer = SingleTrainer(job, model)
+    batch = make_batch(job, config, device)
+    clean()
+    rank, timing = run_steps(trainer, batch, job, torch.cuda.synchronize, with_account)
+    return parameter_counts(model), rank, timing
+
+
+if __name__ == "__main__":
+    run_cases("run_single.py", measure, torch.device("cuda:0"))

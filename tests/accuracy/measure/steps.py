@@ -1,0 +1,51 @@
+"""Runs a few training steps through a Trainer and measures the last one.
+
+A Trainer has forward(batch, last) -> loss, backward(loss, last), step() and zero_grad(); `last` says whether this is
+the micro-batch at which gradient accumulation completes.
+"""
+import time
+
+import torch
+
+from account import record_account
+from phases import PhaseRecorder, memory_now
+
+STEPS = 5
+WARM_UP = 2
+
+
+def _one_step(trainer, batch, accumulation, recorder):
+    recorder.begin()
+    for micro in range(accumulation):
+        last = micro == accumulation - 1
+        loss = trainer.forward(batch, last)
+        recorder.end("forward")
+        trainer.backward(loss, last)
+        recorder.end("backward")
+    trainer.step()
+    trainer.zero_grad()
+    recorder.end("step")
+    return loss.detach()
+
+
+def run_steps(trainer, batch, job, synchronize, with_account):
+    """One rank's measurements of steady-state steps; `synchronize` lines the ranks up before each step."""
+    accumulation = job["workload"]["gradient_accumulation"]
+    recorder = PhaseRecorder()
+    model_bytes = torch.cuda.memory_allocated()
+    seconds, losses = [], []
+    for _ in range(STEPS):
+        synchronize()
+        start = time.perf_counter()
+        loss = _one_step(trainer, batch, accumulation, recorder)
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+        losses.append(float(loss))
+        del loss
+    phases = {"model": model_bytes, **recorder.values}
+    peak = max(phases["forward_peak"], phases["backward_peak"], phases["step_peak"])
+    rank = {"phases": phases, "allocated_peak": peak, "whole_step_peak": recorder.whole_peak, **memory_now()}
+    if with_account:
+        rank["account"] = record_account(lambda: _one_step(trainer, batch, accumulation, recorder), recorder)
+    steady = sorted(seconds[WARM_UP:])
+    return rank, {"step_seconds": steady[len(steady) // 2], "steps": seconds, "losses": losses}

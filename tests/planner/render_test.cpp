@@ -1,0 +1,153 @@
+// Answers as text: what every one of them must keep to, and the pieces they are made of.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/catalog.h"
+#include "load/hardware.h"
+#include "questions/largest.h"
+#include "render/catalog_text.h"
+#include "render/compare_text.h"
+#include "render/describe.h"
+#include "render/estimate_text.h"
+#include "render/fit_text.h"
+#include "render/largest_text.h"
+#include "render/model_text.h"
+#include "render/table.h"
+
+namespace shardplan {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr std::size_t kWidest = 110;
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(line);
+  return all;
+}
+
+void expect_tidy(const std::string& text) {
+  EXPECT_THAT(text, EndsWith("\n"));
+  for (const std::string& line : lines(text)) {
+    EXPECT_LE(display_width(line), kWidest) << line;
+    EXPECT_THAT(line, Not(EndsWith(" ")));
+    EXPECT_THAT(line, Not(HasSubstr("\t")));
+  }
+}
+
+const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
+Job loaded(const fs::path& file) {
+  JobContext context;
+  context.hardware = &hardware();
+  context.directory = file.parent_path().string();
+  return load_job(read_json_file(file.string()), file.string(), context);
+}
+
+Job example(const std::string& name) {
+  return loaded(fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs" / (name + ".json"));
+}
+
+TEST(Render, AnswersToEveryExampleAreTidy) {
+  const fs::path folder = fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs";
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    SCOPED_TRACE(entry.path().filename().string());
+    const Job job = loaded(entry.path());
+    const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+    const Estimate e = estimate(job.model, job.plan, calibration);
+    expect_tidy(estimate_text(e, job, calibration));
+    expect_tidy(fit_text(e, job, find_fixes(job.model, job.plan, e, calibration), calibration));
+    expect_tidy(compare_text(job, compare_stages(job.model, job.plan, calibration)));
+    expect_tidy(model_text(job.model, false));
+  }
+}
+
+TEST(Render, CatalogsAreTidyAndWhole) {
+  expect_tidy(models_text());
+  expect_tidy(gpus_text(hardware()));
+  expect_tidy(clusters_text(hardware()));
+  for (const CatalogGpu& row : hardware().gpus)
+    EXPECT_THAT(gpus_text(hardware()), HasSubstr(row.gpu.name));
+  for (const Instance& row : hardware().instances)
+    EXPECT_THAT(clusters_text(hardware()), HasSubstr(row.name));
+  EXPECT_THAT(models_json(), SizeIs(catalog_models().size()));
+  EXPECT_THAT(gpus_json(hardware()), SizeIs(hardware().gpus.size()));
+  EXPECT_THAT(clusters_json(hardware()), SizeIs(hardware().instances.size()));
+}
+
+TEST(Render, UnverifiedFiguresAreMarked) {
+  const std::string text = gpus_text(hardware());
+  for (const std::string& line : lines(text)) {
+    const CatalogGpu* row = find_gpu(hardware(), line.substr(0, line.find(' ')));
+    if (row == nullptr) continue;
+    const bool assumed = row->gpu.usable_source == Source::assumed;
+    if (assumed) {
+      EXPECT_THAT(line, HasSubstr("GiB?"));
+    } else if (row->gpu.unverified.empty()) {
+      EXPECT_THAT(line, Not(HasSubstr("?")));
+    }
+  }
+}
+
+TEST(Render, StatesOfZeroThreeAreSixteenBytesOverTheGpus) {
+  const Job job = example("llama-2-7b-zero3");
+  const Estimate e = estimate(job.model, job.plan, load_calibration("Ampere"));
+  EXPECT_EQ(model_states(e), 16 * 6'738'415'616 / 4);
+  EXPECT_THAT(state_table(e), HasSubstr("4.000 B a parameter"));
+}
+
+TEST(Render, HeadlineSaysTheVerdictFirst) {
+  const Job job = example("llama-2-7b-zero3");
+  const Estimate e = estimate(job.model, job.plan, load_calibration("Ampere"));
+  EXPECT_THAT(headline(e, job), StartsWith("FITS: llama-2-7b (6.74 B parameters) on 4 × A100"));
+  EXPECT_THAT(headline(e, job), HasSubstr("DeepSpeed ZeRO-3, bf16-master, AdamW"));
+}
+
+TEST(Render, LargestSaysWhenNothingFits) {
+  const Job job = example("llama-2-7b-zero3");
+  LargestResult none;
+  none.beyond = estimate(job.model, job.plan, load_calibration("Ampere"));
+  EXPECT_THAT(largest_text("micro_batch", none, job),
+              StartsWith("Not even the smallest micro-batch fits on 4 × A100"));
+  EXPECT_THAT(largest_text("gpus", none, job), StartsWith("No number of these GPUs is enough"));
+}
+
+TEST(Wrapped, BreaksAtSpacesAndIndentsTheRest) {
+  const std::string words(60, 'a');
+  EXPECT_EQ(wrapped(words + " " + words, "- ", "  "), "- " + words + "\n  " + words + "\n");
+  EXPECT_EQ(wrapped("short words", "- ", "  "), "- short words\n");
+  EXPECT_EQ(wrapped("", "", ""), "\n");
+}
+
+TEST(Wrapped, KeepsAWordThatIsLongerThanALine) {
+  const std::string word(150, 'b');
+  EXPECT_EQ(wrapped("a " + word, "", ""), "a\n" + word + "\n");
+}
+
+TEST(TextTable, AlignsColumnsByWhatIsSeen) {
+  TextTable table({TextTable::Align::left, TextTable::Align::right});
+  table.add({"4 × A", "1"});
+  table.add({"b", "22"});
+  EXPECT_EQ(table.text(""), "4 × A   1\nb      22\n");
+}
+
+}  // namespace
+}  // namespace shardplan
