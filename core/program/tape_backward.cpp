@@ -242,8 +242,9 @@ void TapeState::backward_op(std::size_t i) {
       case OpKind::sdpa:
         sdpa_backward(op);
         break;
-      case OpKind::fused_linear_loss:
+      case OpKind::fused_linear_loss: {
         // Both gradients were made in the forward pass: they are handed on.
+        Node& node = nodes_[i];
         result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
         ref(node.saved[0]);
         give(op.in[0], node.saved[0]);
@@ -253,6 +254,7 @@ void TapeState::backward_op(std::size_t i) {
         }
         parameter_gradient(op.weight);
         break;
+      }
       case OpKind::embedding:
         parameter_gradient(op.weight);
         break;
