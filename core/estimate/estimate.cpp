@@ -188,10 +188,14 @@ double model_flops(const ModelRun& run, const Plan& plan) {
 
 std::string_view name_of(Fit fit) {
   switch (fit) {
-    case Fit::fits: return "fits";
-    case Fit::tight: return "tight";
-    case Fit::does_not_fit: return "does_not_fit";
-    case Fit::unknown: return "unknown";
+    case Fit::fits:
+      return "fits";
+    case Fit::tight:
+      return "tight";
+    case Fit::does_not_fit:
+      return "does_not_fit";
+    case Fit::unknown:
+      return "unknown";
   }
   return "";
 }

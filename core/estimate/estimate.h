@@ -24,16 +24,16 @@ struct Range {
 };
 
 enum class Fit : std::uint8_t {
-  fits,          ///< the upper bound is within what there is
-  tight,         ///< the point estimate is, the upper bound is not
+  fits,   ///< the upper bound is within what there is
+  tight,  ///< the point estimate is, the upper bound is not
   does_not_fit,
-  unknown,       ///< the capacity is not known
+  unknown,  ///< the capacity is not known
 };
 std::string_view name_of(Fit fit);
 
 struct ResourceVerdict {
   Fit fit = Fit::unknown;
-  std::int64_t needed = 0;                  ///< point estimate
+  std::int64_t needed = 0;  ///< point estimate
   std::optional<std::int64_t> available;
 };
 

@@ -34,9 +34,8 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
   std::vector<OwnedTensor> sorted;
   for (const OwnedTensor& t : all)
     sorted.insert(sorted.end(), static_cast<std::size_t>(t.count), {t.parameter, t.numel, 1});
-  std::stable_sort(sorted.begin(), sorted.end(), [](const OwnedTensor& x, const OwnedTensor& y) {
-    return x.numel > y.numel;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const OwnedTensor& x, const OwnedTensor& y) { return x.numel > y.numel; });
   struct Rank {
     std::int64_t elements = 0;
     std::vector<OwnedTensor> tensors;
@@ -70,7 +69,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   DdpRebuild rebuild;
   if (ddp)
     rebuild = add_ddp_buckets(program, model, run, precision, options.bucket_cap_bytes,
-                    views ? Category::gradients : Category::communication_buffers);
+                              views ? Category::gradients : Category::communication_buffers);
   b.resident(Category::other, batch_bytes(plan));
   if (ddp) program.build.push_back(program.resident.back());
   program.model_bytes = total_bytes(program.resident);

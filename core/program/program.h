@@ -34,7 +34,7 @@ struct Event {
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
-    once,  ///< here one of the steps does what Program::once[count] lists
+    once,             ///< here one of the steps does what Program::once[count] lists
     gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
@@ -49,7 +49,7 @@ struct Event {
   std::int64_t count = 1;
   double flops = 0;
   double moved_bytes = 0;
-  std::string_view what;  ///< a literal: "gradient reduce-scatter"
+  std::string_view what;         ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;  ///< alloc, free
   bool older = false;            ///< free: not the newest block of that name but the one before
 };
