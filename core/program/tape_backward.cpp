@@ -108,6 +108,16 @@ void TapeState::math_attention_backward(const Op& op) {
   result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
 }
 
+/// Both gradients were made in the forward pass: they are handed on.
+void TapeState::fused_loss_backward(const Op& op, Node& node) {
+  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+  ref(node.saved[0]);
+  give(op.in[0], node.saved[0]);
+  if (node.saved_count > 1) unref(node.saved[1]);
+  node.saved_count = 1;
+  parameter_gradient(op.weight);
+}
+
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.
@@ -242,19 +252,9 @@ void TapeState::backward_op(std::size_t i) {
       case OpKind::sdpa:
         sdpa_backward(op);
         break;
-      case OpKind::fused_linear_loss: {
-        // Both gradients were made in the forward pass: they are handed on.
-        Node& node = nodes_[i];
-        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
-        ref(node.saved[0]);
-        give(op.in[0], node.saved[0]);
-        if (node.saved_count > 1) {
-          unref(node.saved[1]);
-          node.saved_count = 1;
-        }
-        parameter_gradient(op.weight);
+      case OpKind::fused_linear_loss:
+        fused_loss_backward(op, nodes_[i]);
         break;
-      }
       case OpKind::embedding:
         parameter_gradient(op.weight);
         break;
