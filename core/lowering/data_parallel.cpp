@@ -93,11 +93,12 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
+    b.once(2, std::exchange(rebuild.dropped, {}));
     b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
-    if (last) b.once(2, std::exchange(rebuild.dropped, {}));
+    if (last) b.once(2, std::exchange(rebuild.held, {}));
     emit_backward(b, model, run, backward, hooks);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);

@@ -79,6 +79,8 @@ struct Program {
   /// What is done in one step only, such as making optimizer states. Residents of a category that
   /// the first step makes do not exist before it.
   std::vector<Once> once;
+  /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
+  std::int64_t held_at_most = 0;
   std::vector<Event> events;
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   HostMemory host;
