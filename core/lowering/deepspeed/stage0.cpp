@@ -79,7 +79,8 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * psi : trainable_bytes(model, plan.precision.params);
+      run.segments.empty() ? e.b * psi
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   if (mixed) {
     // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
@@ -120,7 +121,8 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * e.trainable : trainable_bytes(model, plan.precision.params);
+      run.segments.empty() ? e.b * e.trainable
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   b.transient(Category::workspace, e.step_list_bytes * p);
   b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);
