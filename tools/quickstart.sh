@@ -16,7 +16,7 @@ run_quietly() {
 }
 
 : >"$log"
-echo "Building shardplan; the first time takes a minute or two ..." >&2
+echo "Building shardplan; the first time takes a few minutes ..." >&2
 run_quietly cmake --preset release
 run_quietly cmake --build --preset release --parallel "$(nproc)" --target shardplan
 

@@ -89,7 +89,7 @@ void append_broadcast(std::vector<Event>& build, const Model& model, const Preci
 }  // namespace
 
 DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun& run,
-                     const Precision& precision, std::int64_t cap, Category category) {
+                           const Precision& precision, std::int64_t cap, Category category) {
   program.build = program.resident;
   append_broadcast(program.build, model, precision);
 

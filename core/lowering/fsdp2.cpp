@@ -11,8 +11,8 @@ namespace {
 
 /// The parameters of one fully_shard call: a block, or what is left for the root.
 struct Group {
-  std::int64_t elements = 0;         ///< padded along dimension 0 to a multiple of the world
-  std::int64_t unsharded_bytes = 0;  ///< separate tensors in the compute type
+  std::int64_t elements = 0;          ///< padded along dimension 0 to a multiple of the world
+  std::int64_t unsharded_bytes = 0;   ///< separate tensors in the compute type
   std::vector<std::int64_t> tensors;  ///< their bytes, one by one
 };
 

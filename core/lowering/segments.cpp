@@ -7,7 +7,9 @@ namespace shardplan {
 Regime regime_of(const Plan& plan) {
   // FSDP2's policy casts the gathered parameters; the modules then run in that type throughout.
   const Precision& p = plan.precision;
-  return {plan.framework.kind == FrameworkKind::fsdp2 ? p.compute : p.params, p.compute};
+  const FrameworkKind framework = plan.framework.kind;
+  const DType params = framework == FrameworkKind::fsdp2 ? p.compute : p.params;
+  return {params, p.compute, framework == FrameworkKind::deepspeed ? params : DType::f32};
 }
 
 Sizes sizes_of(const Plan& plan) {
@@ -103,6 +105,11 @@ std::vector<Stretch> whole_segments(const ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i)
     all.push_back({i, run.segments[i].segment->repeat});
   return all;
+}
+
+void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
+  for (const TapeEvent& e : layer.backward)
+    if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
 }
 
 namespace detail {

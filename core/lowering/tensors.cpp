@@ -34,8 +34,7 @@ struct Pieces {
 void add_adam_8bit(Pieces& pieces, const Parameter& p, std::int64_t numel) {
   const bool wide = numel < 4096 || p.kind == ParameterKind::embedding;
   for (int moment = 0; moment < 2; ++moment) pieces.add(rounded(numel, wide ? 4 : 1));
-  for (int moment = 0; moment < 2 && !wide; ++moment)
-    pieces.add(rounded(ceil_div(numel, 256), 4));
+  for (int moment = 0; moment < 2 && !wide; ++moment) pieces.add(rounded(ceil_div(numel, 256), 4));
 }
 
 /// torch.optim.Adafactor: a row and a column of fp32 for matrices, the full square otherwise.

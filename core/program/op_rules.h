@@ -68,6 +68,11 @@ constexpr SaveRule save_rule(OpKind kind) {
   }
 }
 
+/// Conversions, which return their input when it has the type already.
+constexpr bool is_cast(OpKind kind) {
+  return kind == OpKind::to_f32 || kind == OpKind::to_adapter || kind == OpKind::to_like;
+}
+
 /// What selective checkpointing does not compute again.
 constexpr bool is_product(OpKind kind) {
   return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::matmul ||

@@ -20,6 +20,7 @@ namespace shardplan {
 struct Regime {
   DType params = DType::f32;
   DType compute = DType::f32;  ///< other than params: torch.autocast to this type
+  DType adapters = DType::f32;  ///< LoRA matrices: peft keeps them in fp32, DeepSpeed casts them
   bool autocast() const { return params != compute; }
 };
 

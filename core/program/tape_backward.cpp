@@ -130,6 +130,16 @@ void TapeState::math_attention_backward(const Op& op) {
   result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
 }
 
+/// Both gradients were made in the forward pass: they are handed on.
+void TapeState::fused_loss_backward(const Op& op, Node& node) {
+  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
+  ref(node.saved[0]);
+  give(op.in[0], node.saved[0]);
+  if (node.saved_count > 1) unref(node.saved[1]);
+  node.saved_count = 1;
+  parameter_gradient(op.weight);
+}
+
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.
@@ -214,8 +224,7 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
                                                     elements(graph_.value(op.out).extent, sizes_);
     const bool passes = op.kind == OpKind::add || op.kind == OpKind::copy ||
                         op.kind == OpKind::fold_heads || op.kind == OpKind::view ||
-                        op.kind == OpKind::cat || op.kind == OpKind::to_f32 ||
-                        op.kind == OpKind::to_like;
+                        op.kind == OpKind::cat || is_cast(op.kind);
     if (passes && (same || op.kind == OpKind::cat)) {
       ref(g);
       give(in, g);
@@ -266,15 +275,7 @@ void TapeState::backward_op(std::size_t i) {
         sdpa_backward(op);
         break;
       case OpKind::fused_linear_loss:
-        // Both gradients were made in the forward pass: they are handed on.
-        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
-        ref(node.saved[0]);
-        give(op.in[0], node.saved[0]);
-        if (node.saved_count > 1) {
-          unref(node.saved[1]);
-          node.saved_count = 1;
-        }
-        parameter_gradient(op.weight);
+        fused_loss_backward(op, nodes_[i]);
         break;
       case OpKind::embedding:
         embedding_backward(op);

@@ -104,7 +104,7 @@ bool TapeState::trains(ParameterId id) const {
 DType TapeState::parameter_type(ParameterId id) const {
   const Parameter& p = parameter(id);
   if (p.quantized) return regime_.compute;  // widened to it for each use
-  return p.adapter ? DType::f32 : regime_.params;
+  return p.adapter ? regime_.adapters : regime_.params;
 }
 
 /// The caller's frame holds the chained input until the segment returns.
@@ -160,6 +160,8 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::to_f32:
     case OpKind::softmax_f32:
       return DType::f32;
+    case OpKind::to_adapter:
+      return regime_.adapters;
     case OpKind::to_like:
       return in(1);
     case OpKind::embedding:
@@ -188,9 +190,12 @@ DType TapeState::read_type(const Op& op, std::size_t k) const {
   if (op.kind == OpKind::softmax_f32) return type == DType::bf16 ? DType::f32 : type;
   if (!casts(op)) return type;
   switch (autocast_rule(op.kind)) {
-    case AutocastRule::low: return regime_.compute;
-    case AutocastRule::full: return DType::f32;
-    case AutocastRule::widest: break;
+    case AutocastRule::low:
+      return regime_.compute;
+    case AutocastRule::full:
+      return DType::f32;
+    case AutocastRule::widest:
+      break;
   }
   return type;
 }
@@ -346,8 +351,7 @@ void TapeState::forward_op(std::size_t i) {
   out.dtype = result_type(op);
   if (op.module != kNone) emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
 
-  const bool no_op_cast = (op.kind == OpKind::to_f32 || op.kind == OpKind::to_like) &&
-                          out.dtype == state(op.in[0]).dtype;
+  const bool no_op_cast = is_cast(op.kind) && out.dtype == state(op.in[0]).dtype;
   if (is_alias(op.kind, sizes_) || no_op_cast) {
     out.storage = state(op.in[0]).storage;
     out.shared = state(op.in[0]).shared;

@@ -97,6 +97,7 @@ class TapeState {
   void math_attention_forward(const Op& op, Node& node);
   void math_attention_backward(const Op& op);
   void fused_loss_forward(const Op& op, Node& node);
+  void fused_loss_backward(const Op& op, Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void give_from(const Op& op, std::size_t k, StorageId gradient);

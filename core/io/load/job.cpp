@@ -211,7 +211,7 @@ class JobLoader {
 
   void choose_precision(DeepSpeedOptions& options, const Precision& wanted, bool has_precision) {
     // Without a file the job's precision decides what the engine is told.
-    if (options.engine_dtype || (read_.from_file && !options.torch_autocast)) {
+    if (!options.torch_autocast && (options.engine_dtype || read_.from_file)) {
       const DType type = options.engine_dtype.value_or(DType::f32);
       if (has_precision && type != wanted.params)
         reader_.fail("precision",

@@ -25,7 +25,6 @@ Engine engine_of(const Model& model, const Plan& plan) {
                       (precision.params == DType::bf16 && options.check_grad_overflow);
   e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
                      options.zero.offload_optimizer.device == OffloadDevice::none;
-  e.master_aliases = options.zero.stage == 3 && e.b == 4;
   e.trainable = model.trainable_count();
   e.largest = largest_trainable(model);
   const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;

@@ -16,7 +16,6 @@ struct Engine {
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
   bool checks_overflow = true;
   bool bf16_optimizer = false;  ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
-  bool master_aliases = false;  ///< stage 3 with fp32 parameters: the shard is the master
   std::int64_t trainable = 0;   ///< Ψ, elements
   std::int64_t largest = 0;     ///< L: numel of the largest trainable tensor
   std::int64_t frozen_bytes = 0;

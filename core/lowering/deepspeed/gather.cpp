@@ -23,6 +23,7 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
   mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold);
   find_kept(run, zero.max_reuse_distance);
   find_prefetch(run, zero);
+  find_ahead(run, zero);
 }
 
 std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
@@ -81,8 +82,9 @@ void GatherPlan::find_kept(const ModelRun& run, std::int64_t reuse_distance) {
       k.edge[static_cast<std::size_t>(order[i])] = true;
       after += module_elements(order[i]);
     }
-    return;
+    break;
   }
+  kept_elements_ = after;
 }
 
 /// The queue is popped while fewer than the bucket's elements are under way, so the last tensor
@@ -109,6 +111,23 @@ void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
       prefetch_bytes_ = std::max(prefetch_bytes_, engine_.b * window * factor_);
     }
   }
+}
+
+void GatherPlan::find_ahead(const ModelRun& run, const ZeroOptions& zero) {
+  prefetches_ = zero.prefetch_bucket_size > 0;
+  if (!prefetches_ || run.segments.empty()) return;
+  std::int64_t total = 0;
+  for (const ParameterGroup& group : model_.groups)
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+      if (!persistent(i))
+        total += group.repeat * model_.parameters[static_cast<std::size_t>(i)].numel;
+  // A last module that is larger than the limit leaves no room to prefetch beside it.
+  std::int64_t last = 0;
+  for (const TapeEvent& e : run.segments.back().forward.forward)
+    if (e.kind == TapeEvent::Kind::fetch) last = std::max(last, module_elements(e.id));
+  if (last >= zero.max_live_parameters) return;
+  const std::int64_t live = std::min(zero.max_live_parameters, total);
+  ahead_bytes_ = engine_.b * std::max<std::int64_t>(live - kept_elements_, 0);
 }
 
 }  // namespace shardplan

@@ -35,13 +35,19 @@ class GatherPlan {
   /// A module whose outputs need no gradient (frozen embeddings) is not fetched in backward.
   bool used_in_backward(ModuleId id) const { return backward_[static_cast<std::size_t>(id)]; }
 
-  /// Elements that the prefetcher holds ahead of the running module, at most.
+  /// What the prefetcher holds ahead of the running module in the forward pass, at most.
   std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
+  /// What it has gathered for the backward pass when the forward pass ends, beyond what the reuse
+  /// window kept: every module's fetch pops one more bucket off the queue and skips what is
+  /// there, until max_live_parameters are (partitioned_param_coordinator.py fetch_sub_module).
+  std::int64_t ahead_bytes() const { return ahead_bytes_; }
+  bool prefetches() const { return prefetches_; }
 
  private:
   void mark_persistent(std::int64_t threshold, std::int64_t most);
   void find_kept(const ModelRun& run, std::int64_t reuse_distance);
   void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
+  void find_ahead(const ModelRun& run, const ZeroOptions& zero);
   std::int64_t module_elements(ModuleId id) const;
 
   const Model& model_;
@@ -53,6 +59,9 @@ class GatherPlan {
   std::vector<Kept> kept_;
   std::vector<bool> backward_;  ///< by module
   std::int64_t prefetch_bytes_ = 0;
+  std::int64_t kept_elements_ = 0;
+  std::int64_t ahead_bytes_ = 0;
+  bool prefetches_ = false;
 };
 
 }  // namespace shardplan

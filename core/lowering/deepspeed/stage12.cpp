@@ -33,9 +33,8 @@ struct Stage12 {
         layout(model_, engine.ranks),
         touched(layout.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none) {
-    schedule = schedule_buckets(model, run, zero.reduce_bucket_size, [this](ParameterId id) {
-      return layout.owned_layers(id, rank);
-    });
+    schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
+                                [this](ParameterId id) { return layout.owned_layers(id, rank); });
     const bool contiguous = zero.contiguous_gradients || offload;
     bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
                                             (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
@@ -158,8 +157,10 @@ struct Hooks1 {
   void enter(ProgramBuilder&, std::size_t k) {
     if (!backward || accumulating || k == 0 || stretches[k].segment != stretches[k - 1].segment)
       return;
-    for (const TapeEvent& e : z.run.segments[stretches[k].segment].backward.backward)
-      if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
+    forget_gradients(z.run.segments[stretches[k].segment].backward, present);
+  }
+  void enter_first(const TapeRun& layer) {
+    if (!accumulating) forget_gradients(layer, present);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
@@ -222,12 +223,13 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.transient(Category::workspace, 8 * fragment);
     // flatten(averaged_gradients), its fp32 cast, then the 16-bit buffers go.
     const std::int64_t flat = e.ranks > 1 || fragment < p ? e.b * p : 0;
+    const std::int64_t cast = e.m == e.b ? 0 : e.m * p;  // no copy when the type is right
     b.alloc(Category::workspace, flat);
-    b.alloc(Category::workspace, e.m * p);
-    b.free(Category::workspace, flat);
+    b.alloc(Category::workspace, cast);
+    if (cast > 0) b.free(Category::workspace, flat);
     b.free(Category::gradients, e.b * z.touched);
     b.transient(Category::workspace, e.step_list_bytes * p);
-    b.free(Category::workspace, e.m * p);
+    b.free(Category::workspace, cast > 0 ? cast : flat);
     b.compute(0, 2.0 * static_cast<double>((2 * e.m + e.s) * p), 1);
   }
   if (e.ranks > 1)

@@ -63,7 +63,10 @@ class Hooks3 {
     for (const std::int32_t n : left_) tied_.push_back(n > 1);
   }
 
-  void enter(ProgramBuilder&, std::size_t k) {
+  void enter(ProgramBuilder& b, std::size_t k) {
+    // Near the end of the forward pass the prefetcher gathers for the backward pass.
+    if (!backward_ && k + 2 == stretches_.size())
+      b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes());
     if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
     stretch_ = k;
     const Stretch& s = stretches_[k];
@@ -80,6 +83,16 @@ class Hooks3 {
       if (e.kind != TapeEvent::Kind::release) continue;
       ++pending_[static_cast<std::size_t>(e.id)];
       if (backward_ && stays(e.id)) mark_gathered(e.id);
+    }
+  }
+
+  /// Fetches the module that the backward pass needs first, unless the forward pass kept it.
+  void fetch_first(ProgramBuilder& b) {
+    if (z_.run.segments.empty() || z_.gather.kept(z_.run.segments.size() - 1).kept > 0) return;
+    for (const TapeEvent& e : z_.run.segments.back().backward.backward) {
+      if (e.kind != TapeEvent::Kind::fetch) continue;
+      fetch(b, e.id);
+      return;
     }
   }
 
@@ -211,7 +224,10 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
 
   Hooks3 back(z, backward, true);
   b.begin_phase(Phase::backward);
+  // The model's own pre-backward hook prefetches before the loss is differentiated.
+  if (z.gather.prefetches()) back.fetch_first(b);
   emit_backward(b, z.model, z.run, backward, back);
+  b.free(Category::gathered_parameters, z.gather.ahead_bytes());
   z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
   if (z.e.ranks > 1)
     b.collective(Collective::reduce_scatter, z.e.c * z.e.ranks * z.layout.trainable,
@@ -238,9 +254,7 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
     b.free(Category::workspace, wide > 0 ? wide : flat);
     b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);
   } else {
-    // The norm walks the shard in pieces of 250 M elements, each cast to double.
-    constexpr std::int64_t kNormPiece = 250'000'000;
-    b.transient(Category::workspace, 8 * std::min(p, kNormPiece));
+    // Gradients are on the host, and so is their norm.
     b.copy(LinkKind::host, false, 4 * p, "fp32 gradients to the host");
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
     if (z.zero.offload_optimizer.device == OffloadDevice::nvme) {
@@ -277,7 +291,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
                  : 0);
   if (!z.offload_optimizer) {
     b.resident(Category::gradients, e.g * p);
-    if (!e.master_aliases) b.resident(Category::master_parameters, e.m * p);
+    b.resident(Category::master_parameters, e.m * p);
   }
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);

@@ -21,7 +21,7 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
   const ValueId y = g.op(op, {rows * m.out, in.scale});
   if (!m.lora) return y;
   // peft: x is cast to the adapters' dtype, then B(A(x))·scaling is added to the frozen result.
-  Op a{OpKind::linear, {g.map(OpKind::to_f32, x), kNone, kNone}};
+  Op a{OpKind::linear, {g.map(OpKind::to_adapter, x), kNone, kNone}};
   a.module = m.lora->a_module;
   a.weight = m.lora->a;
   a.work = {checked_mul(in.per, m.lora->rank), in.scale};

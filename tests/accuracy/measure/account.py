@@ -7,8 +7,8 @@ import re
 
 import torch
 
-PACKAGE = re.compile(r"(?:site|dist)-packages/((?:deepspeed|transformers|peft)/.*)$")
-TORCH = re.compile(r"(?:site|dist)-packages/(torch/(?:optim|distributed|nn/parallel|nn/utils|utils)/.*)$")
+PACKAGE = re.compile(r"/((?:deepspeed|transformers|peft)/.*)$")
+TORCH = re.compile(r"/(torch/(?:optim|distributed|nn/parallel|nn/utils|utils)/.*)$")
 SMALLEST = 2**20
 LINES = 14
 

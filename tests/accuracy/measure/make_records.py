@@ -1,7 +1,7 @@
 """Turns the runs' JSON lines into one record file each, and writes the split into fit and held-out records.
 
-The split depends on the case lists alone: within a framework (and DeepSpeed version) the names are sorted, and every
-second one is held out, whatever was measured. A record file that exists is left as it is.
+The side a record falls on depends on the case lists alone: within a framework (and DeepSpeed version) the names are
+sorted, and every second one is held out, whatever was measured. A record file that exists is left as it is.
 """
 import argparse
 import glob
@@ -26,10 +26,14 @@ def split():
     for path in sorted(glob.glob(os.path.join(HERE, "cases", "*.json"))):
         for case in load_cases(path):
             groups.setdefault(_group(case["job"]), []).append(case["name"])
-    ordered = {group: sorted(names) for group, names in groups.items()}
+    ordered = [sorted(names) for names in groups.values()]
     return {"schema": "shardplan.split/1", "rule": RULE,
-            "fit": sorted(name for names in ordered.values() for name in names[0::2]),
-            "held_out": sorted(name for names in ordered.values() for name in names[1::2])}
+            "fit": _measured(name for names in ordered for name in names[0::2]),
+            "held_out": _measured(name for names in ordered for name in names[1::2])}
+
+
+def _measured(names):
+    return sorted(name for name in names if os.path.exists(os.path.join(MEASUREMENTS, name + ".json")))
 
 
 def write_split():
@@ -59,6 +63,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("lines", nargs="*", help="JSON-lines files the measuring programs wrote")
     os.makedirs(MEASUREMENTS, exist_ok=True)
-    write_split()
     for name in parser.parse_args().lines:
         write_records(name)
+    write_split()
