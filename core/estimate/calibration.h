@@ -11,18 +11,17 @@ namespace shardplan {
 
 /// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.
 struct Calibration {
-  std::string name;  ///< "h200-pytorch-2.11"
-  std::string arch;  ///< "Hopper"
-  std::int64_t context_bytes = 0;          ///< CUDA context, modules and library handles
-  std::int64_t nccl_base_bytes = 0;        ///< first communicator of more than one rank
-  std::int64_t nccl_bytes_per_peer = 0;    ///< for every other GPU of the node
+  std::string name;                              ///< "h200-pytorch-2.11"
+  std::string arch;                              ///< "Hopper"
+  std::int64_t context_bytes = 0;                ///< CUDA context, modules and library handles
+  std::int64_t nccl_base_bytes = 0;              ///< first communicator of more than one rank
+  std::int64_t nccl_bytes_per_peer = 0;          ///< for every other GPU of the node
   std::int64_t nccl_bytes_per_communicator = 0;  ///< for each communicator after the first
-  double reserved_ratio = 1.0;        ///< reserved over allocated with memory to spare, typical
-  double reserved_ratio_upper = 1.0;  ///< largest of the records
-  double required_ratio = 1.0;        ///< the least that a run gets along with, typical
-  double required_ratio_upper = 1.0;  ///< and at most
-  double overhead_upper = 1.0;             ///< context and NCCL: upper bound over point
-  std::vector<std::string> records;        ///< what it was fitted on
+  double simulated_upper = 1.0;       ///< reserved over the simulated allocator's, at most
+  double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
+  double reserved_ratio_upper = 1.0;  ///< and at most
+  double overhead_upper = 1.0;        ///< context and NCCL: upper bound over point
+  std::vector<std::string> records;   ///< what it was fitted on
 };
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lowering/lower.h"
+#include "simulator/reserved.h"
 
 namespace shardplan {
 namespace {
@@ -11,10 +12,40 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
 
-/// What the caching allocator holds for `allocated` bytes. With room to spare it caches freely; when
-/// `room` runs short it gives cached blocks back before it fails.
-std::int64_t reserved(std::int64_t allocated, std::int64_t room, double least, double most) {
-  return std::clamp(room, scaled(allocated, least), scaled(allocated, most));
+/// The allocator with memory to spare; where that is more than `room`, with no more than that: it
+/// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
+std::int64_t simulated(const Program& program, std::int64_t spare, std::int64_t room) {
+  if (spare <= room || room <= 0) return spare;
+  AllocatorOptions options;
+  options.limit = room;
+  const ReservedProfile tight = simulate_reserved(program, options);
+  return tight.out_of_memory ? spare : tight.reserved;
+}
+
+/// `room` and `room_upper`: what the GPU has beside context and NCCL, and at least has.
+Range simulated_reserved(const Program& program, const Calibration& c, std::int64_t room,
+                         std::int64_t room_upper) {
+  const std::int64_t spare = simulate_reserved(program).reserved;
+  Range range;
+  range.point = simulated(program, spare, room);
+  // The bound: everything takes simulated_upper times as much, in the same room.
+  const std::int64_t held = program.held_at_most;
+  const std::int64_t most = scaled(spare, c.simulated_upper) + held;
+  range.upper = most;
+  if (most > room_upper && room_upper > 0) {
+    const std::int64_t shrunk = scaled(room_upper - held, 1 / c.simulated_upper);
+    if (simulated(program, spare, shrunk) <= shrunk) range.upper = room_upper;
+  }
+  range.upper = std::max(range.upper, range.point);
+  return range;
+}
+
+/// Without simulation: with room to spare the allocator caches freely.
+Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, std::int64_t room,
+                        std::int64_t room_upper) {
+  return {std::clamp(room, allocated, scaled(allocated, c.reserved_ratio)),
+          std::clamp(room_upper, scaled(allocated, c.reserved_ratio),
+                     scaled(allocated, c.reserved_ratio_upper))};
 }
 
 /// The program whose peak is highest among the ranks that differ.
@@ -53,7 +84,7 @@ std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
          c.nccl_bytes_per_communicator * (communicators(plan) - 1);
 }
 
-Source source_of(Category category, Source calibration) {
+Source source_of(Category category, Source calibration, Source fragmentation) {
   switch (category) {
     case Category::parameters:
     case Category::gradients:
@@ -62,15 +93,17 @@ Source source_of(Category category, Source calibration) {
       return Source::exact;
     case Category::cuda_context:
     case Category::nccl:
-    case Category::fragmentation:
       return calibration;
+    case Category::fragmentation:
+      return fragmentation;
     default:
       return Source::modelled;
   }
 }
 
 void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragmentation,
-                   std::int64_t context, std::int64_t nccl, Source calibration) {
+                   std::int64_t context, std::int64_t nccl, Source calibration,
+                   Source of_fragmentation) {
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     CategoryLine line;
     line.category = static_cast<Category>(c);
@@ -81,7 +114,7 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
     if (line.category == Category::fragmentation) line.at_peak = line.resident = fragmentation;
     if (line.category == Category::cuda_context) line.at_peak = line.resident = context;
     if (line.category == Category::nccl) line.at_peak = line.resident = nccl;
-    line.source = source_of(line.category, calibration);
+    line.source = source_of(line.category, calibration, of_fragmentation);
     e.breakdown.push_back(line);
   }
 }
@@ -155,10 +188,14 @@ double model_flops(const ModelRun& run, const Plan& plan) {
 
 std::string_view name_of(Fit fit) {
   switch (fit) {
-    case Fit::fits: return "fits";
-    case Fit::tight: return "tight";
-    case Fit::does_not_fit: return "does_not_fit";
-    case Fit::unknown: return "unknown";
+    case Fit::fits:
+      return "fits";
+    case Fit::tight:
+      return "tight";
+    case Fit::does_not_fit:
+      return "does_not_fit";
+    case Fit::unknown:
+      return "unknown";
   }
   return "";
 }
@@ -169,7 +206,8 @@ std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_
   return collective == Collective::all_reduce ? checked_mul(2, once) : once;
 }
 
-Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration) {
+Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
+                  ReservedMemory reserved) {
   const ModelRun run = run_segments(model, plan);
   const WorstRank worst = worst_rank(model, plan, run);
   const MemoryProfile& memory = worst.memory;
@@ -191,13 +229,15 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   const std::int64_t nccl = nccl_bytes(plan, calibration);
   e.allocated = {memory.peak, memory.peak};
   const std::int64_t overhead_upper = scaled(context + nccl, calibration.overhead_upper);
-  e.reserved = {reserved(memory.peak, e.usable_bytes - context - nccl, calibration.required_ratio,
-                         calibration.reserved_ratio),
-                reserved(memory.peak, e.usable_bytes - overhead_upper,
-                         calibration.required_ratio_upper, calibration.reserved_ratio_upper)};
+  const std::int64_t room = e.usable_bytes - context - nccl;
+  const std::int64_t room_upper = e.usable_bytes - overhead_upper;
+  const bool simulates = reserved == ReservedMemory::simulated;
+  e.reserved = simulates ? simulated_reserved(worst.program, calibration, room, room_upper)
+                         : reserved_by_ratio(memory.peak, calibration, room, room_upper);
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
-                fitted ? Source::calibrated : Source::assumed);
+                fitted ? Source::calibrated : Source::assumed,
+                simulates ? Source::modelled : Source::calibrated);
 
   const HostMemory& rank = worst.program.host;
   const std::int64_t ranks = plan.cluster.gpus_per_node;

@@ -24,16 +24,16 @@ struct Range {
 };
 
 enum class Fit : std::uint8_t {
-  fits,          ///< the upper bound is within what there is
-  tight,         ///< the point estimate is, the upper bound is not
+  fits,   ///< the upper bound is within what there is
+  tight,  ///< the point estimate is, the upper bound is not
   does_not_fit,
-  unknown,       ///< the capacity is not known
+  unknown,  ///< the capacity is not known
 };
 std::string_view name_of(Fit fit);
 
 struct ResourceVerdict {
   Fit fit = Fit::unknown;
-  std::int64_t needed = 0;                  ///< point estimate
+  std::int64_t needed = 0;  ///< point estimate
   std::optional<std::int64_t> available;
 };
 
@@ -76,9 +76,16 @@ struct Estimate {
   std::vector<std::string> warnings;
 };
 
+/// Where reserved memory comes from.
+enum class ReservedMemory : std::uint8_t {
+  simulated,  ///< the caching allocator run over every block of the program: milliseconds
+  ratio,      ///< allocated times a calibrated ratio, for searches: wide bounds, no time
+};
+
 /// Estimates `plan` for `model`. Throws InputError for a plan that cannot be lowered and
 /// OverflowError for sizes beyond 64 bits.
-Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration);
+Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
+                  ReservedMemory reserved = ReservedMemory::simulated);
 
 /// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
 /// algorithms: docs/memory.md, section "Traffic".

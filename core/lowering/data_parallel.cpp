@@ -94,11 +94,12 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
+    b.once(2, std::exchange(rebuild.dropped, {}));
     b.once(2, std::exchange(rebuild.made, {}));
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
-    if (last) b.once(2, std::exchange(rebuild.dropped, {}));
+    if (last) b.once(2, std::exchange(rebuild.held, {}));
     emit_backward(b, model, run, backward, hooks);
     hooks.accumulating = true;
     // A model without a graph (a list of tensors) still has gradients.

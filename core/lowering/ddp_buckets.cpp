@@ -114,8 +114,15 @@ DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun&
     Buckets rebuilt(std::min(kFirstCap, cap), cap);
     in_gradient_order(model, run, [&](const Parameter& p) { rebuilt.add(bytes_of(p)); });
     rebuilt.close();
-    rebuild.dropped = std::move(made);
-    for (Event& e : rebuild.dropped) e.kind = Event::Kind::free;
+    const std::int64_t all = total_bytes(made);
+    std::int64_t dropped = 0;
+    for (Event& e : made) {
+      e.kind = Event::Kind::free;
+      (3 * dropped < all ? rebuild.dropped : rebuild.held).push_back(e);
+      dropped += e.bytes;
+    }
+    // The bound holds when nothing is dropped early.
+    program.held_at_most = total_bytes(rebuild.dropped);
     made.clear();
     for (const std::int64_t bytes : rebuilt.bytes) append_tensors(made, category, bytes, 1);
     rebuild.made = made;

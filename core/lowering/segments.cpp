@@ -9,7 +9,10 @@ Regime regime_of(const Plan& plan) {
   const Precision& p = plan.precision;
   const FrameworkKind framework = plan.framework.kind;
   const DType params = framework == FrameworkKind::fsdp2 ? p.compute : p.params;
-  return {params, p.compute, framework == FrameworkKind::deepspeed ? params : DType::f32};
+  const bool deepspeed = framework == FrameworkKind::deepspeed;
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  return {params, p.compute, deepspeed ? params : DType::f32,
+          deepspeed && zero.stage == 3 && zero.memory_efficient_linear};
 }
 
 Sizes sizes_of(const Plan& plan) {

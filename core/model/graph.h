@@ -25,6 +25,7 @@ enum class OpKind : std::uint8_t {
   copy,         ///< contiguous, repeat, clone: new storage, saves nothing
   fold_heads,   ///< [b, heads, ...] to [b·heads, ...] of interleaved heads: a copy, unless b is 1
   to_f32,       ///< .float(): no operation when already fp32
+  to_adapter,   ///< to the type of LoRA matrices: no operation when equal
   to_like,      ///< in[0].to(in[1].dtype): no operation when equal
   add,          ///< two tensors; saves nothing
   scalar,       ///< times or plus a number, neg: new storage, saves nothing

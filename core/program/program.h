@@ -34,7 +34,7 @@ struct Event {
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
     end_repeat,
-    once,  ///< here one of the steps does what Program::once[count] lists
+    once,             ///< here one of the steps does what Program::once[count] lists
     gradients_whole,  ///< every gradient of the step exists now; reduction may shrink them
   };
   Kind kind = Kind::alloc;
@@ -49,7 +49,7 @@ struct Event {
   std::int64_t count = 1;
   double flops = 0;
   double moved_bytes = 0;
-  std::string_view what;  ///< a literal: "gradient reduce-scatter"
+  std::string_view what;         ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;  ///< alloc, free
   bool older = false;            ///< free: not the newest block of that name but the one before
 };
@@ -79,6 +79,8 @@ struct Program {
   /// What is done in one step only, such as making optimizer states. Residents of a category that
   /// the first step makes do not exist before it.
   std::vector<Once> once;
+  /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
+  std::int64_t held_at_most = 0;
   std::vector<Event> events;
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   HostMemory host;

@@ -19,8 +19,11 @@ namespace shardplan {
 /// The element types of a segment's run.
 struct Regime {
   DType params = DType::f32;
-  DType compute = DType::f32;  ///< other than params: torch.autocast to this type
+  DType compute = DType::f32;   ///< other than params: torch.autocast to this type
   DType adapters = DType::f32;  ///< LoRA matrices: peft keeps them in fp32, DeepSpeed casts them
+  /// DeepSpeed's linear for stage 3 keeps its input and the weight as they come, whatever needs a
+  /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
+  bool zero3_linear = false;
   bool autocast() const { return params != compute; }
 };
 

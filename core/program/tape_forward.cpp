@@ -236,6 +236,10 @@ void TapeState::repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType
 void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
   const Parameter& w = parameter(op.weight);
   if (!regime_.autocast() || w.quantized) return;
+  if (regime_.zero3_linear) {
+    unref(allocate(checked_mul(w.numel, size_of(regime_.compute)), Category::other));
+    return;
+  }
   const auto known = std::find_if(weight_casts_.begin(), weight_casts_.end(),
                                   [&](const auto& c) { return c.first == op.weight; });
   StorageId copy = kExternal;
@@ -394,7 +398,11 @@ void TapeState::forward_op(std::size_t i) {
     }
     if (rule.output) save(node, out.storage);
     const bool product = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
-    if (product && trains(op.weight)) {
+    if (op.kind == OpKind::linear && regime_.zero3_linear) {
+      const StorageId input = inputs > 0 ? state(op.in[0]).storage : kExternal;
+      save(node, input);
+      if (inputs > 0) note_saved(op.in[0], input);
+    } else if (product && trains(op.weight)) {
       save(node, read[0]);
       if (inputs > 0) note_saved(op.in[0], read[0]);
     }

@@ -122,7 +122,7 @@ class TapeState {
   std::vector<ValueState> values_;
   std::vector<Node> nodes_;
   std::vector<Gradient> gradients_;
-  std::vector<CastBack> casts_back_;  ///< of the node that runs
+  std::vector<CastBack> casts_back_;                        ///< of the node that runs
   std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
   std::size_t next_release_ = 0;
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;

@@ -9,8 +9,8 @@ namespace shardplan {
 namespace {
 
 constexpr std::int64_t kMiB = 1024 * 1024;
-constexpr std::int64_t kUnit = 512;            ///< every block is a multiple of it
-constexpr std::int64_t kSmall = kMiB;          ///< the largest block of the small pool
+constexpr std::int64_t kUnit = 512;    ///< every block is a multiple of it
+constexpr std::int64_t kSmall = kMiB;  ///< the largest block of the small pool
 constexpr std::int64_t kSmallSegment = 2 * kMiB;
 constexpr std::int64_t kLargeSegment = 20 * kMiB;
 constexpr std::int64_t kOwnSegment = 10 * kMiB;  ///< from here on a segment for one request
@@ -101,8 +101,8 @@ CachingAllocator::BlockId CachingAllocator::grow_expandable(std::size_t pool, st
     return last;
   }
   Block block;
-  block.address = last != kNone ? at(last).address + at(last).size
-                                : static_cast<std::int64_t>(pool) * kReach;
+  block.address =
+      last != kNone ? at(last).address + at(last).size : static_cast<std::int64_t>(pool) * kReach;
   block.size = pages;
   block.previous = last;
   block.pool = static_cast<std::uint8_t>(pool);
@@ -139,8 +139,7 @@ CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream 
   }
   if (id == kNone) return kNone;
   const std::int64_t rest = at(id).size - size;
-  const bool cut =
-      is_large(pool) && !options_.expandable_segments ? rest > kSmall : rest >= kUnit;
+  const bool cut = is_large(pool) && !options_.expandable_segments ? rest > kSmall : rest >= kUnit;
   if (cut) split(id, size);
   at(id).live = true;
   allocated_ += at(id).size;

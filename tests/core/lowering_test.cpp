@@ -4,6 +4,7 @@
 #include "lowering/lower.h"
 #include "plan_testing.h"
 #include "program_testing.h"
+#include "simulator/reserved.h"
 
 namespace shardplan {
 namespace {
@@ -127,6 +128,19 @@ TEST(Programs, AreSimulatedAsIfUnrolled) {
       ASSERT_EQ(fast.phases[p].peak, slow.phases[p].peak) << c.name;
       ASSERT_EQ(fast.phases[p].end, slow.phases[p].end) << c.name;
     }
+  }
+}
+
+// The allocator frees blocks, not bytes: every free must find its own.
+TEST(Programs, AllocateAndFreeWholeBlocks) {
+  for (const Case& c : cases()) {
+    const Model model = build(c);
+    const Program program = lower(model, c.plan, run_segments(model, c.plan), 0);
+    const ReservedProfile profile = simulate_reserved(program);
+    const auto peak = static_cast<double>(simulate_memory(program).peak);
+    EXPECT_FALSE(profile.out_of_memory) << c.name;
+    EXPECT_GE(profile.reserved, profile.allocated) << c.name;
+    EXPECT_GE(static_cast<double>(profile.allocated), 0.999 * peak) << c.name;
   }
 }
 

@@ -46,7 +46,7 @@ inline Played play(const Program& program) {
     total += bytes;
     p.least[index_of(c)] = std::min(p.least[index_of(c)], live[index_of(c)]);
   };
-  for (const Event& e : program.resident) add(e.category, e.bytes);
+  for (const Event& e : program.resident) add(e.category, e.bytes * e.count);
   p.profile.at_start = live;
   std::size_t phase = 0;
   std::array<CategoryBytes, 3> at_peak{};

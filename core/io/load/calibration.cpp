@@ -20,8 +20,7 @@ Calibration read(std::string_view path) {
   c.nccl_bytes_per_communicator = o.integer("nccl_bytes_per_communicator", 0).value_or(0);
   c.reserved_ratio = o.number("reserved_ratio", 1, 10).value_or(1);
   c.reserved_ratio_upper = o.number("reserved_ratio_upper", 1, 10).value_or(1);
-  c.required_ratio = o.number("required_ratio", 1, 10).value_or(1);
-  c.required_ratio_upper = o.number("required_ratio_upper", 1, 10).value_or(1);
+  c.simulated_upper = o.number("simulated_upper", 1, 10).value_or(1);
   c.overhead_upper = o.number("overhead_upper", 1, 10).value_or(1);
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();

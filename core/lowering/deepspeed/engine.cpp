@@ -21,8 +21,9 @@ Engine engine_of(const Model& model, const Plan& plan) {
   e.s = state_bytes_per_element(plan.optimizer,
                                 options.optimizer_states_16bit ? DType::bf16 : DType::f32);
   if (options.torch_autocast) e.communication_dtypes = 2;
-  e.checks_overflow = precision.params == DType::f16 ||
-                      (precision.params == DType::bf16 && options.check_grad_overflow);
+  const bool checks_overflow = precision.params == DType::f16 ||
+                               (precision.params == DType::bf16 && options.check_grad_overflow);
+  e.overflow_copies = checks_overflow && options.version < DeepSpeedVersion{0, 19, 6};
   e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
                      options.zero.offload_optimizer.device == OffloadDevice::none;
   e.trainable = model.trainable_count();

@@ -14,10 +14,10 @@ struct Engine {
   std::int64_t ranks = 1;  ///< N
   std::int64_t b = 2, c = 2, g = 2, m = 4, s = 8;
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
-  bool checks_overflow = true;
-  bool bf16_optimizer = false;  ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
-  std::int64_t trainable = 0;   ///< Ψ, elements
-  std::int64_t largest = 0;     ///< L: numel of the largest trainable tensor
+  bool overflow_copies = false;           ///< the check for infinities copies what it reads
+  bool bf16_optimizer = false;            ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
+  std::int64_t trainable = 0;             ///< Ψ, elements
+  std::int64_t largest = 0;               ///< L: numel of the largest trainable tensor
   std::int64_t frozen_bytes = 0;
   std::int64_t step_list_bytes = 0;  ///< temporaries of a foreach optimizer, bytes an element
 };

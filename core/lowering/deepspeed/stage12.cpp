@@ -20,6 +20,8 @@ struct Stage12 {
   BucketSchedule schedule;
   std::int64_t touched;  ///< F
   bool offload;
+  /// Stage 1 with another accumulation type than the model's: param.grad_accum, whole.
+  bool accumulates_whole;
   std::int64_t bucket_bytes;  ///< IPG buffers: one a communication dtype, two with overlap
 
   Stage12(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine,
@@ -32,7 +34,8 @@ struct Stage12 {
         rank(rank_),
         layout(model_, engine.ranks),
         touched(layout.touched(rank_)),
-        offload(zero.offload_optimizer.device != OffloadDevice::none) {
+        offload(zero.offload_optimizer.device != OffloadDevice::none),
+        accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
     schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
                                 [this](ParameterId id) { return layout.owned_layers(id, rank); });
     const bool contiguous = zero.contiguous_gradients || offload;
@@ -167,7 +170,12 @@ struct Hooks1 {
       bucket = true;
       b.alloc(Category::communication_buffers, z.bucket_bytes);
     }
-    if (present[static_cast<std::size_t>(id)]) {
+    const bool seen = present[static_cast<std::size_t>(id)];
+    if (z.accumulates_whole) {
+      b.alloc(Category::gradients, bytes);
+      if (!seen) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
+      b.free(Category::gradients, bytes);
+    } else if (seen) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
@@ -196,6 +204,13 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
       if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
       if (no_graph) b.alloc(Category::gradients, whole);
       b.gradients_whole();
+      if (z.accumulates_whole) {  // they stay whole, in the accumulation type, until the step
+        z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
+        b.free(Category::communication_buffers, z.bucket_bytes);
+        z.reduce_traffic(b);
+        b.end_phase(Phase::backward);
+        return;
+      }
       // Gradients move into the bucket and are freed; own ones are copied out at the first flush.
       const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
       b.free(Category::gradients, z.e.b * first);
@@ -219,15 +234,18 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   } else {
     // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.
-    if (e.checks_overflow) b.transient(Category::workspace, 12 * fragment);
-    b.transient(Category::workspace, 8 * fragment);
+    // Since 0.19.6 the former reads in place (deepspeed/runtime/utils.py).
+    if (e.overflow_copies) b.transient(Category::workspace, 12 * fragment);
+    b.transient(Category::workspace, 8 * (z.accumulates_whole ? e.largest : fragment));
+    if (z.accumulates_whole) b.free(Category::gradients, e.g * (e.trainable - z.touched));
     // flatten(averaged_gradients), its fp32 cast, then the 16-bit buffers go.
-    const std::int64_t flat = e.ranks > 1 || fragment < p ? e.b * p : 0;
-    const std::int64_t cast = e.m == e.b ? 0 : e.m * p;  // no copy when the type is right
+    const std::int64_t g = z.accumulates_whole ? e.g : e.b;
+    const std::int64_t flat = e.ranks > 1 || fragment < p ? g * p : 0;
+    const std::int64_t cast = e.m == g ? 0 : e.m * p;  // no copy when the type is right
     b.alloc(Category::workspace, flat);
     b.alloc(Category::workspace, cast);
     if (cast > 0) b.free(Category::workspace, flat);
-    b.free(Category::gradients, e.b * z.touched);
+    b.free(Category::gradients, g * z.touched);
     b.transient(Category::workspace, e.step_list_bytes * p);
     b.free(Category::workspace, cast > 0 ? cast : flat);
     b.compute(0, 2.0 * static_cast<double>((2 * e.m + e.s) * p), 1);
