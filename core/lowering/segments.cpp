@@ -115,6 +115,11 @@ std::vector<Stretch> whole_segments(const ModelRun& run) {
   return all;
 }
 
+void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
+  for (const TapeEvent& e : layer.backward)
+    if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
+}
+
 namespace detail {
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {

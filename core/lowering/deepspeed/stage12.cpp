@@ -164,8 +164,7 @@ struct Hooks1 {
     if (!backward || accumulating) return;
     const SegmentRun& segment = z.run.segments[stretches[stretch].segment];
     if (segment.segment->repeat == 1) return;
-    for (const TapeEvent& e : segment.backward.backward)
-      if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
+    forget_gradients(segment.backward, present);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
