@@ -231,12 +231,25 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
   return memory;
 }
 
-void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
-  for (const Event& e : temporaries) {
+std::vector<Event> trainable_tensors(const Model& model, Category category,
+                                     std::int64_t bytes_each) {
+  std::vector<Event> list;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.trainable) append_tensors(list, category, rounded(p.numel, bytes_each), repeat);
+  });
+  return list;
+}
+
+void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors) {
+  for (const Event& e : tensors) {
     if (e.count > 1) b.begin_repeat(e.count);
     b.alloc(e.category, e.bytes);
     if (e.count > 1) b.end_repeat();
   }
+}
+
+void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
+  emit_allocs(b, temporaries);
   b.free(Category::workspace, total_bytes(temporaries));
 }
 

@@ -44,6 +44,13 @@ std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks
 OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
                                  DType states);
 
+/// A tensor as large as each trainable parameter.
+std::vector<Event> trainable_tensors(const Model& model, Category category,
+                                     std::int64_t bytes_each);
+
+/// Emits the allocation of a list, block by block.
+void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors);
+
 /// Emits the temporaries of an optimizer's step and frees them.
 void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
 

@@ -88,9 +88,10 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
     // gradients still exist.
     b.transient(Category::workspace, 4 * e.largest);
+    const std::vector<Event> casts = trainable_tensors(model, Category::workspace, 4);
+    emit_allocs(b, casts);
     b.alloc(Category::workspace, 4 * psi);
-    b.alloc(Category::workspace, 4 * psi);
-    b.free(Category::workspace, 4 * psi);
+    b.free(Category::workspace, total_bytes(casts));
     b.transient(Category::workspace, e.step_list_bytes * psi);
     b.free(Category::workspace, 4 * psi);
   } else {
