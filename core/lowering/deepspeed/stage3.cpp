@@ -297,7 +297,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
   if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
   if (z.offload_optimizer || z.offload_param) {
-    program.host = offloaded_stage3(plan, e, z.layout, z.sub_group);
+    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
     if (z.offload_optimizer) program.cpu_optimizer_elements = static_cast<double>(p);
   }
 

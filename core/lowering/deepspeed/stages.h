@@ -27,7 +27,7 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& engine, std::int64_
 
 /// Host and NVMe memory of the offloads of stage 3; `shard` and `frozen` in elements, `sub_group`
 /// the largest optimizer sub-group.
-HostMemory offloaded_stage3(const Plan& plan, const Engine& engine, const ShardLayout& layout,
-                            std::int64_t sub_group);
+HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& engine,
+                            const ShardLayout& layout, std::int64_t sub_group);
 
 }  // namespace shardplan
