@@ -162,7 +162,7 @@ struct Hooks1 {
       return;
     forget_gradients(z.run.segments[stretches[k].segment].backward, present);
   }
-  void enter_first(const TapeRun& layer) {
+  void enter_first(ProgramBuilder&, const TapeRun& layer) {
     if (!accumulating) forget_gradients(layer, present);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
