@@ -63,12 +63,12 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool ddp = plan.framework.kind == FrameworkKind::ddp;
   const DdpOptions& options = plan.framework.ddp;
   const std::int64_t world = plan.cluster.world();
-  const std::int64_t gradients = trainable_bytes(model, precision.gradients);
+  const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
   const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
   add_cublas_workspaces(b, plan.cluster.gpu);
-  append_parameters(program.resident, model, precision);
+  append_parameters(program.resident, model, plan);
   const bool views = ddp && options.gradient_as_bucket_view;
   DdpRebuild rebuild;
   if (ddp)
@@ -82,7 +82,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (sharded_optimizer) owned = heaviest_rank(owned, world);
   const OptimizerMemory optimizer =
       optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
-  std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
+  std::int64_t master =
+      precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
   // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.

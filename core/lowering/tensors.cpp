@@ -106,9 +106,9 @@ std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
   return sum;
 }
 
-std::int64_t trainable_bytes(const Model& model, DType type) {
+std::int64_t trainable_bytes(const Model& model, DType type, DType adapters) {
   return sum_trainable(model, [&](const Parameter& p) {
-    return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
+    return rounded(p.numel, size_of(p.adapter ? adapters : type));
   });
 }
 
@@ -152,10 +152,11 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
   list.push_back(e);
 }
 
-void append_parameters(std::vector<Event>& list, const Model& model, const Precision& precision) {
+void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan) {
+  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const DType type = p.adapter ? DType::f32 : precision.params;
-    append_tensors(list, Category::parameters, rounded(p.numel, size_of(type)), repeat);
+    append_tensors(list, Category::parameters, stored_bytes(p, plan.precision.params, base),
+                   repeat);
   });
 }
 
@@ -230,12 +231,25 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
   return memory;
 }
 
-void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
-  for (const Event& e : temporaries) {
+std::vector<Event> trainable_tensors(const Model& model, Category category,
+                                     std::int64_t bytes_each) {
+  std::vector<Event> list;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.trainable) append_tensors(list, category, rounded(p.numel, bytes_each), repeat);
+  });
+  return list;
+}
+
+void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors) {
+  for (const Event& e : tensors) {
     if (e.count > 1) b.begin_repeat(e.count);
     b.alloc(e.category, e.bytes);
     if (e.count > 1) b.end_repeat();
   }
+}
+
+void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries) {
+  emit_allocs(b, temporaries);
   b.free(Category::workspace, total_bytes(temporaries));
 }
 

@@ -81,15 +81,17 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * psi : trainable_bytes(model, plan.precision.params);
+      run.segments.empty() ? e.b * psi
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   if (mixed) {
     // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
     // gradients still exist.
     b.transient(Category::workspace, 4 * e.largest);
+    const std::vector<Event> casts = trainable_tensors(model, Category::workspace, 4);
+    emit_allocs(b, casts);
     b.alloc(Category::workspace, 4 * psi);
-    b.alloc(Category::workspace, 4 * psi);
-    b.free(Category::workspace, 4 * psi);
+    b.free(Category::workspace, total_bytes(casts));
     b.transient(Category::workspace, e.step_list_bytes * psi);
     b.free(Category::workspace, 4 * psi);
   } else {
@@ -122,7 +124,8 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * e.trainable : trainable_bytes(model, plan.precision.params);
+      run.segments.empty() ? e.b * e.trainable
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   b.transient(Category::workspace, e.step_list_bytes * p);
   b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);

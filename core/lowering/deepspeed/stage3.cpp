@@ -65,7 +65,7 @@ class Hooks3 {
 
   void enter(ProgramBuilder& b, std::size_t k) {
     // Near the end of the forward pass the prefetcher gathers for the backward pass.
-    if (!backward_ && k + 2 == stretches_.size())
+    if (!backward_ && k == std::max<std::size_t>(stretches_.size(), 2) - 2)
       b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes());
     if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
     stretch_ = k;
