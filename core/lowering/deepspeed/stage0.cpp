@@ -11,7 +11,7 @@ namespace {
 struct Hooks {
   std::vector<bool> present;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
-  void enter_first(const TapeRun& layer) {
+  void enter_first(ProgramBuilder&, const TapeRun& layer) {
     if (!accumulating) forget_gradients(layer, present);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {

@@ -86,6 +86,30 @@ class Hooks3 {
     }
   }
 
+  /// The first layer's backward has no use for modules that only pass gradients on to its input:
+  /// what the forward pass kept of them is released.
+  void enter_first(ProgramBuilder& b, const TapeRun& layer) {
+    if (!z_.gather.gathers()) return;
+    const auto& others = z_.run.segments[stretches_[stretch_].segment].backward.backward;
+    for (const TapeEvent& e : others)
+      if (e.kind == TapeEvent::Kind::release) pending_[static_cast<std::size_t>(e.id)] = 0;
+    for (const TapeEvent& e : layer.backward)
+      if (e.kind == TapeEvent::Kind::release) ++pending_[static_cast<std::size_t>(e.id)];
+    std::vector<bool> seen(pending_.size(), false);
+    for (const TapeEvent& e : others) {
+      const auto id = static_cast<std::size_t>(e.id);
+      if (e.kind != TapeEvent::Kind::release || seen[id] || !stays(e.id)) continue;
+      seen[id] = true;
+      mark_gathered(e.id);
+      if (pending_[id] > 0) continue;
+      for (const ParameterId p : z_.model.modules[id].parameters) {
+        auto& g = gathered_[static_cast<std::size_t>(p)];
+        b.free(Category::gathered_parameters, g);
+        g = 0;
+      }
+    }
+  }
+
   /// Fetches the module that the backward pass needs first, unless the forward pass kept it.
   void fetch_first(ProgramBuilder& b) {
     if (z_.run.segments.empty() || z_.gather.kept(z_.run.segments.size() - 1).kept > 0) return;
