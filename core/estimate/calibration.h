@@ -18,6 +18,7 @@ struct Calibration {
   std::int64_t nccl_bytes_per_peer = 0;          ///< for every other GPU of the node
   std::int64_t nccl_bytes_per_communicator = 0;  ///< for each communicator after the first
   double simulated_upper = 1.0;       ///< reserved over the simulated allocator's, at most
+  double deepspeed_upper = 1.0;       ///< the same under DeepSpeed
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
   double overhead_upper = 1.0;        ///< context and NCCL: upper bound over point

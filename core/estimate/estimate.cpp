@@ -23,17 +23,17 @@ std::int64_t simulated(const Program& program, std::int64_t spare, std::int64_t 
 }
 
 /// `room` and `room_upper`: what the GPU has beside context and NCCL, and at least has.
-Range simulated_reserved(const Program& program, const Calibration& c, std::int64_t room,
+Range simulated_reserved(const Program& program, double upper_ratio, std::int64_t room,
                          std::int64_t room_upper) {
   const std::int64_t spare = simulate_reserved(program).reserved;
   Range range;
   range.point = simulated(program, spare, room);
-  // The bound: everything takes simulated_upper times as much, in the same room.
+  // The bound: everything takes upper_ratio times as much, in the same room.
   const std::int64_t held = program.held_at_most;
-  const std::int64_t most = scaled(spare, c.simulated_upper) + held;
+  const std::int64_t most = scaled(spare, upper_ratio) + held;
   range.upper = most;
   if (most > room_upper && room_upper > 0) {
-    const std::int64_t shrunk = scaled(room_upper - held, 1 / c.simulated_upper);
+    const std::int64_t shrunk = scaled(room_upper - held, 1 / upper_ratio);
     if (simulated(program, spare, shrunk) <= shrunk) range.upper = room_upper;
   }
   range.upper = std::max(range.upper, range.point);
@@ -78,7 +78,7 @@ std::int64_t communicators(const Plan& plan) {
 }
 
 std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
-  if (plan.cluster.world() == 1) return 0;
+  if (communicators(plan) == 0) return 0;
   const std::int64_t peers = plan.cluster.gpus_per_node - 1;
   return c.nccl_base_bytes + c.nccl_bytes_per_peer * peers +
          c.nccl_bytes_per_communicator * (communicators(plan) - 1);
@@ -232,7 +232,10 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   const std::int64_t room = e.usable_bytes - context - nccl;
   const std::int64_t room_upper = e.usable_bytes - overhead_upper;
   const bool simulates = reserved == ReservedMemory::simulated;
-  e.reserved = simulates ? simulated_reserved(worst.program, calibration, room, room_upper)
+  const double upper_ratio = plan.framework.kind == FrameworkKind::deepspeed
+                                 ? calibration.deepspeed_upper
+                                 : calibration.simulated_upper;
+  e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio, room, room_upper)
                          : reserved_by_ratio(memory.peak, calibration, room, room_upper);
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,

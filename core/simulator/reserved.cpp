@@ -115,7 +115,9 @@ class Runner {
     if (failed_) return;
     std::vector<Live>& stack = stack_of(e);
     if (e.name != kUnnamed) {
-      assert(stack.size() > (e.older ? 1U : 0U));
+      const std::size_t needed = e.older ? 2 : 1;
+      assert(stack.size() >= needed && "freed before it was allocated");
+      if (stack.size() < needed) return;
       const auto at = stack.end() - (e.older ? 2 : 1);
       allocator_.free(at->block);
       stack.erase(at);

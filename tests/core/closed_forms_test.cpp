@@ -122,7 +122,8 @@ TEST_P(ClosedForms, Zero3OffloadLeavesNothingOnTheGpu) {
   plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::cpu;
   e = estimate(model(), plan, Calibration{});
   EXPECT_EQ(model_states(e), 0);
-  EXPECT_EQ(e.host_per_node.total(), ranks * 20 * p);
+  // The shards' own pinned blocks stay with the pinning allocator beside the flat buffer.
+  EXPECT_EQ(e.host_per_node.total(), ranks * 22 * p);
 }
 
 TEST(PinnedBlocks, RoundEachPinnedTensorUpToAPowerOfTwo) {

@@ -18,6 +18,7 @@ Calibration read(std::string_view path) {
   c.nccl_base_bytes = o.integer("nccl_base_bytes", 0).value_or(0);
   c.nccl_bytes_per_peer = o.integer("nccl_bytes_per_peer", 0).value_or(0);
   c.nccl_bytes_per_communicator = o.integer("nccl_bytes_per_communicator", 0).value_or(0);
+  c.deepspeed_upper = o.number("deepspeed_upper", 1, 10).value_or(1);
   c.reserved_ratio = o.number("reserved_ratio", 1, 10).value_or(1);
   c.reserved_ratio_upper = o.number("reserved_ratio_upper", 1, 10).value_or(1);
   c.simulated_upper = o.number("simulated_upper", 1, 10).value_or(1);

@@ -49,9 +49,11 @@ struct Stage12 {
   void flush(ProgramBuilder& b, std::int64_t elements) const {
     const bool flattens = e.ranks > 1 && zero.reduce_scatter;
     const std::int64_t flat = flattens ? e.b * elements : 0;
-    b.alloc(Category::communication_buffers, flat);
-    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements);
-    b.free(Category::communication_buffers, flat);
+    // With overlap_comm, on a stream of their own (average_tensor, reduction_stream).
+    const Stream pool = zero.overlap_comm ? Stream::communication : Stream::compute;
+    b.alloc(Category::communication_buffers, flat, pool);
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements, pool);
+    b.free(Category::communication_buffers, flat, pool);
   }
 
   /// The buffer for gradients of tensors that touch this rank's partition appears at the first
@@ -190,9 +192,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
   Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   const bool no_graph = z.run.segments.empty();
-  const std::int64_t whole =
-      no_graph ? z.e.b * z.e.trainable
-               : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
+  const std::int64_t whole = no_graph ? z.e.b * z.e.trainable : gradient_bytes(z.model, z.plan);
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     hooks.backward = false;

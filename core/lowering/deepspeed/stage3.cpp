@@ -38,13 +38,18 @@ struct Stage3 {
         offload_param(zero.offload_param.device != OffloadDevice::none) {}
 
   /// reduce_scatter_coalesced interleaves the bucket into a padded copy and keeps one part.
+  /// With overlap_comm, parameters are gathered and gradients reduced on streams of their own
+  /// (parameter_offload.py __allgather_stream, stage3.py reduce_and_partition_stream).
+  Stream gather_pool() const { return zero.overlap_comm ? Stream::copy : Stream::compute; }
+  Stream reduce_pool() const { return zero.overlap_comm ? Stream::communication : Stream::compute; }
+
   void flush(ProgramBuilder& b, std::int64_t elements) const {
     if (e.ranks == 1 || !zero.reduce_scatter) return;
     const std::int64_t copy = e.c * round_up(elements, e.ranks);
     const std::int64_t part = e.g * ceil_div(elements, e.ranks);
-    b.alloc(Category::communication_buffers, copy);
-    b.transient(Category::communication_buffers, part);
-    b.free(Category::communication_buffers, copy);
+    b.alloc(Category::communication_buffers, copy, reduce_pool());
+    b.transient(Category::communication_buffers, part, reduce_pool());
+    b.free(Category::communication_buffers, copy, reduce_pool());
   }
 };
 
@@ -66,7 +71,7 @@ class Hooks3 {
   void enter(ProgramBuilder& b, std::size_t k) {
     // Near the end of the forward pass the prefetcher gathers for the backward pass.
     if (!backward_ && k == std::max<std::size_t>(stretches_.size(), 2) - 2)
-      b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes());
+      b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes(), z_.gather_pool());
     if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
     stretch_ = k;
     const Stretch& s = stretches_[k];
@@ -135,7 +140,7 @@ class Hooks3 {
       auto& g = gathered_[static_cast<std::size_t>(p)];
       if (!z_.gather.persistent(p) && g == 0) g = factor * z_.gather.gathered_bytes(p);
     }
-    b.alloc(Category::gathered_parameters, factor * bytes);
+    b.alloc(Category::gathered_parameters, factor * bytes, z_.gather_pool());
     if (z_.e.ranks > 1) b.collective(Collective::all_gather, bytes, "parameter all-gather");
     if (z_.offload_param)
       b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,
@@ -149,7 +154,7 @@ class Hooks3 {
     const bool keeps = !backward_ && stays(id);
     for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
       auto& g = gathered_[static_cast<std::size_t>(p)];
-      if (!keeps) b.free(Category::gathered_parameters, g);
+      if (!keeps) b.free(Category::gathered_parameters, g, z_.gather_pool());
       g = 0;
     }
   }
@@ -240,10 +245,10 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
   const std::int64_t prefetched = z.gather.gathers() ? z.gather.prefetch_bytes() : 0;
   Hooks3 ahead(z, forward, false);
   b.begin_phase(Phase::forward);
-  b.alloc(Category::gathered_parameters, prefetched);
+  b.alloc(Category::gathered_parameters, prefetched, z.gather_pool());
   emit_forward(b, z.model, z.run, forward, ahead);
   // Nothing is left to fetch ahead of the turn.
-  b.free(Category::gathered_parameters, prefetched);
+  b.free(Category::gathered_parameters, prefetched, z.gather_pool());
   b.end_phase(Phase::forward);
 
   Hooks3 back(z, backward, true);
@@ -251,7 +256,7 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
   // The model's own pre-backward hook prefetches before the loss is differentiated.
   if (z.gather.prefetches()) back.fetch_first(b);
   emit_backward(b, z.model, z.run, backward, back);
-  b.free(Category::gathered_parameters, z.gather.ahead_bytes());
+  b.free(Category::gathered_parameters, z.gather.ahead_bytes(), z.gather_pool());
   z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
   if (z.e.ranks > 1)
     b.collective(Collective::reduce_scatter, z.e.c * z.e.ranks * z.layout.trainable,
@@ -321,7 +326,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
   if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
   if (z.offload_optimizer || z.offload_param) {
-    program.host = offloaded_stage3(plan, e, z.layout, z.sub_group);
+    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
     if (z.offload_optimizer) program.cpu_optimizer_elements = static_cast<double>(p);
   }
 
