@@ -149,8 +149,8 @@ TEST(LossOverNarrowLogits, TakesTheSoftmaxInTheirTypeAndTheLossInFp32) {
   const std::int64_t logits = kTokens * 32000;
   const Sizes sizes{2, kTokens / 2, kTokens / 2};
   constexpr std::int64_t kScalars = 4 * kAllocationUnit + 8 * kTokens;
-  const TapeRun run = run_tape(model, model.segments.back(), kAutocast, sizes, DType::f32,
-                               TapeMode::keep);
+  const TapeRun run =
+      run_tape(model, model.segments.back(), kAutocast, sizes, DType::f32, TapeMode::keep);
   const Usage forward = usage(run.forward, Category::logits_and_loss);
   EXPECT_NEAR(static_cast<double>(forward.peak), 8.0 * static_cast<double>(logits), kScalars);
   EXPECT_NEAR(static_cast<double>(forward.kept), 6.0 * static_cast<double>(logits), kScalars);
@@ -164,8 +164,8 @@ TEST(TiedEmbedding, AddsTheHeadsGradientIntoAThirdTensorUnlessAutocastCastIt) {
     "hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8,
     "vocab_size": 32000, "tie_word_embeddings": true})");
   const auto extra = [&](const Regime& regime) {
-    const TapeRun run = run_tape(model, model.segments[0], regime, kSizes, regime.params,
-                                 TapeMode::keep);
+    const TapeRun run =
+        run_tape(model, model.segments[0], regime, kSizes, regime.params, TapeMode::keep);
     return usage(run.backward, Category::gradients).peak;
   };
   EXPECT_EQ(extra(kPure), 512 * 32000 * 2);
@@ -177,12 +177,13 @@ TEST(FirstLayer, KeepsNothingOfItsNormWhenTheEmbeddingsAreFrozen) {
   options.lora = Lora{.rank = 8, .targets = {"q_proj", "v_proj"}};
   const Model model = model_of(R"({"model_type": "llama", "num_hidden_layers": 2,
     "hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8,
-    "vocab_size": 32000})", options);
+    "vocab_size": 32000})",
+                               options);
   const auto kept = [&](bool needs_grad) {
     TapeOptions tape;
     tape.input_needs_grad = needs_grad;
-    const TapeRun run = run_tape(model, model.segments[1], kPure, kSizes, DType::bf16,
-                                 TapeMode::keep, tape);
+    const TapeRun run =
+        run_tape(model, model.segments[1], kPure, kSizes, DType::bf16, TapeMode::keep, tape);
     return usage(run.forward, Category::activations).kept;
   };
   // The fp32 copy that the norm multiplies, its fp32 statistic, and the 16-bit product that the
