@@ -51,8 +51,8 @@ std::vector<Stretch> whole_segments(const ModelRun& run);
 void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
 
 /// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
-/// enter_first(builder, tape) before the run of a first layer (SegmentRun::first) in the backward pass,
-/// begin(builder) and end(builder) around each iteration, fetch(builder, module) and
+/// enter_first(builder, tape) before the run of a first layer (SegmentRun::first) in the backward
+/// pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
 /// release(builder, module) around a module's use of its parameters, and
 /// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>

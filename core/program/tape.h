@@ -56,8 +56,8 @@ struct TapeRun {
   std::vector<TapeEvent> backward;
   DType output_dtype = DType::f32;
   bool output_needs_grad = true;
-  std::int64_t output_bytes = 0;  ///< of the chained output, alive when forward ends
-  std::int32_t slots = 0;         ///< storages that the run numbers
+  std::int64_t output_bytes = 0;               ///< of the chained output, alive when forward ends
+  std::int32_t slots = 0;                      ///< storages that the run numbers
   std::int32_t output_slot = kNoSlot;          ///< of the chained output, in `forward`
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
   /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward

@@ -384,7 +384,8 @@ void TapeState::forward_op(std::size_t i) {
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
   out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
   const bool attends = op.kind == OpKind::sdpa && !as_math;
-  if (options_.selective && attends && mode_ == TapeMode::discard)  // the log-sum-exp is returned too
+  if (options_.selective && attends &&
+      mode_ == TapeMode::discard)  // the log-sum-exp is returned too
     allocate_result(op, checked_mul(elements(op.side, sizes_), 4));
 
   if (node.active && keep_) {

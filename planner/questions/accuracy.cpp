@@ -13,9 +13,8 @@ namespace {
 
 Figures predictions(const Estimate& e) {
   const std::array<std::int64_t, kFigureCount - 1> bytes{
-      e.model_bytes,    e.phases[0].peak, e.phases[0].end,   e.phases[1].peak,
-      e.phases[1].end,  e.phases[2].peak, e.phases[2].end,   e.allocated.point,
-      e.reserved.point, e.device.point};
+      e.model_bytes,    e.phases[0].peak, e.phases[0].end,   e.phases[1].peak, e.phases[1].end,
+      e.phases[2].peak, e.phases[2].end,  e.allocated.point, e.reserved.point, e.device.point};
   Figures figures;
   for (std::size_t f = 0; f < bytes.size(); ++f) figures[f] = static_cast<double>(bytes[f]);
   figures[index_of(Figure::step_seconds)] = e.time.step_seconds;
@@ -24,20 +23,28 @@ Figures predictions(const Estimate& e) {
 
 std::string framework_of(const Plan& plan) {
   switch (plan.framework.kind) {
-    case FrameworkKind::single: return "single";
-    case FrameworkKind::ddp: return "ddp";
-    case FrameworkKind::fsdp2: return "fsdp2";
-    case FrameworkKind::native: return "native";
-    case FrameworkKind::deepspeed: break;
+    case FrameworkKind::single:
+      return "single";
+    case FrameworkKind::ddp:
+      return "ddp";
+    case FrameworkKind::fsdp2:
+      return "fsdp2";
+    case FrameworkKind::native:
+      return "native";
+    case FrameworkKind::deepspeed:
+      break;
   }
   return fmt::format("deepspeed stage {}", plan.framework.deepspeed.zero.stage);
 }
 
 const std::string& group_of(const Comparison& c, AccuracyGroup by) {
   switch (by) {
-    case AccuracyGroup::model: return c.model;
-    case AccuracyGroup::precision: return c.precision;
-    case AccuracyGroup::framework: break;
+    case AccuracyGroup::model:
+      return c.model;
+    case AccuracyGroup::precision:
+      return c.precision;
+    case AccuracyGroup::framework:
+      break;
   }
   return c.framework;
 }
@@ -45,10 +52,9 @@ const std::string& group_of(const Comparison& c, AccuracyGroup by) {
 Comparison compare(const Record& record) {
   const Model& model = record.job.model;
   const Plan& plan = record.job.plan;
-  Comparison c{record.name, record.file, framework_of(plan), model.facts.model_type,
-               plan.precision.name, {}, record.measured, {}};
-  c.predicted =
-      predictions(estimate(model, plan, load_calibration(plan.cluster.gpu.arch)));
+  Comparison c{record.name,         record.file, framework_of(plan), model.facts.model_type,
+               plan.precision.name, {},          record.measured,    {}};
+  c.predicted = predictions(estimate(model, plan, load_calibration(plan.cluster.gpu.arch)));
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);
   return c;

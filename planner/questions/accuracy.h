@@ -43,7 +43,7 @@ struct GroupSummary {
 struct Accuracy {
   std::vector<Comparison> comparisons;
   GroupSummary all;
-  std::vector<GroupSummary> groups;  ///< in the order in which they first occur
+  std::vector<GroupSummary> groups;                   ///< in the order in which they first occur
   std::array<ErrorSummary, kPeerRules.size()> peers;  ///< against the allocated peak
   /// shardplan on the records that the rule is for.
   std::array<ErrorSummary, kPeerRules.size()> ours_on_peers;

@@ -7,9 +7,13 @@
 namespace shardplan {
 namespace {
 
-bool is_deepspeed(const Plan& plan) { return plan.framework.kind == FrameworkKind::deepspeed; }
+bool is_deepspeed(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::deepspeed;
+}
 
-int stage_of(const Plan& plan) { return plan.framework.deepspeed.zero.stage; }
+int stage_of(const Plan& plan) {
+  return plan.framework.deepspeed.zero.stage;
+}
 
 /// model.modules() with parameters(recurse=False): the largest module of its own.
 std::int64_t largest_module(const Model& model) {
@@ -26,8 +30,8 @@ std::int64_t largest_module(const Model& model) {
 }  // namespace
 
 std::optional<std::int64_t> flat_sixteen_bytes(const Model& model, const Plan& plan) {
-  const bool sharded = (is_deepspeed(plan) && stage_of(plan) == 3) ||
-                       plan.framework.kind == FrameworkKind::fsdp2;
+  const bool sharded =
+      (is_deepspeed(plan) && stage_of(plan) == 3) || plan.framework.kind == FrameworkKind::fsdp2;
   return checked_mul(16, model.parameter_count()) / (sharded ? plan.cluster.world() : 1);
 }
 
@@ -38,7 +42,8 @@ std::optional<std::int64_t> deepspeed_zero2_estimate(const Model& model, const P
   const bool offload =
       !single && plan.framework.deepspeed.zero.offload_optimizer.device != OffloadDevice::none;
   if (offload) return checked_mul(2, parameters);
-  return checked_add(checked_mul(2, parameters), checked_mul(18, parameters) / plan.cluster.world());
+  return checked_add(checked_mul(2, parameters),
+                     checked_mul(18, parameters) / plan.cluster.world());
 }
 
 std::optional<std::int64_t> deepspeed_zero3_estimate(const Model& model, const Plan& plan) {

@@ -37,10 +37,9 @@ Json comparison_json(const Comparison& c) {
   for (std::size_t f = 0; f < kFigureCount; ++f) {
     if (!c.measured[f]) continue;
     const auto error = relative_error(c.predicted[f], c.measured[f]);
-    figures[std::string(kFigureNames[f])] =
-        Json{{"predicted", number(f, c.predicted[f])},
-             {"measured", number(f, c.measured[f])},
-             {"error", error ? Json(*error) : Json(nullptr)}};
+    figures[std::string(kFigureNames[f])] = Json{{"predicted", number(f, c.predicted[f])},
+                                                 {"measured", number(f, c.measured[f])},
+                                                 {"error", error ? Json(*error) : Json(nullptr)}};
   }
   Json rules = Json::object();
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
@@ -90,10 +89,10 @@ std::string accuracy_csv(const Accuracy& a) {
         return is_seconds(f) ? fmt::format("{:.6f}", v)
                              : fmt::format("{}", static_cast<std::int64_t>(v));
       };
-      text += fmt::format("{},{},{},{},{},{},{},{},{:.6f}\n", quoted(c.name), quoted(c.framework),
-                          quoted(c.model), quoted(c.precision), kFigureNames[f],
-                          value(*c.predicted[f]), value(*c.measured[f]),
-                          value(*c.predicted[f] - *c.measured[f]), *error);
+      text +=
+          fmt::format("{},{},{},{},{},{},{},{},{:.6f}\n", quoted(c.name), quoted(c.framework),
+                      quoted(c.model), quoted(c.precision), kFigureNames[f], value(*c.predicted[f]),
+                      value(*c.measured[f]), value(*c.predicted[f] - *c.measured[f]), *error);
     }
   }
   return text;

@@ -14,9 +14,13 @@ namespace {
 using Align = TextTable::Align;
 
 /// "+1.16 %"
-std::string signed_percent(double error) { return fmt::format("{:+.2f} %", 100 * error); }
+std::string signed_percent(double error) {
+  return fmt::format("{:+.2f} %", 100 * error);
+}
 
-std::string percent(double error) { return fmt::format("{:.2f} %", 100 * error); }
+std::string percent(double error) {
+  return fmt::format("{:.2f} %", 100 * error);
+}
 
 std::vector<Align> columns(std::size_t left, std::size_t right) {
   std::vector<Align> all(left, Align::left);
@@ -26,8 +30,8 @@ std::vector<Align> columns(std::size_t left, std::size_t right) {
 
 /// Short for the heads of columns.
 constexpr std::array<std::string_view, kFigureCount> kHeads{
-    "model",    "fwd peak", "fwd end",   "bwd peak", "bwd end", "step peak",
-    "step end", "allocated peak", "reserved", "device",  "step time"};
+    "model",    "fwd peak",       "fwd end",  "bwd peak", "bwd end",  "step peak",
+    "step end", "allocated peak", "reserved", "device",   "step time"};
 
 /// "0.05/1.16": mean of the absolute errors and the largest.
 std::string mean_and_max(const ErrorSummary& s) {
@@ -65,7 +69,8 @@ std::string worst_table(const Accuracy& a) {
 std::string peer_table(const Accuracy& a) {
   TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right,
                    Align::right, Align::left});
-  table.add({"", "records", "mean |error|", "mean error", "largest", "shardplan there", "of record"});
+  table.add(
+      {"", "records", "mean |error|", "mean error", "largest", "shardplan there", "of record"});
   for (std::size_t i = 0; i < kPeerRules.size(); ++i) {
     const ErrorSummary& s = a.peers[i];
     if (s.count == 0) continue;

@@ -27,39 +27,89 @@ struct GroupLimits {
 // 64 MiB; T5, GPT-2 and the shards of Llama-2-7B have tensors that leave up to 1 MiB of a block
 // unused each, which counts as allocated.
 constexpr std::array kLimits{
-    GroupLimits{"single", 81, {0.10, 0.75},
-                {{{0.60, 12.5}, {0.10, 0.75}, {0.11, 0.80}, {0.10, 0.75}, {0.35, 8.2}, {0.35, 8.2},
+    GroupLimits{"single",
+                81,
+                {0.10, 0.75},
+                {{{0.60, 12.5},
+                  {0.10, 0.75},
+                  {0.11, 0.80},
+                  {0.10, 0.75},
+                  {0.35, 8.2},
+                  {0.35, 8.2},
                   {0.30, 5.2}}}},
-    GroupLimits{"ddp", 15, {0.10, 0.50},
-                {{{0.45, 1.5}, {0.10, 0.50}, {0.10, 0.50}, {0.10, 0.50}, {0.18, 0.95}, {0.18, 0.95},
+    GroupLimits{"ddp",
+                15,
+                {0.10, 0.50},
+                {{{0.45, 1.5},
+                  {0.10, 0.50},
+                  {0.10, 0.50},
+                  {0.10, 0.50},
+                  {0.18, 0.95},
+                  {0.18, 0.95},
                   {0.20, 1.0}}}},
-    GroupLimits{"fsdp2", 14, {0.22, 1.25},
-                {{{0.70, 3.3}, {0.20, 1.2}, {0.20, 1.25}, {0.22, 1.25}, {0.65, 3.3}, {0.65, 3.3},
+    GroupLimits{"fsdp2",
+                14,
+                {0.22, 1.25},
+                {{{0.70, 3.3},
+                  {0.20, 1.2},
+                  {0.20, 1.25},
+                  {0.22, 1.25},
+                  {0.65, 3.3},
+                  {0.65, 3.3},
                   {0.65, 3.3}}}},
-    GroupLimits{"deepspeed stage 0", 5, {0.04, 0.10},
-                {{{0.15, 0.50}, {0.04, 0.10}, {0.04, 0.10}, {0.04, 0.10}, {0.25, 0.45}, {0.30, 0.60},
+    GroupLimits{"deepspeed stage 0",
+                5,
+                {0.04, 0.10},
+                {{{0.15, 0.50},
+                  {0.04, 0.10},
+                  {0.04, 0.10},
+                  {0.04, 0.10},
+                  {0.25, 0.45},
+                  {0.30, 0.60},
                   {0.12, 0.20}}}},
-    GroupLimits{"deepspeed stage 1", 6, {0.03, 0.06},
-                {{{0.08, 0.12}, {0.03, 0.06}, {0.03, 0.06}, {0.03, 0.06}, {0.04, 0.08}, {0.04, 0.08},
+    GroupLimits{"deepspeed stage 1",
+                6,
+                {0.03, 0.06},
+                {{{0.08, 0.12},
+                  {0.03, 0.06},
+                  {0.03, 0.06},
+                  {0.03, 0.06},
+                  {0.04, 0.08},
+                  {0.04, 0.08},
                   {0.05, 0.08}}}},
-    GroupLimits{"deepspeed stage 2", 18, {0.04, 0.10},
-                {{{0.12, 0.35}, {0.04, 0.10}, {0.04, 0.10}, {0.04, 0.10}, {0.09, 0.20}, {0.08, 0.20},
+    GroupLimits{"deepspeed stage 2",
+                18,
+                {0.04, 0.10},
+                {{{0.12, 0.35},
+                  {0.04, 0.10},
+                  {0.04, 0.10},
+                  {0.04, 0.10},
+                  {0.09, 0.20},
+                  {0.08, 0.20},
                   {0.09, 0.25}}}},
-    GroupLimits{"deepspeed stage 3", 16, {0.30, 1.1},
-                {{{0.70, 8.0}, {0.45, 1.3}, {0.32, 1.15}, {0.30, 1.1}, {0.70, 8.2}, {0.70, 8.0},
+    GroupLimits{"deepspeed stage 3",
+                16,
+                {0.30, 1.1},
+                {{{0.70, 8.0},
+                  {0.45, 1.3},
+                  {0.32, 1.15},
+                  {0.30, 1.1},
+                  {0.70, 8.2},
+                  {0.70, 8.0},
                   {0.70, 8.1}}}},
 };
 
 const Accuracy& built_in() {
-  static const Accuracy accuracy = compare_with_records(
-      built_in_records(load_hardware_catalog()), AccuracyGroup::framework);
+  static const Accuracy accuracy =
+      compare_with_records(built_in_records(load_hardware_catalog()), AccuracyGroup::framework);
   return accuracy;
 }
 
 void expect_within(const ErrorSummary& s, const Limit& limit, std::string_view group,
                    std::string_view figure) {
   EXPECT_LE(100 * s.mean_absolute, limit.mean) << group << ", mean of " << figure;
-  EXPECT_LE(100 * std::abs(s.largest), limit.largest) << group << ", " << figure << " of " << s.worst;
+  EXPECT_LE(100 * std::abs(s.largest), limit.largest)
+      << group << ", " << figure << " of " << s.worst;
 }
 
 TEST(Accuracy, IsAsGoodAsItWasForEveryFrameworkAndPhase) {
@@ -78,9 +128,9 @@ TEST(Accuracy, IsAsGoodAsItWasForEveryFrameworkAndPhase) {
 
 TEST(Accuracy, CoversEveryGroupOfTheRecords) {
   for (const GroupSummary& group : built_in().groups)
-    EXPECT_TRUE(std::any_of(kLimits.begin(), kLimits.end(), [&](const GroupLimits& l) {
-      return l.name == group.name;
-    })) << group.name << " has records but no limits";
+    EXPECT_TRUE(std::any_of(kLimits.begin(), kLimits.end(),
+                            [&](const GroupLimits& l) { return l.name == group.name; }))
+        << group.name << " has records but no limits";
 }
 
 TEST(Accuracy, EveryBuiltInRecordIsReadAndEstimated) {

@@ -36,8 +36,8 @@ const HardwareCatalog& hardware() {
 
 TEST(Records, AreReadOneAFile) {
   const RecordList list = read_records(
-      record("one", R"({"phases": {"model": 100, "step_end": 300}, "step_seconds": 0.5})"), "r.json",
-      hardware());
+      record("one", R"({"phases": {"model": 100, "step_end": 300}, "step_seconds": 0.5})"),
+      "r.json", hardware());
   ASSERT_THAT(list.bad, SizeIs(0));
   ASSERT_THAT(list.records, SizeIs(1));
   const Record& r = list.records.front();

@@ -142,5 +142,64 @@ TEST(Tape, CountsTwoFlopsAMultiplyAddAndTwiceAsManyBackward) {
   EXPECT_DOUBLE_EQ(run.backward_cost.flops, 2 * linear + 2.5 * forward_rest);
 }
 
+TEST(LossOverNarrowLogits, TakesTheSoftmaxInTheirTypeAndTheLossInFp32) {
+  // T5 under autocast: 16-bit logits and log-probabilities, and the fp32 copy that the loss reads.
+  const Model model = model_of(R"({"model_type": "t5", "num_layers": 1, "d_model": 512,
+    "vocab_size": 32000})");
+  const std::int64_t logits = kTokens * 32000;
+  const Sizes sizes{2, kTokens / 2, kTokens / 2};
+  constexpr std::int64_t kScalars = 4 * kAllocationUnit + 8 * kTokens;
+  const TapeRun run =
+      run_tape(model, model.segments.back(), kAutocast, sizes, DType::f32, TapeMode::keep);
+  const Usage forward = usage(run.forward, Category::logits_and_loss);
+  EXPECT_NEAR(static_cast<double>(forward.peak), 8.0 * static_cast<double>(logits), kScalars);
+  EXPECT_NEAR(static_cast<double>(forward.kept), 6.0 * static_cast<double>(logits), kScalars);
+  // The fp32 gradient beside both; the copy is gone before the cast's backward narrows it.
+  const Usage backward = usage(run.backward, Category::logits_and_loss, forward.kept);
+  EXPECT_NEAR(static_cast<double>(backward.peak), 10.0 * static_cast<double>(logits), kScalars);
+}
+
+TEST(TiedEmbedding, AddsTheHeadsGradientIntoAThirdTensorUnlessAutocastCastIt) {
+  const Model model = model_of(R"({"model_type": "llama", "num_hidden_layers": 2,
+    "hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8,
+    "vocab_size": 32000, "tie_word_embeddings": true})");
+  const auto extra = [&](const Regime& regime) {
+    const TapeRun run =
+        run_tape(model, model.segments[0], regime, kSizes, regime.params, TapeMode::keep);
+    return usage(run.backward, Category::gradients).peak;
+  };
+  EXPECT_EQ(extra(kPure), 512 * 32000 * 2);
+  EXPECT_EQ(extra(kAutocast), 0);
+}
+
+TEST(FirstLayer, KeepsNothingOfItsNormWhenTheEmbeddingsAreFrozen) {
+  BuildOptions options;
+  options.lora = Lora{.rank = 8, .targets = {"q_proj", "v_proj"}};
+  const Model model = model_of(R"({"model_type": "llama", "num_hidden_layers": 2,
+    "hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8,
+    "vocab_size": 32000})",
+                               options);
+  const auto kept = [&](bool needs_grad) {
+    TapeOptions tape;
+    tape.input_needs_grad = needs_grad;
+    const TapeRun run =
+        run_tape(model, model.segments[1], kPure, kSizes, DType::bf16, TapeMode::keep, tape);
+    return usage(run.forward, Category::activations).kept;
+  };
+  // The fp32 copy that the norm multiplies, its fp32 statistic, and the 16-bit product that the
+  // weight of the norm multiplies: nothing there needs a gradient. The adapters still read x.
+  EXPECT_LE(kept(false), kept(true) - kTokens * 512 * 4);
+}
+
+TEST(SoftmaxBackward, HoldsTheProductOfGradientAndResultBesideItsOwn) {
+  Model model;
+  Segment segment;
+  const ValueId scores = segment.graph.chained_input({8, Scale::scores});
+  segment.graph.set_output(segment.graph.map(OpKind::softmax, scores));
+  const TapeRun run = run_tape(model, segment, {}, kSizes, DType::f32, TapeMode::keep);
+  const std::int64_t bytes = kSizes.batch * 8 * kSizes.sequence * kSizes.sequence * 4;
+  EXPECT_EQ(usage(run.backward, Category::activations).peak, 2 * bytes);
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -63,11 +63,14 @@ void read_one(const Json& json, const std::string& file, const std::string& path
   } catch (const InputError& error) {
     list.bad.push_back(named(error, name));
   } catch (const OverflowError& error) {
-    list.bad.push_back({.file = file, .message = fmt::format("record '{}': {}", name, error.what())});
+    list.bad.push_back(
+        {.file = file, .message = fmt::format("record '{}': {}", name, error.what())});
   }
 }
 
-bool is_list(const Json& json) { return json.is_object() && json.contains("records"); }
+bool is_list(const Json& json) {
+  return json.is_object() && json.contains("records");
+}
 
 void read_document(const Json& json, const std::string& file, const HardwareCatalog& hardware,
                    RecordList& list) {
@@ -147,7 +150,8 @@ RecordList load_records(const std::vector<std::string>& paths, const HardwareCat
     }
     const std::vector<std::string> files = json_files(path);
     if (files.empty())
-      list.bad.push_back({.file = path, .message = "no records in this folder", .expected = "*.json"});
+      list.bad.push_back(
+          {.file = path, .message = "no records in this folder", .expected = "*.json"});
     for (const std::string& file : files) append(list, read_path(file, hardware, true));
   }
   return list;

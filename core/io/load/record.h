@@ -36,12 +36,14 @@ enum class Figure : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 11> kFigureNames{
-    "model",     "forward_peak", "forward_end",    "backward_peak", "backward_end", "step_peak",
-    "step_end",  "allocated_peak", "reserved", "device",        "step_seconds"};
+    "model",    "forward_peak",   "forward_end", "backward_peak", "backward_end", "step_peak",
+    "step_end", "allocated_peak", "reserved",    "device",        "step_seconds"};
 inline constexpr std::size_t kFigureCount = kFigureNames.size();
 inline constexpr std::size_t kPhaseFigures = 7;  ///< the first ones are the contract's phases
 
-constexpr std::size_t index_of(Figure f) { return static_cast<std::size_t>(f); }
+constexpr std::size_t index_of(Figure f) {
+  return static_cast<std::size_t>(f);
+}
 
 /// By Figure: bytes, or seconds for the last. A record need not have them all.
 using Figures = std::array<std::optional<double>, kFigureCount>;
@@ -64,7 +66,8 @@ struct RecordList {
 RecordList read_records(std::string_view text, const std::string& file,
                         const HardwareCatalog& hardware);
 
-/// Reads files, and all *.json below folders; other shardplan documents in a folder are passed over.
+/// Reads files, and all *.json below folders; other shardplan documents in a folder are passed
+/// over.
 RecordList load_records(const std::vector<std::string>& paths, const HardwareCatalog& hardware);
 
 /// The records that are compiled in: tests/golden/training_steps.json and data/measurements.
