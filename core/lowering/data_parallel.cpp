@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lowering/ddp_buckets.h"
-#include "lowering/gradient_presence.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
@@ -14,18 +13,21 @@ namespace {
 /// Gradients live in tensors of their own, or as views into DDP's buckets.
 struct Hooks {
   bool views = false;
-  GradientPresence present;
+  std::vector<bool> present;  ///< by parameter
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
 
-  void enter(ProgramBuilder&, std::size_t stretch) { present.enter(stretch); }
-  void begin(ProgramBuilder&) { present.begin_iterations(); }
+  void enter_first(const TapeRun& layer) {
+    if (!accumulating) forget_gradients(layer, present);
+  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
-    const bool there = present.add(id);
-    if (views || there) {
+    const auto seen = present[static_cast<std::size_t>(id)];
+    if (views || seen) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
     }
+    present[static_cast<std::size_t>(id)] = true;
   }
 };
 
@@ -61,12 +63,12 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool ddp = plan.framework.kind == FrameworkKind::ddp;
   const DdpOptions& options = plan.framework.ddp;
   const std::int64_t world = plan.cluster.world();
-  const std::int64_t gradients = trainable_bytes(model, precision.gradients);
+  const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
   const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
 
   add_cublas_workspaces(b, plan.cluster.gpu);
-  append_parameters(program.resident, model, precision);
+  append_parameters(program.resident, model, plan);
   const bool views = ddp && options.gradient_as_bucket_view;
   DdpRebuild rebuild;
   if (ddp)
@@ -80,18 +82,18 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (sharded_optimizer) owned = heaviest_rank(owned, world);
   const OptimizerMemory optimizer =
       optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
-  std::int64_t master = precision.master ? trainable_bytes(model, *precision.master) : 0;
+  std::int64_t master =
+      precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
   // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
   if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, GradientPresence(model.parameters.size())};
+  Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
-    hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
     b.once(2, std::exchange(rebuild.dropped, {}));
     b.once(2, std::exchange(rebuild.made, {}));
@@ -100,6 +102,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.begin_phase(Phase::backward);
     if (last) b.once(2, std::exchange(rebuild.held, {}));
     emit_backward(b, model, run, backward, hooks);
+    hooks.accumulating = true;
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync

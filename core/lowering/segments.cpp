@@ -38,12 +38,15 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
 
 /// Nothing before the segment's output trains: its segments are embeddings only.
 bool frozen_output(const Model& model, const Segment& segment) {
-  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(), [&](const Op& op) {
-    const auto trains = [&](ParameterId id) {
-      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
-    };
-    return trains(op.weight) || trains(op.bias);
-  }) && segment.graph.inputs().empty();
+  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
+                      [&](const Op& op) {
+                        const auto trains = [&](ParameterId id) {
+                          return id != kNone &&
+                                 model.parameters[static_cast<std::size_t>(id)].trainable;
+                        };
+                        return trains(op.weight) || trains(op.bias);
+                      }) &&
+         segment.graph.inputs().empty();
 }
 
 }  // namespace
@@ -61,7 +64,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     s.segment = &segment;
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
-    options.output_gets_grad = checkpointed || !frozen_output(model, segment);
+    options.output_gets_grad =
+        checkpointed || regime.zero3_linear || !frozen_output(model, segment);
     if (checkpointed && segment.checkpointable) {
       s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
       s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
@@ -73,7 +77,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
       options.selective = false;
       s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       options.input_needs_grad = false;
-      if (!needs_grad)
+      // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
+      if (!needs_grad && !regime.zero3_linear)
         s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_cost = s.forward.backward_cost;
@@ -108,6 +113,11 @@ std::vector<Stretch> whole_segments(const ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i)
     all.push_back({i, run.segments[i].segment->repeat});
   return all;
+}
+
+void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
+  for (const TapeEvent& e : layer.backward)
+    if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
 }
 
 namespace detail {

@@ -46,9 +46,13 @@ struct Stretch {
 /// One stretch a segment, in execution order.
 std::vector<Stretch> whole_segments(const ModelRun& run);
 
+/// The layers of a segment share their parameters' ids: the gradients that `layer` makes are not
+/// second ones of those that other layers made.
+void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
+
 /// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
-/// enter_first(builder, stretch index) before the run of a first layer (SegmentRun::first) in the
-/// backward pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
+/// enter_first(tape) before the run of a first layer (SegmentRun::first) in the backward pass,
+/// begin(builder) and end(builder) around each iteration, fetch(builder, module) and
 /// release(builder, module) around a module's use of its parameters, and
 /// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
@@ -218,7 +222,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const bool first = s.first && detail::ends_segment(stretches, k);
     emit(s.backward, stretch.count - (first ? 1 : 0));
     if (first) {
-      if constexpr (requires { hooks.enter_first(b, k); }) hooks.enter_first(b, k);
+      if constexpr (requires { hooks.enter_first(*s.first); }) hooks.enter_first(*s.first);
       emit(*s.first, 1);
     }
     if (!detail::ends_segment(stretches, k)) continue;

@@ -106,9 +106,9 @@ std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
   return sum;
 }
 
-std::int64_t trainable_bytes(const Model& model, DType type) {
+std::int64_t trainable_bytes(const Model& model, DType type, DType adapters) {
   return sum_trainable(model, [&](const Parameter& p) {
-    return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
+    return rounded(p.numel, size_of(p.adapter ? adapters : type));
   });
 }
 
@@ -152,10 +152,11 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
   list.push_back(e);
 }
 
-void append_parameters(std::vector<Event>& list, const Model& model, const Precision& precision) {
+void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan) {
+  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const DType type = p.adapter ? DType::f32 : precision.params;
-    append_tensors(list, Category::parameters, rounded(p.numel, size_of(type)), repeat);
+    append_tensors(list, Category::parameters, stored_bytes(p, plan.precision.params, base),
+                   repeat);
   });
 }
 

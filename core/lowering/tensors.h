@@ -25,8 +25,9 @@ std::int64_t stored_bytes(const Parameter& parameter, DType type, Quantization q
 /// Bytes of all parameters as built: base weights in `precision.params`, LoRA matrices in fp32.
 std::int64_t parameter_bytes(const Model& model, const Plan& plan);
 
-/// Bytes of the trainable parameters in `type`, every tensor rounded to 512.
-std::int64_t trainable_bytes(const Model& model, DType type);
+/// Bytes of the trainable parameters in `type`, LoRA matrices in `adapters`, every tensor rounded
+/// to 512.
+std::int64_t trainable_bytes(const Model& model, DType type, DType adapters);
 
 /// What an optimizer updates of one parameter tensor, or of `count` alike.
 struct OwnedTensor {
@@ -57,7 +58,7 @@ void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
 void append_tensors(std::vector<Event>& list, Category category, std::int64_t bytes,
                     std::int64_t count);
 /// Appends all parameters as built, a block a tensor.
-void append_parameters(std::vector<Event>& list, const Model& model, const Precision& precision);
+void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan);
 
 /// Elements that a rank holds of a tensor cut along its first dimension, padding included.
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/format.h"
@@ -23,16 +24,21 @@ std::vector<Align> columns(std::size_t left, std::size_t right) {
   return all;
 }
 
-/// "0.05 / 1.16": mean of the absolute errors and the largest.
+/// Short for the heads of columns.
+constexpr std::array<std::string_view, kFigureCount> kHeads{
+    "model",    "fwd peak", "fwd end",   "bwd peak", "bwd end", "step peak",
+    "step end", "allocated peak", "reserved", "device",  "step time"};
+
+/// "0.05/1.16": mean of the absolute errors and the largest.
 std::string mean_and_max(const ErrorSummary& s) {
   if (s.count == 0) return "-";
-  return fmt::format("{:.2f} / {:.2f}", 100 * s.mean_absolute, 100 * std::abs(s.largest));
+  return fmt::format("{:.2f}/{:.2f}", 100 * s.mean_absolute, 100 * std::abs(s.largest));
 }
 
 std::string figure_table(const Accuracy& a, std::size_t begin, std::size_t end) {
   TextTable table(columns(1, 1 + end - begin));
   std::vector<std::string> head{"", "records"};
-  for (std::size_t f = begin; f < end; ++f) head.emplace_back(kFigureNames[f]);
+  for (std::size_t f = begin; f < end; ++f) head.emplace_back(kHeads[f]);
   table.add(std::move(head));
   const auto add = [&](const GroupSummary& group) {
     std::vector<std::string> row{group.name, format_count(group.records)};
@@ -109,7 +115,7 @@ std::string accuracy_text(const Accuracy& a, bool details) {
   if (a.comparisons.empty()) return "no record could be compared\n";
   const std::size_t peak = index_of(Figure::allocated_peak);
   std::string text = fmt::format(
-      "{} records; mean of absolute errors / largest, in % of what was measured\n\n", a.all.records);
+      "{} records; mean of absolute errors/largest, in % of what was measured\n\n", a.all.records);
   text += "Peaks and time\n" + figure_table(a, peak, kFigureCount);
   text += "\nPhases (allocated)\n" + figure_table(a, 0, kPhaseFigures);
   text += "\nAll records\n" + worst_table(a);

@@ -80,8 +80,10 @@ TEST_P(ClosedForms, Zero3SharesEverything) {
     EXPECT_EQ(model_states(model(), zero_plan(3, precision, n())), 16 * kPsi / n()) << precision;
 }
 
-TEST_P(ClosedForms, Zero3InFp32UsesTheShardAsMaster) {
-  EXPECT_EQ(model_states(model(), zero_plan(3, "fp32", n())), 16 * kPsi / n());
+// The test that would let an fp32 shard be its own master compares a device with a string and never
+// holds (zero/stage3.py); measured at 20 bytes.
+TEST_P(ClosedForms, Zero3InFp32Takes20Bytes) {
+  EXPECT_EQ(model_states(model(), zero_plan(3, "fp32", n())), 20 * kPsi / n());
 }
 
 TEST_P(ClosedForms, Zero3WithFp32AccumulationTakes18Bytes) {
@@ -120,7 +122,8 @@ TEST_P(ClosedForms, Zero3OffloadLeavesNothingOnTheGpu) {
   plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::cpu;
   e = estimate(model(), plan, Calibration{});
   EXPECT_EQ(model_states(e), 0);
-  EXPECT_EQ(e.host_per_node.total(), ranks * 20 * p);
+  // The shards' own pinned blocks stay with the pinning allocator beside the flat buffer.
+  EXPECT_EQ(e.host_per_node.total(), ranks * 22 * p);
 }
 
 TEST(PinnedBlocks, RoundEachPinnedTensorUpToAPowerOfTwo) {

@@ -172,7 +172,8 @@ TEST(ClusterConfigs, EachFileIsTheClusterItsNameSays) {
 TEST(ClusterJson, AShortTextCanBeGivenWithWhatElseIsKnown) {
   const HardwareCatalog catalog = load_hardware_catalog();
   const Json json = parse_json(
-      R"({"name": "4xA100-40GB", "host_memory_bytes": 549755813888, "nvme": {"bytes": 1000}})", "c");
+      R"({"name": "4xA100-40GB", "host_memory_bytes": 549755813888, "nvme": {"bytes": 1000}})",
+      "c");
   const Cluster c = load_cluster(json, "c.json", "cluster", catalog);
   EXPECT_EQ(c.gpus_per_node, 4);
   EXPECT_EQ(c.host_memory->count(), 549755813888);

@@ -125,10 +125,10 @@ TEST(Configs, PerceptronIsPaddedByItsFlatBufferAtStageTwo) {
 
 TEST(Configs, PerceptronIsPaddedTensorByTensorAtStageThree) {
   const Answer a = example("mlp-784-128-10-zero3");
-  // 100,352 + 128 + 1,280 + 10, each over two GPUs; fp32 shards are their own master copy.
+  // 100,352 + 128 + 1,280 + 10, each over two GPUs; masters are a copy even of fp32 shards.
   const std::int64_t shard = 50'176 + 64 + 640 + 5;
   EXPECT_EQ(a.resident(Category::parameters), 4 * shard);
-  EXPECT_EQ(a.resident(Category::master_parameters), 0);
+  EXPECT_EQ(a.resident(Category::master_parameters), 4 * shard);
   EXPECT_EQ(a.resident(Category::optimizer_states), 8 * shard);
 }
 

@@ -60,7 +60,9 @@ TEST(ObjectReader, UnknownKeysGetTheNearestSpelling) {
 TEST(ObjectReader, ChoicesAreClosed) {
   const Json json = parse_json(R"({"device": "cpuu"})", "x");
   ObjectReader root(json, "x.json");
-  EXPECT_THAT(error_of([&] { root.choice("device", {"cpu", "nvme"}); }),
+  EXPECT_THAT(error_of([&] {
+                root.choice("device", {"cpu", "nvme"});
+              }),
               HasSubstr("did you mean 'cpu'?"));
 }
 

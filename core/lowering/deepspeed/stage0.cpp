@@ -1,7 +1,6 @@
 // ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
 // BF16_Optimizer, which stage 1 takes with fp32 accumulation.
 #include "lowering/deepspeed/stages.h"
-#include "lowering/gradient_presence.h"
 #include "lowering/micro_batches.h"
 #include "lowering/tensors.h"
 
@@ -10,15 +9,18 @@ namespace {
 
 /// Gradients stay where autograd made them until the boundary.
 struct Hooks {
-  GradientPresence present;
-  void enter(ProgramBuilder&, std::size_t stretch) { present.enter(stretch); }
-  void begin(ProgramBuilder&) { present.begin_iterations(); }
+  std::vector<bool> present;
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  void enter_first(const TapeRun& layer) {
+    if (!accumulating) forget_gradients(layer, present);
+  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    if (present.add(id)) {
+    if (present[static_cast<std::size_t>(id)]) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
     }
+    present[static_cast<std::size_t>(id)] = true;
   }
 };
 
@@ -26,16 +28,16 @@ struct Hooks {
 template <typename AtBoundary>
 void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
                  const Engine& engine, AtBoundary&& at_boundary) {
-  Hooks hooks{GradientPresence(model.parameters.size())};
+  Hooks hooks{std::vector<bool>(model.parameters.size(), false)};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
-    hooks.present.next_micro_batch();
     b.begin_phase(Phase::forward);
     emit_forward(b, model, run, forward, hooks);
     b.end_phase(Phase::forward);
     b.begin_phase(Phase::backward);
     emit_backward(b, model, run, backward, hooks);
+    hooks.accumulating = true;
     if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
     if (last) at_boundary();
     b.end_phase(Phase::backward);
@@ -47,10 +49,6 @@ void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const 
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
   b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
   b.resident(Category::other, batch_bytes(plan));
-}
-
-std::int64_t gradient_bytes(const Model& model, const Plan& plan) {
-  return total_bytes(trainable_tensors(model, Category::gradients, size_of(plan.precision.params)));
 }
 
 Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
@@ -82,7 +80,9 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     b.free(Category::communication_buffers, e.b * copied);
   });
 
-  const std::int64_t gradients = run.segments.empty() ? e.b * psi : gradient_bytes(model, plan);
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * psi
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   if (mixed) {
     // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
@@ -124,7 +124,8 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * e.trainable : gradient_bytes(model, plan);
+      run.segments.empty() ? e.b * e.trainable
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   b.transient(Category::workspace, e.step_list_bytes * p);
   b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);

@@ -158,12 +158,15 @@ struct Hooks1 {
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
   bool bucket = false;
 
-  /// The next iterations of a segment that was cut have tensors of their own.
-  void enter(ProgramBuilder&, std::size_t k) {
-    if (!backward || accumulating || k == 0 || stretches[k].segment != stretches[k - 1].segment)
-      return;
-    for (const TapeEvent& e : z.run.segments[stretches[k].segment].backward.backward)
-      if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
+  std::size_t stretch = 0;
+
+  void enter(ProgramBuilder&, std::size_t k) { stretch = k; }
+  /// Further iterations of a repeated segment have tensors of their own.
+  void begin(ProgramBuilder&) {
+    if (!backward || accumulating) return;
+    const SegmentRun& segment = z.run.segments[stretches[stretch].segment];
+    if (segment.segment->repeat == 1) return;
+    forget_gradients(segment.backward, present);
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
@@ -189,7 +192,9 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
   Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   const bool no_graph = z.run.segments.empty();
-  const std::int64_t whole = no_graph ? z.e.b * z.e.trainable : gradient_bytes(z.model, z.plan);
+  const std::int64_t whole =
+      no_graph ? z.e.b * z.e.trainable
+               : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     hooks.backward = false;

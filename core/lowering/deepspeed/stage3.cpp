@@ -70,7 +70,7 @@ class Hooks3 {
 
   void enter(ProgramBuilder& b, std::size_t k) {
     // Near the end of the forward pass the prefetcher gathers for the backward pass.
-    if (!backward_ && k + 2 == stretches_.size())
+    if (!backward_ && k == std::max<std::size_t>(stretches_.size(), 2) - 2)
       b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes(), z_.gather_pool());
     if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
     stretch_ = k;
@@ -302,7 +302,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
   if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
   if (z.offload_optimizer || z.offload_param) {
-    program.host = offloaded_stage3(plan, e, z.layout, z.sub_group);
+    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
     if (z.offload_optimizer) program.cpu_optimizer_elements = static_cast<double>(p);
   }
 

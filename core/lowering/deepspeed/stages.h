@@ -21,16 +21,13 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
 /// What every engine has on the GPU from the start: cuBLAS workspaces and the batch.
 void add_common_residents(ProgramBuilder& b, const Plan& plan);
 
-/// All gradients in the model's type: the engine casts LoRA matrices to it, too.
-std::int64_t gradient_bytes(const Model& model, const Plan& plan);
-
 /// Host memory of optimizer offload at stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py).
 HostMemory offloaded_stage12(const Plan& plan, const Engine& engine, std::int64_t partition,
                              std::int64_t touched);
 
 /// Host and NVMe memory of the offloads of stage 3; `shard` and `frozen` in elements, `sub_group`
 /// the largest optimizer sub-group.
-HostMemory offloaded_stage3(const Plan& plan, const Engine& engine, const ShardLayout& layout,
-                            std::int64_t sub_group);
+HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& engine,
+                            const ShardLayout& layout, std::int64_t sub_group);
 
 }  // namespace shardplan
