@@ -21,9 +21,6 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
 /// What every engine has on the GPU from the start: cuBLAS workspaces and the batch.
 void add_common_residents(ProgramBuilder& b, const Plan& plan);
 
-/// All gradients in the model's type: the engine casts LoRA matrices to it, too.
-std::int64_t gradient_bytes(const Model& model, const Plan& plan);
-
 /// Host memory of optimizer offload at stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py).
 HostMemory offloaded_stage12(const Plan& plan, const Engine& engine, std::int64_t partition,
                              std::int64_t touched);
