@@ -51,10 +51,6 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan) {
   b.resident(Category::other, batch_bytes(plan));
 }
 
-std::int64_t gradient_bytes(const Model& model, const Plan& plan) {
-  return total_bytes(trainable_tensors(model, Category::gradients, size_of(plan.precision.params)));
-}
-
 Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
                      const Engine& engine) {
   Program program;
@@ -84,7 +80,9 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     b.free(Category::communication_buffers, e.b * copied);
   });
 
-  const std::int64_t gradients = run.segments.empty() ? e.b * psi : gradient_bytes(model, plan);
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * psi
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   if (mixed) {
     // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
@@ -126,7 +124,8 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   });
 
   const std::int64_t gradients =
-      run.segments.empty() ? e.b * e.trainable : gradient_bytes(model, plan);
+      run.segments.empty() ? e.b * e.trainable
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   b.transient(Category::workspace, e.step_list_bytes * p);
   b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);

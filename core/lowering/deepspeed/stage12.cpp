@@ -192,7 +192,9 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
   Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   const bool no_graph = z.run.segments.empty();
-  const std::int64_t whole = no_graph ? z.e.b * z.e.trainable : gradient_bytes(z.model, z.plan);
+  const std::int64_t whole =
+      no_graph ? z.e.b * z.e.trainable
+               : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     hooks.backward = false;
