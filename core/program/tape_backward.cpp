@@ -107,39 +107,6 @@ void TapeState::embedding_backward(const Op& op) {
   unref(sum);
 }
 
-/// The gradients of the probabilities, of the scores, and of queries, keys and values of all heads;
-/// those of the keys and values are then summed over their groups.
-void TapeState::math_attention_backward(const Op& op) {
-  const Extent queries = graph_.value(op.in[0]).extent;
-  const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
-  const Extent scores{op.side.per, op.work.scale};
-  const StorageId d_values = temporary(keys, DType::f32);
-  const StorageId d_probabilities = temporary(scores, DType::f32);
-  const StorageId d_scores = temporary(scores, DType::f32);
-  unref(temporary(scores, DType::f32));  // softmax: gradient·output
-  unref(d_probabilities);
-  const StorageId d_queries = temporary(queries, DType::f32);
-  const StorageId d_keys = temporary(keys, DType::f32);
-  unref(d_scores);
-  give(op.in[0], d_queries);
-  for (const auto& [in, all] : {std::pair{op.in[1], d_keys}, std::pair{op.in[2], d_values}}) {
-    const StorageId sum = gradient_like(in, DType::f32);
-    unref(all);
-    give(in, sum);
-  }
-  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
-}
-
-/// Both gradients were made in the forward pass: they are handed on.
-void TapeState::fused_loss_backward(const Op& op, Node& node) {
-  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
-  ref(node.saved[0]);
-  give(op.in[0], node.saved[0]);
-  if (node.saved_count > 1) unref(node.saved[1]);
-  node.saved_count = 1;
-  parameter_gradient(op.weight);
-}
-
 /// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
 /// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
 /// query heads when they share keys.

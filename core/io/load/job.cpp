@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "json/reader.h"
 #include "load/cluster.h"
 #include "load/ds_config/load.h"
@@ -172,6 +173,7 @@ class JobLoader {
     options = result.options;
     choose_batch(options);
     choose_precision(options, wanted, has_precision);
+    price_ignored_offload();
     const bool has_optimizer = reader_.find("optimizer") != nullptr;
     plan().optimizer = load_optimizer(reader_);
     if (!has_optimizer && options.optimizer_type)
@@ -189,6 +191,16 @@ class JobLoader {
   void assume_micro_batch() {
     plan().workload.micro_batch = 1;
     job_.assumed.push_back("micro-batch: 1");
+  }
+
+  /// What an ignored offload_param leaves on every GPU.
+  void price_ignored_offload() {
+    const std::int64_t bytes =
+        checked_mul(job_.model.parameter_count(), size_of(plan().precision.params));
+    for (Diagnostic& d : job_.diagnostics)
+      if (d.severity == Severity::warning && d.key == "zero_optimization.offload_param" &&
+          plan().framework.deepspeed.zero.stage < 3)
+        d.message += fmt::format(", {} of them", format_bytes(bytes));
   }
 
   /// The file's batch keys win where the job is silent; two different answers are an error.
