@@ -35,8 +35,6 @@ struct TimeEstimate {
   Source source = Source::assumed;
 };
 
-struct TrafficLine;
-
 /// `model_flops` of one step on this rank, without recomputation.
 TimeEstimate estimate_time(const Program& program, const Plan& plan, double model_flops,
                            const Efficiencies& efficiencies = {});

@@ -234,9 +234,4 @@ void CachingAllocator::empty_cache() {
   }
 }
 
-void CachingAllocator::reset_peaks() {
-  peak_reserved_ = reserved_;
-  peak_allocated_ = allocated_;
-}
-
 }  // namespace shardplan

@@ -35,7 +35,6 @@ class CachingAllocator {
   std::int64_t allocated() const { return allocated_; }
   std::int64_t peak_allocated() const { return peak_allocated_; }
   std::int64_t retries() const { return retries_; }  ///< times that cached segments were given back
-  void reset_peaks();
 
   std::int64_t size_of_block(BlockId block) const { return at(block).size; }
 

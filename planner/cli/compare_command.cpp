@@ -17,7 +17,7 @@ struct CompareArguments {
 
 Exit compare(const CompareArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
-  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Calibration calibration = load_calibration();
   const std::vector<Alternative> all = compare_stages(job.model, job.plan, calibration);
   if (a.output.json()) {
     Json list = Json::array();

@@ -16,7 +16,7 @@ struct EstimateArguments {
 
 Exit run_estimate(const EstimateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
-  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Calibration calibration = load_calibration();
   const Estimate e = estimate(job.model, job.plan, calibration);
   a.output.write(a.output.json() ? to_json(e, job).dump(2) + "\n"
                                  : estimate_text(e, job, calibration));

@@ -43,7 +43,7 @@ Exit fit(const FitArguments& a) {
   Job job = load(a.job.merged(defaults(a)), "");
   if (!a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
-  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Calibration calibration = load_calibration();
   const Estimate e = estimate(job.model, job.plan, calibration);
   const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);
   if (a.output.json()) {

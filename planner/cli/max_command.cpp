@@ -34,7 +34,7 @@ Exit largest(const MaxArguments& a) {
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
   const Job job = load(a.job.merged(base), a.job.file);
-  const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+  const Calibration calibration = load_calibration();
   const LargestResult r = answer(a.of, job, calibration);
   if (a.output.json()) {
     Json json;

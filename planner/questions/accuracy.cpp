@@ -54,7 +54,7 @@ Comparison compare(const Record& record) {
   const Plan& plan = record.job.plan;
   Comparison c{record.name,         record.file, framework_of(plan), model.facts.model_type,
                plan.precision.name, {},          record.measured,    {}};
-  c.predicted = predictions(estimate(model, plan, load_calibration(plan.cluster.gpu.arch)));
+  c.predicted = predictions(estimate(model, plan, load_calibration()));
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);
   return c;

@@ -27,7 +27,7 @@ Plan zero(int stage, std::int64_t ranks) {
 
 void run(benchmark::State& state, const Model& model, const Plan& plan,
          ReservedMemory reserved = ReservedMemory::ratio) {
-  const Calibration calibration = load_calibration("Hopper");
+  const Calibration calibration = load_calibration();
   for (auto _ : state) benchmark::DoNotOptimize(estimate(model, plan, calibration, reserved));
 }
 

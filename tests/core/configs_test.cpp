@@ -39,7 +39,7 @@ Answer answer(const fs::path& file) {
   context.directory = file.parent_path().string();
   Answer a;
   a.job = load_job(read_json_file(file.string()), file.string(), context);
-  a.estimate = estimate(a.job.model, a.job.plan, load_calibration(a.job.plan.cluster.gpu.arch));
+  a.estimate = estimate(a.job.model, a.job.plan, load_calibration());
   return a;
 }
 

@@ -42,7 +42,7 @@ void run_job(std::string_view text) {
     context.hardware = &hardware();
     context.directory = "/nowhere";
     const Job job = load_job(parse_json(text, "job.json"), "job.json", context);
-    const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+    const Calibration calibration = load_calibration();
     to_json(estimate(job.model, job.plan, calibration), job).dump();
   });
 }

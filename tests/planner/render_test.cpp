@@ -71,7 +71,7 @@ TEST(Render, AnswersToEveryExampleAreTidy) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path().filename().string());
     const Job job = loaded(entry.path());
-    const Calibration calibration = load_calibration(job.plan.cluster.gpu.arch);
+    const Calibration calibration = load_calibration();
     const Estimate e = estimate(job.model, job.plan, calibration);
     expect_tidy(estimate_text(e, job, calibration));
     expect_tidy(fit_text(e, job, find_fixes(job.model, job.plan, e, calibration), calibration));
@@ -109,14 +109,14 @@ TEST(Render, UnverifiedFiguresAreMarked) {
 
 TEST(Render, StatesOfZeroThreeAreSixteenBytesOverTheGpus) {
   const Job job = example("llama-2-7b-zero3");
-  const Estimate e = estimate(job.model, job.plan, load_calibration("Ampere"));
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
   EXPECT_EQ(model_states(e), 16 * 6'738'415'616 / 4);
   EXPECT_THAT(state_table(e), HasSubstr("4.000 B a parameter"));
 }
 
 TEST(Render, HeadlineSaysTheVerdictFirst) {
   const Job job = example("llama-2-7b-zero3");
-  const Estimate e = estimate(job.model, job.plan, load_calibration("Ampere"));
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
   EXPECT_THAT(headline(e, job), StartsWith("FITS: llama-2-7b (6.74 B parameters) on 4 × A100"));
   EXPECT_THAT(headline(e, job), HasSubstr("DeepSpeed ZeRO-3, bf16-master, AdamW"));
 }
@@ -124,7 +124,7 @@ TEST(Render, HeadlineSaysTheVerdictFirst) {
 TEST(Render, LargestSaysWhenNothingFits) {
   const Job job = example("llama-2-7b-zero3");
   LargestResult none;
-  none.beyond = estimate(job.model, job.plan, load_calibration("Ampere"));
+  none.beyond = estimate(job.model, job.plan, load_calibration());
   EXPECT_THAT(largest_text("micro_batch", none, job),
               StartsWith("Not even the smallest micro-batch fits on 4 × A100"));
   EXPECT_THAT(largest_text("gpus", none, job), StartsWith("No number of these GPUs is enough"));

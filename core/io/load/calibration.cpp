@@ -32,10 +32,6 @@ Calibration read(std::string_view path) {
 
 }  // namespace
 
-Calibration load_calibration(std::string_view arch) {
-  const Calibration hopper = read("calibration/h200-pytorch-2.11.json");
-  static_cast<void>(arch);  // one machine has been measured so far
-  return hopper;
-}
+Calibration load_calibration() { return read("calibration/h200-pytorch-2.11.json"); }
 
 }  // namespace shardplan

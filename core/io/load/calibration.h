@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// The constants for GPUs of `arch`; those of the only calibrated machine when there are none.
-Calibration load_calibration(std::string_view arch);
+/// The constants of the one machine measured so far; they stand for every GPU, and carry its name.
+Calibration load_calibration();
 
 }  // namespace shardplan
