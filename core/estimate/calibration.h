@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/source.h"
+#include "timing/rates.h"
 
 namespace shardplan {
 
@@ -22,6 +23,7 @@ struct Calibration {
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
   double overhead_upper = 1.0;        ///< context and NCCL: upper bound over point
+  TimeRates time;
   std::vector<std::string> records;   ///< what it was fitted on
 };
 

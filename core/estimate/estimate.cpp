@@ -4,6 +4,7 @@
 
 #include "lowering/lower.h"
 #include "simulator/reserved.h"
+#include "timing/collective_time.h"
 
 namespace shardplan {
 namespace {
@@ -172,15 +173,12 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
-/// Forward and backward FLOPs of one step without recomputation.
+/// FLOPs of one step without recomputation.
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
-  for (const SegmentRun& s : run.segments) {
-    const double repeat = static_cast<double>(s.segment->repeat);
-    const double forward = s.forward.forward_cost.flops;
-    const bool recomputed = s.segment->checkpointable && plan.checkpointing == Checkpointing::full;
-    flops += repeat * (s.backward.backward_cost.flops + (recomputed ? 0 : forward));
-  }
+  for (const SegmentRun& s : run.segments)
+    flops += static_cast<double>(s.segment->repeat) *
+             (s.forward.model_flops + s.backward.model_flops);
   return flops * static_cast<double>(plan.workload.gradient_accumulation);
 }
 
@@ -198,12 +196,6 @@ std::string_view name_of(Fit fit) {
       return "unknown";
   }
   return "";
-}
-
-std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks) {
-  if (ranks <= 1) return 0;
-  const std::int64_t once = payload - payload / ranks;
-  return collective == Collective::all_reduce ? checked_mul(2, once) : once;
 }
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
@@ -247,7 +239,8 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
   add_traffic(e, worst.program, plan.cluster.world());
-  e.time = estimate_time(worst.program, plan, model_flops(run, plan));
+  e.time = estimate_time(worst.program, plan, model_flops(run, plan), calibration.time);
+  e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);
   return e;
 }

@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "simulator/memory.h"
+#include "timing/collective_time.h"
 
 namespace shardplan {
 
@@ -86,9 +87,5 @@ enum class ReservedMemory : std::uint8_t {
 /// OverflowError for sizes beyond 64 bits.
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved = ReservedMemory::simulated);
-
-/// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
-/// algorithms: docs/memory.md, section "Traffic".
-std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
 
 }  // namespace shardplan

@@ -5,6 +5,7 @@
 #include "lowering/ddp_buckets.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -13,6 +14,8 @@ namespace {
 /// Gradients live in tensors of their own, or as views into DDP's buckets.
 struct Hooks {
   bool views = false;
+  bool copies = false;  ///< DDP's reducer copies each gradient into its bucket and back
+  DType type = DType::f32;
   std::vector<bool> present;  ///< by parameter
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
 
@@ -28,6 +31,20 @@ struct Hooks {
       b.alloc(Category::gradients, bytes);
     }
     present[static_cast<std::size_t>(id)] = true;
+    Kernel k;
+    k.kind = KernelKind::elementwise;
+    k.issue = Issue::autograd;
+    k.type = type;
+    if (views || seen) {
+      k.bytes = (seen ? 3.0 : 2.0) * static_cast<double>(bytes);
+    } else if (copies) {
+      k.bytes = 2.0 * static_cast<double>(bytes);
+      k.calls = 2;
+    } else {
+      k.kind = KernelKind::none;
+    }
+    k.elements = static_cast<double>(bytes / size_of(type));
+    b.compute({k});
   }
 };
 
@@ -90,7 +107,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, std::vector<bool>(model.parameters.size(), false)};
+  Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
@@ -106,8 +123,9 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync
-      b.collective(Collective::all_reduce, gradients, "gradient all-reduce",
-                   ceil_div(gradients, options.bucket_cap_bytes));
+      b.reduce_buckets(Collective::all_reduce, gradients, "gradient all-reduce",
+                       ceil_div(gradients, options.bucket_cap_bytes));
+    if (ddp && last) b.wait(Stream::communication);
     b.end_phase(Phase::backward);
   });
 
@@ -115,13 +133,17 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
   b.once(1, optimizer.tensors);
   emit_temporaries(b, optimizer.temporaries);
-  // The optimizer reads and writes every state, master and gradient once.
-  b.compute(0, 2.0 * static_cast<double>(optimizer.states + master + parameters + gradients), 1);
+  if (plan.gradient_clipping > 0)
+    b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
+  b.compute(optimizer_kernels(owned, plan.optimizer, precision));
+  if (master > 0)  // widens gradients, narrows updated weights
+    b.compute({sweep(static_cast<double>(2 * gradients + master), precision.gradients)});
   if (master > 0)  // gradients are widened tensor by tensor
     b.transient(Category::workspace,
                 round_up(checked_mul(largest_trainable(model), 4), kAllocationUnit));
   if (sharded_optimizer)
-    b.collective(Collective::broadcast, parameters, "parameter broadcast", world);
+    b.collective(Collective::broadcast, parameters, "parameter broadcast", model.tensor_count());
+  if (sharded_optimizer) b.wait(Stream::communication);
   if (!views) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;

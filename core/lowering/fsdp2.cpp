@@ -4,6 +4,7 @@
 
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -75,12 +76,16 @@ struct Fsdp {
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
     b.free(Category::communication_buffers, cast, kGatherPool);
-    if (world > 1) b.collective(Collective::all_gather, g.elements * c, "parameter all-gather");
+    b.compute({host_work(Issue::hook)});
     if (plan.framework.fsdp2.cpu_offload)
       b.copy(LinkKind::host, true, g.elements / world * o, "parameter shards to the GPU");
+    if (world > 1) b.gather_ahead(g.elements * c, "parameter all-gather");
   }
   void copy_out(ProgramBuilder& b, const Group& g) const {
     for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
+    b.wait(Stream::communication);
+    b.compute({sweep(2.0 * static_cast<double>(g.unsharded_bytes), plan.precision.compute,
+                     static_cast<std::int32_t>(g.tensors.size()))});
   }
   void free_gather(ProgramBuilder& b, const Group& g) const {
     b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
@@ -167,6 +172,9 @@ struct BackwardHooks {
     if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
     reducing = &g;
     b.alloc(Category::communication_buffers, f.reduce_bytes(g));
+    b.compute({host_work(Issue::hook),
+               sweep(static_cast<double>(g.unsharded_bytes + f.reduce_bytes(g)),
+                     f.plan.precision.compute, static_cast<std::int32_t>(g.tensors.size()))});
     b.free(Category::gradients, unsharded);
     if (f.world > 1)
       b.collective(Collective::reduce_scatter, g.elements * f.r, "gradient reduce-scatter");
@@ -226,6 +234,7 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
   b.free(Category::gathered_parameters, f.root.unsharded_bytes);
   back.reduce(b, f.root, back.root_gradients);
   b.free(Category::communication_buffers, f.reduce_bytes(f.root));
+  b.wait(Stream::communication);
   b.end_phase(Phase::backward);
 }
 
@@ -254,8 +263,6 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
     // Shards and gradients are pinned, in blocks of powers of two; states are ordinary tensors.
     program.host.pinned = 2 * shards;
     program.host.pageable = optimizer.states;
-    program.cpu_optimizer_elements =
-        static_cast<double>(model.trainable_count()) / static_cast<double>(f.world);
   } else {
     b.resident(Category::optimizer_states, optimizer.states);
   }
@@ -274,8 +281,13 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
     for (std::size_t s = 0; s < f.blocks.size(); ++s)
       if (f.is_block(s))
         gradients += run.segments[s].segment->repeat * f.gradient_bytes(f.blocks[s]);
-    b.compute(0, 2.0 * static_cast<double>(optimizer.states + shards), 1);
+    const std::vector<OwnedTensor> owned = trainable_shards(model, f.world);
+    if (plan.gradient_clipping > 0)
+      b.compute(clipping_kernels(owned, plan.precision.gradients, Issue::sharded));
+    b.compute(optimizer_kernels(owned, plan.optimizer, plan.precision, Issue::sharded));
     b.free(Category::gradients, gradients);
+  } else {
+    b.host_optimizer(HostOptimizer::torch, model.trainable_count() / f.world);
   }
   b.end_phase(Phase::step);
   return program;

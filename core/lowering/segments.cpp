@@ -69,10 +69,6 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     if (checkpointed && segment.checkpointable) {
       s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
       s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
-      TapeCost& cost = s.backward.backward_cost;  // the recomputation happens in backward
-      cost.flops += s.backward.forward_cost.flops;
-      cost.moved_bytes += s.backward.forward_cost.moved_bytes;
-      cost.kernels += s.backward.forward_cost.kernels;
     } else {
       options.selective = false;
       s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
@@ -81,7 +77,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
       if (!needs_grad && !regime.zero3_linear)
         s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
-      s.backward.backward_cost = s.forward.backward_cost;
+      s.backward.backward_kernels = std::move(s.forward.backward_kernels);
       s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;

@@ -85,8 +85,9 @@ TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun&
 TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
 
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const TapeNames& names,
-               Hooks& hooks) {
+void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
+               const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
+  const std::int32_t first_kernel = b.add_kernels(kernels);
   bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
   const auto name_of_slot = [&](std::int32_t slot) {
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
@@ -112,18 +113,20 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events, const Ta
         if constexpr (requires { hooks.gradient(b, e.id, e.bytes); })
           hooks.gradient(b, e.id, e.bytes);
         break;
+      case TapeEvent::Kind::compute:
+        b.compute(first_kernel + e.id, e.bytes);
+        break;
     }
   }
 }
 
 template <typename Hooks>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
-                     const TapeNames& names, const TapeCost& cost, Hooks& hooks) {
+                     const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
   if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, events, names, hooks);
-  b.compute(cost.flops, cost.moved_bytes, cost.kernels);
+  emit_tape(b, events, kernels, names, hooks);
   if constexpr (requires { hooks.end(b); }) hooks.end(b);
   b.end_repeat();
 }
@@ -162,9 +165,8 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const SegmentRun& s = run.segments[stretch.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.forward,
-                              detail::forward_names(run, stretch.segment, tape), tape.forward_cost,
-                              hooks);
+      detail::emit_iterations(b, count, tape.forward, tape.forward_kernels,
+                              detail::forward_names(run, stretch.segment, tape), hooks);
     };
     const bool first = s.first && detail::starts_segment(stretches, k);
     if (first) emit(*s.first, 1);
@@ -215,9 +217,8 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.backward,
-                              detail::backward_names(run, stretch.segment, tape),
-                              tape.backward_cost, hooks);
+      detail::emit_iterations(b, count, tape.backward, tape.backward_kernels,
+                              detail::backward_names(run, stretch.segment, tape), hooks);
     };
     const bool first = s.first && detail::ends_segment(stretches, k);
     emit(s.backward, stretch.count - (first ? 1 : 0));

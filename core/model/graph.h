@@ -75,6 +75,8 @@ struct Op {
   Extent mask;
   std::int64_t mask_from = 0;
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
+  bool drops = false;           ///< sdpa: with dropout of the probabilities
+  bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;

@@ -68,12 +68,44 @@ void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream poo
   free(category, bytes, pool);
 }
 
-void ProgramBuilder::compute(double flops, double moved_bytes, std::int64_t kernels) {
+std::int32_t ProgramBuilder::add_kernels(const std::vector<Kernel>& kernels) {
+  const auto first = static_cast<std::int32_t>(program_.kernels.size());
+  program_.kernels.insert(program_.kernels.end(), kernels.begin(), kernels.end());
+  return first;
+}
+
+void ProgramBuilder::compute(std::int32_t first, std::int64_t count) {
+  if (count == 0) return;
   Event e;
   e.kind = Event::Kind::compute;
-  e.flops = flops;
-  e.moved_bytes = moved_bytes;
-  e.count = kernels;
+  e.first_kernel = first;
+  e.count = count;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls) {
+  if (bytes == 0) return;
+  collective(Collective::all_gather, bytes, what, calls);
+  program_.events.back().ahead = true;
+}
+
+void ProgramBuilder::reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
+                                    std::int64_t buckets) {
+  if (bytes == 0) return;
+  collective(kind, bytes, what, buckets);
+  program_.events.back().bucketed = true;
+}
+
+void ProgramBuilder::wait(Stream stream) {
+  Event e;
+  e.kind = Event::Kind::wait;
+  e.stream = stream;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::synchronize() {
+  Event e;
+  e.kind = Event::Kind::synchronize;
   program_.events.push_back(e);
 }
 
@@ -87,6 +119,14 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
   e.bytes = bytes;
   e.count = calls;
   e.what = what;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::host_optimizer(HostOptimizer optimizer, std::int64_t elements) {
+  Event e;
+  e.kind = Event::Kind::host_optimizer;
+  e.optimizer = optimizer;
+  e.bytes = elements;
   program_.events.push_back(e);
 }
 

@@ -13,12 +13,15 @@
 #include <vector>
 
 #include "program/category.h"
+#include "program/kernel.h"
 
 namespace shardplan {
 
 enum class Phase : std::uint8_t { forward, backward, step };
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
 enum class Stream : std::uint8_t { compute, communication, copy };
+/// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
+enum class HostOptimizer : std::uint8_t { deepspeed, torch };
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
 
 inline constexpr std::int32_t kUnnamed = -1;
@@ -27,9 +30,12 @@ struct Event {
   enum class Kind : std::uint8_t {
     alloc,       ///< bytes of category
     free,        ///< bytes of category
-    compute,     ///< flops and moved bytes on the compute stream
+    compute,     ///< `count` kernels on the compute stream, from Program::kernels[first_kernel] on
     collective,  ///< payload bytes among all ranks of the group
     copy,        ///< bytes over the host or NVMe link
+    wait,        ///< the compute stream waits for what `stream` has been given so far
+    synchronize, ///< the host waits for the compute stream
+    host_optimizer,  ///< the host updates `bytes` elements, when gradients have reached it
     begin_phase,
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
@@ -47,8 +53,12 @@ struct Event {
   std::int64_t bytes = 0;
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
   std::int64_t count = 1;
-  double flops = 0;
-  double moved_bytes = 0;
+  std::int32_t first_kernel = 0;
+  /// collective: does not read what the compute stream is making, so that it can start before.
+  bool ahead = false;
+  /// collective: `count` buckets, each sent when the phase so far has made it.
+  bool bucketed = false;
+  HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
   std::string_view what;         ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;  ///< alloc, free
   bool older = false;            ///< free: not the newest block of that name but the one before
@@ -82,10 +92,10 @@ struct Program {
   /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
   std::int64_t held_at_most = 0;
   std::vector<Event> events;
+  std::vector<Kernel> kernels;   ///< what compute events name
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   HostMemory host;
-  double cpu_optimizer_elements = 0;  ///< updated by the host's optimizer in one step
-  std::int64_t rank = 0;              ///< the rank this program is written for
+  std::int64_t rank = 0;  ///< the rank this program is written for
 };
 
 /// All bytes of a list of residents.
@@ -105,9 +115,22 @@ class ProgramBuilder {
   void once(std::int64_t step, std::vector<Event> events);
   /// Allocated and freed at once: counts only for the peak.
   void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
-  void compute(double flops, double moved_bytes, std::int64_t kernels);
+  /// Makes kernels known; returns the number of the first.
+  std::int32_t add_kernels(const std::vector<Kernel>& kernels);
+  /// `count` known kernels from number `first` on.
+  void compute(std::int32_t first, std::int64_t count);
+  void compute(const std::vector<Kernel>& kernels) { compute(add_kernels(kernels), static_cast<std::int64_t>(kernels.size())); }
+  /// Reduces what the compute stream has made so far.
   void collective(Collective kind, std::int64_t bytes, std::string_view what,
                   std::int64_t calls = 1);
+  /// Reduces what the phase under way has made, bucket by bucket while it made it.
+  void reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
+                      std::int64_t buckets);
+  /// Gathers what does not depend on the computation under way.
+  void gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls = 1);
+  void wait(Stream stream);
+  void synchronize();
+  void host_optimizer(HostOptimizer optimizer, std::int64_t elements);
   void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
   void begin_phase(Phase phase);
   void end_phase(Phase phase);

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "model/model.h"
 #include "program/category.h"
+#include "program/kernel.h"
 
 namespace shardplan {
 
@@ -34,6 +35,7 @@ struct TapeEvent {
     fetch,     ///< module `id` needs its parameters
     release,   ///< module `id` is done with them
     gradient,  ///< the gradient of parameter `id` appears, `bytes` long
+    compute,   ///< kernels run: `bytes` of them, from number `id` on
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
@@ -44,12 +46,6 @@ struct TapeEvent {
 inline constexpr std::int32_t kChainedInputSlot = -1;
 inline constexpr std::int32_t kChainedGradientSlot = -2;
 inline constexpr std::int32_t kNoSlot = -3;
-
-struct TapeCost {
-  double flops = 0;
-  double moved_bytes = 0;  ///< read and written by all ops together
-  std::int64_t kernels = 0;
-};
 
 struct TapeRun {
   std::vector<TapeEvent> forward;
@@ -63,7 +59,9 @@ struct TapeRun {
   /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
-  TapeCost forward_cost, backward_cost;
+  std::vector<Kernel> forward_kernels;
+  std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
+  double model_flops = 0;                ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
 };
 

@@ -16,6 +16,7 @@ void TapeState::backward() {
     }
   }
   for (std::size_t i = graph_.ops().size(); i-- > 0;) backward_op(i);
+  flush_kernels();
   end_backward();
 }
 
@@ -39,6 +40,8 @@ void TapeState::give(ValueId value, StorageId gradient) {
     g = {gradient, true};
     return;
   }
+  launch(KernelKind::elementwise, Issue::nested, state(value).dtype,
+         3 * moved(value, state(value).dtype), count_of(value));
   const bool shared =
       g.storage == kExternal || storages_[static_cast<std::size_t>(g.storage)].refs > 1;
   if (shared) {
@@ -60,15 +63,12 @@ void TapeState::linear_backward(const Op& op) {
   const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
   const bool autocast = casts(op) && op.kind == OpKind::linear;
   const DType low = autocast ? regime_.compute : parameter_type(op.weight);
-  const double products = 2.0 * static_cast<double>(elements(op.work, sizes_));
   StorageId dx = kExternal;
   if (input_grad) {
     widen_weight(op);
     dx = gradient_like(op.in[0], low);
-    result_.backward_cost.flops += products;
   }
   if (trains(op.weight)) {
-    result_.backward_cost.flops += products;
     if (low != parameter_type(op.weight)) {
       const StorageId product =
           allocate(checked_mul(parameter(op.weight).numel, size_of(low)), Category::gradients);
@@ -139,8 +139,6 @@ void TapeState::sdpa_backward(const Op& op) {
     unref(batch);
     give(op.scores_bias, sum);
   }
-  // dP, dS·K, dSᵀ·Q, dPᵀ·dO and the recomputed scores: 2.5 times the forward's products.
-  result_.backward_cost.flops += 5.0 * static_cast<double>(elements(op.work, sizes_));
   for (std::size_t k = 0; k < 3; ++k) give_from(op, k, grads[k]);
 }
 
@@ -157,11 +155,15 @@ void TapeState::give_from(const Op& op, std::size_t k, StorageId gradient) {
 void TapeState::cast_back() {
   for (const CastBack& cast : casts_back_) {
     if (cast.weight != kNone) {
+      launch_cast({parameter(cast.weight).numel, Scale::one}, regime_.compute,
+                  parameter_type(cast.weight), Issue::autograd);
       parameter_gradient(cast.weight);
       unref(cast.gradient);
       continue;
     }
     const StorageId gradient = gradient_like(cast.value, state(cast.value).dtype);
+    launch_cast(graph_.value(cast.value).extent, regime_.compute, state(cast.value).dtype,
+                Issue::autograd);
     unref(cast.gradient);
     give(cast.value, gradient);
   }
@@ -199,7 +201,10 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
     }
     // Slices of one tensor gather their gradients in one buffer; the first makes it.
     const Gradient& have = gradients_[static_cast<std::size_t>(in)];
-    if (op.kind == OpKind::view && have.present) continue;
+    if (op.kind == OpKind::view && have.present) {
+      launch(KernelKind::elementwise, Issue::nested, out, 3 * moved(in, out), count_of(in));
+      continue;
+    }
     if (op.kind == OpKind::power) {  // grad·(2·x): the two factors are temporaries
       const StorageId factor = gradient_like(in, out);
       const StorageId product = gradient_like(in, out);
@@ -227,6 +232,7 @@ void TapeState::backward_op(std::size_t i) {
     const StorageId g = out.storage;
     if (op.module != kNone)
       emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+    launch_backward(op, op.in[0] != kNone ? read_type(op, 0) : state(op.out).dtype);
     switch (op.kind) {
       case OpKind::linear:
         linear_backward(op);
@@ -263,16 +269,9 @@ void TapeState::backward_op(std::size_t i) {
         parameter_gradient(op.weight);
         parameter_gradient(op.bias);
         break;
-      case OpKind::matmul:
-        result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
-        elementwise_backward(op, g);
-        break;
       default:
         elementwise_backward(op, g);
     }
-    result_.backward_cost.moved_bytes +=
-        3.0 * static_cast<double>(bytes_of(graph_.value(op.out).extent, state(op.out).dtype));
-    result_.backward_cost.kernels += op.kind == OpKind::linear ? 2 : 1;
   }
   let_go(i);
   cast_back();

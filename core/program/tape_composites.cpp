@@ -45,7 +45,6 @@ void TapeState::fused_loss_forward(const Op& op, Node& node) {
 
 /// Both gradients were made in the forward pass: they are handed on.
 void TapeState::fused_loss_backward(const Op& op, Node& node) {
-  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
   ref(node.saved[0]);
   give(op.in[0], node.saved[0]);
   if (node.saved_count > 1) unref(node.saved[1]);
@@ -98,7 +97,6 @@ void TapeState::math_attention_backward(const Op& op) {
     unref(all);
     give(in, sum);
   }
-  result_.backward_cost.flops += 4.0 * static_cast<double>(elements(op.work, sizes_));
 }
 
 }  // namespace shardplan

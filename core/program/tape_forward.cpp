@@ -41,12 +41,17 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
 }
 
 TapeRun TapeState::run() {
-  events_ = mode_ == TapeMode::redo ? &result_.backward : &result_.forward;
+  const bool redo = mode_ == TapeMode::redo;
+  events_ = redo ? &result_.backward : &result_.forward;
+  kernels_ = redo ? &result_.backward_kernels : &result_.forward_kernels;
   prepare_inputs();
   order_releases();
   forward();
   if (mode_ != TapeMode::discard) {
+    in_backward_ = true;
     events_ = &result_.backward;
+    if (!redo) flushed_ = 0;
+    kernels_ = &result_.backward_kernels;
     backward();
   }
   result_.slots = static_cast<std::int32_t>(storages_.size());
@@ -86,6 +91,7 @@ void TapeState::unref(StorageId id) {
 }
 
 void TapeState::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes) {
+  if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush_kernels();
   events_->push_back({kind, category, id, bytes});
 }
 
@@ -209,6 +215,7 @@ TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& t
     ref(v.storage);
     return v.storage;
   }
+  launch_cast(graph_.value(op.in[k]).extent, v.dtype, type, Issue::nested);
   return allocate(bytes_of(graph_.value(op.in[k]).extent, type), category_of(op.in[k]));
 }
 
@@ -226,6 +233,9 @@ void TapeState::repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType
     const Extent grouped = graph_.value(op.in[k]).extent;
     const StorageId all = allocate(
         bytes_of({grouped.per * (width / keys.per), grouped.scale}, type), category_of(op.out));
+    const auto bytes = static_cast<double>(storages_[static_cast<std::size_t>(all)].bytes);
+    launch(KernelKind::strided, Issue::python, type, 2 * bytes,
+           bytes / static_cast<double>(size_of(type)));
     unref(read[k]);
     read[k] = all;
   }
@@ -237,6 +247,7 @@ void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
   const Parameter& w = parameter(op.weight);
   if (!regime_.autocast() || w.quantized) return;
   if (regime_.zero3_linear) {
+    launch_weight_cast(w, parameter_type(op.weight), regime_.compute);
     unref(allocate(checked_mul(w.numel, size_of(regime_.compute)), Category::other));
     return;
   }
@@ -247,6 +258,7 @@ void TapeState::cast_weight(const Op& op, Node& node, bool input_needs_grad) {
     copy = known->second;
   } else {
     copy = allocate(checked_mul(w.numel, size_of(regime_.compute)), Category::other);
+    launch_weight_cast(w, parameter_type(op.weight), regime_.compute);
     if (w.trainable) weight_casts_.emplace_back(op.weight, copy);
   }
   if (keep_ && input_needs_grad) save(node, copy);
@@ -281,9 +293,11 @@ void TapeState::save_scores_bias(const Op& op, Node& node) {
 
 void TapeState::forward() {
   for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
+    first_kernels_.push_back(kernels_->size());
     forward_op(i);
     release_names(i);
   }
+  flush_kernels();
   end_forward();
 }
 
@@ -301,6 +315,8 @@ void TapeState::forward_op(std::size_t i) {
     out.storage = state(op.in[0]).storage;
     out.shared = state(op.in[0]).shared;
     ref(out.storage);
+    out.sliced = state(op.in[0]).sliced || count_of(op.out) < count_of(op.in[0]);
+    launch(KernelKind::none, Issue::python, out.dtype, 0, 0);
     return;
   }
   if (op.kind == OpKind::parameter) {
@@ -371,7 +387,7 @@ void TapeState::forward_op(std::size_t i) {
     }
   }
   for (std::size_t k = 0; k < inputs; ++k) unref(read[k]);
-  count_forward(op, out.dtype);
+  launch_forward(op, inputs > 0 ? type[0] : out.dtype);
   if (op.module != kNone)
     emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
 }
@@ -382,7 +398,20 @@ void TapeState::release_names(std::size_t i) {
     unref(state(releases_[next_release_++].second).storage);
 }
 
+/// A checkpoint's recomputation stops when the last tensor has been saved: what an operation saves
+/// of its inputs is saved before it runs (torch/utils/checkpoint.py, early stop).
+void TapeState::stop_recomputation() {
+  std::size_t last = nodes_.size();
+  while (last > 0 && nodes_[last - 1].saved_count == 0) --last;
+  if (last == 0) return;
+  const SaveRule rule = save_rule(graph_.ops()[last - 1].kind);
+  const std::size_t end = rule.output ? last : last - 1;
+  if (end >= first_kernels_.size()) return;
+  for (std::size_t k = first_kernels_[end]; k < kernels_->size(); ++k) (*kernels_)[k].calls = 0;
+}
+
 void TapeState::end_forward() {
+  if (mode_ == TapeMode::redo) stop_recomputation();
   if (graph_.output() != kNone) {
     const ValueState& out = state(graph_.output());
     result_.output_dtype = out.dtype;
@@ -412,19 +441,6 @@ void TapeState::end_forward() {
   if (mode_ == TapeMode::keep && !graph_.lets_input_go())
     for (const Input& in : graph_.inputs())
       if (in.kind == InputKind::chained) unref(state(in.value).storage);
-}
-
-void TapeState::count_forward(const Op& op, DType out) {
-  if (options_.selective && mode_ == TapeMode::redo && is_product(op.kind)) return;
-  TapeCost& cost = result_.forward_cost;
-  cost.flops += 2.0 * static_cast<double>(elements(op.work, sizes_));
-  cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(op.out).extent, out));
-  for (const ValueId in : op.in)
-    if (in != kNone)
-      cost.moved_bytes += static_cast<double>(bytes_of(graph_.value(in).extent, state(in).dtype));
-  if (op.weight != kNone)
-    cost.moved_bytes += static_cast<double>(parameter(op.weight).numel * size_of(out));
-  ++cost.kernels;
 }
 
 }  // namespace shardplan

@@ -32,6 +32,7 @@ class TapeState {
     StorageId storage = kExternal;
     DType dtype = DType::f32;
     bool needs_grad = false;
+    bool sliced = false;  ///< a part of its storage: read element by element
     std::int32_t shared = kNone;  ///< it is this one of Model::shared
   };
   struct Node {
@@ -77,11 +78,27 @@ class TapeState {
   void save_scores_bias(const Op& op, Node& node);
   void release_names(std::size_t i);
   void end_forward();
+  void stop_recomputation();
   bool op_needs_grad(const Op& op) const;
   bool trains(ParameterId id) const;
   bool is_tied(ParameterId id) const;
   DType parameter_type(ParameterId id) const;
-  void count_forward(const Op& op, DType out);
+  // Kernels (tape_kernels.cpp).
+  void launch(const Kernel& kernel);
+  void launch(KernelKind kind, Issue issue, DType type, double bytes, double elements);
+  double count_of(ValueId id) const;
+  void launch_cast(Extent extent, DType from, DType to, Issue issue);
+  void launch_weight_cast(const Parameter& weight, DType from, DType to);
+  void flush_kernels();
+  double moved(ValueId value, DType type) const;
+  Kernel product_of(const Op& op, DType type) const;
+  Kernel batched_product_of(const Op& op, DType type) const;
+  Kernel attention_of(const Op& op, DType type) const;
+  void launch_forward(const Op& op, DType type);
+  void launch_math_attention(const Op& op, Issue issue);
+  void launch_backward(const Op& op, DType type);
+  void launch_linear_backward(const Op& op, DType type);
+  void launch_mul_backward(const Op& op);
 
   // Backward.
   void backward();
@@ -127,6 +144,10 @@ class TapeState {
   std::size_t next_release_ = 0;
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;
   std::vector<TapeEvent>* events_ = nullptr;
+  std::vector<Kernel>* kernels_ = nullptr;
+  std::vector<std::size_t> first_kernels_;  ///< by operation
+  std::size_t flushed_ = 0;   ///< kernels that an event has named
+  bool in_backward_ = false;
   TapeRun result_;
 };
 

@@ -4,13 +4,24 @@
 
 #include "embedded/files.h"
 #include "json/reader.h"
+#include "timing/rate_fields.h"
 
 namespace shardplan {
 namespace {
 
-Calibration read(std::string_view path) {
-  const Json json = parse_json(embedded_file(path), "data/" + std::string(path));
-  ObjectReader o(json, "data/" + std::string(path));
+constexpr std::string_view kBuiltIn = "calibration/h200-pytorch-2.11.json";
+
+void read_time(ObjectReader& o, TimeRates& rates) {
+  auto time = o.object("time");
+  if (!time) return;
+  for_each_rate(rates, [&](const std::string& name, double& value) {
+    value = time->number(name, 0).value_or(value);
+  });
+  time->finish();
+}
+
+Calibration read(const Json& json, const std::string& file) {
+  ObjectReader o(json, file);
   Calibration c;
   c.name = o.text("name").value_or("");
   c.arch = o.text("arch").value_or("");
@@ -25,13 +36,30 @@ Calibration read(std::string_view path) {
   c.overhead_upper = o.number("overhead_upper", 1, 10).value_or(1);
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();
-  for (const auto* key : {"fitted_on", "how"}) o.find(key);
+  read_time(o, c.time);
+  for (const auto* key : {"fitted_on", "how", "time_records", "time_errors"}) o.find(key);
   o.finish();
   return c;
 }
 
 }  // namespace
 
-Calibration load_calibration() { return read("calibration/h200-pytorch-2.11.json"); }
+Calibration load_calibration() {
+  return read(built_in_calibration(), "data/" + std::string(kBuiltIn));
+}
+
+Calibration load_calibration(const std::string& path) { return read(read_json_file(path), path); }
+
+Json built_in_calibration() {
+  return parse_json(embedded_file(kBuiltIn), "data/" + std::string(kBuiltIn));
+}
+
+Json time_json(const TimeRates& rates) {
+  Json json = Json::object();
+  for_each_rate(rates, [&](const std::string& name, const double& value) {
+    json[name] = value;
+  });
+  return json;
+}
 
 }  // namespace shardplan

@@ -57,8 +57,10 @@ Json time(const TimeEstimate& t) {
               {"exposed_communication_seconds", t.exposed_communication_seconds},
               {"compute_seconds", t.compute_seconds},
               {"communication_seconds", t.communication_seconds},
-              {"copy_seconds", t.copy_seconds},
-              {"cpu_optimizer_seconds", t.cpu_optimizer_seconds},
+              {"exposed_copy_seconds", t.exposed_copy_seconds},
+              {"optimizer_seconds", t.optimizer_seconds},
+              {"idle_seconds", t.idle_seconds},
+              {"hfu", t.hfu},
               {"speed_of_light_seconds", t.speed_of_light_seconds},
               {"source", name_of(t.source)}};
 }

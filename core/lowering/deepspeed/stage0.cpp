@@ -2,6 +2,7 @@
 // BF16_Optimizer, which stage 1 takes with fp32 accumulation.
 #include "lowering/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -72,11 +73,15 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   constexpr std::int64_t kAllReduceElements = 500'000'000;
   const std::int64_t copied = std::min(psi, kAllReduceElements + e.largest);
   emit_passes(b, model, plan, run, e, [&] {
+    Kernel each = host_work(Issue::engine);  // gradients are sorted and copied one by one
+    each.calls = static_cast<std::int32_t>(model.tensor_count());
+    b.compute({each});
     b.alloc(Category::communication_buffers, e.b * copied);
     if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
     if (e.ranks > 1)
       b.collective(Collective::all_reduce, e.c * psi, "gradient all-reduce",
                    ceil_div(psi, kAllReduceElements));
+    b.wait(Stream::communication);
     b.free(Category::communication_buffers, e.b * copied);
   });
 
@@ -98,7 +103,8 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
     b.transient(Category::workspace, e.step_list_bytes * psi);
   }
-  b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.b) * psi), 1);
+  b.synchronize();  // the norm and the overflow check are read by the host
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.b) * psi), DType::f32)});
   b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;
@@ -121,6 +127,7 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   emit_passes(b, model, plan, run, e, [&] {
     if (e.c != e.g) b.transient(Category::communication_buffers, e.c * a);
     if (e.ranks > 1) b.collective(Collective::all_reduce, e.c * a, "gradient all-reduce");
+    b.wait(Stream::communication);
   });
 
   const std::int64_t gradients =
@@ -128,8 +135,10 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   b.transient(Category::workspace, e.step_list_bytes * p);
-  b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);
+  b.synchronize();
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
   if (e.ranks > 1) b.collective(Collective::all_gather, e.b * a, "parameter all-gather");
+  b.wait(Stream::communication);
   b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;

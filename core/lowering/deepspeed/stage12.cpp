@@ -4,6 +4,7 @@
 #include "lowering/deepspeed/buckets.h"
 #include "lowering/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -67,9 +68,14 @@ struct Stage12 {
   }
 
   void reduce_traffic(ProgramBuilder& b) const {
-    if (e.ranks > 1)
-      b.collective(Collective::all_reduce, e.c * e.trainable, "gradient all-reduce",
-                   schedule.flushes);
+    if (e.ranks == 1) return;
+    const char* const what = "gradient all-reduce";
+    if (zero.overlap_comm) {
+      b.reduce_buckets(Collective::all_reduce, e.c * e.trainable, what, schedule.flushes);
+    } else {
+      b.collective(Collective::all_reduce, e.c * e.trainable, what, schedule.flushes);
+    }
+    b.wait(Stream::communication);
   }
 };
 
@@ -104,6 +110,7 @@ struct Hooks2 {
       bucket = true;
       b.alloc(Category::communication_buffers, z.bucket_bytes);
     }
+    b.compute({host_work(Issue::engine)});
     b.alloc(Category::gradients, bytes);
     if (here(z.schedule.first_flush, id)) z.flush(b, z.schedule.first_elements);
     if (here(z.schedule.first_own, id) && !own) {
@@ -173,6 +180,7 @@ struct Hooks1 {
       bucket = true;
       b.alloc(Category::communication_buffers, z.bucket_bytes);
     }
+    b.compute({host_work(Issue::engine)});
     const bool seen = present[static_cast<std::size_t>(id)];
     if (z.accumulates_whole) {
       b.alloc(Category::gradients, bytes);
@@ -235,6 +243,7 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   b.begin_phase(Phase::step);
   if (z.offload) {
     b.copy(LinkKind::host, false, e.m * p, "gradients to the host");
+    b.host_optimizer(HostOptimizer::deepspeed, p);
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   } else {
     // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.
@@ -252,10 +261,12 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.free(Category::gradients, g * z.touched);
     b.transient(Category::workspace, e.step_list_bytes * p);
     b.free(Category::workspace, cast > 0 ? cast : flat);
-    b.compute(0, 2.0 * static_cast<double>((2 * e.m + e.s) * p), 1);
+    b.synchronize();  // the norm and the overflow check are read by the host
+    b.compute({sweep(2.0 * static_cast<double>((2 * e.m + e.s) * p), DType::f32)});
   }
   if (e.ranks > 1)
     b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");
+  b.wait(Stream::communication);
   b.end_phase(Phase::step);
 }
 
@@ -273,7 +284,6 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   if (z.offload) {
     b.resident(Category::communication_buffers, engine.b * engine.largest);
     program.host = offloaded_stage12(plan, engine, p, z.touched);
-    program.cpu_optimizer_elements = static_cast<double>(p);
   } else {
     b.resident(Category::master_parameters, engine.m * p);
   }

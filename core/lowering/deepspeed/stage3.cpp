@@ -6,6 +6,7 @@
 #include "lowering/deepspeed/gather.h"
 #include "lowering/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -141,7 +142,15 @@ class Hooks3 {
       if (!z_.gather.persistent(p) && g == 0) g = factor * z_.gather.gathered_bytes(p);
     }
     b.alloc(Category::gathered_parameters, factor * bytes, z_.gather_pool());
-    if (z_.e.ranks > 1) b.collective(Collective::all_gather, bytes, "parameter all-gather");
+    b.compute({host_work(Issue::engine)});
+    if (z_.e.ranks > 1) {
+      if (z_.gather.prefetches()) {
+        b.gather_ahead(bytes, "parameter all-gather");
+      } else {
+        b.collective(Collective::all_gather, bytes, "parameter all-gather");
+      }
+      b.wait(Stream::communication);
+    }
     if (z_.offload_param)
       b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,
              true, ceil_div(bytes, z_.e.ranks), "parameter shards to the GPU");
@@ -149,6 +158,7 @@ class Hooks3 {
 
   void release(ProgramBuilder& b, ModuleId id) {
     if (!z_.gather.gathers()) return;
+    b.compute({host_work(Issue::engine)});
     if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
     pending_[static_cast<std::size_t>(id)] = 0;
     const bool keeps = !backward_ && stays(id);
@@ -166,6 +176,7 @@ class Hooks3 {
       b.alloc(Category::gradients, bytes);
       return;
     }
+    b.compute({host_work(Issue::engine)});
     b.alloc(Category::gradients, bytes);
     const auto& first = z_.schedule.first_flush;
     if (first && first->before == id && first->segment == stretches_[stretch_].segment &&
@@ -258,9 +269,16 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
   emit_backward(b, z.model, z.run, backward, back);
   b.free(Category::gathered_parameters, z.gather.ahead_bytes(), z.gather_pool());
   z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
-  if (z.e.ranks > 1)
-    b.collective(Collective::reduce_scatter, z.e.c * z.e.ranks * z.layout.trainable,
-                 "gradient reduce-scatter", z.schedule.flushes);
+  if (z.e.ranks > 1) {
+    const std::int64_t reduced = z.e.c * z.e.ranks * z.layout.trainable;
+    const char* const what = "gradient reduce-scatter";
+    if (z.zero.overlap_comm) {
+      b.reduce_buckets(Collective::reduce_scatter, reduced, what, z.schedule.flushes);
+    } else {
+      b.collective(Collective::reduce_scatter, reduced, what, z.schedule.flushes);
+    }
+    b.wait(Stream::communication);
+  }
   if (z.offload_optimizer)
     b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
   b.end_phase(Phase::backward);
@@ -281,16 +299,19 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
     b.free(Category::workspace, wide > 0 ? flat : 0);
     b.transient(Category::workspace, e.step_list_bytes * z.sub_group);
     b.free(Category::workspace, wide > 0 ? wide : flat);
-    b.compute(0, 2.0 * static_cast<double>((e.m + e.s + e.g) * p), 1);
+    b.synchronize();  // the norm is read by the host
+    b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
   } else {
     // Gradients are on the host, and so is their norm.
+    const bool nvme = z.zero.offload_optimizer.device == OffloadDevice::nvme;
     b.copy(LinkKind::host, false, 4 * p, "fp32 gradients to the host");
-    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
-    if (z.zero.offload_optimizer.device == OffloadDevice::nvme) {
+    if (nvme) {
       b.copy(LinkKind::nvme, false, 4 * p, "gradients to NVMe");
       b.copy(LinkKind::nvme, true, 16 * p, "optimizer states from NVMe");
-      b.copy(LinkKind::nvme, false, 12 * p, "optimizer states to NVMe");
     }
+    b.host_optimizer(HostOptimizer::deepspeed, p);
+    if (nvme) b.copy(LinkKind::nvme, false, 12 * p, "optimizer states to NVMe");
+    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   }
   if (e.ranks > 1 && z.gather.persistent_bytes() > 0)
     b.collective(Collective::all_gather, z.gather.persistent_bytes(),
@@ -327,7 +348,6 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
   if (z.offload_optimizer || z.offload_param) {
     program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
-    if (z.offload_optimizer) program.cpu_optimizer_elements = static_cast<double>(p);
   }
 
   const std::vector<Stretch> forward = cut_forward(z);

@@ -117,6 +117,7 @@ void layer(Graph& g, const Bert& b, const Body& y, AttentionKind kind) {
                              .kv_heads = b.heads,
                              .head_dim = b.hidden / b.heads,
                              .dropout = b.attention_dropout,
+                             .causal = false,
                              .softmax_f32 = false};
   const ValueId mixed = apply(g, y.out, attention(g, kind, shape, q, k, v));
   const ValueId attended =

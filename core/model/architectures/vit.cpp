@@ -114,7 +114,8 @@ Model build_vit(const ModelConfig& c, const BuildOptions& options) {
   const AttentionShape shape{.heads = heads,
                              .kv_heads = heads,
                              .head_dim = hidden / heads,
-                             .dropout = c.number("attention_probs_dropout_prob", 0.0)};
+                             .dropout = c.number("attention_probs_dropout_prob", 0.0),
+                             .causal = false};
   const ValueId mixed = apply(g, o_proj, attention(g, options.attention, shape, q, k, v));
   const ValueId middle = g.map(OpKind::add, dropout(g, mixed, hidden_dropout), x);
   const ValueId inner = activate(g, activation, apply(g, up, layer_norm(g, after, middle)));

@@ -17,6 +17,8 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
+  op.causal = s.causal;
+  op.drops = s.dropout > 0;
   if (s.window > 0) {
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;

@@ -17,6 +17,7 @@ struct AttentionShape {
   /// q is laid out [b, heads, s, d], as a concatenation along d leaves it. The flash kernel gives
   /// its output the layout of q, and reading that token by token copies it.
   bool heads_first = false;
+  bool causal = true;  ///< queries see no later keys
   // How the class writes its eager attention.
   bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
   bool scores_f32 = false;    ///< q and k are cast to fp32 before their product

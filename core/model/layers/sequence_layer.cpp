@@ -30,6 +30,7 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
                              .keys = g.value(source).extent.scale,
                              .dropout = s.attention_dropout,
                              .heads_first = s.heads_first,
+                             .causal = source == x && g.value(x).extent.scale == Scale::target_tokens,
                              .softmax_f32 = false,
                              .mask = mask};
   return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);

@@ -1,0 +1,25 @@
+// What clipping and the optimizer's step start on the GPU.
+#pragma once
+
+#include <vector>
+
+#include "lowering/tensors.h"
+#include "plan/plan.h"
+#include "program/kernel.h"
+
+namespace shardplan {
+
+/// torch.nn.utils.clip_grad_norm_ over `owned`: the norms read every gradient once, the scaling
+/// reads and writes it (torch/nn/utils/clip_grad.py). `issue`: listed, or sharded for DTensors.
+std::vector<Kernel> clipping_kernels(const std::vector<OwnedTensor>& owned, DType gradients,
+                                     Issue issue = Issue::listed);
+
+/// A step of PyTorch's optimizer over separate tensors.
+std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
+                                      const Optimizer& optimizer, const Precision& precision,
+                                      Issue issue = Issue::listed);
+
+/// One kernel that moves `bytes`: what flat buffers are updated, copied or cast with.
+Kernel sweep(double bytes, DType type, std::int32_t tensors = 1, Issue issue = Issue::listed);
+
+}  // namespace shardplan

@@ -1,0 +1,92 @@
+// One GPU kernel of a step as the time model sees it: what it computes, how many bytes it moves and
+// which call starts it. Sizes only; how long it takes is timing/kernel_time.h's to say.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/dtype.h"
+
+namespace shardplan {
+
+enum class KernelKind : std::uint8_t {
+  none,                ///< a call that starts nothing on the GPU: a view
+  product,             ///< `batch` products of m×k and k×n
+  attention,           ///< fused, forward: `batch` heads of m queries and n keys, k wide
+  attention_backward,  ///< fused, with the scores computed again
+  elementwise,  ///< over whole tensors of one type, in vectors
+  strided,      ///< element by element: broadcasts, slices, copies to another layout, widening
+  concatenate,
+  row_reduction,    ///< over the last dimension
+  column_sum,       ///< over all rows: a bias's gradient
+  layer_norm,
+  layer_norm_backward,
+  softmax,
+  softmax_backward,
+  embedding,
+  embedding_backward,
+  multi_tensor,  ///< one of a list of tensors: fused and foreach optimizers, norms
+};
+inline constexpr std::size_t kKernelKinds = 16;
+
+/// What the host does to start a kernel; each takes its time.
+enum class Issue : std::uint8_t {
+  python,    ///< a call from a model's forward
+  nested,    ///< a further kernel of the same call: a cast of autocast, the second of two
+  autograd,  ///< a node of the backward pass
+  listed,    ///< one tensor's share of a call over a list of tensors
+  sharded,   ///< the same of a list of DTensors
+  loop,      ///< a call from a loop over tensors: an optimizer that takes them one by one
+  hook,      ///< FSDP2's work around a module: a gather, a reduction
+  engine,    ///< DeepSpeed's for a module it gathers or a gradient it takes
+};
+inline constexpr std::size_t kIssues = 8;
+
+std::string_view name_of(KernelKind kind);
+std::string_view name_of(Issue issue);
+
+struct Kernel {
+  KernelKind kind = KernelKind::none;
+  Issue issue = Issue::python;
+  DType type = DType::f32;  ///< of what it reads
+  bool causal = false;      ///< attention: half of the square is left out
+  bool drops = false;       ///< attention: draws random numbers for dropout
+  bool masked = false;      ///< attention: reads a mask, which the flash kernel cannot
+  std::int32_t calls = 1;   ///< alike, one after the other
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  double bytes = 0;     ///< read and written, of one call
+  double elements = 0;  ///< written, or read by a reduction
+};
+
+/// Work of the host that starts nothing on the GPU.
+inline Kernel host_work(Issue issue) {
+  Kernel kernel;
+  kernel.issue = issue;
+  return kernel;
+}
+
+/// Multiply-adds count two. Causal attention counts half of its square; its backward pass computes
+/// five products of the forward's two, one of them again.
+inline double flops_of(const Kernel& kernel) {
+  const double cube = 2.0 * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
+                      static_cast<double>(kernel.k) * static_cast<double>(kernel.batch) *
+                      kernel.calls;
+  const double square = kernel.causal ? 0.5 : 1.0;
+  switch (kernel.kind) {
+    case KernelKind::product:
+      return cube;
+    case KernelKind::attention:
+      return 2 * square * cube;
+    case KernelKind::attention_backward:
+      return 5 * square * cube;
+    default:
+      return 0;
+  }
+}
+
+/// The same without what is computed again: what MFU counts.
+inline double model_flops_of(const Kernel& kernel) {
+  return flops_of(kernel) * (kernel.kind == KernelKind::attention_backward ? 0.8 : 1.0);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,58 @@
+#include "timing/collective_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardplan {
+namespace {
+
+/// bytes/s of one GPU: a ring over nodes is as fast as its slowest link, and all GPUs of a node
+/// carry a share of what crosses to the next.
+double bandwidth(const Cluster& c, double node_share, double network_share) {
+  const double node = c.intra_node_bandwidth * node_share;
+  if (c.nodes == 1) return node;
+  const double network =
+      c.inter_node_bandwidth * static_cast<double>(c.gpus_per_node) * network_share;
+  return c.gpus_per_node == 1 ? network : std::min(node, network);
+}
+
+}  // namespace
+
+std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks) {
+  if (ranks <= 1) return 0;
+  const std::int64_t once = payload - payload / ranks;
+  return collective == Collective::all_reduce ? checked_mul(2, once) : once;
+}
+
+double collective_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates) {
+  const std::int64_t ranks = cluster.world();
+  if (ranks <= 1) return 0;
+  const double rate = bandwidth(cluster, rates.node, rates.network);
+  if (rate <= 0) return 0;
+  const double call =
+      rates.seconds + rates.node_seconds * std::log2(static_cast<double>(cluster.nodes));
+  return static_cast<double>(bytes_sent(event.collective, event.bytes, ranks)) / rate +
+         call * static_cast<double>(event.count);
+}
+
+double ideal_collective_seconds(const Event& event, const Cluster& cluster) {
+  const double rate = bandwidth(cluster, 1, 1);
+  if (rate <= 0) return 0;
+  return static_cast<double>(bytes_sent(event.collective, event.bytes, cluster.world())) / rate;
+}
+
+double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates) {
+  const auto bytes = static_cast<double>(event.bytes);
+  if (event.link == LinkKind::nvme) {
+    constexpr double kOneDrive = 5e9;  // generation 4
+    const auto& nvme = cluster.nvme;
+    const auto rate = !nvme              ? std::nullopt
+                      : event.to_device ? nvme->read_bandwidth
+                                        : nvme->write_bandwidth;
+    return bytes * static_cast<double>(cluster.gpus_per_node) / rate.value_or(kOneDrive);
+  }
+  constexpr double kPcie4 = 31.5e9;  // 16 lanes
+  return bytes / (cluster.gpu.pcie_bandwidth.value_or(kPcie4) * rates.host);
+}
+
+}  // namespace shardplan

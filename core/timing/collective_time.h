@@ -1,0 +1,25 @@
+// Seconds that collectives and copies take, with ring algorithms. docs/time.md, "Links".
+#pragma once
+
+#include <cstdint>
+
+#include "hardware/cluster.h"
+#include "program/program.h"
+#include "timing/rates.h"
+
+namespace shardplan {
+
+/// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
+/// algorithms: docs/memory.md, section "Traffic".
+std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
+
+/// Of all `event.count` calls together.
+double collective_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates);
+
+/// Host and NVMe copies of one GPU while all GPUs of its node copy.
+double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates);
+
+/// What the links' own rates allow, for bounds.
+double ideal_collective_seconds(const Event& event, const Cluster& cluster);
+
+}  // namespace shardplan

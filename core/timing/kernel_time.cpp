@@ -1,0 +1,125 @@
+#include "timing/kernel_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace shardplan {
+namespace {
+
+struct Tile {
+  double m, n;
+  ProductTile kind;
+};
+constexpr std::array<Tile, 4> kTiles{{{128, 128, ProductTile::large},
+                                      {128, 64, ProductTile::narrow},
+                                      {64, 128, ProductTile::narrow},
+                                      {64, 64, ProductTile::small}}};
+constexpr std::array<double, 5> kParts{1, 2, 4, 8, 16};
+constexpr double kDepth = 64;       ///< a tile's depth is a multiple of it
+constexpr double kLeastPart = 256;  ///< of the depth
+
+bool is_half(DType type) { return size_of(type) == 2; }
+
+double product_bytes(const Kernel& p) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
+             k = static_cast<double>(p.k);
+  return (m * k + k * n + m * n) * static_cast<double>(p.batch) *
+         static_cast<double>(size_of(p.type));
+}
+
+/// One call of a product on tensor cores.
+double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
+  const ProductRates& r = rates.product;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
+             k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
+  const double flops = 2 * m * n * k * batch;
+  if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0)
+    return r.seconds + std::max(flops / (r.unaligned * gpu.half),
+                                product_bytes(p) / (r.memory * gpu.memory));
+  double best = std::numeric_limits<double>::max();
+  for (const Tile& tile : kTiles) {
+    const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
+    const double rate = gpu.half / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
+    for (const double parts : kParts) {
+      if (parts > 1 && k / parts < kLeastPart) break;
+      const double waves = std::ceil(tiles * parts / gpu.multiprocessors);
+      const double depth = std::ceil(k / parts / kDepth) * kDepth;
+      double seconds = waves * (2 * tile.m * tile.n * depth / rate + r.wave_seconds);
+      if (parts > 1) seconds += r.reduction * parts * m * n * batch * 4 / gpu.memory;
+      best = std::min(best, seconds);
+    }
+  }
+  best *= 1 + r.throttling * std::min(1.0, flops / 1e12);
+  return r.seconds + std::max(best, product_bytes(p) / (r.memory * gpu.memory));
+}
+
+double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
+  if (is_half(p.type) && gpu.half > 0)
+    return rates.product.burst * half_product_seconds(p, gpu, rates);
+  const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
+                       static_cast<double>(p.k) * static_cast<double>(p.batch);
+  return rates.product.seconds + std::max(flops / (rates.product.fp32 * gpu.fp32),
+                                          product_bytes(p) / (rates.product.memory * gpu.memory));
+}
+
+double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
+  const bool backward = a.kind == KernelKind::attention_backward;
+  const AttentionRates& r = a.masked ? (backward ? rates.masked_backward : rates.masked)
+                                     : (backward ? rates.attention_backward : rates.attention);
+  const auto keys = static_cast<double>(a.n), width = static_cast<double>(a.k);
+  const double seen = a.causal ? std::min(keys, keys / 2 + r.diagonal) : keys;
+  const double flops = (backward ? 10.0 : 4.0) * static_cast<double>(a.m) * seen * width *
+                       static_cast<double>(a.batch);
+  const double rate = is_half(a.type) && gpu.half > 0
+                          ? gpu.half * r.peak * width / (width + r.half_width)
+                          : gpu.fp32 * rates.fp32_attention;
+  const double slower = a.drops && !backward ? rates.attention_dropout : 1;
+  return r.seconds + slower * flops / rate;
+}
+
+}  // namespace
+
+GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
+  GpuPeaks peaks;
+  peaks.fp32 = gpu.peak.fp32.value_or(0);
+  peaks.half = (compute == DType::f16 ? gpu.peak.fp16 : gpu.peak.bf16).value_or(0);
+  peaks.memory = gpu.memory_bandwidth.value_or(0);
+  constexpr double kTypicalMultiprocessors = 108;
+  peaks.multiprocessors = gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors)
+                                              : kTypicalMultiprocessors;
+  return peaks;
+}
+
+double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRates& rates) {
+  double one = 0;
+  switch (kernel.kind) {
+    case KernelKind::none:
+      return 0;
+    case KernelKind::product:
+      one = product_seconds(kernel, gpu, rates);
+      break;
+    case KernelKind::attention:
+    case KernelKind::attention_backward:
+      one = attention_seconds(kernel, gpu, rates);
+      break;
+    default: {
+      const MemoryRate& r = rates.memory[static_cast<std::size_t>(kernel.kind)];
+      if (kernel.kind == KernelKind::multi_tensor)  // many tensors a launch
+        return r.seconds + kernel.bytes * kernel.calls / (r.bandwidth * gpu.memory);
+      const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
+      one = r.seconds + std::max(kernel.bytes / (share * gpu.memory),
+                                 kernel.elements * r.slots / gpu.fp32);
+    }
+  }
+  return one * kernel.calls;
+}
+
+double ideal_seconds(const Kernel& kernel, const GpuPeaks& gpu) {
+  const double peak = is_half(kernel.type) && gpu.half > 0 ? gpu.half : gpu.fp32;
+  const double bytes = kernel.kind == KernelKind::product ? product_bytes(kernel) : kernel.bytes;
+  return std::max(flops_of(kernel) / peak, bytes * kernel.calls / gpu.memory);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,26 @@
+// Seconds that a GPU takes for one kernel, launches left out. docs/time.md derives the formulas.
+#pragma once
+
+#include "hardware/cluster.h"
+#include "timing/rates.h"
+
+namespace shardplan {
+
+/// Tiles that a product's result is cut into.
+enum class ProductTile : std::uint8_t { large, narrow, small };  ///< 128×128, 128×64, 64×64
+
+/// The rates of a GPU that kernels are timed against; what the datasheet lacks is 0.
+struct GpuPeaks {
+  double fp32 = 0, half = 0;  ///< FLOP/s; `half` of the 16-bit type
+  double memory = 0;          ///< bytes/s
+  double multiprocessors = 0;
+};
+GpuPeaks peaks_of(const Gpu& gpu, DType compute);
+
+/// All of the kernel's calls.
+double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRates& rates);
+
+/// At datasheet rates, nothing lost.
+double ideal_seconds(const Kernel& kernel, const GpuPeaks& gpu);
+
+}  // namespace shardplan

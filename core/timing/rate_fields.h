@@ -1,0 +1,63 @@
+// Every fitted rate by its name, for files and fits: "kernels.product.seconds".
+#pragma once
+
+#include <string>
+
+#include "timing/rates.h"
+
+namespace shardplan {
+
+/// Calls visit(name, value) for each rate; `rates` is a TimeRates, const or not.
+template <typename Rates, typename Visit>
+void for_each_rate(Rates& rates, Visit&& visit) {
+  auto& kernels = rates.kernels;
+  for (std::size_t k = static_cast<std::size_t>(KernelKind::elementwise); k < kKernelKinds; ++k) {
+    const std::string at = "memory." + std::string(name_of(static_cast<KernelKind>(k)));
+    auto& r = kernels.memory[k];
+    visit(at + ".bandwidth", r.bandwidth);
+    visit(at + ".cached", r.cached);
+    visit(at + ".slots", r.slots);
+    visit(at + ".seconds", r.seconds);
+  }
+  visit("memory.cache_bytes", kernels.cache_bytes);
+  auto& p = kernels.product;
+  visit("product.seconds", p.seconds);
+  visit("product.wave_seconds", p.wave_seconds);
+  visit("product.tile.large", p.tile[0]);
+  visit("product.tile.narrow", p.tile[1]);
+  visit("product.tile.small", p.tile[2]);
+  visit("product.memory", p.memory);
+  visit("product.throttling", p.throttling);
+  visit("product.reduction", p.reduction);
+  visit("product.burst", p.burst);
+  visit("product.unaligned", p.unaligned);
+  visit("product.fp32", p.fp32);
+  const auto attention = [&](const std::string& at, auto& r) {
+    visit(at + ".peak", r.peak);
+    visit(at + ".half_width", r.half_width);
+    visit(at + ".seconds", r.seconds);
+    visit(at + ".diagonal", r.diagonal);
+  };
+  attention("attention.forward", kernels.attention);
+  attention("attention.backward", kernels.attention_backward);
+  attention("attention.masked_forward", kernels.masked);
+  attention("attention.masked_backward", kernels.masked_backward);
+  visit("attention.dropout", kernels.attention_dropout);
+  visit("attention.fp32", kernels.fp32_attention);
+  for (std::size_t i = 0; i < kIssues; ++i)
+    visit("host." + std::string(name_of(static_cast<Issue>(i))) + ".seconds",
+          rates.host.seconds[i]);
+  visit("host.empty", rates.host.empty);
+  visit("host.collective_seconds", rates.host.collective_seconds);
+  visit("host.phase_seconds", rates.host.phase_seconds);
+  visit("host.deepspeed_adam_elements_per_second", rates.host.deepspeed_adam_elements_per_second);
+  visit("host.torch_adam_elements_per_second", rates.host.torch_adam_elements_per_second);
+  visit("links.node", rates.links.node);
+  visit("links.network", rates.links.network);
+  visit("links.seconds", rates.links.seconds);
+  visit("links.node_seconds", rates.links.node_seconds);
+  visit("links.host", rates.links.host);
+  visit("links.contention", rates.links.contention);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,365 @@
+#include "timing/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "timing/collective_time.h"
+
+namespace shardplan {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+/// What a stretch of kernels does to the clocks (timeline.h).
+struct KernelStretch {
+  double issue = 0;
+  double busy = 0;
+  double chain = kNever;
+
+  void then(const KernelStretch& next) {
+    chain = std::max(chain + next.busy, issue + next.chain);
+    issue += next.issue;
+    busy += next.busy;
+  }
+};
+
+/// One kernel after the other; what starts nothing only takes the host's time.
+KernelStretch stretch_of(const Kernel& k, double seconds, double issue) {
+  const double calls = k.calls;
+  if (k.calls == 0) return {};
+  if (k.kind == KernelKind::none) return {calls * issue, 0, kNever};
+  const double each = seconds / calls;
+  return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
+}
+
+struct Step {
+  enum class Kind : std::uint8_t {
+    kernels, collective, copy, wait, synchronize, host_optimizer, begin_phase, repeat, end, memory
+  };
+  Kind kind = Kind::kernels;
+  KernelStretch stretch;
+  double seconds = 0;
+  std::size_t event = 0;
+  std::size_t end = 0;  ///< repeat: index of its end
+};
+
+struct Clocks {
+  double host = 0, compute = 0, communication = 0, copies = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const Program& program, const Cluster& cluster, DType compute, const TimeRates& rates,
+             Trace* trace)
+      : program_(program), cluster_(cluster), rates_(rates), peaks_(peaks_of(cluster.gpu, compute)),
+        trace_(trace) {
+    compile();
+  }
+
+  StepTimes run() {
+    run_range(0, steps_.size());
+    finish();
+    return times_;
+  }
+
+ private:
+  double issue_seconds(const Kernel& k) const {
+    const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
+    const double share = view ? rates_.host.empty : 1;
+    return share * rates_.host.seconds[static_cast<std::size_t>(k.issue)];
+  }
+  double seconds_of(const Kernel& k) const {
+    if (k.kind == KernelKind::none) return 0;
+    return kernel_seconds(k, peaks_, rates_.kernels);
+  }
+
+  /// Times every event once; neighbouring kernels become one stretch unless each is wanted.
+  void compile() {
+    std::vector<std::size_t> open;
+    std::vector<double> times{1};
+    for (std::size_t i = 0; i < program_.events.size(); ++i) {
+      const Event& e = program_.events[i];
+      Step step;
+      step.event = i;
+      switch (e.kind) {
+        case Event::Kind::compute: {
+          for (std::int64_t k = 0; k < e.count; ++k) {
+            const Kernel& kernel = program_.kernels[static_cast<std::size_t>(e.first_kernel + k)];
+            step.stretch.then(stretch_of(kernel, seconds_of(kernel), issue_seconds(kernel)));
+            times_.ideal += times.back() * ideal_seconds(kernel, peaks_);
+          }
+          const bool joins = trace_ == nullptr && !steps_.empty() &&
+                             steps_.back().kind == Step::Kind::kernels;
+          if (joins) {
+            steps_.back().stretch.then(step.stretch);
+            continue;
+          }
+          step.kind = Step::Kind::kernels;
+          break;
+        }
+        case Event::Kind::collective:
+          step.kind = Step::Kind::collective;
+          step.seconds = collective_seconds(e, cluster_, rates_.links);
+          ideal_links_ += times.back() * ideal_collective_seconds(e, cluster_);
+          break;
+        case Event::Kind::copy:
+          step.kind = Step::Kind::copy;
+          step.seconds = copy_seconds(e, cluster_, rates_.links);
+          break;
+        case Event::Kind::host_optimizer:
+          step.kind = Step::Kind::host_optimizer;
+          step.seconds = static_cast<double>(e.bytes) *
+                         static_cast<double>(cluster_.gpus_per_node) /
+                         (e.optimizer == HostOptimizer::torch
+                              ? rates_.host.torch_adam_elements_per_second
+                              : rates_.host.deepspeed_adam_elements_per_second);
+          break;
+        case Event::Kind::wait:
+          step.kind = Step::Kind::wait;
+          break;
+        case Event::Kind::synchronize:
+          step.kind = Step::Kind::synchronize;
+          break;
+        case Event::Kind::begin_phase:
+          step.kind = Step::Kind::begin_phase;
+          break;
+        case Event::Kind::begin_repeat:
+          step.kind = Step::Kind::repeat;
+          open.push_back(steps_.size());
+          times.push_back(times.back() * static_cast<double>(e.count));
+          break;
+        case Event::Kind::end_repeat:
+          step.kind = Step::Kind::end;
+          times.pop_back();
+          steps_[open.back()].end = steps_.size();
+          open.pop_back();
+          break;
+        case Event::Kind::alloc:
+        case Event::Kind::free:
+          if (trace_ == nullptr) continue;
+          step.kind = Step::Kind::memory;
+          break;
+        default:
+          continue;
+      }
+      steps_.push_back(step);
+    }
+    times_.ideal = std::max(times_.ideal, ideal_links_);
+  }
+
+  void run_range(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const Step& s = steps_[i];
+      const Event& e = program_.events[s.event];
+      switch (s.kind) {
+        case Step::Kind::kernels:
+          run_kernels(s);
+          break;
+        case Step::Kind::collective:
+          run_collective(s, e);
+          break;
+        case Step::Kind::copy:
+          run_copy(s, e);
+          break;
+        case Step::Kind::wait:
+          wait(e.stream == Stream::copy ? at_.copies : at_.communication,
+               e.stream == Stream::copy ? times_.exposed_copies : times_.exposed_communication);
+          break;
+        case Step::Kind::synchronize:
+          at_.host = std::max(at_.host, at_.compute);
+          break;
+        case Step::Kind::host_optimizer:
+          at_.host = std::max({at_.host, at_.compute, at_.copies});
+          wait(at_.host, times_.exposed_copies);
+          add_span(Stream::compute, true, at_.host, s.seconds, s.event);
+          at_.host += s.seconds;
+          at_.compute = at_.host;
+          times_.optimizer += s.seconds;
+          break;
+        case Step::Kind::begin_phase:
+          phase_ = e.phase;
+          at_.host += rates_.host.phase_seconds;
+          phase_start_ = std::max(at_.compute, at_.host);
+          if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+          break;
+        case Step::Kind::repeat:
+          run_repeat(i, program_.events[s.event].count);
+          i = s.end;
+          break;
+        case Step::Kind::memory:
+          trace_->memory.push_back(
+              {at_.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
+          break;
+        case Step::Kind::end:
+          break;
+      }
+    }
+  }
+
+  void run_kernels(const Step& s) {
+    if (trace_ != nullptr) {
+      run_each_kernel(program_.events[s.event], s.event);
+      return;
+    }
+    const double end = std::max(at_.compute + s.stretch.busy, at_.host + s.stretch.chain);
+    times_.idle += end - at_.compute - s.stretch.busy;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += s.stretch.busy;
+    at_.compute = end;
+    at_.host += s.stretch.issue;
+  }
+
+  void run_each_kernel(const Event& e, std::size_t event) {
+    for (std::int64_t k = 0; k < e.count; ++k) {
+      const Kernel& kernel = program_.kernels[static_cast<std::size_t>(e.first_kernel + k)];
+      const double seconds = seconds_of(kernel);
+      const KernelStretch one = stretch_of(kernel, seconds, issue_seconds(kernel));
+      const double end = std::max(at_.compute + one.busy, at_.host + one.chain);
+      if (seconds > 0) add_span(Stream::compute, false, end - seconds, seconds, event, &kernel);
+      times_.idle += end - at_.compute - one.busy;
+      (phase_ == Phase::step ? times_.optimizer : times_.compute) += one.busy;
+      at_.compute = end;
+      at_.host += one.issue;
+    }
+  }
+
+  void run_collective(const Step& s, const Event& e) {
+    at_.host += rates_.host.collective_seconds * static_cast<double>(e.count);
+    times_.communication += s.seconds;
+    const double slower = rates_.links.contention;
+    if (e.bucketed) {
+      // Ready at even distances over the phase; the last one when the phase is done.
+      const double calls = static_cast<double>(e.count);
+      const double phase = std::max(0.0, at_.compute - phase_start_);
+      const double slowdown = slower * std::min(s.seconds, phase * (1 - 1 / calls));
+      at_.compute += slowdown;
+      times_.compute += slowdown;
+      const double end = std::max({at_.compute + s.seconds / calls,
+                                   phase_start_ + phase / calls + s.seconds,
+                                   at_.communication + s.seconds});
+      add_span(Stream::communication, false, end - s.seconds, s.seconds, s.event);
+      at_.communication = end;
+      return;
+    }
+    const double start = e.ahead ? std::max(at_.communication, at_.host)
+                                 : std::max({at_.communication, at_.compute, at_.host});
+    add_span(Stream::communication, false, start, s.seconds, s.event);
+    at_.communication = start + s.seconds;
+    if (e.ahead && at_.compute > start) {  // what it runs beside slows down
+      const double slowdown = slower * std::min(at_.compute - start, s.seconds);
+      at_.compute += slowdown;
+      times_.compute += slowdown;
+    }
+  }
+
+  void run_copy(const Step& s, const Event& e) {
+    const double start = e.to_device ? std::max(at_.copies, at_.host)
+                                     : std::max({at_.copies, at_.compute, at_.host});
+    add_span(Stream::copy, false, start, s.seconds, s.event);
+    at_.copies = start + s.seconds;
+    if (!e.to_device) return;
+    at_.communication = std::max(at_.communication, at_.copies);  // a gather reads what was copied
+    wait(at_.copies, times_.exposed_copies);
+  }
+
+  void wait(double until, double& exposed) {
+    if (until <= at_.compute) return;
+    exposed += until - at_.compute;
+    at_.compute = until;
+  }
+
+  /// Iterations until all clocks advance evenly; the rest, as long as none overtakes another, in
+  /// one stride.
+  void run_repeat(std::size_t begin, std::int64_t count) {
+    const std::size_t end = steps_[begin].end;
+    Clocks last{};
+    StepTimes last_times;
+    bool have = false;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Clocks before = at_;
+      const StepTimes times = times_;
+      run_range(begin + 1, end);
+      const Clocks delta{at_.host - before.host, at_.compute - before.compute,
+                         at_.communication - before.communication, at_.copies - before.copies};
+      if (trace_ == nullptr && have && same(delta, last)) {
+        const std::int64_t stride = safe_stride(delta, count - i - 1);
+        if (stride > 0) {
+          advance(delta, static_cast<double>(stride), times);
+          i += stride;
+        }
+      }
+      last = delta;
+      have = true;
+    }
+  }
+
+  static bool same(const Clocks& a, const Clocks& b) {
+    const auto near = [](double x, double y) { return std::abs(x - y) <= 1e-9 * (x + y + 1e-9); };
+    return near(a.host, b.host) && near(a.compute, b.compute) &&
+           near(a.communication, b.communication) && near(a.copies, b.copies);
+  }
+
+  /// How many iterations leave every clock on its side of the others.
+  std::int64_t safe_stride(const Clocks& d, std::int64_t most) const {
+    const double values[] = {at_.host, at_.compute, at_.communication, at_.copies};
+    const double rates[] = {d.host, d.compute, d.communication, d.copies};
+    double stride = static_cast<double>(most);
+    for (int a = 0; a < 4; ++a)
+      for (int b = 0; b < 4; ++b) {
+        if (rates[a] == 0 || rates[b] == 0) continue;
+        const double gap = values[a] - values[b];
+        const double closing = rates[b] - rates[a];
+        if (gap <= 0 || closing <= 1e-12) continue;
+        stride = std::min(stride, std::floor(gap / closing) - 2 - std::ceil(rates[b] / closing));
+      }
+    return std::max<std::int64_t>(0, static_cast<std::int64_t>(stride));
+  }
+
+  void advance(const Clocks& d, double stride, const StepTimes& before) {
+    at_.host += stride * d.host;
+    at_.compute += stride * d.compute;
+    at_.communication += stride * d.communication;
+    at_.copies += stride * d.copies;
+    const auto more = [&](double StepTimes::*field) {
+      times_.*field += stride * (times_.*field - before.*field);
+    };
+    for (double StepTimes::*field :
+         {&StepTimes::compute, &StepTimes::optimizer, &StepTimes::communication,
+          &StepTimes::exposed_communication, &StepTimes::exposed_copies, &StepTimes::idle})
+      more(field);
+  }
+
+  void finish() {
+    wait(at_.communication, times_.exposed_communication);
+    wait(at_.copies, times_.exposed_copies);
+    wait(at_.host, times_.idle);
+    times_.step = at_.compute;
+  }
+
+  void add_span(Stream stream, bool host, double start, double seconds, std::size_t event,
+                const Kernel* kernel = nullptr) {
+    if (trace_ != nullptr && seconds > 0)
+      trace_->spans.push_back({stream, host, start, seconds, event, kernel});
+  }
+
+  const Program& program_;
+  const Cluster& cluster_;
+  const TimeRates& rates_;
+  GpuPeaks peaks_;
+  Trace* trace_;
+  std::vector<Step> steps_;
+  Clocks at_;
+  Phase phase_ = Phase::forward;
+  double phase_start_ = 0;
+  double ideal_links_ = 0;
+  StepTimes times_;
+};
+
+}  // namespace
+
+StepTimes simulate_time(const Program& program, const Cluster& cluster, DType compute,
+                        const TimeRates& rates, Trace* trace) {
+  return Simulation(program, cluster, compute, rates, trace).run();
+}
+
+}  // namespace shardplan

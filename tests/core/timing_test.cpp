@@ -1,0 +1,184 @@
+// The time model: kernels, streams, and what a step's seconds are made of.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/program_testing.h"
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/lower.h"
+#include "timing/timeline.h"
+
+namespace shardplan {
+namespace {
+
+const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
+Job job_of(const std::string& text) {
+  return load_job(parse_json(text, "test"), "test", {&hardware(), ""});
+}
+
+Job job_on(const std::string& cluster, const std::string& framework,
+           const std::string& workload = R"({"micro_batch": 2, "sequence_length": 1024})") {
+  return job_of(R"({"model": "llama-3.2-1b", "cluster": ")" + cluster + R"(", "framework": )" +
+                framework + R"(, "workload": )" + workload + R"(, "precision": "bf16-autocast"})");
+}
+
+Program program_of(const Job& job) {
+  return lower(job.model, job.plan, run_segments(job.model, job.plan), 0);
+}
+
+/// A GPU of round numbers.
+GpuPeaks round_gpu() { return {.fp32 = 1e13, .half = 1e14, .memory = 1e12, .multiprocessors = 100}; }
+
+Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Kernel p;
+  p.kind = KernelKind::product;
+  p.type = DType::bf16;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  return p;
+}
+
+double seconds(const Kernel& k) { return kernel_seconds(k, round_gpu(), load_calibration().time.kernels); }
+
+TEST(KernelTime, IsNeverLessThanTheDatasheetAllows) {
+  for (const std::int64_t n : {64, 128, 1000, 4096, 16384})
+    EXPECT_GT(seconds(product(n, n, n)), ideal_seconds(product(n, n, n), round_gpu())) << n;
+}
+
+TEST(KernelTime, StepsWhenAProductNeedsOneMoreWaveOfTiles) {
+  // 100 multiprocessors: 10 × 10 tiles of 128 are one wave, 10 × 11 are two.
+  const double one = seconds(product(1280, 1280, 8192));
+  const double two = seconds(product(1280, 1408, 8192));
+  EXPECT_GT(two / one, 1.3);
+  EXPECT_NEAR(seconds(product(1280, 1272, 8192)) / one, 1.0, 0.01);
+}
+
+TEST(KernelTime, IsLongerForWidthsThatTensorCoresCannotLoad) {
+  EXPECT_GT(seconds(product(8192, 50257, 768)), 3 * seconds(product(8192, 50304, 768)));
+}
+
+TEST(KernelTime, SparesHalfOfTheSquareOfCausalAttention) {
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = DType::bf16;
+  a.m = a.n = 16384;
+  a.k = 128;
+  a.batch = 64;
+  const double whole = seconds(a);
+  a.causal = true;
+  EXPECT_NEAR(seconds(a) / whole, 0.5, 0.05);
+}
+
+struct Case {
+  const char* name;
+  const char* cluster;
+  const char* framework;
+};
+constexpr Case kCases[] = {
+    {"single", "1xH200", R"({"name": "single"})"},
+    {"ddp", "4xH200", R"({"name": "ddp"})"},
+    {"fsdp2", "4xH200", R"({"name": "fsdp2", "reshard_after_forward": true})"},
+    {"fsdp2 offload", "4xH200",
+     R"({"name": "fsdp2", "reshard_after_forward": true, "cpu_offload": true})"},
+    {"zero 1", "4xH200", R"({"name": "deepspeed", "zero_stage": 1})"},
+    {"zero 2", "2x8xH100", R"({"name": "deepspeed", "zero_stage": 2})"},
+    {"zero 3", "2x8xH100", R"({"name": "deepspeed", "zero_stage": 3})"},
+};
+
+TEST(Timeline, IsTheSameWhetherLayersAreRunOneByOneOrInAStride) {
+  for (const Case& c : kCases) {
+    const Job job = job_on(c.cluster, c.framework);
+    const Program program = program_of(job);
+    Program unrolled = program;
+    unrolled.events.clear();
+    unroll(program.events, 0, program.events.size(), unrolled.events);
+    const TimeRates rates = load_calibration().time;
+    const StepTimes fast = simulate_time(program, job.plan.cluster, DType::bf16, rates);
+    const StepTimes slow = simulate_time(unrolled, job.plan.cluster, DType::bf16, rates);
+    EXPECT_NEAR(fast.step, slow.step, 1e-9 * slow.step) << c.name;
+    EXPECT_NEAR(fast.idle, slow.idle, 1e-9 * slow.step) << c.name;
+    EXPECT_NEAR(fast.exposed_communication, slow.exposed_communication, 1e-9 * slow.step) << c.name;
+  }
+}
+
+TEST(Timeline, IsTheSameKernelByKernelAndItsSpansDoNotOverlapOnAStream) {
+  for (const Case& c : kCases) {
+    const Job job = job_on(c.cluster, c.framework);
+    const Program program = program_of(job);
+    const TimeRates rates = load_calibration().time;
+    const StepTimes fast = simulate_time(program, job.plan.cluster, DType::bf16, rates);
+    Trace trace;
+    const StepTimes traced = simulate_time(program, job.plan.cluster, DType::bf16, rates, &trace);
+    EXPECT_NEAR(fast.step, traced.step, 1e-9 * fast.step) << c.name;
+    double until = 0, busy = 0;
+    for (const Span& span : trace.spans) {
+      if (span.stream != Stream::compute || span.host) continue;
+      EXPECT_GE(span.start, until - 1e-12) << c.name;
+      until = span.start + span.seconds;
+      busy += span.seconds;
+    }
+    EXPECT_LE(until, traced.step * (1 + 1e-12)) << c.name;
+    EXPECT_LE(busy, (traced.compute + traced.optimizer) * (1 + 1e-9)) << c.name;
+  }
+}
+
+TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
+  for (const Case& c : kCases) {
+    const Job job = job_on(c.cluster, c.framework);
+    const StepTimes t = simulate_time(program_of(job), job.plan.cluster, DType::bf16,
+                                      load_calibration().time);
+    EXPECT_NEAR(t.compute + t.optimizer + t.exposed_communication + t.exposed_copies + t.idle,
+                t.step, 1e-9 * t.step)
+        << c.name;
+    EXPECT_LT(t.ideal, t.step) << c.name;
+  }
+}
+
+TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
+  const Job job = job_on("4xH200", R"({"name": "ddp"})",
+                         R"({"micro_batch": 8, "sequence_length": 2048})");
+  const StepTimes t =
+      simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
+  EXPECT_GT(t.communication, 0);
+  EXPECT_GT(t.exposed_communication, 0);
+  EXPECT_LT(t.exposed_communication, 0.1 * t.communication);
+}
+
+TEST(Timeline, WaitsForTheHostWhenKernelsAreShort) {
+  const auto times = [](int tokens) {
+    const Job job = job_on("1xH200", R"({"name": "single"})",
+                           R"({"micro_batch": 1, "sequence_length": )" + std::to_string(tokens) + "}");
+    return simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
+  };
+  EXPECT_GT(times(16).idle, 0.4 * times(16).step);
+  EXPECT_LT(times(8192).idle, 0.1 * times(8192).step);
+  // The host's time does not depend on the size of tensors.
+  EXPECT_NEAR(times(16).step, times(32).step, 0.05 * times(16).step);
+}
+
+TEST(TimeEstimate, CountsRecomputationForHfuAndNotForMfu) {
+  const auto estimated = [](const char* checkpointing) {
+    const Job job = job_of(
+        std::string(R"({"model": "llama-2-7b", "cluster": "1xH200", "framework": {"name": "single"},
+            "precision": "bf16-pure", "workload": {"micro_batch": 1, "sequence_length": 2048},
+            "checkpointing": ")") + checkpointing + "\"}");
+    return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio).time;
+  };
+  const TimeEstimate none = estimated("none"), full = estimated("full");
+  EXPECT_NEAR(none.mfu * none.step_seconds, full.mfu * full.step_seconds, 1e-9);
+  EXPECT_GT(full.hfu * full.step_seconds, 1.2 * none.hfu * none.step_seconds);
+  // 6·N·tokens of the products, plus attention.
+  EXPECT_NEAR(none.mfu * none.step_seconds * 989.5e12, 6 * 6.607e9 * 2048, 0.06 * 8.1e13);
+}
+
+}  // namespace
+}  // namespace shardplan
