@@ -16,6 +16,8 @@ void add_estimate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_max(CLI::App& app, Run& run);
 void add_accuracy(CLI::App& app, Run& run);
+void add_calibrate(CLI::App& app, Run& run);
+void add_simulate(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 
 /// --format and -o, which every command has.

@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "questions/compare.h"
@@ -12,12 +13,13 @@ namespace {
 
 struct CompareArguments {
   JobOptions job;
+  CalibrationOption calibration;
   Output output;
 };
 
 Exit compare(const CompareArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
-  const Calibration calibration = load_calibration();
+  const Calibration calibration = a.calibration.load_for(job);
   const std::vector<Alternative> all = compare_stages(job.model, job.plan, calibration);
   if (a.output.json()) {
     Json list = Json::array();
@@ -43,6 +45,7 @@ void add_compare(CLI::App& app, Run& run) {
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->footer("Example: shardplan compare --model llama-2-7b --cluster 4xA100-40GB");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return compare(*a); }; });
 }

@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "render/estimate_text.h"
@@ -11,12 +12,13 @@ namespace {
 
 struct EstimateArguments {
   JobOptions job;
+  CalibrationOption calibration;
   Output output;
 };
 
 Exit run_estimate(const EstimateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
-  const Calibration calibration = load_calibration();
+  const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate(job.model, job.plan, calibration);
   a.output.write(a.output.json() ? to_json(e, job).dump(2) + "\n"
                                  : estimate_text(e, job, calibration));
@@ -34,6 +36,7 @@ void add_estimate(CLI::App& app, Run& run) {
       "json\n"
       "Exit code 0: fits; 4: does not fit.");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return run_estimate(*a); }; });
 }

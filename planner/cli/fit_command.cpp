@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "questions/fixes.h"
@@ -13,6 +14,7 @@ namespace {
 struct FitArguments {
   std::string model, cluster;
   JobOptions job;
+  CalibrationOption calibration;
   Output output;
 };
 
@@ -43,7 +45,7 @@ Exit fit(const FitArguments& a) {
   Job job = load(a.job.merged(defaults(a)), "");
   if (!a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
-  const Calibration calibration = load_calibration();
+  const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate(job.model, job.plan, calibration);
   const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);
   if (a.output.json()) {
@@ -69,6 +71,7 @@ void add_fit(CLI::App& app, Run& run) {
       "Example: shardplan fit llama-2-7b 4xA100-40GB --sequence-length 4096 --zero-stage 2\n"
       "Exit code 0: fits; 4: does not fit.");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return fit(*a); }; });
 }

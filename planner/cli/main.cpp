@@ -43,6 +43,8 @@ Exit run(int argc, char** argv) {
   add_compare(app, chosen);
   add_max(app, chosen);
   add_accuracy(app, chosen);
+  add_simulate(app, chosen);
+  add_calibrate(app, chosen);
   add_catalog(app, chosen);
   try {
     if (const std::string error = command_error(app, argc, argv); !error.empty())

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "load/model.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct MaxArguments {
   JobOptions job;
+  CalibrationOption calibration;
   std::string of = "micro_batch";
   Output output;
 };
@@ -34,7 +36,7 @@ Exit largest(const MaxArguments& a) {
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
   const Job job = load(a.job.merged(base), a.job.file);
-  const Calibration calibration = load_calibration();
+  const Calibration calibration = a.calibration.load_for(job);
   const LargestResult r = answer(a.of, job, calibration);
   if (a.output.json()) {
     Json json;
@@ -63,6 +65,7 @@ void add_max(CLI::App& app, Run& run) {
       "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length\n"
       "Exit code 0: there is one; 4: not even the smallest fits.");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return largest(*a); }; });
 }

@@ -167,17 +167,21 @@ std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
   const std::string rates =
-      fmt::format("about {} a step, {} tokens/s on all GPUs, {:.0f} % of their dense peak",
+      fmt::format("about {} a step, {} tokens/s on all GPUs",
                   format_seconds(t.step_seconds),
-                  format_count(static_cast<std::int64_t>(t.tokens_per_second)), 100 * t.mfu);
+                  format_count(static_cast<std::int64_t>(t.tokens_per_second)));
   std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
   const auto add = [&](double seconds, std::string_view doing) {
     if (seconds > 0) parts += fmt::format(", {} {}", format_seconds(seconds), doing);
   };
   add(t.exposed_communication_seconds, "waiting for other GPUs");
-  add(t.copy_seconds, "copying to and from the host");
-  add(t.cpu_optimizer_seconds, "in the host's optimizer");
-  return "  " + rates + "\n" + wrapped(parts, "  ", "  ");
+  add(t.exposed_copy_seconds, "copying to and from the host");
+  add(t.optimizer_seconds, "in the optimizer");
+  add(t.idle_seconds, "waiting for the host to start kernels");
+  const std::string light =
+      fmt::format("not less than {} at datasheet rates; MFU {:.0f} %, HFU {:.0f} %",
+                  format_seconds(t.speed_of_light_seconds), 100 * t.mfu, 100 * t.hfu);
+  return "  " + rates + "\n" + wrapped(parts, "  ", "  ") + "  " + light + "\n";
 }
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration) {

@@ -48,7 +48,11 @@ std::string foundation(const Estimate& e, const Job& job, const Calibration& cal
       fmt::format("CUDA context, NCCL and fragmentation: fitted to measurements ({}){}",
                   calibration.name, fitted ? "" : ", but on another kind of GPU than this"));
   if (e.time.step_seconds > 0)
-    text += statement("assumed", "time: datasheet rates at fixed efficiencies (docs/time.md)");
+    text += statement(
+        fitted ? "calibrated" : "assumed",
+        fmt::format("time: shares of the datasheet's rates, fitted to measurements ({}){}; "
+                    "docs/time.md",
+                    calibration.name, fitted ? "" : " on another kind of GPU"));
   text +=
       statement("exact", "parameters, gradients and optimizer states: counted tensor by tensor");
   text += statement("modelled",

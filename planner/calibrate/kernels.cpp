@@ -1,0 +1,121 @@
+// Products, attention and operations that move bytes.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "calibrate/calibrate.h"
+#include "calibrate/fit.h"
+#include "timing/kernel_time.h"
+
+namespace shardplan {
+namespace {
+
+using Rows = std::vector<const KernelRow*>;
+
+Rows rows_where(const std::vector<KernelRow>& all,
+                const std::function<bool(const KernelRow&)>& wanted) {
+  Rows rows;
+  for (const KernelRow& row : all)
+    if (row.seconds > 0 && wanted(row)) rows.push_back(&row);
+  return rows;
+}
+
+void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, CalibrationFit& fit,
+               const std::vector<double*>& parameters) {
+  const auto logarithms = [&] {
+    std::vector<double> all;
+    for (const KernelRow* row : rows)
+      all.push_back(std::log(
+          kernel_seconds(row->kernel, peaks_of(gpu, row->kernel.type), fit.rates.kernels) /
+          row->seconds));
+    return all;
+  };
+  if (rows.empty()) return;
+  fit_positive(parameters, logarithms);
+  fit.quality.push_back({group, rows.size(), mean_error(logarithms())});
+}
+
+bool is_product(const KernelRow& r) { return r.kernel.kind == KernelKind::product; }
+bool is_half(const KernelRow& r) { return size_of(r.kernel.type) == 2; }
+bool is_aligned(const KernelRow& r) {
+  return r.kernel.m % 8 == 0 && r.kernel.n % 8 == 0 && r.kernel.k % 8 == 0;
+}
+
+/// Calls that were timed with their launches say something only when they take longer than those.
+bool tells(const KernelRow& r) {
+  constexpr double kLaunches = 300e-6;
+  return r.graphed || r.seconds > kLaunches;
+}
+
+}  // namespace
+
+void fit_products(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {
+  ProductRates& p = fit.rates.kernels.product;
+  fit_group("products, 16 bits",
+            rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && is_aligned(r); }),
+            gpu, fit,
+            {&p.seconds, &p.wave_seconds, &p.tile[0], &p.tile[1], &p.tile[2], &p.memory,
+             &p.throttling, &p.reduction});
+  fit_group("products, widths that 8 does not divide",
+            rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && !is_aligned(r); }),
+            gpu, fit, {&p.unaligned});
+  fit_group("products, fp32",
+            rows_where(rows, [](const auto& r) { return is_product(r) && !is_half(r); }), gpu, fit,
+            {&p.fp32});
+}
+
+void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {
+  const auto group = [&](const std::string& name, KernelKind kind, bool masked, AttentionRates& r) {
+    std::vector<double*> parameters{&r.peak, &r.half_width};
+    const bool short_ones = kind == KernelKind::attention;  // timed without launches
+    if (short_ones) parameters.push_back(&r.seconds);
+    if (!masked) parameters.push_back(&r.diagonal);
+    fit_group("attention, " + name,
+              rows_where(rows,
+                         [&](const auto& row) {
+                           return row.kernel.kind == kind && is_half(row) &&
+                                  row.kernel.masked == masked && tells(row);
+                         }),
+              gpu, fit, parameters);
+  };
+  KernelRates& k = fit.rates.kernels;
+  group("forward", KernelKind::attention, false, k.attention);
+  group("backward", KernelKind::attention_backward, false, k.attention_backward);
+  group("forward with a mask", KernelKind::attention, true, k.masked);
+  group("backward with a mask", KernelKind::attention_backward, true, k.masked_backward);
+  fit_group("attention, fp32", rows_where(rows,
+                                          [](const auto& r) {
+                                            return (r.kernel.kind == KernelKind::attention ||
+                                                    r.kernel.kind == KernelKind::attention_backward) &&
+                                                   !is_half(r) && tells(r);
+                                          }),
+            gpu, fit, {&k.fp32_attention});
+}
+
+void fit_memory(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {
+  const double cache = fit.rates.kernels.cache_bytes;
+  for (auto k = static_cast<std::size_t>(KernelKind::elementwise); k < kKernelKinds; ++k) {
+    const auto kind = static_cast<KernelKind>(k);
+    const Rows group = rows_where(
+        rows, [&](const auto& r) { return r.kernel.kind == kind && tells(r); });
+    const bool cached = std::any_of(group.begin(), group.end(), [&](const KernelRow* r) {
+      return r->kernel.bytes < cache;
+    });
+    MemoryRate& rate = fit.rates.kernels.memory[k];
+    std::vector<double*> parameters{&rate.bandwidth};
+    if (group.size() > 3 && kind != KernelKind::multi_tensor) parameters.push_back(&rate.seconds);
+    if (cached && group.size() > 3) parameters.push_back(&rate.cached);
+    // Rates of elements show where narrow and wide types take about the same time.
+    const bool both_types = std::any_of(group.begin(), group.end(), [&](const KernelRow* r) {
+      return r->kernel.type != group.front()->kernel.type;
+    });
+    if (both_types && group.size() > 8) {
+      constexpr double kSome = 30;
+      if (rate.slots <= 0) rate.slots = kSome;
+      parameters.push_back(&rate.slots);
+    }
+    fit_group(std::string(name_of(kind)), group, gpu, fit, parameters);
+  }
+}
+
+}  // namespace shardplan

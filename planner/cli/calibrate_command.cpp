@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "calibrate/calibrate.h"
+#include "cli/commands.h"
+#include "hardware/gpu_names.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "render/table.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct CalibrateArguments {
+  std::vector<std::string> records;
+  std::vector<std::string> steps;
+  std::string from;
+  std::string name;
+  Output output;
+};
+
+/// The one GPU that all records were measured on.
+const CatalogGpu& measured_gpu(const std::vector<RateRecord>& records,
+                               const HardwareCatalog& hardware) {
+  for (const RateRecord& r : records)
+    if (r.gpu != records.front().gpu)
+      throw InputError({.file = r.file,
+                        .key = "environment.gpu",
+                        .message = fmt::format("measured on {}, {} on {}", r.gpu,
+                                               records.front().file, records.front().gpu),
+                        .expected = "records of one kind of GPU"});
+  const CatalogGpu* gpu = choose_gpu(records.front().gpu, hardware).gpu;
+  if (gpu == nullptr)
+    throw InputError({.file = records.front().file,
+                      .key = "environment.gpu",
+                      .message = fmt::format("the GPU '{}' is not in the catalogue",
+                                             records.front().gpu),
+                      .expected = "a GPU that `shardplan catalog gpus` lists"});
+  return *gpu;
+}
+
+std::string quality_text(const CalibrationFit& fit) {
+  TextTable table({TextTable::Align::left, TextTable::Align::right, TextTable::Align::right});
+  table.add({"fitted to", "measurements", "mean error"});
+  for (const FitQuality& q : fit.quality)
+    table.add({q.group, std::to_string(q.count), fmt::format("{:.1f} %", 100 * q.mean_error)});
+  return table.text("");
+}
+
+Exit run_calibrate(const CalibrateArguments& a) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  std::vector<RateRecord> records;
+  for (const std::string& path : a.records)
+    records.push_back(load_rate_record(path, {&hardware, ""}));
+  const RecordList steps = load_records(a.steps, hardware);
+  if (!steps.bad.empty()) throw InputError(steps.bad.front());
+  const Gpu& gpu = measured_gpu(records, hardware).gpu;
+  Json json = a.from.empty() ? built_in_calibration() : read_json_file(a.from);
+  const TimeRates start = a.from.empty() ? load_calibration().time : load_calibration(a.from).time;
+  const CalibrationFit fit = calibrate(records, steps.records, gpu, start);
+
+  if (!a.name.empty()) json["name"] = a.name;
+  json["arch"] = gpu.arch;
+  json["time"] = time_json(fit.rates);
+  json["time_records"] = Json::array();
+  for (const auto* list : {&a.records, &a.steps})
+    for (const std::string& path : *list)
+      json["time_records"].push_back(std::filesystem::path(path).filename().string());
+  json["time_errors"] = Json::object();
+  for (const FitQuality& q : fit.quality)
+    json["time_errors"][q.group] = {{"measurements", q.count}, {"mean_error", q.mean_error}};
+  if (a.output.json() || !a.output.file.empty()) a.output.write(json.dump(1) + "\n");
+  if (!a.output.json()) fmt::print("{}", quality_text(fit));
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Run& run) {
+  auto a = std::make_shared<CalibrateArguments>();
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Fit the time model's rates to measured ones");
+  command->add_option("RECORD", a->records, "records of rates and step times, all of one GPU")
+      ->required();
+  command->add_option("--steps", a->steps,
+                      "records of steps on several GPUs, for what DDP and FSDP2 add");
+  command->add_option("--from", a->from, "calibration to start from; without, the built-in one");
+  command->add_option("--name", a->name, "the new calibration's name");
+  add_output(*command, a->output);
+  command->footer(
+      "Example: shardplan calibrate data/measurements/rates/*.json -o my-machine.json\n"
+      "What can be measured and how: tests/accuracy/measure/README.md.");
+  command->callback([a, &run] { run = [a] { return run_calibrate(*a); }; });
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,92 @@
+#include "render/simulation_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/format.h"
+#include "render/table.h"
+
+namespace shardplan {
+namespace {
+
+/// Seconds and starts of one kind of work.
+struct Share {
+  std::string what;
+  double seconds = 0;
+  std::int64_t count = 0;
+};
+
+/// Largest first; equal ones by name.
+std::vector<Share> shares_of(const RankTrace& rank) {
+  std::map<std::string, Share> by_name;
+  for (const Span& span : rank.trace.spans) {
+    const Event& e = rank.program->events[span.event];
+    const std::string name = span.kernel != nullptr ? std::string(name_of(span.kernel->kind))
+                             : e.kind == Event::Kind::host_optimizer ? "optimizer on the host"
+                                                                     : std::string(e.what);
+    Share& share = by_name[name];
+    share.what = name;
+    share.seconds += span.seconds;
+    share.count += span.kernel != nullptr ? span.kernel->calls : e.count;
+  }
+  std::vector<Share> shares;
+  for (auto& [name, share] : by_name) shares.push_back(std::move(share));
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+  return shares;
+}
+
+std::array<std::pair<const char*, double>, 5> parts_of(const StepTimes& t) {
+  return {{{"computing", t.compute},
+           {"optimizer", t.optimizer},
+           {"waiting for other GPUs", t.exposed_communication},
+           {"waiting for copies", t.exposed_copies},
+           {"waiting for the host to start kernels", t.idle}}};
+}
+
+}  // namespace
+
+std::string simulation_text(const RankTrace& rank, const StepTimes& times) {
+  using Align = TextTable::Align;
+  TextTable parts({Align::left, Align::right, Align::right});
+  for (const auto& [what, seconds] : parts_of(times))
+    if (seconds > 0)
+      parts.add({what, format_seconds(seconds), fmt::format("{:.1f} %", 100 * seconds / times.step)});
+  TextTable work({Align::left, Align::right, Align::right});
+  work.add({"", "time", "started"});
+  for (const Share& s : shares_of(rank))
+    work.add({s.what, format_seconds(s.seconds), format_count(s.count)});
+  return fmt::format("Rank {}: one step takes {}; at datasheet rates it could not take less than {}\n",
+                     rank.rank, format_seconds(times.step), format_seconds(times.ideal)) +
+         parts.text() + "\nWhat runs, hidden or not\n" + work.text();
+}
+
+std::string simulation_json(const std::vector<RankTrace>& ranks,
+                            const std::vector<StepTimes>& times) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const StepTimes& t = times[i];
+    nlohmann::ordered_json work = nlohmann::ordered_json::array();
+    for (const Share& s : shares_of(ranks[i]))
+      work.push_back({{"what", s.what}, {"seconds", s.seconds}, {"count", s.count}});
+    all.push_back({{"rank", ranks[i].rank},
+                   {"step_seconds", t.step},
+                   {"compute_seconds", t.compute},
+                   {"optimizer_seconds", t.optimizer},
+                   {"exposed_communication_seconds", t.exposed_communication},
+                   {"exposed_copy_seconds", t.exposed_copies},
+                   {"idle_seconds", t.idle},
+                   {"speed_of_light_seconds", t.ideal},
+                   {"work", std::move(work)}});
+  }
+  return nlohmann::ordered_json{{"schema", "shardplan.simulation/1"}, {"ranks", std::move(all)}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace shardplan

@@ -1,0 +1,18 @@
+// What a simulated step spends its time on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "render/trace.h"
+
+namespace shardplan {
+
+/// Where the time goes, and the kinds of kernels, collectives and copies that take most of it.
+std::string simulation_text(const RankTrace& rank, const StepTimes& times);
+
+/// The same of every rank, for programs.
+std::string simulation_json(const std::vector<RankTrace>& ranks,
+                            const std::vector<StepTimes>& times);
+
+}  // namespace shardplan
