@@ -78,7 +78,7 @@ struct Fsdp {
     b.free(Category::communication_buffers, cast, kGatherPool);
     b.compute({host_work(Issue::hook)});
     if (plan.framework.fsdp2.cpu_offload)
-      b.copy(LinkKind::host, true, g.elements / world * o, "parameter shards to the GPU");
+      b.fetch_ahead(LinkKind::host, g.elements / world * o, "parameter shards to the GPU");
     if (world > 1) b.gather_ahead(g.elements * c, "parameter all-gather");
   }
   void copy_out(ProgramBuilder& b, const Group& g) const {

@@ -143,6 +143,12 @@ void ProgramBuilder::copy(LinkKind link, bool to_device, std::int64_t bytes,
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::fetch_ahead(LinkKind link, std::int64_t bytes, std::string_view what) {
+  if (bytes == 0) return;
+  copy(link, true, bytes, what);
+  program_.events.back().ahead = true;
+}
+
 void ProgramBuilder::begin_phase(Phase phase) {
   Event e;
   e.kind = Event::Kind::begin_phase;

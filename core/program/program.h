@@ -54,7 +54,7 @@ struct Event {
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
   std::int64_t count = 1;
   std::int32_t first_kernel = 0;
-  /// collective: does not read what the compute stream is making, so that it can start before.
+  /// collective, copy: does not read what the compute stream is making, so that it can start before.
   bool ahead = false;
   /// collective: `count` buckets, each sent when the phase so far has made it.
   bool bucketed = false;
@@ -132,6 +132,8 @@ class ProgramBuilder {
   void synchronize();
   void host_optimizer(HostOptimizer optimizer, std::int64_t elements);
   void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
+  /// To the GPU, before the computation under way is done.
+  void fetch_ahead(LinkKind link, std::int64_t bytes, std::string_view what);
   void begin_phase(Phase phase);
   void end_phase(Phase phase);
   void begin_repeat(std::int64_t count);

@@ -253,8 +253,8 @@ class Simulation {
   }
 
   void run_copy(const Step& s, const Event& e) {
-    const double start = e.to_device ? std::max(at_.copies, at_.host)
-                                     : std::max({at_.copies, at_.compute, at_.host});
+    const double start = e.ahead ? std::max(at_.copies, at_.host)
+                                 : std::max({at_.copies, at_.compute, at_.host});
     add_span(Stream::copy, false, start, s.seconds, s.event);
     at_.copies = start + s.seconds;
     if (!e.to_device) return;

@@ -67,6 +67,15 @@ struct Stage12 {
     }
   }
 
+  /// With offload, gradients wait on the host for the next micro-batch's: they come back to be added
+  /// to and go again; the last sum goes in fp32 (async_accumulate_grad_in_cpu_via_gpu).
+  void accumulate_on_host(ProgramBuilder& b, bool accumulated, bool last) const {
+    const std::int64_t bytes = e.b * layout.partition();
+    if (accumulated) b.copy(LinkKind::host, true, bytes, "accumulated gradients from the host");
+    if (!last) b.copy(LinkKind::host, false, bytes, "accumulated gradients to the host");
+    if (!zero.overlap_comm) b.wait(Stream::copy);  // on the stream that computes
+  }
+
   void reduce_traffic(ProgramBuilder& b) const {
     if (e.ranks == 1) return;
     const char* const what = "gradient all-reduce";
@@ -133,7 +142,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   std::vector<bool> tied;
   for (const std::int32_t n : uses) tied.push_back(n > 1);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
-  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool) {
+  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     Hooks2 hooks{z,     backward, uses,
                  false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0),
                  0,     tied};
@@ -151,6 +160,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched);
     b.free(Category::communication_buffers, z.bucket_bytes);
     z.reduce_traffic(b);
+    if (z.offload) z.accumulate_on_host(b, accumulated, last);
     b.end_phase(Phase::backward);
     accumulated = true;
   });

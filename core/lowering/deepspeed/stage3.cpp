@@ -151,9 +151,11 @@ class Hooks3 {
       }
       b.wait(Stream::communication);
     }
-    if (z_.offload_param)
-      b.copy(z_.zero.offload_param.device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,
-             true, ceil_div(bytes, z_.e.ranks), "parameter shards to the GPU");
+    if (z_.offload_param) {
+      const bool nvme = z_.zero.offload_param.device == OffloadDevice::nvme;
+      b.fetch_ahead(nvme ? LinkKind::nvme : LinkKind::host, ceil_div(bytes, z_.e.ranks),
+                    "parameter shards to the GPU");
+    }
   }
 
   void release(ProgramBuilder& b, ModuleId id) {

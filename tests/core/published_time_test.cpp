@@ -1,0 +1,63 @@
+// Throughputs that papers print, against the time model on GPUs that it was not fitted to.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan {
+namespace {
+
+Json offload_job(const Json& row) {
+  const auto micro_batch = row[3].get<std::int64_t>(), gpus = row[4].get<std::int64_t>();
+  const std::int64_t accumulation = std::max<std::int64_t>(1, 512 / (micro_batch * gpus));
+  Json job;
+  job["model"] = {{"model_type", "gpt2"},      {"n_layer", row[1]},
+                  {"n_embd", row[2]},          {"n_head", row[2].get<std::int64_t>() / 128},
+                  {"vocab_size", 50304},       {"n_positions", 1024}};
+  job["cluster"] = {{"gpu", "V100-SXM3-32GB"}, {"gpus_per_node", gpus}, {"nodes", 1}};
+  job["framework"] = {
+      {"name", "deepspeed"},
+      {"ds_config",
+       {{"train_micro_batch_size_per_gpu", micro_batch},
+        {"gradient_accumulation_steps", accumulation},
+        {"fp16", {{"enabled", true}}},
+        {"optimizer", {{"type", "Adam"}, {"params", {{"lr", 1e-4}}}}},
+        {"zero_optimization", {{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}}}}}};
+  job["workload"] = {{"micro_batch", micro_batch},
+                     {"sequence_length", 1024},
+                     {"gradient_accumulation", accumulation}};
+  job["precision"] = "fp16-master";
+  job["checkpointing"] = "full";
+  job["attention"] = "eager";
+  return job;
+}
+
+/// ZeRO-Offload, table 3 with figures 8 and 10: 1B to 13B on 1 and 16 V100. The paper counts FLOPs
+/// without recomputation.
+TEST(PublishedTime, ZeroOffloadsThroughputWithinFifteenPerCent) {
+  const Json table =
+      read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_offload_speed.json");
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Calibration calibration = load_calibration();
+  double sum = 0;
+  for (const Json& row : table.at("rows")) {
+    const Job job = load_job(offload_job(row), "published", {&hardware, ""});
+    const Estimate e = estimate(job.model, job.plan, calibration, ReservedMemory::ratio);
+    const double peak = *job.plan.cluster.gpu.peak.fp16 / 1e12;
+    const double error = e.time.mfu * peak / row[5].get<double>() - 1;
+    EXPECT_LT(std::abs(error), 0.35) << row.dump();
+    RecordProperty(row[0].get<std::string>() + " on " + std::to_string(row[4].get<int>()),
+                   std::to_string(error));
+    sum += std::abs(error);
+  }
+  EXPECT_LE(sum / static_cast<double>(table.at("rows").size()), 0.15);
+}
+
+}  // namespace
+}  // namespace shardplan
