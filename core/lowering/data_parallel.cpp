@@ -18,6 +18,7 @@ struct Hooks {
   DType type = DType::f32;
   std::vector<bool> present;  ///< by parameter
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
 
   void enter_first(ProgramBuilder&, const TapeRun& layer) {
     if (!accumulating) forget_gradients(layer, present);
@@ -44,7 +45,11 @@ struct Hooks {
       k.kind = KernelKind::none;
     }
     k.elements = static_cast<double>(bytes / size_of(type));
-    b.compute({k});
+    taken.push_back(k);
+  }
+  void end(ProgramBuilder& b) {
+    b.compute(taken);
+    taken.clear();
   }
 };
 

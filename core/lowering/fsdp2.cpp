@@ -76,7 +76,7 @@ struct Fsdp {
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
     b.free(Category::communication_buffers, cast, kGatherPool);
-    b.compute({host_work(Issue::hook)});
+    b.host_work(Issue::hook, 1);
     if (plan.framework.fsdp2.cpu_offload)
       b.fetch_ahead(LinkKind::host, g.elements / world * o, "parameter shards to the GPU");
     if (world > 1) b.gather_ahead(g.elements * c, "parameter all-gather");
@@ -172,8 +172,8 @@ struct BackwardHooks {
     if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
     reducing = &g;
     b.alloc(Category::communication_buffers, f.reduce_bytes(g));
-    b.compute({host_work(Issue::hook),
-               sweep(static_cast<double>(g.unsharded_bytes + f.reduce_bytes(g)),
+    b.host_work(Issue::hook, 1);
+    b.compute({sweep(static_cast<double>(g.unsharded_bytes + f.reduce_bytes(g)),
                      f.plan.precision.compute, static_cast<std::int32_t>(g.tensors.size()))});
     b.free(Category::gradients, unsharded);
     if (f.world > 1)

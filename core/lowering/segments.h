@@ -84,6 +84,14 @@ std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
 TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
 
+/// Whether kernels keep their places between the hooks' actions, because these send or fetch
+/// something; else an iteration's are one event.
+template <typename Hooks>
+constexpr bool orders_kernels() {
+  if constexpr (requires { Hooks::kOrdersKernels; }) return Hooks::kOrdersKernels;
+  return false;
+}
+
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
                const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
@@ -114,10 +122,12 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
           hooks.gradient(b, e.id, e.bytes);
         break;
       case TapeEvent::Kind::compute:
-        b.compute(first_kernel + e.id, e.bytes);
+        if constexpr (orders_kernels<Hooks>()) b.compute(first_kernel + e.id, e.bytes);
         break;
     }
   }
+  if constexpr (!orders_kernels<Hooks>())
+    b.compute(first_kernel, static_cast<std::int64_t>(kernels.size()));
 }
 
 template <typename Hooks>

@@ -58,13 +58,6 @@ struct Kernel {
   double elements = 0;  ///< written, or read by a reduction
 };
 
-/// Work of the host that starts nothing on the GPU.
-inline Kernel host_work(Issue issue) {
-  Kernel kernel;
-  kernel.issue = issue;
-  return kernel;
-}
-
 /// Multiply-adds count two. Causal attention counts half of its square; its backward pass computes
 /// five products of the forward's two, one of them again.
 inline double flops_of(const Kernel& kernel) {

@@ -83,6 +83,15 @@ void ProgramBuilder::compute(std::int32_t first, std::int64_t count) {
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::host_work(Issue issue, std::int32_t calls) {
+  if (calls == 0) return;
+  Kernel kernel;
+  kernel.issue = issue;
+  kernel.calls = calls;
+  program_.kernels.push_back(kernel);
+  compute(static_cast<std::int32_t>(program_.kernels.size()) - 1, 1);
+}
+
 void ProgramBuilder::gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls) {
   if (bytes == 0) return;
   collective(Collective::all_gather, bytes, what, calls);

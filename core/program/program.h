@@ -120,6 +120,8 @@ class ProgramBuilder {
   /// `count` known kernels from number `first` on.
   void compute(std::int32_t first, std::int64_t count);
   void compute(const std::vector<Kernel>& kernels) { compute(add_kernels(kernels), static_cast<std::int64_t>(kernels.size())); }
+  /// `calls` of work of the host that starts nothing on the GPU.
+  void host_work(Issue issue, std::int32_t calls);
   /// Reduces what the compute stream has made so far.
   void collective(Collective kind, std::int64_t bytes, std::string_view what,
                   std::int64_t calls = 1);

@@ -3,6 +3,7 @@
 // With it, as single questions ask: 50 ms for 80 layers.
 #include <benchmark/benchmark.h>
 
+#include "hardware/gpu_names.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -20,7 +21,10 @@ Model llama_2_7b(std::int64_t layers = 32) {
 }
 
 Plan zero(int stage, std::int64_t ranks) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
   Plan plan = zero_plan(stage, "bf16-master", ranks);
+  plan.cluster.gpu = choose_gpu("H100-SXM-80GB", hardware).gpu->gpu;
+  plan.cluster.intra_node_bandwidth = *plan.cluster.gpu.nvlink_bandwidth;
   plan.workload.sequence_length = 4096;
   return plan;
 }

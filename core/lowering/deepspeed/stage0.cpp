@@ -73,9 +73,8 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   constexpr std::int64_t kAllReduceElements = 500'000'000;
   const std::int64_t copied = std::min(psi, kAllReduceElements + e.largest);
   emit_passes(b, model, plan, run, e, [&] {
-    Kernel each = host_work(Issue::engine);  // gradients are sorted and copied one by one
-    each.calls = static_cast<std::int32_t>(model.tensor_count());
-    b.compute({each});
+    // Gradients are sorted and copied one by one.
+    b.host_work(Issue::engine, static_cast<std::int32_t>(model.tensor_count()));
     b.alloc(Category::communication_buffers, e.b * copied);
     if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
     if (e.ranks > 1)

@@ -119,7 +119,7 @@ struct Hooks2 {
       bucket = true;
       b.alloc(Category::communication_buffers, z.bucket_bytes);
     }
-    b.compute({host_work(Issue::engine)});
+    ++taken;
     b.alloc(Category::gradients, bytes);
     if (here(z.schedule.first_flush, id)) z.flush(b, z.schedule.first_elements);
     if (here(z.schedule.first_own, id) && !own) {
@@ -130,7 +130,14 @@ struct Hooks2 {
     if (tied(id)) b.free(Category::gradients, bytes);
   }
 
+  /// The engine's work for the gradients of one iteration.
+  void end(ProgramBuilder& b) {
+    b.host_work(Issue::engine, taken);
+    taken = 0;
+  }
+
   std::vector<bool> tied_;
+  std::int32_t taken = 0;
   bool tied(ParameterId id) const { return tied_[static_cast<std::size_t>(id)]; }
 };
 
@@ -176,8 +183,13 @@ struct Hooks1 {
   bool bucket = false;
 
   std::size_t stretch = 0;
+  std::int32_t taken = 0;
 
   void enter(ProgramBuilder&, std::size_t k) { stretch = k; }
+  void end(ProgramBuilder& b) {
+    b.host_work(Issue::engine, taken);
+    taken = 0;
+  }
   /// Further iterations of a repeated segment have tensors of their own.
   void begin(ProgramBuilder&) {
     if (!backward || accumulating) return;
@@ -190,7 +202,7 @@ struct Hooks1 {
       bucket = true;
       b.alloc(Category::communication_buffers, z.bucket_bytes);
     }
-    b.compute({host_work(Issue::engine)});
+    ++taken;
     const bool seen = present[static_cast<std::size_t>(id)];
     if (z.accumulates_whole) {
       b.alloc(Category::gradients, bytes);

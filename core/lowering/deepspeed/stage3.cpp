@@ -58,6 +58,8 @@ struct Stage3 {
 /// that runs: the parameters of a repeated segment belong to it alone.
 class Hooks3 {
  public:
+  static constexpr bool kOrdersKernels = true;
+
   Hooks3(const Stage3& z, const std::vector<Stretch>& stretches, bool backward)
       : z_(z),
         stretches_(stretches),
@@ -142,7 +144,7 @@ class Hooks3 {
       if (!z_.gather.persistent(p) && g == 0) g = factor * z_.gather.gathered_bytes(p);
     }
     b.alloc(Category::gathered_parameters, factor * bytes, z_.gather_pool());
-    b.compute({host_work(Issue::engine)});
+    b.host_work(Issue::engine, 1);
     if (z_.e.ranks > 1) {
       if (z_.gather.prefetches()) {
         b.gather_ahead(bytes, "parameter all-gather");
@@ -160,7 +162,7 @@ class Hooks3 {
 
   void release(ProgramBuilder& b, ModuleId id) {
     if (!z_.gather.gathers()) return;
-    b.compute({host_work(Issue::engine)});
+    ++taken_;
     if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
     pending_[static_cast<std::size_t>(id)] = 0;
     const bool keeps = !backward_ && stays(id);
@@ -171,6 +173,12 @@ class Hooks3 {
     }
   }
 
+  /// The engine's work for the releases and gradients of one iteration.
+  void end(ProgramBuilder& b) {
+    b.host_work(Issue::engine, taken_);
+    taken_ = 0;
+  }
+
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     auto& uses = left_[static_cast<std::size_t>(id)];
     if (uses > 1) {  // a tied tensor's first gradient waits in autograd for the second
@@ -178,7 +186,7 @@ class Hooks3 {
       b.alloc(Category::gradients, bytes);
       return;
     }
-    b.compute({host_work(Issue::engine)});
+    ++taken_;
     b.alloc(Category::gradients, bytes);
     const auto& first = z_.schedule.first_flush;
     if (first && first->before == id && first->segment == stretches_[stretch_].segment &&
@@ -215,6 +223,7 @@ class Hooks3 {
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::size_t stretch_ = 0;
+  std::int32_t taken_ = 0;
   bool all_kept_ = false;
   const GatherPlan::Kept* edge_ = nullptr;
 };
