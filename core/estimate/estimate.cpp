@@ -85,6 +85,11 @@ std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
          c.nccl_bytes_per_communicator * (communicators(plan) - 1);
 }
 
+/// By how much a real run may pass the simulated allocator, at most.
+double upper_ratio_of(const Plan& plan, const Calibration& c) {
+  return plan.framework.kind == FrameworkKind::deepspeed ? c.deepspeed_upper : c.simulated_upper;
+}
+
 Source source_of(Category category, Source calibration, Source fragmentation) {
   switch (category) {
     case Category::parameters:
@@ -198,6 +203,14 @@ std::string_view name_of(Fit fit) {
   return "";
 }
 
+std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
+                                std::int64_t allocated) {
+  // simulated_reserved(): what it bounds by is never below the live bytes, with the same ratio.
+  return scaled(allocated, upper_ratio_of(plan, calibration)) +
+         scaled(calibration.context_bytes + nccl_bytes(plan, calibration),
+                calibration.overhead_upper);
+}
+
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved) {
   const ModelRun run = run_segments(model, plan);
@@ -224,10 +237,8 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   const std::int64_t room = e.usable_bytes - context - nccl;
   const std::int64_t room_upper = e.usable_bytes - overhead_upper;
   const bool simulates = reserved == ReservedMemory::simulated;
-  const double upper_ratio = plan.framework.kind == FrameworkKind::deepspeed
-                                 ? calibration.deepspeed_upper
-                                 : calibration.simulated_upper;
-  e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio, room, room_upper)
+  e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio_of(plan, calibration),
+                                              room, room_upper)
                          : reserved_by_ratio(memory.peak, calibration, room, room_upper);
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,

@@ -88,4 +88,10 @@ enum class ReservedMemory : std::uint8_t {
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved = ReservedMemory::simulated);
 
+/// What Estimate::device.upper of a simulated estimate is at least when live tensors peak at
+/// `allocated`: the allocator never holds less than what is alive. For searches, which rule plans
+/// out with it before they simulate the allocator.
+std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
+                                std::int64_t allocated);
+
 }  // namespace shardplan

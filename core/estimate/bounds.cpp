@@ -1,0 +1,41 @@
+#include "estimate/bounds.h"
+
+#include "estimate/time.h"
+#include "lowering/segments.h"
+#include "simulator/memory.h"
+
+namespace shardplan {
+namespace {
+
+struct NoHooks {};
+
+double total_flops(const ModelRun& run) {
+  double flops = 0;
+  for (const SegmentRun& s : run.segments)
+    flops += static_cast<double>(s.segment->repeat) *
+             (s.forward.forward_cost.flops + s.backward.backward_cost.flops);
+  return flops;
+}
+
+}  // namespace
+
+LeastWork least_work(const Model& model, const Plan& plan) {
+  const ModelRun run = run_segments(model, plan);
+  const std::vector<Stretch> forward = whole_segments(run);
+  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  Program program;
+  ProgramBuilder b(program);
+  NoHooks hooks;
+  b.begin_repeat(plan.workload.gradient_accumulation);
+  b.begin_phase(Phase::forward);
+  emit_forward(b, model, run, forward, hooks);
+  b.end_phase(Phase::forward);
+  b.begin_phase(Phase::backward);
+  emit_backward(b, model, run, backward, hooks);
+  b.end_phase(Phase::backward);
+  b.end_repeat();
+  return {simulate_memory(program).peak,
+          estimate_time(program, plan, total_flops(run)).step_seconds};
+}
+
+}  // namespace shardplan

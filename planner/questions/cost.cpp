@@ -1,0 +1,53 @@
+#include "questions/cost.h"
+
+namespace shardplan {
+namespace {
+
+constexpr double kBillion = 1e9;
+constexpr double kSecondsPerHour = 3600, kSecondsPerDay = 86'400, kJoulesPerKwh = 3.6e6;
+
+std::optional<double> times(std::optional<double> a, double b) {
+  return a ? std::optional(*a * b) : std::nullopt;
+}
+
+std::optional<double> hourly(const Plan& plan, const CostTerms& terms) {
+  if (terms.price_per_gpu_hour)
+    return *terms.price_per_gpu_hour * static_cast<double>(plan.cluster.world());
+  return times(plan.cluster.price_per_hour, static_cast<double>(plan.cluster.nodes));
+}
+
+}  // namespace
+
+double tokens_per_step(const Plan& plan) {
+  const Workload& w = plan.workload;
+  return static_cast<double>(w.micro_batch) * static_cast<double>(w.gradient_accumulation) *
+         static_cast<double>(w.sequence_length) * static_cast<double>(plan.cluster.world());
+}
+
+Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {
+  Cost cost;
+  const double gpus = static_cast<double>(plan.cluster.world());
+  cost.price_per_hour = hourly(plan, terms);
+  cost.watts = times(plan.cluster.gpu.tdp_watts, gpus);
+  if (step_seconds <= 0) return cost;
+  const double steps = kBillion / tokens_per_step(plan);  // for a billion tokens
+  cost.seconds_per_billion_tokens = steps * step_seconds;
+  cost.gpu_hours_per_billion_tokens = cost.seconds_per_billion_tokens * gpus / kSecondsPerHour;
+  cost.money_per_step = times(cost.price_per_hour, step_seconds / kSecondsPerHour);
+  cost.money_per_billion_tokens = times(cost.money_per_step, steps);
+  cost.joules_per_step = times(cost.watts, step_seconds);
+  cost.kwh_per_billion_tokens = times(cost.joules_per_step, steps / kJoulesPerKwh);
+  cost.tokens = terms.tokens;
+  if (!terms.tokens) return cost;
+  const double billions = *terms.tokens / kBillion;
+  cost.days = billions * cost.seconds_per_billion_tokens / kSecondsPerDay;
+  cost.money = times(cost.money_per_billion_tokens, billions);
+  cost.kwh = times(cost.kwh_per_billion_tokens, billions);
+  return cost;
+}
+
+Cost cost_of(const Plan& plan, const Estimate& estimate, const CostTerms& terms) {
+  return cost_of(plan, estimate.time.step_seconds, terms);
+}
+
+}  // namespace shardplan

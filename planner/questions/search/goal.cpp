@@ -1,0 +1,83 @@
+#include "questions/search/goal.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace shardplan {
+namespace {
+
+const double kTimeStep = std::log(1.005);
+constexpr std::int64_t kMemoryStep = std::int64_t{64} << 20;
+
+/// In units of the time step: GPU seconds for a token, without rounding anew.
+double cost_of(const Score& s) {
+  return static_cast<double>(s.time) + std::log(static_cast<double>(s.gpus)) / kTimeStep;
+}
+
+std::array<double, 4> order(Objective objective, const Score& s) {
+  const double time = static_cast<double>(s.time), memory = static_cast<double>(s.memory),
+               gpus = static_cast<double>(s.gpus);
+  switch (objective) {
+    case Objective::throughput:
+      return {time, gpus, memory, 0};
+    case Objective::cost:
+      return {cost_of(s), time, gpus, memory};
+    case Objective::gpus:
+      return {gpus, time, memory, 0};
+    case Objective::memory:
+      return {memory, time, gpus, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Objective objective) {
+  switch (objective) {
+    case Objective::throughput:
+      return "throughput";
+    case Objective::cost:
+      return "cost";
+    case Objective::gpus:
+      return "gpus";
+    case Objective::memory:
+      return "memory";
+  }
+  return "";
+}
+
+double longest_step(const Plan& plan, const Goal& goal) {
+  double most = std::numeric_limits<double>::infinity();
+  const Limits& limits = goal.limits;
+  if (limits.step_seconds) most = std::min(most, *limits.step_seconds);
+  const Cost second = cost_of(plan, 1.0, goal.terms);  // everything grows with the step
+  if (limits.money_per_billion_tokens && second.money_per_billion_tokens)
+    most = std::min(most, *limits.money_per_billion_tokens / *second.money_per_billion_tokens);
+  if (limits.days && second.days) most = std::min(most, *limits.days / *second.days);
+  return most;
+}
+
+Score score_of(const Plan& plan, double step_seconds, std::int64_t device_bytes) {
+  Score s;
+  if (step_seconds > 0)
+    s.time = static_cast<std::int64_t>(
+        std::floor(std::log(step_seconds / tokens_per_step(plan)) / kTimeStep));
+  s.memory = device_bytes / kMemoryStep;
+  s.gpus = plan.cluster.world();
+  return s;
+}
+
+bool dominates(const Score& a, std::int64_t index_a, const Score& b, std::int64_t index_b) {
+  if (a.time > b.time || a.memory > b.memory || a.gpus > b.gpus) return false;
+  return a.time < b.time || a.memory < b.memory || a.gpus < b.gpus || index_a < index_b;
+}
+
+bool better(Objective objective, const Score& a, std::int64_t index_a, const Score& b,
+            std::int64_t index_b) {
+  const auto left = order(objective, a), right = order(objective, b);
+  return left != right ? left < right : index_a < index_b;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,88 @@
+#include "questions/search/tally.h"
+
+#include <fmt/format.h>
+
+#include "base/diagnostic.h"
+
+namespace shardplan {
+
+std::string_view sentence_of(Rule rule) {
+  switch (rule) {
+    case Rule::parameters:
+      return "parameters alone exceed the GPU";
+    case Rule::states:
+      return "what stays between steps exceeds the GPU";
+    case Rule::host_states:
+      return "offloaded states exceed the host's memory";
+    case Rule::nvme_states:
+      return "offloaded states exceed the NVMe";
+    case Rule::activations:
+      return "states and activations exceed the GPU, whatever the buckets";
+    case Rule::compute_limit:
+      return "computation alone takes longer than the limits allow";
+    case Rule::cannot_win:
+      return "at their least time and memory still no better than a plan found";
+    case Rule::gpu:
+      return "estimated: live tensors exceed the GPU";
+    case Rule::host:
+      return "estimated: exceed the host's memory";
+    case Rule::nvme:
+      return "estimated: exceed the NVMe";
+    case Rule::limit:
+      return "estimated: slower or dearer than the limits allow";
+    case Rule::allocator:
+      return "simulated: the allocator's upper bound exceeds the GPU";
+    case Rule::beaten:
+      return "estimated: no better than another plan in time, memory and GPUs";
+    case Rule::not_reached:
+      return "not looked at: the search was interrupted";
+  }
+  return "";
+}
+
+std::int64_t Tally::total() const {
+  std::int64_t sum = 0;
+  for (const auto& axis : by_axis)
+    for (const std::int64_t n : axis) sum += n;
+  for (const std::int64_t n : by_rule) sum += n;
+  return sum;
+}
+
+void Tally::add(const Tally& other) {
+  for (std::size_t a = 0; a < by_axis.size(); ++a)
+    for (std::size_t r = 0; r < by_axis[a].size(); ++r) by_axis[a][r] += other.by_axis[a][r];
+  for (std::size_t r = 0; r < kRuleCount; ++r) by_rule[r] += other.by_rule[r];
+}
+
+std::vector<RuleCount> Tally::counts(const SearchSpace& space) const {
+  std::vector<RuleCount> all;
+  for (std::size_t a = 0; a < by_axis.size(); ++a)
+    for (std::size_t r = 0; r < by_axis[a].size(); ++r)
+      if (by_axis[a][r] > 0) all.push_back({space.axes[a].rules[r].sentence, by_axis[a][r]});
+  for (std::size_t r = 0; r < kRuleCount; ++r)
+    if (by_rule[r] > 0)
+      all.push_back({std::string(sentence_of(static_cast<Rule>(r))), by_rule[r]});
+  return all;
+}
+
+void fail_empty(const SearchSpace& space, const Tally& tally) {
+  std::size_t axis = 0, rule = 0;
+  std::int64_t most = -1;
+  for (std::size_t a = 0; a < tally.by_axis.size(); ++a) {
+    for (std::size_t r = 0; r < tally.by_axis[a].size(); ++r) {
+      if (tally.by_axis[a][r] <= most) continue;
+      most = tally.by_axis[a][r];
+      axis = a;
+      rule = r;
+    }
+  }
+  const AxisRule& worst = space.axes[axis].rules[rule];
+  throw InputError(
+      {.key = fmt::format("{} and {}", space.axes[axis].flag, worst.against),
+       .message = fmt::format("contradict each other, and nothing is left to search: {} ({} of {} "
+                              "candidates)",
+                              worst.sentence, most, space.size()),
+       .expected = "values that go together"});
+}
+
+}  // namespace shardplan

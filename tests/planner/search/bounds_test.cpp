@@ -1,0 +1,75 @@
+// Bounds are admissible: no plan of a space needs less than they say.
+#include <gtest/gtest.h>
+
+#include "questions/search/bounds.h"
+#include "search_testing.h"
+
+namespace shardplan {
+namespace {
+
+void expect_admissible(const Model& model, const SearchSpace& space) {
+  const Calibration calibration = load_calibration();
+  Plan plan = space.base;
+  Choice choice(space.axes.size(), 0);
+  RuleCounts counts = no_counts(space);
+  std::int64_t looked = 0;
+  walk(space, plan, choice, 0, space.states_fixed, counts, [&] {
+    const StatesBound states = states_bound(model, space, plan, calibration);
+    EXPECT_LE(states.parameter_bytes, states.resident_bytes);
+    walk(space, plan, choice, space.states_fixed, space.work_fixed, counts, [&] {
+      const WorkBound bound = work_bound(model, plan, states);
+      walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
+        const Estimate quick = estimate(model, plan, calibration, ReservedMemory::ratio);
+        EXPECT_LE(bound.allocated_bytes, quick.allocated.point);
+        EXPECT_LE(bound.step_seconds, quick.time.step_seconds * (1 + 1e-12));
+        const Verdict& v = quick.verdict;
+        EXPECT_TRUE(states.host != Fit::does_not_fit || v.host.fit == Fit::does_not_fit);
+        EXPECT_TRUE(states.nvme != Fit::does_not_fit || v.nvme.fit == Fit::does_not_fit);
+        const Estimate full = estimate(model, plan, calibration);
+        EXPECT_EQ(quick.allocated.point, full.allocated.point);
+        EXPECT_EQ(quick.time.step_seconds, full.time.step_seconds);
+        EXPECT_LE(least_device_upper(plan, calibration, quick.allocated.point),
+                  full.device.upper);
+        ++looked;
+      });
+    });
+  });
+  EXPECT_GT(looked, 500);
+}
+
+TEST(Bounds, HoldForEveryPlanOfADecoder) {
+  AxisValues values = small_axes();
+  values.accumulations = {1, 3};
+  values.micro_batches = {1, 16};
+  expect_admissible(small_llama(), make_space(small_llama(), small_plan(12, 2), values));
+}
+
+TEST(Bounds, HoldForEveryFrameworkAndPrecision) {
+  AxisValues values = small_axes();
+  values.frameworks = {FrameworkKind::deepspeed, FrameworkKind::fsdp2, FrameworkKind::ddp,
+                       FrameworkKind::single};
+  values.precisions = {"bf16-master", "bf16-autocast", "bf16-pure", "fp32", "fp16-master"};
+  values.prefetch_buckets = {50'000'000};
+  values.micro_batches = {2};
+  expect_admissible(small_llama(), make_space(small_llama(), small_plan(8), values));
+}
+
+TEST(Bounds, HoldWithAFrozenBaseAndTiedEmbeddings) {
+  const BuildOptions lora{.lora = Lora{.rank = 8, .targets = {"c_attn"}}};
+  const Model model = model_of(R"({"model_type": "gpt2", "n_embd": 256, "n_layer": 4,
+    "n_head": 4, "vocab_size": 5000})", lora);
+  Plan plan = small_plan(4);
+  plan.workload.lora = lora.lora;
+  expect_admissible(model, make_space(model, plan, small_axes()));
+}
+
+TEST(Bounds, HoldForAnEncoderAndDecoder) {
+  const Model model = model_of(R"({"model_type": "t5", "d_model": 256, "d_ff": 512,
+    "num_layers": 3, "num_heads": 4, "d_kv": 64, "vocab_size": 4000})");
+  Plan plan = small_plan(4);
+  plan.workload.sequence_length = plan.workload.target_length = 256;
+  expect_admissible(model, make_space(model, plan, small_axes()));
+}
+
+}  // namespace
+}  // namespace shardplan
