@@ -15,6 +15,9 @@ constexpr std::string_view kLlama = R"({"model_type": "llama", "hidden_size": 25
 constexpr std::string_view kTiedLlama = R"({"model_type": "llama", "hidden_size": 256,
   "intermediate_size": 704, "num_hidden_layers": 5, "num_attention_heads": 8, "vocab_size": 1000,
   "tie_word_embeddings": true})";
+/// One table for the encoder, the decoder and the head: three gradients of one parameter.
+constexpr std::string_view kT5 = R"({"model_type": "t5", "d_model": 128, "d_ff": 256,
+  "num_layers": 3, "num_heads": 4, "d_kv": 32, "vocab_size": 1000})";
 constexpr std::string_view kGpt2 =
     R"({"model_type": "gpt2", "n_embd": 192, "n_layer": 4, "n_head": 6, "vocab_size": 1003})";
 
@@ -73,7 +76,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& [name, base] : frameworks()) {
     for (const auto& [model, config] :
-         {std::pair("llama", kLlama), std::pair("tied", kTiedLlama), std::pair("gpt2", kGpt2)}) {
+         {std::pair("llama", kLlama), std::pair("tied", kTiedLlama), std::pair("gpt2", kGpt2),
+          std::pair("t5", kT5)}) {
       for (const auto checkpointing : {Checkpointing::none, Checkpointing::full}) {
         for (const std::int64_t accumulation : {1, 2, 3}) {
           Case c{name + "_" + model, config, base};

@@ -92,11 +92,13 @@ struct Stage12 {
 struct Hooks2 {
   const Stage12& z;
   const std::vector<Stretch>& stretches;
-  std::vector<std::int32_t> left;  ///< gradients a parameter still waits for (tied: two)
+  const std::vector<std::int32_t>& all_uses;  ///< gradients of a parameter (tied: several)
+  std::vector<std::int32_t> left;             ///< those it still waits for
   bool bucket = false;
   bool own = false;
   std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
   std::size_t stretch = 0;
+  std::int32_t taken = 0;  ///< gradients of this iteration
 
   void enter(ProgramBuilder&, std::size_t k) {
     if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
@@ -110,9 +112,13 @@ struct Hooks2 {
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     auto& uses = left[static_cast<std::size_t>(id)];
-    if (uses > 1) {  // waits in the engine for the other use
+    if (uses > 1) {  // waits in the engine for the other uses, which are added to it
+      if (uses == all_uses[static_cast<std::size_t>(id)]) {
+        b.alloc(Category::gradients, bytes);
+      } else {
+        b.transient(Category::gradients, bytes);
+      }
       --uses;
-      b.alloc(Category::gradients, bytes);
       return;
     }
     if (!bucket) {
@@ -127,7 +133,7 @@ struct Hooks2 {
       z.keep_own(b);
     }
     b.free(Category::gradients, bytes);
-    if (tied(id)) b.free(Category::gradients, bytes);
+    if (all_uses[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
   }
 
   /// The engine's work for the gradients of one iteration.
@@ -135,10 +141,6 @@ struct Hooks2 {
     b.host_work(Issue::engine, taken);
     taken = 0;
   }
-
-  std::vector<bool> tied_;
-  std::int32_t taken = 0;
-  bool tied(ParameterId id) const { return tied_[static_cast<std::size_t>(id)]; }
 };
 
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
@@ -146,13 +148,10 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<Stretch> backward = cut_backward(
       z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
-  std::vector<bool> tied;
-  for (const std::int32_t n : uses) tied.push_back(n > 1);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
-    Hooks2 hooks{z,     backward, uses,
-                 false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0),
-                 0,     tied};
+    Hooks2 hooks{z,     backward, uses, uses,
+                 false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0)};
     b.begin_phase(Phase::forward);
     emit_forward(b, z.model, z.run, forward, hooks);
     b.end_phase(Phase::forward);

@@ -65,11 +65,10 @@ class Hooks3 {
         stretches_(stretches),
         backward_(backward),
         gathered_(z.model.parameters.size(), 0),
-        left_(gradient_uses(z.model, z.run)),
+        uses_(gradient_uses(z.model, z.run)),
+        left_(uses_),
         reached_(z.run.segments.size(), 0),
-        pending_(z.model.modules.size(), 0) {
-    for (const std::int32_t n : left_) tied_.push_back(n > 1);
-  }
+        pending_(z.model.modules.size(), 0) {}
 
   void enter(ProgramBuilder& b, std::size_t k) {
     // Near the end of the forward pass the prefetcher gathers for the backward pass.
@@ -181,9 +180,13 @@ class Hooks3 {
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     auto& uses = left_[static_cast<std::size_t>(id)];
-    if (uses > 1) {  // a tied tensor's first gradient waits in autograd for the second
+    if (uses > 1) {  // a tied tensor's first gradient waits in autograd; others are added to it
+      if (uses == uses_[static_cast<std::size_t>(id)]) {
+        b.alloc(Category::gradients, bytes);
+      } else {
+        b.transient(Category::gradients, bytes);
+      }
       --uses;
-      b.alloc(Category::gradients, bytes);
       return;
     }
     ++taken_;
@@ -193,7 +196,7 @@ class Hooks3 {
         first->iteration == reached_[first->segment] && stretches_[stretch_].count == 1)
       z_.flush(b, z_.schedule.first_elements);
     b.free(Category::gradients, bytes);
-    if (tied_[static_cast<std::size_t>(id)]) b.free(Category::gradients, bytes);
+    if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
   }
 
  private:
@@ -218,8 +221,8 @@ class Hooks3 {
   const std::vector<Stretch>& stretches_;
   bool backward_;
   std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
-  std::vector<std::int32_t> left_;
-  std::vector<bool> tied_;
+  std::vector<std::int32_t> uses_;  ///< gradients of a parameter in a pass, by parameter
+  std::vector<std::int32_t> left_;  ///< those it still waits for
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::size_t stretch_ = 0;

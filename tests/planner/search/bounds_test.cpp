@@ -7,6 +7,13 @@
 namespace shardplan {
 namespace {
 
+std::string shown(const SearchSpace& space, const Choice& choice) {
+  std::string text;
+  for (std::size_t a = 0; a < choice.size(); ++a)
+    text += space.axes[a].name + " " + space.axes[a].values[choice[a]] + "; ";
+  return text;
+}
+
 void expect_admissible(const Model& model, const SearchSpace& space) {
   const Calibration calibration = load_calibration();
   Plan plan = space.base;
@@ -20,7 +27,7 @@ void expect_admissible(const Model& model, const SearchSpace& space) {
       const WorkBound bound = work_bound(model, plan, states);
       walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
         const Estimate quick = estimate(model, plan, calibration, ReservedMemory::ratio);
-        EXPECT_LE(bound.allocated_bytes, quick.allocated.point);
+        EXPECT_LE(bound.allocated_bytes, quick.allocated.point) << shown(space, choice);
         EXPECT_LE(bound.step_seconds, quick.time.step_seconds * (1 + 1e-12));
         const Verdict& v = quick.verdict;
         EXPECT_TRUE(states.host != Fit::does_not_fit || v.host.fit == Fit::does_not_fit);
