@@ -15,6 +15,8 @@ void add_model(CLI::App& app, Run& run);
 void add_estimate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_max(CLI::App& app, Run& run);
+void add_search(CLI::App& app, Run& run);
+void add_export(CLI::App& app, Run& run);
 void add_accuracy(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);

@@ -3,7 +3,9 @@
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
+#include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "render/cost_text.h"
 #include "render/estimate_text.h"
 #include "save/estimate.h"
 
@@ -13,6 +15,7 @@ namespace {
 struct EstimateArguments {
   JobOptions job;
   CalibrationOption calibration;
+  CostTerms cost;
   Output output;
 };
 
@@ -20,8 +23,14 @@ Exit run_estimate(const EstimateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate(job.model, job.plan, calibration);
-  a.output.write(a.output.json() ? to_json(e, job).dump(2) + "\n"
-                                 : estimate_text(e, job, calibration));
+  const Cost cost = cost_of(job.plan, e, a.cost);
+  if (a.output.json()) {
+    Json json = to_json(e, job);
+    json["cost"] = cost_json(cost);
+    a.output.write(json.dump(2) + "\n");
+  } else {
+    a.output.write(estimate_text(e, job, calibration, cost));
+  }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
 
@@ -37,6 +46,7 @@ void add_estimate(CLI::App& app, Run& run) {
       "Exit code 0: fits; 4: does not fit.");
   a->job.add_flags(*command);
   a->calibration.add_flags(*command);
+  add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return run_estimate(*a); }; });
 }

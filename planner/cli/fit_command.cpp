@@ -3,9 +3,12 @@
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
+#include "cli/cost_options.h"
 #include "cli/job_options.h"
 #include "questions/fixes.h"
+#include "render/cost_text.h"
 #include "render/fit_text.h"
+#include "render/fixes_text.h"
 #include "save/estimate.h"
 
 namespace shardplan::cli {
@@ -15,6 +18,7 @@ struct FitArguments {
   std::string model, cluster;
   JobOptions job;
   CalibrationOption calibration;
+  CostTerms cost;
   Output output;
 };
 
@@ -24,36 +28,21 @@ Json defaults(const FitArguments& a) {
   return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
 }
 
-Json fixes_json(const std::vector<Fix>& fixes) {
-  Json list = Json::array();
-  for (const Fix& fix : fixes) {
-    Json item;
-    item["changes"] = Json::array();
-    for (const Change& c : fix.changes)
-      item["changes"].push_back(Json{{"what", c.what}, {"how", c.how}});
-    item["saves_bytes"] = fix.gpu_saved;
-    item["slowdown"] = fix.slowdown;
-    item["fits"] = fix.after.verdict.fits;
-    item["device_bytes"] = fix.after.device.point;
-    item["host_bytes_per_node"] = fix.after.host_per_node.total();
-    list.push_back(std::move(item));
-  }
-  return list;
-}
-
 Exit fit(const FitArguments& a) {
   Job job = load(a.job.merged(defaults(a)), "");
   if (!a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate(job.model, job.plan, calibration);
+  const Cost cost = cost_of(job.plan, e, a.cost);
   const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);
   if (a.output.json()) {
     Json json = to_json(e, job);
+    json["cost"] = cost_json(cost);
     json["fixes"] = fixes_json(fixes);
     a.output.write(json.dump(2) + "\n");
   } else {
-    a.output.write(fit_text(e, job, fixes, calibration));
+    a.output.write(fit_text(e, job, fixes, calibration, cost));
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
@@ -72,6 +61,7 @@ void add_fit(CLI::App& app, Run& run) {
       "Exit code 0: fits; 4: does not fit.");
   a->job.add_flags(*command);
   a->calibration.add_flags(*command);
+  add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return fit(*a); }; });
 }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/lists.h"
 #include "load/hardware.h"
 
 namespace shardplan::cli {
@@ -116,6 +118,12 @@ void JobOptions::add_flags(CLI::App& command) {
   }
 }
 
+bool JobOptions::given(std::string_view flag) const {
+  return std::any_of(flags_.begin(), flags_.end(), [&](const Flag& f) {
+    return f.option->count() > 0 && f.option->get_name() == flag;
+  });
+}
+
 Json JobOptions::merged(const Json& base) const {
   Json job = base;
   if (!file.empty()) job.merge_patch(read_json_file(file));
@@ -126,16 +134,7 @@ Json JobOptions::merged(const Json& base) const {
     if (flag.kind == Kind::number) value = number_of(name, flag.value);
     if (flag.kind == Kind::boolean) value = boolean_of(name, flag.value);
     if (flag.kind == Kind::list) {
-      value = Json::array();
-      std::string item;
-      for (const char c : flag.value + ",") {
-        if (c != ',') {
-          item += c;
-        } else if (!item.empty()) {
-          value.push_back(item);
-          item.clear();
-        }
-      }
+      value = split_list(flag.value);
     }
     if (flag.pointer.rfind("/framework/", 0) == 0) widen(job, "framework", "name");
     if (flag.pointer.rfind("/optimizer/", 0) == 0) widen(job, "optimizer", "name");

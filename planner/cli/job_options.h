@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "json/document.h"
@@ -21,6 +22,9 @@ class JobOptions {
   /// The job's text after the flags: `base` is what the command itself sets (fit's positional
   /// arguments and defaults), under the file, under the flags.
   Json merged(const Json& base) const;
+
+  /// Whether the flag was on the command line.
+  bool given(std::string_view flag) const;
 
   std::string file;  ///< "" when the job comes from flags alone
 

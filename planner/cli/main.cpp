@@ -42,6 +42,8 @@ Exit run(int argc, char** argv) {
   add_estimate(app, chosen);
   add_compare(app, chosen);
   add_max(app, chosen);
+  add_search(app, chosen);
+  add_export(app, chosen);
   add_accuracy(app, chosen);
   add_simulate(app, chosen);
   add_calibrate(app, chosen);

@@ -5,8 +5,9 @@
 
 namespace shardplan::cli {
 
-/// Exit codes of the contract.
-enum class Exit : int { done = 0, internal = 1, usage = 2, bad_input = 3, does_not_fit = 4 };
+/// Exit codes of the contract; 130 as shells have it for a program that SIGINT ended.
+enum class Exit : int { done = 0, internal = 1, usage = 2, bad_input = 3, does_not_fit = 4,
+                        interrupted = 130 };
 
 struct Output {
   std::string format = "text";  ///< text or json

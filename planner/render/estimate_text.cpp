@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "render/cost_text.h"
 #include "render/describe.h"
 #include "render/foundation.h"
 #include "render/table.h"
@@ -184,7 +185,8 @@ std::string time_lines(const Estimate& e) {
   return "  " + rates + "\n" + wrapped(parts, "  ", "  ") + "  " + light + "\n";
 }
 
-std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration) {
+std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,
+                          const Cost& cost) {
   std::string text = headline(e, job) + "\n" + resource_lines(e);
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
@@ -193,7 +195,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text += state_table(e);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_table(e);
-  text += "\nTime\n" + time_lines(e);
+  text += "\nTime\n" + time_lines(e) + cost_lines(cost);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "estimate/estimate.h"
 #include "load/job.h"
+#include "questions/cost.h"
 
 namespace shardplan {
 
@@ -23,6 +24,7 @@ std::string traffic_table(const Estimate& e);
 std::string time_lines(const Estimate& e);
 
 /// The whole answer of `shardplan estimate`.
-std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration);
+std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,
+                          const Cost& cost);
 
 }  // namespace shardplan

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "load/job.h"
+#include "questions/cost.h"
 #include "questions/fixes.h"
 
 namespace shardplan {
 
 std::string fit_text(const Estimate& e, const Job& job, const std::vector<Fix>& fixes,
-                     const Calibration& calibration);
+                     const Calibration& calibration, const Cost& cost);
 
 }  // namespace shardplan

@@ -167,6 +167,7 @@ class JobLoader {
     }
     DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
     job_.autos = std::move(result.autos);
+    if (read_.from_file) job_.ds_config = read_.ds_config;
     for (Diagnostic& d : result.diagnostics)  // notes are about a file; `assumed` covers the rest
       if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
@@ -237,7 +238,10 @@ class JobLoader {
     }
     plan().precision = wanted;
     if (!has_precision) {
-      plan().precision = precision_preset(options.torch_autocast ? "bf16-autocast" : "bf16-master");
+      plan().precision = precision_preset(!options.torch_autocast ? "bf16-master"
+                                          : options.torch_autocast_dtype == DType::f16
+                                              ? "fp16-autocast"
+                                              : "bf16-autocast");
       job_.assumed.push_back("precision: " + plan().precision.name);
     }
     options.torch_autocast = plan().precision.autocast();

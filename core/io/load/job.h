@@ -18,6 +18,7 @@ struct Job {
   Plan plan;
   std::vector<Diagnostic> diagnostics;  ///< warnings and notes; errors are thrown
   std::vector<std::string> assumed;     ///< what the job left open, and what was taken
+  Json ds_config;                       ///< as it was given; null without one
   std::vector<ResolvedAuto> autos;      ///< "auto" values of its ds_config
 };
 

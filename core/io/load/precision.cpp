@@ -26,12 +26,6 @@ constexpr std::array kPresets{
     Preset{"fp16-master", kF16, kF16, kF16, kF32, true},
 };
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& p : kPresets) names.emplace_back(p.name);
-  return names;
-}
-
 std::optional<DType> read_dtype(ObjectReader& object, std::string_view key) {
   const auto name = object.text(key);
   if (!name) return std::nullopt;
@@ -65,6 +59,12 @@ Precision custom(ObjectReader object) {
 
 }  // namespace
 
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : kPresets) names.emplace_back(p.name);
+  return names;
+}
+
 Precision precision_preset(std::string_view name) {
   for (const Preset& preset : kPresets) {
     if (preset.name != name) continue;
@@ -77,7 +77,7 @@ Precision precision_preset(std::string_view name) {
     p.master = preset.master ? std::optional(kF32) : std::nullopt;
     return p;
   }
-  const std::vector<std::string> names = preset_names();
+  const std::vector<std::string> names = precision_names();
   throw InputError({.key = "precision",
                     .message = fmt::format("unknown precision '{}'", name),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
@@ -88,7 +88,7 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
   const Json* value = job.find("precision");
   if (value == nullptr) return precision_preset(fallback);
   if (value->is_object()) return custom(ObjectReader(*value, job.file(), job.path_of("precision")));
-  const auto name = job.choice("precision", preset_names());
+  const auto name = job.choice("precision", precision_names());
   return precision_preset(*name);
 }
 

@@ -1,0 +1,13 @@
+// The terms of a cost as flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "questions/cost.h"
+
+namespace shardplan::cli {
+
+/// --price-per-gpu-hour and --tokens.
+void add_cost_flags(CLI::App& command, CostTerms& terms);
+
+}  // namespace shardplan::cli

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/export_files.h"
+#include "cli/job_options.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct ExportArguments {
+  JobOptions job;
+  std::string format, folder;
+  Output output;
+};
+
+Exit run_export(const ExportArguments& a) {
+  const Json asked = a.job.merged(Json::object());
+  const Job job = load(asked, a.job.file);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  if (!a.folder.empty()) {
+    write_exports(a.folder, asked, job, e);
+  } else {
+    const std::string format =
+        a.format.empty() ? std::string(export_formats(job.plan.framework.kind).front()) : a.format;
+    const ExportedFile file = export_as(format, asked, job, e);
+    a.output.write(a.output.json() ? Json{{"format", file.format},
+                                          {"name", file.name},
+                                          {"text", file.text}}.dump(2) + "\n"
+                                   : file.text);
+  }
+  return e.verdict.fits ? Exit::done : Exit::does_not_fit;
+}
+
+}  // namespace
+
+void write_exports(const std::string& folder, const Json& asked, const Job& job,
+                   const Estimate& e) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const ExportedFile& file : export_all(asked, job, e)) {
+    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
+    Output{.format = "text", .file = path.string()}.write(file.text);
+    if (file.format == "launch")
+      std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
+                                   std::filesystem::perm_options::add, error);
+    fmt::print(stderr, "wrote {}\n", path.string());
+  }
+}
+
+void add_export(CLI::App& app, Run& run) {
+  auto a = std::make_shared<ExportArguments>();
+  CLI::App* command = app.add_subcommand("export", "The files that run a job: ds_config and others");
+  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  command->add_option("--as", a->format, "ds_config, accelerate, fsdp2, launch or job");
+  command->add_option("--to", a->folder, "a folder for all formats that fit the framework")
+      ->excludes("--as");
+  command->footer(
+      "Example: shardplan export configs/jobs/llama-2-7b-zero3.json --as ds_config\n"
+      "Exit code 0: the job fits; 4: it does not, and is written all the same.");
+  a->job.add_flags(*command);
+  add_output(*command, a->output);
+  command->callback([a, &run] { run = [a] { return run_export(*a); }; });
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/cost_options.h"
+#include "cli/export_files.h"
+#include "cli/search_options.h"
+#include "render/search_text.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct SearchArguments {
+  JobOptions job;
+  SearchOptions search;
+  CostTerms cost;
+  unsigned threads = 0;
+  std::size_t rows = 10;
+  std::string export_folder;
+  Output output;
+};
+
+/// SIGINT asks the search to stop; a second one ends the program as usual.
+class StopOnInterrupt {
+ public:
+  StopOnInterrupt() {
+    flag() = false;
+    std::signal(SIGINT, [](int) {
+      flag() = true;
+      std::signal(SIGINT, SIG_DFL);
+    });
+  }
+  ~StopOnInterrupt() { std::signal(SIGINT, SIG_DFL); }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+  static std::atomic<bool>& flag() {
+    static std::atomic<bool> stop{false};
+    return stop;
+  }
+};
+
+/// One line on a terminal, written over itself; nothing anywhere else.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  void show(const SearchProgress& p) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\033[K{} of {} candidates settled, {} on the front",
+               format_count(p.settled), format_count(p.candidates), p.on_front);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
+
+Exit run_search(const SearchArguments& a) {
+  const Json asked = a.job.merged(Json::object());
+  const Job job = load(asked, a.job.file);
+  const Plan base = a.search.limited(job.plan);
+  const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
+  const Goal goal = a.search.goal(a.cost, base);
+  const Calibration calibration = load_calibration();
+  const SearchResult result = [&] {
+    const StopOnInterrupt interrupt;
+    ProgressLine line;
+    return search(job.model, space, goal, calibration,
+                  {.threads = a.threads,
+                   .stop = &StopOnInterrupt::flag(),
+                   .progress = [&](const SearchProgress& p) { line.show(p); }});
+  }();
+  SearchAnswer answer{job, space, goal, result, {}, calibration};
+  const bool found = !result.front.empty();
+  if (found) answer.others = other_choices(job.model, space, result.front.front(), calibration);
+  if (found && !a.export_folder.empty()) {
+    const Found& best = result.front.front();
+    write_exports(a.export_folder, asked, job_with(job, best.plan), best.estimate);
+  }
+  a.output.write(a.output.json() ? search_json(answer).dump(2) + "\n"
+                                 : search_text(answer, a.rows));
+  if (result.interrupted) return Exit::interrupted;
+  return found ? Exit::done : Exit::does_not_fit;
+}
+
+}  // namespace
+
+void add_search(CLI::App& app, Run& run) {
+  auto a = std::make_shared<SearchArguments>();
+  CLI::App* command = app.add_subcommand("search", "The best plans, and what rules the others out");
+  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  command->footer(
+      "Example: shardplan search --model llama-2-70b --cluster 8x8xH100 --global-batch 512\n"
+      "A field of the job that is given as a flag (--zero-stage 2) is kept; the others of the axes\n"
+      "are searched. Exit code 0: a plan fits; 4: none does; 130: interrupted, with the best so far.");
+  a->search.add_flags(*command);
+  add_cost_flags(*command, a->cost);
+  a->job.add_flags(*command);
+  command->add_option("--threads", a->threads, "as many as the machine has, if absent");
+  command->add_option("--rows", a->rows, "of the front that the text shows");
+  command->add_option("--export", a->export_folder, "a folder for the files that run the best plan");
+  add_output(*command, a->output);
+  command->callback([a, &run] { run = [a] { return run_search(*a); }; });
+}
+
+}  // namespace shardplan::cli

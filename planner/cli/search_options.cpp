@@ -1,0 +1,168 @@
+#include "cli/search_options.h"
+
+#include <fmt/format.h>
+
+#include "base/diagnostic.h"
+#include "cli/lists.h"
+#include "load/framework.h"
+#include "load/precision.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct AxisFlag {
+  const char* flag;
+  const char* pinned_by;
+  const char* help;
+};
+
+constexpr AxisFlag kAxisFlags[] = {
+    {"--gpu-counts", "", "numbers of GPUs: parts of a node or whole nodes"},
+    {"--frameworks", "--framework", "deepspeed, fsdp2, ddp, single"},
+    {"--zero-stages", "--zero-stage", "DeepSpeed's stages: 0 to 3"},
+    {"--precisions", "--precision", "presets, such as bf16-master,fp32"},
+    {"--optimizer-offloads", "--offload-optimizer", "none, cpu, nvme"},
+    {"--parameter-offloads", "--offload-param", "none, cpu, nvme"},
+    {"--checkpointings", "--checkpointing", "none, selective, full"},
+    {"--micro-batches", "--micro-batch", "samples a GPU takes at once"},
+    {"--accumulations", "--gradient-accumulation", "micro-batches a step"},
+    {"--reduce-buckets", "", "reduce_bucket_size, in elements"},
+    {"--prefetch-buckets", "", "stage3_prefetch_bucket_size, in elements"},
+    {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},
+};
+
+const std::vector<std::string> kFrameworkNames{"deepspeed", "fsdp2", "ddp", "single"};
+constexpr FrameworkKind kFrameworks[] = {FrameworkKind::deepspeed, FrameworkKind::fsdp2,
+                                         FrameworkKind::ddp, FrameworkKind::single};
+const std::vector<std::string> kDeviceNames{"none", "cpu", "nvme"};
+constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu,
+                                      OffloadDevice::nvme};
+const std::vector<std::string> kCheckpointingNames{"none", "selective", "full"};
+constexpr Checkpointing kCheckpointings[] = {Checkpointing::none, Checkpointing::selective,
+                                             Checkpointing::full};
+const std::vector<std::string> kStageNames{"0", "1", "2", "3"};
+const std::vector<std::string> kObjectiveNames{"throughput", "cost", "gpus", "memory"};
+constexpr Objective kObjectives[] = {Objective::throughput, Objective::cost, Objective::gpus,
+                                     Objective::memory};
+
+[[noreturn]] void contradiction(std::string pair, std::string why, std::string expected) {
+  throw InputError({.file = "<command line>",
+                    .key = std::move(pair),
+                    .message = "contradict each other: " + why,
+                    .expected = std::move(expected)});
+}
+
+}  // namespace
+
+void SearchOptions::add_flags(CLI::App& command) {
+  lists_.reserve(std::size(kAxisFlags));
+  for (const AxisFlag& axis : kAxisFlags) {
+    lists_.push_back({axis.flag, axis.pinned_by, "", nullptr});
+    ListFlag& list = lists_.back();
+    list.option = command.add_option(axis.flag, list.text, axis.help)
+                      ->group("Axes (lists: 1,2,4; absent: what is usual)")
+                      ->type_name("LIST");
+  }
+  const auto limit = [&](const char* flag, auto& value, const char* help) {
+    command.add_option(flag, value, help)->check(CLI::PositiveNumber)->group("Limits");
+  };
+  command.add_option("--objective", objective_, "throughput (default), cost, gpus or memory");
+  limit("--global-batch", global_batch_, "samples of a step over all GPUs; sets accumulation");
+  limit("--gpu-memory-bytes", gpu_memory_bytes_, "of each GPU, for the upper bound");
+  limit("--max-step-seconds", limits_.step_seconds, "of one optimizer step");
+  limit("--max-cost-per-billion-tokens", limits_.money_per_billion_tokens, "needs a price");
+  limit("--max-days", limits_.days, "for --tokens");
+}
+
+const SearchOptions::ListFlag& SearchOptions::list(std::string_view flag) const {
+  for (const ListFlag& l : lists_)
+    if (l.flag == flag) return l;
+  throw std::logic_error("no such axis");
+}
+
+AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
+  for (const ListFlag& l : lists_)
+    if (l.option->count() > 0 && job.given(l.pinned_by))
+      contradiction(fmt::format("{} and {}", l.flag, l.pinned_by),
+                    "the one searches what the other sets", "one of the two");
+  const auto asked = [&](std::string_view flag) { return list(flag).option->count() > 0; };
+  const auto pinned = [&](std::string_view flag) { return job.given(list(flag).pinned_by); };
+  const auto integers = [&](const char* flag, std::int64_t least, std::int64_t own) {
+    if (asked(flag)) return integer_list(flag, list(flag).text, least);
+    return pinned(flag) ? std::vector{own} : std::vector<std::int64_t>{};
+  };
+  const auto choices = [&](const char* flag, const std::vector<std::string>& names,
+                           const auto& values, auto own) {
+    std::vector<std::decay_t<decltype(own)>> chosen;
+    if (asked(flag)) {
+      for (const std::size_t place : choice_list(flag, list(flag).text, names))
+        chosen.push_back(values[place]);
+    } else if (pinned(flag)) {
+      chosen.push_back(own);
+    }
+    return chosen;
+  };
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const Workload& w = plan.workload;
+  AxisValues v;
+  v.gpus = integers("--gpu-counts", 1, 0);
+  v.frameworks = choices("--frameworks", kFrameworkNames, kFrameworks, plan.framework.kind);
+  constexpr std::int64_t kStages[] = {0, 1, 2, 3};
+  v.zero_stages = choices("--zero-stages", kStageNames, kStages, std::int64_t{zero.stage});
+  if (asked("--precisions"))
+    for (const std::size_t place :
+         choice_list("--precisions", list("--precisions").text, precision_names()))
+      v.precisions.push_back(precision_names()[place]);
+  v.optimizer_offloads =
+      choices("--optimizer-offloads", kDeviceNames, kDevices, zero.offload_optimizer.device);
+  v.parameter_offloads =
+      choices("--parameter-offloads", kDeviceNames, kDevices, zero.offload_param.device);
+  v.checkpointings =
+      choices("--checkpointings", kCheckpointingNames, kCheckpointings, plan.checkpointing);
+  v.micro_batches = integers("--micro-batches", 1, w.micro_batch);
+  v.accumulations = integers("--accumulations", 1, w.gradient_accumulation);
+  v.reduce_buckets = integers("--reduce-buckets", 1, 0);
+  v.prefetch_buckets = integers("--prefetch-buckets", 0, 0);
+  v.persistence_thresholds = integers("--persistence-thresholds", 0, 0);
+  v.global_batch = global_batch_;
+  return v;
+}
+
+Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
+  Goal goal;
+  goal.limits = limits_;
+  goal.terms = terms;
+  if (!objective_.empty())
+    goal.objective = kObjectives[choice_list("--objective", objective_, kObjectiveNames).front()];
+  if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour &&
+      !plan.cluster.price_per_hour)
+    contradiction("--max-cost-per-billion-tokens and --cluster",
+                  "no price of these GPUs is known", "--price-per-gpu-hour");
+  if (limits_.days && !terms.tokens)
+    contradiction("--max-days and --tokens", "days of how many tokens?", "both of them");
+  const PeakFlops& peak = plan.cluster.gpu.peak;
+  const bool timed = (peak.bf16 || peak.fp16 || peak.fp32) && plan.cluster.gpu.memory_bandwidth;
+  const bool asks_time = goal.objective == Objective::throughput ||
+                         goal.objective == Objective::cost || limits_.step_seconds ||
+                         limits_.days || limits_.money_per_billion_tokens;
+  if (!timed && asks_time)
+    contradiction("--objective and --cluster",
+                  fmt::format("the rates of {} are not known, and so no time is",
+                              plan.cluster.gpu.name),
+                  "a GPU of the catalogue, or --objective gpus or memory");
+  return goal;
+}
+
+Plan SearchOptions::limited(Plan plan) const {
+  if (!gpu_memory_bytes_) return plan;
+  Gpu& gpu = plan.cluster.gpu;
+  if (*gpu_memory_bytes_ > gpu.usable.count())
+    contradiction("--gpu-memory-bytes and --cluster",
+                  fmt::format("{} of {} bytes that {} has to use", *gpu_memory_bytes_,
+                              gpu.usable.count(), gpu.name),
+                  fmt::format("at most {}", gpu.usable.count()));
+  gpu.usable = Bytes(*gpu_memory_bytes_);
+  return plan;
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,44 @@
+// The axes, limits and objective of a search as flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/job_options.h"
+#include "questions/search/axes.h"
+#include "questions/search/goal.h"
+
+namespace shardplan::cli {
+
+class SearchOptions {
+ public:
+  void add_flags(CLI::App& command);
+
+  /// Axes as asked for. A field of the job that was given as a flag (--micro-batch 4) is not
+  /// searched, unless its axis was asked for, too, which is an error that names both.
+  AxisValues axes(const JobOptions& job_flags, const Plan& plan) const;
+
+  /// Throws for limits that nothing can be held against, such as a cost without a price.
+  Goal goal(const CostTerms& terms, const Plan& plan) const;
+
+  /// `plan` with the memory that it may use.
+  Plan limited(Plan plan) const;
+
+ private:
+  struct ListFlag {
+    const char* flag;
+    const char* pinned_by;  ///< the job's own flag
+    std::string text;
+    CLI::Option* option = nullptr;
+  };
+  const ListFlag& list(std::string_view flag) const;
+
+  std::vector<ListFlag> lists_;
+  std::optional<std::int64_t> global_batch_, gpu_memory_bytes_;
+  std::string objective_;
+  Limits limits_;
+};
+
+}  // namespace shardplan::cli

@@ -1,0 +1,86 @@
+// The job that runs a plan: what was asked, with the plan's values in place.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "export/export.h"
+#include "load/framework.h"
+
+namespace shardplan {
+namespace {
+
+std::string_view name_of(Checkpointing how) {
+  return how == Checkpointing::full        ? "full"
+         : how == Checkpointing::selective ? "selective"
+                                           : "none";
+}
+
+Json framework_json(const Framework& framework) {
+  Json json{{"name", name_of(framework.kind)}};
+  switch (framework.kind) {
+    case FrameworkKind::deepspeed: {
+      const DeepSpeedVersion& v = framework.deepspeed.version;
+      json["version"] = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
+      json["auto"] = "nobody";
+      json["ds_config"] = "ds_config.json";
+      break;
+    }
+    case FrameworkKind::fsdp2:
+      json["reshard_after_forward"] = framework.fsdp2.reshard_after_forward;
+      json["cpu_offload"] = framework.fsdp2.cpu_offload;
+      if (framework.fsdp2.reduce_dtype)
+        json["reduce_dtype"] = shardplan::name_of(*framework.fsdp2.reduce_dtype);
+      break;
+    case FrameworkKind::ddp:
+      json["gradient_as_bucket_view"] = framework.ddp.gradient_as_bucket_view;
+      json["zero_redundancy_optimizer"] = framework.ddp.zero_redundancy_optimizer;
+      json["bucket_cap_mb"] =
+          static_cast<double>(framework.ddp.bucket_cap_bytes) / (1024.0 * 1024.0);
+      break;
+    default:
+      break;
+  }
+  return json;
+}
+
+/// The cluster as asked, with the plan's number of GPUs.
+Json cluster_json(const Json& asked, const Cluster& c) {
+  Json json = asked.is_string() ? Json{{"name", asked}} : asked;
+  if (json.contains("name")) {
+    json["name"] = fmt::format("{}x{}x{}", c.nodes, c.gpus_per_node, c.gpu.name);
+    if (c.host_memory) json["host_memory_bytes"] = c.host_memory->count();
+    if (c.nvme) {
+      Json& nvme = json["nvme"] = Json{{"bytes", c.nvme->capacity.count()}};
+      if (c.nvme->read_bandwidth) nvme["read_bandwidth"] = *c.nvme->read_bandwidth;
+      if (c.nvme->write_bandwidth) nvme["write_bandwidth"] = *c.nvme->write_bandwidth;
+    }
+  } else {
+    json["nodes"] = c.nodes;
+    json["gpus_per_node"] = c.gpus_per_node;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json job_json(const Json& asked, const Job& job) {
+  const Plan& plan = job.plan;
+  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  Json json{{"schema", "shardplan.job/1"}};
+  json.update(asked);
+  json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
+  json["framework"] = framework_json(plan.framework);
+  Json& workload = json["workload"];
+  workload["micro_batch"] = plan.workload.micro_batch;
+  workload["sequence_length"] = plan.workload.sequence_length;
+  workload["gradient_accumulation"] = plan.workload.gradient_accumulation;
+  json["checkpointing"] = name_of(plan.checkpointing);
+  json.erase("parallel");
+  json.erase("precision");  // DeepSpeed's is in ds_config.json
+  if (!deepspeed) json["precision"] = plan.precision.name;
+  if (!deepspeed && plan.precision.name == "custom") json["precision"] = asked.at("precision");
+  json["gradient_clipping"] = plan.gradient_clipping;
+  return json;
+}
+
+}  // namespace shardplan

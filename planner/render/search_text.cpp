@@ -1,0 +1,215 @@
+#include "render/search_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "render/cost_text.h"
+#include "render/describe.h"
+#include "render/estimate_text.h"
+#include "render/fixes_text.h"
+#include "render/foundation.h"
+#include "render/table.h"
+
+namespace shardplan {
+namespace {
+
+using Align = TextTable::Align;
+
+std::string_view aim(Objective objective) {
+  switch (objective) {
+    case Objective::throughput:
+      return "fastest";
+    case Objective::cost:
+      return "cheapest";
+    case Objective::gpus:
+      return "on the fewest GPUs";
+    case Objective::memory:
+      return "with the smallest memory";
+  }
+  return "";
+}
+
+const std::string& value_of(const SearchSpace& space, const Choice& choice, std::size_t axis) {
+  return space.axes[axis].values[choice[axis]];
+}
+
+/// "micro_batch" in words: "micro-batch".
+std::string words_of(const Axis& axis) {
+  std::string text = axis.name == "gpus" ? "GPUs" : axis.name;
+  if (text == "micro_batch") return "micro-batch";
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+/// "ZeRO-2: does not fit, 93.1 GiB", "8: 4 % slower, saves 1.2 GiB"
+std::string consequence(const SearchSpace& space, const OtherChoice& other) {
+  const Estimate& e = other.estimate;
+  std::string text = space.axes[other.axis].values[other.value] + ": ";
+  if (!e.verdict.fits) {
+    const std::int64_t needed = e.verdict.limited_by == "host"   ? e.verdict.host.needed
+                                : e.verdict.limited_by == "nvme" ? e.verdict.nvme.needed
+                                                                 : e.device.upper;
+    return text + fmt::format("{}, {} {}", overall(e.verdict) == Fit::tight ? "tight" : "does not fit",
+                              e.verdict.limited_by == "gpu" ? "upper bound" : "needs",
+                              format_bytes(needed)) +
+           (e.verdict.limited_by == "gpu" ? "" : fmt::format(" of {}", e.verdict.limited_by));
+  }
+  const double percent = 100 * (other.slowdown - 1);
+  if (other.slowdown <= 0 || std::abs(percent) < 1) {
+    text += "about as fast";
+  } else if (percent >= 100) {
+    text += fmt::format("{:.2g}× the time", other.slowdown);
+  } else {
+    text += fmt::format("{:.2g} % {}", std::abs(percent), percent > 0 ? "slower" : "faster");
+  }
+  const std::int64_t bytes = other.gpu_added;
+  return text + fmt::format(", {} {}", format_bytes(std::abs(bytes)), bytes < 0 ? "less" : "more");
+}
+
+std::string reasons(const SearchAnswer& a) {
+  const Found& best = a.result.front.front();
+  TextTable table({Align::left, Align::left, Align::left});
+  for (std::size_t axis = 0; axis < a.space.axes.size(); ++axis) {
+    std::vector<std::string> parts;
+    for (const OtherChoice& other : a.others)
+      if (other.axis == axis) parts.push_back(consequence(a.space, other));
+    if (!parts.empty())
+      table.add({words_of(a.space.axes[axis]), value_of(a.space, best.choice, axis),
+                 fmt::format("{}", fmt::join(parts, "; "))});
+  }
+  const std::string text = table.text();
+  return text.empty() ? "" : "\nWhy, choice by choice: what a neighbouring value does\n" + text;
+}
+
+/// The axes that differ on the front: the others would be columns of one value.
+std::vector<std::size_t> telling_axes(const SearchAnswer& a) {
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < a.space.axes.size(); ++axis) {
+    const bool differs = std::any_of(
+        a.result.front.begin(), a.result.front.end(),
+        [&](const Found& f) { return f.choice[axis] != a.result.front.front().choice[axis]; });
+    if (differs) axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::string short_name(const Axis& axis) {
+  if (axis.name == "gpus") return "GPUs";
+  if (axis.name == "optimizer_offload") return "optimizer";
+  if (axis.name == "parameter_offload") return "parameters";
+  if (axis.name == "checkpointing") return "recompute";
+  if (axis.name == "reduce_bucket_size") return "bucket";
+  if (axis.name == "stage3_prefetch_bucket_size") return "prefetch";
+  if (axis.name == "stage3_param_persistence_threshold") return "persist";
+  return words_of(axis);
+}
+
+std::string front_table(const SearchAnswer& a, std::size_t rows) {
+  const std::vector<std::size_t> axes = telling_axes(a);
+  std::vector<std::string> head{""};
+  std::vector<Align> columns{Align::right};
+  for (const std::size_t axis : axes) {
+    head.push_back(short_name(a.space.axes[axis]));
+    columns.push_back(Align::left);
+  }
+  for (const char* name : {"tokens/s", "step", "GPU", "bound", "host", "GPU-h/1e9"})
+    head.emplace_back(name), columns.push_back(Align::right);
+  TextTable table(columns);
+  table.add(head);
+  for (std::size_t i = 0; i < std::min(rows, a.result.front.size()); ++i) {
+    const Found& f = a.result.front[i];
+    const Estimate& e = f.estimate;
+    std::vector<std::string> row{fmt::format("{}", i + 1)};
+    for (const std::size_t axis : axes) row.push_back(value_of(a.space, f.choice, axis));
+    const bool timed = e.time.step_seconds > 0;
+    row.push_back(timed ? format_count(static_cast<std::int64_t>(e.time.tokens_per_second)) : "-");
+    row.push_back(timed ? format_seconds(e.time.step_seconds) : "-");
+    row.push_back(format_bytes(e.device.point));
+    row.push_back(format_bytes(e.device.upper));
+    row.push_back(e.host_per_node.total() > 0 ? format_bytes(e.host_per_node.total()) : "-");
+    const Cost cost = cost_of(f.plan, e, a.goal.terms);
+    row.push_back(timed ? fmt::format("{:.4g}", cost.gpu_hours_per_billion_tokens) : "-");
+    table.add(std::move(row));
+  }
+  std::string text = table.text();
+  if (a.result.front.size() > rows)
+    text += fmt::format("  and {} more: --rows shows them, --format json has them all\n",
+                        a.result.front.size() - rows);
+  return text;
+}
+
+std::string count_table(const SearchAnswer& a) {
+  TextTable table({Align::right, Align::left});
+  for (const RuleCount& rule : a.result.ruled_out)
+    table.add({format_count(rule.count), rule.sentence});
+  table.add({format_count(static_cast<std::int64_t>(a.result.front.size())), "on the front"});
+  table.add({format_count(a.result.candidates),
+             fmt::format("in all; {} estimated in full, {} with the allocator simulated",
+                         format_count(a.result.estimated), format_count(a.result.simulated))});
+  return table.text();
+}
+
+std::string found_text(const SearchAnswer& a, std::size_t rows) {
+  const Found& best = a.result.front.front();
+  const Job job = job_with(a.job, best.plan);
+  std::string text = fmt::format("The plan {} of {} that were {}\n{}\n", aim(a.goal.objective),
+                                 format_count(a.result.candidates),
+                                 a.result.interrupted ? "to be looked at, when it was interrupted"
+                                                      : "looked at",
+                                 subject(job));
+  text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
+          cost_lines(cost_of(best.plan, best.estimate, a.goal.terms));
+  text += reasons(a);
+  text += fmt::format("\nPlans that no other beats in time, memory and GPUs at once: {}\n",
+                      a.result.front.size());
+  text += front_table(a, rows);
+  text += "\nWhat became of every candidate\n" + count_table(a);
+  return text + "\nWhat this rests on\n" + foundation(best.estimate, job, a.calibration);
+}
+
+std::string near_miss_text(const SearchAnswer& a, const NearMiss& miss) {
+  std::string text =
+      "\nThe one that comes closest\n" + subject(job_with(a.job, miss.plan.plan)) + "\n" +
+      resource_lines(miss.plan.estimate);
+  if (!miss.fixes.empty()) text += "\nWhat would change its verdict\n" + fix_lines(miss.fixes);
+  if (miss.enough_gpus)
+    text += fmt::format("\n{} GPUs of this kind would be enough for it\n",
+                        format_count(*miss.enough_gpus));
+  return text;
+}
+
+std::string nothing_text(const SearchAnswer& a) {
+  std::string text = fmt::format("{} of {} plans\n\nWhat ruled them out\n",
+                                 a.result.interrupted ? "Interrupted before any was found to fit"
+                                                      : "Nothing fits",
+                                 format_count(a.result.candidates));
+  text += count_table(a);
+  if (a.result.beyond_limits) {
+    const Found& f = *a.result.beyond_limits;
+    text += "\nThe best plan without limits of time and cost\n" +
+            subject(job_with(a.job, f.plan)) + "\n" + resource_lines(f.estimate) + "\n" +
+            time_lines(f.estimate) + cost_lines(cost_of(f.plan, f.estimate, a.goal.terms));
+  }
+  if (a.result.near_miss) text += near_miss_text(a, *a.result.near_miss);
+  return text;
+}
+
+}  // namespace
+
+Job job_with(const Job& job, const Plan& plan) {
+  Job changed = job;
+  changed.plan = plan;
+  std::erase_if(changed.assumed, [](const std::string& what) {  // chosen now
+    return what.rfind("framework: ", 0) == 0 || what.rfind("micro-batch: ", 0) == 0;
+  });
+  return changed;
+}
+
+std::string search_text(const SearchAnswer& answer, std::size_t rows) {
+  return answer.result.front.empty() ? nothing_text(answer) : found_text(answer, rows);
+}
+
+}  // namespace shardplan
