@@ -7,6 +7,9 @@
 
 namespace shardplan::cli {
 
+/// For an option that takes a number above 0.
+CLI::Validator positive_number();
+
 /// --price-per-gpu-hour and --tokens.
 void add_cost_flags(CLI::App& command, CostTerms& terms);
 

@@ -56,16 +56,21 @@ std::vector<std::int64_t> integer_list(const std::string& flag, std::string_view
   return values;
 }
 
+std::size_t choice_of(const std::string& flag, const std::string& name,
+                      const std::vector<std::string>& allowed) {
+  const auto it = std::find(allowed.begin(), allowed.end(), name);
+  if (it == allowed.end())
+    fail(flag, fmt::format("unknown value '{}'", name),
+         fmt::format("one of {}", fmt::join(allowed, ", ")),
+         nearest(name, std::span<const std::string>(allowed)));
+  return static_cast<std::size_t>(it - allowed.begin());
+}
+
 std::vector<std::size_t> choice_list(const std::string& flag, std::string_view text,
                                      const std::vector<std::string>& allowed) {
   std::vector<std::size_t> places;
   for (const std::string& part : split_some(flag, text)) {
-    const auto it = std::find(allowed.begin(), allowed.end(), part);
-    if (it == allowed.end())
-      fail(flag, fmt::format("unknown value '{}'", part),
-           fmt::format("one or more of {}", fmt::join(allowed, ", ")),
-           nearest(part, std::span<const std::string>(allowed)));
-    const auto place = static_cast<std::size_t>(it - allowed.begin());
+    const std::size_t place = choice_of(flag, part, allowed);
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
   }
   return places;

@@ -15,7 +15,11 @@ std::vector<std::string> split_list(std::string_view text);
 std::vector<std::int64_t> integer_list(const std::string& flag, std::string_view text,
                                        std::int64_t least);
 
-/// The places of the names in `allowed`, each once; throws with the nearest for another name.
+/// The place of a name in `allowed`; throws with the nearest for another name.
+std::size_t choice_of(const std::string& flag, const std::string& name,
+                      const std::vector<std::string>& allowed);
+
+/// The places of the names in `allowed`, each once.
 std::vector<std::size_t> choice_list(const std::string& flag, std::string_view text,
                                      const std::vector<std::string>& allowed);
 

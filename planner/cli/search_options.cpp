@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 #include "base/diagnostic.h"
+#include "cli/cost_options.h"
 #include "cli/lists.h"
 #include "load/framework.h"
 #include "load/precision.h"
@@ -64,7 +67,7 @@ void SearchOptions::add_flags(CLI::App& command) {
                       ->type_name("LIST");
   }
   const auto limit = [&](const char* flag, auto& value, const char* help) {
-    command.add_option(flag, value, help)->check(CLI::PositiveNumber)->group("Limits");
+    command.add_option(flag, value, help)->check(positive_number())->group("Limits");
   };
   command.add_option("--objective", objective_, "throughput (default), cost, gpus or memory");
   limit("--global-batch", global_batch_, "samples of a step over all GPUs; sets accumulation");
@@ -133,7 +136,7 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   goal.limits = limits_;
   goal.terms = terms;
   if (!objective_.empty())
-    goal.objective = kObjectives[choice_list("--objective", objective_, kObjectiveNames).front()];
+    goal.objective = kObjectives[choice_of("--objective", objective_, kObjectiveNames)];
   if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour &&
       !plan.cluster.price_per_hour)
     contradiction("--max-cost-per-billion-tokens and --cluster",

@@ -21,13 +21,13 @@ using Align = TextTable::Align;
 std::string_view aim(Objective objective) {
   switch (objective) {
     case Objective::throughput:
-      return "fastest";
+      return "fastest plan that fits";
     case Objective::cost:
-      return "cheapest";
+      return "cheapest plan that fits";
     case Objective::gpus:
-      return "on the fewest GPUs";
+      return "plan on the fewest GPUs";
     case Objective::memory:
-      return "with the smallest memory";
+      return "plan with the smallest memory";
   }
   return "";
 }
@@ -115,8 +115,10 @@ std::string front_table(const SearchAnswer& a, std::size_t rows) {
     head.push_back(short_name(a.space.axes[axis]));
     columns.push_back(Align::left);
   }
-  for (const char* name : {"tokens/s", "step", "GPU", "bound", "host", "GPU-h/1e9"})
-    head.emplace_back(name), columns.push_back(Align::right);
+  for (const char* name : {"tokens/s", "step", "GPU", "bound", "host", "GPU-h/1e9"}) {
+    head.emplace_back(name);
+    columns.push_back(Align::right);
+  }
   TextTable table(columns);
   table.add(head);
   for (std::size_t i = 0; i < std::min(rows, a.result.front.size()); ++i) {
@@ -155,10 +157,10 @@ std::string count_table(const SearchAnswer& a) {
 std::string found_text(const SearchAnswer& a, std::size_t rows) {
   const Found& best = a.result.front.front();
   const Job job = job_with(a.job, best.plan);
-  std::string text = fmt::format("The plan {} of {} that were {}\n{}\n", aim(a.goal.objective),
+  std::string text = fmt::format("The {}, of {}{}\n{}\n", aim(a.goal.objective),
                                  format_count(a.result.candidates),
-                                 a.result.interrupted ? "to be looked at, when it was interrupted"
-                                                      : "looked at",
+                                 a.result.interrupted ? "; interrupted, so a better one may be left"
+                                                      : "",
                                  subject(job));
   text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
           cost_lines(cost_of(best.plan, best.estimate, a.goal.terms));

@@ -13,7 +13,7 @@ namespace shardplan {
 namespace {
 
 constexpr const char* kPrecisionFlag = "--precisions";
-constexpr const char* kStrategyFlag = "--frameworks and --zero-stages";
+constexpr const char* kStrategyFlag = "--frameworks/--zero-stages";
 constexpr const char* kOptimizerFlag = "--optimizer-offloads";
 constexpr const char* kParameterFlag = "--parameter-offloads";
 

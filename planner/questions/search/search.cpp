@@ -55,8 +55,8 @@ class Searcher {
         tally_(space) {}
 
   SearchResult run() {
+    check_not_empty();
     find_groups();
-    if (groups_.empty() && tally_.total() > 0 && no_rule_but_axes()) fail_empty(space_, tally_);
     bound_groups();
     std::size_t next = 0;
     while (next < groups_.size() && !stopped()) {
@@ -78,9 +78,15 @@ class Searcher {
     return std::max<std::int64_t>(
         0, least_device_upper(p, calibration_, allocated) - p.cluster.gpu.usable.count());
   }
-  bool no_rule_but_axes() const {
-    return std::all_of(tally_.by_rule.begin(), tally_.by_rule.end(),
-                       [](std::int64_t n) { return n == 0; });
+
+  /// Rules of axes alone must leave something, whatever would fit.
+  void check_not_empty() const {
+    Plan plan = space_.base;
+    Choice choice(space_.axes.size(), 0);
+    Tally tally(space_);
+    bool some = false;
+    walk(space_, plan, choice, 0, space_.work_fixed, tally.by_axis, [&] { some = true; });
+    if (!some) fail_empty(space_, tally);
   }
 
   void report() const {

@@ -66,11 +66,12 @@ std::vector<RuleCount> Tally::counts(const SearchSpace& space) const {
 }
 
 void fail_empty(const SearchSpace& space, const Tally& tally) {
+  // The last axis that lost candidates lost the last ones.
   std::size_t axis = 0, rule = 0;
-  std::int64_t most = -1;
+  std::int64_t most = 0;
   for (std::size_t a = 0; a < tally.by_axis.size(); ++a) {
     for (std::size_t r = 0; r < tally.by_axis[a].size(); ++r) {
-      if (tally.by_axis[a][r] <= most) continue;
+      if (tally.by_axis[a][r] == 0 || (axis == a && tally.by_axis[a][r] <= most)) continue;
       most = tally.by_axis[a][r];
       axis = a;
       rule = r;

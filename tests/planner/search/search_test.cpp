@@ -205,8 +205,8 @@ TEST(Search, NamesThePairThatContradicts) {
   values.parameter_offloads = {OffloadDevice::cpu};
   const SearchSpace offload = make_space(model, small_plan(12), values);
   EXPECT_THAT(error_text([&] { search(model, offload, {}, load_calibration()); }),
-              ::testing::AllOf(HasSubstr("--parameter-offloads and --frameworks"),
-                               HasSubstr("--zero-stages"), HasSubstr("contradict each other"),
+              ::testing::AllOf(HasSubstr("--parameter-offloads and --frameworks/--zero-stages"),
+                               HasSubstr("contradict each other"),
                                HasSubstr("parameters are offloaded at ZeRO stage 3")));
   values = small_axes();
   values.global_batch = 7;
