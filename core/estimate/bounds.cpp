@@ -9,17 +9,9 @@ namespace {
 
 struct NoHooks {};
 
-double total_flops(const ModelRun& run) {
-  double flops = 0;
-  for (const SegmentRun& s : run.segments)
-    flops += static_cast<double>(s.segment->repeat) *
-             (s.forward.forward_cost.flops + s.backward.backward_cost.flops);
-  return flops;
-}
-
 }  // namespace
 
-LeastWork least_work(const Model& model, const Plan& plan) {
+LeastWork least_work(const Model& model, const Plan& plan, const TimeRates& rates) {
   const ModelRun run = run_segments(model, plan);
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
@@ -35,7 +27,7 @@ LeastWork least_work(const Model& model, const Plan& plan) {
   b.end_phase(Phase::backward);
   b.end_repeat();
   return {simulate_memory(program).peak,
-          estimate_time(program, plan, total_flops(run)).step_seconds};
+          estimate_time(program, plan, hardware_flops(program), rates).compute_seconds};
 }
 
 }  // namespace shardplan

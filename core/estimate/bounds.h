@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "plan/plan.h"
+#include "timing/rates.h"
 
 namespace shardplan {
 
@@ -18,6 +19,6 @@ struct LeastWork {
 };
 
 /// The passes of `plan` over `model` with no framework around them.
-LeastWork least_work(const Model& model, const Plan& plan);
+LeastWork least_work(const Model& model, const Plan& plan, const TimeRates& rates);
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/export_files.h"
 #include "cli/job_options.h"
@@ -13,6 +14,7 @@ namespace {
 
 struct ExportArguments {
   JobOptions job;
+  CalibrationOption calibration;
   std::string format, folder;
   Output output;
 };
@@ -20,7 +22,7 @@ struct ExportArguments {
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
-  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
   if (!a.folder.empty()) {
     write_exports(a.folder, asked, job, e);
   } else {
@@ -62,6 +64,7 @@ void add_export(CLI::App& app, Run& run) {
       "Example: shardplan export configs/jobs/llama-2-7b-zero3.json --as ds_config\n"
       "Exit code 0: the job fits; 4: it does not, and is written all the same.");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return run_export(*a); }; });
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/export_files.h"
@@ -18,6 +19,7 @@ namespace {
 struct SearchArguments {
   JobOptions job;
   SearchOptions search;
+  CalibrationOption calibration;
   CostTerms cost;
   unsigned threads = 0;
   std::size_t rows = 10;
@@ -70,7 +72,7 @@ Exit run_search(const SearchArguments& a) {
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
   const Goal goal = a.search.goal(a.cost, base);
-  const Calibration calibration = load_calibration();
+  const Calibration calibration = a.calibration.load_for(job);
   const SearchResult result = [&] {
     const StopOnInterrupt interrupt;
     ProgressLine line;
@@ -105,6 +107,7 @@ void add_search(CLI::App& app, Run& run) {
   a->search.add_flags(*command);
   add_cost_flags(*command, a->cost);
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   command->add_option("--threads", a->threads, "as many as the machine has, if absent");
   command->add_option("--rows", a->rows, "of the front that the text shows");
   command->add_option("--export", a->export_folder, "a folder for the files that run the best plan");

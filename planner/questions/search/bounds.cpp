@@ -23,12 +23,13 @@ StatesBound states_bound(const Model& model, const SearchSpace& space, Plan plan
   bound.host = e.verdict.host.fit;
   bound.nvme = e.verdict.nvme.fit;
   bound.off_gpu_excess = excess(e.verdict.host) + excess(e.verdict.nvme);
-  bound.optimizer_seconds = e.time.cpu_optimizer_seconds;
+  bound.optimizer_seconds = e.time.optimizer_seconds;
   return bound;
 }
 
-WorkBound work_bound(const Model& model, const Plan& plan, const StatesBound& states) {
-  const LeastWork work = least_work(model, plan);
+WorkBound work_bound(const Model& model, const Plan& plan, const StatesBound& states,
+                     const Calibration& calibration) {
+  const LeastWork work = least_work(model, plan, calibration.time);
   WorkBound bound;
   bound.allocated_bytes = checked_add(states.resident_bytes, work.activation_bytes);
   if (work.compute_seconds > 0)

@@ -17,7 +17,7 @@ struct StatesBound {
   std::int64_t overhead_bytes = 0;   ///< CUDA context and NCCL
   Fit host = Fit::unknown, nvme = Fit::unknown;
   std::int64_t off_gpu_excess = 0;  ///< bytes that host and NVMe of a node lack
-  double optimizer_seconds = 0;  ///< of the host's optimizer in a step
+  double optimizer_seconds = 0;  ///< of a step
 };
 
 /// `plan` has these axes set. The estimate of one member, the one that keeps least, holds for all.
@@ -31,6 +31,7 @@ struct WorkBound {
   std::int64_t allocated_bytes = 0;
   double step_seconds = 0;  ///< 0: unknown
 };
-WorkBound work_bound(const Model& model, const Plan& plan, const StatesBound& states);
+WorkBound work_bound(const Model& model, const Plan& plan, const StatesBound& states,
+                     const Calibration& calibration);
 
 }  // namespace shardplan

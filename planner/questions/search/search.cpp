@@ -152,7 +152,7 @@ class Searcher {
 
   void bound_group(Group& group, Tally& tally) const {
     const Plan plan = space_.plan_of(group.choice);
-    group.bound = work_bound(model_, plan, group.states);
+    group.bound = work_bound(model_, plan, group.states, calibration_);
     if (lacking(plan, group.bound.allocated_bytes) > 0) {
       tally.of(Rule::activations) += members();
       group.is_out = true;

@@ -24,7 +24,7 @@ void expect_admissible(const Model& model, const SearchSpace& space) {
     const StatesBound states = states_bound(model, space, plan, calibration);
     EXPECT_LE(states.parameter_bytes, states.resident_bytes);
     walk(space, plan, choice, space.states_fixed, space.work_fixed, counts, [&] {
-      const WorkBound bound = work_bound(model, plan, states);
+      const WorkBound bound = work_bound(model, plan, states, calibration);
       walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
         const Estimate quick = estimate(model, plan, calibration, ReservedMemory::ratio);
         EXPECT_LE(bound.allocated_bytes, quick.allocated.point) << shown(space, choice);
