@@ -67,9 +67,6 @@ TEST(SearchCommand, KeepsWhatAFlagOfTheJobSays) {
 
 TEST(SearchCommand, ExitsWithFourWhenNothingFits) {
   const TemporaryFolder folder;
-  const Finished f =
-      search(folder.file("job.json", kJob), {"--zero-stage", "0", "--gpu-memory-bytes", "4e9"});
-  EXPECT_EQ(f.exit_code, 3);  // 4e9 is no integer
   const Finished small = search(folder.file("job.json", kJob),
                                 {"--zero-stage", "0", "--gpu-memory-bytes", "4000000000"});
   EXPECT_EQ(small.exit_code, 4);
