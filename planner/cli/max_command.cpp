@@ -5,6 +5,7 @@
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
+#include "cli/cost_options.h"
 #include "cli/job_options.h"
 #include "load/model.h"
 #include "questions/largest.h"
@@ -18,26 +19,39 @@ struct MaxArguments {
   JobOptions job;
   CalibrationOption calibration;
   std::string of = "micro_batch";
+  StepLimit step_seconds;
   Output output;
 };
 
-LargestResult answer(const std::string& of, const Job& job, const Calibration& calibration) {
-  if (of == "micro_batch") return largest_micro_batch(job.model, job.plan, calibration);
-  if (of == "sequence_length") return largest_sequence(job.model, job.plan, calibration);
+LargestResult answer(const std::string& of, const Job& job, const Calibration& calibration,
+                     StepLimit most) {
+  if (of == "micro_batch") return largest_micro_batch(job.model, job.plan, calibration, most);
+  if (of == "sequence_length") return largest_sequence(job.model, job.plan, calibration, most);
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
-  return largest_parameters(job.plan, calibration, [&](std::int64_t parameters) {
+  const auto build = [&](std::int64_t parameters) {
     const BuildOptions options{job.plan.attention, job.plan.workload.lora, job.plan.loss};
     return load_named_model(fmt::format("{}M", parameters / 1'000'000),
                             {"<command line>", "parameters", ""}, options);
-  });
+  };
+  return largest_parameters(job.plan, calibration, build, most);
+}
+
+/// More GPUs take other batches: a question for the search.
+void check_limit(const MaxArguments& a) {
+  if (!a.step_seconds || a.of != "gpus") return;
+  throw InputError({.file = "<command line>",
+                    .key = "--max-step-seconds and --of gpus",
+                    .message = "contradict each other: the fewest GPUs are found by memory",
+                    .expected = "shardplan search --objective gpus --max-step-seconds"});
 }
 
 Exit largest(const MaxArguments& a) {
+  check_limit(a);
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
   const Job job = load(a.job.merged(base), a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
-  const LargestResult r = answer(a.of, job, calibration);
+  const LargestResult r = answer(a.of, job, calibration, a.step_seconds);
   if (a.output.json()) {
     Json json;
     json["of"] = a.of;
@@ -61,6 +75,8 @@ void add_max(CLI::App& app, Run& run) {
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->add_option("--of", a->of, "micro_batch, sequence_length, parameters or gpus")
       ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus"}));
+  command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
+      ->check(positive_number());
   command->footer(
       "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length\n"
       "Exit code 0: there is one; 4: not even the smallest fits.");

@@ -3,15 +3,23 @@
 #include <algorithm>
 
 namespace shardplan {
+namespace {
+
+bool is_good(const Estimate& e, StepLimit most) {
+  return e.verdict.fits && (!most || e.time.step_seconds <= *most);
+}
+
+}  // namespace
 
 LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
-                              const std::function<Estimate(std::int64_t)>& estimate_of) {
+                              const std::function<Estimate(std::int64_t)>& estimate_of,
+                              StepLimit longest) {
   LargestResult result;
   const std::int64_t most = limit / step;
   std::int64_t good = 0, bad = 1;
   while (bad <= most) {  // doubling, then bisection between the last good and the first bad
     Estimate e = estimate_of(bad * step);
-    if (!e.verdict.fits) {
+    if (!is_good(e, longest)) {
       result.beyond = std::move(e);
       break;
     }
@@ -26,7 +34,7 @@ LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
   while (!result.at_limit && bad - good > 1) {
     const std::int64_t middle = good + (bad - good) / 2;
     Estimate e = estimate_of(middle * step);
-    if (e.verdict.fits) {
+    if (is_good(e, longest)) {
       good = middle;
       result.at = std::move(e);
     } else {
@@ -39,33 +47,36 @@ LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
 }
 
 LargestResult largest_micro_batch(const Model& model, const Plan& plan,
-                                  const Calibration& calibration) {
-  return largest_fitting(1, 1 << 20, [&](std::int64_t n) {
+                                  const Calibration& calibration, StepLimit most) {
+  const auto with = [&](std::int64_t n) {
     Plan changed = plan;
     changed.workload.micro_batch = n;
     return estimate(model, changed, calibration);
-  });
+  };
+  return largest_fitting(1, 1 << 20, with, most);
 }
 
 LargestResult largest_sequence(const Model& model, const Plan& plan,
-                               const Calibration& calibration) {
+                               const Calibration& calibration, StepLimit most) {
   constexpr std::int64_t kStep = 128;
   const std::int64_t limit =
       model.facts.max_positions > 0 ? std::max(model.facts.max_positions, kStep) : 1 << 24;
-  return largest_fitting(kStep, limit, [&](std::int64_t n) {
+  const auto with = [&](std::int64_t n) {
     Plan changed = plan;
     changed.workload.sequence_length = n;
     if (changed.workload.target_length > 0) changed.workload.target_length = n;
     return estimate(model, changed, calibration);
-  });
+  };
+  return largest_fitting(kStep, limit, with, most);
 }
 
 LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,
-                                 const std::function<Model(std::int64_t)>& build) {
+                                 const std::function<Model(std::int64_t)>& build,
+                                 StepLimit most) {
   constexpr std::int64_t kStep = 100'000'000;
   constexpr std::int64_t kLimit = 100'000'000'000'000;
-  return largest_fitting(kStep, kLimit,
-                         [&](std::int64_t n) { return estimate(build(n), plan, calibration); });
+  return largest_fitting(
+      kStep, kLimit, [&](std::int64_t n) { return estimate(build(n), plan, calibration); }, most);
 }
 
 LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibration& calibration) {

@@ -17,19 +17,23 @@ struct LargestResult {
   bool at_limit = false;              ///< the search's own limit was reached
 };
 
-/// Largest n in [1, limit] for which fits(estimate_of(n)); needs grow with n. `step` is the
-/// resolution: values are multiples of it.
+using StepLimit = std::optional<double>;  ///< seconds of a step, at most
+
+/// Largest n in [1, limit] for which estimate_of(n) fits, and its step keeps to `most`; needs and
+/// times grow with n. `step` is the resolution: values are multiples of it.
 LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
-                              const std::function<Estimate(std::int64_t)>& estimate_of);
+                              const std::function<Estimate(std::int64_t)>& estimate_of,
+                              StepLimit most = std::nullopt);
 
 LargestResult largest_micro_batch(const Model& model, const Plan& plan,
-                                  const Calibration& calibration);
+                                  const Calibration& calibration, StepLimit most = std::nullopt);
 LargestResult largest_sequence(const Model& model, const Plan& plan,
-                               const Calibration& calibration);
+                               const Calibration& calibration, StepLimit most = std::nullopt);
 
 /// Largest generic dense decoder, in parameters; `build` makes one of about that size.
 LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,
-                                 const std::function<Model(std::int64_t)>& build);
+                                 const std::function<Model(std::int64_t)>& build,
+                                 StepLimit most = std::nullopt);
 
 /// Fewest GPUs, in multiples that fill nodes of the cluster's size (or divide one).
 LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibration& calibration);

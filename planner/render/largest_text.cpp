@@ -34,8 +34,12 @@ std::string largest_text(std::string_view of, const LargestResult& r, const Job&
   if (!r.value) {
     std::string text =
         gpus ? "No number of these GPUs is enough\n"
-             : fmt::format("Not even the smallest {} fits on {}\n", quantity(of), cluster);
-    if (r.beyond) text += fmt::format("  it needs {}\n", need(*r.beyond));
+             : fmt::format("Not even the smallest {} fits on {}{}\n", quantity(of), cluster,
+                           r.beyond && r.beyond->verdict.fits ? " in the time that was asked" : "");
+    if (r.beyond && r.beyond->verdict.fits)
+      text += fmt::format("  it takes {}\n", format_seconds(r.beyond->time.step_seconds));
+    else if (r.beyond)
+      text += fmt::format("  it needs {}\n", need(*r.beyond));
     return text;
   }
   std::string text =
@@ -47,7 +51,10 @@ std::string largest_text(std::string_view of, const LargestResult& r, const Job&
     text +=
         fmt::format("  it needs {}; {} to spare, upper bound {}\n", need(*r.at),
                     format_bytes(r.at->verdict.headroom_bytes), format_bytes(r.at->device.upper));
-  if (r.beyond)
+  if (r.beyond && r.beyond->verdict.fits)
+    text += fmt::format("  one step further takes {}: longer than was asked\n",
+                        format_seconds(r.beyond->time.step_seconds));
+  if (r.beyond && !r.beyond->verdict.fits)
     text += fmt::format(
         "  one step {} needs {}, upper bound {}: too much for the {}\n", gpus ? "fewer" : "further",
         need(*r.beyond), format_bytes(r.beyond->device.upper),

@@ -76,6 +76,23 @@ TEST(LargestMicroBatch, IsTheLastThatFits) {
   EXPECT_EQ(r.beyond->device.point, estimate(model, plan, Calibration{}).device.point);
 }
 
+TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
+  const Model model = model_of(kLlama);
+  Plan plan = limited(3, 4, 24);
+  plan.cluster.gpu.memory_bandwidth = 3.35e12;
+  plan.cluster.gpu.peak.bf16 = 989e12;
+  plan.cluster.gpu.peak.fp32 = 67e12;
+  const LargestResult free = largest_micro_batch(model, plan, Calibration{});
+  ASSERT_TRUE(free.value);
+  const double half = 0.5 * free.at->time.step_seconds;
+  const LargestResult r = largest_micro_batch(model, plan, Calibration{}, half);
+  ASSERT_TRUE(r.value && r.beyond);
+  EXPECT_LT(*r.value, *free.value);
+  EXPECT_LE(r.at->time.step_seconds, half);
+  EXPECT_GT(r.beyond->time.step_seconds, half);
+  EXPECT_TRUE(r.beyond->verdict.fits);
+}
+
 TEST(LargestSequence, StopsAtTheModelsPositions) {
   const Model model = model_of(kLlama);
   const LargestResult roomy = largest_sequence(model, limited(3, 4, 500), Calibration{});
