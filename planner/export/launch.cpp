@@ -14,10 +14,13 @@ std::string trainer_arguments(const Plan& plan) {
   add(fmt::format("--per_device_train_batch_size {}", w.micro_batch));
   add(fmt::format("--gradient_accumulation_steps {}", w.gradient_accumulation));
   add(fmt::format("--max_grad_norm {}", plan.gradient_clipping));
-  if (plan.precision.compute == DType::bf16) add("--bf16 true");
-  if (plan.precision.compute == DType::f16) add("--fp16 true");
+  // HF Trainer wants these to agree with the ds_config's blocks, which autocast leaves off.
+  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  const DType type = deepspeed ? plan.precision.params : plan.precision.compute;
+  if (type == DType::bf16) add("--bf16 true");
+  if (type == DType::f16) add("--fp16 true");
   if (plan.checkpointing == Checkpointing::full) add("--gradient_checkpointing true");
-  if (plan.framework.kind == FrameworkKind::deepspeed) add("--deepspeed ds_config.json");
+  if (deepspeed) add("--deepspeed ds_config.json");
   return text;
 }
 
