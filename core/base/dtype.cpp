@@ -7,7 +7,9 @@
 namespace shardplan {
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, DType>, 12> kNames{{
+  static constexpr std::array<std::pair<std::string_view, DType>, 14> kNames{{
+      {"fp64", DType::f64},
+      {"float64", DType::f64},
       {"fp32", DType::f32},
       {"float32", DType::f32},
       {"float", DType::f32},

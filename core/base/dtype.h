@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-enum class DType : std::uint8_t { f32, bf16, f16, i64, i32, i8, b1 };
+enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i8, b1 };
 
 /// Bytes of one element. A boolean tensor takes one byte an element, as in PyTorch.
 constexpr std::int64_t size_of(DType type) {
@@ -18,6 +18,7 @@ constexpr std::int64_t size_of(DType type) {
     case DType::bf16:
     case DType::f16:
       return 2;
+    case DType::f64:
     case DType::i64:
       return 8;
     case DType::i8:
@@ -27,9 +28,10 @@ constexpr std::int64_t size_of(DType type) {
   return 0;
 }
 
-/// The name used in job files: fp32, bf16, fp16, int64, int32, int8, bool.
+/// The name used in job files: fp64, fp32, bf16, fp16, int64, int32, int8, bool.
 constexpr std::string_view name_of(DType type) {
   switch (type) {
+    case DType::f64: return "fp64";
     case DType::f32: return "fp32";
     case DType::bf16: return "bf16";
     case DType::f16: return "fp16";

@@ -1,0 +1,41 @@
+// Collectives among the ranks of one run, on the communication stream of this rank's backend.
+//
+// Every rank issues the same calls in the same order. The caller orders the streams: it makes the
+// communication stream wait for the inputs before the call, and the compute stream for the results
+// after it. Sums are taken in rank order, so that they do not depend on who computes them; NCCL's
+// order is its own, but fixed for a given world.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "memory/tensor.h"
+
+namespace shardplan::validator {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// x becomes the sum over ranks.
+  virtual void all_reduce(const Tensor& x) = 0;
+  /// shard: rank r's r-th part of the sum over ranks of full. May lie inside `full`, in its place.
+  virtual void reduce_scatter(const Tensor& shard, const Tensor& full) = 0;
+  /// full: the shards of all ranks in rank order. The shard may lie inside `full`, in its place.
+  virtual void all_gather(const Tensor& full, const Tensor& shard) = 0;
+  virtual void broadcast(const Tensor& x, int root) = 0;
+  /// Returns when all ranks have called it and their streams are empty.
+  virtual void barrier() = 0;
+  /// Makes every call that other ranks wait in, now and later, throw PeerFailure there.
+  virtual void abort() noexcept = 0;
+  /// Device memory that the communicator takes outside the arena.
+  virtual std::int64_t overhead_bytes() const = 0;
+};
+
+}  // namespace shardplan::validator

@@ -1,0 +1,16 @@
+// The host back end: every operation on the CPU, in order, done when the call returns. Element
+// types: fp64 (the reference: arithmetic in fp64 throughout), fp32, bf16 and fp16 (arithmetic in
+// fp32, results rounded to nearest-even).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace shardplan::validator {
+
+/// A device of `capacity_bytes` of this machine's memory; 0: as much as there is.
+std::unique_ptr<Backend> make_host_backend(std::int64_t capacity_bytes = 0);
+
+}  // namespace shardplan::validator

@@ -1,0 +1,126 @@
+// The operands of the operations that have many. Empty tensors are absent operands.
+#pragma once
+
+#include <cstdint>
+
+#include "memory/tensor.h"
+
+namespace shardplan::validator {
+
+enum class NormKind : std::uint8_t { layer, rms };
+enum class Activation : std::uint8_t {
+  swiglu,     ///< silu(gate) · up, of [rows, 2F] packed gate first
+  gelu_tanh,  ///< GPT-2's
+  relu,
+};
+
+/// out = norm(x), or with a branch: sum = x + branch, out = norm(sum).
+struct NormForward {
+  NormKind kind = NormKind::rms;
+  float epsilon = 1e-5F;
+  Tensor out;     ///< [rows, width]
+  Tensor mean;    ///< [rows] fp32; layer norm only
+  Tensor rstd;    ///< [rows] fp32
+  Tensor sum;     ///< [rows, width], written if there is a branch; may be x itself
+  Tensor x;       ///< [rows, width]
+  Tensor branch;  ///< [rows, width] or absent
+  Tensor weight;  ///< [width]
+  Tensor bias;    ///< [width]; layer norm only
+};
+
+struct NormBackward {
+  NormKind kind = NormKind::rms;
+  Tensor dx;                   ///< [rows, width]
+  bool accumulate_dx = false;  ///< dx += (the residual's gradient is there already), or dx =
+  Tensor dweight, dbias;       ///< [width]; dbias for layer norm only
+  bool accumulate_weights = false;
+  Tensor dout;        ///< [rows, width]; never dx itself
+  Tensor x;           ///< [rows, width]: what was normalised, the sum if there was a branch
+  Tensor mean, rstd;  ///< [rows] fp32
+  Tensor weight;      ///< [width]
+};
+
+/// Queries, keys and values packed in one row: [rows, (query_heads + 2·key_value_heads)·head_dim],
+/// rows = batch · sequence. Query head h attends to key-value head h / (query_heads /
+/// key_value_heads).
+struct Heads {
+  std::int64_t batch = 0;
+  std::int64_t sequence = 0;
+  std::int64_t query_heads = 0;
+  std::int64_t key_value_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t rows() const { return batch * sequence; }
+  std::int64_t query_width() const { return query_heads * head_dim; }
+  std::int64_t packed_width() const { return (query_heads + 2 * key_value_heads) * head_dim; }
+};
+
+/// RMS norm over each head of q and k (Qwen 3), v copied: what rotary and attention then read.
+struct HeadNormForward {
+  Heads heads;
+  float epsilon = 1e-6F;
+  Tensor out;                 ///< [rows, packed_width]; never qkv itself
+  Tensor rstd;                ///< [rows, query_heads + key_value_heads] fp32
+  Tensor qkv;                 ///< [rows, packed_width]
+  Tensor q_weight, k_weight;  ///< [head_dim]
+};
+
+struct HeadNormBackward {
+  Heads heads;
+  Tensor dqkv;                  ///< [rows, packed_width], in place: of the outputs to of the inputs
+  Tensor dq_weight, dk_weight;  ///< [head_dim]
+  bool accumulate_weights = false;
+  Tensor qkv;   ///< [rows, packed_width]: the inputs
+  Tensor rstd;  ///< [rows, query_heads + key_value_heads] fp32
+  Tensor q_weight, k_weight;
+};
+
+/// Causal softmax attention, scores scaled by 1/√head_dim, without an s² matrix in memory.
+struct AttentionForward {
+  Heads heads;
+  Tensor out;  ///< [rows, query_width]
+  Tensor lse;  ///< [batch, query_heads, sequence] fp32: log Σ exp(score) of each query
+  Tensor qkv;  ///< [rows, packed_width]
+};
+
+struct AttentionBackward {
+  Heads heads;
+  Tensor dqkv;  ///< [rows, packed_width]; never qkv itself
+  Tensor dout;  ///< [rows, query_width]
+  Tensor out, lse, qkv;
+};
+
+/// Softmax and cross-entropy of rows of logits, whose place their gradient takes.
+struct CrossEntropy {
+  Tensor logits;   ///< [rows, padded vocabulary]; becomes gradient_scale · (softmax − one-hot)
+  Tensor losses;   ///< [rows] fp32; 0 where the target is negative
+  Tensor targets;  ///< [rows] int32; negative: not counted, gradient 0
+  std::int64_t vocabulary = 0;  ///< columns from here on are padding: no probability, gradient 0
+  float gradient_scale = 1;
+};
+
+/// What the gradients of a step have in common before the optimizer sees them.
+struct Clipping {
+  Tensor squared_norm;      ///< [1] fp32, on the device: of all gradients, as scaled
+  float inverse_scale = 1;  ///< 1 / loss scale
+  float largest_norm = 0;   ///< 0: gradients are not clipped
+};
+
+/// AdamW as torch.optim.AdamW: decoupled decay, bias correction, on a flat range of one unit.
+/// g = inverse_scale · gradient · min(1, largest_norm / (inverse_scale·√squared_norm + 1e-6)).
+/// Nothing at all is written when squared_norm is not finite (an overflow skips the step).
+struct AdamW {
+  Tensor parameter;  ///< [n] fp32, bf16 or fp16: the rounded copy if there is a master
+  Tensor master;     ///< [n] fp32, or absent: then the parameter itself is updated
+  Tensor gradient;   ///< [n] in the parameter's type
+  Tensor first_moment, second_moment;  ///< [n] fp32 or bf16
+  Clipping clipping;
+  float learning_rate = 0, beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, weight_decay = 0;
+  std::int64_t step = 1;  ///< counted from 1, skipped steps not counted
+  /// Updates and moments that have no fp32 home are rounded stochastically, with random bits that
+  /// depend on the seed, the step and the element's index in the model, not on who computes it
+  /// (stochastic_rounding.h).
+  std::uint32_t seed = 0;
+  std::int64_t first_element = 0;  ///< index in the model of element 0
+};
+
+}  // namespace shardplan::validator
