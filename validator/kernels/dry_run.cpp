@@ -1,0 +1,94 @@
+#include "kernels/dry_run.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace shardplan::validator {
+namespace {
+
+class DryBackend final : public Backend {
+ public:
+  explicit DryBackend(WorkspaceRule workspace) : workspace_(std::move(workspace)) {}
+
+  DeviceInfo info() const override { return {"dry run", available_bytes(), {}}; }
+  std::int64_t available_bytes() const override { return std::numeric_limits<std::int64_t>::max(); }
+  std::int64_t used_bytes() const override { return 0; }
+  std::vector<Overhead> overheads() const override { return {}; }
+  std::uintptr_t allocate(std::int64_t) override { return 0; }
+  std::int64_t workspace_bytes(const StepShapes& shapes) const override {
+    return workspace_(shapes);
+  }
+  void use_workspace(const Tensor&) override {}
+
+  Event new_event() override { return 0; }
+  void record(Event, Stream) override {}
+  void wait(Stream, Event) override {}
+  double seconds_between(Event, Event) override { return 0; }
+  void synchronize() override {}
+
+  void upload(const Tensor&, std::span<const std::byte>) override {}
+  /// Whatever is read is 0: a loss, a norm.
+  void download(std::span<std::byte> to, const Tensor&) override {
+    std::fill(to.begin(), to.end(), std::byte{0});
+  }
+  void copy(const Tensor&, const Tensor&) override {}
+  void zero(const Tensor&) override {}
+  void fill(const Tensor&, float) override {}
+  void fill_normal(const Tensor&, float, std::uint32_t, std::int64_t) override {}
+  void cast(const Tensor&, const Tensor&) override {}
+  void add(const Tensor&, const Tensor&) override {}
+  void linear_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void linear_backward_input(const Tensor&, const Tensor&, const Tensor&) override {}
+  void linear_backward_weight(const Tensor&, const Tensor&, const Tensor&, bool) override {}
+  void linear_backward_bias(const Tensor&, const Tensor&, bool) override {}
+  void norm_forward(const NormForward&) override {}
+  void norm_backward(const NormBackward&) override {}
+  void head_norm_forward(const HeadNormForward&) override {}
+  void head_norm_backward(const HeadNormBackward&) override {}
+  void rotary(const Tensor&, const Tensor&, const Heads&, bool) override {}
+  void attention_forward(const AttentionForward&) override {}
+  void attention_backward(const AttentionBackward&) override {}
+  void activation_forward(Activation, const Tensor&, const Tensor&) override {}
+  void activation_backward(Activation, const Tensor&, const Tensor&) override {}
+  void embedding_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                         std::int64_t) override {}
+  void embedding_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                          std::int64_t) override {}
+  void cross_entropy(const CrossEntropy&) override {}
+  void sum(const Tensor&, const Tensor&, bool) override {}
+  void squared_norm(const Tensor&, const Tensor&, bool) override {}
+  void adamw(const AdamW&) override {}
+
+ private:
+  WorkspaceRule workspace_;
+};
+
+class DryCommunicator final : public Communicator {
+ public:
+  DryCommunicator(int rank, int size) : rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void all_reduce(const Tensor&) override {}
+  void reduce_scatter(const Tensor&, const Tensor&) override {}
+  void all_gather(const Tensor&, const Tensor&) override {}
+  void broadcast(const Tensor&, int) override {}
+  void barrier() override {}
+  void abort() noexcept override {}
+  std::int64_t overhead_bytes() const override { return 0; }
+
+ private:
+  int rank_, size_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_dry_backend(WorkspaceRule workspace) {
+  return std::make_unique<DryBackend>(std::move(workspace));
+}
+
+std::unique_ptr<Communicator> make_dry_communicator(int rank, int size) {
+  return std::make_unique<DryCommunicator>(rank, size);
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,51 @@
+// The host back end's operations, by file: what kernels/backend.h says of each holds here.
+#pragma once
+
+#include "kernels/operands.h"
+
+namespace shardplan::validator::host {
+
+// linear.cpp
+void linear_forward(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& bias);
+void linear_backward_input(const Tensor& dx, const Tensor& dy, const Tensor& w);
+void linear_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x, bool accumulate);
+void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate);
+
+// norms.cpp
+void norm_forward(const NormForward& o);
+void norm_backward(const NormBackward& o);
+
+// head_norms.cpp
+void head_norm_forward(const HeadNormForward& o);
+void head_norm_backward(const HeadNormBackward& o);
+
+// attention.cpp
+void rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inverse);
+void attention_forward(const AttentionForward& o);
+void attention_backward(const AttentionBackward& o);
+
+// activations.cpp
+void activation_forward(Activation kind, const Tensor& y, const Tensor& x);
+void activation_backward(Activation kind, const Tensor& x, const Tensor& dy);
+
+// embedding.cpp
+void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
+                       const Tensor& positions, std::int64_t sequence);
+void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
+                        const Tensor& tokens, std::int64_t sequence);
+
+// cross_entropy.cpp
+void cross_entropy(const CrossEntropy& o);
+
+// elementwise.cpp
+void fill(const Tensor& x, float value);
+void fill_normal(const Tensor& x, float stddev, std::uint32_t seed, std::int64_t first_element);
+void cast(const Tensor& to, const Tensor& from);
+void add(const Tensor& to, const Tensor& x);
+void sum(const Tensor& out, const Tensor& x, bool accumulate);
+void squared_norm(const Tensor& out, const Tensor& x, bool accumulate);
+
+// adamw.cpp
+void adamw(const AdamW& o);
+
+}  // namespace shardplan::validator::host

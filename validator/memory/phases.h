@@ -1,0 +1,21 @@
+// The phases of a step in which memory is told apart, as docs/job.md's estimate has them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace shardplan::validator {
+
+enum class Phase : std::uint8_t {
+  model,     ///< everything that is kept for the run is allocated
+  forward,   ///< the loss, and with it the gradient of the logits and the head, included
+  backward,  ///< from the last block to the embedding, reductions included
+  step,      ///< clipping and the optimizer
+};
+inline constexpr std::array<std::string_view, 4> kPhaseNames{"model", "forward", "backward",
+                                                             "step"};
+inline constexpr std::size_t kPhaseCount = kPhaseNames.size();
+
+}  // namespace shardplan::validator
