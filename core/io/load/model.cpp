@@ -17,15 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Model from_config(const Json& config, const std::string& file, const BuildOptions& options) {
-  return build_model(load_model_config(config, file), options);
-}
-
-Model from_path(const fs::path& path, const BuildOptions& options) {
-  std::error_code error;
-  const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
-  Model model = from_config(read_json_file(file.string()), file.string(), options);
-  model.facts.name = path.string();
+Model from_config(const NamedConfig& found, const BuildOptions& options) {
+  Model model = build_model(load_model_config(found.config, found.file), options);
+  if (!found.name.empty()) model.facts.name = found.name;
   return model;
 }
 
@@ -85,16 +79,23 @@ void require_alone(const Json& value, const ModelContext& at, const std::string&
 
 }  // namespace
 
+std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at) {
+  if (value.is_object() && !value.contains("tensors") && !value.contains("mlp"))
+    return NamedConfig{value, at.file, ""};
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  if (auto entry = find_model(text))
+    return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name};
+  fs::path path = fs::path(at.directory) / text;
+  std::error_code error;
+  if (text.empty() || !fs::exists(path, error)) return std::nullopt;
+  const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
+  return NamedConfig{read_json_file(file.string()), file.string(), path.string()};
+}
+
 Model load_named_model(const std::string& text, const ModelContext& at,
                        const BuildOptions& options) {
-  if (const auto entry = find_model(text)) {
-    Model model = from_config(entry->config, "catalogue entry " + entry->name, options);
-    model.facts.name = entry->name;
-    return model;
-  }
-  const fs::path path = fs::path(at.directory) / text;
-  std::error_code error;
-  if (!text.empty() && fs::exists(path, error)) return from_path(path, options);
+  if (const auto found = find_config(text, at)) return from_config(*found, options);
   if (auto model = generic_decoder(text, options, at.file, at.key)) return *std::move(model);
   throw InputError({.file = at.file,
                     .key = at.key,
@@ -119,7 +120,7 @@ Model load_model(const Json& value, const ModelContext& at, const BuildOptions& 
     const std::string key = at.key + ".mlp";
     return perceptron(dimensions(value.at("mlp"), at, key), options, at.file, key);
   }
-  return from_config(value, at.file, options);
+  return from_config({value, at.file, ""}, options);
 }
 
 }  // namespace shardplan

@@ -1,6 +1,8 @@
 // The "model" of a job or a command line to a Model.
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "json/document.h"
@@ -14,6 +16,17 @@ struct ModelContext {
   std::string key;        ///< "model"
   std::string directory;  ///< relative paths start here; "": the working directory
 };
+
+/// A model's configuration and where it was found.
+struct NamedConfig {
+  Json config;
+  std::string file;  ///< for errors: "catalogue entry gpt2"
+  std::string name;  ///< catalogue name or path; empty for an object
+};
+
+/// The configuration that `value` names or is: a catalogue name, a path, an object with model_type.
+/// nullopt for what has none: sizes, lists of tensors, perceptrons, unknown names.
+std::optional<NamedConfig> find_config(const Json& value, const ModelContext& context);
 
 /// A catalogue name, a path to a config.json or a folder with one, a size ("7B"), or an object: a
 /// configuration, {"tensors": [[name, [dims]], ...]} or {"mlp": [784, 128, 10]}. Throws InputError

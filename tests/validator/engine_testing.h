@@ -1,0 +1,150 @@
+// Tiny networks and runs of them on the host.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/decoder.h"
+#include "engine/perceptron.h"
+#include "engine/trainer.h"
+#include "kernels/dry_run.h"
+#include "kernels/random.h"
+#include "launch/ranks.h"
+
+namespace shardplan::validator::testing {
+
+inline DecoderSpec tiny_gpt2() {
+  return {.family = "gpt2",
+          .layers = 3,
+          .hidden = 16,
+          .inner = 24,
+          .query_heads = 2,
+          .key_value_heads = 2,
+          .head_dim = 8,
+          .vocabulary = 29,
+          .positions = 12,
+          .norm = NormKind::layer,
+          .activation = Activation::gelu_tanh,
+          .qkv_bias = true,
+          .output_bias = true,
+          .mlp_bias = true,
+          .tied = true,
+          .init_stddev = 0.3F};
+}
+
+/// Grouped queries, untied.
+inline DecoderSpec tiny_llama() {
+  return {.family = "llama",
+          .layers = 2,
+          .hidden = 16,
+          .inner = 20,
+          .query_heads = 4,
+          .key_value_heads = 2,
+          .head_dim = 4,
+          .vocabulary = 23,
+          .rotary = Rotary{},
+          .init_stddev = 0.3F};
+}
+
+/// Norms of q and k heads, biases, tied, head_dim that is not hidden / heads.
+inline DecoderSpec tiny_qwen3() {
+  DecoderSpec s = tiny_llama();
+  s.family = "qwen3";
+  s.layers = 3;
+  s.head_dim = 6;
+  s.head_norms = s.tied = s.qkv_bias = true;
+  return s;
+}
+
+struct TestRun {
+  TrainingOptions options;
+  std::int64_t micro_batch = 2, sequence = 5;
+  int world = 1;
+  Keep keep = Keep::everything;
+};
+
+inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run) {
+  if (const auto* decoder = std::get_if<DecoderSpec>(&spec))
+    return make_decoder(*decoder, {run.micro_batch, run.sequence, run.options.dtype, run.keep});
+  return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
+}
+
+/// The same samples of a step for every division into ranks and micro-batches.
+class TestBatches final : public BatchSource {
+ public:
+  TestBatches(const NetworkSpec& spec, const TestRun& run, int rank)
+      : spec_(spec), run_(run), rank_(rank) {}
+
+  Batch next(std::int64_t step, std::int64_t micro) override {
+    Batch batch;
+    for (std::int64_t b = 0; b < run_.micro_batch; ++b) {
+      const std::int64_t sample =
+          ((step * run_.options.accumulation + micro) * run_.world + rank_) * run_.micro_batch + b;
+      add_sample(batch, static_cast<std::uint64_t>(sample));
+    }
+    return batch;
+  }
+
+ private:
+  void add_sample(Batch& batch, std::uint64_t sample) const {
+    if (const auto* mlp = std::get_if<MlpSpec>(&spec_)) {
+      const std::uint64_t label =
+          random_bits(1, sample, 0) % static_cast<std::uint64_t>(mlp->widths.back());
+      batch.targets.push_back(static_cast<std::int32_t>(label));
+      for (std::int64_t i = 0; i < mlp->widths.front(); ++i)
+        batch.inputs.push_back(unit_interval(static_cast<std::uint32_t>(
+                                   random_bits(2, label, static_cast<std::uint64_t>(i)))) +
+                               unit_interval(static_cast<std::uint32_t>(
+                                   random_bits(3, sample, static_cast<std::uint64_t>(i)))) /
+                                   4);
+      return;
+    }
+    // A chain of tokens that can be learned, with some noise.
+    const auto vocabulary = static_cast<std::uint64_t>(std::get<DecoderSpec>(spec_).vocabulary);
+    std::uint64_t token = random_bits(4, sample, 0) % vocabulary;
+    for (std::int64_t i = 0; i < run_.sequence; ++i) {
+      batch.tokens.push_back(static_cast<std::int32_t>(token));
+      token =
+          (3 * token + 1 + random_bits(5, sample, static_cast<std::uint64_t>(i)) % 2) % vocabulary;
+      batch.targets.push_back(static_cast<std::int32_t>(token));
+    }
+  }
+
+  NetworkSpec spec_;
+  TestRun run_;
+  int rank_;
+};
+
+/// Runs `body` on every rank with a trainer whose parameters are initialised.
+inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
+                          const std::function<void(Trainer&, BatchSource&)>& body) {
+  run_ranks(0, run.world, host_ranks(run.world, 0), [&](RankDevice& device) {
+    const int rank = device.communicator->rank();
+    const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
+    const auto alone = make_dry_communicator(rank, run.world);
+    TestBatches batches(spec, run, rank);
+    Arena plan(0, std::int64_t{1} << 40);
+    Trainer planned({*dry, *alone, plan}, make_network(spec, run), run.options);
+    planned.step(batches);
+    Arena arena(device.backend->allocate(plan.extent()), plan.extent());
+    Trainer trainer({*device.backend, *device.communicator, arena}, make_network(spec, run),
+                    run.options);
+    trainer.initialise();
+    body(trainer, batches);
+  });
+}
+
+inline std::vector<StepResult> train(const NetworkSpec& spec, const TestRun& run, int steps) {
+  std::vector<StepResult> results;
+  with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
+    for (int i = 0; i < steps; ++i) {
+      const StepResult result = trainer.step(batches);
+      if (trainer.sharding().rank == 0) results.push_back(result);
+    }
+  });
+  return results;
+}
+
+}  // namespace shardplan::validator::testing

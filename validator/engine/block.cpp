@@ -1,0 +1,201 @@
+#include "engine/block.h"
+
+namespace shardplan::validator {
+
+BlockActivations Block::allocate_shared(Arena& arena) const {
+  const std::int64_t rows = heads_.rows();
+  const auto tensor = [&](const char* name, Shape shape) {
+    return arena.allocate(std::string("renewed.") + name, Category::activations, dtype_, shape);
+  };
+  BlockActivations a;
+  a.norm1 = tensor("norm1", {rows, spec_.hidden});
+  if (spec_.head_norms) a.heads = tensor("heads", {rows, heads_.packed_width()});
+  a.norm2 = tensor("norm2", {rows, spec_.hidden});
+  a.activated = tensor("activated", {rows, spec_.inner});
+  return a;
+}
+
+BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep keep,
+                                 const BlockActivations& shared) const {
+  const std::int64_t rows = heads_.rows();
+  const auto tensor = [&](const char* what, DType dtype, Shape shape) {
+    return arena.allocate(name + "." + what, Category::activations, dtype, shape);
+  };
+  const auto renewed = [&](const char* what, const Tensor& other, Shape shape) {
+    return keep == Keep::products ? other : tensor(what, dtype_, shape);
+  };
+  const DType statistic = statistic_type(dtype_);
+  const bool layer = spec_.norm == NormKind::layer;
+  BlockActivations a;
+  if (layer) a.mean1 = tensor("mean1", statistic, {rows});
+  a.rstd1 = tensor("rstd1", statistic, {rows});
+  a.norm1 = renewed("norm1", shared.norm1, {rows, spec_.hidden});
+  a.qkv = tensor("qkv", dtype_, {rows, heads_.packed_width()});
+  a.heads = a.qkv;
+  if (spec_.head_norms) {
+    a.head_rstd =
+        tensor("head_rstd", statistic, {rows, heads_.query_heads + heads_.key_value_heads});
+    a.heads = renewed("heads", shared.heads, {rows, heads_.packed_width()});
+  }
+  a.lse = tensor("lse", statistic, {heads_.batch, heads_.query_heads, heads_.sequence});
+  a.attended = tensor("attended", dtype_, {rows, heads_.query_width()});
+  a.mid = tensor("mid", dtype_, {rows, spec_.hidden});
+  if (layer) a.mean2 = tensor("mean2", statistic, {rows});
+  a.rstd2 = tensor("rstd2", statistic, {rows});
+  a.norm2 = renewed("norm2", shared.norm2, {rows, spec_.hidden});
+  a.up = tensor("up", dtype_, {rows, spec_.up_width()});
+  a.activated = renewed("activated", shared.activated, {rows, spec_.inner});
+  return a;
+}
+
+BlockScratch Block::allocate_scratch(Arena& arena) const {
+  const std::int64_t rows = heads_.rows();
+  return {
+      arena.allocate("gradient.attended", Category::activations, dtype_,
+                     {rows, heads_.query_width()}),
+      arena.allocate("gradient.qkv", Category::activations, dtype_, {rows, heads_.packed_width()})};
+}
+
+NormForward Block::norm1(const Unit& unit, const Tensor& w, const BlockActivations& a) const {
+  return {.kind = spec_.norm,
+          .epsilon = spec_.epsilon,
+          .out = a.norm1,
+          .mean = a.mean1,
+          .rstd = a.rstd1,
+          .x = a.x,
+          .weight = unit.parameter(w, parameters_.norm1_weight),
+          .bias = unit.parameter(w, parameters_.norm1_bias)};
+}
+
+NormForward Block::norm2(const Unit& unit, const Tensor& w, const BlockActivations& a) const {
+  return {.kind = spec_.norm,
+          .epsilon = spec_.epsilon,
+          .out = a.norm2,
+          .mean = a.mean2,
+          .rstd = a.rstd2,
+          .x = a.mid,
+          .weight = unit.parameter(w, parameters_.norm2_weight),
+          .bias = unit.parameter(w, parameters_.norm2_bias)};
+}
+
+/// From the projection to what attention reads: head norms out of place, rotary in place.
+void Block::turn_heads(Backend& device, const Unit& unit, const Tensor& w,
+                       const BlockActivations& a, const Tensor& rotary) const {
+  if (spec_.head_norms)
+    device.head_norm_forward({.heads = heads_,
+                              .epsilon = spec_.epsilon,
+                              .out = a.heads,
+                              .rstd = a.head_rstd,
+                              .qkv = a.qkv,
+                              .q_weight = unit.parameter(w, parameters_.q_norm),
+                              .k_weight = unit.parameter(w, parameters_.k_norm)});
+  if (spec_.rotary) device.rotary(a.heads, rotary, heads_, false);
+}
+
+void Block::attention_half(Backend& device, const Unit& unit, const Tensor& w,
+                           const BlockActivations& a, const Residual& in, const Tensor& branch,
+                           const Tensor& rotary) const {
+  NormForward first = norm1(unit, w, a);
+  first.x = in.x;
+  first.branch = in.branch;
+  if (!in.branch.empty()) first.sum = a.x;
+  device.norm_forward(first);
+  device.linear_forward(a.qkv, a.norm1, unit.parameter(w, parameters_.qkv_weight),
+                        unit.parameter(w, parameters_.qkv_bias));
+  turn_heads(device, unit, w, a, rotary);
+  device.attention_forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
+  device.linear_forward(branch, a.attended, unit.parameter(w, parameters_.out_weight),
+                        unit.parameter(w, parameters_.out_bias));
+}
+
+void Block::mlp_half(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
+                     const Tensor& branch) const {
+  NormForward second = norm2(unit, w, a);
+  second.x = a.x;
+  second.branch = branch;
+  second.sum = a.mid;
+  device.norm_forward(second);
+  device.linear_forward(a.up, a.norm2, unit.parameter(w, parameters_.up_weight),
+                        unit.parameter(w, parameters_.up_bias));
+  device.activation_forward(spec_.activation, a.activated, a.up);
+}
+
+void Block::forward(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
+                    const Residual& in, const Tensor& branch, const Tensor& rotary) const {
+  attention_half(device, unit, w, a, in, branch, rotary);
+  mlp_half(device, unit, w, a, branch);
+  device.linear_forward(branch, a.activated, unit.parameter(w, parameters_.down_weight),
+                        unit.parameter(w, parameters_.down_bias));
+}
+
+void Block::repeat(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
+                   const Tensor& branch, const Tensor& rotary) const {
+  attention_half(device, unit, w, a, {a.x, {}}, branch, rotary);
+  mlp_half(device, unit, w, a, branch);
+}
+
+void Block::renew(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
+                  const Tensor& rotary) const {
+  device.norm_forward(norm1(unit, w, a));
+  if (spec_.head_norms) turn_heads(device, unit, w, a, rotary);
+  device.norm_forward(norm2(unit, w, a));
+  device.activation_forward(spec_.activation, a.activated, a.up);
+}
+
+void Block::backward(Backend& device, const Unit& unit, const Tensor& w,
+                     const OpenGradient& gradient, const BlockActivations& a,
+                     const BlockScratch& scratch, const Tensor& dresidual,
+                     const Tensor& rotary) const {
+  const auto& p = parameters_;
+  const bool add = gradient.accumulate;
+  const auto weight = [&](int index) { return unit.parameter(w, index); };
+  const auto slope = [&](int index) { return unit.parameter(gradient.flat, index); };
+  /// Of y = x wᵀ + b: the gradients of w and b, then, in the place of x or elsewhere, of x.
+  const auto linear = [&](int w_index, int b_index, const Tensor& dy, const Tensor& x,
+                          const Tensor& dx) {
+    device.linear_backward_weight(slope(w_index), dy, x, add);
+    if (b_index >= 0) device.linear_backward_bias(slope(b_index), dy, add);
+    device.linear_backward_input(dx, dy, weight(w_index));
+  };
+  const auto norm = [&](const NormForward& f, int w_index, int b_index, const Tensor& dout) {
+    device.norm_backward({.kind = f.kind,
+                          .dx = dresidual,
+                          .accumulate_dx = true,
+                          .dweight = slope(w_index),
+                          .dbias = slope(b_index),
+                          .accumulate_weights = add,
+                          .dout = dout,
+                          .x = f.x,
+                          .mean = f.mean,
+                          .rstd = f.rstd,
+                          .weight = f.weight});
+  };
+
+  linear(p.down_weight, p.down_bias, dresidual, a.activated, a.activated);
+  device.activation_backward(spec_.activation, a.up, a.activated);
+  linear(p.up_weight, p.up_bias, a.up, a.norm2, a.norm2);
+  norm(norm2(unit, w, a), p.norm2_weight, p.norm2_bias, a.norm2);
+
+  linear(p.out_weight, p.out_bias, dresidual, a.attended, scratch.dattended);
+  device.attention_backward({.heads = heads_,
+                             .dqkv = scratch.dqkv,
+                             .dout = scratch.dattended,
+                             .out = a.attended,
+                             .lse = a.lse,
+                             .qkv = a.heads});
+  if (spec_.rotary) device.rotary(scratch.dqkv, rotary, heads_, true);
+  if (spec_.head_norms)
+    device.head_norm_backward({.heads = heads_,
+                               .dqkv = scratch.dqkv,
+                               .dq_weight = slope(p.q_norm),
+                               .dk_weight = slope(p.k_norm),
+                               .accumulate_weights = add,
+                               .qkv = a.qkv,
+                               .rstd = a.head_rstd,
+                               .q_weight = weight(p.q_norm),
+                               .k_weight = weight(p.k_norm)});
+  linear(p.qkv_weight, p.qkv_bias, scratch.dqkv, a.norm1, a.norm1);
+  norm(norm1(unit, w, a), p.norm1_weight, p.norm1_bias, a.norm1);
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,275 @@
+#include "engine/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/block.h"
+#include "engine/rotary_table.h"
+#include "model/decoder_layout.h"
+
+namespace shardplan::validator {
+namespace {
+
+Heads heads_of(const DecoderSpec& spec, const DecoderRun& run) {
+  return {run.micro_batch, run.sequence, spec.query_heads, spec.key_value_heads, spec.head_dim};
+}
+
+class Decoder final : public Network {
+ public:
+  Decoder(const DecoderSpec& spec, const DecoderRun& run)
+      : spec_(spec),
+        run_(run),
+        layout_(lay_out(spec)),
+        block_(spec, layout_.block, heads_of(spec, run), run.dtype) {}
+
+  const std::vector<Unit>& units() const override { return layout_.units; }
+  bool tied() const override { return spec_.tied; }
+  std::int64_t rows() const override { return run_.micro_batch * run_.sequence; }
+
+  StepShapes shapes() const override {
+    StepShapes s{.dtype = run_.dtype, .heads = heads_of(spec_, run_)};
+    s.rows = rows();
+    s.hidden = spec_.hidden;
+    s.inner = spec_.up_width();
+    s.padded_vocabulary = spec_.padded_vocabulary();
+    s.logit_rows = logit_rows(rows(), s.padded_vocabulary, run_.dtype);
+    for (const Unit& unit : units()) s.largest_unit = std::max(s.largest_unit, unit.numel);
+    return s;
+  }
+
+  void prepare(Runtime& rt) override {
+    const auto ids = [&](const char* name) {
+      return rt.arena.allocate(name, Category::other, DType::i32, {rows()});
+    };
+    tokens_ = ids("tokens");
+    targets_ = ids("targets");
+    if (!spec_.rotary) return;
+    table_ = rt.arena.allocate("rotary_table", Category::other, statistic_type(run_.dtype),
+                               {run_.sequence, spec_.head_dim});
+    const std::vector<double> values = rotary_table(*spec_.rotary, run_.sequence, spec_.head_dim);
+    if (table_.dtype == DType::f64) {
+      rt.device.upload(table_, std::as_bytes(std::span(values)));
+    } else {
+      const std::vector<float> narrow(values.begin(), values.end());
+      rt.device.upload(table_, std::as_bytes(std::span(narrow)));
+    }
+  }
+
+  void forward(Runtime& rt, Weights& weights, Gradients& gradients, const MicroBatch& micro,
+               const Tensor& loss) override {
+    rt.device.upload(tokens_, std::as_bytes(std::span(micro.batch.tokens)));
+    rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
+    allocate_residuals(rt.arena);
+    weights.prefetch(DecoderLayout::kEmbedding);
+    embed(rt, weights);
+    {
+      // Without checkpointing what blocks keep stays for the backward pass.
+      std::optional<Arena::Scope> passing;
+      if (run_.keep == Keep::inputs) passing.emplace(rt.arena);
+      const Residual last = run_blocks(rt, weights);
+      normalize(rt, weights, last);
+    }
+    head(rt, weights, gradients, micro, loss);
+  }
+
+  void backward(Runtime& rt, Weights& weights, Gradients& gradients) override {
+    const Arena::Scope scope(rt.arena);
+    const BlockScratch scratch = block_.allocate_scratch(rt.arena);
+    BlockActivations again;
+    Tensor branch;
+    if (run_.keep == Keep::inputs) {
+      again = block_.allocate(rt.arena, "repeated", Keep::everything, {});
+      branch = rt.arena.allocate("repeated.branch", Category::activations, run_.dtype,
+                                 {rows(), spec_.hidden});
+    }
+    for (std::int64_t i = spec_.layers - 1; i >= 0; --i) {
+      const int u = DecoderLayout::block_unit(i);
+      const Tensor w = weights.acquire(u);
+      if (i > 0) weights.prefetch(u - 1);
+      BlockActivations& kept = blocks_[static_cast<std::size_t>(i)];
+      if (run_.keep == Keep::inputs) {
+        again.x = kept.x;
+        block_.repeat(rt.device, units()[index(u)], w, again, branch, table_);
+      } else if (run_.keep == Keep::products) {
+        block_.renew(rt.device, units()[index(u)], w, kept, table_);
+      }
+      const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
+      const OpenGradient gradient = gradients.open(u);
+      block_.backward(rt.device, units()[index(u)], w, gradient, a, scratch, dresidual_, table_);
+      gradients.close(u);
+      weights.release(u);
+    }
+    embed_backward(rt, gradients);
+  }
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  const Unit& embedding() const { return layout_.units.front(); }
+
+  Tensor residual(Arena& arena, std::string name) const {
+    return arena.allocate(std::move(name), Category::activations, run_.dtype,
+                          {rows(), spec_.hidden});
+  }
+
+  void allocate_residuals(Arena& arena) {
+    blocks_.assign(static_cast<std::size_t>(spec_.layers), {});
+    for (std::int64_t i = 0; i < spec_.layers; ++i)
+      blocks_[static_cast<std::size_t>(i)].x = residual(arena, fmt::format("blocks.{}.x", i));
+    last_ = residual(arena, "head.x");
+    normed_ = residual(arena, "head.norm");
+    branch_ = residual(arena, "branch");
+    const DType statistic = statistic_type(run_.dtype);
+    const auto row_statistic = [&](const char* name, Category category) {
+      return arena.allocate(name, category, statistic, {rows()});
+    };
+    if (spec_.norm == NormKind::layer) mean_ = row_statistic("head.mean", Category::activations);
+    rstd_ = row_statistic("head.rstd", Category::activations);
+    losses_ = row_statistic("losses", Category::logits_and_loss);
+  }
+
+  void embed(Runtime& rt, Weights& weights) {
+    const Tensor w = weights.acquire(DecoderLayout::kEmbedding);
+    weights.prefetch(DecoderLayout::block_unit(0));
+    rt.device.embedding_forward(blocks_.front().x, tokens_,
+                                embedding().parameter(w, layout_.tokens),
+                                embedding().parameter(w, layout_.positions), run_.sequence);
+    weights.release(DecoderLayout::kEmbedding);
+  }
+
+  Residual run_blocks(Runtime& rt, Weights& weights) {
+    BlockActivations shared;
+    if (run_.keep == Keep::products) shared = block_.allocate_shared(rt.arena);
+    if (run_.keep == Keep::inputs)
+      shared = block_.allocate(rt.arena, "passing", Keep::everything, {});
+    Residual residual{blocks_.front().x, {}};
+    for (std::int64_t i = 0; i < spec_.layers; ++i) {
+      BlockActivations& kept = blocks_[static_cast<std::size_t>(i)];
+      BlockActivations a = shared;
+      if (run_.keep != Keep::inputs)
+        a = block_.allocate(rt.arena, fmt::format("blocks.{}", i), run_.keep, shared);
+      a.x = kept.x;
+      if (run_.keep != Keep::inputs) kept = a;
+      const int u = DecoderLayout::block_unit(i);
+      const Tensor w = weights.acquire(u);
+      weights.prefetch(u + 1);
+      block_.forward(rt.device, units()[index(u)], w, a, residual, branch_, table_);
+      weights.release(u);
+      residual = {a.mid, branch_};
+    }
+    return residual;
+  }
+
+  void normalize(Runtime& rt, Weights& weights, const Residual& in) {
+    const Unit& unit = layout_.units.back();
+    const Tensor w = weights.acquire(layout_.head_unit());
+    rt.device.norm_forward({.kind = spec_.norm,
+                            .epsilon = spec_.epsilon,
+                            .out = normed_,
+                            .mean = mean_,
+                            .rstd = rstd_,
+                            .sum = last_,
+                            .x = in.x,
+                            .branch = in.branch,
+                            .weight = unit.parameter(w, layout_.norm_weight),
+                            .bias = unit.parameter(w, layout_.norm_bias)});
+  }
+
+  /// The loss of chunks of rows, and each chunk's way back: logits become their gradient, a chunk's
+  /// gradient of the norm's result takes the place of that result.
+  void head(Runtime& rt, Weights& weights, Gradients& gradients, const MicroBatch& micro,
+            const Tensor& loss) {
+    const Unit& unit = layout_.units.back();
+    const Tensor w = weights.acquire(layout_.head_unit());
+    const OpenGradient gradient = gradients.open(layout_.head_unit());
+    Tensor weight, dweight;
+    bool add = gradient.accumulate;
+    if (spec_.tied) {
+      open_embedding(rt, gradients);
+      weight = embedding().parameter(weights.acquire(DecoderLayout::kEmbedding), layout_.tokens);
+      dweight = embedding().parameter(dembedding_, layout_.tokens);
+      add = true;
+    } else {
+      weight = unit.parameter(w, layout_.head);
+      dweight = unit.parameter(gradient.flat, layout_.head);
+    }
+    {
+      const Arena::Scope scope(rt.arena);
+      const std::int64_t most = shapes().logit_rows;
+      const Tensor logits = rt.arena.allocate("logits", Category::logits_and_loss, run_.dtype,
+                                              {most, spec_.padded_vocabulary()});
+      for (std::int64_t first = 0; first < rows(); first += most) {
+        const std::int64_t count = std::min(most, rows() - first);
+        const Tensor chunk = logits.row_range(0, count);
+        const Tensor x = normed_.row_range(first, count);
+        rt.device.linear_forward(chunk, x, weight, {});
+        rt.device.cross_entropy({.logits = chunk,
+                                 .losses = losses_.slice(first, count),
+                                 .targets = targets_.slice(first, count),
+                                 .vocabulary = spec_.vocabulary,
+                                 .gradient_scale = micro.gradient_scale});
+        rt.device.linear_backward_weight(dweight, chunk, x, add || first > 0);
+        rt.device.linear_backward_input(x, chunk, weight);
+      }
+    }
+    rt.device.sum(loss, losses_, !micro.first);
+    // Nothing is left in the branch: the gradient of the residual stream begins there.
+    dresidual_ = branch_;
+    rt.device.norm_backward({.kind = spec_.norm,
+                             .dx = dresidual_,
+                             .dweight = unit.parameter(gradient.flat, layout_.norm_weight),
+                             .dbias = unit.parameter(gradient.flat, layout_.norm_bias),
+                             .accumulate_weights = gradient.accumulate,
+                             .dout = normed_,
+                             .x = last_,
+                             .mean = mean_,
+                             .rstd = rstd_,
+                             .weight = unit.parameter(w, layout_.norm_weight)});
+    gradients.close(layout_.head_unit());
+    weights.release(layout_.head_unit());
+    if (spec_.tied) weights.release(DecoderLayout::kEmbedding);
+  }
+
+  /// Rows of the embedding are added to, by the head as well if it is tied: it starts from zero.
+  void open_embedding(Runtime& rt, Gradients& gradients) {
+    const OpenGradient gradient = gradients.open(DecoderLayout::kEmbedding);
+    dembedding_ = gradient.flat;
+    if (!gradient.accumulate) rt.device.zero(dembedding_);
+  }
+
+  void embed_backward(Runtime& rt, Gradients& gradients) {
+    if (!spec_.tied) open_embedding(rt, gradients);
+    rt.device.embedding_backward(embedding().parameter(dembedding_, layout_.tokens),
+                                 embedding().parameter(dembedding_, layout_.positions), dresidual_,
+                                 tokens_, run_.sequence);
+    gradients.close(DecoderLayout::kEmbedding);
+  }
+
+  DecoderSpec spec_;
+  DecoderRun run_;
+  DecoderLayout layout_;
+  Block block_;
+  Tensor tokens_, targets_;  ///< [rows] int32
+  Tensor table_;             ///< [sequence, head_dim]
+  // Of the micro-batch under way.
+  std::vector<BlockActivations> blocks_;
+  Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
+  Tensor branch_;                       ///< [rows, hidden]: what is to be added to the residual
+  Tensor losses_;                       ///< [rows]
+  Tensor dresidual_;                    ///< [rows, hidden]
+  Tensor dembedding_;                   ///< the embedding unit's gradient
+};
+
+}  // namespace
+
+std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype) {
+  const std::int64_t all = checked_mul(checked_mul(rows, padded_vocabulary), size_of(dtype));
+  const std::int64_t chunks = ceil_div(all, kLogitBytes);
+  return std::min(rows, round_up(ceil_div(rows, chunks), 128));
+}
+
+std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run) {
+  return std::make_unique<Decoder>(spec, run);
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,25 @@
+// A causal decoder's training step on one rank: embedding, blocks, head and loss, and back.
+#pragma once
+
+#include <memory>
+
+#include "engine/network.h"
+#include "model/spec.h"
+
+namespace shardplan::validator {
+
+struct DecoderRun {
+  std::int64_t micro_batch = 1;
+  std::int64_t sequence = 1;
+  DType dtype = DType::bf16;
+  Keep keep = Keep::everything;
+};
+
+/// Rows of logits that are alive at once: the loss is computed in chunks of at most about
+/// kLogitBytes.
+inline constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
+std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype);
+
+std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run);
+
+}  // namespace shardplan::validator

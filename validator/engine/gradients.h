@@ -1,0 +1,57 @@
+// The gradients of a rank. Up to stage 1 all of them live here, and are reduced in place when the
+// last micro-batch has made them. From stage 2 on only the rank's shard does: each micro-batch
+// writes a unit's gradient into a slot, where it is reduced while the next unit is computed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/runtime.h"
+#include "engine/slots.h"
+
+namespace shardplan::validator {
+
+struct OpenGradient {
+  Tensor flat;              ///< the whole unit
+  bool accumulate = false;  ///< there is something to add to: an earlier micro-batch's
+};
+
+class Gradients {
+ public:
+  Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding, DType dtype,
+            bool tied);
+
+  void begin_micro_batch(bool first, bool last);
+  /// Where kernels enqueued from now on write the unit's gradient.
+  OpenGradient open(int unit);
+  /// They have been enqueued: the reduction may begin.
+  void close(int unit);
+  /// Kernels enqueued from now on find the reduced gradients of the step in owned().
+  void finish();
+
+  /// The sum over all ranks and micro-batches: of the whole unit at stage 0, of the shard
+  /// otherwise.
+  Tensor owned(int unit) const { return at(owned_, unit); }
+
+ private:
+  struct Room {
+    Tensor tensor;
+    int last_unit = -1;       ///< whose gradient it held last: its padding is zero
+    int pending = -1;         ///< the unit whose reduction is under way
+    bool accumulate = false;  ///< what becomes of it
+    Event reduced = 0;
+  };
+  Room& room_of(int unit) { return at(rooms_, at(slots_.of_unit, unit)); }
+  void drain(Room& room);
+
+  Runtime& runtime_;
+  const std::vector<Unit>& units_;
+  Sharding sharding_;
+  SlotMap slots_;
+  bool first_ = true, last_ = true;
+  std::vector<Tensor> whole_, owned_;
+  std::vector<Room> rooms_;  ///< stages 2 and 3
+  Event written_ = 0, reduced_ = 0;
+};
+
+}  // namespace shardplan::validator

@@ -1,0 +1,56 @@
+// A network as the trainer drives it. Two implementations: decoder.h and perceptron.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/gradients.h"
+#include "engine/runtime.h"
+#include "engine/weights.h"
+
+namespace shardplan::validator {
+
+/// What each block keeps for the backward pass.
+enum class Keep : std::uint8_t {
+  everything,
+  products,  ///< what matrix products and attention return; norms and activations are done again
+  inputs,    ///< its input only; the whole block is done again
+};
+
+/// One micro-batch of one rank.
+struct Batch {
+  std::vector<std::int32_t> tokens;   ///< [rows]; empty for a perceptron
+  std::vector<float> inputs;          ///< [rows, inputs]; perceptron only
+  std::vector<std::int32_t> targets;  ///< [rows]
+};
+
+struct MicroBatch {
+  const Batch& batch;
+  bool first = true;         ///< of its step: losses and gradients are overwritten
+  float gradient_scale = 1;  ///< of a token's loss: loss scale / tokens of the step on all ranks
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  Network() = default;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  virtual const std::vector<Unit>& units() const = 0;
+  /// Whether the head's weight is the embedding's.
+  virtual bool tied() const = 0;
+  virtual StepShapes shapes() const = 0;
+  /// Tokens (samples) of a micro-batch.
+  virtual std::int64_t rows() const = 0;
+  /// Allocates what is kept for the run beside the parameters: token ids, rotary tables.
+  virtual void prepare(Runtime& runtime) = 0;
+  /// Up to the loss, whose sum over the rows goes to `loss` [1], and back through the head. What it
+  /// allocates stays until the caller's scope ends, after backward().
+  virtual void forward(Runtime& runtime, Weights& weights, Gradients& gradients,
+                       const MicroBatch& micro, const Tensor& loss) = 0;
+  virtual void backward(Runtime& runtime, Weights& weights, Gradients& gradients) = 0;
+};
+
+}  // namespace shardplan::validator

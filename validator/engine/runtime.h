@@ -1,0 +1,47 @@
+// What every part of a rank's engine works with.
+#pragma once
+
+#include "comm/communicator.h"
+#include "kernels/backend.h"
+#include "memory/arena.h"
+#include "model/unit.h"
+
+namespace shardplan::validator {
+
+struct Runtime {
+  Backend& device;
+  Communicator& ranks;
+  Arena& arena;
+};
+
+/// Element i of a list by unit or slot, which are numbered with int.
+template <typename List>
+auto& at(List& list, int i) {
+  return list[static_cast<std::size_t>(i)];
+}
+
+/// What is divided among the ranks: at stage 1 optimizer states and masters, at 2 gradients as
+/// well, at 3 parameters as well.
+struct Sharding {
+  int stage = 0;
+  int world = 1;
+  int rank = 0;
+
+  /// Parts that a unit's states are divided into.
+  int parts() const { return stage == 0 ? 1 : world; }
+  int part() const { return stage == 0 ? 0 : rank; }
+  /// Elements of a unit with padding, so that all parts are equal and aligned.
+  std::int64_t padded(const Unit& unit) const {
+    return round_up(unit.numel, kElementAlignment * parts());
+  }
+  std::int64_t shard(const Unit& unit) const { return padded(unit) / parts(); }
+  /// Elements of a unit from here on are this rank's.
+  std::int64_t first(const Unit& unit) const { return shard(unit) * part(); }
+};
+
+/// Losses, norms and row statistics: fp32, beside the reference's fp64.
+constexpr DType statistic_type(DType dtype) {
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+}  // namespace shardplan::validator

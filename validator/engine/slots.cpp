@@ -1,0 +1,33 @@
+#include "engine/slots.h"
+
+#include <algorithm>
+
+namespace shardplan::validator {
+
+SlotMap map_slots(const std::vector<Unit>& units, const Sharding& sharding, bool tied) {
+  SlotMap map;
+  const auto find = [&](const std::string& name) {
+    const auto at = std::find_if(map.slots.begin(), map.slots.end(),
+                                 [&](const Slot& slot) { return slot.name == name; });
+    if (at != map.slots.end()) return static_cast<int>(at - map.slots.begin());
+    map.slots.push_back({name, 0});
+    return static_cast<int>(map.slots.size()) - 1;
+  };
+  int block = 0;
+  for (const Unit& unit : units) {
+    int slot = 0;
+    if (unit.kind == Unit::Kind::block) {
+      slot = find(block++ % 2 == 0 ? "even" : "odd");
+    } else if (tied) {
+      slot = find(unit.name);
+    } else {
+      slot = find("outer");
+    }
+    Slot& room = map.slots[static_cast<std::size_t>(slot)];
+    room.numel = std::max(room.numel, sharding.padded(unit));
+    map.of_unit.push_back(slot);
+  }
+  return map;
+}
+
+}  // namespace shardplan::validator

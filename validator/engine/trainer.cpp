@@ -1,0 +1,135 @@
+#include "engine/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "device/errors.h"
+#include "engine/initialise.h"
+
+namespace shardplan::validator {
+namespace {
+
+double read_scalar(Backend& device, const Tensor& x) {
+  if (x.dtype == DType::f64) {
+    double value = 0;
+    device.download(std::as_writable_bytes(std::span(&value, 1)), x);
+    return value;
+  }
+  float value = 0;
+  device.download(std::as_writable_bytes(std::span(&value, 1)), x);
+  return value;
+}
+
+LossScaling no_scaling() {
+  return {.dynamic = false, .initial = 1};
+}
+
+}  // namespace
+
+Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const TrainingOptions& options)
+    : runtime_(runtime),
+      network_(std::move(network)),
+      options_(options),
+      sharding_{options.stage, runtime.ranks.size(), runtime.ranks.rank()},
+      loss_(runtime.arena.allocate("loss", Category::logits_and_loss, statistic_type(options.dtype),
+                                   {1})),
+      norm_(runtime.arena.allocate("gradient_norm", Category::other, statistic_type(options.dtype),
+                                   {1})),
+      weights_(runtime_, network_->units(), sharding_, options.dtype, network_->tied()),
+      gradients_(runtime_, network_->units(), sharding_, options.dtype, network_->tied()),
+      optimizer_(runtime_, network_->units(), sharding_, weights_, options.optimizer),
+      scaler_(options.dtype == DType::f16 ? options.loss_scaling : no_scaling()),
+      computed_(runtime.device.new_event()) {
+  const std::int64_t workspace = runtime_.device.workspace_bytes(network_->shapes());
+  if (workspace > 0)
+    runtime_.device.use_workspace(
+        runtime_.arena.allocate("workspace", Category::workspace, DType::i8, {workspace}));
+  network_->prepare(runtime_);
+}
+
+void Trainer::initialise() {
+  validator::initialise(runtime_, network_->units(), sharding_, weights_, options_.seed);
+  begin();
+}
+
+void Trainer::begin() {
+  optimizer_.begin(weights_);
+  runtime_.device.synchronize();
+  runtime_.ranks.barrier();
+}
+
+void Trainer::accumulate(BatchSource& batches) {
+  const std::int64_t tokens = network_->rows() * options_.accumulation * sharding_.world;
+  for (std::int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    const Batch batch = batches.next(steps_, micro);
+    const bool first = micro == 0, last = micro + 1 == options_.accumulation;
+    gradients_.begin_micro_batch(first, last);
+    {
+      const Arena::Scope activations(runtime_.arena);
+      runtime_.arena.begin_phase(Phase::forward);
+      network_->forward(
+          runtime_, weights_, gradients_,
+          {batch, first, static_cast<float>(scaler_.scale() / static_cast<double>(tokens))}, loss_);
+      runtime_.arena.end_phase();
+      runtime_.arena.begin_phase(Phase::backward);
+      network_->backward(runtime_, weights_, gradients_);
+      if (last) gradients_.finish();
+    }
+    runtime_.arena.end_phase();
+  }
+}
+
+/// The loss of all ranks, once the step's work is done.
+double Trainer::mean_loss() {
+  if (sharding_.world > 1) {
+    runtime_.device.record(computed_, Stream::compute);
+    runtime_.device.wait(Stream::communication, computed_);
+    runtime_.ranks.all_reduce(loss_);
+    runtime_.device.record(computed_, Stream::communication);
+    runtime_.device.wait(Stream::compute, computed_);
+  }
+  const double tokens =
+      static_cast<double>(network_->rows() * options_.accumulation * sharding_.world);
+  return read_scalar(runtime_.device, loss_) / tokens;
+}
+
+double Trainer::gradients_of(BatchSource& batches) {
+  accumulate(batches);
+  return mean_loss();
+}
+
+StepResult Trainer::step(BatchSource& batches) {
+  const auto start = std::chrono::steady_clock::now();
+  runtime_.arena.reset_peaks();
+  accumulate(batches);
+
+  runtime_.arena.begin_phase(Phase::step);
+  const Rate rate = rate_of(options_.schedule, updates_);
+  StepResult result;
+  result.learning_rate = rate.learning_rate;
+  result.loss_scale = scaler_.scale();
+  optimizer_.measure(gradients_, norm_);
+  optimizer_.update(weights_, gradients_, norm_, 1 / scaler_.scale(), rate, updates_ + 1);
+  result.loss = mean_loss();
+  const double squared = read_scalar(runtime_.device, norm_);
+  runtime_.device.synchronize();
+  runtime_.arena.end_phase();
+
+  result.gradient_norm = std::sqrt(squared) / scaler_.scale();
+  result.skipped = !std::isfinite(squared);
+  ++steps_;
+  if (!result.skipped) ++updates_;
+  if (options_.dtype == DType::f16) {
+    scaler_.update(result.skipped);
+  } else if (result.skipped || !std::isfinite(result.loss)) {
+    throw Diverged(fmt::format("step {}: the loss is {}, the gradients' norm {}", steps_,
+                               result.loss, result.gradient_norm));
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,75 @@
+// The training step of one rank: micro-batches, reduction, clipping, update.
+#pragma once
+
+#include <memory>
+
+#include "engine/loss_scaler.h"
+#include "engine/network.h"
+#include "engine/optimizer.h"
+
+namespace shardplan::validator {
+
+struct TrainingOptions {
+  int stage = 0;
+  DType dtype = DType::bf16;
+  std::int64_t accumulation = 1;
+  OptimizerOptions optimizer;
+  Schedule schedule;
+  LossScaling loss_scaling;  ///< fp16 only
+  std::uint32_t seed = 0;
+};
+
+/// Where a rank's micro-batches come from.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual Batch next(std::int64_t step, std::int64_t micro_batch) = 0;
+};
+
+struct StepResult {
+  double loss = 0;           ///< mean over the tokens of all ranks and micro-batches
+  double gradient_norm = 0;  ///< before clipping, without the loss scale
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool skipped = false;  ///< the gradients overflowed: nothing was updated
+  double seconds = 0;
+};
+
+class Trainer {
+ public:
+  /// Allocates everything that is kept for the run; the parameters have no values yet.
+  Trainer(Runtime runtime, std::unique_ptr<Network> network, const TrainingOptions& options);
+
+  const Network& network() const { return *network_; }
+  const Sharding& sharding() const { return sharding_; }
+  Runtime& runtime() { return runtime_; }
+  Weights& weights() { return weights_; }
+  const Gradients& gradients() const { return gradients_; }
+
+  /// Random parameters. Whoever writes others into weights() calls begin() afterwards.
+  void initialise();
+  void begin();
+
+  /// One optimizer step. Throws Diverged when the loss is not finite and no loss scale is to blame.
+  StepResult step(BatchSource& batches);
+  /// The step's micro-batches only: owned gradients and the loss, without an update.
+  double gradients_of(BatchSource& batches);
+
+ private:
+  void accumulate(BatchSource& batches);
+  double mean_loss();
+
+  Runtime runtime_;
+  std::unique_ptr<Network> network_;
+  TrainingOptions options_;
+  Sharding sharding_;
+  Tensor loss_, norm_;  ///< [1], on the device
+  Weights weights_;
+  Gradients gradients_;
+  Optimizer optimizer_;
+  LossScaler scaler_;
+  std::int64_t steps_ = 0, updates_ = 0;
+  Event computed_ = 0;
+};
+
+}  // namespace shardplan::validator

@@ -1,0 +1,37 @@
+// Where a decoder's parameters are: its units, and the index of each tensor in its unit.
+#pragma once
+
+#include <vector>
+
+#include "model/spec.h"
+#include "model/unit.h"
+
+namespace shardplan::validator {
+
+/// Indices in a unit's parameters; -1: this network has none.
+struct BlockParameters {
+  int norm1_weight = -1, norm1_bias = -1;  ///< [hidden]
+  int qkv_weight = -1, qkv_bias = -1;      ///< [(q + 2·kv heads)·head_dim, hidden]
+  int q_norm = -1, k_norm = -1;            ///< [head_dim]
+  int out_weight = -1, out_bias = -1;      ///< [hidden, q heads·head_dim]
+  int norm2_weight = -1, norm2_bias = -1;  ///< [hidden]
+  int up_weight = -1, up_bias = -1;        ///< [inner, hidden]; gate above up if gated
+  int down_weight = -1, down_bias = -1;    ///< [hidden, inner]
+};
+
+struct DecoderLayout {
+  std::vector<Unit> units;               ///< embedding, the blocks, head
+  int tokens = -1;                       ///< [padded vocabulary, hidden], in the embedding
+  int positions = -1;                    ///< [positions, hidden], in the embedding
+  BlockParameters block;                 ///< the same in every block
+  int norm_weight = -1, norm_bias = -1;  ///< [hidden], in the head
+  int head = -1;  ///< [padded vocabulary, hidden]; -1: the embedding's tokens
+
+  static constexpr int kEmbedding = 0;
+  static int block_unit(std::int64_t block) { return static_cast<int>(block) + 1; }
+  int head_unit() const { return static_cast<int>(units.size()) - 1; }
+};
+
+DecoderLayout lay_out(const DecoderSpec& spec);
+
+}  // namespace shardplan::validator

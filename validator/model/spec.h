@@ -1,0 +1,60 @@
+// What the engine knows of a network, read from its config.json: shapes and arithmetic. It is the
+// engine's own description; core's model of the same network plays no part in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/operands.h"
+
+namespace shardplan::validator {
+
+/// Llama 3's stretching of the low frequencies; `factor` alone stretches all of them (linear).
+struct RotaryScaling {
+  double factor = 1;
+  bool by_wavelength = false;
+  double low_frequency_factor = 1, high_frequency_factor = 4;
+  std::int64_t original_positions = 8192;
+};
+
+struct Rotary {
+  double theta = 10000;
+  std::optional<RotaryScaling> scaling;
+};
+
+/// A causal decoder: embedding, blocks of attention and MLP with a norm before each, norm, head.
+struct DecoderSpec {
+  std::string family;  ///< model_type: gpt2, llama, mistral, qwen2, qwen3
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t inner = 0;  ///< width of the MLP
+  std::int64_t query_heads = 0, key_value_heads = 0, head_dim = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  ///< the longest sequence; 0: not limited
+  NormKind norm = NormKind::rms;
+  float epsilon = 1e-5F;
+  Activation activation = Activation::swiglu;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  bool head_norms = false;       ///< RMS norms of each head of q and k
+  bool tied = false;             ///< the head is the embedding
+  std::optional<Rotary> rotary;  ///< otherwise positions are learned
+  float init_stddev = 0.02F;
+  bool scaled_init = false;  ///< GPT-2: projections onto the residual by 1/√(2·layers)
+
+  bool gated() const { return activation == Activation::swiglu; }
+  std::int64_t up_width() const { return gated() ? 2 * inner : inner; }
+  /// Rows of the embedding and the head: a multiple of 128, so that rows of logits are aligned.
+  std::int64_t padded_vocabulary() const { return round_up(vocabulary, 128); }
+};
+
+/// Linear layers with bias, ReLU between them, cross-entropy over the last; a token is a sample.
+struct MlpSpec {
+  std::vector<std::int64_t> widths;
+};
+
+using NetworkSpec = std::variant<DecoderSpec, MlpSpec>;
+
+}  // namespace shardplan::validator

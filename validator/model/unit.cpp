@@ -1,0 +1,29 @@
+#include "model/unit.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardplan::validator {
+
+int add_parameter(Unit& unit, std::string name, Shape shape, Init init) {
+  unit.parameters.push_back({std::move(name), shape, init, unit.numel});
+  unit.numel = round_up(checked_add(unit.numel, shape.numel()), kElementAlignment);
+  return static_cast<int>(unit.parameters.size()) - 1;
+}
+
+void number_elements(std::vector<Unit>& units) {
+  std::int64_t next = 0;
+  for (Unit& unit : units) {
+    unit.first_element = next;
+    next = checked_add(next, unit.numel);
+  }
+}
+
+bool same_layout(const Unit& a, const Unit& b) {
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
+                    b.parameters.end(), [](const ParameterSpec& x, const ParameterSpec& y) {
+                      return x.shape == y.shape && x.offset == y.offset;
+                    });
+}
+
+}  // namespace shardplan::validator
