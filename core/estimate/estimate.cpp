@@ -237,9 +237,13 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
   const std::int64_t room = e.usable_bytes - context - nccl;
   const std::int64_t room_upper = e.usable_bytes - overhead_upper;
   const bool simulates = reserved == ReservedMemory::simulated;
-  e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio_of(plan, calibration),
-                                              room, room_upper)
-                         : reserved_by_ratio(memory.peak, calibration, room, room_upper);
+  if (worst.program.one_block) {
+    e.reserved = e.allocated;
+  } else {
+    e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio_of(plan, calibration),
+                                                room, room_upper)
+                           : reserved_by_ratio(memory.peak, calibration, room, room_upper);
+  }
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
                 fitted ? Source::calibrated : Source::assumed,

@@ -1,7 +1,5 @@
 #include "lowering/lower.h"
 
-#include "base/diagnostic.h"
-
 namespace shardplan {
 
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
@@ -14,11 +12,9 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
     case FrameworkKind::fsdp2:
       return lower_fsdp2(model, plan, run);
     case FrameworkKind::native:
-      break;
+      return lower_native(model, plan);
   }
-  throw InputError({.key = "framework.name",
-                    .message = "this framework cannot be estimated yet",
-                    .expected = "single, ddp, fsdp2 or deepspeed"});
+  return {};
 }
 
 }  // namespace shardplan

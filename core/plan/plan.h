@@ -28,11 +28,20 @@ struct Fsdp2Options {
   bool cpu_offload = false;
 };
 
+/// Our own engine (validator/): which device it runs on decides its workspace.
+enum class NativeDevice : std::uint8_t { cuda, host };
+
+struct NativeOptions {
+  std::int64_t zero_stage = 0;
+  NativeDevice device = NativeDevice::cuda;
+};
+
 struct Framework {
   FrameworkKind kind = FrameworkKind::deepspeed;
   DdpOptions ddp;
   Fsdp2Options fsdp2;
   DeepSpeedOptions deepspeed;
+  NativeOptions native;
 };
 
 /// Of every block: nothing, everything but what matrix products and attention return (PyTorch's

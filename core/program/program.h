@@ -94,6 +94,8 @@ struct Program {
   std::vector<Event> events;
   std::vector<Kernel> kernels;   ///< what compute events name
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
+  /// Everything is allocated from one block of just the size it needs: no caching allocator.
+  bool one_block = false;
   HostMemory host;
   std::int64_t rank = 0;  ///< the rank this program is written for
 };

@@ -135,7 +135,9 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
       read_deepspeed(o, read, context, assumed);
       break;
     case FrameworkKind::native:
-      o.integer("zero_stage", 0, 3);
+      read.framework.native.zero_stage = o.integer("zero_stage", 0, 3).value_or(0);
+      if (o.choice("device", {"cuda", "host"}) == "host")
+        read.framework.native.device = NativeDevice::host;
       break;
   }
   o.finish();

@@ -12,6 +12,7 @@
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/model.h"
+#include "load/native.h"
 #include "load/optimizer.h"
 #include "load/precision.h"
 
@@ -108,8 +109,10 @@ class JobLoader {
     if (plan().framework.kind == FrameworkKind::deepspeed) {
       apply_ds_config();
     } else {
-      plan().precision = load_precision(reader_, "bf16-autocast");
-      if (!reader_.has("precision")) job_.assumed.push_back("precision: bf16-autocast");
+      const bool native = plan().framework.kind == FrameworkKind::native;
+      plan().precision = load_precision(reader_, native ? "bf16-master" : "bf16-autocast");
+      if (!reader_.has("precision"))
+        job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
@@ -118,7 +121,9 @@ class JobLoader {
     fill_defaults();
     check_precision();
     check_quantization();
-    for (const auto* key : {"name", "comment", "description"}) reader_.find(key);
+    if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
+    // How long and on what to train is shardplan-validate's to read.
+    for (const auto* key : {"name", "comment", "description", "run"}) reader_.find(key);
     reader_.finish();
     return std::move(job_);
   }

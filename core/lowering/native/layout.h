@@ -1,0 +1,47 @@
+// How the native engine lays out a network's parameters, worked out from core's model of it by the
+// rules of docs/validation.md: units, fused projections, padded vocabularies, aligned starts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model.h"
+
+namespace shardplan {
+
+/// Parameters that are gathered, reduced and updated together.
+struct NativeUnit {
+  std::int64_t elements = 0;  ///< gaps of alignment included
+  std::int64_t count = 1;     ///< units alike
+};
+
+/// Sizes of a block, per token unless it says otherwise, read off its parameters.
+struct NativeBlock {
+  std::int64_t hidden = 0;
+  std::int64_t packed = 0;       ///< q, k and v of all heads
+  std::int64_t query_width = 0;  ///< what the output projection reads
+  std::int64_t up = 0;           ///< what the MLP's first product writes
+  std::int64_t inner = 0;        ///< what its last one reads
+  std::int64_t query_heads = 0, key_value_heads = 0;
+  bool layer_norm = false;  ///< row means are kept beside the deviations
+  bool head_norms = false;
+};
+
+struct NativeLayout {
+  bool decoder = true;  ///< otherwise a perceptron: every unit is a block
+  bool tied = false;
+  NativeUnit embedding, head;
+  std::vector<NativeUnit> blocks;        ///< a decoder has one entry
+  NativeBlock block;                     ///< decoders
+  std::vector<std::int64_t> widths;      ///< perceptrons: inputs, then each layer's padded outputs
+  std::int64_t padded_vocabulary = 0;    ///< columns of the logits
+  bool rotary = false;
+  std::int64_t rotary_dim = 0;
+
+  std::vector<NativeUnit> units() const;
+};
+
+/// Throws InputError for a network that the engine does not run.
+NativeLayout native_layout(const Model& model);
+
+}  // namespace shardplan
