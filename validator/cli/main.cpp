@@ -1,0 +1,186 @@
+// shardplan-validate: runs a job for real and puts the measurement beside the prediction.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "cli/place.h"
+#include "device/errors.h"
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "record/comparison.h"
+#include "record/record.h"
+
+namespace shardplan::validator {
+namespace {
+
+constexpr const char* kAbout =
+    "Runs a training job of the native engine and prints what was predicted, what a dry run plans\n"
+    "and what was measured.\n";
+constexpr const char* kExample =
+    "Example: shardplan-validate configs/jobs/gpt2-tiny-native.json --device host\n"
+    "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran out\n"
+    "of memory, or another rank did; 6: the loss is not a number any more.";
+
+enum class Exit { done = 0, internal = 1, usage = 2, bad_input = 3, device = 5, diverged = 6 };
+
+struct Arguments {
+  std::string job, device, record, data, weights, name;
+  std::optional<std::int64_t> steps, seed;
+  std::int64_t memory_limit = 0;
+  bool dry_run = false, json = false, quiet = false;
+};
+
+void add_options(CLI::App& app, Arguments& a) {
+  app.add_option("JOB", a.job, "a job file (docs/job.md)")->required();
+  app.add_option("--device", a.device, "cuda or host; overrides framework.device")
+      ->check(CLI::IsMember({"cuda", "host"}));
+  app.add_option("--steps", a.steps, "optimizer steps; overrides run.steps");
+  app.add_option("--seed", a.seed, "of the first weights; overrides run.seed");
+  app.add_option("--data", a.data, "tokens or text; overrides run.data");
+  app.add_option("--weights", a.weights, "safetensors; overrides run.weights");
+  app.add_option("--memory-limit", a.memory_limit, "most bytes of a rank's arena");
+  app.add_option("--record", a.record, "write the measurement record here");
+  app.add_option("--name", a.name, "of the record; default: the job file's");
+  app.add_flag("--dry-run", a.dry_run, "plan the memory; run nothing");
+  app.add_flag("--quiet", a.quiet, "no line a step");
+  app.add_option_function<std::string>(
+         "--format", [&a](const std::string& f) { a.json = f == "json"; }, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.footer(kExample);
+}
+
+/// The job file with what the command line says.
+Json merged(const Arguments& a) {
+  Json job = read_json_file(a.job);
+  if (!job.is_object()) return job;
+  if (!a.device.empty() && job.contains("framework") && job["framework"].is_object())
+    job["framework"]["device"] = a.device;
+  if (!job.contains("run")) job["run"] = Json::object();
+  if (!job["run"].is_object()) return job;
+  if (a.steps) job["run"]["steps"] = *a.steps;
+  if (a.seed) job["run"]["seed"] = *a.seed;
+  if (!a.data.empty()) job["run"]["data"] = a.data;
+  if (!a.weights.empty()) job["run"]["weights"] = a.weights;
+  return job;
+}
+
+void print_header(const EngineJob& job) {
+  const Plan& plan = job.plan();
+  const ModelFacts& facts = job.job.model.facts;
+  const Workload& w = plan.workload;
+  fmt::print("{} ({} parameters), ZeRO-{} over {} {}, {}\n",
+             facts.name.empty() ? facts.model_type : facts.name,
+             format_parameters(job.job.model.parameter_count()), plan.framework.native.zero_stage,
+             plan.cluster.world(), job.on_host() ? "ranks on the host" : "GPUs",
+             plan.precision.name);
+  fmt::print("micro-batch {} × {} tokens, {} a step\n\n", w.micro_batch, w.sequence_length,
+             w.gradient_accumulation);
+}
+
+void print_step(const EngineJob& job, std::int64_t index, const StepResult& s) {
+  // Of a long run, the first steps and then every tenth.
+  const bool shown = index < 10 || (index + 1) % 10 == 0 || index + 1 == job.run.steps;
+  if (!shown) return;
+  fmt::print("step {:>5}  loss {:8.4f}  norm {:9.3e}  lr {:.2e}  {:>8}{}\n", index + 1, s.loss,
+             s.gradient_norm, s.learning_rate, format_seconds(s.seconds),
+             s.skipped ? fmt::format("  skipped: overflow at scale {}", s.loss_scale) : "");
+  std::fflush(stdout);
+}
+
+Exit run(const Arguments& a, const std::string& command) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const EngineJob job = load_engine_job(merged(a), a.job, hardware);
+  const Estimate predicted = estimate(job.job.model, job.plan(), load_calibration());
+  if (!a.record.empty()) check_writable(a.record);
+  const bool quiet = a.quiet || a.json;
+  RunReport report;
+  if (a.dry_run) {
+    const int world = static_cast<int>(job.plan().cluster.world());
+    const std::int64_t limit =
+        a.memory_limit > 0 ? a.memory_limit : std::numeric_limits<std::int64_t>::max();
+    report.ranks.resize(1);
+    report.ranks[0].planned =
+        plan_memory(job, 0, world, dry_workspace(job), limit, &report.ranks[0].arena_bytes);
+    if (!quiet) print_header(job);
+  } else {
+    Placement placement = place(job);
+    placement.memory_limit = a.memory_limit;
+    const bool speaks = placement.first_rank == 0;
+    if (!quiet && speaks) print_header(job);
+    report = run_job(job, placement, [&](std::int64_t i, const StepResult& s) {
+      if (!quiet && speaks) print_step(job, i, s);
+    });
+    if (!speaks) return Exit::done;
+  }
+  if (a.json) {
+    Json out = comparison_json(predicted, report);
+    if (!a.dry_run)
+      out["record"] = make_record(job, report, {kVersion, kCommit, command}, a.name);
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    fmt::print("\n{}", comparison_text(job, predicted, report));
+  }
+  if (!a.record.empty() && !a.dry_run)
+    write_record(make_record(job, report, {kVersion, kCommit, command}, a.name), a.record);
+  return Exit::done;
+}
+
+Exit parse_and_run(int argc, char** argv) {
+  CLI::App app(kAbout, "shardplan-validate");
+  app.set_version_flag("--version", kVersion);
+  Arguments a;
+  add_options(app, a);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    return Exit::done;
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "shardplan-validate: {}\nRun with --help for an example.\n", e.what());
+    return Exit::usage;
+  }
+  std::string command = "shardplan-validate";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  if (a.name.empty()) a.name = std::filesystem::path(a.job).stem().string();
+  return run(a, command);
+}
+
+}  // namespace
+}  // namespace shardplan::validator
+
+int main(int argc, char** argv) {
+  using namespace shardplan;
+  using validator::Exit;
+  const auto failed = [](Exit code, const char* prefix, const std::exception& e) {
+    fmt::print(stderr, "shardplan-validate: {}{}\n", prefix, e.what());
+    std::fflush(nullptr);
+    // A rank that did not notice may still be running: nothing is torn down under it.
+    std::_Exit(static_cast<int>(code));
+  };
+  try {
+    return static_cast<int>(validator::parse_and_run(argc, argv));
+  } catch (const InputError& e) {
+    failed(Exit::bad_input, "", e);
+  } catch (const OverflowError& e) {
+    failed(Exit::bad_input, "the job is too large to compute: ", e);
+  } catch (const validator::OutOfMemory& e) {
+    failed(Exit::device, "", e);
+  } catch (const validator::DeviceError& e) {
+    failed(Exit::device, "", e);
+  } catch (const validator::PeerFailure& e) {
+    failed(Exit::device, "", e);
+  } catch (const validator::Diverged& e) {
+    failed(Exit::diverged, "", e);
+  } catch (const std::exception& e) {
+    failed(Exit::internal, "internal error: ", e);
+  }
+}

@@ -1,0 +1,112 @@
+#include "comm/processes.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/elements.h"
+
+namespace shardplan::validator {
+namespace {
+
+
+class ProcessCommunicator final : public Communicator {
+ public:
+  explicit ProcessCommunicator(std::unique_ptr<Star> star) : star_(std::move(star)) {}
+
+  int rank() const override { return star_->rank(); }
+  int size() const override { return star_->world(); }
+
+  void all_reduce(const Tensor& x) override {
+    if (rank() != 0) {
+      hub().send(data(x));
+      hub().receive(data(x));
+      return;
+    }
+    collect_sum(x);
+    for (int r = 1; r < size(); ++r) star_->to(r).send(data(x));
+  }
+
+  void reduce_scatter(const Tensor& shard, const Tensor& full) override {
+    if (rank() != 0) {
+      hub().send(data(full));
+      hub().receive(data(shard));
+      return;
+    }
+    collect_sum(full);
+    for (int r = 1; r < size(); ++r)
+      star_->to(r).send(data(full.slice(shard.numel() * r, shard.numel())));
+    copy(shard, full.slice(0, shard.numel()));
+  }
+
+  void all_gather(const Tensor& full, const Tensor& shard) override {
+    if (rank() != 0) {
+      hub().send(data(shard));
+      hub().receive(data(full));
+      return;
+    }
+    copy(full.slice(0, shard.numel()), shard);
+    for (int r = 1; r < size(); ++r)
+      star_->to(r).receive(data(full.slice(shard.numel() * r, shard.numel())));
+    for (int r = 1; r < size(); ++r) star_->to(r).send(data(full));
+  }
+
+  void broadcast(const Tensor& x, int root) override {
+    if (rank() != 0) {
+      rank() == root ? hub().send(data(x)) : hub().receive(data(x));
+      return;
+    }
+    if (root != 0) star_->to(root).receive(data(x));
+    for (int r = 1; r < size(); ++r)
+      if (r != root) star_->to(r).send(data(x));
+  }
+
+  void barrier() override {
+    std::byte token{};
+    const std::span<std::byte> one(&token, 1);
+    if (rank() != 0) {
+      hub().send(one);
+      hub().receive(one);
+      return;
+    }
+    for (int r = 1; r < size(); ++r) star_->to(r).receive(one);
+    for (int r = 1; r < size(); ++r) star_->to(r).send(one);
+  }
+
+  void abort() noexcept override { star_->shut(); }
+  std::int64_t overhead_bytes() const override { return 0; }
+
+ private:
+  static std::span<std::byte> data(const Tensor& x) {
+    return {static_cast<std::byte*>(x.data()), static_cast<std::size_t>(x.bytes())};
+  }
+  static void copy(const Tensor& to, const Tensor& from) {
+    std::memmove(to.data(), from.data(), static_cast<std::size_t>(from.bytes()));
+  }
+  const Socket& hub() const { return star_->to(0); }
+
+  /// x becomes the sum over ranks, in rank order. Rank 0 only.
+  void collect_sum(const Tensor& x) {
+    host::dispatch(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<T> theirs(static_cast<std::size_t>(x.numel()));
+      std::vector<host::Wide<T>> total(theirs.size());
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] = host::widen(x.as<T>()[i]);
+      for (int r = 1; r < size(); ++r) {
+        star_->to(r).receive(std::as_writable_bytes(std::span(theirs)));
+        for (std::size_t i = 0; i < total.size(); ++i) total[i] += host::widen(theirs[i]);
+      }
+      for (std::size_t i = 0; i < total.size(); ++i) x.as<T>()[i] = static_cast<T>(total[i]);
+    });
+  }
+
+  std::unique_ptr<Star> star_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_process_communicator(std::unique_ptr<Star> star) {
+  return std::make_unique<ProcessCommunicator>(std::move(star));
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,13 @@
+// Ranks as processes: collectives of host memory through rank 0.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/star.h"
+
+namespace shardplan::validator {
+
+std::unique_ptr<Communicator> make_process_communicator(std::unique_ptr<Star> star);
+
+}  // namespace shardplan::validator

@@ -1,0 +1,121 @@
+#include "job/engine_job.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "engine/decoder.h"
+#include "engine/perceptron.h"
+#include "job/schedule.h"
+#include "json/reader.h"
+#include "load/framework.h"
+#include "model/read_spec.h"
+
+namespace shardplan::validator {
+namespace {
+
+Keep keep_of(Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case Checkpointing::none:
+      return Keep::everything;
+    case Checkpointing::selective:
+      return Keep::products;
+    case Checkpointing::full:
+      return Keep::inputs;
+  }
+  return Keep::everything;
+}
+
+/// core reads the kind of optimizer; its numbers are the engine's.
+double read_optimizer(ObjectReader& job, OptimizerOptions& options) {
+  double rate = 3e-4;
+  if (job.find("optimizer") == nullptr || !job.find("optimizer")->is_object()) return rate;
+  ObjectReader o = *job.object("optimizer");
+  rate = o.number("lr", 0, 1e6).value_or(rate);
+  options.epsilon = o.number("eps", 0, 1).value_or(options.epsilon);
+  options.weight_decay = o.number("weight_decay", 0, 1e6).value_or(options.weight_decay);
+  if (const Json* betas = o.array("betas")) {
+    const auto beta = [&](std::size_t i) {
+      if (betas->size() != 2 || !(*betas)[i].is_number() || (*betas)[i].get<double>() < 0 ||
+          (*betas)[i].get<double>() >= 1)
+        o.fail("betas", "found " + betas->dump(), "two numbers from 0 to below 1");
+      return (*betas)[i].get<double>();
+    };
+    options.beta1 = beta(0);
+    options.beta2 = beta(1);
+  }
+  return rate;
+}
+
+void read_loss_scale(ObjectReader& run, LossScaling& scaling) {
+  auto o = run.object("loss_scale");
+  if (!o) return;
+  scaling.dynamic = o->boolean("dynamic").value_or(scaling.dynamic);
+  scaling.initial = o->number("initial", 1, 0x1p40).value_or(scaling.initial);
+  scaling.smallest = o->number("min", 1e-6, 0x1p40).value_or(scaling.smallest);
+  scaling.window = o->integer("window", 1).value_or(scaling.window);
+  scaling.hysteresis = o->integer("hysteresis", 1).value_or(scaling.hysteresis);
+  o->finish();
+}
+
+void read_run(ObjectReader& job, EngineJob& engine, double rate) {
+  static const Json kEmpty = Json::object();
+  const Json* value = job.find("run");
+  ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("run"));
+  RunOptions& run = engine.run;
+  run.steps = o.integer("steps", 1, 1'000'000'000).value_or(run.steps);
+  run.warmup = o.integer("warmup", 0, 1'000'000'000).value_or(std::min<std::int64_t>(
+      run.warmup, run.steps - 1));
+  if (run.warmup >= run.steps)
+    o.fail("warmup", fmt::format("{} of {} steps are not timed", run.warmup, run.steps),
+           fmt::format("less than {}", run.steps));
+  engine.training.seed = static_cast<std::uint32_t>(o.integer("seed", 0, 0xFFFFFFFFLL).value_or(0));
+  engine.training.optimizer.seed = engine.training.seed;
+  run.data = o.text("data").value_or("");
+  run.weights = o.text("weights").value_or("");
+  engine.training.schedule = read_schedule(o, rate);
+  read_loss_scale(o, engine.training.loss_scaling);
+  o.finish();
+}
+
+}  // namespace
+
+std::unique_ptr<Network> EngineJob::make_network() const {
+  const Workload& w = plan().workload;
+  if (const auto* decoder = std::get_if<DecoderSpec>(&network))
+    return make_decoder(*decoder, {w.micro_batch, w.sequence_length, training.dtype, keep});
+  return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
+}
+
+EngineJob load_engine_job(Json document, const std::string& file,
+                          const HardwareCatalog& hardware) {
+  EngineJob engine;
+  engine.document = std::move(document);
+  engine.file = file;
+  engine.directory = std::filesystem::path(file).parent_path().string();
+  const JobContext context{.hardware = &hardware, .directory = engine.directory};
+  engine.job = load_job(engine.document, file, context);
+  ObjectReader reader(engine.document, file);
+  const Plan& plan = engine.plan();
+  if (plan.framework.kind != FrameworkKind::native)
+    reader.fail("framework.name",
+                fmt::format("shardplan-validate runs the native engine, not {}",
+                            name_of(plan.framework.kind)),
+                "native");
+  engine.network = read_spec(*reader.find("model"), {file, "model", engine.directory},
+                             plan.workload.sequence_length);
+  engine.keep = keep_of(plan.checkpointing);
+  TrainingOptions& t = engine.training;
+  t.stage = static_cast<int>(plan.framework.native.zero_stage);
+  t.dtype = plan.precision.params;
+  t.accumulation = plan.workload.gradient_accumulation;
+  t.optimizer.master = plan.precision.master;
+  t.optimizer.states = plan.precision.optimizer_states;
+  t.optimizer.largest_norm = plan.gradient_clipping;
+  const double rate = read_optimizer(reader, t.optimizer);
+  read_run(reader, engine, rate);
+  return engine;
+}
+
+}  // namespace shardplan::validator

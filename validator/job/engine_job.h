@@ -1,0 +1,40 @@
+// A job as the engine runs it: the network, how it is trained, for how long and on what.
+#pragma once
+
+#include <string>
+
+#include "engine/network.h"
+#include "engine/trainer.h"
+#include "hardware/catalog.h"
+#include "json/document.h"
+#include "load/job.h"
+#include "model/spec.h"
+
+namespace shardplan::validator {
+
+struct RunOptions {
+  std::int64_t steps = 10;
+  std::int64_t warmup = 2;  ///< first steps that are not timed
+  std::string data;         ///< text, tokens in 16 or 32 bits; empty: the built-in text
+  std::string weights;      ///< safetensors; empty: random
+};
+
+struct EngineJob {
+  Json document;  ///< the job, with what the command line added
+  std::string file;
+  std::string directory;  ///< relative paths start here
+  Job job;                ///< what core makes of it, for the prediction
+  NetworkSpec network;
+  Keep keep = Keep::everything;
+  TrainingOptions training;
+  RunOptions run;
+
+  const Plan& plan() const { return job.plan; }
+  bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
+  std::unique_ptr<Network> make_network() const;
+};
+
+/// Throws InputError naming what is wrong, or what the engine cannot do.
+EngineJob load_engine_job(Json document, const std::string& file, const HardwareCatalog& hardware);
+
+}  // namespace shardplan::validator

@@ -1,0 +1,99 @@
+#include "launch/run.h"
+
+#include <limits>
+
+#include "data/batches.h"
+#include "model/pretrained.h"
+
+namespace shardplan::validator {
+namespace {
+
+/// Samples of nothing: a dry run reads none.
+class NoBatches final : public BatchSource {
+ public:
+  Batch next(std::int64_t, std::int64_t) override { return {}; }
+};
+
+/// A trainer whose allocations of the run are the model's phase.
+std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
+  runtime.arena.begin_phase(Phase::model);
+  auto trainer = std::make_unique<Trainer>(runtime, job.make_network(), job.training);
+  runtime.arena.end_phase();
+  return trainer;
+}
+
+std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens, int rank,
+                                          int world) {
+  const Workload& w = job.plan().workload;
+  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, rank, world};
+  if (const auto* mlp = std::get_if<MlpSpec>(&job.network))
+    return class_batches(*mlp, division, job.training.seed);
+  return token_batches(tokens, division);
+}
+
+void run_rank(const EngineJob& job, const Placement& placement, const Tokens& tokens,
+              RankDevice& device, RankReport& report, std::vector<StepResult>* steps,
+              const std::function<void(std::int64_t, const StepResult&)>& progress) {
+  Backend& backend = *device.backend;
+  const int rank = device.communicator->rank();
+  const std::int64_t limit =
+      placement.memory_limit > 0 ? placement.memory_limit : backend.available_bytes();
+  report.rank = rank;
+  report.device = backend.info();
+  const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };
+  report.planned =
+      plan_memory(job, rank, placement.world, workspace, limit, &report.arena_bytes);
+
+  Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
+  const auto trainer = make_trainer(job, {backend, *device.communicator, arena});
+  if (job.run.weights.empty()) {
+    trainer->initialise();
+  } else {
+    load_pretrained(*trainer, job.network, job.run.weights);
+  }
+  const auto batches = make_batches(job, tokens, rank, placement.world);
+  for (std::int64_t i = 0; i < job.run.steps; ++i) {
+    const StepResult result = trainer->step(*batches);
+    if (steps == nullptr) continue;
+    steps->push_back(result);
+    if (progress) progress(i, result);
+  }
+  report.measured = arena.profile();
+  report.overheads = backend.overheads();
+  if (const std::int64_t bytes = device.communicator->overhead_bytes(); bytes > 0)
+    report.overheads.push_back({"communicator", Category::nccl, bytes});
+  report.device_bytes = backend.used_bytes();
+  device.communicator->barrier();
+}
+
+}  // namespace
+
+MemoryProfile plan_memory(const EngineJob& job, int rank, int world,
+                          const WorkspaceRule& workspace, std::int64_t limit,
+                          std::int64_t* extent) {
+  const auto backend = make_dry_backend(workspace);
+  const auto communicator = make_dry_communicator(rank, world);
+  Arena arena(0, limit);
+  const auto trainer = make_trainer(job, {*backend, *communicator, arena});
+  NoBatches batches;
+  trainer->step(batches);
+  if (extent != nullptr) *extent = arena.extent();
+  return arena.profile();
+}
+
+RunReport run_job(const EngineJob& job, const Placement& placement,
+                  const std::function<void(std::int64_t, const StepResult&)>& progress) {
+  Tokens tokens;
+  if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
+    tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);
+  RunReport report;
+  report.ranks.resize(static_cast<std::size_t>(placement.count));
+  run_ranks(placement.first_rank, placement.count, placement.make, [&](RankDevice& device) {
+    const int index = device.communicator->rank() - placement.first_rank;
+    run_rank(job, placement, tokens, device, report.ranks[static_cast<std::size_t>(index)],
+             index == 0 ? &report.steps : nullptr, progress);
+  });
+  return report;
+}
+
+}  // namespace shardplan::validator

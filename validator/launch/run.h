@@ -1,0 +1,48 @@
+// A job on the ranks of this process: planned by a dry run, then run for real.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "job/engine_job.h"
+#include "kernels/dry_run.h"
+#include "launch/ranks.h"
+#include "memory/arena.h"
+
+namespace shardplan::validator {
+
+/// Which ranks of the world live in this process, and what they run on.
+struct Placement {
+  int first_rank = 0;
+  int count = 1;
+  int world = 1;
+  MakeRank make;
+  WorkspaceRule workspace;  ///< for the dry run
+  std::int64_t memory_limit = 0;  ///< bytes of the arena; 0: what the device has
+};
+
+struct RankReport {
+  int rank = 0;
+  DeviceInfo device;
+  MemoryProfile planned;   ///< of the dry run
+  MemoryProfile measured;  ///< of the last step
+  std::int64_t arena_bytes = 0;
+  std::vector<Overhead> overheads;
+  std::int64_t device_bytes = 0;  ///< in use on the device during the run; 0: not known
+};
+
+struct RunReport {
+  std::vector<RankReport> ranks;   ///< of this process, in order
+  std::vector<StepResult> steps;   ///< of rank first_rank; losses are of all ranks
+};
+
+/// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.
+MemoryProfile plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
+                          std::int64_t limit, std::int64_t* extent = nullptr);
+
+/// Calls `progress` on one rank's thread after each step.
+RunReport run_job(const EngineJob& job, const Placement& placement,
+                  const std::function<void(std::int64_t, const StepResult&)>& progress);
+
+}  // namespace shardplan::validator

@@ -1,0 +1,145 @@
+#include "model/pretrained.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/diagnostic.h"
+#include "engine/initialise.h"
+#include "kernels/host/elements.h"
+#include "model/safetensors.h"
+
+namespace shardplan::validator {
+namespace {
+
+/// The engine's module names beside the checkpoint's.
+struct Module {
+  std::string_view ours, gpt2, rotary;
+};
+constexpr std::array<Module, 10> kModules{{{"tokens", "wte", "embed_tokens"},
+                                           {"positions", "wpe", ""},
+                                           {"norm1", "ln_1", "input_layernorm"},
+                                           {"out", "attn.c_proj", "self_attn.o_proj"},
+                                           {"q_norm", "", "self_attn.q_norm"},
+                                           {"k_norm", "", "self_attn.k_norm"},
+                                           {"norm2", "ln_2", "post_attention_layernorm"},
+                                           {"down", "mlp.c_proj", "mlp.down_proj"},
+                                           {"norm", "ln_f", "norm"},
+                                           {"head", "lm_head", "lm_head"}}};
+
+std::string block_prefix(const std::string& unit, bool gpt2) {
+  if (!unit.starts_with("blocks.")) return "";
+  return fmt::format("{}.{}.", gpt2 ? "h" : "layers", unit.substr(7));
+}
+
+const StoredTensor& find(const Safetensors& file, const std::string& name) {
+  for (const auto* prefix : {"", "model.", "transformer."})
+    if (const auto at = file.tensors().find(prefix + name); at != file.tensors().end())
+      return at->second;
+  throw InputError({.file = file.path(), .key = name, .message = "this tensor is missing"});
+}
+
+/// Where element (row, column) of the engine's rows is stored.
+struct Source {
+  const StoredTensor& tensor;
+  std::int64_t rows, columns;
+  bool transposed;
+  std::int64_t index(std::int64_t i) const {
+    return transposed ? i % columns * rows + i / columns : i;
+  }
+};
+
+Source checked(const StoredTensor& tensor, const std::string& name, const PretrainedRows& part,
+               std::int64_t columns) {
+  std::int64_t numel = 1;
+  for (const std::int64_t d : tensor.shape) numel *= d;
+  const std::int64_t across = part.transposed ? tensor.shape.front() : tensor.shape.back();
+  const std::int64_t expected = columns > 1 ? columns : across;
+  if (numel != part.count * columns || across != expected)
+    throw InputError({.file = tensor.file,
+                      .key = name,
+                      .message = fmt::format("{} elements", numel),
+                      .expected = fmt::format("{} × {}", part.count, columns)});
+  return {tensor, part.count, columns, part.transposed};
+}
+
+/// Elements [first, first + count) of a source into the device's tensor.
+void upload(Backend& device, const Tensor& to, const Source& source, std::int64_t first) {
+  constexpr std::int64_t kChunk = std::int64_t{1} << 20;
+  host::dispatch(to.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> values;
+    for (std::int64_t done = 0; done < to.numel(); done += kChunk) {
+      const std::int64_t count = std::min(kChunk, to.numel() - done);
+      values.resize(static_cast<std::size_t>(count));
+      for (std::int64_t i = 0; i < count; ++i)
+        values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<host::Wide<T>>(
+            source.tensor.element(source.index(first + done + i))));
+      device.upload(to.slice(done, count), std::as_bytes(std::span(values)));
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::string& unit,
+                                            const std::string& parameter) {
+  const bool gpt2 = s.family == "gpt2";
+  const std::size_t dot = parameter.find('.');
+  const std::string module = parameter.substr(0, dot), kind = parameter.substr(dot);
+  const std::string prefix = block_prefix(unit, gpt2);
+  const bool transposed = gpt2 && kind == ".weight" && !prefix.empty() &&
+                          module.find("norm") == std::string::npos;
+  const std::int64_t query = s.query_heads * s.head_dim, key = s.key_value_heads * s.head_dim;
+  const auto whole = [&](std::string_view name, std::int64_t rows) {
+    return PretrainedRows{prefix + std::string(name) + kind, 0, rows, transposed};
+  };
+  if (module == "qkv" && gpt2) return {whole("attn.c_attn", query + 2 * key)};
+  if (module == "qkv")
+    return {{prefix + "self_attn.q_proj" + kind, 0, query},
+            {prefix + "self_attn.k_proj" + kind, query, key},
+            {prefix + "self_attn.v_proj" + kind, query + key, key}};
+  if (module == "up" && gpt2) return {whole("mlp.c_fc", s.inner)};
+  if (module == "up")
+    return {{prefix + "mlp.gate_proj" + kind, 0, s.inner},
+            {prefix + "mlp.up_proj" + kind, s.inner, s.inner}};
+  std::int64_t rows = s.hidden;
+  if (module == "tokens" || module == "head") rows = s.vocabulary;
+  if (module == "positions") rows = s.positions;
+  if (module == "q_norm" || module == "k_norm") rows = s.head_dim;
+  for (const Module& m : kModules)
+    if (m.ours == module) return {whole(gpt2 ? m.gpt2 : m.rotary, rows)};
+  return {};
+}
+
+void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::string& path) {
+  const auto* spec = std::get_if<DecoderSpec>(&network);
+  if (spec == nullptr)
+    throw InputError({.file = path,
+                      .key = "run.weights",
+                      .message = "a perceptron starts from random weights",
+                      .expected = "no weights"});
+  const Safetensors file(path);
+  Backend& device = trainer.runtime().device;
+  const std::vector<Unit>& units = trainer.network().units();
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const Tensor resident = trainer.weights().resident(static_cast<int>(u));
+    device.zero(resident);
+    const ElementRange here = resident_range(units[u], trainer.sharding());
+    for (const ParameterSpec& p : units[u].parameters) {
+      const std::int64_t columns = p.shape.numel() / p.shape[0];
+      for (const PretrainedRows& part : pretrained_rows(*spec, units[u].name, p.name)) {
+        const Source source = checked(find(file, part.name), part.name, part, columns);
+        const std::int64_t start = p.offset + part.first * columns;
+        const ElementRange piece = overlap(here, start, part.count * columns);
+        if (piece.count > 0)
+          upload(device, resident.slice(piece.first - here.first, piece.count), source,
+                 piece.first - start);
+      }
+    }
+  }
+  trainer.begin();
+}
+
+}  // namespace shardplan::validator

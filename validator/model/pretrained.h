@@ -1,0 +1,28 @@
+// Weights of a Hugging Face checkpoint into the engine's units.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/trainer.h"
+#include "model/spec.h"
+
+namespace shardplan::validator {
+
+/// What rows of one of the engine's parameters come from.
+struct PretrainedRows {
+  std::string name;        ///< in the checkpoint, without "model." or "transformer."
+  std::int64_t first = 0;  ///< row in the parameter
+  std::int64_t count = 0;
+  bool transposed = false;  ///< stored [in, out], as GPT-2's Conv1D
+};
+
+/// The sources of parameter `parameter` ("qkv.weight") of unit `unit` ("blocks.3").
+std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& spec, const std::string& unit,
+                                            const std::string& parameter);
+
+/// Fills the trainer's parameters from a file or folder. Throws InputError naming a tensor that is
+/// missing or has another shape.
+void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::string& path);
+
+}  // namespace shardplan::validator

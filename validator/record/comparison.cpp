@@ -1,0 +1,112 @@
+#include "record/comparison.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/format.h"
+#include "record/record.h"
+
+namespace shardplan::validator {
+namespace {
+
+struct Row {
+  std::string name;
+  std::int64_t predicted = 0, planned = 0;
+  std::optional<std::int64_t> measured;
+};
+
+/// What is alive between steps by category, then the phases, then the whole.
+struct Rows {
+  std::vector<Row> categories, phases;
+  Row peak;
+};
+
+/// The breakdown counts gradients "once all of them exist", which for this engine is always.
+Rows rows_of(const Estimate& e, const RunReport& report) {
+  const bool ran = !report.steps.empty();
+  const RankReport& r = ran ? fullest_rank(report) : report.ranks.front();
+  const MemoryProfile& plan = r.planned;
+  const MemoryProfile& real = r.measured;
+  const auto measured = [&](std::int64_t bytes) {
+    return ran ? std::optional(bytes) : std::nullopt;
+  };
+  Rows rows;
+  const Phase at = plan.peak_phase();
+  for (const CategoryLine& line : e.breakdown) {
+    const std::size_t c = index_of(line.category);
+    const bool outside = line.category == Category::fragmentation ||
+                         line.category == Category::cuda_context || line.category == Category::nccl;
+    const std::int64_t planned = plan.of(at).at_peak[c];
+    if (outside || (line.at_peak == 0 && planned == 0)) continue;
+    rows.categories.push_back({std::string(name_of(line.category)), line.at_peak, planned,
+                               measured(real.of(real.peak_phase()).at_peak[c])});
+  }
+  const auto add = [&](std::string name, std::int64_t predicted, std::int64_t planned,
+                       std::int64_t real_bytes) {
+    rows.phases.push_back({std::move(name), predicted, planned, measured(real_bytes)});
+  };
+  add("model", e.model_bytes, plan.of(Phase::model).end, real.of(Phase::model).end);
+  constexpr std::array<Phase, 3> kPhases{Phase::forward, Phase::backward, Phase::step};
+  for (std::size_t p = 0; p < kPhases.size(); ++p) {
+    const std::string name(kPhaseNames[p + 1]);
+    add(name + " peak", e.phases[p].peak, plan.of(kPhases[p]).peak, real.of(kPhases[p]).peak);
+    add(name + " end", e.phases[p].end, plan.of(kPhases[p]).end, real.of(kPhases[p]).end);
+  }
+  rows.peak = {"peak", e.allocated.point, plan.peak(), measured(real.peak())};
+  return rows;
+}
+
+std::string line_of(const Row& row) {
+  const std::int64_t truth = row.measured.value_or(row.planned);
+  std::string delta = "exact";
+  if (row.predicted != truth && truth > 0)
+    delta = fmt::format("{:+.2f} %", 100.0 * static_cast<double>(row.predicted - truth) /
+                                         static_cast<double>(truth));
+  if (row.predicted != truth && truth == 0) delta = "only predicted";
+  return fmt::format("  {:<24}{:>14}{:>14}{:>14}   {}\n", row.name, format_bytes(row.predicted),
+                     format_bytes(row.planned),
+                     row.measured ? format_bytes(*row.measured) : "-", delta);
+}
+
+Json json_of(const Row& row) {
+  Json out{{"predicted", row.predicted}, {"dry_run", row.planned}};
+  if (row.measured) out["measured"] = *row.measured;
+  return out;
+}
+
+}  // namespace
+
+std::string comparison_text(const EngineJob& job, const Estimate& e, const RunReport& report) {
+  const Rows rows = rows_of(e, report);
+  std::string text = fmt::format("  {:<24}{:>14}{:>14}{:>14}   {}\n", "memory of a rank",
+                                 "predicted", "dry run", "measured", "prediction");
+  for (const Row& row : rows.categories) text += line_of(row);
+  text += line_of(rows.peak) + "\n";
+  for (const Row& row : rows.phases) text += line_of(row);
+  if (report.steps.empty()) return text;
+  const RankReport& worst = fullest_rank(report);
+  const double seconds = median_seconds(job, report.steps);
+  if (job.on_host()) return text + fmt::format("\n  {} a step\n", format_seconds(seconds));
+  text += "\n";
+  for (const Overhead& o : worst.overheads)
+    text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", o.name, "", "", format_bytes(o.bytes));
+  text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "device", format_bytes(e.device.point), "",
+                      format_bytes(worst.device_bytes));
+  text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step",
+                      format_seconds(e.time.step_seconds), "", format_seconds(seconds));
+  return text;
+}
+
+Json comparison_json(const Estimate& e, const RunReport& report) {
+  const Rows rows = rows_of(e, report);
+  Json categories = Json::object(), phases = Json::object();
+  for (const Row& row : rows.categories) categories[row.name] = json_of(row);
+  for (const Row& row : rows.phases) phases[row.name] = json_of(row);
+  return {{"categories", categories}, {"phases", phases}, {"peak", json_of(rows.peak)}};
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,138 @@
+#include "record/record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace shardplan::validator {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json phases_json(const MemoryProfile& m) {
+  const auto& f = m.of(Phase::forward);
+  const auto& b = m.of(Phase::backward);
+  const auto& s = m.of(Phase::step);
+  return {{"model", m.of(Phase::model).end}, {"forward_peak", f.peak}, {"forward_end", f.end},
+          {"backward_peak", b.peak},         {"backward_end", b.end},  {"step_peak", s.peak},
+          {"step_end", s.end}};
+}
+
+Json categories_json(const CategoryBytes& bytes) {
+  Json out = Json::object();
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    if (bytes[c] > 0) out[std::string(kCategoryNames[c])] = bytes[c];
+  return out;
+}
+
+Json rank_json(const RankReport& r) {
+  const auto& peak = r.measured.of(r.measured.peak_phase());
+  Json overheads = Json::array();
+  for (const Overhead& o : r.overheads)
+    overheads.push_back({{"name", o.name}, {"category", name_of(o.category)}, {"bytes", o.bytes}});
+  return {{"rank", r.rank},
+          {"phases", phases_json(r.measured)},
+          {"allocated_peak", r.measured.peak()},
+          {"reserved", r.arena_bytes},
+          {"device", r.device_bytes},
+          {"resident", categories_json(r.measured.resident)},
+          {"at_peak", categories_json(peak.at_peak)},
+          {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
+          {"overheads", overheads}};
+}
+
+std::string temporary_name(const std::string& path) {
+  return fmt::format("{}.{}.tmp", path, getpid());
+}
+
+[[noreturn]] void cannot_write(const std::string& path) {
+  throw InputError({.file = path, .key = "--record", .message = "cannot be written"});
+}
+
+}  // namespace
+
+double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
+  std::vector<double> seconds;
+  for (std::size_t i = static_cast<std::size_t>(job.run.warmup); i < steps.size(); ++i)
+    seconds.push_back(steps[i].seconds);
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+const RankReport& fullest_rank(const RunReport& report) {
+  return *std::max_element(report.ranks.begin(), report.ranks.end(),
+                           [](const RankReport& a, const RankReport& b) {
+                             return a.measured.peak() < b.measured.peak();
+                           });
+}
+
+Json make_record(const EngineJob& job, const RunReport& report, const Producer& producer,
+                 const std::string& name) {
+  const RankReport& worst = fullest_rank(report);
+  const double seconds = median_seconds(job, report.steps);
+  const Workload& w = job.plan().workload;
+  const double tokens = static_cast<double>(
+      job.make_network()->rows() * w.gradient_accumulation * job.plan().cluster.world());
+  Json environment{{"gpu", worst.device.name}, {"gpu_bytes", worst.device.capacity_bytes}};
+  for (const auto& [what, version] : worst.device.versions) environment[what] = version;
+  environment["command"] = producer.command;
+
+  Json measured{{"parameters", job.job.model.parameter_count()},
+                {"trainable_parameters", job.job.model.trainable_count()},
+                {"rank", worst.rank},
+                {"phases", phases_json(worst.measured)},
+                {"allocated_peak", worst.measured.peak()},
+                {"reserved", worst.arena_bytes}};
+  if (!job.on_host()) measured["device"] = worst.device_bytes;
+  measured["step_seconds"] = seconds;
+  measured["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;
+
+  Json ranks = Json::array(), steps = Json::array();
+  for (const RankReport& r : report.ranks) ranks.push_back(rank_json(r));
+  for (const StepResult& s : report.steps)
+    steps.push_back({{"loss", s.loss},
+                     {"gradient_norm", s.gradient_norm},
+                     {"learning_rate", s.learning_rate},
+                     {"loss_scale", s.loss_scale},
+                     {"skipped", s.skipped},
+                     {"seconds", s.seconds}});
+  return {{"schema", "shardplan.record/1"},
+          {"name", name},
+          {"job", job.document},
+          {"producer",
+           {{"program", "shardplan-validate"},
+            {"version", producer.version},
+            {"commit", producer.commit}}},
+          {"environment", environment},
+          {"measured", measured},
+          {"ranks", ranks},
+          {"steps", steps}};
+}
+
+void check_writable(const std::string& path) {
+  const std::string temporary = temporary_name(path);
+  { std::ofstream out(temporary); if (!out) cannot_write(path); }
+  std::error_code error;
+  fs::remove(temporary, error);
+}
+
+void write_record(const Json& record, const std::string& path) {
+  const std::string temporary = temporary_name(path);
+  {
+    std::ofstream out(temporary);
+    out << record.dump(1) << '\n';
+    out.close();
+    if (!out) cannot_write(path);
+  }
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) cannot_write(path);
+}
+
+}  // namespace shardplan::validator
