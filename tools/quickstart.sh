@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release program and asks it a first question.
+# Installs what is missing, builds the release programs, asks a first question, and runs a small job
+# for real on the CPU: predicted beside measured.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,7 +19,7 @@ run_quietly() {
 : >"$log"
 echo "Building shardplan; the first time takes a few minutes ..." >&2
 run_quietly cmake --preset release
-run_quietly cmake --build --preset release --parallel "$(nproc)" --target shardplan
+run_quietly cmake --build --preset release --parallel "$(nproc)" --target shardplan shardplan-validate
 
 program=build/release/planner/shardplan
 question=(fit llama-2-7b 4xA100-40GB)
@@ -27,3 +28,8 @@ status=0
 "$program" "${question[@]}" || status=$?
 # 4 is an answer too: it does not fit.
 [[ $status -eq 0 || $status -eq 4 ]] || exit "$status"
+
+job=configs/jobs/gpt2-tiny-native.json
+validate=build/release/validator/shardplan-validate
+printf '\n$ %s %s --device host\n\n' "$validate" "$job"
+"$validate" "$job" --device host

@@ -1,0 +1,124 @@
+// shardplan-validate as a user runs it.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "load/hardware.h"
+#include "load/record.h"
+#include "support/subprocess.h"
+
+namespace shardplan::validator {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kJob = std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/gpt2-tiny-native.json";
+
+class Validate : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::string job_with(const std::function<void(Json&)>& change) const {
+    Json job = read_json_file(kJob);
+    job["run"]["steps"] = 2;
+    job["run"]["warmup"] = 1;
+    change(job);
+    return folder_.file("job.json", job.dump());
+  }
+  static Finished run(const std::vector<std::string>& arguments) {
+    return run_program(SHARDPLAN_VALIDATE, arguments);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
+  const Finished r = run({kJob, "--format", "json", "--record", path("r.json")});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json out = Json::parse(r.out);
+  const Json& steps = out.at("record").at("steps");
+  EXPECT_GT(steps.front().at("loss").get<double>(), 5.4);  // ln 256 = 5.55
+  EXPECT_LT(steps.back().at("loss").get<double>(), 3.5);
+  for (const auto& [name, row] : out.at("categories").items()) {
+    EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+    EXPECT_EQ(row.at("dry_run"), row.at("measured")) << name;
+  }
+  EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+
+  const RecordList records = load_records({path("r.json")}, load_hardware_catalog());
+  ASSERT_EQ(records.records.size(), 1U) << (records.bad.empty() ? "" : records.bad[0].message);
+  EXPECT_EQ(records.records[0].measured[index_of(Figure::allocated_peak)],
+            out.at("peak").at("measured").get<double>());
+}
+
+TEST_F(Validate, says_what_does_not_fit_and_exits_5) {
+  const Finished r = run({kJob, "--memory-limit", "2000000"});
+  EXPECT_EQ(r.exit_code, 5);
+  EXPECT_THAT(r.err, HasSubstr("out of memory: no room for "));
+  EXPECT_THAT(r.err, HasSubstr("blocks.*.gradients × 3"));
+}
+
+TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    const Finished r = run({job_with(change)});
+    EXPECT_EQ(r.exit_code, 3) << r.out;
+    return r.err;
+  };
+  EXPECT_THAT(refused([](Json& j) { j["model"] = "t5-base"; }), HasSubstr("does not run 't5'"));
+  EXPECT_THAT(refused([](Json& j) { j["optimizer"] = "lion"; }), HasSubstr("optimizer"));
+  EXPECT_THAT(refused([](Json& j) { j["precision"] = "bf16-autocast"; }), HasSubstr("autocast"));
+  EXPECT_THAT(refused([](Json& j) { j["framework"] = "fsdp2"; }), HasSubstr("framework.name"));
+  EXPECT_THAT(refused([](Json& j) { j["run"]["scheduler"]["type"] = "WarmupLRR"; }),
+              HasSubstr("did you mean 'WarmupLR'"));
+  EXPECT_THAT(refused([](Json& j) { j["run"]["data"] = "/nowhere/tokens.bin"; }),
+              HasSubstr("/nowhere/tokens.bin: run.data: cannot be read"));
+  EXPECT_THAT(refused([](Json& j) { j["workload"]["sequence_length"] = 65; }),
+              HasSubstr("n_positions"));
+}
+
+TEST_F(Validate, refuses_a_folder_that_it_cannot_write_to_before_it_trains) {
+  const Finished r = run({kJob, "--steps", "2", "--record", "/proc/nothing/r.json"});
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_THAT(r.err, HasSubstr("/proc/nothing/r.json: --record: cannot be written"));
+  EXPECT_THAT(r.out, ::testing::Not(HasSubstr("step")));
+}
+
+TEST_F(Validate, stops_when_the_loss_is_not_a_number) {
+  const Finished r = run({job_with([](Json& j) {
+    j["optimizer"]["lr"] = 1e5;
+    j["run"]["scheduler"] = nullptr;
+    j["run"]["steps"] = 20;
+  })});
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_THAT(r.err, HasSubstr("the loss is"));
+}
+
+TEST_F(Validate, asks_for_the_gpus_that_the_job_needs) {
+  const Finished r = run({kJob, "--device", "cuda", "--steps", "2"});
+  if (r.exit_code == 0) GTEST_SKIP() << "there are GPUs here";
+  EXPECT_EQ(r.exit_code, 5);
+  EXPECT_THAT(r.err, HasSubstr("the job asks for 4 GPUs on this host"));
+}
+
+TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
+  const std::string script = folder_.file("launch.sh",
+                                          "export WORLD_SIZE=4 MASTER_PORT=29741\n"
+                                          "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
+                                          " $1 --quiet & done\n"
+                                          "last=$!\n"
+                                          "[ -n \"$2\" ] && { sleep 1; kill -9 $last; } &\n"
+                                          "RANK=0 " SHARDPLAN_VALIDATE
+                                          " $1\n"
+                                          "code=$?\nwait\nexit $code\n");
+  const Finished good = run_program("bash", {script, job_with([](Json&) {})});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("step     2"));
+  const auto start = std::chrono::steady_clock::now();
+  const Finished killed =
+      run_program("bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
+  EXPECT_EQ(killed.exit_code, 5);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+}  // namespace
+}  // namespace shardplan::validator
