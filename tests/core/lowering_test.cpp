@@ -163,7 +163,7 @@ TEST(Programs, DoNotGrowWithLayersOrRanks) {
   }
 }
 
-TEST(Programs, RefuseAFrameworkThatHasNoLoweringByName) {
+TEST(Programs, RefuseANetworkThatTheNativeEngineDoesNotRun) {
   const Model model = equal_tensors(1, 512);
   const Plan plan = plan_of(FrameworkKind::native, "fp32", 2);
   EXPECT_THROW(lower(model, plan, run_segments(model, plan), 0), InputError);

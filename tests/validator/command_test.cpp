@@ -85,7 +85,7 @@ TEST_F(Validate, refuses_a_folder_that_it_cannot_write_to_before_it_trains) {
 
 TEST_F(Validate, stops_when_the_loss_is_not_a_number) {
   const Finished r = run({job_with([](Json& j) {
-    j["optimizer"]["lr"] = 1e5;
+    j["optimizer"]["lr"] = 1e38;
     j["run"]["scheduler"] = nullptr;
     j["run"]["steps"] = 20;
   })});

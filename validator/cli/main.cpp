@@ -62,8 +62,10 @@ void add_options(CLI::App& app, Arguments& a) {
 Json merged(const Arguments& a) {
   Json job = read_json_file(a.job);
   if (!job.is_object()) return job;
-  if (!a.device.empty() && job.contains("framework") && job["framework"].is_object())
-    job["framework"]["device"] = a.device;
+  if (!a.device.empty() && job.contains("framework")) {
+    if (job["framework"].is_string()) job["framework"] = Json{{"name", job["framework"]}};
+    if (job["framework"].is_object()) job["framework"]["device"] = a.device;
+  }
   if (!job.contains("run")) job["run"] = Json::object();
   if (!job["run"].is_object()) return job;
   if (a.steps) job["run"]["steps"] = *a.steps;

@@ -20,7 +20,7 @@ void check_world(const Environment& e, int world, const std::string& file) {
                       .expected = "as many ranks as the cluster has GPUs"});
 }
 
-Placement place_on_gpus(const EngineJob& job, const std::optional<Environment>& e, int world) {
+Placement place_on_gpus(const std::optional<Environment>& e, int world) {
   const int there = cuda_device_count();
   const int wanted = e ? e->local_rank + 1 : world;
   if (there < wanted)
@@ -53,7 +53,7 @@ Placement place(const EngineJob& job) {
   const int world = static_cast<int>(job.plan().cluster.world());
   const std::optional<Environment> e = read_environment(process_variable);
   if (e) check_world(*e, world, job.file);
-  if (!job.on_host()) return place_on_gpus(job, e, world);
+  if (!job.on_host()) return place_on_gpus(e, world);
   Placement p{.count = world, .world = world, .make = host_ranks(world, 0),
               .workspace = dry_workspace(job)};
   if (e) {

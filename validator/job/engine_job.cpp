@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +33,7 @@ double read_optimizer(ObjectReader& job, OptimizerOptions& options) {
   double rate = 3e-4;
   if (job.find("optimizer") == nullptr || !job.find("optimizer")->is_object()) return rate;
   ObjectReader o = *job.object("optimizer");
-  rate = o.number("lr", 0, 1e6).value_or(rate);
+  rate = o.number("lr", 0, 1e38).value_or(rate);
   options.epsilon = o.number("eps", 0, 1).value_or(options.epsilon);
   options.weight_decay = o.number("weight_decay", 0, 1e6).value_or(options.weight_decay);
   if (const Json* betas = o.array("betas")) {
