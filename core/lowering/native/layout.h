@@ -31,10 +31,10 @@ struct NativeLayout {
   bool decoder = true;  ///< otherwise a perceptron: every unit is a block
   bool tied = false;
   NativeUnit embedding, head;
-  std::vector<NativeUnit> blocks;        ///< a decoder has one entry
-  NativeBlock block;                     ///< decoders
-  std::vector<std::int64_t> widths;      ///< perceptrons: inputs, then each layer's padded outputs
-  std::int64_t padded_vocabulary = 0;    ///< columns of the logits
+  std::vector<NativeUnit> blocks;      ///< a decoder has one entry
+  NativeBlock block;                   ///< decoders
+  std::vector<std::int64_t> widths;    ///< perceptrons: inputs, then each layer's padded outputs
+  std::int64_t padded_vocabulary = 0;  ///< columns of the logits
   bool rotary = false;
   std::int64_t rotary_dim = 0;
 
