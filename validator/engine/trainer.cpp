@@ -82,15 +82,16 @@ void Trainer::accumulate(BatchSource& batches) {
   }
 }
 
-/// The loss of all ranks, once the step's work is done.
+void Trainer::reduce_loss() {
+  if (sharding_.world == 1) return;
+  runtime_.device.record(computed_, Stream::compute);
+  runtime_.device.wait(Stream::communication, computed_);
+  runtime_.ranks.all_reduce(loss_);
+  runtime_.device.record(computed_, Stream::communication);
+  runtime_.device.wait(Stream::compute, computed_);
+}
+
 double Trainer::mean_loss() {
-  if (sharding_.world > 1) {
-    runtime_.device.record(computed_, Stream::compute);
-    runtime_.device.wait(Stream::communication, computed_);
-    runtime_.ranks.all_reduce(loss_);
-    runtime_.device.record(computed_, Stream::communication);
-    runtime_.device.wait(Stream::compute, computed_);
-  }
   const double tokens =
       static_cast<double>(network_->rows() * options_.accumulation * sharding_.world);
   return read_scalar(runtime_.device, loss_) / tokens;
@@ -98,6 +99,7 @@ double Trainer::mean_loss() {
 
 double Trainer::gradients_of(BatchSource& batches) {
   accumulate(batches);
+  reduce_loss();
   return mean_loss();
 }
 
@@ -111,11 +113,12 @@ StepResult Trainer::step(BatchSource& batches) {
   StepResult result;
   result.learning_rate = rate.learning_rate;
   result.loss_scale = scaler_.scale();
+  // Before the update: its gathers go on while the next step begins, and the loss is not to wait.
+  reduce_loss();
   optimizer_.measure(gradients_, norm_);
   optimizer_.update(weights_, gradients_, norm_, 1 / scaler_.scale(), rate, updates_ + 1);
   result.loss = mean_loss();
   const double squared = read_scalar(runtime_.device, norm_);
-  runtime_.device.synchronize();
   runtime_.arena.end_phase();
 
   result.gradient_norm = std::sqrt(squared) / scaler_.scale();

@@ -57,7 +57,8 @@ class Trainer {
 
  private:
   void accumulate(BatchSource& batches);
-  double mean_loss();
+  void reduce_loss();  ///< to the sum over ranks
+  double mean_loss();  ///< of the reduced loss; waits for it
 
   Runtime runtime_;
   std::unique_ptr<Network> network_;
