@@ -1,0 +1,62 @@
+// Every kernel of the CUDA back end, as a function of its operands (kernels/operands.h and
+// kernels/backend.h say what each computes). One family a file. The *_workspace functions give the
+// bytes of scratch that a family needs; they depend on shapes alone.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/launch.h"
+
+namespace shardplan::validator::cuda {
+
+// fill.cu
+void fill(const Launch& launch, const Tensor& x, float value);
+void fill_normal(const Launch& launch, const Tensor& x, float stddev, std::uint32_t seed,
+                 std::int64_t first_element);
+void cast(const Launch& launch, const Tensor& to, const Tensor& from);
+void add(const Launch& launch, const Tensor& to, const Tensor& x);
+
+// norm.cu
+void norm_forward(const Launch& launch, const NormForward& o);
+void norm_backward(const Launch& launch, const NormBackward& o);
+std::int64_t norm_workspace(std::int64_t width);
+
+// head_norm.cu
+void head_norm_forward(const Launch& launch, const HeadNormForward& o);
+void head_norm_backward(const Launch& launch, const HeadNormBackward& o);
+std::int64_t head_norm_workspace(std::int64_t head_dim);
+
+// rotary.cu
+void rotary(const Launch& launch, const Tensor& qkv, const Tensor& table, const Heads& heads,
+            bool inverse);
+
+// activation.cu
+void activation_forward(const Launch& launch, Activation kind, const Tensor& y, const Tensor& x);
+void activation_backward(const Launch& launch, Activation kind, const Tensor& x, const Tensor& dy);
+
+// bias.cu
+void bias_backward(const Launch& launch, const Tensor& db, const Tensor& dy, bool accumulate);
+std::int64_t bias_workspace(std::int64_t width);
+
+// embedding.cu
+void embedding_forward(const Launch& launch, const Tensor& y, const Tensor& tokens,
+                       const Tensor& table, const Tensor& positions, std::int64_t sequence);
+
+// embedding_backward.cu
+void embedding_backward(const Launch& launch, const Tensor& dtable, const Tensor& dpositions,
+                        const Tensor& dy, const Tensor& tokens, std::int64_t sequence);
+std::int64_t embedding_workspace(std::int64_t rows, std::int64_t width);
+
+// cross_entropy.cu
+void cross_entropy(const Launch& launch, const CrossEntropy& o);
+
+// sums.cu
+void sum(const Launch& launch, const Tensor& out, const Tensor& x, bool accumulate);
+void squared_norm(const Launch& launch, const Tensor& out, const Tensor& x, bool accumulate);
+std::int64_t sums_workspace();
+
+// adamw.cu
+void adamw(const Launch& launch, const AdamW& o);
+
+}  // namespace shardplan::validator::cuda

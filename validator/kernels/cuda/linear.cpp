@@ -1,0 +1,172 @@
+#include "kernels/cuda/linear.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "device/cuda_check.h"
+
+namespace shardplan::validator::cuda {
+namespace {
+
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return CUDA_R_32F;
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
+    default: throw DeviceError("matrix products work on fp32, bf16 and fp16 alone");
+  }
+}
+
+/// The largest power of two, 256 at most, that divides every address.
+std::int64_t common_alignment(std::initializer_list<const Tensor*> tensors) {
+  std::uintptr_t bits = 256;
+  for (const Tensor* tensor : tensors) {
+    if (!tensor->empty()) bits |= tensor->address;
+  }
+  return static_cast<std::int64_t>(bits & (~bits + 1));
+}
+
+template <class T>
+void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, T value) {
+  check(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
+}
+
+template <class T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+struct Layout {
+  Layout(DType dtype, std::int64_t rows, std::int64_t cols) {
+    check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(cols), rows),
+          "cublasLtMatrixLayoutCreate");
+  }
+  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  cublasLtMatrixLayout_t layout = nullptr;
+};
+
+}  // namespace
+
+struct Linear::Plan {
+  explicit Plan(const Shape& shape)
+      : a(shape.dtype, shape.transpose_a ? shape.k : shape.m,
+          shape.transpose_a ? shape.m : shape.k),
+        b(shape.dtype, shape.transpose_b ? shape.n : shape.k,
+          shape.transpose_b ? shape.k : shape.n),
+        c(shape.dtype, shape.m, shape.n) {
+    check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+          "cublasLtMatmulDescCreate");
+    set(description, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(description, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (shape.bias) {
+      set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(shape.dtype));
+    }
+  }
+  ~Plan() { cublasLtMatmulDescDestroy(description); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  Layout a;
+  Layout b;
+  Layout c;
+  cublasLtMatmulDesc_t description = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
+Linear::Linear() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+Linear::~Linear() { cublasLtDestroy(handle_); }
+
+void Linear::forward(const Launch& launch, const Tensor& y, const Tensor& x, const Tensor& w,
+                     const Tensor& bias) {
+  const Shape shape{.dtype = y.dtype,
+                    .transpose_a = true,
+                    .transpose_b = false,
+                    .bias = !bias.empty(),
+                    .accumulate = false,
+                    .m = y.width(),
+                    .n = y.rows(),
+                    .k = x.width(),
+                    .alignment = common_alignment({&y, &x, &w, &bias})};
+  multiply(launch, shape, y, w, x, bias);
+}
+
+void Linear::backward_input(const Launch& launch, const Tensor& dx, const Tensor& dy,
+                            const Tensor& w) {
+  const Shape shape{.dtype = dx.dtype,
+                    .transpose_a = false,
+                    .transpose_b = false,
+                    .bias = false,
+                    .accumulate = false,
+                    .m = dx.width(),
+                    .n = dx.rows(),
+                    .k = dy.width(),
+                    .alignment = common_alignment({&dx, &dy, &w})};
+  multiply(launch, shape, dx, w, dy, {});
+}
+
+void Linear::backward_weight(const Launch& launch, const Tensor& dw, const Tensor& dy,
+                             const Tensor& x, bool accumulate) {
+  const Shape shape{.dtype = dw.dtype,
+                    .transpose_a = false,
+                    .transpose_b = true,
+                    .bias = false,
+                    .accumulate = accumulate,
+                    .m = x.width(),
+                    .n = dy.width(),
+                    .k = x.rows(),
+                    .alignment = common_alignment({&dw, &dy, &x})};
+  multiply(launch, shape, dw, x, dy, {});
+}
+
+Linear::Plan& Linear::plan_for(const Shape& shape) {
+  std::unique_ptr<Plan>& plan = plans_[shape];
+  if (plan) return *plan;
+  auto fresh = std::make_unique<Plan>(shape);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+      static_cast<std::uint64_t>(kWorkspace));
+  const auto alignment = static_cast<std::uint32_t>(shape.alignment);
+  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(preference, operand, alignment);
+  }
+  int found = 0;
+  cublasLtMatmulHeuristicResult_t best{};
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_, fresh->description, fresh->a.layout, fresh->b.layout, fresh->c.layout,
+      fresh->c.layout, preference, 1, &best, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  check(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (found == 0) throw DeviceError("cuBLASLt has no algorithm for a matrix product");
+  fresh->algorithm = best.algo;
+  plan = std::move(fresh);
+  return *plan;
+}
+
+void Linear::multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
+                      const Tensor& b, const Tensor& bias) {
+  Plan& plan = plan_for(shape);
+  if (shape.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
+  const float alpha = 1.0F;
+  const float beta = shape.accumulate ? 1.0F : 0.0F;
+  check(cublasLtMatmul(handle_, plan.description, &alpha, a.data(), plan.a.layout, b.data(),
+                       plan.b.layout, &beta, c.data(), plan.c.layout, c.data(), plan.c.layout,
+                       &plan.algorithm, launch.scratch<std::byte>(kWorkspace),
+                       static_cast<std::size_t>(kWorkspace), launch.stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace shardplan::validator::cuda

@@ -1,0 +1,55 @@
+// Matrix products of linear layers, through cuBLASLt. Sums are kept in fp32; fp32 operands are
+// multiplied in fp32, not TF32.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <map>
+#include <memory>
+
+#include "kernels/cuda/launch.h"
+
+namespace shardplan::validator::cuda {
+
+class Linear {
+ public:
+  Linear();
+  ~Linear();
+  Linear(const Linear&) = delete;
+  Linear& operator=(const Linear&) = delete;
+
+  void forward(const Launch& launch, const Tensor& y, const Tensor& x, const Tensor& w,
+               const Tensor& bias);
+  void backward_input(const Launch& launch, const Tensor& dx, const Tensor& dy, const Tensor& w);
+  void backward_weight(const Launch& launch, const Tensor& dw, const Tensor& dy, const Tensor& x,
+                       bool accumulate);
+
+  /// What cuBLAS's documentation asks for on this architecture.
+  static constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
+
+ private:
+  /// c[n, m] (row-major) = op(a) op(b) in cuBLAS's column-major sense: m × k by k × n.
+  struct Shape {
+    DType dtype;
+    bool transpose_a;
+    bool transpose_b;
+    bool bias;
+    bool accumulate;
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+    std::int64_t alignment;  ///< bytes, of the least aligned operand
+    friend auto operator<=>(const Shape&, const Shape&) = default;
+  };
+  struct Plan;
+
+  void multiply(const Launch& launch, const Shape& shape, const Tensor& c, const Tensor& a,
+                const Tensor& b, const Tensor& bias);
+  Plan& plan_for(const Shape& shape);
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Shape, std::unique_ptr<Plan>> plans_;  ///< the heuristic's choice, asked for once a shape
+};
+
+}  // namespace shardplan::validator::cuda
