@@ -1,0 +1,228 @@
+// Collectives through NCCL, on the communication stream of a CUDA back end.
+//
+// A rank that has gone leaves the others in a kernel that never ends. So each collective lies
+// between two events, and whoever waits for the stream (CudaBackend::watch) looks at them: one that
+// began long ago and has not ended is given up, with PeerFailure.
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "comm/communicator.h"
+#include "device/cuda.h"
+#include "device/cuda_check.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace shardplan::validator {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+/// The others of a run must hear of a rank's death within 30 s.
+constexpr auto kPatience = std::chrono::seconds(25);
+constexpr auto kPause = std::chrono::milliseconds(1);
+
+void check(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const std::string text = std::string(call) + ": " + ncclGetErrorString(result);
+  if (result == ncclRemoteError) throw PeerFailure(text);
+  throw DeviceError(text);
+}
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return ncclFloat32;
+    case DType::bf16: return ncclBfloat16;
+    case DType::f16: return ncclFloat16;
+    case DType::i32: return ncclInt32;
+    case DType::i64: return ncclInt64;
+    default: throw DeviceError("NCCL has no such element type");
+  }
+}
+
+/// A collective under way: the stream reached it at `begin` and left it at `end`.
+struct InFlight {
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  bool begun = false;
+  Clock::time_point since;  ///< when it was first seen to have begun
+};
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(cuda::CudaBackend& backend, const NcclId& id, int rank, int size)
+      : backend_(backend), rank_(rank), size_(size) {
+    const std::int64_t before = backend.used_bytes();
+    ncclUniqueId unique{};
+    static_assert(sizeof(unique) == sizeof(id));
+    std::memcpy(&unique, id.data(), sizeof(unique));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;  // calls return at once, so that a missing peer cannot hold us
+    check(ncclCommInitRankConfig(&comm_, size, unique, rank, &config), "ncclCommInitRankConfig");
+    await("waiting for the other ranks");
+    barrier_word_ = backend.allocate(sizeof(float));
+    barrier();  // the first collective sets up connections: they belong to the overhead
+    overhead_ = backend.used_bytes() - before;
+    backend_.watch([this] { look_for_dead_peers(); });
+  }
+
+  ~NcclCommunicator() override {
+    backend_.watch({});
+    for (const InFlight& flight : flights_) release(flight);
+    for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
+    if (!aborted_) ncclCommDestroy(comm_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::int64_t overhead_bytes() const override { return overhead_; }
+
+  void all_reduce(const Tensor& x) override {
+    launch("ncclAllReduce", [&](cudaStream_t stream) {
+      return ncclAllReduce(x.data(), x.data(), count_of(x), type_of(x.dtype), ncclSum, comm_,
+                           stream);
+    });
+  }
+
+  void reduce_scatter(const Tensor& shard, const Tensor& full) override {
+    launch("ncclReduceScatter", [&](cudaStream_t stream) {
+      return ncclReduceScatter(full.data(), shard.data(), count_of(shard), type_of(shard.dtype),
+                               ncclSum, comm_, stream);
+    });
+  }
+
+  void all_gather(const Tensor& full, const Tensor& shard) override {
+    launch("ncclAllGather", [&](cudaStream_t stream) {
+      return ncclAllGather(shard.data(), full.data(), count_of(shard), type_of(shard.dtype), comm_,
+                           stream);
+    });
+  }
+
+  void broadcast(const Tensor& x, int root) override {
+    launch("ncclBroadcast", [&](cudaStream_t stream) {
+      return ncclBroadcast(x.data(), x.data(), count_of(x), type_of(x.dtype), root, comm_, stream);
+    });
+  }
+
+  void barrier() override {
+    all_reduce(Tensor{barrier_word_, DType::f32, Shape{1}});
+    backend_.synchronize();
+  }
+
+  void abort() noexcept override {
+    if (aborted_.exchange(true)) return;
+    ncclCommAbort(comm_);
+  }
+
+ private:
+  static std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.numel()); }
+
+  static void release(const InFlight& flight) {
+    cudaEventDestroy(flight.begin);
+    cudaEventDestroy(flight.end);
+  }
+
+  /// A communicator that does not block answers "in progress" until a call has taken effect.
+  void await(const char* what) {
+    const auto deadline = Clock::now() + kPatience;
+    ncclResult_t state = ncclInProgress;
+    for (;;) {
+      check(ncclCommGetAsyncError(comm_, &state), what);
+      check(state, what);
+      if (state == ncclSuccess) return;
+      if (Clock::now() > deadline) give_up(what);
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
+  template <class Call>
+  void launch(const char* name, Call&& call) {
+    if (aborted_) throw PeerFailure("the run was aborted");
+    retire();
+    const cudaStream_t stream = backend_.stream(Stream::communication);
+    InFlight flight{.begin = take_event(), .end = take_event()};
+    cuda::check(cudaEventRecord(flight.begin, stream), "cudaEventRecord");
+    const ncclResult_t result = call(stream);
+    check(result, name);
+    if (result == ncclInProgress) await(name);
+    cuda::check(cudaEventRecord(flight.end, stream), "cudaEventRecord");
+    flights_.push_back(flight);
+  }
+
+  cudaEvent_t take_event() {
+    if (spare_.empty()) {
+      cudaEvent_t event = nullptr;
+      cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+      return event;
+    }
+    const cudaEvent_t event = spare_.back();
+    spare_.pop_back();
+    return event;
+  }
+
+  /// Forgets the collectives that have ended.
+  void retire() {
+    while (!flights_.empty() && cudaEventQuery(flights_.front().end) == cudaSuccess) {
+      spare_.push_back(flights_.front().begin);
+      spare_.push_back(flights_.front().end);
+      flights_.pop_front();
+    }
+    cudaGetLastError();  // "not ready" is no error
+  }
+
+  void look_for_dead_peers() {
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+    check(state, "a collective");
+    retire();
+    if (flights_.empty()) return;
+    InFlight& oldest = flights_.front();
+    if (!oldest.begun) {
+      oldest.begun = cudaEventQuery(oldest.begin) == cudaSuccess;
+      oldest.since = Clock::now();
+      cudaGetLastError();  // "not ready" is no error
+    } else if (Clock::now() - oldest.since > kPatience) {
+      give_up("a collective");
+    }
+  }
+
+  [[noreturn]] void give_up(const char* what) {
+    abort();
+    throw PeerFailure(std::string(what) + ": another rank has not answered for " +
+                      std::to_string(kPatience.count()) + " s");
+  }
+
+  cuda::CudaBackend& backend_;
+  int rank_;
+  int size_;
+  ncclComm_t comm_ = nullptr;
+  std::uintptr_t barrier_word_ = 0;
+  std::int64_t overhead_ = 0;
+  std::atomic<bool> aborted_ = false;
+  std::deque<InFlight> flights_;
+  std::vector<cudaEvent_t> spare_;
+};
+
+}  // namespace
+
+NcclId new_nccl_id() {
+  ncclUniqueId unique{};
+  check(ncclGetUniqueId(&unique), "ncclGetUniqueId");
+  NcclId id{};
+  static_assert(sizeof(unique) == sizeof(id));
+  std::memcpy(id.data(), &unique, sizeof(unique));
+  return id;
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
+                                                     int size) {
+  return std::make_unique<NcclCommunicator>(dynamic_cast<cuda::CudaBackend&>(backend), id, rank,
+                                            size);
+}
+
+}  // namespace shardplan::validator

@@ -1,0 +1,10 @@
+// A build without cudnn-frontend's headers: attention runs on our own kernels.
+#include "kernels/cuda/attention.h"
+
+namespace shardplan::validator::cuda {
+
+std::unique_ptr<Attention> make_cudnn_attention() { return nullptr; }
+
+std::int64_t cudnn_attention_workspace(const Heads& /*heads*/) { return 0; }
+
+}  // namespace shardplan::validator::cuda

@@ -1,0 +1,97 @@
+// One GPU as the training engine's device.
+//
+// Memory comes from one cudaMalloc that the arena divides (memory/arena.h): the run's peak is known
+// before it starts, and nothing is allocated, and so nothing fails or fragments, in between.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/linear.h"
+
+namespace shardplan::validator::cuda {
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(int device);
+  ~CudaBackend() override;
+
+  cudaStream_t stream(Stream stream) const;
+  int device() const { return device_; }
+  /// Called again and again while synchronize() and download() wait; may throw to end the wait.
+  void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
+
+  DeviceInfo info() const override;
+  std::int64_t available_bytes() const override;
+  std::int64_t used_bytes() const override;
+  std::vector<Overhead> overheads() const override { return overheads_; }
+  std::uintptr_t allocate(std::int64_t bytes) override;
+  std::int64_t workspace_bytes(const StepShapes& shapes) const override;
+  void use_workspace(const Tensor& workspace) override;
+
+  Event new_event() override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  double seconds_between(Event first, Event second) override;
+  void synchronize() override;
+
+  void upload(const Tensor& to, std::span<const std::byte> from) override;
+  void download(std::span<std::byte> to, const Tensor& from) override;
+  void copy(const Tensor& to, const Tensor& from) override;
+  void zero(const Tensor& x) override;
+  void fill(const Tensor& x, float value) override;
+  void fill_normal(const Tensor& x, float stddev, std::uint32_t seed,
+                   std::int64_t first_element) override;
+  void cast(const Tensor& to, const Tensor& from) override;
+  void add(const Tensor& to, const Tensor& x) override;
+
+  void linear_forward(const Tensor& y, const Tensor& x, const Tensor& w,
+                      const Tensor& bias) override;
+  void linear_backward_input(const Tensor& dx, const Tensor& dy, const Tensor& w) override;
+  void linear_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
+                              bool accumulate) override;
+  void linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) override;
+
+  void norm_forward(const NormForward& o) override;
+  void norm_backward(const NormBackward& o) override;
+  void head_norm_forward(const HeadNormForward& o) override;
+  void head_norm_backward(const HeadNormBackward& o) override;
+  void rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inverse) override;
+  void attention_forward(const AttentionForward& o) override;
+  void attention_backward(const AttentionBackward& o) override;
+  void activation_forward(Activation kind, const Tensor& y, const Tensor& x) override;
+  void activation_backward(Activation kind, const Tensor& x, const Tensor& dy) override;
+  void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
+                         const Tensor& positions, std::int64_t sequence) override;
+  void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
+                          const Tensor& tokens, std::int64_t sequence) override;
+  void cross_entropy(const CrossEntropy& o) override;
+
+  void sum(const Tensor& out, const Tensor& x, bool accumulate) override;
+  void squared_norm(const Tensor& out, const Tensor& x, bool accumulate) override;
+  void adamw(const AdamW& o) override;
+
+ private:
+  /// The first implementation that can do it: cuDNN's, our flash kernels, the simple ones.
+  Attention& attention_for(DType dtype, const Heads& heads) const;
+  void wait_for(cudaStream_t stream);
+
+  int device_;
+  cudaStream_t compute_ = nullptr;
+  cudaStream_t communication_ = nullptr;
+  Launch launch_;
+  std::vector<Overhead> overheads_;
+  std::vector<cudaEvent_t> events_;
+  std::vector<void*> blocks_;
+  std::unique_ptr<Linear> linear_;
+  std::vector<std::unique_ptr<Attention>> attentions_;
+  std::function<void()> watcher_;
+};
+
+}  // namespace shardplan::validator::cuda
