@@ -23,7 +23,9 @@ class CudaBackend : public Backend {
   ~CudaBackend() override;
 
   cudaStream_t stream(Stream stream) const;
-  int device() const { return device_; }
+  const Launch& launch() const { return launch_; }
+  /// In the order in which operations choose among them.
+  const std::vector<std::unique_ptr<Attention>>& attentions() const { return attentions_; }
   /// Called again and again while synchronize() and download() wait; may throw to end the wait.
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
 

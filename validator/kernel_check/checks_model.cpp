@@ -1,0 +1,160 @@
+// Embedding, loss, sums, the optimizer, and the plain operations on elements.
+#include <fmt/core.h>
+
+#include "kernel_check/checks.h"
+
+namespace shardplan::validator {
+namespace {
+
+void check_table(Laboratory& lab, DType dtype, const char* shape, std::int64_t batch,
+                 std::int64_t sequence, std::int64_t width, std::int32_t vocabulary,
+                 std::int32_t used) {
+  const std::int64_t rows = batch * sequence;
+  lab.begin("embedding", fmt::format("{} × {}, {}", rows, width, shape), dtype);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
+  for (std::int32_t& id : ids) id = lab.random_below(used);
+  const Pair tokens = lab.integers(ids);
+  const Pair table = lab.normal({vocabulary, width});
+  const Pair positions = lab.normal({sequence, width});
+  const Pair y = lab.output({rows, width});
+  const Pair dy = lab.normal({rows, width});
+  const Pair dtable = lab.normal({vocabulary, width});
+  const Pair dpositions = lab.normal({sequence, width});
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        backend.embedding_forward(of(y), of(tokens), of(table), of(positions), sequence);
+        backend.embedding_backward(of(dtable), of(dpositions), of(dy), of(tokens), sequence);
+      },
+      {{"y", y}, {"dtable", dtable}, {"dpositions", dpositions}});
+}
+
+struct AdamWCase {
+  const char* name;
+  DType moments;
+  bool master;
+  float largest_norm;
+};
+
+void check_step(Laboratory& lab, DType dtype, const AdamWCase& which, std::int64_t count) {
+  lab.begin("AdamW, " + std::string(which.name), fmt::format("{}", count), dtype);
+  const Pair parameter = lab.normal({count});
+  const Pair master = lab.master({count});
+  const Pair gradient = lab.normal({count}, 1e-2);
+  const Pair first = lab.typed({count}, which.moments, 1e-3);
+  const Pair second = lab.positive({count}, which.moments);
+  const Pair squared_norm = lab.scalar(9.0);
+  std::vector<Laboratory::Result> results = {
+      {"parameter", parameter}, {"first moment", first}, {"second moment", second}};
+  if (which.master) results.push_back({"master", master});
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        backend.adamw({.parameter = of(parameter),
+                       .master = which.master ? of(master) : Tensor{},
+                       .gradient = of(gradient),
+                       .first_moment = of(first),
+                       .second_moment = of(second),
+                       .clipping = {.squared_norm = of(squared_norm),
+                                    .inverse_scale = 0.5F,
+                                    .largest_norm = which.largest_norm},
+                       .learning_rate = 1e-2F,
+                       .weight_decay = 0.1F,
+                       .step = 3,
+                       .seed = 7,
+                       .first_element = 1000});
+      },
+      results, which.moments == DType::bf16 ? 2.0 : 1.0);
+}
+
+}  // namespace
+
+void check_embedding(Laboratory& lab, DType dtype) {
+  check_table(lab, dtype, "many tokens", 3, 128, 768, 5000, 5000);
+  check_table(lab, dtype, "five tokens", 4, 200, 100, 300, 5);
+  check_table(lab, dtype, "one token", 2, 97, 256, 10, 1);
+}
+
+void check_loss(Laboratory& lab, DType dtype) {
+  for (const std::int64_t vocabulary : {std::int64_t{50257}, std::int64_t{32000}, std::int64_t{10}}) {
+    const std::int64_t rows = 24;
+    const std::int64_t width = vocabulary == 10 ? 10 : (vocabulary + 127) / 128 * 128;
+    lab.begin("cross-entropy", fmt::format("{} × {}", rows, vocabulary), dtype);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
+    for (std::int32_t& id : ids) id = lab.random_below(static_cast<std::int32_t>(vocabulary));
+    ids[5] = -1;
+    const Pair targets = lab.integers(ids);
+    const Pair logits = lab.normal({rows, width}, 2.0);
+    const Pair losses = lab.statistic({rows});
+    lab.run(
+        [&](Backend& backend, const Side& of) {
+          backend.cross_entropy({.logits = of(logits),
+                                 .losses = of(losses),
+                                 .targets = of(targets),
+                                 .vocabulary = vocabulary,
+                                 .gradient_scale = 1.0F / 23.0F});
+        },
+        {{"losses", losses}, {"dlogits", logits}});
+  }
+}
+
+void check_sums(Laboratory& lab, DType dtype) {
+  for (const std::int64_t count : {std::int64_t{1} << 20, std::int64_t{12345}}) {
+    lab.begin("sums", fmt::format("{}", count), dtype);
+    const Pair x = lab.ones_and_noise({count});
+    const Pair sum = lab.statistic({1});
+    const Pair squares = lab.scalar(2.0);
+    lab.run(
+        [&](Backend& backend, const Side& of) {
+          backend.sum(of(sum), of(x), false);
+          backend.squared_norm(of(squares), of(x), true);
+        },
+        {{"sum", sum}, {"squared norm +=", squares}});
+  }
+}
+
+void check_adamw(Laboratory& lab, DType dtype) {
+  for (const std::int64_t count : {std::int64_t{100000}, std::int64_t{1001}}) {
+    if (dtype == DType::f32) {
+      check_step(lab, dtype, {"fp32", DType::f32, false, 1.0F}, count);
+      continue;
+    }
+    check_step(lab, dtype, {"fp32 master", DType::f32, true, 1.0F}, count);
+    check_step(lab, dtype, {"no clipping", DType::f32, true, 0.0F}, count);
+    if (dtype == DType::bf16) {
+      check_step(lab, dtype, {"pure bf16", DType::bf16, false, 1.0F}, count);
+    }
+  }
+}
+
+void check_elements(Laboratory& lab, DType dtype) {
+  for (const std::int64_t count : {std::int64_t{4096}, std::int64_t{1003}}) {
+    lab.begin("elements", fmt::format("{}", count), dtype);
+    const Pair x = lab.normal({count});
+    const Pair sum = lab.normal({count});
+    const Pair narrowed = lab.output({count});
+    const Pair wide = lab.typed({count}, DType::f32, 1.0);
+    const Pair widened = lab.statistic({count});
+    const Pair filled = lab.output({count});
+    const Pair random = lab.output({count});
+    const Pair copied = lab.output({count});
+    const Pair zeroed = lab.output({count});
+    lab.run(
+        [&](Backend& backend, const Side& of) {
+          backend.add(of(sum), of(x));
+          backend.cast(of(narrowed), of(wide));
+          backend.cast(of(widened), of(x));
+          backend.fill(of(filled), 0.25F);
+          backend.fill_normal(of(random), 0.02F, 42, 17);
+          backend.copy(of(copied), of(x));
+          backend.zero(of(zeroed));
+        },
+        {{"add", sum},
+         {"narrowing cast", narrowed},
+         {"widening cast", widened},
+         {"fill", filled},
+         {"fill_normal", random},
+         {"copy", copied},
+         {"zero", zeroed}});
+  }
+}
+
+}  // namespace shardplan::validator
