@@ -44,7 +44,8 @@ if(SHARDPLAN_CUDA_FOUND)
     set(SHARDPLAN_CUDNN_FOUND ON)
     target_include_directories(shardplan_cuda_libraries SYSTEM INTERFACE
       ${CUDNN_FRONTEND_INCLUDE_DIR} ${CUDNN_INCLUDE_DIR})
-    target_link_libraries(shardplan_cuda_libraries INTERFACE ${CUDNN_LIBRARY})
+    # The frontend compiles kernels of its own for other operations.
+    target_link_libraries(shardplan_cuda_libraries INTERFACE ${CUDNN_LIBRARY} CUDA::nvrtc)
   endif()
 endif()
 

@@ -209,7 +209,7 @@ int cuda_device_count() {
 
 std::int64_t cuda_workspace_bytes(const StepShapes& shapes) {
   using namespace cuda;
-  const std::int64_t widest = std::max({shapes.hidden, 2 * shapes.inner,
+  const std::int64_t widest = std::max({shapes.hidden, shapes.inner,
                                         shapes.heads.packed_width(), shapes.padded_vocabulary});
   std::int64_t bytes = std::max({Linear::kWorkspace, norm_workspace(shapes.hidden),
                                  bias_workspace(widest), sums_workspace(),

@@ -1,0 +1,198 @@
+#include "kernel_check/timed_backend.h"
+
+#include <algorithm>
+
+namespace shardplan::validator {
+namespace {
+
+template <class... Tensors>
+double bytes_of(const Tensors&... tensors) {
+  return (static_cast<double>(tensors.bytes()) + ...);
+}
+
+Work product(const Tensor& result, std::int64_t inner, double bytes) {
+  return {2.0 * static_cast<double>(result.numel()) * static_cast<double>(inner), bytes};
+}
+
+/// Two products of the lower triangle of a sequence × sequence matrix a head.
+double attention_flops(const Heads& heads) {
+  return 2.0 * static_cast<double>(heads.rows()) * static_cast<double>(heads.query_width()) *
+         static_cast<double>(heads.sequence);
+}
+
+}  // namespace
+
+void TimedBackend::start() {
+  timing_ = true;
+  events_used_ = 0;
+  timed_.clear();
+}
+
+std::map<std::string, FamilyTime> TimedBackend::stop() {
+  timing_ = false;
+  std::map<std::string, FamilyTime> families;
+  for (const Timed& timed : timed_) {
+    FamilyTime& family = families[timed.family];
+    ++family.calls;
+    family.seconds += inner_.seconds_between(timed.begin, timed.end);
+    family.light_seconds +=
+        std::max(timed.work.flops / rates_.flops, timed.work.bytes / rates_.bandwidth);
+    family.work.flops += timed.work.flops;
+    family.work.bytes += timed.work.bytes;
+  }
+  return families;
+}
+
+Event TimedBackend::next_event() {
+  if (events_used_ == events_.size()) events_.push_back(inner_.new_event());
+  return events_[events_used_++];
+}
+
+template <class Operation>
+void TimedBackend::time(const char* family, Work work, Operation&& operation) {
+  if (!timing_) {
+    operation();
+    return;
+  }
+  const Timed timed{family, work, next_event(), next_event()};
+  inner_.record(timed.begin, Stream::compute);
+  operation();
+  inner_.record(timed.end, Stream::compute);
+  timed_.push_back(timed);
+}
+
+void TimedBackend::upload(const Tensor& to, std::span<const std::byte> from) {
+  time("copies and fills", {}, [&] { inner_.upload(to, from); });
+}
+
+void TimedBackend::copy(const Tensor& to, const Tensor& from) {
+  time("copies and fills", {0, bytes_of(to, from)}, [&] { inner_.copy(to, from); });
+}
+
+void TimedBackend::zero(const Tensor& x) {
+  time("copies and fills", {0, bytes_of(x)}, [&] { inner_.zero(x); });
+}
+
+void TimedBackend::fill(const Tensor& x, float value) {
+  time("copies and fills", {0, bytes_of(x)}, [&] { inner_.fill(x, value); });
+}
+
+void TimedBackend::fill_normal(const Tensor& x, float stddev, std::uint32_t seed,
+                               std::int64_t first_element) {
+  time("copies and fills", {0, bytes_of(x)},
+       [&] { inner_.fill_normal(x, stddev, seed, first_element); });
+}
+
+void TimedBackend::cast(const Tensor& to, const Tensor& from) {
+  time("copies and fills", {0, bytes_of(to, from)}, [&] { inner_.cast(to, from); });
+}
+
+void TimedBackend::add(const Tensor& to, const Tensor& x) {
+  time("copies and fills", {0, bytes_of(to, to, x)}, [&] { inner_.add(to, x); });
+}
+
+void TimedBackend::linear_forward(const Tensor& y, const Tensor& x, const Tensor& w,
+                                  const Tensor& bias) {
+  time("products, forward", product(y, x.width(), bytes_of(y, x, w)),
+       [&] { inner_.linear_forward(y, x, w, bias); });
+}
+
+void TimedBackend::linear_backward_input(const Tensor& dx, const Tensor& dy, const Tensor& w) {
+  time("products, input gradient", product(dx, dy.width(), bytes_of(dx, dy, w)),
+       [&] { inner_.linear_backward_input(dx, dy, w); });
+}
+
+void TimedBackend::linear_backward_weight(const Tensor& dw, const Tensor& dy, const Tensor& x,
+                                          bool accumulate) {
+  const double read = accumulate ? bytes_of(dw) : 0.0;
+  time("products, weight gradient", product(dw, x.rows(), bytes_of(dw, dy, x) + read),
+       [&] { inner_.linear_backward_weight(dw, dy, x, accumulate); });
+}
+
+void TimedBackend::linear_backward_bias(const Tensor& db, const Tensor& dy, bool accumulate) {
+  time("bias gradient", {0, bytes_of(db, dy)},
+       [&] { inner_.linear_backward_bias(db, dy, accumulate); });
+}
+
+void TimedBackend::norm_forward(const NormForward& o) {
+  const double residual = o.branch.empty() ? 0.0 : bytes_of(o.branch, o.sum);
+  time("norms, forward", {0, bytes_of(o.x, o.out) + residual}, [&] { inner_.norm_forward(o); });
+}
+
+void TimedBackend::norm_backward(const NormBackward& o) {
+  const double read = o.accumulate_dx ? bytes_of(o.dx) : 0.0;
+  time("norms, backward", {0, bytes_of(o.dx, o.dout, o.x) + read},
+       [&] { inner_.norm_backward(o); });
+}
+
+void TimedBackend::head_norm_forward(const HeadNormForward& o) {
+  time("head norms, forward", {0, bytes_of(o.qkv, o.out)}, [&] { inner_.head_norm_forward(o); });
+}
+
+void TimedBackend::head_norm_backward(const HeadNormBackward& o) {
+  time("head norms, backward", {0, bytes_of(o.qkv, o.dqkv, o.dqkv)},
+       [&] { inner_.head_norm_backward(o); });
+}
+
+void TimedBackend::rotary(const Tensor& qkv, const Tensor& table, const Heads& heads,
+                          bool inverse) {
+  const double turned = static_cast<double>(heads.query_heads + heads.key_value_heads) /
+                        static_cast<double>(heads.query_heads + 2 * heads.key_value_heads);
+  time("rotary", {0, 2.0 * turned * bytes_of(qkv)},
+       [&] { inner_.rotary(qkv, table, heads, inverse); });
+}
+
+void TimedBackend::attention_forward(const AttentionForward& o) {
+  time("attention, forward", {attention_flops(o.heads), bytes_of(o.qkv, o.out)},
+       [&] { inner_.attention_forward(o); });
+}
+
+void TimedBackend::attention_backward(const AttentionBackward& o) {
+  time("attention, backward",
+       {2.5 * attention_flops(o.heads), bytes_of(o.qkv, o.dqkv, o.out, o.dout)},
+       [&] { inner_.attention_backward(o); });
+}
+
+void TimedBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
+  time("activations, forward", {0, bytes_of(x, y)},
+       [&] { inner_.activation_forward(kind, y, x); });
+}
+
+void TimedBackend::activation_backward(Activation kind, const Tensor& x, const Tensor& dy) {
+  time("activations, backward", {0, bytes_of(x, x, dy)},
+       [&] { inner_.activation_backward(kind, x, dy); });
+}
+
+void TimedBackend::embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
+                                     const Tensor& positions, std::int64_t sequence) {
+  time("embedding", {0, bytes_of(y, y)},
+       [&] { inner_.embedding_forward(y, tokens, table, positions, sequence); });
+}
+
+void TimedBackend::embedding_backward(const Tensor& dtable, const Tensor& dpositions,
+                                      const Tensor& dy, const Tensor& tokens,
+                                      std::int64_t sequence) {
+  time("embedding", {0, bytes_of(dy, dy, dy)},
+       [&] { inner_.embedding_backward(dtable, dpositions, dy, tokens, sequence); });
+}
+
+void TimedBackend::cross_entropy(const CrossEntropy& o) {
+  time("loss", {0, bytes_of(o.logits, o.logits)}, [&] { inner_.cross_entropy(o); });
+}
+
+void TimedBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
+  time("sums", {0, bytes_of(x)}, [&] { inner_.sum(out, x, accumulate); });
+}
+
+void TimedBackend::squared_norm(const Tensor& out, const Tensor& x, bool accumulate) {
+  time("sums", {0, bytes_of(x)}, [&] { inner_.squared_norm(out, x, accumulate); });
+}
+
+void TimedBackend::adamw(const AdamW& o) {
+  const double home = o.master.empty() ? bytes_of(o.parameter) : bytes_of(o.master, o.master);
+  const double moments = 2.0 * bytes_of(o.first_moment, o.second_moment);
+  time("AdamW", {0, home + moments + bytes_of(o.parameter, o.gradient)},
+       [&] { inner_.adamw(o); });
+}
+
+}  // namespace shardplan::validator
