@@ -1,5 +1,7 @@
 // The gradient of a bias is a sum over rows in two halves: each block sums a band of rows, 32
 // accesses wide, then column_sum.cuh adds the bands up.
+#include <algorithm>
+
 #include "kernels/cuda/column_sum.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -71,7 +73,8 @@ void bias_backward(const Launch& launch, const Tensor& db, const Tensor& dy, boo
 
 std::int64_t bias_workspace(std::int64_t width) {
   // The widest accesses make the fewest columns of blocks, and so the most bands.
-  const int bands = bands_of(kMostBands * kLeastRows, ceil_div(width, kWarp * 8));
+  const std::int64_t columns = std::max<std::int64_t>(ceil_div(width, kWarp * 8), 1);
+  const int bands = bands_of(kMostBands * kLeastRows, columns);
   return bands * width * static_cast<std::int64_t>(sizeof(float));
 }
 

@@ -1,6 +1,8 @@
 // A row is held in the registers of its threads, a few 128-bit accesses each, so that x is read
 // once; a block takes several short rows or one long one. The backward pass walks the rows with a
 // fixed grid and keeps the weight's gradient in registers until the end.
+#include <algorithm>
+
 #include "kernels/cuda/column_sum.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -23,7 +25,8 @@ struct RowShape {
 };
 
 RowShape row_shape(std::int64_t width, int elements_per_thread, int most_threads) {
-  const std::int64_t threads = round_up(ceil_div(width, elements_per_thread), kWarp);
+  const std::int64_t threads =
+      std::max<std::int64_t>(round_up(ceil_div(width, elements_per_thread), kWarp), kWarp);
   if (threads > most_threads) {
     throw DeviceError("norm: rows of " + std::to_string(width) + " elements are too wide");
   }
