@@ -82,9 +82,9 @@ __global__ void adamw_kernel(AdamWArgs<P, S> a) {
       const float v = a.beta2 * second[e] + (1.0F - a.beta2) * g * g;
       first.values[e] = round_to<S>(m, bits >> 16U);
       second.values[e] = round_to<S>(v, bits >> 32U);
-      const float denominator = sqrtf(v) * a.inverse_root_second + a.epsilon;
+      const float denominator = fast_sqrt(v) * a.inverse_root_second + a.epsilon;
       const float before = kMaster ? master[e] : parameter[e];
-      const float after = before * a.decay - a.step_size * m / denominator;
+      const float after = before * a.decay - __fdividef(a.step_size * m, denominator);
       if constexpr (kMaster) {
         master.values[e] = after;
         parameter.set(e, after);

@@ -110,13 +110,13 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
       const float now = fmaxf(largest[half], tile_largest * scale);
       // A row without a key yet keeps its zeros: subtracting -inf from -inf would make NaNs.
       const float base = now == -INFINITY ? 0.0F : now;
-      const float shrink = exp2f(largest[half] - base);
+      const float shrink = fast_exp2(largest[half] - base);
       largest[half] = now;
       total[half] *= shrink;
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
-        scores[n][2 * half] = exp2f(scores[n][2 * half] * scale - base);
-        scores[n][2 * half + 1] = exp2f(scores[n][2 * half + 1] * scale - base);
+        scores[n][2 * half] = fast_exp2(scores[n][2 * half] * scale - base);
+        scores[n][2 * half + 1] = fast_exp2(scores[n][2 * half + 1] * scale - base);
         total[half] += scores[n][2 * half] + scores[n][2 * half + 1];
       }
 #pragma unroll

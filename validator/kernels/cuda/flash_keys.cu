@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
         const int column = n * 8 + lane % 4 * 2 + i % 2;
         const bool hidden = diagonal && key + i / 2 * 8 > first_query + column;
         const float p =
-            hidden ? 0.0F : exp2f(scores[n][i] * scale - stats.log_sums[column]);
+            hidden ? 0.0F : fast_exp2(scores[n][i] * scale - stats.log_sums[column]);
         scores[n][i] = p;
         dscores[n][i] = p * (dscores[n][i] - stats.deltas[column]) * layout.scale;
       }

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
       for (int i = 0; i < 4; ++i) {
         const int key = first_key + n * 8 + lane % 4 * 2 + i % 2;
         const bool hidden = diagonal && key > row + i / 2 * 8;
-        const float p = hidden ? 0.0F : exp2f(scores[n][i] * scale - log_sum[i / 2]);
+        const float p = hidden ? 0.0F : fast_exp2(scores[n][i] * scale - log_sum[i / 2]);
         dscores[n][i] = p * (dscores[n][i] - delta[i / 2]) * layout.scale;
       }
     }

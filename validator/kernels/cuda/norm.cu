@@ -205,12 +205,14 @@ __global__ void __launch_bounds__(kBackwardThreads<W>) norm_backward_kernel(Back
     const float mean = kKind == NormKind::layer && live ? a.mean[row] : 0.0F;
     Pack<T, W> x[kBackwardPacks];
     Pack<T, W> dout[kBackwardPacks];
+    Pack<T, W> before[kBackwardPacks];  // of dx; loaded early, so that no load waits for the sums
 #pragma unroll
     for (int p = 0; p < kBackwardPacks; ++p) {
       const int col = column<W>(p);
       const bool inside = live && col < a.width;
       x[p] = inside ? load<W>(a.x + begin + col) : zero_pack<T, W>();
       dout[p] = inside ? load<W>(a.dout + begin + col) : zero_pack<T, W>();
+      before[p] = inside && a.accumulate_dx ? load<W>(a.dx + begin + col) : zero_pack<T, W>();
     }
     Pair along = {0.0F, 0.0F};  // of weight * dout: its sums times x_hat, and times one
 #pragma unroll
@@ -236,12 +238,11 @@ __global__ void __launch_bounds__(kBackwardThreads<W>) norm_backward_kernel(Back
       const int col = column<W>(p);
       if (col >= a.width) continue;
       const Pack<T, W> weight = load<W>(a.weight + col);
-      const Pack<T, W> before = a.accumulate_dx ? load<W>(a.dx + begin + col) : zero_pack<T, W>();
       Pack<T, W> out;
 #pragma unroll
       for (int i = 0; i < W; ++i) {
         const float x_hat = (x[p][i] - mean) * rstd;
-        out.set(i, before[i] + rstd * (weight[i] * dout[p][i] - along_one - x_hat * along_x));
+        out.set(i, before[p][i] + rstd * (weight[i] * dout[p][i] - along_one - x_hat * along_x));
       }
       store<W>(a.dx + begin + col, out);
     }
