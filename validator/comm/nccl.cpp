@@ -10,11 +10,12 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "comm/sole_rank.h"
 #include "device/cuda.h"
 #include "device/cuda_check.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -36,12 +37,18 @@ void check(ncclResult_t result, const char* call) {
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return ncclFloat32;
-    case DType::bf16: return ncclBfloat16;
-    case DType::f16: return ncclFloat16;
-    case DType::i32: return ncclInt32;
-    case DType::i64: return ncclInt64;
-    default: throw DeviceError("NCCL has no such element type");
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::i32:
+      return ncclInt32;
+    case DType::i64:
+      return ncclInt64;
+    default:
+      throw DeviceError("NCCL has no such element type");
   }
 }
 
@@ -221,6 +228,7 @@ NcclId new_nccl_id() {
 
 std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
                                                      int size) {
+  if (size == 1) return make_sole_communicator(backend);
   return std::make_unique<NcclCommunicator>(dynamic_cast<cuda::CudaBackend&>(backend), id, rank,
                                             size);
 }

@@ -25,7 +25,8 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 using NcclId = std::array<std::byte, 128>;
 NcclId new_nccl_id();
 
-/// `backend` must be of make_cuda_backend. Blocks until all ranks have come.
+/// `backend` must be of make_cuda_backend. Blocks until all ranks have come. A run of one rank gets
+/// a communicator without NCCL.
 std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
                                                      int size);
 

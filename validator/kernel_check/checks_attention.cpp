@@ -45,8 +45,7 @@ void check_one(Laboratory& lab, DType dtype, const Heads& heads, cuda::Attention
           backend.attention_backward(backward);
         }
       },
-      {{"out", out}, {"lse", lse}, {"dqkv", dqkv}},
-      1.5);
+      {{"out", out}, {"lse", lse}, {"dqkv", dqkv}}, 1.5);
 }
 
 }  // namespace

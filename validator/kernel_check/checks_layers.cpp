@@ -59,10 +59,13 @@ void check_norm(Laboratory& lab, DType dtype, NormKind kind, std::int64_t rows,
     backward.accumulate_dx = backward.accumulate_weights = false;
     backend.norm_backward(backward);
   };
-  std::vector<Laboratory::Result> results = {
-      {"sum", sum}, {"out", out},         {"rstd", rstd},
-      {"dx +=", dx}, {"dweight +=", dweight}, {"dx", dx_alone},
-      {"dweight", dweight_alone}};
+  std::vector<Laboratory::Result> results = {{"sum", sum},
+                                             {"out", out},
+                                             {"rstd", rstd},
+                                             {"dx +=", dx},
+                                             {"dweight +=", dweight},
+                                             {"dx", dx_alone},
+                                             {"dweight", dweight_alone}};
   if (layer) {
     results.push_back({"mean", mean});
     results.push_back({"dbias +=", dbias});
@@ -100,9 +103,12 @@ void check_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t
 
 const char* name_of(Activation kind) {
   switch (kind) {
-    case Activation::swiglu: return "SwiGLU";
-    case Activation::gelu_tanh: return "GELU (tanh)";
-    case Activation::relu: return "ReLU";
+    case Activation::swiglu:
+      return "SwiGLU";
+    case Activation::gelu_tanh:
+      return "GELU (tanh)";
+    case Activation::relu:
+      return "ReLU";
   }
   return "";
 }

@@ -74,7 +74,8 @@ void check_embedding(Laboratory& lab, DType dtype) {
 }
 
 void check_loss(Laboratory& lab, DType dtype) {
-  for (const std::int64_t vocabulary : {std::int64_t{50257}, std::int64_t{32000}, std::int64_t{10}}) {
+  for (const std::int64_t vocabulary :
+       {std::int64_t{50257}, std::int64_t{32000}, std::int64_t{10}}) {
     const std::int64_t rows = 24;
     const std::int64_t width = vocabulary == 10 ? 10 : (vocabulary + 127) / 128 * 128;
     lab.begin("cross-entropy", fmt::format("{} × {}", rows, vocabulary), dtype);

@@ -11,12 +11,18 @@ namespace {
 template <class Body>
 void with_type(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::f64: return body(double{});
-    case DType::f32: return body(float{});
-    case DType::bf16: return body(Eigen::bfloat16{});
-    case DType::f16: return body(Eigen::half{});
-    case DType::i32: return body(std::int32_t{});
-    default: assert(false && "no such elements in these checks");
+    case DType::f64:
+      return body(double{});
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(Eigen::bfloat16{});
+    case DType::f16:
+      return body(Eigen::half{});
+    case DType::i32:
+      return body(std::int32_t{});
+    default:
+      assert(false && "no such elements in these checks");
   }
 }
 

@@ -13,9 +13,12 @@ namespace {
 /// A few roundings of the result's own type, and sums in fp32.
 double tolerance_of(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return 6e-3;
-    case DType::f16: return 8e-4;
-    default: return 5e-6;
+    case DType::bf16:
+      return 6e-3;
+    case DType::f16:
+      return 8e-4;
+    default:
+      return 5e-6;
   }
 }
 
@@ -90,7 +93,9 @@ Pair Laboratory::place(Shape shape, DType dtype, DType exact, const std::vector<
   return initial_.back().pair;
 }
 
-Pair Laboratory::normal(Shape shape, double stddev) { return typed(shape, dtype_, stddev); }
+Pair Laboratory::normal(Shape shape, double stddev) {
+  return typed(shape, dtype_, stddev);
+}
 
 Pair Laboratory::typed(Shape shape, DType dtype, double stddev) {
   return place(shape, dtype, DType::f64, draws(shape.numel(), 0.0, stddev));
@@ -116,7 +121,9 @@ Pair Laboratory::statistic(Shape shape) {
                std::vector<double>(static_cast<std::size_t>(shape.numel()), poison));
 }
 
-Pair Laboratory::scalar(double value) { return place(Shape{1}, DType::f32, DType::f64, {value}); }
+Pair Laboratory::scalar(double value) {
+  return place(Shape{1}, DType::f32, DType::f64, {value});
+}
 
 Pair Laboratory::integers(const std::vector<std::int32_t>& values) {
   return place(Shape{static_cast<std::int64_t>(values.size())}, DType::i32, DType::i32,
@@ -136,8 +143,7 @@ std::int32_t Laboratory::random_below(std::int32_t limit) {
 void Laboratory::reset() {
   for (const Initial& initial : initial_) {
     device_.upload(initial.pair.device, initial.bytes);
-    reference_.upload(initial.pair.reference,
-                      encode(initial.values, initial.pair.reference.dtype));
+    reference_.upload(initial.pair.reference, encode(initial.values, initial.pair.reference.dtype));
   }
 }
 
@@ -160,8 +166,8 @@ void Laboratory::run(const Operation& operation, const std::vector<Result>& resu
     const Pair& pair = results[i].pair;
     std::vector<std::byte> expected(static_cast<std::size_t>(pair.reference.bytes()));
     reference_.download(expected, pair.reference);
-    const Distance apart = distance(decode(first[i], pair.device.dtype),
-                                    decode(expected, pair.reference.dtype));
+    const Distance apart =
+        distance(decode(first[i], pair.device.dtype), decode(expected, pair.reference.dtype));
     findings_.push_back({.operation = operation_ + ": " + results[i].name,
                          .shape = shape_,
                          .dtype = dtype_,

@@ -60,7 +60,7 @@ class Laboratory {
   Pair statistic(Shape shape);                    ///< an output in fp32 on the device
   Pair scalar(double value);                      ///< fp32 on the device
   Pair integers(const std::vector<std::int32_t>& values);
-  Pair output(Shape shape);  ///< poisoned, in the type under test
+  Pair output(Shape shape);                             ///< poisoned, in the type under test
   Pair typed(Shape shape, DType dtype, double stddev);  ///< normal, in a type of its own
 
   struct Result {
@@ -69,8 +69,7 @@ class Laboratory {
   };
   /// Runs the operation on both sides, on the device twice, and notes a finding for each result.
   /// `strictness` scales the tolerance of the element type.
-  void run(const Operation& operation, const std::vector<Result>& results,
-           double strictness = 1.0);
+  void run(const Operation& operation, const std::vector<Result>& results, double strictness = 1.0);
 
   const std::vector<Finding>& findings() const { return findings_; }
   Backend& device() { return device_; }

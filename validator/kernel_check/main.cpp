@@ -19,13 +19,17 @@ namespace {
 
 using Check = void (*)(Laboratory&, DType);
 
-const std::map<std::string, Check> kFamilies = {
-    {"activations", check_activations}, {"adamw", check_adamw},
-    {"attention", check_attention},     {"elements", check_elements},
-    {"embedding", check_embedding},     {"head-norms", check_head_norms},
-    {"linear", check_linear},           {"loss", check_loss},
-    {"norms", check_norms},             {"rotary", check_rotary},
-    {"sums", check_sums}};
+const std::map<std::string, Check> kFamilies = {{"activations", check_activations},
+                                                {"adamw", check_adamw},
+                                                {"attention", check_attention},
+                                                {"elements", check_elements},
+                                                {"embedding", check_embedding},
+                                                {"head-norms", check_head_norms},
+                                                {"linear", check_linear},
+                                                {"loss", check_loss},
+                                                {"norms", check_norms},
+                                                {"rotary", check_rotary},
+                                                {"sums", check_sums}};
 
 int run_checks(const std::vector<std::string>& wanted) {
   constexpr std::int64_t kArena = std::int64_t{1} << 30;
@@ -61,6 +65,8 @@ int run(int argc, char** argv) {
 
   SpeedOptions options;
   bool pure = false;
+  CLI::App* collectives = app.add_subcommand(
+      "collectives", "NCCL's collectives over all GPUs of this host, a thread a GPU");
   CLI::App* speed = app.add_subcommand(
       "speed", "Tokens per second of training on one GPU, and the time of each kind of kernel");
   speed->add_option("model", options.model, "A catalogue name")->required();
@@ -72,12 +78,15 @@ int run(int argc, char** argv) {
           {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}));
   speed->add_flag("--pure", pure, "No fp32 master; moments in the type of the parameters");
   speed->add_option("--keep", options.keep, "What blocks keep for the backward pass")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Keep>{
-          {"everything", Keep::everything}, {"products", Keep::products}, {"inputs", Keep::inputs}}));
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, Keep>{{"everything", Keep::everything},
+                                                              {"products", Keep::products},
+                                                              {"inputs", Keep::inputs}}));
   CLI11_PARSE(app, argc, argv);
 
   if (cuda_device_count() == 0) throw DeviceError("there is no GPU that CUDA can use");
   if (check->parsed()) return run_checks(families);
+  if (collectives->parsed()) return check_collectives() == 0 ? 0 : 1;
   options.master = !pure;
   fmt::print("{}", speed_report(options));
   return 0;

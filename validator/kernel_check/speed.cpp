@@ -9,6 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "base/format.h"
+#include "comm/sole_rank.h"
 #include "device/cuda.h"
 #include "engine/decoder.h"
 #include "engine/trainer.h"
@@ -130,7 +131,7 @@ std::string speed_report(const SpeedOptions& options) {
   const std::string name = device->info().name;
   const Rates rates = rates_of(name, options.dtype);
   TimedBackend timed(*device, rates);
-  const auto ranks = make_dry_communicator(0, 1);
+  const auto ranks = make_sole_communicator(timed);
   Arena arena(timed.allocate(extent), extent);
   Trainer trainer({timed, *ranks, arena}, make_decoder(spec, run), training);
   trainer.initialise();

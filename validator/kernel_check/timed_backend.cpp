@@ -154,8 +154,7 @@ void TimedBackend::attention_backward(const AttentionBackward& o) {
 }
 
 void TimedBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
-  time("activations, forward", {0, bytes_of(x, y)},
-       [&] { inner_.activation_forward(kind, y, x); });
+  time("activations, forward", {0, bytes_of(x, y)}, [&] { inner_.activation_forward(kind, y, x); });
 }
 
 void TimedBackend::activation_backward(Activation kind, const Tensor& x, const Tensor& dy) {
@@ -191,8 +190,7 @@ void TimedBackend::squared_norm(const Tensor& out, const Tensor& x, bool accumul
 void TimedBackend::adamw(const AdamW& o) {
   const double home = o.master.empty() ? bytes_of(o.parameter) : bytes_of(o.master, o.master);
   const double moments = 2.0 * bytes_of(o.first_moment, o.second_moment);
-  time("AdamW", {0, home + moments + bytes_of(o.parameter, o.gradient)},
-       [&] { inner_.adamw(o); });
+  time("AdamW", {0, home + moments + bytes_of(o.parameter, o.gradient)}, [&] { inner_.adamw(o); });
 }
 
 }  // namespace shardplan::validator

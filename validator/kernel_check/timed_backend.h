@@ -11,7 +11,8 @@
 
 namespace shardplan::validator {
 
-/// The least that an operation computes and moves: each operand read once, each result written once.
+/// The least that an operation computes and moves: each operand read once, each result written
+/// once.
 struct Work {
   double flops = 0;
   double bytes = 0;

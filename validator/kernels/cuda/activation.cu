@@ -9,7 +9,9 @@ constexpr int kThreads = 256;
 constexpr float kTanhScale = 0.7978845608028654F;  // sqrt(2 / pi)
 constexpr float kTanhCubic = 0.044715F;
 
-__device__ float sigmoid(float x) { return __fdividef(1.0F, 1.0F + __expf(-x)); }
+__device__ float sigmoid(float x) {
+  return __fdividef(1.0F, 1.0F + __expf(-x));
+}
 
 /// tanh through the exponential: good to a few units of float, and several times faster than tanhf.
 __device__ float fast_tanh(float x) {
@@ -84,9 +86,12 @@ __global__ void backward_kernel(T* x, const T* dy, int width) {
 template <class Body>
 void for_kind(Activation kind, Body&& body) {
   switch (kind) {
-    case Activation::swiglu: return body.template operator()<Activation::swiglu>();
-    case Activation::gelu_tanh: return body.template operator()<Activation::gelu_tanh>();
-    case Activation::relu: return body.template operator()<Activation::relu>();
+    case Activation::swiglu:
+      return body.template operator()<Activation::swiglu>();
+    case Activation::gelu_tanh:
+      return body.template operator()<Activation::gelu_tanh>();
+    case Activation::relu:
+      return body.template operator()<Activation::relu>();
   }
 }
 
@@ -115,8 +120,7 @@ void activation_forward(const Launch& launch, Activation kind, const Tensor& y, 
   check_launch();
 }
 
-void activation_backward(const Launch& launch, Activation kind, const Tensor& x,
-                         const Tensor& dy) {
+void activation_backward(const Launch& launch, Activation kind, const Tensor& x, const Tensor& dy) {
   for_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for_width<T>(

@@ -1,5 +1,5 @@
-// AdamW over a flat range. Every element is read and written once; the clipping factor is worked out
-// from the gradients' norm on the device, so that no step waits for the host.
+// AdamW over a flat range. Every element is read and written once; the clipping factor is worked
+// out from the gradients' norm on the device, so that no step waits for the host.
 #include <algorithm>
 #include <cmath>
 
@@ -56,8 +56,8 @@ __global__ void adamw_kernel(AdamWArgs<P, S> a) {
     const float norm = a.inverse_scale * sqrtf(squared_norm);
     scale *= fminf(1.0F, a.largest_norm / (norm + kNormFloor));
   }
-  constexpr bool kRandom = std::is_same_v<S, __nv_bfloat16> ||
-                           (!kMaster && std::is_same_v<P, __nv_bfloat16>);
+  constexpr bool kRandom =
+      std::is_same_v<S, __nv_bfloat16> || (!kMaster && std::is_same_v<P, __nv_bfloat16>);
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads * W;
   for (std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * W; at < a.count;
        at += step) {

@@ -45,8 +45,7 @@ struct Plan {
 class GraphBuilder {
  public:
   GraphBuilder(DType dtype, const Heads& heads) : heads_(heads) {
-    graph_->set_io_data_type(dtype == DType::bf16 ? fe::DataType_t::BFLOAT16
-                                                  : fe::DataType_t::HALF)
+    graph_->set_io_data_type(dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
   }
@@ -124,8 +123,8 @@ struct Parts {
 
 Parts parts_of(const Tensor& packed, const Heads& heads) {
   const auto at = [&](std::int64_t elements) {
-    return reinterpret_cast<void*>(
-        packed.address + static_cast<std::uintptr_t>(elements * size_of(packed.dtype)));
+    return reinterpret_cast<void*>(packed.address +
+                                   static_cast<std::uintptr_t>(elements * size_of(packed.dtype)));
   };
   const std::int64_t key_width = heads.key_value_heads * heads.head_dim;
   return {at(0), at(heads.query_width()), at(heads.query_width() + key_width)};
@@ -225,12 +224,14 @@ class CudnnAttention : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> make_cudnn_attention() { return std::make_unique<CudnnAttention>(); }
+std::unique_ptr<Attention> make_cudnn_attention() {
+  return std::make_unique<CudnnAttention>();
+}
 
 std::int64_t cudnn_attention_workspace(const Heads& heads) {
   // In fp32 the gradient of the queries and a sum a query; for query heads that share a key, in the
   // element type, gradients of keys and values for each of them; and some alignment. Equal to what
-  // cuDNN 9.19 asks for on an H200, but for the alignment (256 to 400 bytes in ten shapes).
+  // cuDNN 9.14 asks for on an H200, but for the alignment (256 to 400 bytes in ten shapes).
   const std::int64_t queries = heads.rows() * heads.query_width();
   const bool grouped = heads.query_heads != heads.key_value_heads;
   constexpr std::int64_t kAlignmentSlack = 4096;

@@ -3,8 +3,12 @@
 
 namespace shardplan::validator::cuda {
 
-std::unique_ptr<Attention> make_cudnn_attention() { return nullptr; }
+std::unique_ptr<Attention> make_cudnn_attention() {
+  return nullptr;
+}
 
-std::int64_t cudnn_attention_workspace(const Heads& /*heads*/) { return 0; }
+std::int64_t cudnn_attention_workspace(const Heads& /*heads*/) {
+  return 0;
+}
 
 }  // namespace shardplan::validator::cuda

@@ -28,6 +28,8 @@ class FlashAttention : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> make_flash_attention() { return std::make_unique<FlashAttention>(); }
+std::unique_ptr<Attention> make_flash_attention() {
+  return std::make_unique<FlashAttention>();
+}
 
 }  // namespace shardplan::validator::cuda

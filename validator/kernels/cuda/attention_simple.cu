@@ -17,7 +17,9 @@ struct Row {
   float values[kParts];
 };
 
-__device__ int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
+__device__ int lane_of_thread() {
+  return static_cast<int>(threadIdx.x) % kWarp;
+}
 
 template <class T>
 __device__ Row load_row(const T* from, int head_dim) {
@@ -63,8 +65,8 @@ __global__ void forward_kernel(HeadLayout layout, T* out, float* lse, const T* q
   const int batch = static_cast<int>(blockIdx.z);
   if (query >= layout.sequence) return;
   const int key_head = head / layout.group();
-  const Row q = load_row(
-      qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed, layout.head_dim);
+  const Row q = load_row(qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed,
+                         layout.head_dim);
   Row sum = {};
   float largest = -INFINITY;
   float total = 0.0F;
@@ -107,8 +109,7 @@ __global__ void queries_kernel(BackwardArgs<T> a) {
   const int batch = static_cast<int>(blockIdx.z);
   if (query >= layout.sequence) return;
   const int key_head = head / layout.group();
-  const std::int64_t query_at =
-      layout.query(batch, head) + std::int64_t{query} * layout.packed;
+  const std::int64_t query_at = layout.query(batch, head) + std::int64_t{query} * layout.packed;
   const Row q = load_row(a.qkv + query_at, layout.head_dim);
   const Row dout = load_row(
       a.dout + layout.output(batch, head) + std::int64_t{query} * layout.width, layout.head_dim);
@@ -141,11 +142,10 @@ __global__ void keys_kernel(BackwardArgs<T> a) {
     const int head = key_head * layout.group() + member;
     for (int query = key; query < layout.sequence; ++query) {
       const Row q = load_row(
-          a.qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed,
-          layout.head_dim);
-      const Row dout = load_row(
-          a.dout + layout.output(batch, head) + std::int64_t{query} * layout.width,
-          layout.head_dim);
+          a.qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed, layout.head_dim);
+      const Row dout =
+          load_row(a.dout + layout.output(batch, head) + std::int64_t{query} * layout.width,
+                   layout.head_dim);
       const std::int64_t statistic = layout.statistics(batch, head) + query;
       const float p = expf(dot(q, k) * layout.scale - a.lse[statistic]);
       add_scaled(dv, p, dout);
@@ -163,7 +163,8 @@ __global__ void deltas_kernel(HeadLayout layout, float* deltas, const T* out, co
   const int batch = static_cast<int>(blockIdx.z);
   if (query >= layout.sequence) return;
   const std::int64_t at = layout.output(batch, head) + std::int64_t{query} * layout.width;
-  const float delta = dot(load_row(out + at, layout.head_dim), load_row(dout + at, layout.head_dim));
+  const float delta =
+      dot(load_row(out + at, layout.head_dim), load_row(dout + at, layout.head_dim));
   if (lane_of_thread() == 0) deltas[layout.statistics(batch, head) + query] = delta;
 }
 
@@ -218,7 +219,9 @@ void attention_deltas(const Launch& launch, float* deltas, const AttentionBackwa
   check_launch();
 }
 
-std::unique_ptr<Attention> make_simple_attention() { return std::make_unique<SimpleAttention>(); }
+std::unique_ptr<Attention> make_simple_attention() {
+  return std::make_unique<SimpleAttention>();
+}
 
 std::int64_t attention_workspace(const Heads& heads) {
   return heads.rows() * heads.query_heads * static_cast<std::int64_t>(sizeof(float));

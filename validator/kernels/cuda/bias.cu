@@ -8,7 +8,7 @@
 namespace shardplan::validator::cuda {
 namespace {
 
-constexpr int kLanes = 8;       // rows that a block reads at once
+constexpr int kLanes = 8;  // rows that a block reads at once
 constexpr int kMostBands = 512;
 constexpr int kLeastRows = 64;  // of a band
 
@@ -60,10 +60,9 @@ void bias_backward(const Launch& launch, const Tensor& db, const Tensor& dy, boo
           const std::int64_t columns = ceil_div(cols, kWarp * kW);
           const int bands = bands_of(dy.rows(), columns);
           float* partial = launch.scratch<float>(bands * cols);
-          bias_bands_kernel<T, kW>
-              <<<dim3(static_cast<unsigned>(columns), bands), dim3(kWarp, kLanes), 0,
-                 launch.stream>>>(data<T>(dy), dy.rows(), cols, ceil_div(dy.rows(), bands),
-                                  partial);
+          bias_bands_kernel<T, kW><<<dim3(static_cast<unsigned>(columns), bands),
+                                     dim3(kWarp, kLanes), 0, launch.stream>>>(
+              data<T>(dy), dy.rows(), cols, ceil_div(dy.rows(), bands), partial);
           check_launch();
           add_column_sums<T>(launch, partial, bands, cols, db, accumulate);
         },

@@ -92,7 +92,9 @@ DeviceInfo CudaBackend::info() const {
                        {"attention", attentions_.front()->name()}}};
 }
 
-std::int64_t CudaBackend::available_bytes() const { return memory_now().free; }
+std::int64_t CudaBackend::available_bytes() const {
+  return memory_now().free;
+}
 
 std::int64_t CudaBackend::used_bytes() const {
   const Memory now = memory_now();
@@ -115,7 +117,9 @@ std::int64_t CudaBackend::workspace_bytes(const StepShapes& shapes) const {
   return cuda_workspace_bytes(shapes);
 }
 
-void CudaBackend::use_workspace(const Tensor& workspace) { launch_.workspace = workspace; }
+void CudaBackend::use_workspace(const Tensor& workspace) {
+  launch_.workspace = workspace;
+}
 
 Event CudaBackend::new_event() {
   cudaEvent_t event = nullptr;
@@ -209,11 +213,11 @@ int cuda_device_count() {
 
 std::int64_t cuda_workspace_bytes(const StepShapes& shapes) {
   using namespace cuda;
-  const std::int64_t widest = std::max({shapes.hidden, shapes.inner,
-                                        shapes.heads.packed_width(), shapes.padded_vocabulary});
-  std::int64_t bytes = std::max({Linear::kWorkspace, norm_workspace(shapes.hidden),
-                                 bias_workspace(widest), sums_workspace(),
-                                 embedding_workspace(shapes.rows, shapes.hidden)});
+  const std::int64_t widest = std::max(
+      {shapes.hidden, shapes.inner, shapes.heads.packed_width(), shapes.padded_vocabulary});
+  std::int64_t bytes =
+      std::max({Linear::kWorkspace, norm_workspace(shapes.hidden), bias_workspace(widest),
+                sums_workspace(), embedding_workspace(shapes.rows, shapes.hidden)});
   if (shapes.heads.query_heads > 0) {
     bytes = std::max({bytes, head_norm_workspace(shapes.heads.head_dim),
                       attention_workspace(shapes.heads), cudnn_attention_workspace(shapes.heads)});

@@ -4,16 +4,22 @@
 
 namespace shardplan::validator::cuda {
 
-void CudaBackend::fill(const Tensor& x, float value) { cuda::fill(launch_, x, value); }
+void CudaBackend::fill(const Tensor& x, float value) {
+  cuda::fill(launch_, x, value);
+}
 
 void CudaBackend::fill_normal(const Tensor& x, float stddev, std::uint32_t seed,
                               std::int64_t first_element) {
   cuda::fill_normal(launch_, x, stddev, seed, first_element);
 }
 
-void CudaBackend::cast(const Tensor& to, const Tensor& from) { cuda::cast(launch_, to, from); }
+void CudaBackend::cast(const Tensor& to, const Tensor& from) {
+  cuda::cast(launch_, to, from);
+}
 
-void CudaBackend::add(const Tensor& to, const Tensor& x) { cuda::add(launch_, to, x); }
+void CudaBackend::add(const Tensor& to, const Tensor& x) {
+  cuda::add(launch_, to, x);
+}
 
 void CudaBackend::linear_forward(const Tensor& y, const Tensor& x, const Tensor& w,
                                  const Tensor& bias) {
@@ -33,9 +39,13 @@ void CudaBackend::linear_backward_bias(const Tensor& db, const Tensor& dy, bool 
   cuda::bias_backward(launch_, db, dy, accumulate);
 }
 
-void CudaBackend::norm_forward(const NormForward& o) { cuda::norm_forward(launch_, o); }
+void CudaBackend::norm_forward(const NormForward& o) {
+  cuda::norm_forward(launch_, o);
+}
 
-void CudaBackend::norm_backward(const NormBackward& o) { cuda::norm_backward(launch_, o); }
+void CudaBackend::norm_backward(const NormBackward& o) {
+  cuda::norm_backward(launch_, o);
+}
 
 void CudaBackend::head_norm_forward(const HeadNormForward& o) {
   cuda::head_norm_forward(launch_, o);
@@ -45,8 +55,7 @@ void CudaBackend::head_norm_backward(const HeadNormBackward& o) {
   cuda::head_norm_backward(launch_, o);
 }
 
-void CudaBackend::rotary(const Tensor& qkv, const Tensor& table, const Heads& heads,
-                         bool inverse) {
+void CudaBackend::rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inverse) {
   cuda::rotary(launch_, qkv, table, heads, inverse);
 }
 
@@ -77,7 +86,9 @@ void CudaBackend::embedding_backward(const Tensor& dtable, const Tensor& dpositi
   cuda::embedding_backward(launch_, dtable, dpositions, dy, tokens, sequence);
 }
 
-void CudaBackend::cross_entropy(const CrossEntropy& o) { cuda::cross_entropy(launch_, o); }
+void CudaBackend::cross_entropy(const CrossEntropy& o) {
+  cuda::cross_entropy(launch_, o);
+}
 
 void CudaBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
   cuda::sum(launch_, out, x, accumulate);
@@ -87,6 +98,8 @@ void CudaBackend::squared_norm(const Tensor& out, const Tensor& x, bool accumula
   cuda::squared_norm(launch_, out, x, accumulate);
 }
 
-void CudaBackend::adamw(const AdamW& o) { cuda::adamw(launch_, o); }
+void CudaBackend::adamw(const AdamW& o) {
+  cuda::adamw(launch_, o);
+}
 
 }  // namespace shardplan::validator::cuda

@@ -146,10 +146,10 @@ void sort_by_token(const Launch& launch, const Tensor& tokens, std::int64_t voca
   check_launch();
   const int bits = std::bit_width(static_cast<std::uint64_t>(vocabulary));
   const auto sort = [&](void* temporary, std::size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairs(
-        temporary, bytes, data<std::int32_t>(tokens),
-        launch.scratch<std::int32_t>(rows, at.sorted_tokens), identity,
-        launch.scratch<std::int32_t>(rows, at.order), rows, 0, bits, launch.stream);
+    return cub::DeviceRadixSort::SortPairs(temporary, bytes, data<std::int32_t>(tokens),
+                                           launch.scratch<std::int32_t>(rows, at.sorted_tokens),
+                                           identity, launch.scratch<std::int32_t>(rows, at.order),
+                                           rows, 0, bits, launch.stream);
   };
   std::size_t bytes = 0;
   cudaError_t error = sort(nullptr, bytes);

@@ -65,7 +65,7 @@ void fill(const Launch& launch, const Tensor& x, float value) {
   for_dtype(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     fill_kernel<<<grid_for(x.numel(), kThreads), kThreads, 0, launch.stream>>>(data<T>(x),
-                                                                              x.numel(), value);
+                                                                               x.numel(), value);
   });
   check_launch();
 }

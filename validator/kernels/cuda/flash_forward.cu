@@ -156,8 +156,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
           pack_pair<T>(out[d][2 * half] * inverse, out[d][2 * half + 1] * inverse);
     }
     if (lane % 4 == 0) {
-      a.lse[layout.statistics(batch, head) + query] =
-          (largest[half] + log2f(total[half])) * kLn2;
+      a.lse[layout.statistics(batch, head) + query] = (largest[half] + log2f(total[half])) * kLn2;
     }
   }
 }
@@ -172,8 +171,7 @@ void run(const Launch& launch, const AttentionForward& o) {
   const auto kernel = flash_forward_kernel<T, kD>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.sequence, kQueries)),
-                  static_cast<unsigned>(o.heads.query_heads),
-                  static_cast<unsigned>(o.heads.batch));
+                  static_cast<unsigned>(o.heads.query_heads), static_cast<unsigned>(o.heads.batch));
   kernel<<<grid, kThreads, kShared, launch.stream>>>(args);
   check_launch();
 }

@@ -125,8 +125,7 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
       for (int i = 0; i < 4; ++i) {
         const int column = n * 8 + lane % 4 * 2 + i % 2;
         const bool hidden = diagonal && key + i / 2 * 8 > first_query + column;
-        const float p =
-            hidden ? 0.0F : fast_exp2(scores[n][i] * scale - stats.log_sums[column]);
+        const float p = hidden ? 0.0F : fast_exp2(scores[n][i] * scale - stats.log_sums[column]);
         scores[n][i] = p;
         dscores[n][i] = p * (dscores[n][i] - stats.deltas[column]) * layout.scale;
       }

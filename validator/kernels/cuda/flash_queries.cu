@@ -161,16 +161,14 @@ void run(const Launch& launch, const AttentionBackward& o, const float* deltas) 
   const auto kernel = flash_queries_kernel<T, kD>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.sequence, kQueries)),
-                  static_cast<unsigned>(o.heads.query_heads),
-                  static_cast<unsigned>(o.heads.batch));
+                  static_cast<unsigned>(o.heads.query_heads), static_cast<unsigned>(o.heads.batch));
   kernel<<<grid, kThreads, kShared, launch.stream>>>(args);
   check_launch();
 }
 
 }  // namespace
 
-void flash_backward_queries(const Launch& launch, const AttentionBackward& o,
-                            const float* deltas) {
+void flash_backward_queries(const Launch& launch, const AttentionBackward& o, const float* deltas) {
   const auto with_type = [&](auto zero) {
     using T = decltype(zero);
     o.heads.head_dim <= 64 ? run<T, 64>(launch, o, deltas) : run<T, 128>(launch, o, deltas);

@@ -11,10 +11,14 @@ namespace {
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return CUDA_R_32F;
-    case DType::bf16: return CUDA_R_16BF;
-    case DType::f16: return CUDA_R_16F;
-    default: throw DeviceError("matrix products work on fp32, bf16 and fp16 alone");
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      throw DeviceError("matrix products work on fp32, bf16 and fp16 alone");
   }
 }
 
@@ -82,8 +86,12 @@ struct Linear::Plan {
   cublasLtMatmulAlgo_t algorithm{};
 };
 
-Linear::Linear() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
-Linear::~Linear() { cublasLtDestroy(handle_); }
+Linear::Linear() {
+  check(cublasLtCreate(&handle_), "cublasLtCreate");
+}
+Linear::~Linear() {
+  cublasLtDestroy(handle_);
+}
 
 void Linear::forward(const Launch& launch, const Tensor& y, const Tensor& x, const Tensor& w,
                      const Tensor& bias) {
@@ -134,13 +142,11 @@ Linear::Plan& Linear::plan_for(const Shape& shape) {
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-      static_cast<std::uint64_t>(kWorkspace));
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspace));
   const auto alignment = static_cast<std::uint32_t>(shape.alignment);
-  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(preference, operand, alignment);
   }
   int found = 0;

@@ -49,7 +49,8 @@ class Linear {
   Plan& plan_for(const Shape& shape);
 
   cublasLtHandle_t handle_ = nullptr;
-  std::map<Shape, std::unique_ptr<Plan>> plans_;  ///< the heuristic's choice, asked for once a shape
+  std::map<Shape, std::unique_ptr<Plan>>
+      plans_;  ///< the heuristic's choice, asked for once a shape
 };
 
 }  // namespace shardplan::validator::cuda

@@ -269,9 +269,8 @@ void run_forward(const Launch& launch, const NormForward& o) {
                             .rows = o.x.rows(),
                             .width = width,
                             .epsilon = o.epsilon};
-  norm_forward_kernel<T, W, kKind>
-      <<<static_cast<unsigned>(ceil_div(args.rows, block.rows)), dim3(block.threads, block.rows), 0,
-         launch.stream>>>(args);
+  norm_forward_kernel<T, W, kKind><<<static_cast<unsigned>(ceil_div(args.rows, block.rows)),
+                                     dim3(block.threads, block.rows), 0, launch.stream>>>(args);
   check_launch();
 }
 

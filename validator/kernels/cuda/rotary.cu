@@ -49,8 +49,7 @@ void rotary(const Launch& launch, const Tensor& qkv, const Tensor& table, const 
           rotary_kernel<T, decltype(width)::value>
               <<<static_cast<unsigned>(heads.rows()), kThreads, 0, launch.stream>>>(
                   data<T>(qkv), data<float>(table), turned, static_cast<int>(heads.head_dim),
-                  static_cast<int>(heads.packed_width()), heads.sequence,
-                  inverse ? -1.0F : 1.0F);
+                  static_cast<int>(heads.packed_width()), heads.sequence, inverse ? -1.0F : 1.0F);
         },
         qkv);
   });

@@ -52,8 +52,8 @@ void sum_of(const Launch& launch, const Tensor& out, const Tensor& x, bool accum
         x.numel(),
         [&](auto width) {
           constexpr int kW = decltype(width)::value;
-          block_sums_kernel<T, kW><<<kBlocks, kThreads, 0, launch.stream>>>(
-              data<T>(x), x.numel() / kW, Term{}, sums);
+          block_sums_kernel<T, kW>
+              <<<kBlocks, kThreads, 0, launch.stream>>>(data<T>(x), x.numel() / kW, Term{}, sums);
         },
         x);
   });
@@ -72,6 +72,8 @@ void squared_norm(const Launch& launch, const Tensor& out, const Tensor& x, bool
   sum_of<Square>(launch, out, x, accumulate);
 }
 
-std::int64_t sums_workspace() { return kBlocks * static_cast<std::int64_t>(sizeof(double)); }
+std::int64_t sums_workspace() {
+  return kBlocks * static_cast<std::int64_t>(sizeof(double));
+}
 
 }  // namespace shardplan::validator::cuda

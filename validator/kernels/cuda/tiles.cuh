@@ -27,11 +27,13 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
 
 /// 16 bytes from global to shared memory; zeros if not `valid`.
 __device__ inline void copy_async(void* to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
-               "l"(from), "r"(valid ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(valid ? 16 : 0));
 }
 
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;"); }
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;");
+}
 
 /// Waits until at most kPending groups of this thread are still under way.
 template <int kPending>

@@ -20,9 +20,15 @@ constexpr int kWarp = 32;
 /// split in the same way, and come out the same, on every GPU.
 constexpr int kManyBlocks = 8 * 132;
 
-__device__ inline float to_float(float x) { return x; }
-__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline float to_float(__half x) { return __half2float(x); }
+__device__ inline float to_float(float x) {
+  return x;
+}
+__device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+__device__ inline float to_float(__half x) {
+  return __half2float(x);
+}
 
 template <class T>
 __device__ inline T from_float(float x) {
@@ -111,10 +117,14 @@ __device__ inline V block_reduce(V value, Op op, V identity, V* scratch) {
 template <class Body>
 void for_dtype(DType type, Body&& body) {
   switch (type) {
-    case DType::f32: return body(float{});
-    case DType::bf16: return body(__nv_bfloat16{});
-    case DType::f16: return body(__half{});
-    default: throw DeviceError("kernels work on fp32, bf16 and fp16 alone");
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(__nv_bfloat16{});
+    case DType::f16:
+      return body(__half{});
+    default:
+      throw DeviceError("kernels work on fp32, bf16 and fp16 alone");
   }
 }
 

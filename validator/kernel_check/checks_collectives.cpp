@@ -1,0 +1,90 @@
+// Collectives over all GPUs of the host, a thread a GPU as shardplan-validate runs them. The ranks'
+// numbers are small integers, so that sums are exact in every type.
+#include <fmt/core.h>
+
+#include <exception>
+#include <thread>
+
+#include "device/cuda.h"
+#include "kernel_check/checks.h"
+#include "kernel_check/elements.h"
+
+namespace shardplan::validator {
+namespace {
+
+constexpr std::int64_t kPart = 3000;  // elements of a rank's shard
+
+/// The first wrong result of one rank, or "".
+std::string check_rank(const NcclId& id, int rank, int size, DType dtype) {
+  const auto device = make_cuda_backend(rank);
+  const auto ranks = make_nccl_communicator(*device, id, rank, size);
+  const std::int64_t count = kPart * size;
+  const Tensor full{device->allocate(count * size_of(dtype)), dtype, Shape{count}};
+  const Tensor mine = full.slice(rank * kPart, kPart);
+  const Event filled = device->new_event();
+  const Event done = device->new_event();
+  const auto fill = [&](double value) {
+    device->fill(full, static_cast<float>(value));
+    device->record(filled, Stream::compute);
+    device->wait(Stream::communication, filled);
+  };
+  const auto all_are = [&](const Tensor& x, double value) {
+    device->record(done, Stream::communication);
+    device->wait(Stream::compute, done);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
+    device->download(bytes, x);
+    for (const double element : decode(bytes, dtype)) {
+      if (element != value) return false;
+    }
+    return true;
+  };
+  const double total = size * (size + 1) / 2.0;
+  fill(rank + 1);
+  ranks->all_reduce(full);
+  if (!all_are(full, total)) return "all-reduce";
+  fill(rank + 1);
+  ranks->reduce_scatter(mine, full);
+  if (!all_are(mine, total)) return "reduce-scatter";
+  fill(rank + 1);
+  ranks->all_gather(full, mine);
+  for (int other = 0; other < size; ++other) {
+    if (!all_are(full.slice(other * kPart, kPart), other + 1)) return "all-gather";
+  }
+  fill(rank + 1);
+  ranks->broadcast(full, size - 1);
+  if (!all_are(full, size)) return "broadcast";
+  ranks->barrier();
+  return "";
+}
+
+}  // namespace
+
+int check_collectives() {
+  const int size = cuda_device_count();
+  int failed = 0;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const NcclId id = new_nccl_id();
+    std::vector<std::string> wrong(static_cast<std::size_t>(size));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::string& mine = wrong[static_cast<std::size_t>(rank)];
+        try {
+          mine = check_rank(id, rank, size, dtype);
+        } catch (const std::exception& error) {
+          mine = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int rank = 0; rank < size; ++rank) {
+      const std::string& what = wrong[static_cast<std::size_t>(rank)];
+      fmt::print("collectives, {}, rank {} of {}: {}\n", shardplan::name_of(dtype), rank, size,
+                 what.empty() ? "right" : "WRONG: " + what);
+      if (!what.empty()) ++failed;
+    }
+  }
+  return failed;
+}
+
+}  // namespace shardplan::validator
