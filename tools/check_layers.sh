@@ -38,13 +38,30 @@ forbid "core includes its JSON layer" \
   "#include *\"(io|$(folders_of core/io))/" < <(outside_io)
 planner="$(folders_of planner)"
 forbid "core/io includes the planner" "#include *\"(planner|$planner)/" < <(sources_below core)
-if [[ -d validator ]]; then
-  validator="$(folders_of validator)"
-  forbid "the planner includes the validator" \
-    "#include *\"(validator|$validator)/" < <(sources_below planner)
-  forbid "the validator includes the planner" \
-    "#include *\"(planner|$planner)/" < <(sources_below validator)
-fi
+
+# crossings FROM TO: includes in FROM of a header that TO has and neither FROM nor core. Both may have
+# folders of the same name.
+crossings() {
+  local line header
+  { sources_below "$1" | xargs -r -d '\n' grep -HnE '#include *"' || true; } |
+    while IFS= read -r line; do
+      [[ "$line" =~ \"([^\"]+)\" ]] || continue
+      header="${BASH_REMATCH[1]}"
+      if [[ "$header" == "$2"/* ]]; then
+        echo "$line"
+      elif [[ -f "$2/$header" && ! -f "$1/$header" && ! -f "core/$header" &&
+        ! -f "core/io/$header" ]]; then
+        echo "$line"
+      fi
+    done
+}
+for pair in "planner validator" "validator planner"; do
+  read -r from to <<<"$pair"
+  hits="$(crossings "$from" "$to")"
+  [[ -z "$hits" ]] && continue
+  printf 'the %s includes the %s:\n%s\n' "$from" "$to" "$hits" >&2
+  failures=$((failures + 1))
+done
 
 while IFS= read -r file; do
   lines="$(wc -l <"$file")"
