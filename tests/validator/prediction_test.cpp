@@ -9,11 +9,10 @@
 #include "launch/run.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "validator/documented_workspace.h"
 
 namespace shardplan::validator {
 namespace {
-
-constexpr std::int64_t kCudaWorkspace = std::int64_t{32} << 20;
 
 struct Compared {
   Estimate predicted;
@@ -24,10 +23,11 @@ Compared compare(const Json& document) {
   static const HardwareCatalog kHardware = load_hardware_catalog();
   const EngineJob job = load_engine_job(document, "test.json", kHardware);
   const int world = static_cast<int>(job.plan().cluster.world());
-  const std::int64_t workspace = job.on_host() ? 0 : kCudaWorkspace;
+  const bool on_host = job.on_host();
   return {estimate(job.job.model, job.plan(), load_calibration()),
           plan_memory(
-              job, world - 1, world, [=](const StepShapes&) { return workspace; },
+              job, world - 1, world,
+              [=](const StepShapes& s) { return on_host ? 0 : documented_cuda_workspace(s); },
               std::int64_t{1} << 50)};
 }
 

@@ -10,7 +10,29 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kWorkspaceOfCuda = std::int64_t{32} << 20;  // cuBLASLt's; others fit in it
+constexpr std::int64_t kMatrixWorkspace = std::int64_t{32} << 20;  // cuBLASLt's
+
+/// Scratch of the CUDA back end: what the most demanding operation needs (docs/validation.md).
+std::int64_t cuda_workspace(const Native& n) {
+  if (!n.layout.decoder) return kMatrixWorkspace;
+  const NativeBlock& k = n.layout.block;
+  constexpr std::int64_t kScratchUnit = 256, kSortCounters = std::int64_t{1} << 20, kChunk = 32;
+  const std::int64_t chunks = ceil_div(n.rows, kChunk);
+  const std::int64_t embedding = 6 * round_up(4 * n.rows, kScratchUnit) +
+                                 round_up(checked_mul(chunks, 8 * k.hidden), kScratchUnit) +
+                                 kSortCounters;
+  const std::int64_t queries = checked_mul(n.rows, k.query_width);
+  const std::int64_t statistics = checked_mul(4 * n.rows, k.query_heads);
+  std::int64_t attention = statistics;
+  const std::int64_t head_width = k.query_width / k.query_heads;
+  if (n.width == 2 && head_width % 8 == 0 && head_width <= 128 &&
+      n.plan.workload.sequence_length > 1) {  // cuDNN's
+    constexpr std::int64_t kSlack = 4096;
+    const bool grouped = k.query_heads != k.key_value_heads;
+    attention += 4 * queries + (grouped ? 4 * queries : 0) + kSlack;
+  }
+  return round_up(std::max({kMatrixWorkspace, embedding, attention}), kAllocationUnit);
+}
 
 void add_residents(ProgramBuilder& b, const Native& n) {
   const Precision& precision = n.plan.precision;
@@ -30,7 +52,7 @@ void add_residents(ProgramBuilder& b, const Native& n) {
     if (n.stage >= 2) b.resident(Category::communication_buffers, native_tensor(slot, n.width));
   }
   if (n.plan.framework.native.device == NativeDevice::cuda)
-    b.resident(Category::workspace, kWorkspaceOfCuda);
+    b.resident(Category::workspace, cuda_workspace(n));
   b.resident(Category::logits_and_loss, kAllocationUnit);  // the loss
   b.resident(Category::other, kAllocationUnit);            // the gradients' norm
   b.resident(Category::other, native_tensor(n.rows, 4));   // targets

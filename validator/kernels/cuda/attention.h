@@ -21,8 +21,8 @@ class Attention {
 
 /// cuDNN's fused attention, for bf16 and fp16; null in a build without cudnn-frontend's headers.
 std::unique_ptr<Attention> make_cudnn_attention();
-/// Scratch of cuDNN's backward pass: no more than this (measured; attention_cudnn.cpp).
-std::int64_t cudnn_attention_workspace(const Heads& heads);
+/// Scratch of cuDNN's backward pass; 0 where it is not used.
+std::int64_t cudnn_attention_workspace(DType dtype, const Heads& heads);
 
 /// Our own kernels on the tensor cores, for bf16 and fp16 and heads of at most 128 elements.
 std::unique_ptr<Attention> make_flash_attention();

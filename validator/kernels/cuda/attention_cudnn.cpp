@@ -33,6 +33,11 @@ void check(cudnnStatus_t status, const char* call) {
   }
 }
 
+bool cudnn_supports(DType dtype, const Heads& heads) {
+  return size_of(dtype) == 2 && heads.head_dim % 8 == 0 && heads.head_dim <= 128 &&
+         heads.sequence > 1;
+}
+
 /// Batch, query heads, key-value heads, sequence, head width, element type.
 using Key = std::array<std::int64_t, 6>;
 
@@ -140,8 +145,7 @@ class CudnnAttention : public Attention {
   std::string name() const override { return "cuDNN " + std::to_string(cudnnGetVersion()); }
 
   bool supports(DType dtype, const Heads& heads) const override {
-    return size_of(dtype) == 2 && heads.head_dim % 8 == 0 && heads.head_dim <= 128 &&
-           heads.sequence > 1;
+    return cudnn_supports(dtype, heads);
   }
 
   void forward(const Launch& launch, const AttentionForward& o) override {
@@ -228,7 +232,8 @@ std::unique_ptr<Attention> make_cudnn_attention() {
   return std::make_unique<CudnnAttention>();
 }
 
-std::int64_t cudnn_attention_workspace(const Heads& heads) {
+std::int64_t cudnn_attention_workspace(DType dtype, const Heads& heads) {
+  if (!cudnn_supports(dtype, heads)) return 0;
   // In fp32 the gradient of the queries and a sum a query; for query heads that share a key, in the
   // element type, gradients of keys and values for each of them; and some alignment. Equal to what
   // cuDNN 9.14 asks for on an H200, but for the alignment (256 to 400 bytes in ten shapes).

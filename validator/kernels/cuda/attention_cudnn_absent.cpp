@@ -7,7 +7,7 @@ std::unique_ptr<Attention> make_cudnn_attention() {
   return nullptr;
 }
 
-std::int64_t cudnn_attention_workspace(const Heads& /*heads*/) {
+std::int64_t cudnn_attention_workspace(DType /*dtype*/, const Heads& /*heads*/) {
   return 0;
 }
 

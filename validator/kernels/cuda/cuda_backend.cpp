@@ -215,12 +215,12 @@ std::int64_t cuda_workspace_bytes(const StepShapes& shapes) {
   using namespace cuda;
   const std::int64_t widest = std::max(
       {shapes.hidden, shapes.inner, shapes.heads.packed_width(), shapes.padded_vocabulary});
-  std::int64_t bytes =
-      std::max({Linear::kWorkspace, norm_workspace(shapes.hidden), bias_workspace(widest),
-                sums_workspace(), embedding_workspace(shapes.rows, shapes.hidden)});
+  std::int64_t bytes = std::max({Linear::kWorkspace, norm_workspace(shapes.hidden),
+                                 bias_workspace(widest), sums_workspace()});
   if (shapes.heads.query_heads > 0) {
-    bytes = std::max({bytes, head_norm_workspace(shapes.heads.head_dim),
-                      attention_workspace(shapes.heads), cudnn_attention_workspace(shapes.heads)});
+    bytes = std::max({bytes, embedding_workspace(shapes.rows, shapes.hidden),
+                      head_norm_workspace(shapes.heads.head_dim), attention_workspace(shapes.heads),
+                      cudnn_attention_workspace(shapes.dtype, shapes.heads)});
   }
   return round_up(bytes, 512);
 }
