@@ -1,0 +1,38 @@
+"""Runs shardplan-validate over a list of cases, one process a case, and keeps its records."""
+import argparse
+import json
+import os
+import subprocess
+import time
+
+from jobs import load_cases
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", help="shardplan-validate")
+    parser.add_argument("cases", help="case list")
+    parser.add_argument("--output", required=True, help="one file of all records, a line each")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no case after this many seconds")
+    options = parser.parse_args()
+    deadline = time.time() + options.seconds
+    for case in load_cases(options.cases):
+        if time.time() > deadline:
+            break
+        for path in ("job.json", "record.json"):
+            if os.path.exists(path):
+                os.remove(path)
+        with open("job.json", "w", encoding="utf-8") as file:
+            json.dump(case["job"], file)
+        started = time.time()
+        done = subprocess.run([options.program, "job.json", "--record", "record.json", "--name", case["name"], "--quiet"],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not os.path.exists("record.json"):
+            print(case["name"], "exit", done.returncode, done.stderr[-400:], flush=True)
+            continue
+        with open("record.json", encoding="utf-8") as file:
+            record = json.load(file)
+        with open(options.output, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        measured = record["measured"]
+        print(case["name"], f"step {measured['step_seconds']:.4f}", f"tokens/s {measured['tokens_per_second']:.0f}",
+              f"({time.time() - started:.1f} s)", flush=True)
