@@ -73,8 +73,10 @@ TEST(Render, AnswersToEveryExampleAreTidy) {
     const Job job = loaded(entry.path());
     const Calibration calibration = load_calibration();
     const Estimate e = estimate(job.model, job.plan, calibration);
-    expect_tidy(estimate_text(e, job, calibration));
-    expect_tidy(fit_text(e, job, find_fixes(job.model, job.plan, e, calibration), calibration));
+    const Cost cost = cost_of(job.plan, e, {.price_per_gpu_hour = 2.5, .tokens = 1e12});
+    expect_tidy(estimate_text(e, job, calibration, cost));
+    expect_tidy(
+        fit_text(e, job, find_fixes(job.model, job.plan, e, calibration), calibration, cost));
     expect_tidy(compare_text(job, compare_stages(job.model, job.plan, calibration)));
     expect_tidy(model_text(job.model, false));
   }
