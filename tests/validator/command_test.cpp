@@ -1,7 +1,6 @@
 // shardplan-validate as a user runs it.
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -38,7 +37,8 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
   const Json out = Json::parse(r.out);
   const Json& steps = out.at("record").at("steps");
   EXPECT_GT(steps.front().at("loss").get<double>(), 5.4);  // ln 256 = 5.55
-  EXPECT_LT(steps.back().at("loss").get<double>(), 3.5);
+  EXPECT_LT(steps.back().at("loss").get<double>(),
+            steps.front().at("loss").get<double>() - 1);
   for (const auto& [name, row] : out.at("categories").items()) {
     EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
     EXPECT_EQ(row.at("dry_run"), row.at("measured")) << name;
@@ -52,10 +52,10 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
 }
 
 TEST_F(Validate, says_what_does_not_fit_and_exits_5) {
-  const Finished r = run({kJob, "--memory-limit", "2000000"});
+  const Finished r = run({kJob, "--memory-limit", "1500000"});
   EXPECT_EQ(r.exit_code, 5);
   EXPECT_THAT(r.err, HasSubstr("out of memory: no room for "));
-  EXPECT_THAT(r.err, HasSubstr("blocks.*.gradients × 3"));
+  EXPECT_THAT(r.err, HasSubstr("blocks.*.parameters × 3"));
 }
 
 TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
@@ -64,7 +64,7 @@ TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
     EXPECT_EQ(r.exit_code, 3) << r.out;
     return r.err;
   };
-  EXPECT_THAT(refused([](Json& j) { j["model"] = "t5-base"; }), HasSubstr("does not run 't5'"));
+  EXPECT_THAT(refused([](Json& j) { j["model"] = "t5-base"; }), HasSubstr("cannot run 't5'"));
   EXPECT_THAT(refused([](Json& j) { j["optimizer"] = "lion"; }), HasSubstr("optimizer"));
   EXPECT_THAT(refused([](Json& j) { j["precision"] = "bf16-autocast"; }), HasSubstr("autocast"));
   EXPECT_THAT(refused([](Json& j) { j["framework"] = "fsdp2"; }), HasSubstr("framework.name"));
@@ -101,23 +101,29 @@ TEST_F(Validate, asks_for_the_gpus_that_the_job_needs) {
 }
 
 TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
-  const std::string script = folder_.file("launch.sh",
-                                          "export WORLD_SIZE=4 MASTER_PORT=29741\n"
-                                          "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
-                                          " $1 --quiet & done\n"
-                                          "last=$!\n"
-                                          "[ -n \"$2\" ] && { sleep 1; kill -9 $last; } &\n"
-                                          "RANK=0 " SHARDPLAN_VALIDATE
-                                          " $1\n"
-                                          "code=$?\nwait\nexit $code\n");
+  // $1: the job; $2: "kill" ends rank 3 once the first steps are done. Rank 0's exit code, or 99 if
+  // that takes more than 30 seconds.
+  const std::string script = folder_.file(
+      "launch.sh",
+      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=29741\n"
+      "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
+      " $1 --quiet & done\n"
+      "last=$!\n"
+      "if [ -n \"$2\" ]; then\n"
+      "  { until grep -q 'step ' log; do sleep 0.1; done; date +%s > killed; kill -9 $last; } &\n"
+      "fi\n"
+      "RANK=0 " SHARDPLAN_VALIDATE
+      " $1 > log\n"
+      "code=$?\nwait\ncat log\n"
+      "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
+      "exit $code\n");
   const Finished good = run_program("bash", {script, job_with([](Json&) {})});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_THAT(good.out, HasSubstr("step     2"));
-  const auto start = std::chrono::steady_clock::now();
-  const Finished killed =
-      run_program("bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
-  EXPECT_EQ(killed.exit_code, 5);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  const Finished killed = run_program(
+      "bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
+  EXPECT_EQ(killed.exit_code, 5) << killed.err;
+  EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostic.h"
+#include "json/document.h"
 #include "model/pretrained.h"
 #include "model/safetensors.h"
 #include "support/subprocess.h"

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/diagnostic.h"
 #include "comm/processes.h"
 #include "comm/threads.h"
 #include "device/errors.h"
