@@ -211,6 +211,10 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
                 calibration.overhead_upper);
 }
 
+Program worst_program(const Model& model, const Plan& plan) {
+  return worst_rank(model, plan, run_segments(model, plan)).program;
+}
+
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved) {
   const ModelRun run = run_segments(model, plan);

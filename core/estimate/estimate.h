@@ -94,4 +94,7 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
                                 std::int64_t allocated);
 
+/// The step program that an estimate of `plan` is about: the worst rank's.
+Program worst_program(const Model& model, const Plan& plan);
+
 }  // namespace shardplan

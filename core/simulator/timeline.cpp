@@ -1,0 +1,121 @@
+#include "simulator/timeline.h"
+
+#include "base/checked.h"
+
+namespace shardplan {
+namespace {
+
+/// A repetition with more iterations is shown by its first and last, like the micro-batches.
+constexpr std::int64_t kMostIterations = 512;
+
+class Recorder {
+ public:
+  explicit Recorder(const Program& program) : events_(program.events) {
+    for (const Event& e : program.resident) add(e.category, checked_mul(e.bytes, e.count));
+  }
+
+  MemoryTimeline run() {
+    note();
+    run_range(0, events_.size());
+    note();
+    for (std::size_t i = 1; i < out_.points.size(); ++i)
+      if (out_.points[i].total > out_.points[out_.peak].total) out_.peak = i;
+    return std::move(out_);
+  }
+
+ private:
+  void add(Category category, std::int64_t bytes) {
+    auto& slot = now_.live[index_of(category)];
+    slot = checked_add(slot, bytes);
+    now_.total = checked_add(now_.total, bytes);
+  }
+
+  void note() { out_.points.push_back(now_); }
+
+  /// Notes the bytes before `e` when they are a turn.
+  void change(const Event& e, bool grows) {
+    if (grows != grows_) note();
+    grows_ = grows;
+    add(e.category, grows ? e.bytes : -e.bytes);
+  }
+
+  void run_range(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const Event& e = events_[i];
+      switch (e.kind) {
+        case Event::Kind::alloc:
+          change(e, true);
+          break;
+        case Event::Kind::free:
+          change(e, false);
+          break;
+        case Event::Kind::begin_phase:
+          note();
+          now_.phase = e.phase;
+          note();
+          break;
+        case Event::Kind::end_phase:
+          note();
+          break;
+        case Event::Kind::begin_repeat:
+          i = run_repeat(i);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  /// Runs the body as often as it is to be seen. Returns the index of the matching end.
+  std::size_t run_repeat(std::size_t begin) {
+    const std::int64_t count = events_[begin].count;
+    bool has_phases = false;
+    int depth = 0;
+    std::size_t end = begin;
+    for (; end < events_.size(); ++end) {
+      has_phases = has_phases || events_[end].kind == Event::Kind::begin_phase;
+      if (events_[end].kind == Event::Kind::begin_repeat) ++depth;
+      if (events_[end].kind == Event::Kind::end_repeat && --depth == 0) break;
+    }
+    if (has_phases) out_.micro_batches = count;
+    const TimelinePoint outside = now_;
+    const bool shortened = count > 2 && (has_phases || count > kMostIterations);
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (has_phases) {
+        now_.micro_batch = k;
+      } else {
+        now_.iteration = k;
+        now_.iterations = count;
+      }
+      const TimelinePoint before = now_;
+      run_range(begin + 1, end);
+      if (k == 0 && shortened) {
+        skip(before, count - 2);
+        k = count - 2;
+      }
+    }
+    now_.micro_batch = outside.micro_batch;
+    now_.iteration = outside.iteration;
+    now_.iterations = outside.iterations;
+    return end;
+  }
+
+  /// `times` more iterations leave what the one since `before` left, each.
+  void skip(const TimelinePoint& before, std::int64_t times) {
+    for (std::size_t c = 0; c < kCategoryCount; ++c)
+      add(static_cast<Category>(c), checked_mul(now_.live[c] - before.live[c], times));
+  }
+
+  const std::vector<Event>& events_;
+  TimelinePoint now_;
+  bool grows_ = true;
+  MemoryTimeline out_;
+};
+
+}  // namespace
+
+MemoryTimeline memory_timeline(const Program& program) {
+  return Recorder(program).run();
+}
+
+}  // namespace shardplan
