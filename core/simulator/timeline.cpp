@@ -1,5 +1,7 @@
 #include "simulator/timeline.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 
 namespace shardplan {
@@ -18,6 +20,7 @@ class Recorder {
     note();
     run_range(0, events_.size());
     note();
+    out_.micro_batches = std::max<std::int64_t>(1, forwards_);
     for (std::size_t i = 1; i < out_.points.size(); ++i)
       if (out_.points[i].total > out_.points[out_.peak].total) out_.peak = i;
     return std::move(out_);
@@ -51,6 +54,7 @@ class Recorder {
           break;
         case Event::Kind::begin_phase:
           note();
+          if (e.phase == Phase::forward) now_.micro_batch = forwards_++;
           now_.phase = e.phase;
           note();
           break;
@@ -77,26 +81,24 @@ class Recorder {
       if (events_[end].kind == Event::Kind::begin_repeat) ++depth;
       if (events_[end].kind == Event::Kind::end_repeat && --depth == 0) break;
     }
-    if (has_phases) out_.micro_batches = count;
-    const TimelinePoint outside = now_;
+    const std::int64_t iteration = now_.iteration, iterations = now_.iterations;
     const bool shortened = count > 2 && (has_phases || count > kMostIterations);
     for (std::int64_t k = 0; k < count; ++k) {
-      if (has_phases) {
-        now_.micro_batch = k;
-      } else {
+      if (!has_phases) {
         now_.iteration = k;
         now_.iterations = count;
       }
       const TimelinePoint before = now_;
+      const std::int64_t forwards = forwards_;
       run_range(begin + 1, end);
       if (k == 0 && shortened) {
         skip(before, count - 2);
+        forwards_ += (forwards_ - forwards) * (count - 2);
         k = count - 2;
       }
     }
-    now_.micro_batch = outside.micro_batch;
-    now_.iteration = outside.iteration;
-    now_.iterations = outside.iterations;
+    now_.iteration = iteration;
+    now_.iterations = iterations;
     return end;
   }
 
@@ -109,6 +111,7 @@ class Recorder {
   const std::vector<Event>& events_;
   TimelinePoint now_;
   bool grows_ = true;
+  std::int64_t forwards_ = 0;  ///< passes begun: one a micro-batch
   MemoryTimeline out_;
 };
 

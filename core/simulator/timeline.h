@@ -22,11 +22,11 @@ struct TimelinePoint {
 struct MemoryTimeline {
   std::vector<TimelinePoint> points;  ///< never empty
   std::size_t peak = 0;               ///< index of the first highest point
-  std::int64_t micro_batches = 1;     ///< of the step; only the first and the last are in `points`
+  std::int64_t micro_batches = 1;     ///< of the step; `points` have those that differ
 };
 
-/// Runs every layer, and of the micro-batches the first and the last, which are all there is to
-/// see. The highest point is simulate_memory's peak, category by category.
+/// Runs every layer, and of repeated micro-batches the first and the last: those between are alike.
+/// The highest point is simulate_memory's peak, category by category.
 MemoryTimeline memory_timeline(const Program& program);
 
 }  // namespace shardplan

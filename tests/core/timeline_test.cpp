@@ -45,6 +45,17 @@ TEST(MemoryTimeline, ShowsTheFirstAndTheLastMicroBatch) {
   for (const TimelinePoint& p : t.points) EXPECT_TRUE(p.micro_batch == 0 || p.micro_batch == 7);
 }
 
+TEST(MemoryTimeline, CountsTheMicroBatchesOfAStep) {
+  const Model model = small_llama();
+  for (const std::int64_t accumulation : {1, 2, 3, 4, 64}) {
+    Plan plan = zero_plan(2, "bf16-master", 4);
+    plan.workload.gradient_accumulation = accumulation;
+    const MemoryTimeline t = memory_timeline(worst_program(model, plan));
+    EXPECT_EQ(t.micro_batches, accumulation);
+    EXPECT_EQ(t.points.back().micro_batch, accumulation - 1);
+  }
+}
+
 TEST(MemoryTimeline, PeaksWhereTheSimulatorDoes) {
   const Model model = small_llama();
   for (const int stage : {0, 1, 2, 3}) {
