@@ -187,6 +187,52 @@ double model_flops(const ModelRun& run, const Plan& plan) {
   return flops * static_cast<double>(plan.workload.gradient_accumulation);
 }
 
+/// `program` is one rank's, `run` what it was lowered from.
+Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
+                          const ModelRun& run, const Program& program, const MemoryProfile& memory,
+                          ReservedMemory reserved) {
+  Estimate e;
+  e.parameters = model.parameter_count();
+  e.trainable_parameters = model.trainable_count();
+  e.tensors = model.tensor_count();
+  e.capacity_bytes = plan.cluster.gpu.capacity.count();
+  e.usable_bytes = plan.cluster.gpu.usable.count();
+  e.rank = program.rank;
+  e.model_bytes = program.model_bytes;
+  e.phases = memory.phases;
+  e.peak_phase = memory.peak_phase;
+
+  const bool fitted = plan.cluster.gpu.arch == calibration.arch;
+  const std::int64_t context = calibration.context_bytes;
+  const std::int64_t nccl = nccl_bytes(plan, calibration);
+  e.allocated = {memory.peak, memory.peak};
+  const std::int64_t overhead_upper = scaled(context + nccl, calibration.overhead_upper);
+  const std::int64_t room = e.usable_bytes - context - nccl;
+  const std::int64_t room_upper = e.usable_bytes - overhead_upper;
+  const bool simulates = reserved == ReservedMemory::simulated;
+  if (program.one_block) {
+    e.reserved = e.allocated;
+  } else {
+    e.reserved = simulates ? simulated_reserved(program, upper_ratio_of(plan, calibration),
+                                                room, room_upper)
+                           : reserved_by_ratio(memory.peak, calibration, room, room_upper);
+  }
+  e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
+  add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
+                fitted ? Source::calibrated : Source::assumed,
+                simulates ? Source::modelled : Source::calibrated);
+
+  const HostMemory& rank = program.host;
+  const std::int64_t ranks = plan.cluster.gpus_per_node;
+  e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
+                     checked_mul(rank.nvme, ranks)};
+  add_traffic(e, program, plan.cluster.world());
+  e.time = estimate_time(program, plan, model_flops(run, plan), calibration.time);
+  e.time.source = fitted ? Source::calibrated : Source::assumed;
+  add_verdict(e, plan);
+  return e;
+}
+
 }  // namespace
 
 std::string_view name_of(Fit fit) {
@@ -219,49 +265,22 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
                   ReservedMemory reserved) {
   const ModelRun run = run_segments(model, plan);
   const WorstRank worst = worst_rank(model, plan, run);
-  const MemoryProfile& memory = worst.memory;
-
-  Estimate e;
-  e.parameters = model.parameter_count();
-  e.trainable_parameters = model.trainable_count();
-  e.tensors = model.tensor_count();
-  e.capacity_bytes = plan.cluster.gpu.capacity.count();
-  e.usable_bytes = plan.cluster.gpu.usable.count();
-  e.rank = worst.program.rank;
+  Estimate e =
+      estimate_program(model, plan, calibration, run, worst.program, worst.memory, reserved);
   e.ranks_differ = worst.differ;
-  e.model_bytes = worst.program.model_bytes;
-  e.phases = memory.phases;
-  e.peak_phase = memory.peak_phase;
-
-  const bool fitted = plan.cluster.gpu.arch == calibration.arch;
-  const std::int64_t context = calibration.context_bytes;
-  const std::int64_t nccl = nccl_bytes(plan, calibration);
-  e.allocated = {memory.peak, memory.peak};
-  const std::int64_t overhead_upper = scaled(context + nccl, calibration.overhead_upper);
-  const std::int64_t room = e.usable_bytes - context - nccl;
-  const std::int64_t room_upper = e.usable_bytes - overhead_upper;
-  const bool simulates = reserved == ReservedMemory::simulated;
-  if (worst.program.one_block) {
-    e.reserved = e.allocated;
-  } else {
-    e.reserved = simulates ? simulated_reserved(worst.program, upper_ratio_of(plan, calibration),
-                                                room, room_upper)
-                           : reserved_by_ratio(memory.peak, calibration, room, room_upper);
-  }
-  e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
-  add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
-                fitted ? Source::calibrated : Source::assumed,
-                simulates ? Source::modelled : Source::calibrated);
-
-  const HostMemory& rank = worst.program.host;
-  const std::int64_t ranks = plan.cluster.gpus_per_node;
-  e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
-                     checked_mul(rank.nvme, ranks)};
-  add_traffic(e, worst.program, plan.cluster.world());
-  e.time = estimate_time(worst.program, plan, model_flops(run, plan), calibration.time);
-  e.time.source = fitted ? Source::calibrated : Source::assumed;
-  add_verdict(e, plan);
   return e;
+}
+
+std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
+                                     const Calibration& calibration) {
+  const ModelRun run = run_segments(model, plan);
+  std::vector<Estimate> all;
+  for (const std::int64_t rank : distinct_ranks(model, plan)) {
+    const Program program = lower(model, plan, run, rank);
+    all.push_back(estimate_program(model, plan, calibration, run, program,
+                                   simulate_memory(program), ReservedMemory::simulated));
+  }
+  return all;
 }
 
 }  // namespace shardplan

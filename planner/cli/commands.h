@@ -20,6 +20,7 @@ void add_export(CLI::App& app, Run& run);
 void add_accuracy(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
+void add_report(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 
 /// --format and -o, which every command has.

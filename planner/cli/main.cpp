@@ -47,6 +47,7 @@ Exit run(int argc, char** argv) {
   add_accuracy(app, chosen);
   add_simulate(app, chosen);
   add_calibrate(app, chosen);
+  add_report(app, chosen);
   add_catalog(app, chosen);
   try {
     if (const std::string error = command_error(app, argc, argv); !error.empty())

@@ -21,22 +21,6 @@ Figures predictions(const Estimate& e) {
   return figures;
 }
 
-std::string framework_of(const Plan& plan) {
-  switch (plan.framework.kind) {
-    case FrameworkKind::single:
-      return "single";
-    case FrameworkKind::ddp:
-      return "ddp";
-    case FrameworkKind::fsdp2:
-      return "fsdp2";
-    case FrameworkKind::native:
-      return "native";
-    case FrameworkKind::deepspeed:
-      break;
-  }
-  return fmt::format("deepspeed stage {}", plan.framework.deepspeed.zero.stage);
-}
-
 const std::string& group_of(const Comparison& c, AccuracyGroup by) {
   switch (by) {
     case AccuracyGroup::model:
@@ -52,7 +36,7 @@ const std::string& group_of(const Comparison& c, AccuracyGroup by) {
 Comparison compare(const Record& record) {
   const Model& model = record.job.model;
   const Plan& plan = record.job.plan;
-  Comparison c{record.name,         record.file, framework_of(plan), model.facts.model_type,
+  Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
                plan.precision.name, {},          record.measured,    {}};
   c.predicted = predictions(estimate(model, plan, load_calibration()));
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
@@ -97,6 +81,22 @@ void add_peers(Accuracy& a, const Comparison& c) {
 }
 
 }  // namespace
+
+std::string framework_group(const Plan& plan) {
+  switch (plan.framework.kind) {
+    case FrameworkKind::single:
+      return "single";
+    case FrameworkKind::ddp:
+      return "ddp";
+    case FrameworkKind::fsdp2:
+      return "fsdp2";
+    case FrameworkKind::native:
+      return "native";
+    case FrameworkKind::deepspeed:
+      break;
+  }
+  return fmt::format("deepspeed stage {}", plan.framework.deepspeed.zero.stage);
+}
 
 std::optional<double> relative_error(std::optional<double> predicted,
                                      std::optional<double> measured) {

@@ -54,6 +54,9 @@ struct Accuracy {
 std::optional<double> relative_error(std::optional<double> predicted,
                                      std::optional<double> measured);
 
+/// The group of a plan by framework: "ddp", "deepspeed stage 2".
+std::string framework_group(const Plan& plan);
+
 Accuracy compare_with_records(const RecordList& records, AccuracyGroup by);
 
 }  // namespace shardplan

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/job_options.h"
+#include "cli/report_batch.h"
+#include "load/hardware.h"
+#include "report/build.h"
+#include "report/render/render.h"
+
+namespace shardplan::cli {
+namespace {
+
+struct ReportArguments {
+  JobOptions job;
+  std::string against;
+  std::string format;  ///< "": from the file's extension
+  std::string language = "en";
+  bool pages = false;
+  Output output;
+  const CLI::App* command = nullptr;
+};
+
+/// A word as a shell reads it.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./,:=@+").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// The command as it was typed, options in their long form.
+std::string command_line(const CLI::App& command) {
+  std::string line = "shardplan report";
+  for (const CLI::Option* option : command.parse_order()) {
+    const bool positional = option->get_lnames().empty();
+    if (!positional) line += " --" + option->get_lnames().front();
+    if (option->get_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) line += " " + quoted(value);
+  }
+  return line;
+}
+
+/// --format, or what the file's extension says; Markdown on standard output.
+std::string format_of(const ReportArguments& a) {
+  if (!a.format.empty()) return a.format;
+  if (a.output.file.empty()) return "md";
+  const std::string extension = std::filesystem::path(a.output.file).extension().string();
+  for (const char* format : {"html", "md", "json", "csv"})
+    if (extension == std::string(".") + format) return format;
+  if (extension == ".htm") return "html";
+  if (extension == ".markdown") return "md";
+  throw InputError({.file = a.output.file,
+                    .message = fmt::format("'{}' names no format", extension),
+                    .expected = ".html, .md, .json or .csv; or --format"});
+}
+
+std::string rendered(const report::Report& page, const std::string& format,
+                     const report::Messages& words) {
+  if (format == "html") return report::report_html(page, words);
+  if (format == "json") return report::report_json(page, words);
+  return format == "csv" ? report::report_csv(page, words) : report::report_markdown(page, words);
+}
+
+report::Findings findings_of(const Json& document, const std::string& file,
+                             const RecordList& records, const std::string& command) {
+  return report::find_out(load(document, file), load_calibration(), records,
+                          {.name = file.empty() ? "the job" : file,
+                           .version = SHARDPLAN_VERSION,
+                           .command = command,
+                           .job = document.dump(2)});
+}
+
+Exit one_report(const ReportArguments& a) {
+  const std::string format = format_of(a);
+  const std::string command = command_line(*a.command);
+  const RecordList records = built_in_records(load_hardware_catalog());
+  const report::Messages words(a.language);
+  const report::Findings found =
+      findings_of(a.job.merged(Json::object()), a.job.file, records, command);
+  if (a.against.empty()) {
+    a.output.write(rendered(report::job_report(found), format, words));
+    return Exit::done;
+  }
+  const report::Findings before =
+      findings_of(read_json_file(a.against), a.against, records, command);
+  a.output.write(rendered(report::difference_report(before, found), format, words));
+  return Exit::done;
+}
+
+Exit run_report(const ReportArguments& a) {
+  if (!is_batch(a.job.file)) return one_report(a);
+  if (!a.against.empty())
+    throw InputError({.file = a.job.file,
+                      .key = "--against",
+                      .message = "compares two jobs, and this is a list of them",
+                      .expected = "a job file"});
+  return report_batch({.source = a.job.file,
+                       .folder = a.output.file,
+                       .language = a.language,
+                       .command = command_line(*a.command),
+                       .pages = a.pages});
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Run& run) {
+  auto a = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "report", "A report to hand on: HTML, Markdown, JSON or CSV; of a job, of two, or of many");
+  a->command = command;
+  command->add_option("JOB", a->job.file,
+                      "a job file (flags override it), a sweep file, or a folder of jobs");
+  command->add_option("--against", a->against,
+                      "another job: what changes from it to JOB, in bytes and time");
+  command
+      ->add_option("--format", a->format,
+                   "html, md, json or csv; without it what the extension of -o says, or md")
+      ->check(CLI::IsMember({"html", "md", "json", "csv"}));
+  command->add_option("--language", a->language, "of html and md: en, ja or ko")
+      ->check(CLI::IsMember(report::report_languages()));
+  command->add_flag("--pages", a->pages, "of many jobs: a page for each one too");
+  command->add_option("-o,--output", a->output.file,
+                      "the file to write; of many jobs, the folder for index.html and jobs.csv");
+  command->footer(
+      "Example: shardplan report configs/jobs/llama-2-7b-zero3.json -o report.html\n"
+      "         shardplan report new.json --against old.json --format md\n"
+      "         shardplan report sweep.json -o reports/\n"
+      "Exit code 3: a job could not be read; of many jobs, the others are reported.");
+  a->job.add_flags(*command);
+  command->callback([a, &run] { run = [a] { return run_report(*a); }; });
+}
+
+}  // namespace shardplan::cli

@@ -1,0 +1,41 @@
+// Everything that a report says, asked once: the answers of the planner's questions about a job.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "load/job.h"
+#include "load/record.h"
+#include "questions/compare.h"
+#include "questions/fixes.h"
+#include "questions/like_records.h"
+#include "simulator/timeline.h"
+
+namespace shardplan::report {
+
+/// What a report says of its own making.
+struct Origin {
+  std::string name;     ///< of the job: its file, or "" when flags alone make it
+  std::string version;  ///< of the program
+  std::string command;  ///< that writes the same report again
+  std::string job;      ///< the job with all flags in it, as JSON text
+};
+
+struct Findings {
+  Job job;
+  Calibration calibration;
+  Origin origin;
+  Estimate estimate;            ///< of the worst rank
+  std::vector<Estimate> ranks;  ///< of every rank that may be the worst
+  MemoryTimeline timeline;      ///< of the worst rank
+  std::vector<Alternative> alternatives;
+  std::vector<Fix> fixes;
+  LikeRecords like;
+};
+
+/// Throws InputError for a job that cannot be estimated.
+Findings find_out(Job job, const Calibration& calibration, const RecordList& records,
+                  Origin origin);
+
+}  // namespace shardplan::report

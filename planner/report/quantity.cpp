@@ -1,0 +1,79 @@
+#include "report/quantity.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/format.h"
+
+namespace shardplan::report {
+namespace {
+
+std::string magnitude(const Quantity& q, double x) {
+  const auto whole = [&] { return static_cast<std::int64_t>(std::llround(x)); };
+  switch (q.unit) {
+    case Unit::bytes:
+      return format_bytes(whole());
+    case Unit::count:
+      return format_count(whole());
+    case Unit::parameters:
+      return format_parameters(whole());
+    case Unit::seconds:
+      return format_seconds(x);
+    case Unit::tokens_per_second:
+      return format_count(whole()) + " tokens/s";
+    case Unit::bytes_per_second:
+      return fmt::format("{:.4g} GB/s", x / 1e9);
+    case Unit::flops:
+      return fmt::format("{:.4g} TFLOP/s", x / 1e12);
+    case Unit::fraction:
+      return fmt::format("{:.1f} %", 100 * x);
+    case Unit::factor:
+      return fmt::format("{:.3g}×", x);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view name_of(Unit unit) {
+  switch (unit) {
+    case Unit::bytes:
+      return "bytes";
+    case Unit::count:
+      return "count";
+    case Unit::parameters:
+      return "parameters";
+    case Unit::seconds:
+      return "seconds";
+    case Unit::tokens_per_second:
+      return "tokens/s";
+    case Unit::bytes_per_second:
+      return "bytes/s";
+    case Unit::flops:
+      return "FLOP/s";
+    case Unit::fraction:
+      return "fraction";
+    case Unit::factor:
+      return "factor";
+  }
+  return "";
+}
+
+double as_double(const Quantity& quantity) {
+  return std::visit([](auto v) { return static_cast<double>(v); }, quantity.value);
+}
+
+std::string to_text(const Quantity& quantity) {
+  const double x = as_double(quantity);
+  const std::string_view sign = x < 0 ? "−" : quantity.is_change && x > 0 ? "+" : "";
+  return std::string(sign) + magnitude(quantity, std::abs(x));
+}
+
+std::string to_number(const Quantity& quantity) {
+  if (const auto* whole = std::get_if<std::int64_t>(&quantity.value))
+    return fmt::format("{}", *whole);
+  return fmt::format("{:.6g}", std::get<double>(quantity.value));
+}
+
+}  // namespace shardplan::report

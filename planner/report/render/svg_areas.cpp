@@ -1,0 +1,157 @@
+// Live bytes over a step: stacked areas, a panel a pass, the peak marked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "report/render/markup.h"
+
+namespace shardplan::report {
+namespace {
+
+constexpr double kAxis = 70;  ///< left of the panels
+constexpr double kTop = 26, kHeight = 220, kFoot = 24, kGap = 6;
+
+std::int64_t total_of(const CategoryBytes& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+/// Where each panel begins, and one past the last. Time is not known: a panel is as wide as the
+/// square root of its points, so that a short pass can be seen beside a long one.
+std::vector<double> panel_edges(const MemoryAreas& areas) {
+  std::vector<double> weights;
+  for (const MemorySpan& span : areas.spans)
+    weights.push_back(std::sqrt(static_cast<double>(std::max<std::size_t>(span.points.size(), 8))));
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double room = kFigureWidth - kAxis - kGap * static_cast<double>(areas.spans.size() - 1);
+  std::vector<double> edges{kAxis};
+  for (const double weight : weights) edges.push_back(edges.back() + kGap + room * weight / sum);
+  return edges;
+}
+
+struct Ticks {
+  double step = 1;  ///< bytes
+  double unit = 1;
+  std::string_view name;
+};
+
+/// Three to six round numbers of the unit in which `most` is written.
+Ticks ticks_of(double most) {
+  constexpr std::array<std::string_view, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t u = 0;
+  double unit = 1;
+  while (most / unit >= 1024 && u + 1 < kUnits.size()) {
+    unit *= 1024;
+    ++u;
+  }
+  double step = 1;
+  while (most / unit / step > 5.5) step *= most / unit / (2 * step) <= 5.5 ? 2 : 2.5;
+  while (most / unit / step < 2.5 && step > 0.26) step /= 2;
+  return {step * unit, unit, kUnits[u]};
+}
+
+class Plot {
+ public:
+  Plot(const MemoryAreas& areas, const Messages& messages)
+      : areas_(areas), words_(messages), edges_(panel_edges(areas)) {
+    top_ = static_cast<double>(areas.peak) * 1.04;
+    const double room = static_cast<double>(areas.room);
+    shows_room_ = room > 0 && room < 1.6 * top_;
+    if (shows_room_) top_ = std::max(top_, room * 1.02);
+  }
+
+  std::string draw() {
+    axis();
+    for (std::size_t s = 0; s < areas_.spans.size(); ++s) panel(s);
+    if (shows_room_) room();
+    peak();
+    return std::move(out_);
+  }
+
+ private:
+  double y(double bytes) const { return kTop + kHeight * (1 - bytes / top_); }
+  double left(std::size_t s) const { return edges_[s]; }
+  double width(std::size_t s) const { return edges_[s + 1] - kGap - edges_[s]; }
+  double x(std::size_t s, std::size_t point) const {
+    const std::size_t last = areas_.spans[s].points.size() - 1;
+    if (last == 0) return left(s) + width(s) / 2;
+    return left(s) + width(s) * static_cast<double>(point) / static_cast<double>(last);
+  }
+
+  void axis() {
+    const Ticks ticks = ticks_of(top_);
+    for (double at = 0; at <= top_; at += ticks.step) {
+      out_ += svg_line(kAxis, y(at), kFigureWidth, y(at), "grid");
+      out_ += svg_text(kAxis - 8, y(at) + 4, Anchor::end, "note",
+                       fmt::format("{:g} {}", at / ticks.unit, ticks.name));
+    }
+  }
+
+  void panel(std::size_t s) {
+    const MemorySpan& span = areas_.spans[s];
+    std::vector<double> below(span.points.size(), 0.0);
+    for (const auto& [color, label] : areas_.legend) {
+      const auto category = static_cast<std::size_t>(
+          std::find(kCategoryNames.begin(), kCategoryNames.end(), color) - kCategoryNames.begin());
+      std::vector<double> above = below;
+      bool any = false;
+      for (std::size_t i = 0; i < above.size(); ++i) {
+        above[i] += static_cast<double>(span.points[i][category]);
+        any = any || span.points[i][category] > 0;
+      }
+      if (any) area(s, below, above, color);
+      below = std::move(above);
+    }
+    out_ += svg_text(left(s) + width(s) / 2, kTop + kHeight + 17, Anchor::middle, "note",
+                     words_.text(span.label));
+  }
+
+  /// The area between two lines; a pass of one point is as wide as its panel.
+  void area(std::size_t s, const std::vector<double>& below, const std::vector<double>& above,
+            const std::string& color) {
+    const std::size_t n = above.size();
+    if (n == 1) {
+      out_ += svg_rect(left(s), y(above[0]), width(s), y(below[0]) - y(above[0]), "c-" + color);
+      return;
+    }
+    std::string path = "M";
+    for (std::size_t i = 0; i < n; ++i) path += fmt::format("{:.1f} {:.1f} ", x(s, i), y(above[i]));
+    for (std::size_t i = n; i-- > 0;) path += fmt::format("{:.1f} {:.1f} ", x(s, i), y(below[i]));
+    out_ += fmt::format("<path class=\"c-{}\" d=\"{}Z\"/>\n", color, path);
+  }
+
+  void room() {
+    const double at = y(static_cast<double>(areas_.room));
+    out_ += svg_line(kAxis, at, kFigureWidth, at, "limit");
+    out_ += svg_text(kAxis + 2, at - 5, Anchor::start, "note", words_.text(areas_.room_label));
+  }
+
+  void peak() {
+    const double at = x(areas_.peak_span, areas_.peak_point);
+    const double top = y(static_cast<double>(areas_.peak));
+    out_ += svg_line(at, top, at, kTop + kHeight, "peak");
+    out_ += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n", at, top);
+    const bool right = at > kFigureWidth * 0.6;
+    out_ += svg_text(right ? at - 8 : at + 8, top - 7, right ? Anchor::end : Anchor::start,
+                     "peak-label", words_.text(areas_.peak_label));
+  }
+
+  const MemoryAreas& areas_;
+  const Messages& words_;
+  std::vector<double> edges_;
+  double top_ = 1;
+  bool shows_room_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string draw_areas(const Chart& chart, const MemoryAreas& areas, const Messages& messages) {
+  return svg_image("figure-" + chart.id, kFigureWidth, kTop + kHeight + kFoot,
+                   messages.text(chart.title), messages.text(chart.description),
+                   Plot(areas, messages).draw());
+}
+
+}  // namespace shardplan::report

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "render/describe.h"
+#include "report/sections/sections.h"
+#include "report/words.h"
+
+namespace shardplan::report {
+namespace {
+
+/// Whether the job left the field open: `assumed` says "micro-batch: 1".
+bool is_assumed(const Job& job, std::string_view field) {
+  return std::any_of(job.assumed.begin(), job.assumed.end(), [&](const std::string& a) {
+    return a.size() > field.size() && a.substr(0, field.size()) == field && a[field.size()] == ':';
+  });
+}
+
+class Fields {
+ public:
+  Fields(std::string id, Text caption)
+      : table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
+
+  void add(const std::string& id, Cell value, Source source) {
+    Cell origin = source == Source::assumed ? message("origin.assumed") : message("origin.given");
+    if (auto* quantity = std::get_if<Quantity>(&value)) quantity->source = source;
+    table_.rows.push_back({id, {message("field." + id), std::move(value), std::move(origin)}});
+  }
+  Table table() { return std::move(table_); }
+
+ private:
+  Table table_;
+};
+
+Text checkpointing_words(Checkpointing c) {
+  switch (c) {
+    case Checkpointing::none:
+      return message("checkpointing.none");
+    case Checkpointing::selective:
+      return message("checkpointing.selective");
+    case Checkpointing::full:
+      break;
+  }
+  return message("checkpointing.full");
+}
+
+Text method_words(const Workload& w) {
+  if (!w.lora) return message("method.full");
+  return message(w.lora->base == Quantization::none ? "method.lora" : "method.qlora",
+                 {{"rank", count(w.lora->rank)},
+                  {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
+}
+
+}  // namespace
+
+Table job_table(const Job& job) {
+  Fields fields("job", message("table.job"));
+  const Plan& p = job.plan;
+  const Workload& w = p.workload;
+  const auto given = [&](std::string_view field) {
+    return is_assumed(job, field) ? Source::assumed : Source::exact;
+  };
+  const auto parameters = [](std::int64_t n) { return Quantity{n, Unit::parameters}; };
+  fields.add("model", model_name(job.model), Source::exact);
+  fields.add("parameters", count(job.model.parameter_count()), Source::exact);
+  if (job.model.trainable_count() != job.model.parameter_count())
+    fields.add("trainable", parameters(job.model.trainable_count()), Source::exact);
+  fields.add("method", method_words(w), Source::exact);
+  fields.add("framework", framework_words(p.framework), given("framework"));
+  fields.add("precision", p.precision.name, given("precision"));
+  fields.add("optimizer", std::string(optimizer_word(p.optimizer.kind)), Source::exact);
+  fields.add("micro_batch", count(w.micro_batch), given("micro-batch"));
+  fields.add("sequence_length", count(w.sequence_length), given("sequence length"));
+  if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);
+  fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
+  fields.add(
+      "global_batch",
+      count(checked_mul(checked_mul(w.micro_batch, w.gradient_accumulation), p.cluster.world())),
+      given("micro-batch"));
+  fields.add("checkpointing", checkpointing_words(p.checkpointing), given("checkpointing"));
+  fields.add("attention",
+             message(p.attention == AttentionKind::eager ? "attention.eager" : "attention.sdpa"),
+             Source::exact);
+  return fields.table();
+}
+
+Table machine_table(const Job& job) {
+  Fields fields("machine", message("table.machine"));
+  const Cluster& c = job.plan.cluster;
+  const Gpu& gpu = c.gpu;
+  const auto rate = [](double x, Unit unit) { return Quantity{x, unit}; };
+  const auto sourced = [&](std::string_view field) {
+    const auto bad = std::find(gpu.unverified.begin(), gpu.unverified.end(), field);
+    return bad == gpu.unverified.end() ? Source::exact : Source::assumed;
+  };
+  fields.add("cluster", cluster_words(c), Source::exact);
+  fields.add("gpu_memory", bytes(gpu.capacity.count(), Source::exact),
+             sourced("memory_driver_mib"));
+  fields.add("gpu_usable", bytes(gpu.usable.count(), Source::exact),
+             gpu.usable_source == Source::assumed ? Source::assumed : Source::exact);
+  if (gpu.memory_bandwidth)
+    fields.add("memory_bandwidth", rate(*gpu.memory_bandwidth, Unit::bytes_per_second),
+               sourced("memory_bandwidth_gbs"));
+  if (gpu.peak.bf16)
+    fields.add("peak_bf16", rate(*gpu.peak.bf16, Unit::flops), sourced("tflops_dense"));
+  const Source links = c.interconnect_source == Source::assumed ? Source::assumed : Source::exact;
+  if (c.gpus_per_node > 1)
+    fields.add("intra_node", rate(c.intra_node_bandwidth, Unit::bytes_per_second), links);
+  if (c.nodes > 1)
+    fields.add("inter_node", rate(c.inter_node_bandwidth, Unit::bytes_per_second), links);
+  if (c.host_memory)
+    fields.add("host_memory", bytes(c.host_memory->count(), Source::exact), Source::exact);
+  if (c.nvme && c.nvme->capacity.count() > 0)
+    fields.add("nvme", bytes(c.nvme->capacity.count(), Source::exact), Source::exact);
+  return fields.table();
+}
+
+Section job_section(const Findings& f) {
+  return {"job", {job_table(f.job), machine_table(f.job)}};
+}
+
+}  // namespace shardplan::report

@@ -1,0 +1,30 @@
+// The sections of a job's report, in the order in which they stand. One file a section.
+#pragma once
+
+#include "report/findings.h"
+#include "report/report.h"
+
+namespace shardplan::report {
+
+/// What is asked, the verdict, and the figures that a person looks for first.
+void add_answer(Report& report, const Findings& findings);
+
+Section resources_section(const Findings& findings);
+Section job_section(const Findings& findings);
+Section memory_section(const Findings& findings);
+Section step_section(const Findings& findings);
+Section stages_section(const Findings& findings);
+Section traffic_section(const Findings& findings);
+Section time_section(const Findings& findings);
+Section fixes_section(const Findings& findings);
+Section accuracy_section(const Findings& findings);
+Section foundation_section(const Findings& findings);
+Section reproduction_section(const Findings& findings);
+
+/// The fields of a job, as tables of a report list them.
+Table job_table(const Job& job);
+Table machine_table(const Job& job);
+Table traffic_table(const Estimate& estimate);
+Table time_table(const TimeEstimate& time);
+
+}  // namespace shardplan::report

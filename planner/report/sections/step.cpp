@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <array>
+
+#include "report/sections/sections.h"
+#include "report/words.h"
+
+namespace shardplan::report {
+namespace {
+
+constexpr std::size_t kMostPoints = 320;
+
+/// Points [begin, end) of the timeline: one pass of one micro-batch.
+struct Span {
+  std::size_t begin, end;
+};
+
+std::vector<Span> spans_of(const MemoryTimeline& t) {
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i < t.points.size(); ++i) {
+    const bool same = i > 0 && t.points[i].phase == t.points[i - 1].phase &&
+                      t.points[i].micro_batch == t.points[i - 1].micro_batch;
+    if (same) {
+      spans.back().end = i + 1;
+    } else {
+      spans.push_back({i, i + 1});
+    }
+  }
+  return spans;
+}
+
+/// At most `most` points of a span: of each stretch the highest, so that no peak is lost.
+std::vector<std::size_t> thinned(const MemoryTimeline& t, const Span& span, std::size_t most) {
+  const std::size_t size = span.end - span.begin;
+  std::vector<std::size_t> kept;
+  const std::size_t stretches = std::min(size, most);
+  for (std::size_t s = 0; s < stretches; ++s) {
+    const std::size_t begin = span.begin + s * size / stretches;
+    const std::size_t end = span.begin + (s + 1) * size / stretches;
+    std::size_t highest = begin;
+    for (std::size_t i = begin; i < end; ++i)
+      if (t.points[i].total > t.points[highest].total) highest = i;
+    kept.push_back(highest);
+  }
+  return kept;
+}
+
+Text span_label(const MemoryTimeline& t, const TimelinePoint& point) {
+  const Text phase = message("span." + std::string(point.phase == Phase::forward    ? "forward"
+                                                   : point.phase == Phase::backward ? "backward"
+                                                                                    : "step"));
+  if (t.micro_batches == 1 || point.phase == Phase::step) return phase;
+  return message("span.micro_batch",
+                 {{"phase", phase}, {"number", std::to_string(point.micro_batch + 1)}});
+}
+
+MemoryAreas areas_of(const Findings& f) {
+  const MemoryTimeline& t = f.timeline;
+  MemoryAreas chart;
+  std::vector<CategoryBytes> all;
+  for (const Span& span : spans_of(t)) {
+    const std::size_t share =
+        std::max<std::size_t>(12, kMostPoints * (span.end - span.begin) / t.points.size());
+    MemorySpan out{span_label(t, t.points[span.begin]), {}};
+    for (const std::size_t i : thinned(t, span, share)) {
+      if (i == t.peak) {
+        chart.peak_span = chart.spans.size();
+        chart.peak_point = out.points.size();
+      }
+      out.points.push_back(t.points[i].live);
+    }
+    all.insert(all.end(), out.points.begin(), out.points.end());
+    chart.spans.push_back(std::move(out));
+  }
+  const Estimate& e = f.estimate;
+  chart.peak = t.points[t.peak].total;
+  chart.peak_label = message("figure.peak", {{"bytes", bytes(chart.peak, Source::modelled)}});
+  const CategoryBytes device = at_peak(e);
+  chart.room =
+      e.usable_bytes - device[index_of(Category::cuda_context)] - device[index_of(Category::nccl)];
+  chart.room_label = message("figure.room", {{"bytes", bytes(chart.room, Source::assumed)}});
+  chart.legend = legend_of(all);
+  return chart;
+}
+
+/// The moments that the phase table lists, as points of the timeline.
+struct Moment {
+  std::string id;
+  std::size_t point;
+};
+
+std::vector<Moment> moments(const MemoryTimeline& t) {
+  std::vector<Moment> all{{"begin", 0}};
+  constexpr std::array kPhases{std::pair{Phase::forward, "forward"},
+                               std::pair{Phase::backward, "backward"},
+                               std::pair{Phase::step, "step"}};
+  for (const auto& [phase, name] : kPhases) {
+    std::optional<std::size_t> peak, end;
+    for (std::size_t i = 0; i < t.points.size(); ++i) {
+      if (t.points[i].phase != phase) continue;
+      if (!peak || t.points[i].total > t.points[*peak].total) peak = i;
+      end = i;
+    }
+    if (!peak) continue;
+    all.push_back({std::string(name) + "_peak", *peak});
+    all.push_back({std::string(name) + "_end", *end});
+  }
+  return all;
+}
+
+Source source_of(const Estimate& e, Category category) {
+  for (const CategoryLine& line : e.breakdown)
+    if (line.category == category) return line.source;
+  return Source::modelled;
+}
+
+Table phase_table(const Findings& f) {
+  const MemoryTimeline& t = f.timeline;
+  const std::vector<Moment> columns = moments(t);
+  Table table{"phases", message("table.phases"), {{"category"}}, {}};
+  for (const Moment& m : columns) table.columns.push_back({m.id, true});
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const Category category = static_cast<Category>(c);
+    Row row{std::string(name_of(category)), {words_of(category)}, color_of(category)};
+    bool any = false;
+    for (const Moment& m : columns) {
+      const std::int64_t live = t.points[m.point].live[c];
+      any = any || live != 0;
+      row.cells.push_back(live == 0 ? Cell() : Cell(bytes(live, source_of(f.estimate, category))));
+    }
+    if (any) table.rows.push_back(std::move(row));
+  }
+  Row total{"total", {message("row.total")}, {}, true};
+  for (const Moment& m : columns)
+    total.cells.push_back(bytes(t.points[m.point].total, Source::modelled));
+  table.rows.push_back(std::move(total));
+  return table;
+}
+
+}  // namespace
+
+Section step_section(const Findings& f) {
+  const MemoryTimeline& t = f.timeline;
+  Section section{"step", {}};
+  section.blocks.push_back(Chart{"timeline", message("figure.timeline"),
+                                 message("figure.timeline_description",
+                                         {{"peak", bytes(t.points[t.peak].total, Source::modelled)},
+                                          {"phase", words_of(t.points[t.peak].phase)}}),
+                                 areas_of(f)});
+  if (t.micro_batches > 2)
+    section.blocks.push_back(
+        Paragraph{message("step.micro_batches", {{"count", count(t.micro_batches)}})});
+  section.blocks.push_back(phase_table(f));
+  return section;
+}
+
+}  // namespace shardplan::report

@@ -1,0 +1,45 @@
+// The vocabulary that sections share: core's enumerations as messages.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "load/job.h"
+#include "report/report.h"
+
+namespace shardplan::report {
+
+/// A message of the catalogue.
+Text message(std::string key, std::vector<Argument> arguments = {});
+
+Text words_of(Fit fit);
+Text words_of(Phase phase);
+Text words_of(Category category);
+Text words_of(LinkKind link);
+
+/// "4 × A100-SXM4-40GB"
+Text cluster_words(const Cluster& cluster);
+
+/// "llama-2-7b", or the family when the model has no name.
+std::string model_name(const Model& model);
+
+/// "DeepSpeed ZeRO-3, optimizer on the host"
+Text framework_words(const Framework& framework);
+
+/// "a + b + c"
+Cell joined(const std::vector<Cell>& cells);
+
+/// The colour of a category: its name.
+std::string color_of(Category category);
+
+/// Swatches and names of the categories that any of the given has bytes in.
+std::vector<std::pair<std::string, Text>> legend_of(const std::vector<CategoryBytes>& all);
+
+/// By category, at the peak.
+CategoryBytes at_peak(const Estimate& estimate);
+
+/// Sent to other GPUs, or copied, in a step.
+std::int64_t sent(const Estimate& estimate, LinkKind link);
+
+}  // namespace shardplan::report

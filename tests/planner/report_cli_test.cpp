@@ -1,0 +1,99 @@
+// `shardplan report` as its users meet it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/subprocess.h"
+
+namespace shardplan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kJobs = SHARDPLAN_SOURCE_DIR "/configs/jobs/";
+
+Finished report(std::vector<std::string> arguments, const std::string& env = "") {
+  arguments.insert(arguments.begin(), "report");
+  return run_program(SHARDPLAN_PROGRAM, arguments, env);
+}
+
+TEST(Report, TakesItsFormatFromTheExtension) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> beginnings{
+      {"r.html", "<!DOCTYPE html>"}, {"r.md", "# Will "}, {"r.json", "{"}, {"r.csv", "section,"}};
+  for (const auto& [file, beginning] : beginnings) {
+    const Finished f = report({kJobs + "gpt2-single.json", "-o", folder.path(file)});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(f.out + f.err, "");
+    EXPECT_THAT(text_of(folder.path(file)), StartsWith(beginning));
+  }
+  const Finished odd = report({kJobs + "gpt2-single.json", "-o", folder.path("r.pdf")});
+  EXPECT_EQ(odd.exit_code, 3);
+  EXPECT_THAT(odd.err, AllOf(HasSubstr("'.pdf' names no format"), HasSubstr("--format")));
+  EXPECT_EQ(report({kJobs + "gpt2-single.json", "--format", "pdf"}).exit_code, 2);
+  EXPECT_EQ(report({kJobs + "gpt2-single.json", "--language", "xx"}).exit_code, 2);
+}
+
+TEST(Report, SpeaksTheLanguageThatIsAsked) {
+  const std::vector<std::pair<std::string, std::string>> words{
+      {"en", "optimizer states"}, {"ja", "オプティマイザ状態"}, {"ko", "옵티마이저 상태"}};
+  for (const auto& [language, word] : words)
+    EXPECT_THAT(report({kJobs + "gpt2-single.json", "--language", language}).out, HasSubstr(word));
+}
+
+TEST(Report, GivesTheCommandThatMakesItAgain) {
+  const Finished f =
+      report({kJobs + "gpt2-single.json", "--micro-batch", "2", "--format", "json"});
+  EXPECT_THAT(f.out, HasSubstr("gpt2-single.json --micro-batch 2 --format json\""));
+}
+
+TEST(Report, IsTheSameBytesEveryTimeAndInEveryLocale) {
+  for (const char* format : {"html", "md", "json", "csv"}) {
+    const std::vector<std::string> arguments{kJobs + "gpt2-zero1.json", "--format", format};
+    const Finished first = report(arguments, "LC_ALL=C");
+    EXPECT_EQ(first.exit_code, 0) << first.err;
+    EXPECT_TRUE(first.out == report(arguments, "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Seoul").out);
+  }
+}
+
+TEST(Report, SaysWhatChangesAgainstAnotherJob) {
+  const Finished f = report({kJobs + "gpt2-zero1.json", "--against", kJobs + "gpt2-ddp.json"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, AllOf(HasSubstr("| framework | DDP | DeepSpeed ZeRO-1 |"),
+                           HasSubstr("## To reproduce this report")));
+  const Finished missing = report({kJobs + "gpt2-zero1.json", "--against", "absent.json"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("absent.json"));
+}
+
+TEST(Report, OfAFolderIsAnIndexAndARowAJob) {
+  const TemporaryFolder jobs, out;
+  jobs.file("good.json", R"({"model": "gpt2", "cluster": "1xH100"})");
+  jobs.file("broken.json", R"({"modle": "gpt2", "cluster": "1xH100"})");
+  const Finished f = report({jobs.path(""), "--pages", "-o", out.path("reports")});
+  EXPECT_EQ(f.exit_code, 3);
+  EXPECT_EQ(f.out, "");
+  EXPECT_THAT(f.err, AllOf(HasSubstr("broken.json"), HasSubstr("1 of 2 jobs")));
+  EXPECT_THAT(text_of(out.path("reports/jobs.csv")), HasSubstr("good.json,gpt2,"));
+  const std::string index = text_of(out.path("reports/index.html"));
+  EXPECT_THAT(index, HasSubstr("<a href=\"jobs/000002.html\">good.json</a>"));
+  EXPECT_THAT(text_of(out.path("reports/jobs/000002.html")), HasSubstr("gpt2"));
+  EXPECT_FALSE(std::filesystem::exists(out.path("reports/jobs/000001.html")));
+  EXPECT_FALSE(std::filesystem::exists(out.path("reports/index.html.part")));
+}
+
+TEST(Report, OfAFolderNeedsAPlaceToGo) {
+  const TemporaryFolder jobs;
+  jobs.file("good.json", R"({"model": "gpt2", "cluster": "1xH100"})");
+  const Finished nowhere = report({jobs.path("")});
+  EXPECT_EQ(nowhere.exit_code, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("--output"));
+  const Finished file = report({jobs.path(""), "-o", jobs.path("good.json")});
+  EXPECT_EQ(file.exit_code, 3);
+  EXPECT_THAT(file.err, HasSubstr("cannot make the folder"));
+  EXPECT_EQ(report({jobs.path(""), "--against", jobs.path("good.json"), "-o", "x"}).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,54 @@
+// Reports of jobs under configs/, with the records of one file, so that new measurements do not
+// change what the tests compare.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "report/build.h"
+
+namespace shardplan::report {
+
+inline const std::string kSources = SHARDPLAN_SOURCE_DIR;
+
+inline const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
+inline const RecordList& golden_records() {
+  static const RecordList records =
+      load_records({kSources + "/tests/golden/training_steps.json"}, hardware());
+  return records;
+}
+
+inline std::vector<std::string> config_jobs() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kSources + "/configs/jobs"))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// `file` stands in messages; relative paths of the job start at its folder below the sources.
+inline Findings findings_of(const Json& document, const std::string& file) {
+  JobContext context;
+  context.hardware = &hardware();
+  context.directory = kSources + "/configs/jobs";
+  return find_out(load_job(document, file, context), load_calibration(), golden_records(),
+                  {.name = file,
+                   .version = "0.1.0",
+                   .command = "shardplan report " + file,
+                   .job = document.dump(2)});
+}
+
+inline Findings findings_of(const std::string& job) {
+  return findings_of(read_json_file(kSources + "/configs/jobs/" + job), "configs/jobs/" + job);
+}
+
+}  // namespace shardplan::report
