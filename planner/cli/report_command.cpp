@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "cli/report_batch.h"
@@ -17,6 +18,7 @@ namespace {
 
 struct ReportArguments {
   JobOptions job;
+  CalibrationOption calibration;
   std::string against;
   std::string format;  ///< "": from the file's extension
   std::string language = "en";
@@ -70,28 +72,29 @@ std::string rendered(const report::Report& page, const std::string& format,
   return format == "csv" ? report::report_csv(page, words) : report::report_markdown(page, words);
 }
 
-report::Findings findings_of(const Json& document, const std::string& file,
-                             const RecordList& records, const std::string& command) {
-  return report::find_out(load(document, file), load_calibration(), records,
+report::Findings findings_of(const ReportArguments& a, const Json& document,
+                             const std::string& file, const RecordList& records) {
+  Job job = load(document, file);
+  const Calibration calibration = a.calibration.load_for(job);
+  return report::find_out(std::move(job), calibration, records,
                           {.name = file.empty() ? "the job" : file,
                            .version = SHARDPLAN_VERSION,
-                           .command = command,
+                           .command = command_line(*a.command),
                            .job = document.dump(2)});
 }
 
 Exit one_report(const ReportArguments& a) {
   const std::string format = format_of(a);
-  const std::string command = command_line(*a.command);
   const RecordList records = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
   const report::Findings found =
-      findings_of(a.job.merged(Json::object()), a.job.file, records, command);
+      findings_of(a, a.job.merged(Json::object()), a.job.file, records);
   if (a.against.empty()) {
     a.output.write(rendered(report::job_report(found), format, words));
     return Exit::done;
   }
   const report::Findings before =
-      findings_of(read_json_file(a.against), a.against, records, command);
+      findings_of(a, read_json_file(a.against), a.against, records);
   a.output.write(rendered(report::difference_report(before, found), format, words));
   return Exit::done;
 }
@@ -136,6 +139,7 @@ void add_report(CLI::App& app, Run& run) {
       "         shardplan report sweep.json -o reports/\n"
       "Exit code 3: a job could not be read; of many jobs, the others are reported.");
   a->job.add_flags(*command);
+  a->calibration.add_flags(*command);
   command->callback([a, &run] { run = [a] { return run_report(*a); }; });
 }
 

@@ -49,14 +49,14 @@ class Page {
       out_ += fmt::format("<p class=\"answer\">{}</p>\n", message(report_.answer));
     }
     if (!report_.facts.empty()) {
-      out_ += "<dl class=\"facts\">\n";
+      out_ += "<ul class=\"facts\">\n";
       for (const Fact& fact : report_.facts) {
-        out_ += fmt::format("<div><dt>{}</dt><dd>{}", message("fact." + fact.id),
+        out_ += fmt::format("<li><span>{}</span> <strong>{}</strong>", message("fact." + fact.id),
                             cell_markup(fact.value, words_));
         if (!fact.note.key.empty()) out_ += fmt::format(" <small>{}</small>", message(fact.note));
-        out_ += "</dd></div>\n";
+        out_ += "</li>\n";
       }
-      out_ += "</dl>\n";
+      out_ += "</ul>\n";
     }
     out_ += "</header>\n";
   }
@@ -96,7 +96,8 @@ class Page {
   }
 
   void add(const Chart& chart) {
-    out_ += fmt::format("<figure>\n<figcaption>{}</figcaption>\n", message(chart.title));
+    out_ += fmt::format("<figure>\n<figcaption id=\"caption-{}\">{}</figcaption>\n", chart.id,
+                        message(chart.title));
     std::visit([&](const auto& drawing) { draw(chart, drawing); }, chart.drawing);
     out_ += "</figure>\n";
   }
@@ -114,12 +115,8 @@ class Page {
     if (entries.empty()) return;
     out_ += "<ul class=\"legend\">\n";
     for (const auto& [color, text] : entries)
-      out_ += fmt::format("<li>{}{}</li>\n", swatch(color), message(text));
+      out_ += fmt::format("<li class=\"key c-{}\">{}</li>\n", color, message(text));
     out_ += "</ul>\n";
-  }
-
-  static std::string swatch(const std::string& color) {
-    return fmt::format("<span class=\"swatch c-{}\" aria-hidden=\"true\"></span>", color);
   }
 
   void add(const Table& table) {
@@ -129,9 +126,15 @@ class Page {
     if (place == SourcePlace::caption)
       out_ += fmt::format(" <small class=\"source\">{}</small>", source_name(*source_of(table)));
     out_ += "</caption>\n<thead>\n<tr>";
-    for (const Column& column : table.columns)
-      out_ += fmt::format("<th scope=\"col\"{}>{}</th>", column.numeric ? " class=\"n\"" : "",
-                          message("column." + column.id));
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const Column& column = table.columns[c];
+      const std::optional<Source> source =
+          place == SourcePlace::head ? source_of_column(table, c) : std::nullopt;
+      out_ += fmt::format(
+          "<th scope=\"col\"{}>{}{}</th>", column.numeric ? " class=\"n\"" : "",
+          message("column." + column.id),
+          source ? fmt::format(" <small class=\"source\">{}</small>", source_name(*source)) : "");
+    }
     if (place == SourcePlace::column)
       out_ += fmt::format("<th scope=\"col\">{}</th>", message("column.source"));
     out_ += "</tr>\n</thead>\n<tbody>\n";
@@ -144,8 +147,8 @@ class Page {
     for (std::size_t c = 0; c < row.cells.size(); ++c) {
       const std::string text = cell_markup(row.cells[c], words_);
       if (c == 0) {
-        out_ += fmt::format("<th scope=\"row\">{}{}</th>",
-                            row.color.empty() ? "" : swatch(row.color), text);
+        out_ += fmt::format("<th scope=\"row\"{}>{}</th>",
+                            row.color.empty() ? std::string() : " class=\"key c-" + row.color + "\"", text);
         continue;
       }
       out_ += table.columns[c].numeric ? "<td class=\"n\">" : "<td>";

@@ -79,9 +79,12 @@ class Page {
     out_ += "\n" + escaped(words_.text(table.caption));
     if (place == SourcePlace::caption) out_ += fmt::format(" ({})", source_name(*source_of(table)));
     std::string head = "|", rule = "|";
-    for (const Column& column : table.columns) {
-      head += " " + escaped(words_.text("column." + column.id)) + " |";
-      rule += column.numeric ? " ---: |" : " --- |";
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const std::optional<Source> source =
+          place == SourcePlace::head ? source_of_column(table, c) : std::nullopt;
+      head += " " + escaped(words_.text("column." + table.columns[c].id)) +
+              (source ? fmt::format(" ({})", source_name(*source)) : "") + " |";
+      rule += table.columns[c].numeric ? " ---: |" : " --- |";
     }
     if (place == SourcePlace::column) {
       head += " " + words_.text("column.source") + " |";

@@ -63,9 +63,9 @@ std::string svg_text(double x, double y, Anchor anchor, std::string_view css,
 std::string svg_image(std::string_view id, double width, double height, std::string_view title,
                       std::string_view description, std::string_view content) {
   return fmt::format(
-      "<svg role=\"img\" aria-labelledby=\"{0}-title {0}-desc\" viewBox=\"0 0 {1:.0f} {2:.0f}\" "
-      "xmlns=\"http://www.w3.org/2000/svg\">\n<title id=\"{0}-title\">{3}</title>\n"
-      "<desc id=\"{0}-desc\">{4}</desc>\n{5}</svg>\n",
+      "<svg role=\"img\" aria-labelledby=\"caption-{0}\" aria-describedby=\"description-{0}\" "
+      "viewBox=\"0 0 {1:.0f} {2:.0f}\" xmlns=\"http://www.w3.org/2000/svg\">\n<title>{3}</title>\n"
+      "<desc id=\"description-{0}\">{4}</desc>\n{5}</svg>\n",
       id, width, height, escape_markup(title), escape_markup(description), content);
 }
 

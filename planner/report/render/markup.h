@@ -22,7 +22,8 @@ std::string svg_line(double x1, double y1, double x2, double y2, std::string_vie
 std::string svg_text(double x, double y, Anchor anchor, std::string_view css,
                      std::string_view words);
 
-/// The element around a drawing: `title` and `description` are what a screen reader says.
+/// The element around a drawing: `title` and `description` are what a screen reader says. The
+/// caption of the figure has the id "caption-ID".
 std::string svg_image(std::string_view id, double width, double height, std::string_view title,
                       std::string_view description, std::string_view content);
 

@@ -13,17 +13,14 @@ namespace {
 
 constexpr double kAxis = 70;  ///< left of the panels
 constexpr double kTop = 26, kHeight = 220, kFoot = 24, kGap = 6;
-
-std::int64_t total_of(const CategoryBytes& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-}
+constexpr std::size_t kNarrowest = 24;  ///< points: below it a label has no room
 
 /// Where each panel begins, and one past the last. Time is not known: a panel is as wide as the
 /// square root of its points, so that a short pass can be seen beside a long one.
 std::vector<double> panel_edges(const MemoryAreas& areas) {
   std::vector<double> weights;
   for (const MemorySpan& span : areas.spans)
-    weights.push_back(std::sqrt(static_cast<double>(std::max<std::size_t>(span.points.size(), 8))));
+    weights.push_back(std::sqrt(static_cast<double>(std::max<std::size_t>(span.points.size(), kNarrowest))));
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   const double room = kFigureWidth - kAxis - kGap * static_cast<double>(areas.spans.size() - 1);
   std::vector<double> edges{kAxis};
@@ -46,9 +43,9 @@ Ticks ticks_of(double most) {
     unit *= 1024;
     ++u;
   }
-  double step = 1;
-  while (most / unit / step > 5.5) step *= most / unit / (2 * step) <= 5.5 ? 2 : 2.5;
-  while (most / unit / step < 2.5 && step > 0.26) step /= 2;
+  double step = 0.1;
+  for (const double next : {0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0})
+    if (most / unit / step > 5.5) step = next;
   return {step * unit, unit, kUnits[u]};
 }
 
@@ -149,7 +146,7 @@ class Plot {
 }  // namespace
 
 std::string draw_areas(const Chart& chart, const MemoryAreas& areas, const Messages& messages) {
-  return svg_image("figure-" + chart.id, kFigureWidth, kTop + kHeight + kFoot,
+  return svg_image(chart.id, kFigureWidth, kTop + kHeight + kFoot,
                    messages.text(chart.title), messages.text(chart.description),
                    Plot(areas, messages).draw());
 }

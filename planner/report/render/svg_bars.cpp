@@ -66,7 +66,7 @@ std::string draw_bars(const Chart& chart, const Bars& bars, const Messages& mess
     out += svg_text(right ? x + 4 : x - 4, kHead - 12, right ? Anchor::end : Anchor::start, "note",
                     messages.text(bars.limit_label));
   }
-  return svg_image("figure-" + chart.id, kFigureWidth, height, messages.text(chart.title),
+  return svg_image(chart.id, kFigureWidth, height, messages.text(chart.title),
                    messages.text(chart.description), out);
 }
 

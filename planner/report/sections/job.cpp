@@ -18,17 +18,19 @@ bool is_assumed(const Job& job, std::string_view field) {
 
 class Fields {
  public:
-  Fields(std::string id, Text caption)
-      : table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
+  /// `given`: where a field comes from that is not assumed.
+  Fields(std::string id, Text caption, Text given)
+      : given_(std::move(given)), table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
 
   void add(const std::string& id, Cell value, Source source) {
-    Cell origin = source == Source::assumed ? message("origin.assumed") : message("origin.given");
+    Cell origin = source == Source::assumed ? message("origin.assumed") : given_;
     if (auto* quantity = std::get_if<Quantity>(&value)) quantity->source = source;
     table_.rows.push_back({id, {message("field." + id), std::move(value), std::move(origin)}});
   }
   Table table() { return std::move(table_); }
 
  private:
+  Text given_;
   Table table_;
 };
 
@@ -54,7 +56,7 @@ Text method_words(const Workload& w) {
 }  // namespace
 
 Table job_table(const Job& job) {
-  Fields fields("job", message("table.job"));
+  Fields fields("job", message("table.job"), message("origin.given"));
   const Plan& p = job.plan;
   const Workload& w = p.workload;
   const auto given = [&](std::string_view field) {
@@ -85,7 +87,7 @@ Table job_table(const Job& job) {
 }
 
 Table machine_table(const Job& job) {
-  Fields fields("machine", message("table.machine"));
+  Fields fields("machine", message("table.machine"), message("origin.catalogue"));
   const Cluster& c = job.plan.cluster;
   const Gpu& gpu = c.gpu;
   const auto rate = [](double x, Unit unit) { return Quantity{x, unit}; };

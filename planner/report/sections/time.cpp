@@ -13,8 +13,9 @@ struct Part {
 constexpr std::array kParts{
     Part{"compute", &TimeEstimate::compute_seconds},
     Part{"communication", &TimeEstimate::exposed_communication_seconds},
-    Part{"copies", &TimeEstimate::copy_seconds},
-    Part{"optimizer", &TimeEstimate::cpu_optimizer_seconds},
+    Part{"copies", &TimeEstimate::exposed_copy_seconds},
+    Part{"optimizer", &TimeEstimate::optimizer_seconds},
+    Part{"idle", &TimeEstimate::idle_seconds},
 };
 
 Text part_words(const Part& part) {
@@ -52,6 +53,7 @@ Table time_table(const TimeEstimate& t) {
   add("step", seconds(t.step_seconds, t.source), true);
   add("throughput", {t.tokens_per_second, Unit::tokens_per_second, t.source});
   add("mfu", {t.mfu, Unit::fraction, t.source});
+  if (t.hfu > t.mfu) add("hfu", {t.hfu, Unit::fraction, t.source});
   add("speed_of_light", seconds(t.speed_of_light_seconds, t.source));
   return table;
 }
