@@ -87,14 +87,12 @@ Exit one_report(const ReportArguments& a) {
   const std::string format = format_of(a);
   const RecordList records = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
-  const report::Findings found =
-      findings_of(a, a.job.merged(Json::object()), a.job.file, records);
+  const report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, records);
   if (a.against.empty()) {
     a.output.write(rendered(report::job_report(found), format, words));
     return Exit::done;
   }
-  const report::Findings before =
-      findings_of(a, read_json_file(a.against), a.against, records);
+  const report::Findings before = findings_of(a, read_json_file(a.against), a.against, records);
   a.output.write(rendered(report::difference_report(before, found), format, words));
   return Exit::done;
 }

@@ -42,8 +42,8 @@ void page(benchmark::State& state) {
   const RecordList records = built_in_records(hardware);
   const Json job = parse_json(R"({"model": "llama-2-7b", "cluster": "4xA100-40GB"})", "job.json");
   for (auto _ : state) {
-    const Findings found = find_out(load_job(job, "job.json", {.hardware = &hardware}),
-                                    calibration, records, {.name = "job.json"});
+    const Findings found = find_out(load_job(job, "job.json", {.hardware = &hardware}), calibration,
+                                    records, {.name = "job.json"});
     benchmark::DoNotOptimize(report_html(job_report(found), Messages("en")));
   }
 }

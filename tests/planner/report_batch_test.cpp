@@ -101,8 +101,8 @@ TEST(Batch, GoesOnAfterABrokenJobAndListsIt) {
   EXPECT_THAT(outcomes[1].error, HasSubstr("b.json: line 1"));
   EXPECT_THAT(outcomes[2].error, HasSubstr("c.json: model"));
   EXPECT_TRUE(outcomes[3].estimate);
-  const std::string page = report_html(
-      index_report(outcomes, "0.1.0", [](std::size_t) { return ""; }), Messages("en"));
+  const std::string page =
+      report_html(index_report(outcomes, "0.1.0", [](std::size_t) { return ""; }), Messages("en"));
   EXPECT_THAT(page, AllOf(HasSubstr("Which of 4 jobs fit?"), HasSubstr("b.json: line 1")));
 }
 

@@ -43,8 +43,7 @@ TEST(Report, SpeaksTheLanguageThatIsAsked) {
 }
 
 TEST(Report, GivesTheCommandThatMakesItAgain) {
-  const Finished f =
-      report({kJobs + "gpt2-single.json", "--micro-batch", "2", "--format", "json"});
+  const Finished f = report({kJobs + "gpt2-single.json", "--micro-batch", "2", "--format", "json"});
   EXPECT_THAT(f.out, HasSubstr("gpt2-single.json --micro-batch 2 --format json\""));
 }
 
@@ -53,7 +52,8 @@ TEST(Report, IsTheSameBytesEveryTimeAndInEveryLocale) {
     const std::vector<std::string> arguments{kJobs + "gpt2-zero1.json", "--format", format};
     const Finished first = report(arguments, "LC_ALL=C");
     EXPECT_EQ(first.exit_code, 0) << first.err;
-    EXPECT_TRUE(first.out == report(arguments, "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Seoul").out);
+    EXPECT_TRUE(first.out ==
+                report(arguments, "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Seoul").out);
   }
 }
 

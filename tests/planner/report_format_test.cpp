@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
+#include <numeric>
 #include <regex>
 
 #include "report/render/render.h"
@@ -46,9 +48,8 @@ TEST(GoldenReports, AreTheSameBytes) {
 }
 
 TEST(GoldenReports, OfTheDifferenceBetweenTwoJobs) {
-  const Report report =
-      difference_report(findings_of("llama-2-7b-zero3.json"),
-                        findings_of("llama-2-7b-zero2-offload.json"));
+  const Report report = difference_report(findings_of("llama-2-7b-zero3.json"),
+                                          findings_of("llama-2-7b-zero2-offload.json"));
   expect_golden(report_markdown(report, Messages("en")), "zero3-to-zero2-offload.md");
 }
 
@@ -91,7 +92,7 @@ TEST_P(Page, Validates) {
   if (std::system("command -v tidy >/dev/null") != 0) GTEST_SKIP() << "tidy is not installed";
   const TemporaryFolder folder;
   const Finished tidy =
-      run_program("/usr/bin/tidy", {"-quiet", "-errors", "-utf8", folder.file("p.html", page())});
+      run_program("tidy", {"-quiet", "-errors", "-utf8", folder.file("p.html", page())});
   EXPECT_EQ(tidy.exit_code, 0) << tidy.err;
 }
 
@@ -114,7 +115,8 @@ TEST(ReportJson, HasTheEstimatesNumbersWithUnitAndSource) {
   const Findings found = findings_of("llama-2-7b-zero3.json");
   const Json json = json_of(job_report(found));
   EXPECT_EQ(json.at("schema"), "shardplan.report/1");
-  EXPECT_EQ(json.at("verdict"), name_of(found.estimate.verdict.gpu.fit));
+  EXPECT_EQ(json.at("verdict").get<std::string>(),
+            std::string(name_of(found.estimate.verdict.gpu.fit)));
   const Json& rows = section(json, "memory").at("tables")[0].at("rows");
   EXPECT_EQ(rows.back().at("at_peak").at("value"), found.estimate.device.point);
   for (const Json& s : json.at("sections"))
@@ -173,6 +175,10 @@ TEST(SourcePlace, IsAsFarOutAsTheNumbersAgree) {
   EXPECT_EQ(source_place(table), SourcePlace::column);
   table.rows.push_back(row_of({Source::assumed, Source::exact}));
   EXPECT_EQ(source_place(table), SourcePlace::cell);
+  table.rows = {row_of({Source::assumed, Source::exact}), row_of({Source::assumed, Source::exact})};
+  EXPECT_EQ(source_place(table), SourcePlace::head);
+  table.columns[0].id = "origin";
+  EXPECT_EQ(source_place(table), SourcePlace::nowhere);
 }
 
 /// Words of a job go into every format as they are, and stay words.

@@ -2,6 +2,7 @@
 // change what the tests compare.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -147,8 +147,9 @@ class Page {
     for (std::size_t c = 0; c < row.cells.size(); ++c) {
       const std::string text = cell_markup(row.cells[c], words_);
       if (c == 0) {
-        out_ += fmt::format("<th scope=\"row\"{}>{}</th>",
-                            row.color.empty() ? std::string() : " class=\"key c-" + row.color + "\"", text);
+        out_ += fmt::format(
+            "<th scope=\"row\"{}>{}</th>",
+            row.color.empty() ? std::string() : " class=\"key c-" + row.color + "\"", text);
         continue;
       }
       out_ += table.columns[c].numeric ? "<td class=\"n\">" : "<td>";

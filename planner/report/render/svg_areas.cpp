@@ -20,7 +20,8 @@ constexpr std::size_t kNarrowest = 24;  ///< points: below it a label has no roo
 std::vector<double> panel_edges(const MemoryAreas& areas) {
   std::vector<double> weights;
   for (const MemorySpan& span : areas.spans)
-    weights.push_back(std::sqrt(static_cast<double>(std::max<std::size_t>(span.points.size(), kNarrowest))));
+    weights.push_back(
+        std::sqrt(static_cast<double>(std::max<std::size_t>(span.points.size(), kNarrowest))));
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   const double room = kFigureWidth - kAxis - kGap * static_cast<double>(areas.spans.size() - 1);
   std::vector<double> edges{kAxis};
@@ -146,9 +147,8 @@ class Plot {
 }  // namespace
 
 std::string draw_areas(const Chart& chart, const MemoryAreas& areas, const Messages& messages) {
-  return svg_image(chart.id, kFigureWidth, kTop + kHeight + kFoot,
-                   messages.text(chart.title), messages.text(chart.description),
-                   Plot(areas, messages).draw());
+  return svg_image(chart.id, kFigureWidth, kTop + kHeight + kFoot, messages.text(chart.title),
+                   messages.text(chart.description), Plot(areas, messages).draw());
 }
 
 }  // namespace shardplan::report

@@ -20,7 +20,8 @@ class Fields {
  public:
   /// `given`: where a field comes from that is not assumed.
   Fields(std::string id, Text caption, Text given)
-      : given_(std::move(given)), table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
+      : given_(std::move(given)),
+        table_{std::move(id), std::move(caption), {{"field"}, {"value"}, {"origin"}}, {}} {}
 
   void add(const std::string& id, Cell value, Source source) {
     Cell origin = source == Source::assumed ? message("origin.assumed") : given_;
