@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimate/ranks.h"
 #include "lowering/lower.h"
 #include "simulator/reserved.h"
 #include "timing/collective_time.h"

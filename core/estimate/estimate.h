@@ -94,11 +94,4 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
                                 std::int64_t allocated);
 
-/// The same for every rank that may be the worst, rank 0 first; the others need no more than these.
-std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
-                                     const Calibration& calibration);
-
-/// The step program that an estimate of `plan` is about: the worst rank's.
-Program worst_program(const Model& model, const Plan& plan);
-
 }  // namespace shardplan

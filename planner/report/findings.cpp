@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "estimate/ranks.h"
+
 namespace shardplan::report {
 
 Findings find_out(Job job, const Calibration& calibration, const RecordList& records,

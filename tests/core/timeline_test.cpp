@@ -1,6 +1,7 @@
 // The memory timeline against the simulator's peaks, and a program written by hand.
 #include <gtest/gtest.h>
 
+#include "estimate/ranks.h"
 #include "plan_testing.h"
 #include "simulator/timeline.h"
 
