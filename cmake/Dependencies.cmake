@@ -6,6 +6,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Threads REQUIRED)
+find_package(yaml-cpp REQUIRED)
 
 if(SHARDPLAN_TESTS)
   find_package(GTest REQUIRED)

@@ -7,6 +7,8 @@ namespace shardplan {
 std::string to_string(const Diagnostic& d) {
   std::string text;
   if (!d.file.empty()) text += d.file + ": ";
+  if (d.position.known())
+    text += fmt::format("line {}, column {}: ", d.position.line, d.position.column);
   if (!d.key.empty()) text += d.key + ": ";
   text += d.message;
   if (!d.expected.empty()) text += fmt::format("; expected {}", d.expected);

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "cli/output.h"
 
@@ -22,8 +24,10 @@ void add_calibrate(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
+void add_lint(CLI::App& app, Run& run);
 
 /// --format and -o, which every command has.
-void add_output(CLI::App& command, Output& output);
+void add_output(CLI::App& command, Output& output,
+                const std::vector<std::string>& formats = {"text", "json"});
 
 }  // namespace shardplan::cli

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -66,9 +68,9 @@ void add_fit(CLI::App& app, Run& run) {
   command->callback([a, &run] { run = [a] { return fit(*a); }; });
 }
 
-void add_output(CLI::App& command, Output& output) {
-  command.add_option("--format", output.format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
+void add_output(CLI::App& command, Output& output, const std::vector<std::string>& formats) {
+  command.add_option("--format", output.format, fmt::format("{}", fmt::join(formats, " or ")))
+      ->check(CLI::IsMember(formats));
   command.add_option("-o,--output", output.file, "write the answer to a file");
 }
 

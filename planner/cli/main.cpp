@@ -49,6 +49,7 @@ Exit run(int argc, char** argv) {
   add_calibrate(app, chosen);
   add_report(app, chosen);
   add_catalog(app, chosen);
+  add_lint(app, chosen);
   try {
     if (const std::string error = command_error(app, argc, argv); !error.empty())
       return usage_error(error);

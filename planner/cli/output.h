@@ -5,9 +5,17 @@
 
 namespace shardplan::cli {
 
-/// Exit codes of the contract; 130 as shells have it for a program that SIGINT ended.
-enum class Exit : int { done = 0, internal = 1, usage = 2, bad_input = 3, does_not_fit = 4,
-                        interrupted = 130 };
+/// Exit codes of the contract; `lint --strict` says 1 where there are warnings only; 130 as shells
+/// have it for a program that SIGINT ended.
+enum class Exit : int {
+  done = 0,
+  internal = 1,
+  warnings = 1,
+  usage = 2,
+  bad_input = 3,
+  does_not_fit = 4,
+  interrupted = 130
+};
 
 struct Output {
   std::string format = "text";  ///< text or json

@@ -50,8 +50,8 @@ TEST(DsAuto, NobodyDropsThemToTheDefaults) {
 }
 
 TEST(DsAuto, WithoutAHiddenSizeTheDefaultIsAssumedAndSaid) {
-  EXPECT_THAT(warnings_of(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})",
-                          under(AutoResolver::hf_trainer, std::nullopt)),
+  EXPECT_THAT(notes_of(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}})",
+                       under(AutoResolver::hf_trainer, std::nullopt)),
               ElementsAre("ds.json: zero_optimization.reduce_bucket_size: \"auto\" needs the "
                           "model's hidden size, which is not known; DeepSpeed's default 500000000 "
                           "is assumed"));
@@ -115,6 +115,15 @@ TEST(DsAuto, OptimizerAndSchedulerComeFromTheTrainingArguments) {
   EXPECT_EQ(resolved(result, "scheduler.params.warmup_num_steps")->value, 100);
   EXPECT_EQ(resolved(result, "scheduler.params.total_num_steps")->value, 1000);
   EXPECT_EQ(errors_of(kText).size(), 9);  // eight "auto", and total_num_steps missing
+}
+
+TEST(DsAuto, ARequiredArgumentThatIsResolvedAtStartUpIsNotMissing) {
+  const auto result = checked(R"({"scheduler": {"type": "WarmupDecayLR",
+      "params": {"total_num_steps": "auto"}}})",
+                              under(AutoResolver::hf_trainer));
+  EXPECT_THAT(findings_of(result, Severity::error), IsEmpty());
+  EXPECT_THAT(findings_of(result, Severity::note),
+              ElementsAre(::testing::HasSubstr("needs the number of training steps")));
 }
 
 TEST(DsAuto, PrecisionComesFromTheTrainingArguments) {

@@ -15,19 +15,13 @@
 namespace shardplan {
 namespace {
 
-/// "line 3, column 7" of the byte at which nlohmann/json stopped (1-based).
-std::string position_of(std::string_view text, std::size_t byte) {
-  const std::size_t end = std::min(text.size(), byte > 0 ? byte - 1 : 0);
-  std::size_t line = 1, column = 1;
-  for (std::size_t i = 0; i < end; ++i) {
-    if (text[i] == '\n') {
-      ++line;
-      column = 1;
-    } else {
-      ++column;
-    }
-  }
-  return fmt::format("line {}, column {}", line, column);
+/// The place of the byte at which nlohmann/json stopped (1-based).
+TextPosition position_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const std::size_t last = before.rfind('\n');
+  const std::size_t start = last == std::string_view::npos ? 0 : last + 1;
+  return {static_cast<int>(lines) + 1, static_cast<int>(before.size() - start) + 1};
 }
 
 /// The reason inside nlohmann's message, without its own prefix and position.
@@ -38,18 +32,20 @@ std::string reason_of(const std::string& what) {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& file) {
+Json parse_json(std::string_view text, const std::string& file, JsonComments comments) {
   if (text.size() > kLargestDocument) {
     throw InputError({.file = file,
                       .message = fmt::format("the document has {} bytes", text.size()),
-                      .expected = fmt::format("at most {} bytes", kLargestDocument)});
+                      .expected = fmt::format("at most {} bytes", kLargestDocument),
+                      .rule = "json.too-large"_rule});
   }
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > kDeepestNesting) {
       throw InputError({.file = file,
                         .message = "values are nested too deeply",
-                        .expected = fmt::format("at most {} levels", kDeepestNesting)});
+                        .expected = fmt::format("at most {} levels", kDeepestNesting),
+                        .rule = "json.too-deep"_rule});
     }
     if (event == Json::parse_event_t::object_start) {
       keys.emplace_back();
@@ -58,22 +54,28 @@ Json parse_json(std::string_view text, const std::string& file) {
     } else if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys.back().insert(key).second)
-        throw InputError({.file = file, .key = key, .message = "this key appears twice"});
+        throw InputError({.file = file,
+                          .key = key,
+                          .message = "this key appears twice",
+                          .rule = "json.duplicate-key"_rule});
     }
     return true;
   };
   try {
-    return Json::parse(text.begin(), text.end(), watch);
+    return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {
     throw InputError({.file = file,
-                      .message = fmt::format("{}: not valid JSON: {}", position_of(text, e.byte),
-                                             reason_of(e.what()))});
+                      .message = fmt::format("not valid JSON: {}", reason_of(e.what())),
+                      .position = position_of(text, e.byte),
+                      .rule = "json.syntax"_rule});
   } catch (const Json::exception& e) {  // a number out of range
-    throw InputError({.file = file, .message = fmt::format("not valid JSON: {}", e.what())});
+    throw InputError({.file = file,
+                      .message = fmt::format("not valid JSON: {}", e.what()),
+                      .rule = "json.syntax"_rule});
   }
 }
 
-std::string read_text_file(const std::string& path) {
+std::string read_text_file(const std::string& path, std::size_t largest) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw InputError({.file = path, .message = "this is a directory", .expected = "a file"});
@@ -84,10 +86,11 @@ std::string read_text_file(const std::string& path) {
   std::array<char, 1 << 16> block;
   while (in.read(block.data(), block.size()) || in.gcount() > 0) {
     text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > kLargestDocument)
+    if (text.size() > largest)
       throw InputError({.file = path,
                         .message = "the file is too large for a configuration",
-                        .expected = fmt::format("at most {} bytes", kLargestDocument)});
+                        .expected = fmt::format("at most {} bytes", largest),
+                        .rule = "json.too-large"_rule});
   }
   return text;
 }

@@ -1,6 +1,8 @@
 // JSON text to a document, with errors that say where.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -13,14 +15,19 @@ using Json = nlohmann::ordered_json;  // keeps the order of keys, as users wrote
 inline constexpr std::size_t kLargestDocument = 10'000'000;
 inline constexpr int kDeepestNesting = 200;
 
+/// "//" and "/* */": no part of JSON, though some readers take them.
+enum class JsonComments : std::uint8_t { refused, skipped };
+
 /// Parses `text`. `file` names it in errors. Throws InputError with line and column for malformed
 /// text, and with the key for a duplicate key, too deep nesting or a too large document.
-Json parse_json(std::string_view text, const std::string& file);
+Json parse_json(std::string_view text, const std::string& file,
+                JsonComments comments = JsonComments::refused);
 
 /// Reads and parses a file; throws InputError when it cannot be read.
 Json read_json_file(const std::string& path);
 
-/// The text of a file; throws InputError when it cannot be read or is larger than a document may be.
+/// The text of a file; throws InputError when it cannot be read or is larger than a document may
+/// be.
 std::string read_text_file(const std::string& path);
 
 }  // namespace shardplan

@@ -209,16 +209,18 @@ class Resolver {
     remove_value(document_, found.path);
     if (found.block == DsUnknown::refused || !missing.empty()) {
       if (!missing.empty())
-        findings_.warning(found.path, fmt::format("\"auto\" needs {}, which is not known; {}",
-                                                  missing, fallback_text(fallback)));
+        findings_.note("auto.missing-input"_rule, found.path,
+                       fmt::format("\"auto\" needs {}, which is not known; {}", missing,
+                                   fallback_text(fallback)));
       resolved_.push_back({found.path, fallback, "dropped: DeepSpeed's default"});
       return;
     }
     if (context_.auto_resolver == AutoResolver::nobody) {
-      findings_.error(found.path, "\"auto\" is not resolved by DeepSpeed itself",
+      findings_.error("auto.nobody-resolves"_rule, found.path,
+                      "\"auto\" is not resolved by DeepSpeed itself",
                       key.trainer_rule.empty() ? "a value" : "a value, or a run under HF Trainer");
     } else {
-      findings_.error(found.path,
+      findings_.error("auto.not-resolved"_rule, found.path,
                       fmt::format("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
                                   name_of(context_.auto_resolver)),
                       "a value");
@@ -250,13 +252,25 @@ class Resolver {
   std::vector<ResolvedAuto> resolved_;
 };
 
+/// world x micro-batch x accumulation, where all three were given.
+Json expected_train_batch(const Json& document, const DsConfigContext& context) {
+  const TrainerArguments& args = context.trainer;
+  if (!context.world_size || !args.per_device_train_batch_size || !args.gradient_accumulation_steps)
+    return {};
+  return checked_mul(
+      checked_mul(*args.per_device_train_batch_size, *args.gradient_accumulation_steps),
+      *context.world_size / sequence_parallel_of(document));
+}
+
 /// Rules whose keys HF Trainer compares with its arguments when the file has a value, with the
 /// argument that was really given.
-Json expected_by_trainer(std::string_view rule, const DsConfigContext& context) {
+Json expected_by_trainer(std::string_view rule, const Json& document,
+                         const DsConfigContext& context) {
   const TrainerArguments& args = context.trainer;
   const auto of = [](const auto& value) { return value ? Json(*value) : Json(); };
   if (rule == "micro_batch") return of(args.per_device_train_batch_size);
   if (rule == "accumulation") return of(args.gradient_accumulation_steps);
+  if (rule == "train_batch") return expected_train_batch(document, context);
   if (rule == "max_grad_norm") return of(args.max_grad_norm);
   if (rule == "learning_rate") return of(args.learning_rate);
   if (rule == "epsilon") return of(args.adam_epsilon);
@@ -270,6 +284,13 @@ Json expected_by_trainer(std::string_view rule, const DsConfigContext& context) 
   return {};
 }
 
+RuleId mismatch_rule(std::string_view path) {
+  if (path.starts_with("optimizer.")) return "hf.optimizer-mismatch"_rule;
+  if (path.starts_with("scheduler.")) return "hf.scheduler-mismatch"_rule;
+  if (path.starts_with("fp16.") || path.starts_with("bf16.")) return "hf.precision-mismatch"_rule;
+  return path == "gradient_clipping" ? "hf.clipping-mismatch"_rule : "hf.batch-mismatch"_rule;
+}
+
 void compare_with_trainer(const Json& document, const DsConfigContext& context,
                           DsFindings& findings) {
   for (const std::string& path : ds_schema().paths()) {
@@ -277,9 +298,9 @@ void compare_with_trainer(const Json& document, const DsConfigContext& context,
     if (given == nullptr || given->is_null()) continue;
     const std::string& rule = ds_schema().find(path)->trainer_rule;
     if (rule.empty()) continue;
-    const Json expected = expected_by_trainer(rule, context);
+    const Json expected = expected_by_trainer(rule, document, context);
     if (expected.is_null() || *given == expected) continue;
-    findings.error(path,
+    findings.error(mismatch_rule(path), path,
                    fmt::format("{} differs from the training arguments, which HF Trainer refuses",
                                given->is_array() ? given->dump() : describe(*given)),
                    fmt::format("{} or \"auto\"", expected.dump()));

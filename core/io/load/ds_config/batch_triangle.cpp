@@ -22,13 +22,15 @@ bool any_batch_key(const DsValues& values) {
 void check_elasticity(const DsValues& values, const DsConfigContext& context,
                       DsFindings& findings) {
   if (context.pipeline_parallel > 1)
-    findings.error("elasticity.enabled", "elasticity does not work with pipeline parallelism");
+    findings.error("ds.elastic-pipeline"_rule, "elasticity.enabled",
+                   "elasticity does not work with pipeline parallelism");
   if (!any_batch_key(values)) return;
   if (values.flag("elasticity.ignore_non_elastic_batch_info"))
-    findings.warning("elasticity.enabled",
+    findings.warning("ds.elastic-batch-ignored"_rule, "elasticity.enabled",
                      "the batch sizes of the file are ignored, because elasticity chooses them");
   else
-    findings.error("elasticity.enabled", "elasticity refuses explicit batch sizes",
+    findings.error("ds.elastic-batch"_rule, "elasticity.enabled",
+                   "elasticity refuses explicit batch sizes",
                    "no batch keys, or elasticity.ignore_non_elastic_batch_info");
 }
 
@@ -39,7 +41,7 @@ std::optional<std::int64_t> ranks_of(const DsValues& values, const DsConfigConte
   if (!context.world_size) return std::nullopt;
   const auto sequence = values.maybe_integer("sequence_parallel_size").value_or(1);
   if (*context.world_size % sequence == 0) return *context.world_size / sequence;
-  findings.error("sequence_parallel_size",
+  findings.error("ds.sequence-parallel-ranks"_rule, "sequence_parallel_size",
                  fmt::format("{} does not divide the {} ranks", sequence, *context.world_size),
                  fmt::format("a divisor of {}", *context.world_size));
   return std::nullopt;
@@ -53,7 +55,7 @@ void check_product(const BatchTriangle& t, std::int64_t ranks, std::int64_t sequ
                                 ? fmt::format("{} ranks", ranks)
                                 : fmt::format("{} ranks ({} / {} sequence-parallel)", ranks,
                                               checked_mul(ranks, sequence), sequence);
-  findings.error(kTrain,
+  findings.error("ds.batch-triangle"_rule, kTrain,
                  fmt::format("{} is not {} micro-batch x {} accumulation x {} = {}", *t.train_batch,
                              *t.micro_batch, *t.accumulation, shown, product),
                  "a product that closes");
@@ -72,13 +74,15 @@ BatchTriangle close_batch_triangle(const DsValues& values, const DsConfigContext
   if (!any_batch_key(values) && context.micro_batch) {
     t.micro_batch = context.micro_batch;
     t.accumulation = context.gradient_accumulation;
-    findings.note(kMicro, fmt::format("not in the file: the job's micro-batch of {} is taken",
-                                      *context.micro_batch));
+    findings.note(
+        "ds.batch-from-job"_rule, kMicro,
+        fmt::format("not in the file: the job's micro-batch of {} is taken", *context.micro_batch));
   } else if (!t.accumulation && context.auto_resolver == AutoResolver::accelerate) {
     t.accumulation = 1;  // accelerate writes it into a file that has none
   }
   if (!t.train_batch && !t.micro_batch) {
-    findings.error(kMicro, "neither the batch size nor the micro-batch size is given",
+    findings.error("ds.batch-missing"_rule, kMicro,
+                   "neither the batch size nor the micro-batch size is given",
                    fmt::format("'{}' or '{}'", kTrain, kMicro));
     return t;
   }

@@ -15,6 +15,18 @@
 namespace shardplan {
 namespace {
 
+RuleId rule_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::range:
+      return "ds.out-of-range"_rule;
+    case Refusal::choice:
+      return "ds.not-a-choice"_rule;
+    case Refusal::type:
+      break;
+  }
+  return "ds.wrong-type"_rule;
+}
+
 class Checker {
  public:
   Checker(const DeepSpeedVersion& version, DsFindings& findings)
@@ -52,9 +64,9 @@ class Checker {
               : fmt::format("DeepSpeed {} no longer knows this key, which went with {}",
                             to_string(version_), to_string(*node.until));
     if (unknown == DsUnknown::refused)
-      findings_.error(path, message + ", and refuses it");
+      findings_.error("ds.key-of-other-version"_rule, path, message + ", and refuses it");
     else
-      findings_.warning(path, message + ", and ignores it");
+      findings_.warning("ds.key-of-other-version-ignored"_rule, path, message + ", and ignores it");
     return false;
   }
 
@@ -63,10 +75,12 @@ class Checker {
     for (const DsInferenceKey& key : ds_schema().inference_keys()) {
       if (key.path != path && !key.path.starts_with(path + ".")) continue;
       if (unknown == DsUnknown::refused)
-        findings_.error(path, "a key of deepspeed.init_inference(), which training refuses", "",
+        findings_.error("ds.inference-key"_rule, path,
+                        "a key of deepspeed.init_inference(), which training refuses", "",
                         key.training);
       else
-        findings_.warning(path, "a key of deepspeed.init_inference(), which training ignores", "",
+        findings_.warning("ds.inference-key-ignored"_rule, path,
+                          "a key of deepspeed.init_inference(), which training ignores", "",
                           key.training);
       return true;
     }
@@ -85,15 +99,18 @@ class Checker {
     }
     switch (unknown) {
       case DsUnknown::refused:
-        findings_.error(path, "unknown key, which DeepSpeed refuses in this block", "", near);
+        findings_.error("ds.unknown-key"_rule, path,
+                        "unknown key, which DeepSpeed refuses in this block", "", near);
         return;
       case DsUnknown::passed_on:
-        findings_.warning(path, "not a known argument; it is handed on and may be refused there",
-                          "", near);
+        findings_.warning("ds.unknown-argument"_rule, path,
+                          "not a known argument; it is handed on and may be refused there", "",
+                          near);
         return;
       case DsUnknown::ignored:
       case DsUnknown::open:
-        findings_.warning(path, "unknown key, which DeepSpeed ignores", "", near);
+        findings_.warning("ds.unknown-key-ignored"_rule, path,
+                          "unknown key, which DeepSpeed ignores", "", near);
         return;
     }
   }
@@ -102,7 +119,7 @@ class Checker {
     if (value.is_object()) return block(value, node, path);
     if (value.is_null() && node.nullable) return std::nullopt;
     if (node.takes(DsType::boolean) && value.is_boolean()) return value;
-    findings_.error(path, "found " + describe(value), "an object");
+    findings_.error("ds.not-an-object"_rule, path, "found " + describe(value), "an object");
     return std::nullopt;
   }
 
@@ -114,19 +131,22 @@ class Checker {
     }
     Coerced coerced = coerce(value, key, unknown == DsUnknown::refused);
     if (!coerced.value) {
-      findings_.error(path, "found " + describe(value), expected_text(key), coerced.nearest);
+      findings_.error(rule_of(coerced.refusal), path, "found " + describe(value),
+                      expected_text(key), coerced.nearest);
       return std::nullopt;
     }
-    if (!coerced.remark.empty()) findings_.warning(path, coerced.remark, expected_text(key));
+    if (!coerced.remark.empty())
+      findings_.warning("ds.misread-value"_rule, path, coerced.remark, expected_text(key));
     return std::move(coerced.value);
   }
 
   /// Typed blocks refuse null; plain dictionaries hand on None in place of the default.
   void null_value(const DsNode& key, const std::string& path, DsUnknown unknown) {
     if (unknown == DsUnknown::refused || path.find('.') == std::string::npos)
-      findings_.error(path, "found null", expected_text(key));
+      findings_.error("ds.null-value"_rule, path, "found null", expected_text(key));
     else
-      findings_.warning(path, "null takes the place of the default", expected_text(key));
+      findings_.warning("ds.null-replaces-default"_rule, path,
+                        "null takes the place of the default", expected_text(key));
   }
 
   DeepSpeedVersion version_;

@@ -59,7 +59,7 @@ std::optional<bool> boolean_in(const std::string& text) {
 }
 
 Coerced accepted(Json value, std::string remark = "") {
-  return {std::move(value), std::move(remark), ""};
+  return {.value = std::move(value), .remark = std::move(remark)};
 }
 
 Coerced as_boolean(const Json& value, bool typed_block) {
@@ -195,10 +195,11 @@ Coerced coerce(const Json& value, const DsNode& key, bool typed_block) {
   for (const DsType type : key.types) {
     Coerced result = as_type(value, key, type, typed_block);
     if (!result.value) continue;
-    if (!in_range(*result.value, key)) return {};
+    if (!in_range(*result.value, key)) return {.refusal = Refusal::range};
     if (key.one_of.empty() || result.value->is_array()) return result;
     const Json* choice = choice_of(*result.value, key);
-    if (choice == nullptr) return {std::nullopt, "", nearest_choice(*result.value, key)};
+    if (choice == nullptr)
+      return {.nearest = nearest_choice(*result.value, key), .refusal = Refusal::choice};
     result.value = *choice;
     return result;
   }

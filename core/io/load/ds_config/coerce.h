@@ -1,6 +1,7 @@
 // One value read as the type of its key, with the tolerance that DeepSpeed has.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,10 +11,13 @@
 
 namespace shardplan {
 
+enum class Refusal : std::uint8_t { type, range, choice };
+
 struct Coerced {
-  std::optional<Json> value;  ///< absent: DeepSpeed refuses it, or misreads it
-  std::string remark;         ///< not empty: accepted, but not what one would write
-  std::string nearest;        ///< for a text that is not one of the allowed ones
+  std::optional<Json> value;        ///< absent: DeepSpeed refuses it, or misreads it
+  std::string remark;               ///< not empty: accepted, but not what one would write
+  std::string nearest;              ///< for a text that is not one of the allowed ones
+  Refusal refusal = Refusal::type;  ///< why there is no value
 };
 
 /// Typed blocks (pydantic, not strict) read 5e8 and "5" as integers, true as 1, "on" as true; plain

@@ -17,12 +17,13 @@ void expand_boolean_zero(Json& document, DsFindings& findings) {
   const Json* size = value_at(document, "allgather_size");
   const bool boolean = zero != nullptr && zero->is_boolean();
   if (size != nullptr && !boolean) {
-    findings.warning("allgather_size", "is read only beside \"zero_optimization\": true",
+    findings.warning("ds.allgather-size-unread"_rule, "allgather_size",
+                     "is read only beside \"zero_optimization\": true",
                      "zero_optimization.allgather_bucket_size");
   }
   if (!boolean) return;
   const bool on = zero->get<bool>();
-  findings.warning("zero_optimization",
+  findings.warning("ds.boolean-zero"_rule, "zero_optimization",
                    fmt::format("the boolean form is deprecated; {} means stage {}", on, on ? 1 : 0),
                    fmt::format("{{\"stage\": {}}}", on ? 1 : 0));
   Json block = Json::object();
@@ -37,11 +38,13 @@ void move_key(Json& document, const DsNode& old, DsFindings& findings) {
   if (found == nullptr) return;
   if (deprecation.kept) {
     if (old.path != "allgather_size")
-      findings.warning(old.path, "an old block that is still read", deprecation.replacement);
+      findings.warning("ds.old-block"_rule, old.path, "an old block that is still read",
+                       deprecation.replacement);
     return;
   }
   if (deprecation.ignored) {
-    findings.warning(old.path, "deprecated and without effect", deprecation.advice);
+    findings.warning("ds.deprecated-ignored"_rule, old.path, "deprecated and without effect",
+                     deprecation.advice);
     remove_value(document, old.path);
     return;
   }
@@ -49,18 +52,19 @@ void move_key(Json& document, const DsNode& old, DsFindings& findings) {
   const Json* replacement = value_at(document, deprecation.replacement);
   remove_value(document, old.path);
   if (replacement != nullptr && !replacement->is_null() && deprecation.loses) {
-    findings.warning(old.path,
+    findings.warning("ds.deprecated-shadowed"_rule, old.path,
                      fmt::format("ignored, because '{}' is there too", deprecation.replacement));
     return;
   }
   if (replacement != nullptr) {
-    findings.error(old.path,
+    findings.error("ds.deprecated-twice"_rule, old.path,
                    fmt::format("deprecated, and given together with its replacement '{}'",
                                deprecation.replacement),
                    "only the replacement");
     return;
   }
-  findings.warning(old.path, "deprecated", fmt::format("'{}'", deprecation.replacement));
+  findings.warning("ds.deprecated-key"_rule, old.path, "deprecated",
+                   fmt::format("'{}'", deprecation.replacement));
   if (!deprecation.when_true.is_null()) {
     if (!value.is_boolean() || !value.get<bool>()) return;
     value = deprecation.when_true;
@@ -75,7 +79,7 @@ void move_alias(Json& document, const DsNode& alias, DsFindings& findings) {
   Json value = *found;
   remove_value(document, alias.path);
   if (value_at(document, alias.alias_of) != nullptr) {
-    findings.error(alias.path,
+    findings.error("ds.alias-twice"_rule, alias.path,
                    fmt::format("another name of '{}', which is there too", alias.alias_of),
                    "one of the two");
     return;

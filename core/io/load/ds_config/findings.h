@@ -13,28 +13,33 @@ class DsFindings {
  public:
   explicit DsFindings(std::string file) : file_(std::move(file)) {}
 
-  void error(std::string key, std::string message, std::string expected = "",
+  void error(RuleId rule, std::string key, std::string message, std::string expected = "",
              std::string nearest = "") {
-    add(Severity::error, std::move(key), std::move(message), std::move(expected),
+    add(Severity::error, rule, std::move(key), std::move(message), std::move(expected),
         std::move(nearest));
   }
-  void warning(std::string key, std::string message, std::string expected = "",
+  void warning(RuleId rule, std::string key, std::string message, std::string expected = "",
                std::string nearest = "") {
-    add(Severity::warning, std::move(key), std::move(message), std::move(expected),
+    add(Severity::warning, rule, std::move(key), std::move(message), std::move(expected),
         std::move(nearest));
   }
-  void note(std::string key, std::string message) {
-    add(Severity::note, std::move(key), std::move(message), "", "");
+  void note(RuleId rule, std::string key, std::string message, std::string expected = "") {
+    add(Severity::note, rule, std::move(key), std::move(message), std::move(expected), "");
   }
 
   const std::string& file() const { return file_; }
   const std::vector<Diagnostic>& all() const { return all_; }
 
  private:
-  void add(Severity severity, std::string key, std::string message, std::string expected,
-           std::string nearest) {
-    all_.push_back({severity, file_, std::move(key), std::move(message), std::move(expected),
-                    std::move(nearest)});
+  void add(Severity severity, RuleId rule, std::string key, std::string message,
+           std::string expected, std::string nearest) {
+    all_.push_back({.severity = severity,
+                    .file = file_,
+                    .key = std::move(key),
+                    .message = std::move(message),
+                    .expected = std::move(expected),
+                    .nearest = std::move(nearest),
+                    .rule = rule});
   }
 
   std::string file_;

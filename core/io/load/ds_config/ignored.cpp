@@ -15,8 +15,9 @@ std::string stages_text(const DsNode& node) {
 }
 
 void report(const DsNode& node, int stage, DsFindings& findings) {
-  findings.warning(node.path, fmt::format("has no effect at ZeRO stage {}: {}", stage,
-                                          node.effect.empty() ? stages_text(node) : node.effect));
+  findings.warning("ds.no-effect-at-stage"_rule, node.path,
+                   fmt::format("has no effect at ZeRO stage {}: {}", stage,
+                               node.effect.empty() ? stages_text(node) : node.effect));
 }
 
 /// An offload block that offloads nothing is not worth a word.
@@ -54,14 +55,15 @@ void report_unused_swapping(const DsValues& values, DsFindings& findings) {
     for (const char* key : keys) {
       const std::string path = "zero_optimization." + block + "." + key;
       if (values.given(path) != nullptr)
-        findings.note(path, "has no effect: this is read only with the device nvme");
+        findings.note("ds.swap-key-unread"_rule, path,
+                      "has no effect: this is read only with the device nvme");
     }
   };
   unused("offload_optimizer",
          {"nvme_path", "buffer_count", "pipeline_read", "pipeline_write", "fast_init"});
   unused("offload_param", {"nvme_path", "buffer_count", "buffer_size", "max_in_cpu"});
   if (values.given("aio") != nullptr && !on_nvme("offload_optimizer") && !on_nvme("offload_param"))
-    findings.warning("aio", "has no effect: nothing is swapped to NVMe");
+    findings.warning("ds.aio-unread"_rule, "aio", "has no effect: nothing is swapped to NVMe");
 }
 
 }  // namespace

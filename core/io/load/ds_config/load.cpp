@@ -28,15 +28,16 @@ DsConfigResult check_ds_config(const Json& config, const std::string& file,
     const DsValues values(document, context.version);
     check_precision_rules(values, findings);
     check_zero_rules(values, context, findings);
-    check_optimizer_rules(values, context, findings);
+    check_optimizer_rules(values, context, result.autos, findings);
     check_parallel_rules(values, context, findings);
     report_ignored_keys(values, findings);
     result.options =
         make_deepspeed_options(values, close_batch_triangle(values, context, findings));
   } catch (const OverflowError& e) {
-    findings.error("", e.what());
+    findings.error("ds.number-too-large"_rule, "", e.what());
   }
   result.diagnostics = findings.all();
+  result.checked = std::move(document);
   return result;
 }
 

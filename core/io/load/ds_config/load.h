@@ -1,6 +1,7 @@
 // ds_config.json to DeepSpeedOptions.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct DsConfigResult {
   DeepSpeedOptions options;
   std::vector<ResolvedAuto> autos;
   std::vector<Diagnostic> diagnostics;  ///< in the order in which they were found
+  Json checked;  ///< without what is unknown or wrong, "auto" resolved: what DsValues reads
 };
 
 /// Everything that can be said about a file, errors included; the options then stand on defaults

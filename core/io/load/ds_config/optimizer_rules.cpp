@@ -65,13 +65,15 @@ void check_one_bit_and_lamb(const std::string& name, const DsValues& values, DsF
   const bool one_bit = name.starts_with("onebit") || name == "zerooneadam";
   if (one_bit && values.stage() > 0)
     findings.error(
-        "optimizer.type",
+        "ds.one-bit-with-zero"_rule, "optimizer.type",
         fmt::format("the 1-bit optimizers do not work with ZeRO stage {}", values.stage()),
         "stage 0, or another optimizer");
   if (one_bit && !values.flag("fp16.enabled"))
-    findings.warning("optimizer.type", "the 1-bit optimizers are tried only with fp16");
+    findings.warning("ds.one-bit-without-fp16"_rule, "optimizer.type",
+                     "the 1-bit optimizers are tried only with fp16");
   if ((name == "lamb" || name == "onebitlamb") && values.number("fp16.loss_scale") != 0)
-    findings.error("fp16.loss_scale", "LAMB needs dynamic loss scaling", "0");
+    findings.error("ds.lamb-static-scale"_rule, "fp16.loss_scale",
+                   "LAMB needs dynamic loss scaling", "0");
 }
 
 void check_adam_arguments(const std::string& name, const DsValues& values, DsFindings& findings) {
@@ -79,17 +81,18 @@ void check_adam_arguments(const std::string& name, const DsValues& values, DsFin
   const bool torch = values.flag("optimizer.params.torch_adam");
   const bool fused = !torch && !offloaded(values);
   if (fused && values.flag("optimizer.params.amsgrad"))
-    findings.error("optimizer.params.amsgrad", "FusedAdam has no amsgrad",
-                   "false, or optimizer.params.torch_adam");
+    findings.error("ds.fused-adam-amsgrad"_rule, "optimizer.params.amsgrad",
+                   "FusedAdam has no amsgrad", "false, or optimizer.params.torch_adam");
   if (!torch && offloaded(values) && values.flag("optimizer.params.amsgrad"))
-    findings.warning("optimizer.params.amsgrad", "has no effect: CPU Adam has no amsgrad");
+    findings.warning("ds.cpu-adam-amsgrad"_rule, "optimizer.params.amsgrad",
+                     "has no effect: CPU Adam has no amsgrad");
   if ((fused || torch) && values.given("optimizer.params.fp32_optimizer_states") != nullptr)
     findings.error(
-        "optimizer.params.fp32_optimizer_states",
+        "ds.fp32-states-without-cpu-adam"_rule, "optimizer.params.fp32_optimizer_states",
         fmt::format("only CPU Adam takes it, and this is {}", torch ? "torch.optim" : "FusedAdam"),
         "zero_optimization.offload_optimizer, or no such key");
   if (torch && offloaded(values))
-    findings.warning("optimizer.params.torch_adam",
+    findings.warning("ds.torch-adam-offloaded"_rule, "optimizer.params.torch_adam",
                      "the offloaded step runs in torch.optim, much slower than CPU Adam");
 }
 
@@ -97,10 +100,12 @@ void check_adam_arguments(const std::string& name, const DsValues& values, DsFin
 void check_muon(const std::string& name, const DsValues& values, DsFindings& findings) {
   if (name != "muon" || !values.flag("zero_optimization.reduce_scatter")) return;
   if (values.stage() == 3)
-    findings.error("optimizer.type", "Muon at stage 3 does not work with reduce_scatter",
+    findings.error("ds.muon-reduce-scatter"_rule, "optimizer.type",
+                   "Muon at stage 3 does not work with reduce_scatter",
                    "zero_optimization.reduce_scatter false");
   else if (values.stage() > 0 && offloaded(values))
-    findings.error("optimizer.type", "offloaded Muon does not work with reduce_scatter",
+    findings.error("ds.muon-offloaded"_rule, "optimizer.type",
+                   "offloaded Muon does not work with reduce_scatter",
                    "zero_optimization.reduce_scatter false, or no offload_optimizer");
 }
 
@@ -108,20 +113,21 @@ void check_optimizer(const DsValues& values, const DsConfigContext& context, DsF
   if (values.given("optimizer") == nullptr) {
     if (offloaded(values) && context.auto_resolver == AutoResolver::nobody &&
         values.flag("zero_force_ds_cpu_optimizer"))
-      findings.note("optimizer",
+      findings.note("ds.optimizer-from-program"_rule, "optimizer",
                     "not in the file: the program must bring DeepSpeedCPUAdam, "
                     "because the optimizer is offloaded");
     return;
   }
   const auto type = values.maybe_text("optimizer.type");
   if (!type) {
-    findings.warning("optimizer", "has no effect without 'type'", "optimizer.type");
+    findings.warning("ds.optimizer-without-type"_rule, "optimizer", "has no effect without 'type'",
+                     "optimizer.type");
     return;
   }
   const std::string name = deepspeed_name(*type);
   if (name.empty() && !contains(kTorchOptimizers, *type)) {
     findings.error(
-        "optimizer.type", fmt::format("unknown optimizer '{}'", *type),
+        "ds.unknown-optimizer"_rule, "optimizer.type", fmt::format("unknown optimizer '{}'", *type),
         fmt::format("one of {} or a class of torch.optim", fmt::join(kDeepSpeedOptimizers, ", ")),
         nearest_of(*type, kDeepSpeedOptimizers, kTorchOptimizers));
     return;
@@ -129,12 +135,12 @@ void check_optimizer(const DsValues& values, const DsConfigContext& context, DsF
   if (values.stage() > 0 && !tested_with_zero(name) &&
       !values.flag("zero_allow_untested_optimizer") && !name.starts_with("onebit") &&
       name != "zerooneadam")
-    findings.error("optimizer.type",
+    findings.error("ds.untested-optimizer"_rule, "optimizer.type",
                    fmt::format("ZeRO was not tested with {} and refuses it", *type),
                    "'zero_allow_untested_optimizer': true");
   if (values.given("optimizer.params.max_grad_norm") != nullptr)
-    findings.error("optimizer.params.max_grad_norm", "not an argument of the optimizer",
-                   "'gradient_clipping' at the top level");
+    findings.error("ds.max-grad-norm"_rule, "optimizer.params.max_grad_norm",
+                   "not an argument of the optimizer", "'gradient_clipping' at the top level");
   check_one_bit_and_lamb(name, values, findings);
   check_adam_arguments(name, values, findings);
   check_muon(name, values, findings);
@@ -142,35 +148,44 @@ void check_optimizer(const DsValues& values, const DsConfigContext& context, DsF
 
 /// The arguments of lr_schedules.py's classes, which engine.py hands on by name.
 void check_scheduler_arguments(const std::string& type, const DsValues& values,
-                               DsFindings& findings) {
+                               std::span<const ResolvedAuto> autos, DsFindings& findings) {
+  const auto resolved_later = [&](const std::string& path) {
+    return std::any_of(autos.begin(), autos.end(),
+                       [&](const ResolvedAuto& a) { return a.path == path; });
+  };
   const DsNode* params = ds_schema().find("scheduler.params");
   for (const DsNode& key : params->children) {
     const bool takes = contains(key.applies_to, type);
     const bool given = values.given(key.path) != nullptr;
     if (given && !takes)
-      findings.error(key.path, fmt::format("{} takes no such argument", type),
+      findings.error("ds.scheduler-argument"_rule, key.path,
+                     fmt::format("{} takes no such argument", type),
                      fmt::format("an argument of {}", type));
-    if (key.required && takes && !given)
-      findings.error(key.path, fmt::format("{} needs it", type), "a value");
+    if (key.required && takes && !given && !resolved_later(key.path))
+      findings.error("ds.scheduler-argument-missing"_rule, key.path,
+                     fmt::format("{} needs it", type), "a value");
   }
   const auto warmup = values.maybe_integer("scheduler.params.warmup_num_steps");
   if (type != "LRRangeTest" && type != "OneCycle" && warmup && *warmup < 1 &&
       values.version() >= DeepSpeedVersion{0, 19, 3})
-    findings.error("scheduler.params.warmup_num_steps", fmt::format("found {}", *warmup),
-                   "an integer of at least 1");
+    findings.error("ds.warmup-steps"_rule, "scheduler.params.warmup_num_steps",
+                   fmt::format("found {}", *warmup), "an integer of at least 1");
 }
 
-void check_scheduler(const DsValues& values, DsFindings& findings) {
+void check_scheduler(const DsValues& values, std::span<const ResolvedAuto> autos,
+                     DsFindings& findings) {
   if (values.given("scheduler") == nullptr) return;
   const auto type = values.maybe_text("scheduler.type");
   if (!type) {
-    findings.warning("scheduler", "has no effect without 'type'", "scheduler.type");
+    findings.warning("ds.scheduler-without-type"_rule, "scheduler", "has no effect without 'type'",
+                     "scheduler.type");
     return;
   }
   if (contains(kDeepSpeedSchedulers, *type))
-    check_scheduler_arguments(*type, values, findings);
+    check_scheduler_arguments(*type, values, autos, findings);
   else if (!contains(kTorchSchedulers, *type))
-    findings.error("scheduler.type", fmt::format("unknown scheduler '{}'", *type),
+    findings.error("ds.unknown-scheduler"_rule, "scheduler.type",
+                   fmt::format("unknown scheduler '{}'", *type),
                    fmt::format("one of {} or a class of torch.optim.lr_scheduler",
                                fmt::join(kDeepSpeedSchedulers, ", ")),
                    nearest_of(*type, kDeepSpeedSchedulers, kTorchSchedulers));
@@ -179,9 +194,9 @@ void check_scheduler(const DsValues& values, DsFindings& findings) {
 }  // namespace
 
 void check_optimizer_rules(const DsValues& values, const DsConfigContext& context,
-                           DsFindings& findings) {
+                           std::span<const ResolvedAuto> autos, DsFindings& findings) {
   check_optimizer(values, context, findings);
-  check_scheduler(values, findings);
+  check_scheduler(values, autos, findings);
 }
 
 }  // namespace shardplan

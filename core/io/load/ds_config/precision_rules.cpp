@@ -23,14 +23,16 @@ void check_modes(const DsValues& values, DsFindings& findings) {
   const bool fp16 = values.flag("fp16.enabled");
   const bool bf16 = values.flag("bf16.enabled");
   if (fp16 && bf16)
-    findings.error("bf16.enabled", "fp16 and bf16 are both enabled", "one of the two");
+    findings.error("ds.fp16-and-bf16"_rule, "bf16.enabled", "fp16 and bf16 are both enabled",
+                   "one of the two");
   if (!values.flag("amp.enabled")) return;
   if (values.stage() > 0)
-    findings.error("amp.enabled",
+    findings.error("ds.amp-with-zero"_rule, "amp.enabled",
                    fmt::format("amp does not work with ZeRO stage {}", values.stage()),
                    "fp16 or bf16 instead");
   else if (fp16 || bf16)
-    findings.error("amp.enabled", "amp does not work with fp16 or bf16", "one of them");
+    findings.error("ds.amp-with-16bit"_rule, "amp.enabled", "amp does not work with fp16 or bf16",
+                   "one of them");
 }
 
 /// runtime/precision_config.py _validate_dynamic_loss_scale_params.
@@ -38,7 +40,8 @@ void check_loss_scale(const DsValues& values, DsFindings& findings) {
   if (!values.flag("fp16.enabled") || values.number("fp16.loss_scale") != 0) return;
   for (const char* key : {"fp16.loss_scale_window", "fp16.min_loss_scale"})
     if (values.integer(key) <= 0)
-      findings.error(key, fmt::format("found {} with dynamic loss scaling", values.integer(key)),
+      findings.error("ds.loss-scale-range"_rule, key,
+                     fmt::format("found {} with dynamic loss scaling", values.integer(key)),
                      "an integer of at least 1");
 }
 
@@ -56,13 +59,16 @@ void check_masters(const DsValues& values, DsFindings& findings) {
   const bool bf16 = values.flag(kBf16Masters);
   const bool states = values.flag(kBf16States);
   if (states && !bf16)
-    findings.error(kBf16States, "16-bit optimizer states need 16-bit master weights",
+    findings.error("ds.states-without-masters"_rule, kBf16States,
+                   "16-bit optimizer states need 16-bit master weights",
                    fmt::format("'{}': true", kBf16Masters));
   if (fp16 && bf16)
-    findings.error(kBf16Masters, fmt::format("excludes '{}'", kFp16Masters), "one of the two");
+    findings.error("ds.masters-of-both"_rule, kBf16Masters,
+                   fmt::format("excludes '{}'", kFp16Masters), "one of the two");
   for (const char* key : {kFp16Masters, kBf16Masters, kBf16States}) {
     if (!values.flag(key) || values.stage() > 0) continue;
-    findings.error(key, "works only with ZeRO", "zero_optimization.stage 1, 2 or 3");
+    findings.error("ds.masters-without-zero"_rule, key, "works only with ZeRO",
+                   "zero_optimization.stage 1, 2 or 3");
     return;
   }
   if (!fp16 && !bf16) return;
@@ -70,11 +76,12 @@ void check_masters(const DsValues& values, DsFindings& findings) {
   const bool offload =
       values.maybe_text("zero_optimization.offload_optimizer.device").value_or("none") != "none";
   if ((fp16 || !states) && !offload)
-    findings.error(key, "16-bit master weights need the optimizer offloaded to CPU Adam",
+    findings.error("ds.masters-without-offload"_rule, key,
+                   "16-bit master weights need the optimizer offloaded to CPU Adam",
                    fp16 ? "zero_optimization.offload_optimizer"
                         : fmt::format("zero_optimization.offload_optimizer, or '{}'", kBf16States));
   else if (offload && !makes_cpu_adam(values))
-    findings.error(key,
+    findings.error("ds.masters-without-cpu-adam"_rule, key,
                    fmt::format("16-bit master weights need CPU Adam, not {}",
                                values.maybe_text("optimizer.type").value_or("")),
                    "optimizer.type Adam or AdamW without torch_adam");
@@ -85,7 +92,7 @@ void check_data_types(const DsValues& values, DsFindings& findings) {
   const DType engine = engine_dtype(values);
   const auto parameters = values.maybe_text("data_types.param_dtype");
   if (parameters && parse_dtype(*parameters) != engine)
-    findings.error("data_types.param_dtype",
+    findings.error("ds.param-dtype"_rule, "data_types.param_dtype",
                    fmt::format("{} contradicts the engine type {}", *parameters, name_of(engine)),
                    std::string(name_of(engine)));
   const auto text = values.maybe_text("data_types.grad_accum_dtype");
@@ -96,13 +103,14 @@ void check_data_types(const DsValues& values, DsFindings& findings) {
                         parse_dtype(*text) == DType::f32;
   if (values.stage() == 0 && !old_bf16)
     findings.error(
-        kKey,
+        "ds.grad-accum-dtype"_rule, kKey,
         fmt::format("without ZeRO gradients accumulate in the engine type {}", name_of(engine)),
         std::string(name_of(engine)));
   if (values.stage() == 2)
-    findings.warning(kKey, fmt::format("has no effect on the gradients that ZeRO stage 2 keeps: "
-                                       "they stay {}",
-                                       name_of(engine)));
+    findings.warning("ds.grad-accum-dtype-ignored"_rule, kKey,
+                     fmt::format("has no effect on the gradients that ZeRO stage 2 keeps: "
+                                 "they stay {}",
+                                 name_of(engine)));
 }
 
 /// engine.py _do_optimizer_sanity_check picks BF16_Optimizer, the only reader of the key.
@@ -112,7 +120,7 @@ void check_immediate_update(const DsValues& values, DsFindings& findings) {
   const bool fp32 =
       parse_dtype(values.maybe_text("data_types.grad_accum_dtype").value_or("")) == DType::f32;
   if (values.stage() == 0 || (values.stage() == 1 && fp32)) return;
-  findings.warning("bf16.immediate_grad_update",
+  findings.warning("ds.immediate-grad-update"_rule, "bf16.immediate_grad_update",
                    "has no effect: gradients are kept by the ZeRO optimizer",
                    "stage 1 with data_types.grad_accum_dtype fp32");
 }
@@ -127,7 +135,7 @@ void check_precision_rules(const DsValues& values, DsFindings& findings) {
   check_immediate_update(values, findings);
   if (values.flag("torch_autocast.enabled") &&
       values.flag("zero_optimization.zero_quantized_weights"))
-    findings.error("zero_optimization.zero_quantized_weights",
+    findings.error("ds.quantized-weights-autocast"_rule, "zero_optimization.zero_quantized_weights",
                    "quantized weights do not work with torch_autocast", "one of the two");
 }
 

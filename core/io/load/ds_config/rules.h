@@ -3,6 +3,9 @@
 // said beside it. Everything here is seen from the file and its context alone.
 #pragma once
 
+#include <span>
+
+#include "load/ds_config/auto_values.h"
 #include "load/ds_config/context.h"
 #include "load/ds_config/findings.h"
 #include "load/ds_config/values.h"
@@ -15,9 +18,10 @@ void check_precision_rules(const DsValues& values, DsFindings& findings);
 /// zero_optimization, offload, aio, compile, gradient reduction.
 void check_zero_rules(const DsValues& values, const DsConfigContext& context, DsFindings& findings);
 
-/// optimizer and scheduler.
+/// optimizer and scheduler. `autos`: a required argument that could not be resolved here is
+/// resolved when the job starts.
 void check_optimizer_rules(const DsValues& values, const DsConfigContext& context,
-                           DsFindings& findings);
+                           std::span<const ResolvedAuto> autos, DsFindings& findings);
 
 /// pipeline, tensor, sequence and expert parallelism, activation checkpointing.
 void check_parallel_rules(const DsValues& values, const DsConfigContext& context,

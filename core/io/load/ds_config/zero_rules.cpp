@@ -21,28 +21,29 @@ void check_reduction(const DsValues& values, DsFindings& findings) {
   const int stage = values.stage();
   if (stage >= 2 && values.flag(key_of("reduce_scatter"))) {
     if (values.number("gradient_predivide_factor") != 1.0)
-      findings.error("gradient_predivide_factor",
+      findings.error("ds.predivide-with-reduce-scatter"_rule, "gradient_predivide_factor",
                      fmt::format("must be 1 with reduce_scatter at stage {}", stage), "1.0");
     if (values.flag("prescale_gradients"))
-      findings.error("prescale_gradients",
+      findings.error("ds.prescale-with-reduce-scatter"_rule, "prescale_gradients",
                      fmt::format("must be off with reduce_scatter at stage {}", stage), "false");
   }
   if (values.text("gradient_allreduce_op") == "sum") {
     const auto refuse = [&](const char* what) {
-      findings.error("gradient_allreduce_op", fmt::format("sum does not work with {}", what),
-                     "mean");
+      findings.error("ds.sum-reduction"_rule, "gradient_allreduce_op",
+                     fmt::format("sum does not work with {}", what), "mean");
     };
     if (stage == 3) refuse("ZeRO stage 3");
     if (values.given(key_of("zenflow")) != nullptr) refuse("ZenFlow");
     if (values.flag("compile.deepcompile")) refuse("DeepCompile");
   }
   if ((stage == 1 || stage == 2) && values.integer(key_of("allgather_bucket_size")) % 2 != 0)
-    findings.error(key_of("allgather_bucket_size"),
+    findings.error("ds.odd-allgather-bucket"_rule, key_of("allgather_bucket_size"),
                    fmt::format("{} is odd", values.integer(key_of("allgather_bucket_size"))),
                    "a multiple of 2");
   if (stage == 3 && values.flag(key_of("zero_quantized_gradients")) &&
       !values.flag(key_of("reduce_scatter")))
-    findings.error(key_of("zero_quantized_gradients"), "quantized gradients need reduce_scatter",
+    findings.error("ds.quantized-gradients-reduction"_rule, key_of("zero_quantized_gradients"),
+                   "quantized gradients need reduce_scatter",
                    "zero_optimization.reduce_scatter true");
 }
 
@@ -52,23 +53,23 @@ void check_offload(const DsValues& values, DsFindings& findings) {
   const std::string optimizer = device_of(values, "offload_optimizer");
   const double ratio = values.number(key_of("offload_optimizer.ratio"));
   if (ratio < 1.0 && stage != 3)
-    findings.error(key_of("offload_optimizer.ratio"),
+    findings.error("ds.partial-offload-stage"_rule, key_of("offload_optimizer.ratio"),
                    fmt::format("{} at stage {}: a part is offloaded only at stage 3", ratio, stage),
                    "1.0, or stage 3");
   if (optimizer == "nvme" && (stage == 1 || stage == 2))
-    findings.warning(key_of("offload_optimizer.device"),
+    findings.warning("ds.nvme-below-stage-3"_rule, key_of("offload_optimizer.device"),
                      fmt::format("stage {} keeps the states in host memory, not on NVMe", stage),
                      "cpu, or stage 3");
   for (const std::string block : {"offload_optimizer", "offload_param"})
     if (stage == 3 && device_of(values, block) == "nvme" &&
         !values.maybe_text(key_of(block + ".nvme_path")))
-      findings.error(key_of(block + ".nvme_path"), "offload to nvme needs a path",
-                     "a folder on the NVMe device");
+      findings.error("ds.nvme-path-missing"_rule, key_of(block + ".nvme_path"),
+                     "offload to nvme needs a path", "a folder on the NVMe device");
   constexpr std::int64_t kAdamTensors = 4;  // parameter, gradient, two moments
   const std::int64_t buffers = values.integer(key_of("offload_optimizer.buffer_count"));
   if (stage == 3 && optimizer == "nvme" && buffers < kAdamTensors)
     findings.warning(
-        key_of("offload_optimizer.buffer_count"),
+        "ds.nvme-buffer-count"_rule, key_of("offload_optimizer.buffer_count"),
         fmt::format("{} buffers do not hold the {} tensors of Adam", buffers, kAdamTensors),
         "at least 4");
 }
@@ -80,18 +81,18 @@ void check_shard_groups(const DsValues& values, const DsConfigContext& context,
   const std::int64_t world = *context.world_size;
   const std::int64_t secondary = values.integer(key_of("zero_hpz_partition_size"));
   if (secondary > 1 && world % std::min(secondary, world) != 0)
-    findings.error(key_of("zero_hpz_partition_size"),
+    findings.error("ds.hpz-ranks"_rule, key_of("zero_hpz_partition_size"),
                    fmt::format("{} does not divide the {} ranks", secondary, world),
                    fmt::format("a divisor of {}", world));
   const std::int64_t shard = values.integer(key_of("mics_shard_size"));
   if (shard <= 0) return;
   if (world % shard != 0)
-    findings.error(key_of("mics_shard_size"),
+    findings.error("ds.mics-ranks"_rule, key_of("mics_shard_size"),
                    fmt::format("{} does not divide the {} ranks", shard, world),
                    fmt::format("a divisor of {}", world));
   else if (world > shard && device_of(values, "offload_optimizer") != "none")
     findings.error(
-        key_of("mics_shard_size"),
+        "ds.mics-offload"_rule, key_of("mics_shard_size"),
         fmt::format("MiCS with {} replicas does not work with optimizer offload", world / shard),
         "no offload_optimizer, or one shard group over all ranks");
 }
@@ -100,16 +101,18 @@ void check_shard_groups(const DsValues& values, const DsConfigContext& context,
 void check_deepcompile(const DsValues& values, DsFindings& findings) {
   if (!values.flag("compile.deepcompile")) return;
   if (values.stage() == 0)
-    findings.warning("compile.deepcompile", "falls back to torch.compile without ZeRO");
+    findings.warning("ds.deepcompile-without-zero"_rule, "compile.deepcompile",
+                     "falls back to torch.compile without ZeRO");
   const bool states = values.flag("compile.offload_opt_states");
   const bool parameters = values.flag("compile.offload_parameters");
   if (values.flag("compile.offload_activation") && (states || parameters))
-    findings.error("compile.offload_activation",
+    findings.error("ds.deepcompile-offloads"_rule, "compile.offload_activation",
                    "excludes offload_opt_states and offload_parameters", "one of the three");
   if (states && parameters)
-    findings.error("compile.offload_opt_states", "excludes offload_parameters", "one of the two");
+    findings.error("ds.deepcompile-two-offloads"_rule, "compile.offload_opt_states",
+                   "excludes offload_parameters", "one of the two");
   if (states && device_of(values, "offload_optimizer") != "none")
-    findings.error("compile.offload_opt_states",
+    findings.error("ds.deepcompile-offload-optimizer"_rule, "compile.offload_opt_states",
                    "does not work with zero_optimization.offload_optimizer", "one of the two");
 }
 
@@ -119,7 +122,7 @@ void check_unmanaged_accumulation(const DsValues& values, const DsConfigContext&
   if (values.version() < DeepSpeedVersion{0, 19, 4} || values.flag("managed_gradient_accumulation"))
     return;
   const auto refuse = [&](const char* what) {
-    findings.error("managed_gradient_accumulation",
+    findings.error("ds.unmanaged-accumulation"_rule, "managed_gradient_accumulation",
                    fmt::format("false does not work with {}", what), "true");
   };
   if (values.stage() < 2 && values.flag(key_of("overlap_comm")))
@@ -135,13 +138,14 @@ void check_zero_rules(const DsValues& values, const DsConfigContext& context,
                       DsFindings& findings) {
   // accelerate: utils/dataclasses.py DeepSpeedPlugin, which HF Trainer goes through as well.
   if (context.auto_resolver != AutoResolver::nobody && values.given("zero_optimization") == nullptr)
-    findings.error("zero_optimization",
+    findings.error("ds.zero-block-missing"_rule, "zero_optimization",
                    "accelerate and HF Trainer refuse a file without this block",
                    "a block, if only with stage 0");
   if (values.flag(key_of("legacy_stage1")))
-    findings.error(key_of("legacy_stage1"), "the old stage 1 was removed", "false");
+    findings.error("ds.legacy-stage1"_rule, key_of("legacy_stage1"), "the old stage 1 was removed",
+                   "false");
   if (values.stage() == 3 && values.flag(key_of("elastic_checkpoint")))
-    findings.warning(key_of("elastic_checkpoint"),
+    findings.warning("ds.elastic-checkpoint"_rule, key_of("elastic_checkpoint"),
                      "has no effect at stage 3, where universal checkpoints took its place");
   check_reduction(values, findings);
   check_offload(values, findings);

@@ -1,0 +1,36 @@
+// Where each key of a JSON text stands: what editors and code hosts mark.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.h"
+
+namespace shardplan {
+
+/// The places of keys and array elements, by the path that diagnostics use: "fp16.enabled",
+/// "tensors[3][1]". Of a key that appears twice, the first counts.
+class KeyPositions {
+ public:
+  void add(std::string path, TextPosition position);
+
+  /// The place of `path`, or of the innermost block around it that is there; the start of the text
+  /// when there is none.
+  TextPosition find(std::string_view path) const;
+
+  /// The second place of the first key that appears twice, and its path.
+  const std::string& repeated_path() const { return repeated_path_; }
+  TextPosition repeated() const { return repeated_; }
+
+ private:
+  std::map<std::string, TextPosition, std::less<>> places_;
+  std::string repeated_path_;
+  TextPosition repeated_;
+};
+
+/// Looks through `text`, comments included. A text that is no JSON gives the places up to where it
+/// ceases to be.
+KeyPositions find_positions(std::string_view text);
+
+}  // namespace shardplan

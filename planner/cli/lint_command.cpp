@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/job_options.h"
+#include "lint/lint.h"
+#include "load/hardware.h"
+#include "render/lint_data.h"
+#include "render/lint_text.h"
+
+namespace shardplan::cli {
+namespace {
+
+/// A configuration has no more; a larger file is refused before it is looked at.
+constexpr std::size_t kLargestConfiguration = 1'000'000;
+
+struct LintArguments {
+  std::string config, accelerate, arguments, gpus, fixed;
+  std::int64_t pipeline = 1;
+  bool strict = false, rules = false, overwrite = false;
+  JobOptions job;
+  Output output;
+};
+
+SourceText source(const std::string& file) {
+  return {file, read_text_file(file, kLargestConfiguration)};
+}
+
+/// A path in a file starts at that file's folder.
+std::string beside(const std::string& file, const std::string& path) {
+  return (std::filesystem::path(file).parent_path() / path).string();
+}
+
+/// The ds_config that the other files name, or "" when accelerate makes one.
+std::string named_config(const LintRequest& request) {
+  if (request.arguments) {
+    DsFindings ignored("");
+    const auto named =
+        read_training_arguments(request.arguments->text, request.arguments->file, ignored)
+            .deepspeed;
+    if (named) return beside(request.arguments->file, *named);
+  }
+  if (request.accelerate) {
+    DsFindings ignored("");
+    const auto named =
+        read_accelerate(request.accelerate->text, request.accelerate->file, ignored).deepspeed_file;
+    if (named) return beside(request.accelerate->file, *named);
+    return "";
+  }
+  throw InputError({.file = "<command line>",
+                    .key = "DS_CONFIG",
+                    .message = "missing",
+                    .expected = "a ds_config.json, or a file that names one"});
+}
+
+/// What the flags say of the job; of the framework only what a ds_config cannot say.
+Json job_of(const LintArguments& a) {
+  Json job = a.job.merged(Json::object());
+  if (!a.gpus.empty()) {
+    if (job.contains("cluster") && job["cluster"].is_object())
+      job["cluster"]["name"] = a.gpus;
+    else
+      job["cluster"] = a.gpus;
+  }
+  if (a.pipeline > 1) job["parallel"]["pipeline"] = a.pipeline;
+  if (const auto framework = job.find("framework"); framework != job.end())
+    for (const auto& [key, value] : framework->items())
+      if (key != "version" && key != "auto")
+        throw InputError({.file = "<command line>",
+                          .key = key,
+                          .message = "is said by the ds_config that is linted",
+                          .expected = "no such flag"});
+  return job;
+}
+
+LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,
+                       const Calibration& calibration) {
+  LintRequest request;
+  if (!a.accelerate.empty()) request.accelerate = source(a.accelerate);
+  if (!a.arguments.empty()) request.arguments = source(a.arguments);
+  const std::string config = a.config.empty() ? named_config(request) : a.config;
+  if (!config.empty()) request.config = source(config);
+  request.job = job_of(a);
+  request.hardware = &hardware;
+  request.calibration = &calibration;
+  return request;
+}
+
+/// Writes the corrected copy; never over a file unless that was asked for.
+void write_fixed(const LintArguments& a, const LintReport& report) {
+  if (report.fixed.is_null())
+    throw InputError({.file = a.config, .message = "cannot be corrected: it could not be read"});
+  std::error_code error;
+  if (!a.overwrite && std::filesystem::exists(a.fixed, error))
+    throw InputError({.file = a.fixed,
+                      .key = "--fix",
+                      .message = "this file is there already",
+                      .expected = "another name, or --overwrite"});
+  Output copy;
+  copy.file = a.fixed;
+  copy.write(report.fixed.dump(2) + "\n");
+}
+
+Exit run_lint(const LintArguments& a) {
+  if (a.rules) {
+    a.output.write(a.output.format == "markdown" ? rules_markdown() : rules_text());
+    return Exit::done;
+  }
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Calibration calibration = load_calibration();
+  const LintReport report = lint(request_of(a, hardware, calibration));
+  if (!a.fixed.empty()) write_fixed(a, report);
+  if (a.output.json())
+    a.output.write(lint_json(report).dump(2) + "\n");
+  else if (a.output.format == "sarif")
+    a.output.write(lint_sarif(report, SHARDPLAN_VERSION).dump(2) + "\n");
+  else
+    a.output.write(lint_text(report));
+  if (report.count(Severity::error) > 0) return Exit::bad_input;
+  return a.strict && report.count(Severity::warning) > 0 ? Exit::warnings : Exit::done;
+}
+
+}  // namespace
+
+void add_lint(CLI::App& app, Run& run) {
+  auto a = std::make_shared<LintArguments>();
+  CLI::App* command =
+      app.add_subcommand("lint", "Mistakes in a DeepSpeed config, and what each key costs");
+  command->add_option("DS_CONFIG", a->config,
+                      "a ds_config.json; may be left out where another file names it");
+  command->add_option("--accelerate", a->accelerate, "accelerate's configuration, YAML");
+  command->add_option("--training-arguments", a->arguments, "HF TrainingArguments, JSON");
+  command->add_option("--gpus", a->gpus, "4xA100-40GB, 2x8xH100: the same as --cluster");
+  command->add_option("--pipeline-parallel", a->pipeline, "stages of a PipelineModule")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--fix", a->fixed, "write a corrected copy to this file");
+  command->add_flag("--overwrite", a->overwrite, "let --fix replace a file");
+  command->add_flag("--strict", a->strict, "exit code 1 when there are warnings");
+  command->add_flag("--rules", a->rules, "list all rules (--format markdown: explain them)");
+  command->footer(
+      "Example: shardplan lint ds_config.json --model llama-2-7b --gpus 4xA100-40GB\n"
+      "Exit code 0: clean, or warnings; 1: warnings, with --strict; 3: errors.");
+  a->job.add_flags(*command);
+  add_output(*command, a->output, {"text", "json", "sarif", "markdown"});
+  command->callback([a, &run] { run = [a] { return run_lint(*a); }; });
+}
+
+}  // namespace shardplan::cli

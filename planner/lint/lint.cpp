@@ -1,0 +1,312 @@
+#include "lint/lint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "base/format.h"
+#include "json/positions.h"
+#include "json/reader.h"
+#include "lint/registry.h"
+#include "load/cluster.h"
+#include "load/ds_config/version.h"
+#include "load/model.h"
+
+namespace shardplan {
+namespace {
+
+bool has_auto(const Json& value) {
+  if (value.is_string()) return value == "auto";
+  return value.is_structured() && std::any_of(value.begin(), value.end(), has_auto);
+}
+
+/// The ds_config, read with comments if need be.
+struct ConfigRead {
+  Json document;
+  KeyPositions positions;
+  bool readable = false;
+};
+
+class Linter {
+ public:
+  explicit Linter(const LintRequest& request)
+      : request_(request),
+        findings_{DsFindings(config_file(request)),
+                  DsFindings(request.accelerate ? request.accelerate->file : ""),
+                  DsFindings(request.arguments ? request.arguments->file : "")} {}
+
+  LintReport run() {
+    read_companions();
+    read_config();
+    read_machine();
+    if (config_.readable) check();
+    collect();
+    return std::move(report_);
+  }
+
+ private:
+  static std::string config_file(const LintRequest& request) {
+    if (request.config) return request.config->file;
+    return (request.accelerate ? request.accelerate->file : "") + " (its ds_config)";
+  }
+
+  /// A file that cannot be read is a finding, if a rule stands for it.
+  void note_unreadable(const InputError& error, DsFindings& findings) {
+    const Diagnostic& d = error.diagnostic();
+    if (find_rule(d.rule) == nullptr) throw error;
+    unreadable_.push_back(d);
+    unreadable_.back().file = findings.file();
+  }
+
+  void read_companions() {
+    if (request_.accelerate) {
+      const SourceText& source = *request_.accelerate;
+      try {
+        accelerate_ = read_accelerate(source.text, source.file, findings_.accelerate);
+      } catch (const InputError& e) {
+        note_unreadable(e, findings_.accelerate);
+      }
+    }
+    if (request_.arguments) {
+      const SourceText& source = *request_.arguments;
+      try {
+        arguments_ = read_training_arguments(source.text, source.file, findings_.arguments);
+      } catch (const InputError& e) {
+        note_unreadable(e, findings_.arguments);
+      }
+    }
+  }
+
+  void read_config() {
+    if (!request_.config) {
+      if (!accelerate_) return;
+      config_.document = plugin_ds_config(*accelerate_);
+      config_.readable = true;
+      return;
+    }
+    const SourceText& source = *request_.config;
+    config_.positions = find_positions(source.text);
+    try {
+      config_.document = parse_json(source.text, source.file);
+      config_.readable = true;
+    } catch (const InputError& e) {
+      if (e.diagnostic().rule == "json.syntax"_rule && read_with_comments(source)) return;
+      note_unreadable(e, findings_.config);
+    }
+  }
+
+  bool read_with_comments(const SourceText& source) {
+    try {
+      config_.document = parse_json(source.text, source.file, JsonComments::skipped);
+    } catch (const InputError&) {
+      return false;  // the first error is the one to show
+    }
+    config_.readable = true;
+    findings_.config.warning("json.comments"_rule, "",
+                             "comments, which HF Trainer and accelerate do not read", "plain JSON");
+    return true;
+  }
+
+  const Json* job_key(std::string_view path) const { return value_at(request_.job, path); }
+
+  void read_machine() {
+    const std::string file = "<command line>";
+    if (const Json* cluster = job_key("cluster"))
+      cluster_ = load_cluster(*cluster, file, "cluster", *request_.hardware);
+    if (const Json* model = job_key("model"))
+      model_ = load_model(*model, {file, "model", request_.directory}, {});
+  }
+
+  AutoResolver resolver() const {
+    if (const Json* said = job_key("framework.auto"); said != nullptr && said->is_string()) {
+      if (*said == "accelerate") return AutoResolver::accelerate;
+      if (*said == "nobody") return AutoResolver::nobody;
+      if (*said == "hf_trainer") return AutoResolver::hf_trainer;
+      throw InputError({.file = "<command line>",
+                        .key = "--auto",
+                        .message = "found " + describe(*said),
+                        .expected = "hf_trainer, accelerate or nobody"});
+    }
+    if (request_.arguments) return AutoResolver::hf_trainer;
+    if (request_.accelerate) return AutoResolver::accelerate;
+    return has_auto(config_.document) ? AutoResolver::hf_trainer : AutoResolver::nobody;
+  }
+
+  DsConfigContext context() const {
+    DsConfigContext c;
+    c.auto_resolver = resolver();
+    if (const Json* version = job_key("framework.version")) {
+      const auto parsed = version->is_string()
+                              ? parse_deepspeed_version(version->get<std::string>())
+                              : std::nullopt;
+      if (!parsed)
+        throw InputError({.file = "<command line>",
+                          .key = "--deepspeed-version",
+                          .message = "found " + describe(*version),
+                          .expected = "a version such as 0.19.6"});
+      c.version = *parsed;
+    }
+    if (cluster_)
+      c.world_size = cluster_->world();
+    else if (accelerate_ && accelerate_->processes && *accelerate_->processes > 0)
+      c.world_size = accelerate_->processes;
+    if (model_ && model_->facts.hidden > 0) c.hidden_size = model_->facts.hidden;
+    if (arguments_) {
+      c.trainer = arguments_->values;
+      c.micro_batch = arguments_->micro_batch;
+    }
+    const auto number = [&](std::string_view path, std::optional<std::int64_t>& out) {
+      const Json* value = job_key(path);
+      if (value != nullptr && value->is_number_integer()) out = value->get<std::int64_t>();
+    };
+    number("workload.micro_batch", c.micro_batch);
+    number("workload.gradient_accumulation", c.gradient_accumulation);
+    std::optional<std::int64_t> stages;
+    number("parallel.pipeline", stages);
+    c.pipeline_parallel = stages.value_or(1);
+    return c;
+  }
+
+  void check() {
+    const DsConfigContext context = this->context();
+    const DsConfigResult result =
+        check_ds_config(config_.document, findings_.config.file(), context);
+    report_.autos = result.autos;
+    report_.resolver = context.auto_resolver;
+    report_.version = context.version;
+    found_by_reader_ = result.diagnostics;
+    LintSubject subject{config_.document, result, DsValues(result.checked, context.version),
+                        context};
+    subject.version_given = job_key("framework.version") != nullptr;
+    if (accelerate_) subject.accelerate = &*accelerate_;
+    if (arguments_) subject.arguments = &*arguments_;
+    if (model_) subject.model = &*model_;
+    if (cluster_) subject.cluster = &*cluster_;
+    const std::optional<PricedJob> priced = price(result);
+    if (priced) subject.priced = &*priced;
+    for (const RuleFamily& family : rule_families())
+      if (family.check != nullptr) family.check(subject, findings_);
+    if (priced) describe_costs(*priced, subject.values);
+  }
+
+  std::optional<PricedJob> price(const DsConfigResult& result) {
+    if (!model_ || !cluster_) {
+      report_.not_priced = "give --model and --gpus to see what each key costs";
+      return std::nullopt;
+    }
+    const bool broken =
+        std::any_of(result.diagnostics.begin(), result.diagnostics.end(),
+                    [](const Diagnostic& d) { return d.severity == Severity::error; });
+    if (broken) {
+      report_.not_priced = "keys are not priced while the file has errors";
+      return std::nullopt;
+    }
+    Json job = request_.job;
+    if (!job.contains("checkpointing")) {
+      const bool full = !arguments_ || arguments_->gradient_checkpointing;
+      job["checkpointing"] = full ? "full" : "none";
+      if (!arguments_) report_.assumed.emplace_back("checkpointing: full");
+    }
+    try {
+      return PricedJob(std::move(job), "<command line>", result.checked,
+                       {request_.hardware, request_.directory}, *request_.calibration);
+    } catch (
+        const InputError& e) {  // what the memory model does not know, or flags that contradict
+      report_.not_priced = fmt::format("not estimated: {}", e.what());
+    } catch (const OverflowError& e) {
+      report_.not_priced = fmt::format("not estimated: {}", e.what());
+    }
+    return std::nullopt;
+  }
+
+  void describe_costs(const PricedJob& job, const DsValues& values) {
+    report_.now = Priced{job.estimate(), job.price()};
+    report_.subject = fmt::format("{} on {}", job.job().model.facts.name, cluster_->label);
+    report_.assumed.insert(report_.assumed.end(), job.job().assumed.begin(),
+                           job.job().assumed.end());
+    report_.costs = price_keys(job, values);
+    for (const KeyCost& cost : report_.costs) {
+      if (!cost.better) continue;
+      const std::string place = cost.given ? "" : fmt::format("{} by default; ", cost.value.dump());
+      findings_.config.note(
+          "memory.better-value"_rule, cost.path,
+          fmt::format("{}{} saves {} of each GPU", place, cost.better->value.dump(),
+                      format_bytes(-cost.better->change.gpu)),
+          cost.better->value.dump());
+    }
+  }
+
+  /// The place of a finding in its own file.
+  TextPosition place(const Diagnostic& d) const {
+    if (d.position.known()) return d.position;
+    if (accelerate_ && d.file == accelerate_->file) return accelerate_->positions.find(d.key);
+    if (arguments_ && d.file == arguments_->file) return arguments_->positions.find(d.key);
+    if (d.rule == "json.duplicate-key"_rule && config_.positions.repeated().known())
+      return config_.positions.repeated();
+    return config_.positions.find(d.key);
+  }
+
+  void add(const Diagnostic& diagnostic) {
+    LintFinding finding;
+    finding.diagnostic = diagnostic;
+    finding.diagnostic.position = place(diagnostic);
+    finding.rule = find_rule(diagnostic.rule);
+    if (finding.rule == nullptr)
+      throw std::logic_error("a finding without a rule: " + to_string(diagnostic));
+    const bool in_config = diagnostic.file == findings_.config.file();
+    if (in_config && config_.readable) {
+      if (finding.rule->repair != nullptr)
+        finding.edits = finding.rule->repair(diagnostic, config_.document);
+      else if (diagnostic.rule == "memory.better-value"_rule)
+        finding.edits = {set_key(diagnostic.key, Json::parse(diagnostic.expected))};
+    }
+    report_.findings.push_back(std::move(finding));
+  }
+
+  void collect() {
+    for (const std::vector<Diagnostic>* list :
+         std::initializer_list<const std::vector<Diagnostic>*>{
+             &unreadable_, &found_by_reader_, &findings_.config.all(), &findings_.arguments.all(),
+             &findings_.accelerate.all()})
+      for (const Diagnostic& d : *list) add(d);
+    const auto rank = [&](const Diagnostic& d) {
+      return d.file == findings_.config.file() ? 0 : d.file == findings_.arguments.file() ? 1 : 2;
+    };
+    std::stable_sort(report_.findings.begin(), report_.findings.end(),
+                     [&](const LintFinding& a, const LintFinding& b) {
+                       const Diagnostic &x = a.diagnostic, &y = b.diagnostic;
+                       return std::tuple(rank(x), x.position.line, x.position.column) <
+                              std::tuple(rank(y), y.position.line, y.position.column);
+                     });
+    if (!config_.readable) return;
+    report_.fixed = config_.document;
+    for (const LintFinding& finding : report_.findings) apply(finding.edits, report_.fixed);
+  }
+
+  const LintRequest& request_;
+  LintFindings findings_;
+  std::vector<Diagnostic> unreadable_, found_by_reader_;
+  ConfigRead config_;
+  std::optional<AccelerateConfig> accelerate_;
+  std::optional<TrainingArguments> arguments_;
+  std::optional<Model> model_;
+  std::optional<Cluster> cluster_;
+  LintReport report_;
+};
+
+}  // namespace
+
+int LintReport::count(Severity severity) const {
+  return static_cast<int>(std::count_if(
+      findings.begin(), findings.end(),
+      [&](const LintFinding& finding) { return finding.diagnostic.severity == severity; }));
+}
+
+LintReport lint(const LintRequest& request) {
+  return Linter(request).run();
+}
+
+}  // namespace shardplan

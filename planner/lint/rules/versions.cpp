@@ -1,0 +1,61 @@
+// Defaults that moved between versions of DeepSpeed.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lint/rules/families.h"
+#include "load/ds_config/schema.h"
+#include "load/ds_config/version.h"
+
+namespace shardplan {
+namespace {
+
+constexpr Rule kRules[] = {
+    {"version.default-moved"_rule, Severity::note, "A default that differs between versions",
+     "The key is not in the file and acts in this configuration, and its default is not the same "
+     "in "
+     "every version: the same file trains differently, or needs other memory, after an upgrade.",
+     "data/deepspeed/schema.json, read from DeepSpeed's tags v0.10.0 to 0.19.6",
+     "Write the value that is meant, or name the version with --deepspeed-version."},
+};
+
+/// An absent block's defaults matter to nobody, unless the block acts by itself.
+bool acts(const DsNode& key, const LintSubject& s) {
+  if (!key.known_at(s.values.version()) || !key.acts_at(s.values.stage())) return false;
+  if (key.path == "bf16.check_grad_overflow") return s.values.flag("bf16.enabled");
+  if (key.path == "zero_optimization.use_multi_rank_bucket_allreduce") return s.values.stage() > 0;
+  const std::size_t dot = key.path.rfind('.');
+  if (dot == std::string::npos) return key.path != "steps_per_print";
+  const std::string block = key.path.substr(0, dot);
+  if (s.values.given(block) == nullptr) return false;
+  const auto device = s.values.maybe_text(block + ".device");
+  return !block.ends_with("_optimizer") && !block.ends_with("_param")
+             ? key.path != "bf16.immediate_grad_update"
+             : device.value_or("none") != "none";
+}
+
+}  // namespace
+
+std::span<const Rule> version_rules() {
+  return kRules;
+}
+
+void check_versions(const LintSubject& s, LintFindings& findings) {
+  for (const std::string& path : ds_schema().paths()) {
+    const DsNode& key = *ds_schema().find(path);
+    if (key.changes.size() < 2 || value_at(s.document, path) != nullptr || !acts(key, s)) continue;
+    std::string history;
+    for (const DsChange& change : key.changes)
+      history += fmt::format("{}{}{}", history.empty() ? "" : ", ", change.value.dump(),
+                             change.since == DeepSpeedVersion{0, 0, 0}
+                                 ? std::string(" at first")
+                                 : fmt::format(" from {} on", to_string(change.since)));
+    findings.config.note(
+        "version.default-moved"_rule, path,
+        fmt::format("not in the file: {} with DeepSpeed {}{}; {}",
+                    key.default_at(s.values.version()).dump(), to_string(s.values.version()),
+                    s.version_given ? "" : ", which was assumed", history));
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,138 @@
+// accelerate's YAML and HF TrainingArguments, as they are read.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "load/accelerate.h"
+#include "load/training_arguments.h"
+#include "support/error_of.h"
+#include "yaml/document.h"
+
+namespace shardplan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> texts(const DsFindings& findings) {
+  std::vector<std::string> found;
+  for (const Diagnostic& d : findings.all()) found.push_back(to_string(d));
+  return found;
+}
+
+TEST(Yaml, ScalarsAreReadAsPyYamlReadsThem) {
+  const Json value = parse_yaml(
+                         "a: yes\nb: Off\nc: ~\nd: 1e-5\ne: 1.0e-5\nf: '8'\ng: 08\nh: 1_000\n"
+                         "i: -3\nj: no one\nk: [1, 2.5]\nl:\n",
+                         "a.yaml")
+                         .value;
+  EXPECT_EQ(value.dump(), R"({"a":true,"b":false,"c":null,"d":"1e-5","e":1e-05,"f":"8","g":"08",)"
+                          R"("h":1000,"i":-3,"j":"no one","k":[1,2.5],"l":null})");
+}
+
+TEST(Yaml, KeysHavePlaces) {
+  const YamlDocument yaml = parse_yaml("a: 1\nb:\n  c: 2\n", "a.yaml");
+  EXPECT_EQ(yaml.positions.find("b.c"), (TextPosition{3, 3}));
+}
+
+TEST(Yaml, BadTextsAreRefusedWithTheirPlace) {
+  EXPECT_THAT(error_text([] { parse_yaml("a:\n\tb: 1\n", "a.yaml"); }),
+              HasSubstr("a.yaml: line 2, column"));
+  EXPECT_THAT(error_text([] { parse_yaml("a: 1\na: 2\n", "a.yaml"); }),
+              HasSubstr("this key appears twice"));
+  EXPECT_THAT(error_text([] { parse_yaml(std::string(2000, '['), "a.yaml"); }),
+              HasSubstr("a.yaml"));
+  std::string bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string last = std::to_string(i - 1), now = std::to_string(i);
+    bomb += "a" + now + ": &a" + now + " [*a" + last;
+    for (int k = 0; k < 8; ++k) bomb += ", *a" + last;
+    bomb += "]\n";
+  }
+  EXPECT_THAT(error_text([&] { parse_yaml(bomb, "a.yaml"); }),
+              HasSubstr("more than a configuration has"));
+}
+
+AccelerateConfig accelerate(const std::string& text, DsFindings& findings) {
+  return read_accelerate(text, "a.yaml", findings);
+}
+
+TEST(Accelerate, SaysWhoStartsHowManyProcesses) {
+  DsFindings findings("a.yaml");
+  const AccelerateConfig config = accelerate(
+      "distributed_type: DEEPSPEED\nnum_processes: 16\nnum_machines: 2\nmixed_precision: bf16\n"
+      "deepspeed_config:\n  zero_stage: 3\n",
+      findings);
+  EXPECT_THAT(texts(findings), IsEmpty());
+  EXPECT_TRUE(config.deepspeed());
+  EXPECT_EQ(config.processes, 16);
+  EXPECT_EQ(config.machines, 2);
+  EXPECT_EQ(config.mixed_precision, "bf16");
+  EXPECT_TRUE(config.zero3_init);
+}
+
+TEST(Accelerate, NoWithoutQuotesIsNoMixedPrecision) {
+  DsFindings findings("a.yaml");
+  EXPECT_EQ(
+      accelerate("distributed_type: DEEPSPEED\nmixed_precision: no\n", findings).mixed_precision,
+      std::nullopt);
+  EXPECT_THAT(texts(findings), IsEmpty());
+}
+
+TEST(Accelerate, UnknownKeysHaveTheirNearest) {
+  DsFindings findings("a.yaml");
+  accelerate("distributed_type: DEEPSPEED\nnum_proceses: 8\ndeepspeed_config:\n  zero_stag: 2\n",
+             findings);
+  EXPECT_THAT(texts(findings),
+              ElementsAre(HasSubstr("did you mean 'num_processes'"),
+                          HasSubstr("deepspeed_config.zero_stag: unknown key, which accelerate "
+                                    "ignores; did you mean 'zero_stage'")));
+}
+
+TEST(Accelerate, ThePluginMakesADsConfig) {
+  DsFindings findings("a.yaml");
+  const Json made = plugin_ds_config(accelerate(
+      "distributed_type: DEEPSPEED\nmixed_precision: fp16\ndeepspeed_config:\n"
+      "  zero_stage: 3\n  offload_param_device: nvme\n  offload_param_nvme_path: /nvme\n",
+      findings));
+  EXPECT_EQ(made["zero_optimization"]["stage"], 3);
+  EXPECT_EQ(made["zero_optimization"]["offload_param"]["nvme_path"], "/nvme");
+  EXPECT_EQ(made["zero_optimization"]["offload_optimizer"]["device"], "none");
+  EXPECT_EQ(made["fp16"]["enabled"], true);
+  EXPECT_EQ(made["gradient_clipping"], "auto");
+}
+
+TEST(TrainingArguments, HaveTheTrainersDefaults) {
+  DsFindings findings("t.json");
+  const TrainingArguments a = read_training_arguments("{\"bf16\": true}", "t.json", findings);
+  EXPECT_THAT(texts(findings), IsEmpty());
+  EXPECT_EQ(a.values.per_device_train_batch_size, 8);
+  EXPECT_EQ(a.values.gradient_accumulation_steps, 1);
+  EXPECT_EQ(a.values.max_grad_norm, 1.0);
+  EXPECT_EQ(a.values.learning_rate, 5e-5);
+  EXPECT_EQ(a.values.bf16, true);
+  EXPECT_EQ(a.values.fp16, false);
+  EXPECT_EQ(a.values.total_steps, std::nullopt);
+}
+
+TEST(TrainingArguments, WarmUpIsInStepsOrAPartOfThem) {
+  DsFindings findings("t.json");
+  const auto warmup = [&](const char* text) {
+    return read_training_arguments(text, "t.json", findings).values.warmup_steps;
+  };
+  EXPECT_EQ(warmup(R"({"warmup_steps": 100})"), 100);
+  EXPECT_EQ(warmup(R"({"warmup_ratio": 0.03, "max_steps": 1000})"), 30);
+  EXPECT_EQ(warmup(R"({"warmup_steps": 0.1, "max_steps": 95})"), 10);
+  EXPECT_EQ(warmup(R"({"warmup_ratio": 0.03})"), std::nullopt);
+  EXPECT_EQ(warmup("{}"), 0);
+}
+
+TEST(TrainingArguments, OnlyNamesNearToAnArgumentAreMistakes) {
+  DsFindings findings("t.json");
+  read_training_arguments(R"({"learning_rat": 1e-5, "model_name_or_path": "x", "dataset": "y"})",
+                          "t.json", findings);
+  EXPECT_THAT(texts(findings), ElementsAre(HasSubstr("did you mean 'learning_rate'")));
+}
+
+}  // namespace
+}  // namespace shardplan

@@ -1,0 +1,84 @@
+// Lints files of tests/planner/lint as `shardplan lint` would.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lint/lint.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+
+namespace shardplan {
+
+inline std::filesystem::path lint_folder() {
+  return std::filesystem::path(SHARDPLAN_SOURCE_DIR) / "tests/planner/lint";
+}
+
+/// A text under its file name alone, as findings show it.
+inline SourceText source_at(const std::filesystem::path& path) {
+  return {path.filename().string(), read_text_file(path.string())};
+}
+
+/// `options` has the flags by name: model, gpus, auto, deepspeed_version, micro_batch,
+/// pipeline_parallel, checkpointing.
+inline Json job_of(const Json& options) {
+  Json job = Json::object();
+  const auto move = [&](const char* name, const char* pointer) {
+    if (options.contains(name)) job[Json::json_pointer(pointer)] = options[name];
+  };
+  move("model", "/model");
+  move("gpus", "/cluster");
+  move("auto", "/framework/auto");
+  move("deepspeed_version", "/framework/version");
+  move("micro_batch", "/workload/micro_batch");
+  move("pipeline_parallel", "/parallel/pipeline");
+  move("checkpointing", "/checkpointing");
+  return job;
+}
+
+inline LintReport lint_with(LintRequest request) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  static const Calibration calibration = load_calibration();
+  request.hardware = &hardware;
+  request.calibration = &calibration;
+  return lint(request);
+}
+
+inline LintReport lint_text_of(const std::string& text, const Json& options = Json::object()) {
+  LintRequest request;
+  request.config = SourceText{"ds.json", text};
+  request.job = job_of(options);
+  return lint_with(std::move(request));
+}
+
+/// NAME.json of a folder, with NAME.yaml and NAME.arguments.json where they are.
+inline LintReport lint_example(const std::filesystem::path& folder, const std::string& name,
+                               const Json& options = Json::object()) {
+  LintRequest request;
+  request.config = source_at(folder / (name + ".json"));
+  if (const auto yaml = folder / (name + ".yaml"); std::filesystem::exists(yaml))
+    request.accelerate = source_at(yaml);
+  if (const auto arguments = folder / (name + ".arguments.json");
+      std::filesystem::exists(arguments))
+    request.arguments = source_at(arguments);
+  request.job = job_of(options);
+  return lint_with(std::move(request));
+}
+
+/// The ids of findings of a severity or worse, without repetition.
+inline std::vector<std::string> rules_of(const LintReport& report, Severity least) {
+  std::vector<std::string> ids;
+  for (const LintFinding& finding : report.findings) {
+    const std::string id(finding.rule->id.text());
+    if (finding.rule->severity >= least && std::find(ids.begin(), ids.end(), id) == ids.end())
+      ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace shardplan

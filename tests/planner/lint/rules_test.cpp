@@ -1,0 +1,147 @@
+// Every rule has a configuration that breaks it, and nothing else, and one that keeps it.
+#include <set>
+
+#include "lint/lint_testing.h"
+#include "lint/registry.h"
+
+namespace shardplan {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAreArray;
+
+std::vector<std::string> all_rules() {
+  std::vector<std::string> ids;
+  for (const RuleFamily& family : rule_families())
+    for (const Rule& rule : family.rules) ids.emplace_back(rule.id.text());
+  return ids;
+}
+
+Json options_of(const std::filesystem::path& folder) {
+  const auto file = folder / "options.json";
+  return std::filesystem::exists(file) ? read_json_file(file.string()) : Json::object();
+}
+
+class LintRule : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::filesystem::path folder() const { return lint_folder() / "rules" / GetParam(); }
+};
+
+TEST_P(LintRule, IsAllThatItsFailingExampleBreaks) {
+  const Json options = options_of(folder());
+  const LintReport report = lint_example(folder(), "fail", options);
+  EXPECT_THAT(rules_of(report, Severity::note), Contains(GetParam()));
+  const Rule* rule = find_rule(GetParam());
+  ASSERT_NE(rule, nullptr);
+  std::vector<std::string> expected;
+  if (rule->severity != Severity::note) expected.push_back(GetParam());
+  if (options.contains("also"))
+    for (const Json& other : options["also"]) expected.push_back(other.get<std::string>());
+  EXPECT_THAT(rules_of(report, Severity::warning), UnorderedElementsAreArray(expected));
+}
+
+TEST_P(LintRule, IsKeptByItsPassingExampleAsAreAllOthers) {
+  const LintReport report = lint_example(folder(), "pass", options_of(folder()));
+  EXPECT_THAT(rules_of(report, Severity::note), Not(Contains(GetParam())));
+  EXPECT_THAT(rules_of(report, Severity::warning), IsEmpty());
+}
+
+TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
+  const LintReport report = lint_example(folder(), "fail", options_of(folder()));
+  for (const LintFinding& finding : report.findings) {
+    EXPECT_EQ(finding.diagnostic.severity, finding.rule->severity) << finding.diagnostic.message;
+    EXPECT_TRUE(finding.diagnostic.position.known()) << finding.diagnostic.message;
+    EXPECT_FALSE(finding.diagnostic.message.empty());
+  }
+}
+
+/// A repair must cure what it repairs, and make nothing worse.
+TEST_P(LintRule, IsCuredByItsRepair) {
+  const Json options = options_of(folder());
+  LintReport report = lint_example(folder(), "fail", options);
+  bool repaired = false;
+  Json document = report.fixed;
+  for (const LintFinding& finding : report.findings)
+    if (finding.rule->id.text() == GetParam()) repaired = repaired || !finding.edits.empty();
+  if (!repaired) GTEST_SKIP() << "a person must choose";
+  LintRequest request;
+  request.config = SourceText{"fail.json", report.fixed.dump(2)};
+  for (const char* suffix : {".yaml", ".arguments.json"})
+    if (const auto file = folder() / (std::string("fail") + suffix); std::filesystem::exists(file))
+      (suffix[1] == 'y' ? request.accelerate : request.arguments) = source_at(file);
+  request.job = job_of(options);
+  const LintReport after = lint_with(std::move(request));
+  EXPECT_THAT(rules_of(after, Severity::note), Not(Contains(GetParam()))) << report.fixed.dump(2);
+  EXPECT_LE(after.count(Severity::error), report.count(Severity::error));
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name;
+  bool upper = true;
+  for (const char c : info.param) {
+    if (c == '.' || c == '-') {
+      upper = true;
+      continue;
+    }
+    name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    upper = false;
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LintRule, ::testing::ValuesIn(all_rules()), test_name);
+
+TEST(LintRules, AreMoreThanSixtyWithNamesOfTheirOwn) {
+  const std::vector<std::string> ids = all_rules();
+  EXPECT_GE(ids.size(), 60U);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+TEST(LintRules, AreExplainedSourcedAndAdvised) {
+  for (const RuleFamily& family : rule_families())
+    for (const Rule& rule : family.rules) {
+      EXPECT_FALSE(rule.title.empty()) << rule.id.text();
+      EXPECT_FALSE(rule.explanation.empty()) << rule.id.text();
+      EXPECT_FALSE(rule.source.empty()) << rule.id.text();
+      EXPECT_FALSE(rule.fix.empty()) << rule.id.text();
+      EXPECT_FALSE(rule.title.ends_with('.')) << rule.id.text();
+      EXPECT_TRUE(rule.fix.ends_with('.')) << rule.id.text();
+      EXPECT_TRUE(rule.explanation.ends_with('.')) << rule.id.text();
+    }
+}
+
+TEST(LintRules, HaveAnExampleFolderEachAndNoFolderIsLeftOver) {
+  std::set<std::string> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(lint_folder() / "rules"))
+    folders.insert(entry.path().filename().string());
+  const std::vector<std::string> ids = all_rules();
+  EXPECT_EQ(folders, std::set<std::string>(ids.begin(), ids.end()));
+  for (const std::string& id : ids)
+    for (const char* name : {"fail.json", "pass.json"})
+      EXPECT_TRUE(std::filesystem::exists(lint_folder() / "rules" / id / name)) << id;
+}
+
+/// Wherever core reports a finding of a ds_config, the table has its rule.
+TEST(LintRules, CoverEveryNameInTheSources) {
+  const std::filesystem::path root(SHARDPLAN_SOURCE_DIR);
+  int names = 0;
+  for (const char* part : {"core/io", "planner/lint"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / part)) {
+      if (entry.path().extension() != ".cpp") continue;
+      const std::string text = read_text_file(entry.path().string());
+      for (std::size_t end = text.find("\"_rule"); end != std::string::npos;
+           end = text.find("\"_rule", end + 1)) {
+        const std::size_t start = text.rfind('"', end - 1) + 1;
+        const std::string id = text.substr(start, end - start);
+        if (id == "json.too-large") continue;  // refused before there is anything to lint
+        ++names;
+        EXPECT_NE(find_rule(id), nullptr) << entry.path() << " " << id;
+      }
+    }
+  EXPECT_GE(names, 200);
+}
+
+}  // namespace
+}  // namespace shardplan
