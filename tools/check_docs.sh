@@ -46,6 +46,6 @@ check_file() {
   done <"$file"
 }
 
-for file in README.md docs/*.md; do check_file "$file"; done
+for file in README.md docs/*.md docs/problems/*.md; do check_file "$file"; done
 echo "check_docs: $stale lines out of date"
 [[ $stale -eq 0 ]]

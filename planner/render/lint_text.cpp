@@ -59,6 +59,12 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+/// Most keys are ZeRO's: the table says so once.
+constexpr std::string_view kZero = "zero_optimization.";
+std::string short_path(std::string_view path) {
+  return std::string(path.starts_with(kZero) ? path.substr(kZero.size()) : path);
+}
+
 std::string better_text(const KeyCost& cost) {
   if (!cost.better) return "";
   return fmt::format("{}: {}", value_text(cost.better->value),
@@ -74,14 +80,15 @@ std::string costs_text(const LintReport& report) {
   for (const KeyCost& cost : report.costs) {
     const PriceDelta none;
     const PriceDelta& d = cost.costs ? *cost.costs : none;
-    table.add({cost.path, value_text(cost.value), cost.given ? value_text(cost.without) : "",
-               bytes(d.gpu), bytes(d.host), bytes(d.nvme), pace(d.pace), better_text(cost)});
+    table.add({short_path(cost.path), value_text(cost.value),
+               cost.given ? value_text(cost.without) : "", bytes(d.gpu), bytes(d.host),
+               bytes(d.nvme), pace(d.pace), better_text(cost)});
     if (cost.given && !cost.costs)
       cannot +=
           wrapped(fmt::format("{} cannot be left out: {}", cost.path, cost.problem), "  ", "    ");
   }
   return fmt::format(
-             "What each key costs, for {}\n"
+             "What each key costs, for {} (zero_optimization's keys without their block)\n"
              "  as it is: {} of each GPU{}{}\n",
              report.subject, format_bytes(report.now->price.gpu),
              report.now->price.host > 0
