@@ -95,6 +95,10 @@ std::string read_text_file(const std::string& path, std::size_t largest) {
   return text;
 }
 
+std::string read_text_file(const std::string& path) {
+  return read_text_file(path, kLargestDocument);
+}
+
 Json read_json_file(const std::string& path) {
   return parse_json(read_text_file(path), path);
 }

@@ -29,5 +29,7 @@ Json read_json_file(const std::string& path);
 /// The text of a file; throws InputError when it cannot be read or is larger than a document may
 /// be.
 std::string read_text_file(const std::string& path);
+/// The same with a limit of its own.
+std::string read_text_file(const std::string& path, std::size_t largest);
 
 }  // namespace shardplan

@@ -27,11 +27,9 @@ bool acts(const DsNode& key, const LintSubject& s) {
   const std::size_t dot = key.path.rfind('.');
   if (dot == std::string::npos) return key.path != "steps_per_print";
   const std::string block = key.path.substr(0, dot);
-  if (s.values.given(block) == nullptr) return false;
-  const auto device = s.values.maybe_text(block + ".device");
-  return !block.ends_with("_optimizer") && !block.ends_with("_param")
-             ? key.path != "bf16.immediate_grad_update"
-             : device.value_or("none") != "none";
+  if (s.values.given(block) == nullptr || key.path == "bf16.immediate_grad_update") return false;
+  const bool offload = block.ends_with(".offload_optimizer") || block.ends_with(".offload_param");
+  return !offload || s.values.maybe_text(block + ".device").value_or("none") != "none";
 }
 
 }  // namespace

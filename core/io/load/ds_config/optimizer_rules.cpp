@@ -165,11 +165,15 @@ void check_scheduler_arguments(const std::string& type, const DsValues& values,
       findings.error("ds.scheduler-argument-missing"_rule, key.path,
                      fmt::format("{} needs it", type), "a value");
   }
-  const auto warmup = values.maybe_integer("scheduler.params.warmup_num_steps");
-  if (type != "LRRangeTest" && type != "OneCycle" && warmup && *warmup < 1 &&
+  const std::string warmup_key = "scheduler.params.warmup_num_steps";
+  const bool supposed = std::any_of(autos.begin(), autos.end(), [&](const ResolvedAuto& a) {
+    return a.path == warmup_key && a.rule.ends_with("its default");  // the arguments are not known
+  });
+  const auto warmup = values.maybe_integer(warmup_key);
+  if (type != "LRRangeTest" && type != "OneCycle" && warmup && *warmup < 1 && !supposed &&
       values.version() >= DeepSpeedVersion{0, 19, 3})
-    findings.error("ds.warmup-steps"_rule, "scheduler.params.warmup_num_steps",
-                   fmt::format("found {}", *warmup), "an integer of at least 1");
+    findings.error("ds.warmup-steps"_rule, warmup_key, fmt::format("found {}", *warmup),
+                   "an integer of at least 1");
 }
 
 void check_scheduler(const DsValues& values, std::span<const ResolvedAuto> autos,
