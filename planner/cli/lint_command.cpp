@@ -60,7 +60,9 @@ std::string named_config(const LintRequest& request) {
 Json job_of(const LintArguments& a) {
   Json job = a.job.merged(Json::object());
   if (!a.gpus.empty()) {
-    if (job.contains("cluster") && job["cluster"].is_object())
+    if (a.gpus.ends_with(".json"))
+      job["cluster"] = read_json_file(a.gpus);
+    else if (job.contains("cluster") && job["cluster"].is_object())
       job["cluster"]["name"] = a.gpus;
     else
       job["cluster"] = a.gpus;
@@ -133,7 +135,7 @@ void add_lint(CLI::App& app, Run& run) {
                       "a ds_config.json; may be left out where another file names it");
   command->add_option("--accelerate", a->accelerate, "accelerate's configuration, YAML");
   command->add_option("--training-arguments", a->arguments, "HF TrainingArguments, JSON");
-  command->add_option("--gpus", a->gpus, "4xA100-40GB, 2x8xH100: the same as --cluster");
+  command->add_option("--gpus", a->gpus, "4xA100-40GB, 2x8xH100, or a cluster's JSON file");
   command->add_option("--pipeline-parallel", a->pipeline, "stages of a PipelineModule")
       ->check(CLI::PositiveNumber);
   command->add_option("--fix", a->fixed, "write a corrected copy to this file");

@@ -37,8 +37,10 @@ constexpr Rule kRules[] = {
      "transformers: loss/loss_utils.py; trl issue 3678",
      "Use a fused linear cross-entropy (Liger's, use_liger_kernel), or a smaller micro-batch."},
     {"memory.fragmentation"_rule, Severity::warning,
-     "The allocator's fragments take a large part of the GPU",
-     "Blocks of many sizes leave holes between them that nothing fits into.",
+     "The allocator's fragments keep the job from fitting",
+     "Blocks of many sizes leave holes between them that nothing fits into; a tenth of the GPU or "
+     "more "
+     "goes to them, and the job does not surely fit.",
      "docs/allocator.md; pytorch issue 35901",
      "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
     {"memory.bucket"_rule, Severity::warning, "Buckets as large as the model",
@@ -119,9 +121,10 @@ void check_logits(const PricedJob& job, DsFindings& findings) {
 }
 
 void check_fragmentation(const PricedJob& job, DsFindings& findings) {
+  if (job.estimate().verdict.gpu.fit == Fit::fits) return;  // they harm nobody
   const std::int64_t fragments = at_peak(job.estimate(), Category::fragmentation);
   constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
-  if (fragments >= kGibibyte && at_least(fragments, job.price().gpu, 0.15))
+  if (fragments >= kGibibyte && at_least(fragments, job.price().gpu, 0.1))
     findings.warning("memory.fragmentation"_rule, "zero_optimization",
                      "fragments of the allocator take " + saved(fragments, job),
                      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
