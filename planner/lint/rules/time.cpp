@@ -103,7 +103,7 @@ void check_offload(const LintSubject& s, const PricedJob& job, DsFindings& findi
     return;
   }
   const TimeEstimate& t = job.estimate().time;
-  const double host = share(t.copy_seconds + t.cpu_optimizer_seconds, t.step_seconds);
+  const double host = share(t.exposed_copy_seconds + t.optimizer_seconds, t.step_seconds);
   constexpr double kMost = 0.5;
   if (host >= kMost)
     findings.warning("time.offload"_rule, key,
