@@ -7,7 +7,9 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "lint/lint.h"
+#include "load/accelerate.h"
 #include "load/hardware.h"
+#include "load/training_arguments.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
 

@@ -43,8 +43,6 @@ TEST(LintCosts, AreDifferencesOfTwoEstimates) {
   EXPECT_GT(offload->costs->host, 8 * kStates * 9 / 10);
   EXPECT_GT(offload->costs->pace, 1.1);
 
-  LintRequest request;
-  request.config = SourceText{"ds.json", kZero3};
   const Json without = parse_json(R"({"train_micro_batch_size_per_gpu": 1,
     "bf16": {"enabled": true},
     "zero_optimization": {"stage": 3, "reduce_bucket_size": 500000000}})",

@@ -60,9 +60,8 @@ TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
 /// A repair must cure what it repairs, and make nothing worse.
 TEST_P(LintRule, IsCuredByItsRepair) {
   const Json options = options_of(folder());
-  LintReport report = lint_example(folder(), "fail", options);
+  const LintReport report = lint_example(folder(), "fail", options);
   bool repaired = false;
-  Json document = report.fixed;
   for (const LintFinding& finding : report.findings)
     if (finding.rule->id.text() == GetParam()) repaired = repaired || !finding.edits.empty();
   if (!repaired) GTEST_SKIP() << "a person must choose";
