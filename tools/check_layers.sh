@@ -39,6 +39,11 @@ forbid "core includes its JSON layer" \
 planner="$(folders_of planner)"
 forbid "core/io includes the planner" "#include *\"(planner|$planner)/" < <(sources_below core)
 
+forbid "only the windows include Qt" '#include *<Q[A-Z]' < <(sources_below planner)
+forbid "the windows' models include widgets" \
+  '#include *(<Q(Widget|Application|Painter|Label|Dialog)|"(views|wizard)/)' < <(sources_below gui/models)
+forbid "views include pages" '#include *"wizard/' < <(sources_below gui/views)
+
 # crossings FROM TO: includes in FROM of a header that TO has and neither FROM nor core. Both may have
 # folders of the same name.
 crossings() {

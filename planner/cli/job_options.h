@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "job/fields.h"
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/job.h"
@@ -14,8 +15,6 @@ namespace shardplan::cli {
 
 class JobOptions {
  public:
-  enum class Kind { text, number, boolean, list };
-
   /// Adds the flags of all fields to `command`.
   void add_flags(CLI::App& command);
 
@@ -30,9 +29,8 @@ class JobOptions {
 
  private:
   struct Flag {
-    std::string pointer;  ///< JSON pointer of the field
-    std::string value;    ///< as typed
-    Kind kind = Kind::text;
+    const JobField* field = nullptr;
+    std::string value;  ///< as typed
     CLI::Option* option = nullptr;
   };
   std::vector<Flag> flags_;

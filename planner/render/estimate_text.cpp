@@ -24,47 +24,6 @@ bool is_state(Category c) {
   return std::find(kStates.begin(), kStates.end(), c) != kStates.end();
 }
 
-std::string explain(Category c, const Estimate& e, const Plan& plan) {
-  const std::string trained = format_parameters(e.trainable_parameters);
-  const std::string tokens =
-      format_count(plan.workload.micro_batch * plan.workload.sequence_length);
-  switch (c) {
-    case Category::parameters:
-      return fmt::format("the weights themselves, {} bytes each", size_of(plan.precision.params));
-    case Category::gradients:
-      return fmt::format(
-          "a gradient of {} bytes for each trained parameter that this GPU looks "
-          "after",
-          size_of(plan.precision.gradients));
-    case Category::master_parameters:
-      return fmt::format("a copy of the {} trained parameters that the optimizer updates in fp32",
-                         trained);
-    case Category::optimizer_states:
-      return fmt::format("what {} keeps for the trained parameters, {} in all",
-                         optimizer_word(plan.optimizer.kind), trained);
-    case Category::activations:
-      return fmt::format("what the layers keep of {} tokens for the backward pass", tokens);
-    case Category::logits_and_loss:
-      return fmt::format("scores of {} tokens over the whole vocabulary, in fp32 for the loss",
-                         tokens);
-    case Category::gathered_parameters:
-      return "parameters that other GPUs own, gathered while they are used";
-    case Category::communication_buffers:
-      return "buckets in which gradients are reduced";
-    case Category::workspace:
-      return "temporary copies, mostly of the optimizer step";
-    case Category::fragmentation:
-      return "what PyTorch's allocator holds beyond the live tensors";
-    case Category::cuda_context:
-      return "the CUDA context, kernels and libraries of the process";
-    case Category::nccl:
-      return "NCCL's buffers for talking to the other GPUs";
-    case Category::other:
-      return "the batch, and 16-bit copies of weights under autocast";
-  }
-  return "";
-}
-
 void add_resource(TextTable& table, const char* name, const ResourceVerdict& r, const char* key) {
   if (r.needed == 0) {
     table.add({name, "not used", "", ""});
@@ -114,13 +73,58 @@ std::string breakdown_bars(const Estimate& e) {
   return table.text();
 }
 
+Category largest_category(const Estimate& e) {
+  return std::max_element(
+             e.breakdown.begin(), e.breakdown.end(),
+             [](const CategoryLine& a, const CategoryLine& b) { return a.at_peak < b.at_peak; })
+      ->category;
+}
+
+std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
+  const std::string trained = format_parameters(e.trainable_parameters);
+  const std::string tokens =
+      format_count(plan.workload.micro_batch * plan.workload.sequence_length);
+  switch (c) {
+    case Category::parameters:
+      return fmt::format("the weights themselves, {} bytes each", size_of(plan.precision.params));
+    case Category::gradients:
+      return fmt::format(
+          "a gradient of {} bytes for each trained parameter that this GPU looks "
+          "after",
+          size_of(plan.precision.gradients));
+    case Category::master_parameters:
+      return fmt::format("a copy of the {} trained parameters that the optimizer updates in fp32",
+                         trained);
+    case Category::optimizer_states:
+      return fmt::format("what {} keeps for the trained parameters, {} in all",
+                         optimizer_word(plan.optimizer.kind), trained);
+    case Category::activations:
+      return fmt::format("what the layers keep of {} tokens for the backward pass", tokens);
+    case Category::logits_and_loss:
+      return fmt::format("scores of {} tokens over the whole vocabulary, in fp32 for the loss",
+                         tokens);
+    case Category::gathered_parameters:
+      return "parameters that other GPUs own, gathered while they are used";
+    case Category::communication_buffers:
+      return "buckets in which gradients are reduced";
+    case Category::workspace:
+      return "temporary copies, mostly of the optimizer step";
+    case Category::fragmentation:
+      return "what PyTorch's allocator holds beyond the live tensors";
+    case Category::cuda_context:
+      return "the CUDA context, kernels and libraries of the process";
+    case Category::nccl:
+      return "NCCL's buffers for talking to the other GPUs";
+    case Category::other:
+      return "the batch, and 16-bit copies of weights under autocast";
+  }
+  return "";
+}
+
 std::string largest_consumer(const Estimate& e, const Plan& plan) {
-  const auto largest = std::max_element(
-      e.breakdown.begin(), e.breakdown.end(),
-      [](const CategoryLine& a, const CategoryLine& b) { return a.at_peak < b.at_peak; });
-  const Category c = largest->category;
+  const Category c = largest_category(e);
   return wrapped(
-      fmt::format("The largest part, {}, is {}.", category_words(c), explain(c, e, plan)), "  ",
+      fmt::format("The largest part, {}, is {}.", category_words(c), what_it_is(c, e, plan)), "  ",
       "  ");
 }
 
@@ -168,8 +172,7 @@ std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
   const std::string rates =
-      fmt::format("about {} a step, {} tokens/s on all GPUs",
-                  format_seconds(t.step_seconds),
+      fmt::format("about {} a step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));
   std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
   const auto add = [&](double seconds, std::string_view doing) {

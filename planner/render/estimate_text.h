@@ -13,7 +13,11 @@ namespace shardplan {
 std::string resource_lines(const Estimate& e);
 /// What fills the fullest GPU: a bar a category, largest first.
 std::string breakdown_bars(const Estimate& e);
-/// The category that takes most, in a sentence that says why.
+/// The category that takes most at the peak.
+Category largest_category(const Estimate& e);
+/// What a category is, in this plan: "what AdamW keeps for the trained parameters, 6.74 B in all".
+std::string what_it_is(Category c, const Estimate& e, const Plan& plan);
+/// Both in a sentence.
 std::string largest_consumer(const Estimate& e, const Plan& plan);
 /// Parameters, gradients, master copies and optimizer states, with bytes a parameter.
 std::string state_table(const Estimate& e);

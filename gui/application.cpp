@@ -1,0 +1,62 @@
+#include "application.h"
+
+#include <QImage>
+#include <QLibraryInfo>
+#include <QLocale>
+#include <QStyleFactory>
+
+namespace shardplan::gui {
+
+Application::Application(QApplication& qt) : qt_(qt), system_palette_(qt.palette()) {
+  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  system_palette_ = QApplication::palette();
+  set_language(QLocale::system().name().left(2));
+}
+
+Application::~Application() = default;
+
+void Application::make_window() {
+  const int page = window_ ? window_->page() : 0;
+  const bool was_visible = window_ && window_->isVisible();
+  window_ = std::make_unique<MainWindow>(session_);
+  window_->show_page(page);
+  // The window that asked is gone when these are done: not before the event ends.
+  QObject::connect(
+      window_.get(), &MainWindow::language_chosen, &qt_,
+      [this](const QString& language) { set_language(language); }, Qt::QueuedConnection);
+  QObject::connect(window_.get(), &MainWindow::theme_chosen, &qt_,
+                   [this](int theme) { set_theme(static_cast<Theme>(theme)); });
+  if (was_visible) window_->show();
+}
+
+void Application::set_language(const QString& language) {
+  QLocale::setDefault(QLocale(language));
+  QCoreApplication::removeTranslator(&own_words_);
+  QCoreApplication::removeTranslator(&qt_words_);
+  if (own_words_.load(QStringLiteral(":/i18n/shardplan_%1.qm").arg(language)))
+    QCoreApplication::installTranslator(&own_words_);
+  if (qt_words_.load(QStringLiteral("qtbase_%1").arg(language),
+                     QLibraryInfo::path(QLibraryInfo::TranslationsPath)))
+    QCoreApplication::installTranslator(&qt_words_);
+  make_window();
+}
+
+void Application::set_theme(Theme theme) {
+  QApplication::setPalette(theme == Theme::dark    ? dark_palette()
+                           : theme == Theme::light ? light_palette()
+                                                   : system_palette_);
+  make_window();
+}
+
+bool Application::save_picture(const QString& path, const QSize& size, double scale) {
+  session_.find_fixes_now();
+  window_->resize(size);
+  window_->show();
+  QCoreApplication::processEvents();
+  QImage image(size * scale, QImage::Format_RGB32);
+  image.setDevicePixelRatio(scale);
+  window_->render(&image);
+  return image.save(path);
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,95 @@
+#include "models/accuracy_models.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/format.h"
+#include "models/text.h"
+
+namespace shardplan::gui {
+namespace {
+
+constexpr std::array kShown{Figure::allocated_peak, Figure::reserved, Figure::device,
+                            Figure::step_seconds};
+
+QString percent(double share, bool with_sign) {
+  const QString sign = with_sign && share > 0 ? QStringLiteral("+") : QString();
+  return QStringLiteral("%1%2 %").arg(sign, QString::number(100 * share, 'f', 2));
+}
+
+QString value_of(Figure figure, double value) {
+  return text(figure == Figure::step_seconds ? format_seconds(value)
+                                             : format_bytes(static_cast<std::int64_t>(value)));
+}
+
+template <typename Row>
+typename RowsModel<Row>::Column column(QString title, QString Row::*member,
+                                       double Row::*value = nullptr) {
+  return {std::move(title),
+          [member, value](const Row& row, int role) -> QVariant {
+            if (role == kValueRole) return value ? QVariant(std::abs(row.*value)) : row.*member;
+            return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
+          },
+          value != nullptr};
+}
+
+}  // namespace
+
+RowsModel<SummaryRow>* AccuracyModels::summary_model(QObject* parent) {
+  using Row = SummaryRow;
+  return new RowsModel<Row>(
+      {column(tr("records of"), &Row::group), column(tr("figure"), &Row::figure),
+       column(tr("records"), &Row::records),
+       column(tr("mean |error|"), &Row::mean, &Row::mean_error),
+       column(tr("mean error"), &Row::signed_mean), column(tr("largest"), &Row::largest),
+       column(tr("of record"), &Row::worst)},
+      parent);
+}
+
+RowsModel<RecordRow>* AccuracyModels::record_model(QObject* parent) {
+  using Row = RecordRow;
+  return new RowsModel<Row>(
+      {column(tr("record"), &Row::record), column(tr("framework"), &Row::framework),
+       column(tr("figure"), &Row::figure), column(tr("predicted"), &Row::predicted),
+       column(tr("measured"), &Row::measured), column(tr("error"), &Row::error, &Row::relative)},
+      parent);
+}
+
+std::vector<SummaryRow> AccuracyModels::summaries(const Accuracy& accuracy) {
+  std::vector<SummaryRow> rows;
+  const auto add = [&](const GroupSummary& group, const QString& name) {
+    for (const Figure figure : kShown) {
+      const ErrorSummary& s = group.figures[index_of(figure)];
+      if (s.count == 0) continue;
+      rows.push_back(
+          {name, text(kFigureNames[index_of(figure)]).replace(QLatin1Char('_'), QLatin1Char(' ')),
+           text(format_count(s.count)), percent(s.mean_absolute, false),
+           percent(s.mean_signed, true), percent(s.largest, true), text(s.worst), s.mean_absolute});
+    }
+  };
+  add(accuracy.all, tr("all"));
+  for (const GroupSummary& group : accuracy.groups) add(group, text(group.name));
+  return rows;
+}
+
+std::vector<RecordRow> AccuracyModels::records(const Accuracy& accuracy) {
+  std::vector<RecordRow> rows;
+  for (const Comparison& c : accuracy.comparisons) {
+    for (const Figure figure : kShown) {
+      const std::size_t f = index_of(figure);
+      const auto error = relative_error(c.predicted[f], c.measured[f]);
+      if (!error) continue;
+      rows.push_back({text(c.name), text(c.framework),
+                      text(kFigureNames[f]).replace(QLatin1Char('_'), QLatin1Char(' ')),
+                      value_of(figure, *c.predicted[f]), value_of(figure, *c.measured[f]),
+                      percent(*error, true), *error});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const RecordRow& a, const RecordRow& b) {
+    return std::abs(a.relative) > std::abs(b.relative);
+  });
+  return rows;
+}
+
+}  // namespace shardplan::gui

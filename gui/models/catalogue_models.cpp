@@ -1,0 +1,106 @@
+#include "models/catalogue_models.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "load/catalog.h"
+#include "models/text.h"
+#include "render/model_text.h"
+
+namespace shardplan::gui {
+namespace {
+
+template <typename Row>
+auto column(QString title, QString Row::*member, bool is_number = false,
+            double Row::*value = nullptr) {
+  return typename RowsModel<Row>::Column{
+      std::move(title),
+      [member, value](const Row& row, int role) -> QVariant {
+        if (role == kValueRole) return value ? QVariant(row.*value) : QVariant(row.*member);
+        return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
+      },
+      is_number};
+}
+
+QStringList list_of(const std::vector<std::string>& items) {
+  QStringList out;
+  for (const std::string& item : items) out.push_back(text(item));
+  return out;
+}
+
+}  // namespace
+
+RowsModel<ModelRow>* CatalogueModels::models(QObject* parent) {
+  auto* model = new RowsModel<ModelRow>(
+      {column(tr("model"), &ModelRow::name),
+       column(tr("parameters"), &ModelRow::parameters, true, &ModelRow::count),
+       column(tr("family"), &ModelRow::family), column(tr("also found as"), &ModelRow::aliases)},
+      parent);
+  std::vector<ModelRow> rows;
+  for (const CatalogModel& m : catalog_models())
+    rows.push_back({text(m.name), text(format_parameters(m.parameters)),
+                    list_of(m.aliases).join(QStringLiteral(", ")), text(m.family),
+                    static_cast<double>(m.parameters)});
+  model->set_rows(std::move(rows));
+  return model;
+}
+
+RowsModel<GpuRow>* CatalogueModels::gpus(const HardwareCatalog& catalog, QObject* parent) {
+  auto* model =
+      new RowsModel<GpuRow>({column(tr("GPU"), &GpuRow::name),
+                             column(tr("usable memory"), &GpuRow::usable, true, &GpuRow::bytes),
+                             column(tr("memory bandwidth"), &GpuRow::bandwidth, true),
+                             column(tr("standing"), &GpuRow::source)},
+                            parent);
+  std::vector<GpuRow> rows;
+  for (const CatalogGpu& entry : catalog.gpus) {
+    const Gpu& g = entry.gpu;
+    const QString rate =
+        g.memory_bandwidth ? tr("%1 GB/s").arg(*g.memory_bandwidth / 1e9, 0, 'g', 4) : QString();
+    rows.push_back({text(g.name), text(format_bytes(g.usable.count())), rate,
+                    g.unverified.empty() ? tr("confirmed by sources") : tr("partly unverified"),
+                    static_cast<double>(g.usable.count())});
+  }
+  model->set_rows(std::move(rows));
+  return model;
+}
+
+RowsModel<MachineRow>* CatalogueModels::machines(const HardwareCatalog& catalog, QObject* parent) {
+  auto* model = new RowsModel<MachineRow>(
+      {column(tr("machine"), &MachineRow::name), column(tr("provider"), &MachineRow::provider),
+       column(tr("GPUs"), &MachineRow::gpus), column(tr("host memory"), &MachineRow::host, true)},
+      parent);
+  std::vector<MachineRow> rows;
+  for (const Instance& i : catalog.instances)
+    rows.push_back(
+        {text(i.name), text(i.provider), QStringLiteral("%1 × %2").arg(i.gpus).arg(text(i.gpu)),
+         i.host_memory ? text(format_bytes(i.host_memory->count())) : QString(), text(i.source)});
+  model->set_rows(std::move(rows));
+  return model;
+}
+
+RowsModel<TensorRow>* CatalogueModels::tensors(QObject* parent) {
+  return new RowsModel<TensorRow>(
+      {column(tr("tensor"), &TensorRow::name), column(tr("shape"), &TensorRow::shape),
+       column(tr("times"), &TensorRow::times, true),
+       column(tr("parameters"), &TensorRow::parameters, true, &TensorRow::count)},
+      parent);
+}
+
+std::vector<TensorRow> CatalogueModels::tensors_of(const Model& model) {
+  std::vector<TensorRow> rows;
+  const Json json = model_json(model, false);
+  for (const Json& group : json.at("groups")) {
+    QStringList shape;
+    for (const Json& extent : group.at("shape"))
+      shape.push_back(QString::number(extent.get<qint64>()));
+    const auto count = group.at("parameters").get<std::int64_t>();
+    rows.push_back({text(group.at("name").get<std::string>()),
+                    QStringLiteral("[%1]").arg(shape.join(QStringLiteral(", "))),
+                    text(format_count(group.at("count").get<std::int64_t>())),
+                    text(format_count(count)), static_cast<double>(count)});
+  }
+  return rows;
+}
+
+}  // namespace shardplan::gui

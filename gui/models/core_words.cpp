@@ -1,0 +1,42 @@
+#include "models/core_words.h"
+
+#include <QLocale>
+#include <map>
+
+#include "models/text.h"
+#include "report/messages.h"
+#include "report/words.h"
+
+namespace shardplan::gui {
+namespace {
+
+/// The catalogue is parsed once for each language that was ever chosen. Only windows ask for words,
+/// all from one thread.
+const report::Messages& messages() {
+  static std::map<QString, report::Messages> read;
+  const QString now = language();
+  return read.try_emplace(now, now.toStdString()).first->second;
+}
+
+}  // namespace
+
+QString language() {
+  const QString code = QLocale().name().left(2);
+  for (const std::string& known : report::report_languages())
+    if (code.toStdString() == known) return code;
+  return QStringLiteral("en");
+}
+
+QString words(std::string_view english) {
+  return text(messages().phrase(english).value_or(std::string(english)));
+}
+
+QString words(const report::Text& said) {
+  return text(messages().text(said));
+}
+
+QString words(Source source) {
+  return words(report::message("source." + std::string(name_of(source))));
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,22 @@
+// Core's and planner's words in the language of the windows: the catalogue of the reports. Their
+// numbers are taken over as they are.
+#pragma once
+
+#include <QString>
+#include <string_view>
+
+#include "base/source.h"
+#include "report/report.h"
+
+namespace shardplan::gui {
+
+/// "en", "ja" or "ko": of QLocale's default, "en" for any other.
+QString language();
+
+/// A sentence of core or planner by the phrase book, or as it is when the book has none like it.
+QString words(std::string_view english);
+/// A message of the catalogue: report/words.h makes them of core's enumerations.
+QString words(const report::Text& text);
+QString words(Source source);
+
+}  // namespace shardplan::gui

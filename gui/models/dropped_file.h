@@ -1,0 +1,22 @@
+// A file that a person opens or drops: a job, a model's config.json or a ds_config.json, told apart
+// by what is in it.
+#pragma once
+
+#include <QString>
+#include <cstdint>
+
+#include "json/document.h"
+#include "models/job_document.h"
+
+namespace shardplan::gui {
+
+enum class FileKind : std::uint8_t { job, model, ds_config };
+
+/// Throws InputError naming `file` when it is none of them.
+FileKind kind_of(const Json& json, const std::string& file);
+
+/// Opens a job, or puts the path of a configuration into the job. Throws InputError for what
+/// cannot be read; the job is then as it was. A file beyond kLargestDocument is not read at all.
+FileKind take_file(JobDocument& document, const QString& path);
+
+}  // namespace shardplan::gui

@@ -1,0 +1,222 @@
+#include "models/estimate_models.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/format.h"
+#include "models/core_words.h"
+#include "models/provenance.h"
+#include "models/text.h"
+#include "render/cost_text.h"
+#include "render/describe.h"
+#include "render/estimate_text.h"
+#include "render/foundation.h"
+#include "report/words.h"
+#include "save/estimate.h"
+
+namespace shardplan::gui {
+namespace {
+
+QString bytes(std::int64_t count) {
+  return text(format_bytes(count));
+}
+
+/// "assumed" and the like by the catalogue; "warning" and "note" are the windows' own.
+QString standing_word(const std::string& standing) {
+  for (const Source source :
+       {Source::exact, Source::modelled, Source::calibrated, Source::measured, Source::assumed})
+    if (standing == name_of(source)) return words(source);
+  return QCoreApplication::translate("EstimateModels", standing.c_str());
+}
+
+template <typename Row>
+QVariant shown(const QString& display, const Row& row, int role) {
+  if (role == Qt::DisplayRole) return display;
+  if (role == Qt::ToolTipRole || role == Qt::AccessibleDescriptionRole) return row.hint;
+  return {};
+}
+
+}  // namespace
+
+std::vector<ResourceLine> EstimateModels::resources(const Answer& a) {
+  std::vector<ResourceLine> out;
+  const Estimate& e = *a.estimate;
+  const auto add = [&](const QString& name, const ResourceVerdict& r, std::int64_t upper) {
+    ResourceLine line;
+    line.name = name;
+    line.fit = r.fit;
+    line.is_used = r.needed > 0;
+    line.needed = static_cast<double>(r.needed);
+    line.upper = static_cast<double>(upper);
+    line.available = static_cast<double>(r.available.value_or(0));
+    line.verdict = line.is_used ? words(report::words_of(r.fit)) : tr("not used");
+    if (line.is_used && r.available) {
+      const std::int64_t spare = *r.available - r.needed;
+      line.amount = tr("%1 of %2").arg(bytes(r.needed), bytes(*r.available));
+      line.margin =
+          spare >= 0 ? tr("%1 to spare").arg(bytes(spare)) : tr("%1 too much").arg(bytes(-spare));
+    } else if (line.is_used) {
+      line.amount = bytes(r.needed);
+      line.margin = tr("what a node has is not known");
+    }
+    out.push_back(line);
+  };
+  add(tr("GPU"), e.verdict.gpu, e.device.upper);
+  out.back().margin += tr("; upper bound %1").arg(bytes(e.device.upper));
+  out.back().hint = Provenance::device(a);
+  add(tr("Host"), e.verdict.host, e.verdict.host.needed);
+  out.back().hint = Provenance::host(a);
+  add(tr("NVMe"), e.verdict.nvme, e.verdict.nvme.needed);
+  out.back().hint = Provenance::nvme(a);
+  return out;
+}
+
+std::vector<Share> EstimateModels::breakdown(const Answer& a, const Calibration& calibration) {
+  std::vector<Share> out;
+  for (const CategoryLine& line : a.estimate->breakdown) {
+    if (line.at_peak <= 0) continue;
+    out.push_back({words(report::words_of(line.category)), bytes(line.at_peak), words(line.source),
+                   Provenance::category(a, line, calibration), static_cast<double>(line.at_peak),
+                   static_cast<int>(index_of(line.category))});
+  }
+  return out;
+}
+
+std::vector<Share> EstimateModels::time(const Answer& a) {
+  const TimeEstimate& t = a.estimate->time;
+  std::vector<Share> out;
+  const auto add = [&](const QString& name, double seconds, int colour, const QString& formula) {
+    if (seconds > 0)
+      out.push_back({name, text(format_seconds(seconds)), words(t.source),
+                     Provenance::seconds(name, seconds, formula, t.source), seconds, colour});
+  };
+  add(tr("compute"), t.compute_seconds, 0,
+      tr("operations of the step at the rates of this GPU, operation by operation"));
+  add(tr("exposed communication"), t.exposed_communication_seconds, 1,
+      tr("bytes sent over the links, less what hides behind computing"));
+  add(tr("copies"), t.exposed_copy_seconds, 2, tr("bytes copied to and from the host and NVMe"));
+  add(tr("optimizer"), t.optimizer_seconds, 3,
+      tr("parameters that are updated, at the rate of what updates them"));
+  add(tr("idle"), t.idle_seconds, 4, tr("launches and waiting that nothing hides"));
+  return out;
+}
+
+std::vector<Fact> EstimateModels::phases(const Answer& a) {
+  const Estimate& e = *a.estimate;
+  const std::array names{tr("forward pass"), tr("backward pass"),
+                         tr("clipping and optimizer step")};
+  std::vector<Fact> out{{tr("model built"),
+                         {},
+                         bytes(e.model_bytes),
+                         {},
+                         Provenance::live(a, e.model_bytes, tr("after the model is built"))}};
+  for (std::size_t p = 0; p < e.phases.size(); ++p)
+    out.push_back({names[p],
+                   bytes(e.phases[p].peak),
+                   bytes(e.phases[p].end),
+                   {},
+                   Provenance::live(a, e.phases[p].peak, tr("at the peak of this phase"))});
+  return out;
+}
+
+std::vector<Fact> EstimateModels::traffic(const Answer& a) {
+  std::vector<Fact> out;
+  for (const TrafficLine& line : a.estimate->traffic)
+    out.push_back({words(line.what), words(report::words_of(line.link)), bytes(line.bytes_per_step),
+                   text(format_count(line.count)), Provenance::traffic(a, line)});
+  return out;
+}
+
+std::vector<Fact> EstimateModels::foundation(const Answer& a, const Calibration& calibration) {
+  std::vector<Fact> out;
+  for (const Statement& s : statements(*a.estimate, *a.job, calibration))
+    out.push_back({standing_word(s.standing), words(s.words), {}, {}, {}});
+  return out;
+}
+
+// What statements() calls warnings, notes and remarks, for lupdate.
+[[maybe_unused]] constexpr const char* kStandings[] = {
+    QT_TRANSLATE_NOOP("EstimateModels", "warning"), QT_TRANSLATE_NOOP("EstimateModels", "note"),
+    QT_TRANSLATE_NOOP("EstimateModels", "shown")};
+
+QString EstimateModels::headline(const Answer& a) {
+  return words(report::words_of(overall(a.estimate->verdict)));
+}
+
+QString EstimateModels::subject(const Answer& a) {
+  return tr("%1 (%2 parameters) on %3")
+      .arg(text(report::model_name(a.job->model)),
+           text(format_parameters(a.job->model.parameter_count())),
+           words(report::cluster_words(a.job->plan.cluster)));
+}
+
+QString EstimateModels::method(const Answer& a) {
+  const Plan& p = a.job->plan;
+  const Workload& w = p.workload;
+  const QString how = w.lora ? tr("LoRA of rank %1").arg(w.lora->rank) : tr("full fine-tuning");
+  QString out = tr("%1 with %2, %3, %4; micro-batch %5 × %6 tokens")
+                    .arg(how, words(report::framework_words(p.framework)), text(p.precision.name),
+                         text(optimizer_word(p.optimizer.kind)), text(format_count(w.micro_batch)),
+                         text(format_count(w.sequence_length)));
+  if (w.gradient_accumulation > 1)
+    out += tr(", %1 accumulation steps").arg(text(format_count(w.gradient_accumulation)));
+  out += p.checkpointing == Checkpointing::full        ? tr(", every block checkpointed")
+         : p.checkpointing == Checkpointing::selective ? tr(", selective checkpointing")
+                                                       : tr(", no activation checkpointing");
+  return out +
+         (p.attention == AttentionKind::eager ? tr(", eager attention") : tr(", fused attention"));
+}
+
+QString EstimateModels::largest_consumer(const Answer& a) {
+  const Category c = largest_category(*a.estimate);
+  return tr("The largest part, %1, is %2.")
+      .arg(words(report::words_of(c)), words(what_it_is(c, *a.estimate, a.job->plan)));
+}
+
+QString EstimateModels::rates(const Answer& a) {
+  const TimeEstimate& t = a.estimate->time;
+  if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
+  QString out = tr("about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak")
+                    .arg(text(format_seconds(t.step_seconds)),
+                         text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
+                         QString::number(100 * t.mfu, 'f', 0));
+  const Cost cost = cost_of(a.job->plan, *a.estimate, {});
+  return out +
+         (cost.money_per_billion_tokens
+              ? tr("; %1 for a billion tokens").arg(text(money(*cost.money_per_billion_tokens)))
+              : tr("; cost: the price of a node is not known"));
+}
+
+RowsModel<Share>* EstimateModels::breakdown_model(QObject* parent) {
+  using Model = RowsModel<Share>;
+  return new Model(
+      {{tr("what"),
+        [](const Share& s, int role) {
+          if (role == kValueRole) return QVariant(s.colour);
+          return shown(s.name, s, role);
+        }},
+       {tr("bytes"),
+        [](const Share& s, int role) {
+          if (role == kValueRole) return QVariant(s.value);
+          return shown(s.amount, s, role);
+        },
+        true},
+       {tr("standing"), [](const Share& s, int role) { return shown(s.source, s, role); }}},
+      parent);
+}
+
+RowsModel<Fact>* EstimateModels::fact_model(const QStringList& titles, bool numbers,
+                                            QObject* parent) {
+  using Model = RowsModel<Fact>;
+  constexpr std::array kParts{&Fact::name, &Fact::first, &Fact::second, &Fact::third};
+  std::vector<Model::Column> columns;
+  for (qsizetype i = 0; i < titles.size(); ++i)
+    columns.push_back({titles[i],
+                       [part = kParts[static_cast<std::size_t>(i)]](const Fact& f, int role) {
+                         return shown(f.*part, f, role);
+                       },
+                       numbers && i > 0});
+  return new Model(std::move(columns), parent);
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,105 @@
+#include "models/plan_table.h"
+
+#include "base/format.h"
+#include "models/core_words.h"
+#include "models/text.h"
+#include "render/describe.h"
+#include "render/estimate_text.h"
+#include "report/words.h"
+
+namespace shardplan::gui {
+namespace {
+
+QString bytes(std::int64_t count) {
+  return count == 0 ? QStringLiteral("–") : text(format_bytes(count));
+}
+
+std::int64_t sent(const Estimate& e) {
+  std::int64_t sum = 0;
+  for (const TrafficLine& line : e.traffic)
+    if (line.link == LinkKind::gpu) sum += line.bytes_per_step;
+  return sum;
+}
+
+}  // namespace
+
+void PlanTable::set_plans(std::vector<Alternative> plans) {
+  beginResetModel();
+  plans_ = std::move(plans);
+  if (plans_.size() > kMostCompared) plans_.resize(kMostCompared);
+  aspects_.clear();
+  add(tr("verdict"),
+      [](const Alternative& a) { return words(report::words_of(overall(a.estimate.verdict))); });
+  add(tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); });
+  add(tr("upper bound"), [](const Alternative& a) { return bytes(a.estimate.device.upper); });
+  add(tr("to spare"),
+      [](const Alternative& a) { return text(format_bytes(a.estimate.verdict.headroom_bytes)); });
+  add(tr("model states"), [](const Alternative& a) { return bytes(model_states(a.estimate)); });
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    add(QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c))),
+        [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); });
+  add(tr("each host"),
+      [](const Alternative& a) { return bytes(a.estimate.host_per_node.total()); });
+  add(tr("NVMe of each node"),
+      [](const Alternative& a) { return bytes(a.estimate.host_per_node.nvme); });
+  add(tr("sent by each GPU in a step"),
+      [](const Alternative& a) { return bytes(sent(a.estimate)); });
+  add(tr("time of a step"), [](const Alternative& a) {
+    const double seconds = a.estimate.time.step_seconds;
+    return seconds > 0 ? text(format_seconds(seconds)) : QStringLiteral("–");
+  });
+  add(tr("tokens a second"), [](const Alternative& a) {
+    return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
+  });
+  endResetModel();
+}
+
+void PlanTable::add(const QString& name, const std::function<QString(const Alternative&)>& value) {
+  Aspect aspect{name, {}};
+  bool any = false;
+  for (const Alternative& plan : plans_) {
+    aspect.values.push_back(value(plan));
+    any = any || aspect.values.back() != QStringLiteral("–");
+  }
+  if (any) aspects_.push_back(std::move(aspect));
+}
+
+int PlanTable::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(aspects_.size());
+}
+
+int PlanTable::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(plans_.size()) + 1;
+}
+
+QVariant PlanTable::data(const QModelIndex& at, int role) const {
+  if (!checkIndex(at, CheckIndexOption::IndexIsValid)) return {};
+  const Aspect& aspect = aspects_[static_cast<std::size_t>(at.row())];
+  if (at.column() == 0) return role == Qt::DisplayRole ? QVariant(aspect.name) : QVariant();
+  const auto plan = static_cast<std::size_t>(at.column() - 1);
+  const bool differs = aspect.values[plan] != aspect.values.front();
+  switch (role) {
+    case Qt::DisplayRole:
+      return aspect.values[plan];
+    case Qt::TextAlignmentRole:
+      return QVariant::fromValue(Qt::Alignment(Qt::AlignRight | Qt::AlignVCenter));
+    case Qt::AccessibleTextRole:
+      return QStringLiteral("%1, %2: %3")
+          .arg(words(plans_[plan].name), aspect.name, aspect.values[plan]);
+    case Qt::AccessibleDescriptionRole:
+      return differs ? tr("differs from the first plan") : QString();
+    case kDiffersRole:
+      return differs;
+    default:
+      return {};
+  }
+}
+
+QVariant PlanTable::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+  if (section <= 0 || section >= columnCount()) return QString();
+  const Alternative& plan = plans_[static_cast<std::size_t>(section - 1)];
+  return words(plan.name) + (plan.is_current ? tr(" (this job)") : QString());
+}
+
+}  // namespace shardplan::gui

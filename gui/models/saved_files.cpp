@@ -1,0 +1,65 @@
+#include "models/saved_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "export/export.h"
+#include "job/fields.h"
+#include "load/record.h"
+#include "report/build.h"
+#include "report/messages.h"
+#include "report/render/render.h"
+
+namespace shardplan::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw InputError({.file = path, .message = "cannot be written"});
+}
+
+std::string rendered(const report::Report& page, const std::string& extension,
+                     const report::Messages& messages) {
+  if (extension == ".html" || extension == ".htm") return report::report_html(page, messages);
+  if (extension == ".json") return report::report_json(page, messages);
+  if (extension == ".csv") return report::report_csv(page, messages);
+  return report::report_markdown(page, messages);
+}
+
+}  // namespace
+
+void write_report(const Answer& answer, const Json& job, const Workbench& workbench,
+                  const std::string& path, const std::string& language,
+                  const std::string& version) {
+  const std::string extension = fs::path(path).extension().string();
+  if (extension != ".html" && extension != ".htm" && extension != ".md" && extension != ".json" &&
+      extension != ".csv")
+    throw InputError({.file = path,
+                      .message = "the name has no format",
+                      .expected = ".html, .md, .json or .csv"});
+  report::Origin origin;
+  origin.version = version;
+  origin.command = command_line(job, "");
+  origin.job = job.dump(2);
+  const report::Findings findings = report::find_out(
+      *answer.job, workbench.calibration, built_in_records(workbench.hardware), std::move(origin));
+  write_file(path, rendered(report::job_report(findings), extension, report::Messages(language)));
+}
+
+std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {
+  std::vector<PlanFile> files;
+  for (ExportedFile& file : export_all(job, *answer.job, *answer.estimate))
+    files.push_back({std::move(file.name), std::move(file.text)});
+  return files;
+}
+
+void write_plan_files(const std::vector<PlanFile>& files, const std::string& folder) {
+  for (const PlanFile& file : files) write_file((fs::path(folder) / file.name).string(), file.text);
+}
+
+}  // namespace shardplan::gui

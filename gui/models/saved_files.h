@@ -1,0 +1,28 @@
+// Files that a person takes along: the report, and what runs the plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/answer.h"
+
+namespace shardplan::gui {
+
+/// Writes the report of `shardplan report` in `language`; the extension of `path` chooses the
+/// format: .html, .md, .json or .csv. Throws InputError for another one, or when it cannot be
+/// written.
+void write_report(const Answer& answer, const Json& job, const Workbench& workbench,
+                  const std::string& path, const std::string& language, const std::string& version);
+
+struct PlanFile {
+  std::string name;  ///< "job.json"
+  std::string text;
+};
+
+/// What runs the plan of a complete job.
+std::vector<PlanFile> plan_files(const Answer& answer, const Json& job);
+
+/// Writes them into a folder; throws InputError for the first that cannot be written.
+void write_plan_files(const std::vector<PlanFile>& files, const std::string& folder);
+
+}  // namespace shardplan::gui

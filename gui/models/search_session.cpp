@@ -1,0 +1,123 @@
+#include "models/search_session.h"
+
+#include <atomic>
+
+#include "base/format.h"
+#include "models/text.h"
+#include "questions/search/axes.h"
+#include "render/describe.h"
+
+namespace shardplan::gui {
+namespace {
+
+/// Where the axes leave a choice: "ZeRO-3, micro-batch 4, ..."; an axis of one value says nothing.
+QString choices_of(const SearchSpace& space, const Found& found) {
+  QStringList out;
+  for (std::size_t a = 0; a < space.axes.size(); ++a) {
+    const Axis& axis = space.axes[a];
+    if (axis.values.size() < 2) continue;
+    QString name = text(axis.name).replace(QLatin1Char('_'), QLatin1Char(' '));
+    out.push_back(QStringLiteral("%1 %2").arg(name, text(axis.values[found.choice[a]])));
+  }
+  return out.join(QStringLiteral(", "));
+}
+
+FoundRow row_of(const SearchSpace& space, const Found& found) {
+  const TimeEstimate& t = found.estimate.time;
+  return {choices_of(space, found),
+          text(format_bytes(found.estimate.device.point)),
+          t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–"),
+          text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
+          text(format_count(found.plan.cluster.world())),
+          static_cast<double>(found.estimate.device.point),
+          t.tokens_per_second > 0 ? 1 / t.tokens_per_second : 0};
+}
+
+template <typename Row>
+typename RowsModel<Row>::Column column(QString title, QString Row::*member, bool is_number,
+                                       double Row::*value = nullptr) {
+  return {std::move(title),
+          [member, value](const Row& row, int role) -> QVariant {
+            if (role == kValueRole) return value ? QVariant(row.*value) : QVariant(row.*member);
+            return role == Qt::DisplayRole || role == Qt::ToolTipRole ? QVariant(row.*member)
+                                                                      : QVariant();
+          },
+          is_number};
+}
+
+}  // namespace
+
+SearchSession::SearchSession(Session& session, QObject* parent)
+    : QObject(parent),
+      session_(session),
+      found_(new RowsModel<FoundRow>(
+          {column(tr("each GPU"), &FoundRow::memory, true, &FoundRow::bytes),
+           column(tr("step"), &FoundRow::step, true),
+           column(tr("tokens/s"), &FoundRow::tokens, true, &FoundRow::seconds_a_token),
+           column(tr("GPUs"), &FoundRow::gpus, true), column(tr("plan"), &FoundRow::plan, false)},
+          this)),
+      ruled_out_(
+          new RowsModel<RuledOutRow>({column(tr("candidates"), &RuledOutRow::count, true),
+                                      column(tr("ruled out because"), &RuledOutRow::reason, false)},
+                                     this)) {
+  connect(&session_, &Session::answered, this, &SearchSession::forget);
+  connect(&work_, &Background::started, this, &SearchSession::started);
+  connect(&work_, &Background::progressed, this, &SearchSession::progressed);
+  connect(&work_, &Background::finished, this, &SearchSession::finished);
+  connect(&work_, &Background::failed, this, &SearchSession::failed);
+}
+
+void SearchSession::start(Objective objective) {
+  if (!session_.answer().job) return;
+  result_.reset();
+  work_.start([this, job = *session_.answer().job, objective,
+               calibration = session_.workbench().calibration](const Background::Control& control) {
+    std::atomic<bool> stop{false};
+    const std::stop_callback on_stop(control.stop, [&stop] { stop = true; });
+    const SearchSpace space = make_space(job.model, job.plan, {});
+    const SearchResult result = search(
+        job.model, space, {.objective = objective}, calibration,
+        {.stop = &stop, .progress = [&](const SearchProgress& p) {
+           if (p.candidates > 0)
+             control.progress(static_cast<double>(p.settled) / static_cast<double>(p.candidates));
+         }});
+    return [this, space, result] { take(space, result); };
+  });
+}
+
+void SearchSession::take(const SearchSpace& space, const SearchResult& result) {
+  result_ = result;
+  std::vector<FoundRow> found;
+  for (const Found& f : result.front) found.push_back(row_of(space, f));
+  found_->set_rows(std::move(found));
+  std::vector<RuledOutRow> reasons;
+  for (const RuleCount& rule : result.ruled_out)
+    if (rule.count > 0) reasons.push_back({text(rule.sentence), text(format_count(rule.count))});
+  ruled_out_->set_rows(std::move(reasons));
+}
+
+QString SearchSession::summary() const {
+  if (!result_) return {};
+  return tr("%1 candidates; %2 of them are beaten by no other in time, memory and GPUs at once")
+      .arg(text(format_count(result_->candidates)),
+           text(format_count(static_cast<std::int64_t>(result_->front.size()))));
+}
+
+void SearchSession::use(int row) {
+  if (!result_ || row < 0 || static_cast<std::size_t>(row) >= result_->front.size()) return;
+  const Plan plan = result_->front[static_cast<std::size_t>(row)].plan;
+  is_using_ = true;  // the other plans stay to choose from
+  session_.use_plan(plan);
+  is_using_ = false;
+}
+
+void SearchSession::forget() {
+  if (is_using_ || (!result_ && !work_.is_running())) return;
+  work_.cancel();
+  result_.reset();
+  found_->set_rows({});
+  ruled_out_->set_rows({});
+  Q_EMIT finished();
+}
+
+}  // namespace shardplan::gui

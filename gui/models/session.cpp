@@ -1,0 +1,84 @@
+#include "models/session.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "export/ds_config.h"
+#include "export/export.h"
+#include "job/cluster_json.h"
+#include "job/fields.h"
+#include "job/rewrite.h"
+#include "render/search_text.h"
+
+namespace shardplan::gui {
+
+Session::Session(QObject* parent) : QObject(parent), workbench_(load_workbench()) {
+  connect(&document_, &JobDocument::changed, this, &Session::recompute);
+  recompute();
+}
+
+Session::~Session() = default;
+
+void Session::recompute() {
+  answer_ = gui::answer(document_.json(), document_.name(), document_.directory(), workbench_);
+  fixes_.clear();  // they belong to the answer before
+  find_fixes_later();
+  Q_EMIT answered();
+}
+
+void Session::find_fixes_later() {
+  if (!answer_.estimate) {
+    finder_.cancel();
+    Q_EMIT fixes_changed();
+    return;
+  }
+  finder_.start([this, job = *answer_.job, now = *answer_.estimate,
+                 calibration = workbench_.calibration](const Background::Control&) {
+    std::vector<Fix> fixes = find_fixes(job.model, job.plan, now, calibration);
+    return [this, fixes = std::move(fixes)] {
+      fixes_ = fixes;
+      Q_EMIT fixes_changed();
+    };
+  });
+}
+
+void Session::find_fixes_now() {
+  finder_.cancel();
+  fixes_.clear();
+  if (answer_.estimate)
+    fixes_ = find_fixes(answer_.job->model, answer_.job->plan, *answer_.estimate,
+                        workbench_.calibration);
+  Q_EMIT fixes_changed();
+}
+
+void Session::apply(const Fix& fix) {
+  change_plan([&](Plan& plan) {
+    for (const Change& change : fix.changes) change.apply(plan);
+  });
+}
+
+void Session::change_plan(const std::function<void(Plan&)>& edit) {
+  if (!answer_.job) return;
+  Plan changed = answer_.job->plan;
+  edit(changed);
+  document_.replace(rewritten(document_.json(), document_.directory(), answer_.job->plan, changed));
+}
+
+void Session::use_plan(const Plan& plan) {
+  if (!answer_.job) return;
+  const Job found = job_with(*answer_.job, plan);
+  Json job = job_json(document_.json(), found);
+  if (plan.framework.kind == FrameworkKind::deepspeed)
+    set_field(job, "/framework/ds_config", ds_config_of(plan, nullptr, {}));
+  document_.replace(std::move(job));
+}
+
+void Session::change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu) {
+  if (answer_.the_cluster() == nullptr) return;
+  Cluster changed = *answer_.the_cluster();
+  edit(changed);
+  const auto gpu = field_of(document_.json(), "/cluster/gpu");
+  document_.set("/cluster", cluster_json(changed, own_gpu || (gpu && gpu->is_object())));
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,58 @@
+// The job and everything that is known about it; the windows show a session and change its job.
+#pragma once
+
+#include <QObject>
+#include <memory>
+#include <vector>
+
+#include "models/answer.h"
+#include "models/background.h"
+#include "models/job_document.h"
+#include "questions/fixes.h"
+
+namespace shardplan::gui {
+
+class Session : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Session(QObject* parent = nullptr);
+  ~Session() override;
+
+  JobDocument& document() { return document_; }
+  const JobDocument& document() const { return document_; }
+  const Workbench& workbench() const { return workbench_; }
+
+  /// Of the job as it is now: computed whenever it changes.
+  const Answer& answer() const { return answer_; }
+
+  /// What would make more room: found in the background after each change, none until then.
+  const std::vector<Fix>& fixes() const { return fixes_; }
+  bool is_finding_fixes() const { return finder_.is_running(); }
+  /// Waits for the fixes and takes them over: for pictures, where nobody waits.
+  void find_fixes_now();
+  /// Makes the job say what the fix does.
+  void apply(const Fix& fix);
+  /// Edits of a job that is complete, through its plan: a ds_config follows.
+  void change_plan(const std::function<void(Plan&)>& edit);
+  /// Makes the job say all of a plan that was found for it.
+  void use_plan(const Plan& plan);
+  /// Edits of the cluster, written out in full; with `own_gpu` the GPU's own figures too.
+  void change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu);
+
+ Q_SIGNALS:
+  void answered();
+  void fixes_changed();
+
+ private:
+  void recompute();
+  void find_fixes_later();
+
+  Workbench workbench_;
+  JobDocument document_;
+  Answer answer_;
+  std::vector<Fix> fixes_;
+  Background finder_;
+};
+
+}  // namespace shardplan::gui

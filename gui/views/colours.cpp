@@ -1,0 +1,110 @@
+#include "views/colours.h"
+
+#include <array>
+
+namespace shardplan::gui {
+namespace {
+
+struct Ink {
+  QRgb colour;
+  Qt::BrushStyle style = Qt::SolidPattern;
+};
+
+// In the order of Category.
+constexpr std::array<Ink, kCategoryCount> kCategories{{
+    {0xff0072b2},                     // parameters: blue
+    {0xffe69f00},                     // gradients: orange
+    {0xff56b4e9},                     // master parameters: sky blue
+    {0xffd55e00},                     // optimizer states: vermilion
+    {0xff009e73},                     // activations: bluish green
+    {0xfff0e442},                     // logits and loss: yellow
+    {0xffcc79a7},                     // gathered parameters: reddish purple
+    {0xff44aa99, Qt::Dense3Pattern},  // communication buffers
+    {0xff882255},                     // workspace: wine
+    {0xff999999, Qt::BDiagPattern},   // fragmentation
+    {0xff777777},                     // CUDA context
+    {0xffaaaaaa, Qt::Dense4Pattern},  // NCCL
+    {0xffbbbbbb},                     // other
+}};
+constexpr std::array<Ink, 5> kActivities{{{0xff0072b2},
+                                          {0xffd55e00},
+                                          {0xffcc79a7, Qt::Dense3Pattern},
+                                          {0xff009e73},
+                                          {0xff999999, Qt::BDiagPattern}}};
+
+template <std::size_t N>
+QBrush brush_of(const std::array<Ink, N>& inks, int at) {
+  const Ink& ink = inks[static_cast<std::size_t>(at) % N];
+  return QBrush(QColor::fromRgba(ink.colour), ink.style);
+}
+
+QPalette palette_of(QRgb window, QRgb base, QRgb ink, QRgb dim, QRgb highlight) {
+  const QColor text = QColor::fromRgba(ink);
+  QPalette p(text, QColor::fromRgba(window), QColor::fromRgba(window).lighter(130),
+             QColor::fromRgba(window).darker(150), QColor::fromRgba(dim), text, Qt::white,
+             QColor::fromRgba(base), QColor::fromRgba(window));
+  p.setColor(QPalette::Button, QColor::fromRgba(window));
+  p.setColor(QPalette::AlternateBase, QColor::fromRgba(window));
+  p.setColor(QPalette::Highlight, QColor::fromRgba(highlight));
+  p.setColor(QPalette::HighlightedText, Qt::white);
+  p.setColor(QPalette::Link, QColor::fromRgba(highlight));
+  p.setColor(QPalette::ToolTipBase, QColor::fromRgba(base));
+  p.setColor(QPalette::ToolTipText, text);
+  p.setColor(QPalette::PlaceholderText, QColor::fromRgba(dim));
+  for (const auto role : {QPalette::Text, QPalette::WindowText, QPalette::ButtonText})
+    p.setColor(QPalette::Disabled, role, QColor::fromRgba(dim));
+  return p;
+}
+
+}  // namespace
+
+QBrush category_brush(int category) {
+  return brush_of(kCategories, category);
+}
+
+QBrush time_brush(int activity) {
+  return brush_of(kActivities, activity);
+}
+
+QColor verdict_colour(Fit fit, const QPalette& palette) {
+  const bool dark = is_dark(palette);
+  switch (fit) {
+    case Fit::fits:
+      return QColor::fromRgba(dark ? 0xff3ec9a0 : 0xff00664a);
+    case Fit::tight:
+      return QColor::fromRgba(dark ? 0xfff0b840 : 0xff8a5a00);
+    case Fit::does_not_fit:
+      return QColor::fromRgba(dark ? 0xffff8a50 : 0xffa83c00);
+    case Fit::unknown:
+      break;
+  }
+  return palette.color(QPalette::WindowText);
+}
+
+QString verdict_sign(Fit fit) {
+  switch (fit) {
+    case Fit::fits:
+      return QStringLiteral("✓");
+    case Fit::tight:
+      return QStringLiteral("≈");
+    case Fit::does_not_fit:
+      return QStringLiteral("✗");
+    case Fit::unknown:
+      break;
+  }
+  return QStringLiteral("?");
+}
+
+QPalette light_palette() {
+  return palette_of(0xfff3f3f1, 0xffffffff, 0xff1b1b1b, 0xff6a6a6a, 0xff0060a0);
+}
+
+QPalette dark_palette() {
+  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2d7fc1);
+}
+
+bool is_dark(const QPalette& palette) {
+  return palette.color(QPalette::Window).lightness() < 128;
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,27 @@
+// Colours that people with any colour vision tell apart (Okabe and Ito, jfly.uni-koeln.de/color),
+// with hatching for what is not tensors; and the dark and the light palette of the windows.
+#pragma once
+
+#include <QBrush>
+#include <QColor>
+#include <QPalette>
+
+#include "estimate/estimate.h"
+
+namespace shardplan::gui {
+
+/// By Category.
+QBrush category_brush(int category);
+/// By Share::colour of a time bar.
+QBrush time_brush(int activity);
+/// Readable on the window's ground, dark or light.
+QColor verdict_colour(Fit fit, const QPalette& palette);
+/// "✓", "≈", "✗", "?": the verdict without colour.
+QString verdict_sign(Fit fit);
+
+enum class Theme { system, light, dark };
+QPalette light_palette();
+QPalette dark_palette();
+bool is_dark(const QPalette& palette);
+
+}  // namespace shardplan::gui

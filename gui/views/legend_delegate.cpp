@@ -1,0 +1,33 @@
+#include "views/legend_delegate.h"
+
+#include <QPainter>
+
+#include "models/rows_model.h"
+#include "views/colours.h"
+
+namespace shardplan::gui {
+namespace {
+
+constexpr int kSquare = 12;
+constexpr int kSpace = kSquare + 8;
+
+}  // namespace
+
+void LegendDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option,
+                           const QModelIndex& index) const {
+  QStyleOptionViewItem rest = option;
+  rest.rect.adjust(kSpace, 0, 0, 0);
+  QStyledItemDelegate::paint(painter, rest, index);
+  const QRect square(option.rect.left() + 4, option.rect.center().y() - kSquare / 2, kSquare,
+                     kSquare);
+  painter->fillRect(square, option.palette.base());
+  painter->fillRect(square, category_brush(index.data(kValueRole).toInt()));
+  painter->setPen(option.palette.color(QPalette::Mid));
+  painter->drawRect(square);
+}
+
+QSize LegendDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  return QStyledItemDelegate::sizeHint(option, index) + QSize(kSpace, 0);
+}
+
+}  // namespace shardplan::gui

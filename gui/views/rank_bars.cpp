@@ -1,0 +1,50 @@
+#include "views/rank_bars.h"
+
+#include <QGridLayout>
+
+#include "base/format.h"
+#include "models/text.h"
+#include "views/colours.h"
+
+namespace shardplan::gui {
+namespace {
+
+constexpr std::size_t kMostKinds = 4;  // ranks that differ: the first, the last and between
+constexpr int kHeight = 20;
+
+}  // namespace
+
+RankBars::RankBars(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QGridLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setVerticalSpacing(1);
+  for (std::size_t i = 0; i < kMostKinds; ++i) {
+    Row row{new QLabel(this), new ShareBar(category_brush, this)};
+    row.bar->setFixedHeight(kHeight);
+    layout->addWidget(row.name, static_cast<int>(i), 0);
+    layout->addWidget(row.bar, static_cast<int>(i), 1);
+    rows_.push_back(row);
+  }
+  layout->setColumnStretch(1, 1);
+}
+
+void RankBars::set_answer(const Answer& answer, const Calibration& calibration) {
+  setVisible(!answer.ranks.empty());
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const bool used = i < answer.ranks.size();
+    rows_[i].name->setVisible(used);
+    rows_[i].bar->setVisible(used);
+    if (!used) continue;
+    const Estimate& e = answer.ranks[i];
+    Answer of_rank;
+    of_rank.job = answer.job;
+    of_rank.estimate = e;
+    rows_[i].name->setText(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
+    rows_[i].bar->setAccessibleName(rows_[i].name->text());
+    rows_[i].bar->set_shares(EstimateModels::breakdown(of_rank, calibration),
+                             static_cast<double>(answer.estimate->usable_bytes),
+                             static_cast<double>(answer.estimate->device.upper));
+  }
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,50 @@
+#include "views/resource_panel.h"
+
+#include <QGridLayout>
+
+#include "views/colours.h"
+#include "views/widgets.h"
+
+namespace shardplan::gui {
+
+ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
+  auto* layout = new QGridLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setVerticalSpacing(2);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    int column = 0;
+    for (QLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin}) {
+      *label = new QLabel(this);
+      (*label)->setTextInteractionFlags(Qt::TextSelectableByMouse);
+      layout->addWidget(*label, static_cast<int>(i), column++);
+    }
+    constexpr std::array kNames{"gpu", "host", "nvme"};
+    row.verdict->setObjectName(QStringLiteral("%1_verdict").arg(QLatin1String(kNames[i])));
+    row.amount->setObjectName(QStringLiteral("%1_amount").arg(QLatin1String(kNames[i])));
+    row.margin->setObjectName(QStringLiteral("%1_margin").arg(QLatin1String(kNames[i])));
+  }
+  layout->setColumnStretch(3, 1);
+  layout->setHorizontalSpacing(14);
+}
+
+void ResourcePanel::set_resources(const std::vector<ResourceLine>& lines) {
+  for (std::size_t i = 0; i < std::min(rows_.size(), lines.size()); ++i) {
+    const ResourceLine& line = lines[i];
+    Row& row = rows_[i];
+    row.name->setText(line.name);
+    row.verdict->setText(line.is_used
+                             ? QStringLiteral("%1 %2").arg(verdict_sign(line.fit), line.verdict)
+                             : line.verdict);
+    QPalette ink = palette();
+    ink.setColor(QPalette::WindowText, line.is_used ? verdict_colour(line.fit, ink)
+                                                    : ink.color(QPalette::PlaceholderText));
+    row.verdict->setPalette(ink);
+    row.amount->setText(line.amount);
+    row.margin->setText(line.margin);
+    for (QLabel* label : {row.name, row.verdict, row.amount, row.margin})
+      set_hint(label, line.hint);
+  }
+}
+
+}  // namespace shardplan::gui

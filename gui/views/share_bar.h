@@ -1,0 +1,49 @@
+// A stacked bar: memory by category under a line of capacity, or seconds by activity.
+#pragma once
+
+#include <QBrush>
+#include <QWidget>
+#include <functional>
+#include <vector>
+
+#include "models/estimate_models.h"
+
+namespace shardplan::gui {
+
+class ShareBar : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// `ink` gives the brush of a Share::colour.
+  explicit ShareBar(std::function<QBrush(int)> ink, QWidget* parent = nullptr);
+
+  /// `limit`: where the line of capacity stands; `upper`: the end of the band of the upper bound.
+  /// 0: none.
+  void set_shares(std::vector<Share> shares, double limit = 0, double upper = 0,
+                  QString limit_text = {});
+
+  QSize sizeHint() const override { return {400, 58}; }
+  QSize minimumSizeHint() const override { return {120, 48}; }
+
+ protected:
+  bool event(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
+
+ private:
+  QRectF bar_area() const;
+  QRectF area_of(std::size_t share) const;
+  void paint_label(QPainter& painter, const Share& share, const QRectF& part) const;
+  int share_at(const QPointF& position) const;
+  void select(int share);
+  double scale() const;  ///< the value at the right end
+
+  std::function<QBrush(int)> ink_;
+  std::vector<Share> shares_;
+  double total_ = 0, limit_ = 0, upper_ = 0;
+  QString limit_text_;
+  int selected_ = -1;
+};
+
+}  // namespace shardplan::gui

@@ -1,0 +1,112 @@
+#include "wizard/compare_page.h"
+
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "models/core_words.h"
+#include "models/text.h"
+#include "render/describe.h"
+#include "report/words.h"
+#include "views/colours.h"
+#include "views/differs_delegate.h"
+#include "views/widgets.h"
+
+namespace shardplan::gui {
+
+ComparePage::ComparePage(Session& session, QWidget* parent)
+    : Page(session, tr("Compare"), parent), model_(new PlanTable(this)) {
+  list_ = new QListWidget(this);
+  list_->setAccessibleName(tr("Plans to compare, four at most"));
+  connect(list_, &QListWidget::itemChanged, this, &ComparePage::show_chosen);
+  auto* keep = new QPushButton(tr("&Keep this plan for comparison"), this);
+  connect(keep, &QPushButton::clicked, this, &ComparePage::keep_current);
+  auto* left = new QVBoxLayout;
+  left->addWidget(list_, 1);
+  left->addWidget(keep);
+
+  auto* bars = new QGridLayout;
+  bars->setVerticalSpacing(2);
+  for (std::size_t i = 0; i < bars_.size(); ++i) {
+    bars_[i] = {new QLabel(this), new ShareBar(category_brush, this)};
+    bars->addWidget(bars_[i].name, static_cast<int>(i), 0);
+    bars->addWidget(bars_[i].bar, static_cast<int>(i), 1);
+  }
+  bars->setColumnStretch(1, 1);
+  QTableView* table = make_table(model_, tr("Plans side by side"), this);
+  table->setItemDelegate(new DiffersDelegate(table));
+  auto* right = new QVBoxLayout;
+  right->addLayout(bars);
+  right->addWidget(table, 1);
+  auto* layout = new QHBoxLayout(this);
+  layout->addWidget(make_box(tr("Plans to compare, four at most"), left, this), 1);
+  layout->addLayout(right, 3);
+}
+
+void ComparePage::refresh() {
+  const Answer& a = answer();
+  if (!a.job) {
+    model_->set_plans({});
+    return;
+  }
+  const Calibration& calibration = session().workbench().calibration;
+  offered_ = compare_stages(a.job->model, a.job->plan, calibration);
+  for (const Alternative& plan : kept_) offered_.push_back(plan);
+  const bool begins = list_->count() == 0;
+  const QSignalBlocker quiet(list_);
+  std::vector<bool> was_checked;
+  for (int i = 0; i < list_->count(); ++i)
+    was_checked.push_back(list_->item(i)->checkState() == Qt::Checked);
+  list_->clear();
+  std::size_t stages = 0;
+  for (std::size_t i = 0; i < offered_.size(); ++i) {
+    auto* item = new QListWidgetItem(words(offered_[i].name), list_);
+    const bool is_plain_stage = offered_[i].plan.framework.kind == FrameworkKind::deepspeed &&
+                                offered_[i].name.find('+') == std::string::npos;
+    const bool checked = begins ? is_plain_stage && stages++ < kMostCompared
+                                : i < was_checked.size() && was_checked[i];
+    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
+    item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
+  }
+  show_chosen();
+}
+
+void ComparePage::keep_current() {
+  const Answer& a = answer();
+  if (!a.job) return;
+  const std::string name = subject(*a.job);
+  kept_.push_back({name.substr(0, name.find('\n')), a.job->plan, *a.estimate, false});
+  refresh();
+}
+
+void ComparePage::show_chosen() {
+  std::vector<Alternative> chosen;
+  for (int i = 0; i < list_->count(); ++i)
+    if (list_->item(i)->checkState() == Qt::Checked)
+      chosen.push_back(offered_[static_cast<std::size_t>(i)]);
+  model_->set_plans(std::move(chosen));
+  double longest = 0;
+  for (const Alternative& plan : model_->plans())
+    longest = std::max(longest, static_cast<double>(plan.estimate.device.upper));
+  for (std::size_t i = 0; i < bars_.size(); ++i) {
+    const bool used = i < model_->plans().size();
+    bars_[i].name->setVisible(used);
+    bars_[i].bar->setVisible(used);
+    if (!used) continue;
+    const Alternative& plan = model_->plans()[i];
+    Answer a;
+    a.job = answer().job;
+    a.job->plan = plan.plan;
+    a.estimate = plan.estimate;
+    const Fit fit = overall(plan.estimate.verdict);
+    bars_[i].name->setText(
+        QStringLiteral("%1\n%2 %3")
+            .arg(words(plan.name), verdict_sign(fit), words(report::words_of(fit))));
+    bars_[i].bar->setAccessibleName(words(plan.name));
+    bars_[i].bar->set_shares(EstimateModels::breakdown(a, session().workbench().calibration),
+                             static_cast<double>(plan.estimate.usable_bytes), longest);
+  }
+}
+
+}  // namespace shardplan::gui

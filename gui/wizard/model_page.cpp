@@ -1,0 +1,106 @@
+#include "wizard/model_page.h"
+
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "job/fields.h"
+#include "models/messages.h"
+#include "models/text.h"
+#include "views/widgets.h"
+
+namespace shardplan::gui {
+
+ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Model"), parent) {
+  text_ = new QLineEdit(this);
+  text_->setObjectName(QStringLiteral("model"));
+  text_->setPlaceholderText(tr("llama-2-7b, 7B, or the path of a config.json"));
+  text_->setAccessibleName(tr("Model"));
+  text_->setClearButtonEnabled(true);
+  auto* question = new QLabel(tr("Which &model will be trained?"), this);
+  question->setBuddy(text_);
+  auto* open = new QPushButton(tr("Open &config.json…"), this);
+  connect(open, &QPushButton::clicked, this, &ModelPage::open_asked);
+  error_ = make_error(this);
+  facts_ = make_text(this);
+  assumed_ = make_text(this);
+  catalogue_ = make_table(CatalogueModels::models(this), tr("Catalogue of models"), this, true);
+  tensors_ = CatalogueModels::tensors(this);
+
+  auto* first = new QHBoxLayout;
+  first->addWidget(text_, 1);
+  first->addWidget(open);
+  auto* right = new QVBoxLayout;
+  right->addWidget(facts_);
+  right->addWidget(make_table(tensors_, tr("Parameters by group"), this), 1);
+  right->addWidget(assumed_);
+  auto* halves = new QHBoxLayout;
+  halves->addWidget(catalogue_, 1);
+  halves->addWidget(make_box(tr("What it is made of"), right, this), 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(question);
+  layout->addLayout(first);
+  layout->addWidget(error_);
+  layout->addLayout(halves, 1);
+
+  connect(text_, &QLineEdit::textEdited, this, [this](const QString& typed) { choose(typed); });
+  connect(text_, &QLineEdit::returnPressed, this, &Page::done);
+  connect(catalogue_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          [this](const QModelIndex& now) {
+            if (!now.isValid() || !catalogue_->hasFocus()) return;
+            const QString name = now.siblingAtColumn(0).data().toString();
+            text_->setText(name);
+            choose(name);
+          });
+}
+
+void ModelPage::take_focus() {
+  text_->setFocus();
+  text_->selectAll();
+}
+
+void ModelPage::choose(const QString& typed) {
+  const QString name = typed.trimmed();
+  if (text_->hasFocus())
+    static_cast<QSortFilterProxyModel*>(catalogue_->model())->setFilterFixedString(name);
+  session().document().set("/model", name.isEmpty() ? Json(nullptr) : Json(name.toStdString()));
+}
+
+void ModelPage::refresh() {
+  const Model* model = answer().the_model();
+  const auto said = field_of(document().json(), "/model");
+  if (!text_->hasFocus())
+    text_->setText(said && said->is_string() ? text(said->get<std::string>())
+                   : model                   ? text(model->facts.model_type)
+                                             : QString());
+  const bool is_wrong = model == nullptr && said && answer().error;
+  show_error(error_, is_wrong ? Messages::of(*answer().error) : QString());
+  if (model == nullptr) {
+    facts_->setText(tr("Nothing chosen yet."));
+    assumed_->clear();
+    tensors_->set_rows({});
+    return;
+  }
+  const ModelFacts& f = model->facts;
+  QString facts = tr("<b>%1</b>: %2 parameters (%3) in %4 tensors")
+                      .arg(text(f.name.empty() ? f.model_type : f.name).toHtmlEscaped(),
+                           text(format_count(model->parameter_count())),
+                           text(format_parameters(model->parameter_count())),
+                           text(format_count(model->tensor_count())));
+  if (f.hidden > 0)
+    facts += tr("<br>%1: %2 layers, hidden size %3, %4 heads (%5 for keys and values), "
+                "vocabulary %6")
+                 .arg(text(f.model_type).toHtmlEscaped(), text(format_count(f.layers)),
+                      text(format_count(f.hidden)), text(format_count(f.attention_heads)),
+                      text(format_count(f.key_value_heads)), text(format_count(f.vocabulary)));
+  facts_->setText(facts);
+  QStringList assumed;
+  for (const std::string& a : f.assumed) assumed.push_back(tr("assumed: %1").arg(text(a)));
+  assumed_->setText(assumed.join(QLatin1Char('\n')));
+  tensors_->set_rows(CatalogueModels::tensors_of(*model));
+}
+
+}  // namespace shardplan::gui

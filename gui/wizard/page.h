@@ -1,0 +1,50 @@
+// A page of the window: shows the session, and changes its job.
+#pragma once
+
+#include <QWidget>
+#include <utility>
+
+#include "models/session.h"
+
+namespace shardplan::gui {
+
+class Page : public QWidget {
+  Q_OBJECT
+
+ public:
+  Page(Session& session, QString title, QWidget* parent)
+      : QWidget(parent), session_(session), title_(std::move(title)) {
+    connect(&session, &Session::answered, this, [this] { refresh_if_shown(); });
+  }
+
+  const QString& title() const { return title_; }
+  /// Gives the keyboard to what a person fills in first.
+  virtual void take_focus() {}
+
+ Q_SIGNALS:
+  /// The page has what it needs: Return was pressed in its first field.
+  void done();
+
+ protected:
+  /// Brings the widgets up to the session's answer. Called when it changes while the page is seen,
+  /// and when the page comes up.
+  virtual void refresh() = 0;
+  Session& session() { return session_; }
+  const Answer& answer() const { return session_.answer(); }
+  const JobDocument& document() const { return std::as_const(session_).document(); }
+
+  void showEvent(QShowEvent* event) override {
+    QWidget::showEvent(event);
+    refresh();
+  }
+
+ private:
+  void refresh_if_shown() {
+    if (isVisible()) refresh();
+  }
+
+  Session& session_;
+  QString title_;
+};
+
+}  // namespace shardplan::gui

@@ -1,0 +1,33 @@
+// The plan to run: the best ones as a search finds them, and what to take along.
+#pragma once
+
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QTabWidget>
+
+#include "wizard/page.h"
+
+namespace shardplan::gui {
+
+class PlanPage : public Page {
+  Q_OBJECT
+
+ public:
+  explicit PlanPage(Session& session, QWidget* parent = nullptr);
+
+ Q_SIGNALS:
+  void save_asked();
+  void report_asked();
+  void export_asked();  ///< all files into a folder
+
+ protected:
+  void refresh() override;
+
+ private:
+  QWidget* make_exports();
+
+  QLabel* command_;
+  QTabWidget* files_;
+};
+
+}  // namespace shardplan::gui

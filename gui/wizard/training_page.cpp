@@ -1,0 +1,76 @@
+#include "wizard/training_page.h"
+
+#include <QHBoxLayout>
+#include <QScrollArea>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+#include "job/fields.h"
+#include "models/messages.h"
+#include "models/text.h"
+#include "views/widgets.h"
+
+namespace shardplan::gui {
+
+TrainingPage::TrainingPage(Session& session, QWidget* parent)
+    : Page(session, tr("Training"), parent) {
+  error_ = make_error(this);
+  form_ = new FieldForm(session, TrainingFields::all(), this);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(form_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->viewport()->setAutoFillBackground(false);
+  form_->setAutoFillBackground(false);
+  auto* left = new QVBoxLayout;
+  left->addWidget(scroll);
+  auto* halves = new QHBoxLayout;
+  halves->addWidget(make_box(tr("How it is trained"), left, this), 1);
+  halves->addWidget(make_box(tr("DeepSpeed configuration"), make_config_side(), this), 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(error_);
+  layout->addLayout(halves, 1);
+}
+
+QLayout* TrainingPage::make_config_side() {
+  auto* layout = new QVBoxLayout;
+  file_ = make_text(this);
+  auto* open = new QPushButton(tr("Open &ds_config.json…"), this);
+  connect(open, &QPushButton::clicked, this, &TrainingPage::open_asked);
+  drop_ = new QPushButton(tr("&Without it"), this);
+  connect(drop_, &QPushButton::clicked, this, [this] {
+    Json job = document().json();
+    set_field(job, "/framework/ds_config", nullptr);
+    session().document().replace(std::move(job));
+  });
+  auto* buttons = new QHBoxLayout;
+  buttons->addWidget(open);
+  buttons->addWidget(drop_);
+  buttons->addStretch();
+  findings_ = Findings::model(this);
+  layout->addWidget(file_);
+  layout->addLayout(buttons);
+  auto* table = make_table(findings_, tr("Findings"), this);
+  table->setWordWrap(true);
+  layout->addWidget(table, 1);
+  return layout;
+}
+
+void TrainingPage::refresh() {
+  form_->refresh();
+  show_error(error_, answer().error ? Messages::of(*answer().error) : QString());
+  const auto config = field_of(document().json(), "/framework/ds_config");
+  drop_->setEnabled(config.has_value());
+  if (!config) {
+    file_->setText(
+        tr("None: the choices on the left say it all. Open or drop a file to use it as "
+           "it is, with what is found in it listed here."));
+  } else if (config->is_string()) {
+    file_->setText(text(config->get<std::string>()));
+  } else {
+    file_->setText(tr("Inside the job, with %1 keys at its top level.").arg(config->size()));
+  }
+  findings_->set_rows(Findings::of(answer()));
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,35 @@
+// How it is trained: method, batch, precision, framework; a ds_config with what is found in it.
+#pragma once
+
+#include <QLabel>
+#include <QPushButton>
+
+#include "models/findings.h"
+#include "views/field_form.h"
+#include "wizard/page.h"
+
+namespace shardplan::gui {
+
+class TrainingPage : public Page {
+  Q_OBJECT
+
+ public:
+  explicit TrainingPage(Session& session, QWidget* parent = nullptr);
+
+ Q_SIGNALS:
+  void open_asked();  ///< the person wants to choose a ds_config.json
+
+ protected:
+  void refresh() override;
+
+ private:
+  QLayout* make_config_side();
+
+  FieldForm* form_;
+  QLabel* error_;
+  QLabel* file_;
+  QPushButton* drop_;
+  RowsModel<Finding>* findings_;
+};
+
+}  // namespace shardplan::gui

@@ -1,0 +1,195 @@
+#include "wizard/verdict_page.h"
+
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QScrollArea>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include "base/format.h"
+#include "models/messages.h"
+#include "models/provenance.h"
+#include "models/text.h"
+#include "render/describe.h"
+#include "views/colours.h"
+#include "views/legend_delegate.h"
+#include "views/widgets.h"
+
+namespace shardplan::gui {
+namespace {
+
+QFont scaled(QFont font, double factor, bool bold) {
+  font.setPointSizeF(font.pointSizeF() * factor);
+  font.setBold(bold);
+  return font;
+}
+
+}  // namespace
+
+VerdictPage::VerdictPage(Session& session, QWidget* parent) : Page(session, tr("Verdict"), parent) {
+  error_ = make_error(this);
+  body_ = new QWidget(this);
+  auto* left = new QVBoxLayout;
+  left->addLayout(make_heading());
+  left->addWidget(make_memory());
+  left->addWidget(make_time());
+  auto* right = new QVBoxLayout;
+  right->addWidget(make_what_if());
+  right->addWidget(make_tabs(), 1);
+  auto* halves = new QHBoxLayout(body_);
+  halves->setContentsMargins(0, 0, 0, 0);
+  halves->addLayout(left, 3);
+  halves->addLayout(right, 2);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(error_);
+  layout->addWidget(body_, 1);
+}
+
+QLayout* VerdictPage::make_heading() {
+  verdict_ = new QLabel(this);
+  verdict_->setObjectName(QStringLiteral("verdict"));
+  verdict_->setFont(scaled(font(), 1.9, true));
+  subject_ = make_text(this);
+  subject_->setFont(scaled(font(), 1.1, true));
+  method_ = make_text(this);
+  method_->setForegroundRole(QPalette::PlaceholderText);
+  resources_ = new ResourcePanel(this);
+  auto* words = new QVBoxLayout;
+  words->setSpacing(1);
+  words->addWidget(subject_);
+  words->addWidget(method_);
+  auto* top = new QHBoxLayout;
+  top->addWidget(verdict_);
+  top->addSpacing(12);
+  top->addLayout(words, 1);
+  auto* layout = new QVBoxLayout;
+  layout->setSpacing(4);
+  layout->addLayout(top);
+  layout->addWidget(resources_);
+  return layout;
+}
+
+QWidget* VerdictPage::make_memory() {
+  memory_ = new ShareBar(category_brush, this);
+  memory_->setAccessibleName(tr("Memory of the fullest GPU"));
+  memory_->setObjectName(QStringLiteral("memory"));
+  ranks_ = new RankBars(this);
+  largest_ = make_text(this);
+  largest_->setObjectName(QStringLiteral("largest"));
+  timeline_ = new TimelineView(this);
+  timeline_->setAccessibleName(tr("Memory through the step"));
+  auto* layout = new QVBoxLayout;
+  layout->setContentsMargins(8, 4, 8, 6);
+  layout->setSpacing(3);
+  layout->addWidget(memory_);
+  layout->addWidget(ranks_);
+  layout->addWidget(largest_);
+  layout->addWidget(timeline_, 1);
+  return make_box(tr("Memory of each GPU at its peak, and live tensors through the step"), layout,
+                  this);
+}
+
+QWidget* VerdictPage::make_time() {
+  time_ = new ShareBar(time_brush, this);
+  time_->setAccessibleName(tr("Time of a step"));
+  rates_ = make_text(this);
+  rates_->setObjectName(QStringLiteral("rates"));
+  auto* layout = new QVBoxLayout;
+  layout->setContentsMargins(8, 4, 8, 6);
+  layout->setSpacing(3);
+  layout->addWidget(rates_);
+  layout->addWidget(time_);
+  QWidget* box = make_box(tr("Time of a step"), layout, this);
+  box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  return box;
+}
+
+QWidget* VerdictPage::make_what_if() {
+  auto* grid = new QGridLayout;
+  grid->setContentsMargins(8, 4, 8, 4);
+  grid->setHorizontalSpacing(16);
+  grid->setVerticalSpacing(2);
+  const auto add = [&](TrainingField field, std::vector<qint64> values) {
+    auto* slider = new ChoiceSlider(session(), std::move(field), std::move(values), this);
+    const int at = static_cast<int>(sliders_.size());
+    grid->addWidget(slider, at / 2, at % 2);
+    sliders_.push_back(slider);
+  };
+  add(TrainingFields::micro_batch(), {1, 2, 4, 8, 16, 32, 64});
+  add(TrainingFields::sequence_length(), {512, 1024, 2048, 4096, 8192, 16384, 32768, 65536});
+  add(TrainingFields::gpus(), {1, 2, 4, 8, 16, 32, 64, 128});
+  add(TrainingFields::stage(), {});
+  add(TrainingFields::offload(), {});
+  add(TrainingFields::checkpointing(), {});
+  QWidget* box = make_box(tr("What if"), grid, this);
+  box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  return box;
+}
+
+QTabWidget* VerdictPage::make_tabs() {
+  auto* tabs = new QTabWidget(this);
+  fixes_ = new FixList(session(), this);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(fixes_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  tabs->addTab(scroll, tr("Fixes"));
+  breakdown_ = EstimateModels::breakdown_model(this);
+  phases_ =
+      EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at its end")}, true, this);
+  traffic_ =
+      EstimateModels::fact_model({tr("sent"), tr("link"), tr("bytes"), tr("calls")}, true, this);
+  foundation_ = EstimateModels::fact_model({tr("standing"), tr("what")}, false, this);
+  const auto add = [&](QAbstractItemModel* model, const QString& name) {
+    QTableView* table = make_table(model, name, this);
+    tabs->addTab(table, name);
+    return table;
+  };
+  QTableView* parts = add(breakdown_, tr("Parts"));
+  parts->setItemDelegateForColumn(0, new LegendDelegate(parts));
+  add(phases_, tr("Phases"));
+  add(traffic_, tr("Traffic"));
+  add(foundation_, tr("Rests on"));
+  return tabs;
+}
+
+void VerdictPage::refresh() {
+  const Answer& a = answer();
+  body_->setVisible(a.estimate.has_value());
+  show_error(error_, a.error ? Messages::of(*a.error) : QString());
+  for (ChoiceSlider* slider : sliders_) slider->refresh();
+  if (a.estimate) show_answer();
+}
+
+void VerdictPage::show_answer() {
+  const Answer& a = answer();
+  const Estimate& e = *a.estimate;
+  const Fit fit = overall(e.verdict);
+  verdict_->setText(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
+  QPalette ink = palette();
+  ink.setColor(QPalette::WindowText, verdict_colour(fit, ink));
+  verdict_->setPalette(ink);
+  subject_->setText(EstimateModels::subject(a));
+  method_->setText(EstimateModels::method(a));
+  resources_->set_resources(EstimateModels::resources(a));
+  const std::vector<Share> parts =
+      EstimateModels::breakdown(a, std::as_const(session()).workbench().calibration);
+  memory_->set_shares(parts, static_cast<double>(e.usable_bytes),
+                      static_cast<double>(e.device.upper),
+                      tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
+  breakdown_->set_rows(parts);
+  ranks_->set_answer(a, std::as_const(session()).workbench().calibration);
+  largest_->setText(EstimateModels::largest_consumer(a));
+  const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
+  timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));
+  rates_->setText(EstimateModels::rates(a));
+  set_hint(rates_, Provenance::rates(a));
+  time_->set_shares(EstimateModels::time(a));
+  phases_->set_rows(EstimateModels::phases(a));
+  traffic_->set_rows(EstimateModels::traffic(a));
+  foundation_->set_rows(
+      EstimateModels::foundation(a, std::as_const(session()).workbench().calibration));
+  fixes_->refresh();
+}
+
+}  // namespace shardplan::gui

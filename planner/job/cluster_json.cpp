@@ -1,0 +1,62 @@
+#include "job/cluster_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace shardplan {
+namespace {
+
+void set(Json& object, const char* key, const std::optional<double>& value) {
+  if (value && *value > 0) object[key] = *value;
+}
+
+Json peak_json(const PeakFlops& peak) {
+  Json out = Json::object();
+  set(out, "fp32", peak.fp32);
+  set(out, "tf32", peak.tf32);
+  set(out, "bf16", peak.bf16);
+  set(out, "fp16", peak.fp16);
+  set(out, "fp8", peak.fp8);
+  set(out, "fp4", peak.fp4);
+  return out;
+}
+
+Json gpu_json(const Gpu& gpu) {
+  Json out{{"name", gpu.name},
+           {"arch", gpu.arch},
+           {"compute_capability", gpu.compute_capability},
+           {"memory_bytes", gpu.capacity.count()},
+           {"usable_bytes", gpu.usable.count()}};
+  set(out, "memory_bandwidth", gpu.memory_bandwidth);
+  out["peak_flops"] = peak_json(gpu.peak);
+  set(out, "nvlink_bandwidth", gpu.nvlink_bandwidth);
+  set(out, "pcie_bandwidth", gpu.pcie_bandwidth);
+  set(out, "tdp_watts", gpu.tdp_watts);
+  return out;
+}
+
+Json nvme_json(const Nvme& nvme) {
+  Json out{{"bytes", nvme.capacity.count()}};
+  set(out, "read_bandwidth", nvme.read_bandwidth);
+  set(out, "write_bandwidth", nvme.write_bandwidth);
+  return out;
+}
+
+}  // namespace
+
+Json cluster_json(const Cluster& c, bool own_gpu) {
+  Json out;
+  out["gpu"] = own_gpu ? gpu_json(c.gpu) : Json(c.gpu.name);
+  out["gpus_per_node"] = c.gpus_per_node;
+  out["nodes"] = c.nodes;
+  if (c.host_memory) out["host_memory_bytes"] = c.host_memory->count();
+  if (c.nvme) out["nvme"] = nvme_json(*c.nvme);
+  Json links = Json::object();
+  set(links, "intra_node_bandwidth", c.intra_node_bandwidth);
+  set(links, "inter_node_bandwidth", c.inter_node_bandwidth);
+  if (c.interconnect_source == Source::measured && !links.empty())
+    out["interconnect"] = std::move(links);
+  if (c.price_per_hour) out["price_per_hour"] = *c.price_per_hour;
+  return out;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,35 @@
+// The fields of a job, each with its flag: what the command line and the windows write to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "json/document.h"
+
+namespace shardplan {
+
+struct JobField {
+  enum class Kind : std::uint8_t { text, number, boolean, list };
+  std::string_view flag;     ///< "--micro-batch"
+  std::string_view pointer;  ///< JSON pointer: "/workload/micro_batch"
+  Kind kind = Kind::text;
+  std::string_view help;
+};
+
+std::span<const JobField> job_fields();
+
+/// Sets one field. "framework": "ddp" and the like become objects when a field inside of them is
+/// set; a null value takes the field away.
+void set_field(Json& job, std::string_view pointer, Json value);
+
+/// The field's value, or nothing when the job leaves it open.
+std::optional<Json> field_of(const Json& job, std::string_view pointer);
+
+/// The command that answers the same question: "shardplan estimate --model 7B --cluster 4x40GB".
+/// With `file` the job is read from it. What no flag can say makes it name a file to save to.
+std::string command_line(const Json& job, const std::string& file);
+
+}  // namespace shardplan
