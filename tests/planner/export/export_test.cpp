@@ -43,7 +43,7 @@ std::string estimate_text(const Job& job) {
 }
 
 bool holds_auto(const Json& json) {
-  if (json.is_string()) return json == "auto";
+  if (!json.is_structured()) return json == "auto";
   for (const auto& item : json)
     if (holds_auto(item)) return true;
   return false;

@@ -37,7 +37,7 @@ TEST(SearchCommand, SaysThePlanTheFrontAndWhatBecameOfTheRest) {
   const Finished f = search(folder.file("job.json", kJob));
   EXPECT_EQ(f.exit_code, 0);
   EXPECT_EQ(f.err, "");
-  EXPECT_THAT(f.out, AllOf(HasSubstr("The fastest plan that fits, of 256\n"),
+  EXPECT_THAT(f.out, AllOf(HasSubstr("The fastest plan that fits, of 128\n"),
                            HasSubstr("Plans that no other beats in time, memory and GPUs at once"),
                            HasSubstr("What became of every candidate"),
                            HasSubstr("DeepSpeed offloads the optimizer from ZeRO stage 1 on"),
