@@ -7,9 +7,9 @@
 namespace shardplan {
 namespace {
 
-// Every tensor's size is a multiple of 64 elements and the vocabulary one of 128, so nothing is
-// padded on up to 4 ranks.
-constexpr std::string_view kLlama = R"({"model_type": "llama", "hidden_size": 512,
+// Every shard on up to 4 ranks is a multiple of 512 bytes and the vocabulary one of 128, so nothing
+// is padded.
+constexpr std::string_view kLlama = R"({"model_type": "llama", "hidden_size": 1024,
   "intermediate_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 8, "vocab_size": 1280})";
 
 Plan native_plan(std::int64_t stage, std::string_view precision, std::int64_t ranks) {

@@ -25,6 +25,7 @@ class Meeting {
 
   void wait() {
     std::unique_lock lock(mutex_);
+    if (broken_) fail();
     const std::int64_t round = round_;
     if (++arrived_ == ranks()) {
       arrived_ = 0;
@@ -34,8 +35,7 @@ class Meeting {
     const auto over = [&] { return round_ != round || broken_; };
     if (!changed_.wait_for(lock, patience_, over)) broken_ = true;
     changed_.notify_all();
-    if (round_ == round)
-      throw PeerFailure("another rank failed or stopped answering in a collective");
+    if (round_ == round) fail();
   }
   void break_up() noexcept {
     const std::lock_guard lock(mutex_);
@@ -44,6 +44,10 @@ class Meeting {
   }
 
  private:
+  [[noreturn]] static void fail() {
+    throw PeerFailure("another rank failed or stopped answering in a collective");
+  }
+
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
