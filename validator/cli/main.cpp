@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -68,7 +69,13 @@ Json merged(const Arguments& a) {
   }
   if (!job.contains("run")) job["run"] = Json::object();
   if (!job["run"].is_object()) return job;
-  if (a.steps) job["run"]["steps"] = *a.steps;
+  if (a.steps) {
+    job["run"]["steps"] = *a.steps;
+    // The file's warmup may be for more steps.
+    const auto warmup = job["run"].find("warmup");
+    if (warmup != job["run"].end() && warmup->is_number_integer() && *warmup >= *a.steps)
+      *warmup = std::max<std::int64_t>(0, *a.steps - 1);
+  }
   if (a.seed) job["run"]["seed"] = *a.seed;
   if (!a.data.empty()) job["run"]["data"] = a.data;
   if (!a.weights.empty()) job["run"]["weights"] = a.weights;
