@@ -38,8 +38,7 @@ TEST(NativeLowering, needs_room_for_the_units_that_are_gathered_and_reduced) {
   const Model model = model_of(kLlama);
   const NativeLayout layout = native_layout(model);
   // Two blocks, and the embedding or the larger head.
-  const std::int64_t slots =
-      2 * (2 * layout.blocks[0].elements + layout.head.elements);
+  const std::int64_t slots = 2 * (2 * layout.blocks[0].elements + layout.head.elements);
   const Estimate e = estimate(model, native_plan(3, "bf16-master", 4), Calibration{});
   EXPECT_EQ(resident(e, Category::gathered_parameters), slots);
   EXPECT_EQ(resident(e, Category::communication_buffers), slots);

@@ -37,8 +37,7 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
   const Json out = Json::parse(r.out);
   const Json& steps = out.at("record").at("steps");
   EXPECT_GT(steps.front().at("loss").get<double>(), 5.4);  // ln 256 = 5.55
-  EXPECT_LT(steps.back().at("loss").get<double>(),
-            steps.front().at("loss").get<double>() - 1);
+  EXPECT_LT(steps.back().at("loss").get<double>(), steps.front().at("loss").get<double>() - 1);
   for (const auto& [name, row] : out.at("categories").items()) {
     EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
     EXPECT_EQ(row.at("dry_run"), row.at("measured")) << name;
@@ -120,8 +119,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
   const Finished good = run_program("bash", {script, job_with([](Json&) {})});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_THAT(good.out, HasSubstr("step     2"));
-  const Finished killed = run_program(
-      "bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
+  const Finished killed =
+      run_program("bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
   EXPECT_EQ(killed.exit_code, 5) << killed.err;
   EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
 }

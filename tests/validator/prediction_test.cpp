@@ -43,10 +43,9 @@ void expect_same(const Json& document, const std::string& what) {
   }
   EXPECT_EQ(predicted.allocated.point, planned.peak()) << what;
   for (const CategoryLine& line : predicted.breakdown) {
-    const bool state = line.category == Category::parameters ||
-                       line.category == Category::master_parameters ||
-                       line.category == Category::optimizer_states ||
-                       line.category == Category::gradients;
+    const bool state =
+        line.category == Category::parameters || line.category == Category::master_parameters ||
+        line.category == Category::optimizer_states || line.category == Category::gradients;
     if (!state) continue;
     EXPECT_EQ(line.resident, planned.resident[index_of(line.category)])
         << what << ": " << name_of(line.category);

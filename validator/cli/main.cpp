@@ -28,7 +28,8 @@ constexpr const char* kAbout =
     "and what was measured.\n";
 constexpr const char* kExample =
     "Example: shardplan-validate configs/jobs/gpt2-tiny-native.json --device host\n"
-    "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran out\n"
+    "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran "
+    "out\n"
     "of memory, or another rank did; 6: the loss is not a number any more.";
 
 enum class Exit { done = 0, internal = 1, usage = 2, bad_input = 3, device = 5, diverged = 6 };
@@ -132,8 +133,7 @@ Exit run(const Arguments& a, const std::string& command) {
   }
   if (a.json) {
     Json out = comparison_json(predicted, report);
-    if (!a.dry_run)
-      out["record"] = make_record(job, report, {kVersion, kCommit, command}, a.name);
+    if (!a.dry_run) out["record"] = make_record(job, report, {kVersion, kCommit, command}, a.name);
     fmt::print("{}\n", out.dump(2));
   } else {
     fmt::print("\n{}", comparison_text(job, predicted, report));

@@ -13,22 +13,23 @@ namespace {
 
 void check_world(const Environment& e, int world, const std::string& file) {
   if (e.world != world)
-    throw InputError({.file = file,
-                      .key = "cluster",
-                      .message = fmt::format("{} started {} ranks, the job has {}", e.launcher,
-                                             e.world, world),
-                      .expected = "as many ranks as the cluster has GPUs"});
+    throw InputError(
+        {.file = file,
+         .key = "cluster",
+         .message = fmt::format("{} started {} ranks, the job has {}", e.launcher, e.world, world),
+         .expected = "as many ranks as the cluster has GPUs"});
 }
 
 Placement place_on_gpus(const std::optional<Environment>& e, int world) {
   const int there = cuda_device_count();
   const int wanted = e ? e->local_rank + 1 : world;
   if (there < wanted)
-    throw DeviceError(fmt::format(
-        "the job asks for {} on this host, and there {}{}", wanted == 1 ? "a GPU"
-                                                                       : fmt::format("{} GPUs", wanted),
-        there == 0 ? "is none" : there == 1 ? "is 1" : fmt::format("are {}", there),
-        there == 0 ? "; --device host runs it on the CPU" : ""));
+    throw DeviceError(fmt::format("the job asks for {} on this host, and there {}{}",
+                                  wanted == 1 ? "a GPU" : fmt::format("{} GPUs", wanted),
+                                  there == 0   ? "is none"
+                                  : there == 1 ? "is 1"
+                                               : fmt::format("are {}", there),
+                                  there == 0 ? "; --device host runs it on the CPU" : ""));
   Placement p{.count = world, .world = world, .workspace = cuda_workspace_bytes};
   NcclId id{};
   if (e) {
@@ -54,7 +55,9 @@ Placement place(const EngineJob& job) {
   const std::optional<Environment> e = read_environment(process_variable);
   if (e) check_world(*e, world, job.file);
   if (!job.on_host()) return place_on_gpus(e, world);
-  Placement p{.count = world, .world = world, .make = host_ranks(world, 0),
+  Placement p{.count = world,
+              .world = world,
+              .make = host_ranks(world, 0),
               .workspace = dry_workspace(job)};
   if (e) {
     p.first_rank = e->rank;

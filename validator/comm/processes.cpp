@@ -9,7 +9,6 @@
 namespace shardplan::validator {
 namespace {
 
-
 class ProcessCommunicator final : public Communicator {
  public:
   explicit ProcessCommunicator(std::unique_ptr<Star> star) : star_(std::move(star)) {}

@@ -71,8 +71,7 @@ void Socket::shut() const noexcept {
   if (descriptor_ >= 0) shutdown(descriptor_, SHUT_RDWR);
 }
 
-Star::Star(const std::string& address, int port, int rank, int world,
-           std::chrono::seconds patience)
+Star::Star(const std::string& address, int port, int rank, int world, std::chrono::seconds patience)
     : rank_(rank), world_(world) {
   rank == 0 ? listen_on(port, patience) : connect_to(address, port, patience);
 }

@@ -21,11 +21,12 @@ constexpr std::string_view kBuiltIn = "text/genesis.txt";
 std::string read_bytes(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
-    throw InputError({.file = path, .key = "run.data", .message = "is a folder",
+    throw InputError({.file = path,
+                      .key = "run.data",
+                      .message = "is a folder",
                       .expected = "a file of tokens or text"});
   std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw InputError({.file = path, .key = "run.data", .message = "cannot be read"});
+  if (!in) throw InputError({.file = path, .key = "run.data", .message = "cannot be read"});
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -115,19 +116,19 @@ Tokens load_tokens(const std::string& path, std::int64_t vocabulary, std::int64_
     tokens = widened<std::uint8_t>(bytes, name);
   }
   if (static_cast<std::int64_t>(tokens.size()) <= sequence)
-    throw InputError({.file = name,
-                      .key = "run.data",
-                      .message = fmt::format("{} tokens are too few", tokens.size()),
-                      .expected = fmt::format("at least {}, a sequence and its last target",
-                                              sequence + 1)});
-  const auto beyond = std::find_if(tokens.begin(), tokens.end(),
-                                   [&](std::int32_t t) { return t >= vocabulary; });
+    throw InputError(
+        {.file = name,
+         .key = "run.data",
+         .message = fmt::format("{} tokens are too few", tokens.size()),
+         .expected = fmt::format("at least {}, a sequence and its last target", sequence + 1)});
+  const auto beyond =
+      std::find_if(tokens.begin(), tokens.end(), [&](std::int32_t t) { return t >= vocabulary; });
   if (beyond != tokens.end())
-    throw InputError({.file = name,
-                      .key = "run.data",
-                      .message = fmt::format("token {} at position {}", *beyond,
-                                             beyond - tokens.begin()),
-                      .expected = fmt::format("tokens below the vocabulary's {}", vocabulary)});
+    throw InputError(
+        {.file = name,
+         .key = "run.data",
+         .message = fmt::format("token {} at position {}", *beyond, beyond - tokens.begin()),
+         .expected = fmt::format("tokens below the vocabulary's {}", vocabulary)});
   return std::make_shared<const std::vector<std::int32_t>>(std::move(tokens));
 }
 

@@ -66,8 +66,8 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
   ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("run"));
   RunOptions& run = engine.run;
   run.steps = o.integer("steps", 1, 1'000'000'000).value_or(run.steps);
-  run.warmup = o.integer("warmup", 0, 1'000'000'000).value_or(std::min<std::int64_t>(
-      run.warmup, run.steps - 1));
+  run.warmup = o.integer("warmup", 0, 1'000'000'000)
+                   .value_or(std::min<std::int64_t>(run.warmup, run.steps - 1));
   if (run.warmup >= run.steps)
     o.fail("warmup", fmt::format("{} of {} steps are not timed", run.warmup, run.steps),
            fmt::format("less than {}", run.steps));
@@ -89,8 +89,7 @@ std::unique_ptr<Network> EngineJob::make_network() const {
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 
-EngineJob load_engine_job(Json document, const std::string& file,
-                          const HardwareCatalog& hardware) {
+EngineJob load_engine_job(Json document, const std::string& file, const HardwareCatalog& hardware) {
   EngineJob engine;
   engine.document = std::move(document);
   engine.file = file;

@@ -46,8 +46,8 @@ LrRangeTest read_range_test(ObjectReader& p) {
 Schedule read_schedule(ObjectReader& run, double rate) {
   auto scheduler = run.object("scheduler");
   if (!scheduler) return ConstantLr{rate};
-  const auto type = scheduler->choice("type", {"WarmupLR", "WarmupDecayLR", "OneCycle",
-                                               "LRRangeTest"});
+  const auto type =
+      scheduler->choice("type", {"WarmupLR", "WarmupDecayLR", "OneCycle", "LRRangeTest"});
   if (!type) scheduler->fail("type", "missing", "WarmupLR, WarmupDecayLR, OneCycle or LRRangeTest");
   static const Json kEmpty = Json::object();
   const Json* value = scheduler->find("params");

@@ -41,8 +41,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   report.rank = rank;
   report.device = backend.info();
   const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };
-  report.planned =
-      plan_memory(job, rank, placement.world, workspace, limit, &report.arena_bytes);
+  report.planned = plan_memory(job, rank, placement.world, workspace, limit, &report.arena_bytes);
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
   const auto trainer = make_trainer(job, {backend, *device.communicator, arena});
@@ -68,9 +67,8 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
 
 }  // namespace
 
-MemoryProfile plan_memory(const EngineJob& job, int rank, int world,
-                          const WorkspaceRule& workspace, std::int64_t limit,
-                          std::int64_t* extent) {
+MemoryProfile plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
+                          std::int64_t limit, std::int64_t* extent) {
   const auto backend = make_dry_backend(workspace);
   const auto communicator = make_dry_communicator(rank, world);
   Arena arena(0, limit);

@@ -18,7 +18,7 @@ struct Placement {
   int count = 1;
   int world = 1;
   MakeRank make;
-  WorkspaceRule workspace;  ///< for the dry run
+  WorkspaceRule workspace;        ///< for the dry run
   std::int64_t memory_limit = 0;  ///< bytes of the arena; 0: what the device has
 };
 
@@ -33,8 +33,8 @@ struct RankReport {
 };
 
 struct RunReport {
-  std::vector<RankReport> ranks;   ///< of this process, in order
-  std::vector<StepResult> steps;   ///< of rank first_rank; losses are of all ranks
+  std::vector<RankReport> ranks;  ///< of this process, in order
+  std::vector<StepResult> steps;  ///< of rank first_rank; losses are of all ranks
 };
 
 /// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.

@@ -76,8 +76,8 @@ void upload(Backend& device, const Tensor& to, const Source& source, std::int64_
       const std::int64_t count = std::min(kChunk, to.numel() - done);
       values.resize(static_cast<std::size_t>(count));
       for (std::int64_t i = 0; i < count; ++i)
-        values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<host::Wide<T>>(
-            source.tensor.element(source.index(first + done + i))));
+        values[static_cast<std::size_t>(i)] = static_cast<T>(
+            static_cast<host::Wide<T>>(source.tensor.element(source.index(first + done + i))));
       device.upload(to.slice(done, count), std::as_bytes(std::span(values)));
     }
   });
@@ -91,8 +91,8 @@ std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& s, const std::str
   const std::size_t dot = parameter.find('.');
   const std::string module = parameter.substr(0, dot), kind = parameter.substr(dot);
   const std::string prefix = block_prefix(unit, gpt2);
-  const bool transposed = gpt2 && kind == ".weight" && !prefix.empty() &&
-                          module.find("norm") == std::string::npos;
+  const bool transposed =
+      gpt2 && kind == ".weight" && !prefix.empty() && module.find("norm") == std::string::npos;
   const std::int64_t query = s.query_heads * s.head_dim, key = s.key_value_heads * s.head_dim;
   const auto whole = [&](std::string_view name, std::int64_t rows) {
     return PretrainedRows{prefix + std::string(name) + kind, 0, rows, transposed};

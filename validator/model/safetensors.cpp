@@ -61,9 +61,7 @@ class Safetensors::Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(data_), size_};
-  }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
 
  private:
   void* data_ = nullptr;
@@ -77,8 +75,8 @@ double StoredTensor::element(std::int64_t i) const {
     case DType::f32:
       return read_at<float>(bytes, i);
     case DType::bf16:
-      return static_cast<float>(Eigen::numext::bit_cast<Eigen::bfloat16>(
-          read_at<std::uint16_t>(bytes, i)));
+      return static_cast<float>(
+          Eigen::numext::bit_cast<Eigen::bfloat16>(read_at<std::uint16_t>(bytes, i)));
     case DType::f16:
       return static_cast<float>(
           Eigen::half(Eigen::half_impl::raw_uint16_to_half(read_at<std::uint16_t>(bytes, i))));
@@ -124,8 +122,8 @@ void Safetensors::add_file(const std::string& file) {
       for (const std::int64_t d : tensor.shape) bytes = checked_mul(bytes, d);
       if (begin > end || end > data.size() || static_cast<std::int64_t>(end - begin) != bytes)
         fail(file, "its offsets do not match its shape or the file", name);
-      tensor.bytes = data.subspan(static_cast<std::size_t>(begin),
-                                  static_cast<std::size_t>(end - begin));
+      tensor.bytes =
+          data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
       tensors_[name] = tensor;
     } catch (const nlohmann::json::exception&) {
       fail(file, "needs dtype, shape and data_offsets", name);

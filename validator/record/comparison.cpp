@@ -68,8 +68,8 @@ std::string line_of(const Row& row) {
                                          static_cast<double>(truth));
   if (row.predicted != truth && truth == 0) delta = "only predicted";
   return fmt::format("  {:<24}{:>14}{:>14}{:>14}   {}\n", row.name, format_bytes(row.predicted),
-                     format_bytes(row.planned),
-                     row.measured ? format_bytes(*row.measured) : "-", delta);
+                     format_bytes(row.planned), row.measured ? format_bytes(*row.measured) : "-",
+                     delta);
 }
 
 Json json_of(const Row& row) {
@@ -96,8 +96,8 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
     text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", o.name, "", "", format_bytes(o.bytes));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "device", format_bytes(e.device.point), "",
                       format_bytes(worst.device_bytes));
-  text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step",
-                      format_seconds(e.time.step_seconds), "", format_seconds(seconds));
+  text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step", format_seconds(e.time.step_seconds),
+                      "", format_seconds(seconds));
   return text;
 }
 

@@ -17,8 +17,12 @@ Json phases_json(const MemoryProfile& m) {
   const auto& f = m.of(Phase::forward);
   const auto& b = m.of(Phase::backward);
   const auto& s = m.of(Phase::step);
-  return {{"model", m.of(Phase::model).end}, {"forward_peak", f.peak}, {"forward_end", f.end},
-          {"backward_peak", b.peak},         {"backward_end", b.end},  {"step_peak", s.peak},
+  return {{"model", m.of(Phase::model).end},
+          {"forward_peak", f.peak},
+          {"forward_end", f.end},
+          {"backward_peak", b.peak},
+          {"backward_end", b.end},
+          {"step_peak", s.peak},
           {"step_end", s.end}};
 }
 
@@ -77,8 +81,8 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
   const Workload& w = job.plan().workload;
-  const double tokens = static_cast<double>(
-      job.make_network()->rows() * w.gradient_accumulation * job.plan().cluster.world());
+  const double tokens = static_cast<double>(job.make_network()->rows() * w.gradient_accumulation *
+                                            job.plan().cluster.world());
   Json environment{{"gpu", worst.device.name}, {"gpu_bytes", worst.device.capacity_bytes}};
   for (const auto& [what, version] : worst.device.versions) environment[what] = version;
   environment["command"] = producer.command;
@@ -117,7 +121,10 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
 
 void check_writable(const std::string& path) {
   const std::string temporary = temporary_name(path);
-  { std::ofstream out(temporary); if (!out) cannot_write(path); }
+  {
+    std::ofstream out(temporary);
+    if (!out) cannot_write(path);
+  }
   std::error_code error;
   fs::remove(temporary, error);
 }
