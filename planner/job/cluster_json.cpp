@@ -26,6 +26,7 @@ Json gpu_json(const Gpu& gpu) {
            {"compute_capability", gpu.compute_capability},
            {"memory_bytes", gpu.capacity.count()},
            {"usable_bytes", gpu.usable.count()}};
+  if (gpu.multiprocessors) out["multiprocessors"] = *gpu.multiprocessors;
   set(out, "memory_bandwidth", gpu.memory_bandwidth);
   out["peak_flops"] = peak_json(gpu.peak);
   set(out, "nvlink_bandwidth", gpu.nvlink_bandwidth);

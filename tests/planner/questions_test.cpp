@@ -84,7 +84,10 @@ TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
   plan.cluster.gpu.peak.fp32 = 67e12;
   const LargestResult free = largest_micro_batch(model, plan, Calibration{});
   ASSERT_TRUE(free.value);
-  const double half = 0.5 * free.at->time.step_seconds;
+  Plan one = plan;
+  one.workload.micro_batch = 1;
+  const double half = 0.5 * (estimate(model, one, Calibration{}).time.step_seconds +
+                             free.at->time.step_seconds);
   const LargestResult r = largest_micro_batch(model, plan, Calibration{}, half);
   ASSERT_TRUE(r.value && r.beyond);
   EXPECT_LT(*r.value, *free.value);

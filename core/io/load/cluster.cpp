@@ -74,6 +74,7 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
         fmt::format("{:.1f} % of the memory of {} are assumed to be usable, as on most GPUs",
                     100 * ratio, gpu.name));
   }
+  gpu.multiprocessors = in.integer("multiprocessors", 1);
   gpu.memory_bandwidth = rate(in, "memory_bandwidth");
   gpu.peak = read_peak(in);
   gpu.nvlink_bandwidth = rate(in, "nvlink_bandwidth");

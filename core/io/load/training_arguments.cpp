@@ -151,14 +151,22 @@ class Reader {
   DsFindings& findings_;
 };
 
+bool differs_in_one_place(std::string_view a, std::string_view b) {
+  const std::size_t shorter = std::min(a.size(), b.size()), longer = std::max(a.size(), b.size());
+  std::size_t front = 0, back = 0;
+  while (front < shorter && a[front] == b[front]) ++front;
+  while (front + back < shorter && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
+  constexpr std::size_t kLongName = 10;
+  return front + back + (longer < kLongName ? 1 : 2) >= longer;
+}
+
 void report_misspelt(const Json& document, DsFindings& findings) {
   for (const auto& [name, value] : document.items()) {
     if (std::find(kArguments.begin(), kArguments.end(), name) != kArguments.end()) continue;
     const std::string near = nearest(name, std::span<const std::string_view>(kArguments));
-    // A word more or less makes another argument; a letter or two make a mistake.
-    constexpr std::size_t kFewLetters = 2;
-    const std::size_t length = std::max(name.size(), near.size());
-    if (near.empty() || length - std::min(name.size(), near.size()) > kFewLetters) continue;
+    // A script's own arguments are no mistakes: only what differs in one place does, by a letter,
+    // or two in a long name.
+    if (near.empty() || !differs_in_one_place(name, near)) continue;
     findings.warning("hf.misspelt-argument"_rule, name, "no argument of TrainingArguments", "",
                      near);
   }

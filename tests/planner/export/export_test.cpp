@@ -98,18 +98,19 @@ TEST(DsConfig, KeepsWhatThePlanDoesNotDecideAndResolvesAuto) {
     "bf16": {"enabled": "auto"},
     "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
       "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto",
-      "stage3_max_live_parameters": 5e8, "ignore_unused_parameters": false},
+      "stage3_max_live_parameters": 5e8,
+      "stage3_gather_16bit_weights_on_model_save": true},
     "optimizer": {"type": "AdamW", "params": {"lr": "auto", "weight_decay": 0.1}}}})");
   asked["precision"] = "bf16-master";
   const Job job = job_of(asked);
   const Json config = ds_config_of(job.plan, job.ds_config, job.autos);
   EXPECT_FALSE(holds_auto(config)) << config.dump(2);
   EXPECT_EQ(config["steps_per_print"], 7);
-  EXPECT_EQ(config["zero_optimization"]["ignore_unused_parameters"], false);
+  EXPECT_EQ(config["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"], true);
   EXPECT_EQ(config["zero_optimization"]["reduce_bucket_size"], 256 * 256);
   EXPECT_EQ(config["zero_optimization"]["stage3_max_live_parameters"], 500'000'000);
   EXPECT_EQ(config["optimizer"]["params"]["weight_decay"], 0.1);
-  EXPECT_EQ(config["train_batch_size"], 8);
+  EXPECT_EQ(config["train_batch_size"], 8 * config["train_micro_batch_size_per_gpu"].get<int>());
   expect_same_when_read_back(asked, job, "with a file of its own");
 }
 
@@ -150,7 +151,7 @@ TEST(Exports, BeginWithWhatIsPredicted) {
 TEST(Exports, NameProcessesNodesAndFiles) {
   EXPECT_THAT(exported("deepspeed", "accelerate"),
               AllOf(HasSubstr("distributed_type: DEEPSPEED\n"), HasSubstr("num_machines: 2\n"),
-                    HasSubstr("num_processes: 8\n"), HasSubstr("ds_config_file: ds_config.json\n"),
+                    HasSubstr("num_processes: 8\n"), HasSubstr("deepspeed_config_file: ds_config.json\n"),
                     HasSubstr("deepspeed_multinode_launcher: standard\n"),
                     Not(HasSubstr("mixed_precision"))));
   EXPECT_THAT(exported("fsdp2", "accelerate"),
