@@ -79,9 +79,10 @@ TEST(LargestMicroBatch, IsTheLastThatFits) {
 TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
   const Model model = model_of(kLlama);
   Plan plan = limited(3, 4, 24);
-  plan.cluster.gpu.memory_bandwidth = 3.35e12;
-  plan.cluster.gpu.peak.bf16 = 989e12;
-  plan.cluster.gpu.peak.fp32 = 67e12;
+  // Slow enough that the step follows the batch, not the host.
+  plan.cluster.gpu.memory_bandwidth = 1e11;
+  plan.cluster.gpu.peak.bf16 = 1e13;
+  plan.cluster.gpu.peak.fp32 = 1e12;
   const LargestResult free = largest_micro_batch(model, plan, Calibration{});
   ASSERT_TRUE(free.value);
   Plan one = plan;

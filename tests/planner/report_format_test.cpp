@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -23,8 +25,10 @@ constexpr std::size_t kLargestPage = 300'000;
 /// Compares with a golden file; with SHARDPLAN_UPDATE_GOLDEN in the environment, writes it.
 void expect_golden(const std::string& text, const std::string& name) {
   const std::string path = kSources + "/tests/golden/report/" + name;
-  if (std::getenv("SHARDPLAN_UPDATE_GOLDEN") != nullptr)
+  if (std::getenv("SHARDPLAN_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path, std::ios::binary) << text;
+  }
   EXPECT_TRUE(text == text_of(path))
       << name << " is out of date; see HACKING.md for how to write it again";
 }

@@ -31,7 +31,7 @@ TEST_P(ValidConfiguration, HasNoErrorAndNoWarning) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Documented, ValidConfiguration, ::testing::ValuesIn(names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& valid) { return valid.param; });
 
 TEST(ValidConfigurations, AreAtLeastFortyAndNameTheirSources) {
   EXPECT_GE(names().size(), 40U);
