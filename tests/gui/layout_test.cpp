@@ -53,14 +53,15 @@ TEST_P(Layout, CutsNoTextOff) {
       const int needed =
           label->wordWrap() ? label->heightForWidth(label->width()) : label->sizeHint().height();
       EXPECT_GE(label->height() + 1, needed) << page << ": " << label->text().toStdString();
-      if (!label->wordWrap())
-        EXPECT_GE(label->width() + 1, label->sizeHint().width())
-            << page << ": " << label->text().toStdString();
+      if (label->wordWrap()) continue;
+      EXPECT_GE(label->width() + 1, label->sizeHint().width())
+          << page << ": " << label->text().toStdString();
     }
-    for (const auto* button : window().findChildren<QAbstractButton*>())
-      if (button->isVisible() && !button->text().isEmpty())
-        EXPECT_GE(button->width() + 1, button->minimumSizeHint().width())
-            << page << ": " << button->text().toStdString();
+    for (const auto* button : window().findChildren<QAbstractButton*>()) {
+      if (!button->isVisible() || button->text().isEmpty()) continue;
+      EXPECT_GE(button->width() + 1, button->minimumSizeHint().width())
+          << page << ": " << button->text().toStdString();
+    }
   }
 }
 
