@@ -44,6 +44,9 @@ TapeRun TapeState::run() {
   const bool redo = mode_ == TapeMode::redo;
   events_ = redo ? &result_.backward : &result_.forward;
   kernels_ = redo ? &result_.backward_kernels : &result_.forward_kernels;
+  if (options_.selective)
+    for (const Op& op : graph_.ops())
+      if (is_product(op.kind)) kept_slots_ += 2;  // attention returns its row sums too
   prepare_inputs();
   order_releases();
   forward();
@@ -54,29 +57,30 @@ TapeRun TapeState::run() {
     kernels_ = &result_.backward_kernels;
     backward();
   }
-  result_.slots = static_cast<std::int32_t>(storages_.size());
+  result_.slots = kept_slots_ + static_cast<std::int32_t>(storages_.size());
   return std::move(result_);
 }
 
 TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) {
   const auto id = static_cast<StorageId>(storages_.size());
-  storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category, false});
+  storages_.push_back(
+      {round_up(bytes, kAllocationUnit), 1, id + kept_slots_, category, false});
   const Storage& s = storages_.back();
   emit(TapeEvent::Kind::alloc, category, s.slot, s.bytes);
   return id;
 }
 
 /// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
-/// pass leaves it behind, and the recomputation takes it over.
+/// pass leaves it behind, and the recomputation, which makes more tensors than the forward pass,
+/// takes it over under the same slot.
 TapeState::StorageId TapeState::allocate_result(const Op& op, std::int64_t bytes) {
-  const bool kept = options_.selective && is_product(op.kind);
-  if (kept && mode_ == TapeMode::redo) {
-    const auto id = static_cast<StorageId>(storages_.size());
-    storages_.push_back({round_up(bytes, kAllocationUnit), 1, id, category_of(op.out), false});
-    return id;
-  }
-  const StorageId id = allocate(bytes, category_of(op.out));
-  if (kept && mode_ == TapeMode::discard) ref(id);
+  const Category category = category_of(op.out);
+  if (!options_.selective || !is_product(op.kind)) return allocate(bytes, category);
+  const auto id = static_cast<StorageId>(storages_.size());
+  storages_.push_back({round_up(bytes, kAllocationUnit), 1, kept_results_++, category, false});
+  const Storage& s = storages_.back();
+  if (mode_ != TapeMode::redo) emit(TapeEvent::Kind::alloc, category, s.slot, s.bytes);
+  if (mode_ == TapeMode::discard) ref(id);
   return id;
 }
 

@@ -148,6 +148,8 @@ class TapeState {
   std::vector<std::size_t> first_kernels_;  ///< by operation
   std::size_t flushed_ = 0;   ///< kernels that an event has named
   bool in_backward_ = false;
+  std::int32_t kept_slots_ = 0;    ///< set aside for what selective checkpointing keeps
+  std::int32_t kept_results_ = 0;  ///< of them used
   TapeRun result_;
 };
 

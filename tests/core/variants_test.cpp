@@ -7,6 +7,7 @@
 #include "load/precision.h"
 #include "lowering/lower.h"
 #include "lowering/tensors.h"
+#include "plan_testing.h"
 #include "simulator/memory.h"
 
 namespace shardplan {
@@ -81,6 +82,22 @@ TEST(FourBitBase, TakesHalfAByteAndItsScalesForEveryLinearOfTheBlocks) {
   // The last scales of the three FFN matrices do not fill a 512-byte block: 256 bytes each.
   const std::int64_t rounding = std::int64_t{32} * 3 * 256;
   EXPECT_EQ(packed, linears / 2 + linears / 64 + linears / 64 / 256 * 4 + rounding);
+}
+
+/// Layer norms and dropout make tensors in the recomputation that the forward pass did not make.
+TEST(SelectiveCheckpointing, IsSimulatedBlockByBlockInFamiliesWithLayerNorms) {
+  for (const char* config : {R"({"model_type": "gpt2"})", R"({"model_type": "opt"})",
+                             R"({"model_type": "bert"})", R"({"model_type": "llama"})"}) {
+    const Model model = model_of(config);
+    Plan plan = zero_plan(2, "bf16-master", 2);
+    const auto reserved = [&](Checkpointing checkpointing) {
+      plan.checkpointing = checkpointing;
+      return estimate(model, plan, Calibration{}).reserved.point;
+    };
+    const std::int64_t selective = reserved(Checkpointing::selective);
+    EXPECT_LE(selective, reserved(Checkpointing::none)) << config;
+    EXPECT_GE(selective, reserved(Checkpointing::full)) << config;
+  }
 }
 
 }  // namespace
