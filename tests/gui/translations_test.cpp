@@ -24,7 +24,7 @@ std::vector<Translation> read(const QString& path) {
   QXmlStreamReader xml(&file);
   QString context;
   while (!xml.atEnd()) {
-    if (!xml.readNextStartElement()) continue;
+    if (xml.readNext() != QXmlStreamReader::StartElement) continue;
     if (xml.name() == QStringLiteral("name")) context = xml.readElementText();
     if (xml.name() == QStringLiteral("source")) now = {context, xml.readElementText(), {}, false};
     if (xml.name() == QStringLiteral("translation")) {
