@@ -28,6 +28,8 @@ inline std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return checked_mul((checked_add(n, unit - 1)) / unit, unit);
 }
 
-inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return checked_add(n, d - 1) / d; }
+inline std::int64_t ceil_div(std::int64_t n, std::int64_t d) {
+  return checked_add(n, d - 1) / d;
+}
 
 }  // namespace shardplan

@@ -31,14 +31,22 @@ constexpr std::int64_t size_of(DType type) {
 /// The name used in job files: fp64, fp32, bf16, fp16, int64, int32, int8, bool.
 constexpr std::string_view name_of(DType type) {
   switch (type) {
-    case DType::f64: return "fp64";
-    case DType::f32: return "fp32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "fp16";
-    case DType::i64: return "int64";
-    case DType::i32: return "int32";
-    case DType::i8: return "int8";
-    case DType::b1: return "bool";
+    case DType::f64:
+      return "fp64";
+    case DType::f32:
+      return "fp32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "fp16";
+    case DType::i64:
+      return "int64";
+    case DType::i32:
+      return "int32";
+    case DType::i8:
+      return "int8";
+    case DType::b1:
+      return "bool";
   }
   return "";
 }

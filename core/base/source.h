@@ -16,16 +16,23 @@ enum class Source : std::uint8_t {
 
 constexpr std::string_view name_of(Source source) {
   switch (source) {
-    case Source::exact: return "exact";
-    case Source::modelled: return "modelled";
-    case Source::calibrated: return "calibrated";
-    case Source::measured: return "measured";
-    case Source::assumed: return "assumed";
+    case Source::exact:
+      return "exact";
+    case Source::modelled:
+      return "modelled";
+    case Source::calibrated:
+      return "calibrated";
+    case Source::measured:
+      return "measured";
+    case Source::assumed:
+      return "assumed";
   }
   return "";
 }
 
 /// The weaker of two: a sum is only as good as its weakest part.
-constexpr Source weaker(Source a, Source b) { return a > b ? a : b; }
+constexpr Source weaker(Source a, Source b) {
+  return a > b ? a : b;
+}
 
 }  // namespace shardplan

@@ -24,7 +24,7 @@ struct Calibration {
   double reserved_ratio_upper = 1.0;  ///< and at most
   double overhead_upper = 1.0;        ///< context and NCCL: upper bound over point
   TimeRates time;
-  std::vector<std::string> records;   ///< what it was fitted on
+  std::vector<std::string> records;  ///< what it was fitted on
 };
 
 }  // namespace shardplan

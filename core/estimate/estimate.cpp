@@ -183,8 +183,8 @@ void add_verdict(Estimate& e, const Plan& plan) {
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
   for (const SegmentRun& s : run.segments)
-    flops += static_cast<double>(s.segment->repeat) *
-             (s.forward.model_flops + s.backward.model_flops);
+    flops +=
+        static_cast<double>(s.segment->repeat) * (s.forward.model_flops + s.backward.model_flops);
   return flops * static_cast<double>(plan.workload.gradient_accumulation);
 }
 
@@ -214,9 +214,9 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   if (program.one_block) {
     e.reserved = e.allocated;
   } else {
-    e.reserved = simulates ? simulated_reserved(program, upper_ratio_of(plan, calibration),
-                                                room, room_upper)
-                           : reserved_by_ratio(memory.peak, calibration, room, room_upper);
+    e.reserved =
+        simulates ? simulated_reserved(program, upper_ratio_of(plan, calibration), room, room_upper)
+                  : reserved_by_ratio(memory.peak, calibration, room, room_upper);
   }
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
   add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
@@ -278,8 +278,8 @@ std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
   std::vector<Estimate> all;
   for (const std::int64_t rank : distinct_ranks(model, plan)) {
     const Program program = lower(model, plan, run, rank);
-    all.push_back(estimate_program(model, plan, calibration, run, program,
-                                   simulate_memory(program), ReservedMemory::simulated));
+    all.push_back(estimate_program(model, plan, calibration, run, program, simulate_memory(program),
+                                   ReservedMemory::simulated));
   }
   return all;
 }

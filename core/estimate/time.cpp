@@ -20,7 +20,8 @@ double hardware_flops(const Program& program) {
     if (e.kind == Event::Kind::end_repeat) times.pop_back();
     if (e.kind != Event::Kind::compute) continue;
     for (std::int64_t k = 0; k < e.count; ++k)
-      flops += times.back() * flops_of(program.kernels[static_cast<std::size_t>(e.first_kernel + k)]);
+      flops +=
+          times.back() * flops_of(program.kernels[static_cast<std::size_t>(e.first_kernel + k)]);
   }
   return flops;
 }

@@ -76,8 +76,8 @@ std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
   const auto tensors = static_cast<std::int32_t>(count_of(owned));
   if (tensors == 0) return {};
   const Passes passes = passes_of(optimizer);
-  const double bytes = passes.count * elements_of(owned) *
-                       static_cast<double>(size_of(precision.optimizer_states));
+  const double bytes =
+      passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));
   Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue);
   const bool one_by_one = optimizer.implementation == OptimizerImplementation::for_loop ||
                           optimizer.kind == OptimizerKind::adafactor ||

@@ -6,9 +6,20 @@
 
 namespace shardplan {
 
-enum class OptimizerKind : std::uint8_t { adamw, adam, sgd, adagrad, adafactor, lion, lamb, adamw_8bit, muon };
+enum class OptimizerKind : std::uint8_t {
+  adamw,
+  adam,
+  sgd,
+  adagrad,
+  adafactor,
+  lion,
+  lamb,
+  adamw_8bit,
+  muon
+};
 
-/// PyTorch's three implementations: one kernel over all tensors, lists of tensors, tensor by tensor.
+/// PyTorch's three implementations: one kernel over all tensors, lists of tensors, tensor by
+/// tensor.
 enum class OptimizerImplementation : std::uint8_t { fused, foreach, for_loop };
 
 struct Optimizer {

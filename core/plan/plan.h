@@ -58,7 +58,7 @@ enum class Quantization : std::uint8_t { none, nf4, nf4_double };
 
 struct Lora {
   std::int64_t rank = 16;
-  std::vector<std::string> targets;  ///< last components of module names: "q_proj"
+  std::vector<std::string> targets;        ///< last components of module names: "q_proj"
   Quantization base = Quantization::none;  ///< of the linear layers inside the blocks (QLoRA)
 };
 
@@ -67,7 +67,7 @@ struct Workload {
   std::int64_t sequence_length = 2048;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
-  std::optional<Lora> lora;        ///< absent: full fine-tuning
+  std::optional<Lora> lora;  ///< absent: full fine-tuning
 };
 
 struct Plan {

@@ -4,36 +4,60 @@ namespace shardplan {
 
 std::string_view name_of(KernelKind kind) {
   switch (kind) {
-    case KernelKind::none: return "none";
-    case KernelKind::product: return "product";
-    case KernelKind::attention: return "attention";
-    case KernelKind::attention_backward: return "attention_backward";
-    case KernelKind::elementwise: return "elementwise";
-    case KernelKind::strided: return "strided";
-    case KernelKind::concatenate: return "concatenate";
-    case KernelKind::row_reduction: return "row_reduction";
-    case KernelKind::column_sum: return "column_sum";
-    case KernelKind::layer_norm: return "layer_norm";
-    case KernelKind::layer_norm_backward: return "layer_norm_backward";
-    case KernelKind::softmax: return "softmax";
-    case KernelKind::softmax_backward: return "softmax_backward";
-    case KernelKind::embedding: return "embedding";
-    case KernelKind::embedding_backward: return "embedding_backward";
-    case KernelKind::multi_tensor: return "multi_tensor";
+    case KernelKind::none:
+      return "none";
+    case KernelKind::product:
+      return "product";
+    case KernelKind::attention:
+      return "attention";
+    case KernelKind::attention_backward:
+      return "attention_backward";
+    case KernelKind::elementwise:
+      return "elementwise";
+    case KernelKind::strided:
+      return "strided";
+    case KernelKind::concatenate:
+      return "concatenate";
+    case KernelKind::row_reduction:
+      return "row_reduction";
+    case KernelKind::column_sum:
+      return "column_sum";
+    case KernelKind::layer_norm:
+      return "layer_norm";
+    case KernelKind::layer_norm_backward:
+      return "layer_norm_backward";
+    case KernelKind::softmax:
+      return "softmax";
+    case KernelKind::softmax_backward:
+      return "softmax_backward";
+    case KernelKind::embedding:
+      return "embedding";
+    case KernelKind::embedding_backward:
+      return "embedding_backward";
+    case KernelKind::multi_tensor:
+      return "multi_tensor";
   }
   return "";
 }
 
 std::string_view name_of(Issue issue) {
   switch (issue) {
-    case Issue::python: return "python";
-    case Issue::nested: return "nested";
-    case Issue::autograd: return "autograd";
-    case Issue::listed: return "listed";
-    case Issue::sharded: return "sharded";
-    case Issue::loop: return "loop";
-    case Issue::hook: return "hook";
-    case Issue::engine: return "engine";
+    case Issue::python:
+      return "python";
+    case Issue::nested:
+      return "nested";
+    case Issue::autograd:
+      return "autograd";
+    case Issue::listed:
+      return "listed";
+    case Issue::sharded:
+      return "sharded";
+    case Issue::loop:
+      return "loop";
+    case Issue::hook:
+      return "hook";
+    case Issue::engine:
+      return "engine";
   }
   return "";
 }

@@ -14,11 +14,11 @@ enum class KernelKind : std::uint8_t {
   product,             ///< `batch` products of m×k and k×n
   attention,           ///< fused, forward: `batch` heads of m queries and n keys, k wide
   attention_backward,  ///< fused, with the scores computed again
-  elementwise,  ///< over whole tensors of one type, in vectors
-  strided,      ///< element by element: broadcasts, slices, copies to another layout, widening
+  elementwise,         ///< over whole tensors of one type, in vectors
+  strided,  ///< element by element: broadcasts, slices, copies to another layout, widening
   concatenate,
-  row_reduction,    ///< over the last dimension
-  column_sum,       ///< over all rows: a bias's gradient
+  row_reduction,  ///< over the last dimension
+  column_sum,     ///< over all rows: a bias's gradient
   layer_norm,
   layer_norm_backward,
   softmax,

@@ -28,13 +28,13 @@ inline constexpr std::int32_t kUnnamed = -1;
 
 struct Event {
   enum class Kind : std::uint8_t {
-    alloc,       ///< bytes of category
-    free,        ///< bytes of category
-    compute,     ///< `count` kernels on the compute stream, from Program::kernels[first_kernel] on
-    collective,  ///< payload bytes among all ranks of the group
-    copy,        ///< bytes over the host or NVMe link
-    wait,        ///< the compute stream waits for what `stream` has been given so far
-    synchronize, ///< the host waits for the compute stream
+    alloc,        ///< bytes of category
+    free,         ///< bytes of category
+    compute,      ///< `count` kernels on the compute stream, from Program::kernels[first_kernel] on
+    collective,   ///< payload bytes among all ranks of the group
+    copy,         ///< bytes over the host or NVMe link
+    wait,         ///< the compute stream waits for what `stream` has been given so far
+    synchronize,  ///< the host waits for the compute stream
     host_optimizer,  ///< the host updates `bytes` elements, when gradients have reached it
     begin_phase,
     end_phase,
@@ -54,14 +54,15 @@ struct Event {
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
   std::int64_t count = 1;
   std::int32_t first_kernel = 0;
-  /// collective, copy: does not read what the compute stream is making, so that it can start before.
+  /// collective, copy: does not read what the compute stream is making, so that it can start
+  /// before.
   bool ahead = false;
   /// collective: `count` buckets, each sent when the phase so far has made it.
   bool bucketed = false;
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
-  std::string_view what;         ///< a literal: "gradient reduce-scatter"
-  std::int32_t name = kUnnamed;  ///< alloc, free
-  bool older = false;            ///< free: not the newest block of that name but the one before
+  std::string_view what;                               ///< a literal: "gradient reduce-scatter"
+  std::int32_t name = kUnnamed;                        ///< alloc, free
+  bool older = false;  ///< free: not the newest block of that name but the one before
 };
 
 /// Allocations and frees of one step only. They are no part of the steady state: a simulation of
@@ -121,7 +122,9 @@ class ProgramBuilder {
   std::int32_t add_kernels(const std::vector<Kernel>& kernels);
   /// `count` known kernels from number `first` on.
   void compute(std::int32_t first, std::int64_t count);
-  void compute(const std::vector<Kernel>& kernels) { compute(add_kernels(kernels), static_cast<std::int64_t>(kernels.size())); }
+  void compute(const std::vector<Kernel>& kernels) {
+    compute(add_kernels(kernels), static_cast<std::int64_t>(kernels.size()));
+  }
   /// `calls` of work of the host that starts nothing on the GPU.
   void host_work(Issue issue, std::int32_t calls);
   /// Reduces what the compute stream has made so far.

@@ -60,8 +60,8 @@ struct TapeRun {
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
   std::vector<Kernel> forward_kernels;
-  std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
-  double model_flops = 0;                ///< of both passes, what is computed again left out
+  std::vector<Kernel> backward_kernels;    ///< those of a recomputation too
+  double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
 };
 

@@ -63,8 +63,7 @@ TapeRun TapeState::run() {
 
 TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) {
   const auto id = static_cast<StorageId>(storages_.size());
-  storages_.push_back(
-      {round_up(bytes, kAllocationUnit), 1, id + kept_slots_, category, false});
+  storages_.push_back({round_up(bytes, kAllocationUnit), 1, id + kept_slots_, category, false});
   const Storage& s = storages_.back();
   emit(TapeEvent::Kind::alloc, category, s.slot, s.bytes);
   return id;

@@ -91,7 +91,8 @@ Kernel TapeState::product_of(const Op& op, DType type) const {
   p.kind = KernelKind::product;
   p.type = type;
   const bool experts = op.kind == OpKind::grouped_linear && w.shape.size() == 3;
-  const std::int64_t each = std::max<std::int64_t>(1, experts ? w.numel / w.shape.front() : w.numel);
+  const std::int64_t each =
+      std::max<std::int64_t>(1, experts ? w.numel / w.shape.front() : w.numel);
   const std::int64_t rows = std::max<std::int64_t>(1, elements(op.work, sizes_) / each);
   p.batch = experts ? std::min(w.shape.front(), rows) : 1;
   p.m = std::max<std::int64_t>(1, rows / p.batch);
@@ -105,15 +106,17 @@ Kernel TapeState::product_of(const Op& op, DType type) const {
 /// Two activations: elements of both inputs and of the result give the sizes and their batch.
 Kernel TapeState::batched_product_of(const Op& op, DType type) const {
   const double work = static_cast<double>(elements(op.work, sizes_));
-  const auto whole = [](double x) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(x + 0.5)); };
+  const auto whole = [](double x) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(x + 0.5));
+  };
   Kernel p;
   p.kind = KernelKind::product;
   p.type = type;
   p.m = whole(work / count_of(op.in[1]));
   p.n = whole(work / count_of(op.in[0]));
   p.k = whole(work / count_of(op.out));
-  p.batch = whole(work / (static_cast<double>(p.m) * static_cast<double>(p.n) *
-                          static_cast<double>(p.k)));
+  p.batch = whole(work /
+                  (static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k)));
   return p;
 }
 
@@ -237,7 +240,8 @@ void TapeState::launch_mul_backward(const Op& op) {
   for (std::size_t k = 0; k < 2; ++k) {
     if (op.in[k] == kNone || !state(op.in[k]).needs_grad) continue;
     const ValueId other = op.in[1 - k];
-    const bool plain = count_of(other) == count && state(other).dtype == out && !state(other).sliced;
+    const bool plain =
+        count_of(other) == count && state(other).dtype == out && !state(other).sliced;
     launch(plain ? KernelKind::elementwise : KernelKind::strided, issue, out,
            2 * whole + moved(other, state(other).dtype), count);
     issue = Issue::nested;

@@ -32,7 +32,7 @@ class TapeState {
     StorageId storage = kExternal;
     DType dtype = DType::f32;
     bool needs_grad = false;
-    bool sliced = false;  ///< a part of its storage: read element by element
+    bool sliced = false;          ///< a part of its storage: read element by element
     std::int32_t shared = kNone;  ///< it is this one of Model::shared
   };
   struct Node {
@@ -146,7 +146,7 @@ class TapeState {
   std::vector<TapeEvent>* events_ = nullptr;
   std::vector<Kernel>* kernels_ = nullptr;
   std::vector<std::size_t> first_kernels_;  ///< by operation
-  std::size_t flushed_ = 0;   ///< kernels that an event has named
+  std::size_t flushed_ = 0;                 ///< kernels that an event has named
   bool in_backward_ = false;
   std::int32_t kept_slots_ = 0;    ///< set aside for what selective checkpointing keeps
   std::int32_t kept_results_ = 0;  ///< of them used

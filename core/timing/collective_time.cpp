@@ -46,7 +46,7 @@ double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates&
   if (event.link == LinkKind::nvme) {
     constexpr double kOneDrive = 5e9;  // generation 4
     const auto& nvme = cluster.nvme;
-    const auto rate = !nvme              ? std::nullopt
+    const auto rate = !nvme             ? std::nullopt
                       : event.to_device ? nvme->read_bandwidth
                                         : nvme->write_bandwidth;
     return bytes * static_cast<double>(cluster.gpus_per_node) / rate.value_or(kOneDrive);

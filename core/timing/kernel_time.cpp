@@ -20,7 +20,9 @@ constexpr std::array<double, 5> kParts{1, 2, 4, 8, 16};
 constexpr double kDepth = 64;       ///< a tile's depth is a multiple of it
 constexpr double kLeastPart = 256;  ///< of the depth
 
-bool is_half(DType type) { return size_of(type) == 2; }
+bool is_half(DType type) {
+  return size_of(type) == 2;
+}
 
 double product_bytes(const Kernel& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
@@ -36,12 +38,13 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
   if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0)
-    return r.seconds + std::max(flops / (r.unaligned * gpu.half),
-                                product_bytes(p) / (r.memory * gpu.memory));
+    return r.seconds +
+           std::max(flops / (r.unaligned * gpu.half), product_bytes(p) / (r.memory * gpu.memory));
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
-    const double rate = gpu.half / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
+    const double rate =
+        gpu.half / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
     for (const double parts : kParts) {
       if (parts > 1 && k / parts < kLeastPart) break;
       const double waves = std::ceil(tiles * parts / gpu.multiprocessors);
@@ -87,8 +90,8 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   peaks.half = (compute == DType::f16 ? gpu.peak.fp16 : gpu.peak.bf16).value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   constexpr double kTypicalMultiprocessors = 108;
-  peaks.multiprocessors = gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors)
-                                              : kTypicalMultiprocessors;
+  peaks.multiprocessors =
+      gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors) : kTypicalMultiprocessors;
   return peaks;
 }
 
@@ -109,8 +112,8 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
       if (kernel.kind == KernelKind::multi_tensor)  // many tensors a launch
         return r.seconds + kernel.bytes * kernel.calls / (r.bandwidth * gpu.memory);
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
-      one = r.seconds + std::max(kernel.bytes / (share * gpu.memory),
-                                 kernel.elements * r.slots / gpu.fp32);
+      one = r.seconds +
+            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.fp32);
     }
   }
   return one * kernel.calls;

@@ -22,23 +22,23 @@ struct MemoryRate {
 /// Matrix products: waves of tiles over the multiprocessors, a tile's depth cut in parts where
 /// that fills them better.
 struct ProductRates {
-  double seconds = 1.2e-6;        ///< of a launch
-  double wave_seconds = 1e-6;     ///< filling and draining
+  double seconds = 1.2e-6;                       ///< of a launch
+  double wave_seconds = 1e-6;                    ///< filling and draining
   std::array<double, 3> tile{0.82, 0.84, 0.47};  ///< share of the peak, by ProductTile
-  double memory = 0.8;            ///< share of the bandwidth, where operands are what takes time
-  double throttling = 0.17;       ///< slowdown of products of 1e12 FLOP and more: power
-  double reduction = 3;           ///< passes over fp32 parts of the result, for each part
-  double burst = 0.9;             ///< a step's products over the same ones run back to back
-  double unaligned = 0.12;        ///< share of the peak with a width that 8 does not divide
-  double fp32 = 0.76;             ///< share of the fp32 peak
+  double memory = 0.8;       ///< share of the bandwidth, where operands are what takes time
+  double throttling = 0.17;  ///< slowdown of products of 1e12 FLOP and more: power
+  double reduction = 3;      ///< passes over fp32 parts of the result, for each part
+  double burst = 0.9;        ///< a step's products over the same ones run back to back
+  double unaligned = 0.12;   ///< share of the peak with a width that 8 does not divide
+  double fp32 = 0.76;        ///< share of the fp32 peak
 };
 
 /// Fused attention: share of the peak that grows with the width of heads.
 struct AttentionRates {
-  double peak = 0.8;         ///< share at infinite width
-  double half_width = 32;    ///< width at which half of it is reached
+  double peak = 0.8;       ///< share at infinite width
+  double half_width = 32;  ///< width at which half of it is reached
   double seconds = 5e-6;
-  double diagonal = 128;     ///< causal: keys a row computes beyond its half
+  double diagonal = 128;  ///< causal: keys a row computes beyond its half
 };
 
 struct KernelRates {
@@ -53,8 +53,8 @@ struct KernelRates {
 
 /// What the host takes to start things, in eager PyTorch.
 struct HostRates {
-  std::array<double, kIssues> seconds{20e-6, 12e-6, 17e-6, 3e-6,
-                                       150e-6, 8e-6,  330e-6, 300e-6};  ///< by Issue
+  std::array<double, kIssues> seconds{20e-6,  12e-6, 17e-6,  3e-6,
+                                      150e-6, 8e-6,  330e-6, 300e-6};  ///< by Issue
   double empty = 0.4;  ///< share of that for a call that starts nothing: a view
   double collective_seconds = 40e-6;
   double phase_seconds = 2e-3;  ///< before the first kernel of a phase
@@ -65,12 +65,12 @@ struct HostRates {
 
 /// Collectives: seconds + bytes sent at a share of the link's bandwidth.
 struct LinkRates {
-  double node = 0.78;             ///< share of a GPU's NVLink or PCIe rate
-  double network = 0.75;          ///< share of the rate between nodes
-  double seconds = 25e-6;         ///< of a collective within a node
-  double node_seconds = 15e-6;    ///< for each doubling of the nodes
-  double host = 0.88;             ///< share of PCIe, pinned memory
-  double contention = 0.1;        ///< slowdown of computation while a collective runs
+  double node = 0.78;           ///< share of a GPU's NVLink or PCIe rate
+  double network = 0.75;        ///< share of the rate between nodes
+  double seconds = 25e-6;       ///< of a collective within a node
+  double node_seconds = 15e-6;  ///< for each doubling of the nodes
+  double host = 0.88;           ///< share of PCIe, pinned memory
+  double contention = 0.1;      ///< slowdown of computation while a collective runs
 };
 
 struct TimeRates {

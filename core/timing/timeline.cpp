@@ -35,7 +35,16 @@ KernelStretch stretch_of(const Kernel& k, double seconds, double issue) {
 
 struct Step {
   enum class Kind : std::uint8_t {
-    kernels, collective, copy, wait, synchronize, host_optimizer, begin_phase, repeat, end, memory
+    kernels,
+    collective,
+    copy,
+    wait,
+    synchronize,
+    host_optimizer,
+    begin_phase,
+    repeat,
+    end,
+    memory
   };
   Kind kind = Kind::kernels;
   KernelStretch stretch;
@@ -52,7 +61,10 @@ class Simulation {
  public:
   Simulation(const Program& program, const Cluster& cluster, DType compute, const TimeRates& rates,
              Trace* trace)
-      : program_(program), cluster_(cluster), rates_(rates), peaks_(peaks_of(cluster.gpu, compute)),
+      : program_(program),
+        cluster_(cluster),
+        rates_(rates),
+        peaks_(peaks_of(cluster.gpu, compute)),
         trace_(trace) {
     compile();
   }
@@ -89,8 +101,8 @@ class Simulation {
             step.stretch.then(stretch_of(kernel, seconds_of(kernel), issue_seconds(kernel)));
             times_.ideal += times.back() * ideal_seconds(kernel, peaks_);
           }
-          const bool joins = trace_ == nullptr && !steps_.empty() &&
-                             steps_.back().kind == Step::Kind::kernels;
+          const bool joins =
+              trace_ == nullptr && !steps_.empty() && steps_.back().kind == Step::Kind::kernels;
           if (joins) {
             steps_.back().stretch.then(step.stretch);
             continue;
@@ -181,7 +193,8 @@ class Simulation {
           phase_ = e.phase;
           at_.host += rates_.host.phase_seconds;
           phase_start_ = std::max(at_.compute, at_.host);
-          if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+          if (trace_ != nullptr)
+            trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
           break;
         case Step::Kind::repeat:
           run_repeat(i, program_.events[s.event].count);
@@ -234,9 +247,9 @@ class Simulation {
       const double slowdown = slower * std::min(s.seconds, phase * (1 - 1 / calls));
       at_.compute += slowdown;
       times_.compute += slowdown;
-      const double end = std::max({at_.compute + s.seconds / calls,
-                                   phase_start_ + phase / calls + s.seconds,
-                                   at_.communication + s.seconds});
+      const double end =
+          std::max({at_.compute + s.seconds / calls, phase_start_ + phase / calls + s.seconds,
+                    at_.communication + s.seconds});
       add_span(Stream::communication, false, end - s.seconds, s.seconds, s.event);
       at_.communication = end;
       return;
@@ -253,8 +266,8 @@ class Simulation {
   }
 
   void run_copy(const Step& s, const Event& e) {
-    const double start = e.ahead ? std::max(at_.copies, at_.host)
-                                 : std::max({at_.copies, at_.compute, at_.host});
+    const double start =
+        e.ahead ? std::max(at_.copies, at_.host) : std::max({at_.copies, at_.compute, at_.host});
     add_span(Stream::copy, false, start, s.seconds, s.event);
     at_.copies = start + s.seconds;
     if (!e.to_device) return;

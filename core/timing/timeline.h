@@ -17,14 +17,14 @@
 namespace shardplan {
 
 struct StepTimes {
-  double step = 0;          ///< until everything is done
-  double compute = 0;       ///< kernels of the forward and backward pass
-  double optimizer = 0;     ///< kernels and host work of the step phase
-  double communication = 0; ///< hidden and exposed
+  double step = 0;           ///< until everything is done
+  double compute = 0;        ///< kernels of the forward and backward pass
+  double optimizer = 0;      ///< kernels and host work of the step phase
+  double communication = 0;  ///< hidden and exposed
   double exposed_communication = 0;
   double exposed_copies = 0;
-  double idle = 0;          ///< the GPU waits for the host to issue
-  double ideal = 0;         ///< at datasheet rates, everything hidden
+  double idle = 0;   ///< the GPU waits for the host to issue
+  double ideal = 0;  ///< at datasheet rates, everything hidden
 };
 
 /// One thing that ran. Seconds since the step began.

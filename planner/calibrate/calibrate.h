@@ -23,7 +23,8 @@ struct CalibrationFit {
   std::vector<FitQuality> quality;
 };
 
-/// `steps`: measured steps on several GPUs, for what frameworks add. Starts from `rates`; groups without measurements keep theirs. `gpu` is what was measured.
+/// `steps`: measured steps on several GPUs, for what frameworks add. Starts from `rates`; groups
+/// without measurements keep theirs. `gpu` is what was measured.
 CalibrationFit calibrate(const std::vector<RateRecord>& records, const std::vector<Record>& steps,
                          const Gpu& gpu, TimeRates rates);
 

@@ -34,9 +34,9 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
     std::vector<double> all;
     for (const MeasuredStep& s : steps) {
       const Plan& plan = s.record->job.plan;
-      all.push_back(std::log(
-          simulate_time(s.program, plan.cluster, plan.precision.compute, fit.rates).step /
-          s.seconds));
+      all.push_back(
+          std::log(simulate_time(s.program, plan.cluster, plan.precision.compute, fit.rates).step /
+                   s.seconds));
     }
     return all;
   };
@@ -50,8 +50,8 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
 void fit_frameworks(const std::vector<Record>& records, CalibrationFit& fit) {
   HostRates& host = fit.rates.host;
   const auto issue = [&](Issue i) { return &host.seconds[static_cast<std::size_t>(i)]; };
-  fit_steps("steps under DDP", steps_of(records, FrameworkKind::ddp),
-            {&fit.rates.links.contention}, fit);
+  fit_steps("steps under DDP", steps_of(records, FrameworkKind::ddp), {&fit.rates.links.contention},
+            fit);
   fit_steps("steps under FSDP2", steps_of(records, FrameworkKind::fsdp2),
             {issue(Issue::hook), issue(Issue::sharded), &host.torch_adam_elements_per_second}, fit);
   fit_steps("steps under DeepSpeed", steps_of(records, FrameworkKind::deepspeed),

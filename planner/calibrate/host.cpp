@@ -85,21 +85,21 @@ void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit) {
         if (rows[r].seconds[phase] <= 0) continue;
         double seconds = host.phase_seconds;
         for (std::size_t i = 0; i < kIssues; ++i)
-          seconds += host.seconds[i] * (counts[r][phase].started[i] +
-                                        host.empty * counts[r][phase].empty[i]);
+          seconds += host.seconds[i] *
+                     (counts[r][phase].started[i] + host.empty * counts[r][phase].empty[i]);
         all.push_back(std::log(seconds / rows[r].seconds[phase]));
       }
     return all;
   };
-  fit_positive({&host.seconds[static_cast<std::size_t>(Issue::python)],
-                &host.seconds[static_cast<std::size_t>(Issue::nested)],
-                &host.seconds[static_cast<std::size_t>(Issue::autograd)],
-                &host.seconds[static_cast<std::size_t>(Issue::listed)],
-                &host.seconds[static_cast<std::size_t>(Issue::loop)], &host.empty,
-                &host.phase_seconds},
-               logarithms);
-  fit.quality.push_back({"host, phases of small steps", logarithms().size(),
-                         mean_error(logarithms())});
+  fit_positive(
+      {&host.seconds[static_cast<std::size_t>(Issue::python)],
+       &host.seconds[static_cast<std::size_t>(Issue::nested)],
+       &host.seconds[static_cast<std::size_t>(Issue::autograd)],
+       &host.seconds[static_cast<std::size_t>(Issue::listed)],
+       &host.seconds[static_cast<std::size_t>(Issue::loop)], &host.empty, &host.phase_seconds},
+      logarithms);
+  fit.quality.push_back(
+      {"host, phases of small steps", logarithms().size(), mean_error(logarithms())});
 }
 
 }  // namespace shardplan

@@ -25,9 +25,9 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
   const auto logarithms = [&] {
     std::vector<double> all;
     for (const KernelRow* row : rows)
-      all.push_back(std::log(
-          kernel_seconds(row->kernel, peaks_of(gpu, row->kernel.type), fit.rates.kernels) /
-          row->seconds));
+      all.push_back(
+          std::log(kernel_seconds(row->kernel, peaks_of(gpu, row->kernel.type), fit.rates.kernels) /
+                   row->seconds));
     return all;
   };
   if (rows.empty()) return;
@@ -35,8 +35,12 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
   fit.quality.push_back({group, rows.size(), mean_error(logarithms())});
 }
 
-bool is_product(const KernelRow& r) { return r.kernel.kind == KernelKind::product; }
-bool is_half(const KernelRow& r) { return size_of(r.kernel.type) == 2; }
+bool is_product(const KernelRow& r) {
+  return r.kernel.kind == KernelKind::product;
+}
+bool is_half(const KernelRow& r) {
+  return size_of(r.kernel.type) == 2;
+}
 bool is_aligned(const KernelRow& r) {
   return r.kernel.m % 8 == 0 && r.kernel.n % 8 == 0 && r.kernel.k % 8 == 0;
 }
@@ -51,14 +55,16 @@ bool tells(const KernelRow& r) {
 
 void fit_products(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {
   ProductRates& p = fit.rates.kernels.product;
-  fit_group("products, 16 bits",
-            rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && is_aligned(r); }),
-            gpu, fit,
-            {&p.seconds, &p.wave_seconds, &p.tile[0], &p.tile[1], &p.tile[2], &p.memory,
-             &p.throttling, &p.reduction});
-  fit_group("products, widths that 8 does not divide",
-            rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && !is_aligned(r); }),
-            gpu, fit, {&p.unaligned});
+  fit_group(
+      "products, 16 bits",
+      rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && is_aligned(r); }),
+      gpu, fit,
+      {&p.seconds, &p.wave_seconds, &p.tile[0], &p.tile[1], &p.tile[2], &p.memory, &p.throttling,
+       &p.reduction});
+  fit_group(
+      "products, widths that 8 does not divide",
+      rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && !is_aligned(r); }),
+      gpu, fit, {&p.unaligned});
   fit_group("products, fp32",
             rows_where(rows, [](const auto& r) { return is_product(r) && !is_half(r); }), gpu, fit,
             {&p.fp32});
@@ -83,12 +89,13 @@ void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibrati
   group("backward", KernelKind::attention_backward, false, k.attention_backward);
   group("forward with a mask", KernelKind::attention, true, k.masked);
   group("backward with a mask", KernelKind::attention_backward, true, k.masked_backward);
-  fit_group("attention, fp32", rows_where(rows,
-                                          [](const auto& r) {
-                                            return (r.kernel.kind == KernelKind::attention ||
-                                                    r.kernel.kind == KernelKind::attention_backward) &&
-                                                   !is_half(r) && tells(r);
-                                          }),
+  fit_group("attention, fp32",
+            rows_where(rows,
+                       [](const auto& r) {
+                         return (r.kernel.kind == KernelKind::attention ||
+                                 r.kernel.kind == KernelKind::attention_backward) &&
+                                !is_half(r) && tells(r);
+                       }),
             gpu, fit, {&k.fp32_attention});
 }
 
@@ -96,11 +103,10 @@ void fit_memory(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationF
   const double cache = fit.rates.kernels.cache_bytes;
   for (auto k = static_cast<std::size_t>(KernelKind::elementwise); k < kKernelKinds; ++k) {
     const auto kind = static_cast<KernelKind>(k);
-    const Rows group = rows_where(
-        rows, [&](const auto& r) { return r.kernel.kind == kind && tells(r); });
-    const bool cached = std::any_of(group.begin(), group.end(), [&](const KernelRow* r) {
-      return r->kernel.bytes < cache;
-    });
+    const Rows group =
+        rows_where(rows, [&](const auto& r) { return r.kernel.kind == kind && tells(r); });
+    const bool cached = std::any_of(group.begin(), group.end(),
+                                    [&](const KernelRow* r) { return r->kernel.bytes < cache; });
     MemoryRate& rate = fit.rates.kernels.memory[k];
     std::vector<double*> parameters{&rate.bandwidth};
     if (group.size() > 3 && kind != KernelKind::multi_tensor) parameters.push_back(&rate.seconds);

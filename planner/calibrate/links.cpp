@@ -42,8 +42,8 @@ void fit_links(const std::vector<LinkRow>& rows, const Gpu& gpu, CalibrationFit&
     return all;
   };
   fit_positive({&links.node, &links.seconds}, logarithms);
-  fit.quality.push_back({"collectives within a node", collectives.size(),
-                         mean_error(logarithms())});
+  fit.quality.push_back(
+      {"collectives within a node", collectives.size(), mean_error(logarithms())});
 }
 
 }  // namespace shardplan

@@ -34,11 +34,11 @@ const CatalogGpu& measured_gpu(const std::vector<RateRecord>& records,
                         .expected = "records of one kind of GPU"});
   const CatalogGpu* gpu = choose_gpu(records.front().gpu, hardware).gpu;
   if (gpu == nullptr)
-    throw InputError({.file = records.front().file,
-                      .key = "environment.gpu",
-                      .message = fmt::format("the GPU '{}' is not in the catalogue",
-                                             records.front().gpu),
-                      .expected = "a GPU that `shardplan catalog gpus` lists"});
+    throw InputError(
+        {.file = records.front().file,
+         .key = "environment.gpu",
+         .message = fmt::format("the GPU '{}' is not in the catalogue", records.front().gpu),
+         .expected = "a GPU that `shardplan catalog gpus` lists"});
   return *gpu;
 }
 

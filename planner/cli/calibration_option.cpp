@@ -18,11 +18,12 @@ Calibration CalibrationOption::load_for(const Job& job) const {
   Calibration calibration = load_calibration(file_);
   const Gpu& gpu = job.plan.cluster.gpu;
   if (calibration.arch != gpu.arch && !any_gpu_)
-    throw InputError({.file = file_,
-                      .key = "arch",
-                      .message = fmt::format("fitted on {} GPUs, but {} is {}", calibration.arch,
-                                             gpu.name, gpu.arch.empty() ? "of no known kind" : gpu.arch),
-                      .expected = "a calibration of that kind of GPU, or --any-gpu"});
+    throw InputError(
+        {.file = file_,
+         .key = "arch",
+         .message = fmt::format("fitted on {} GPUs, but {} is {}", calibration.arch, gpu.name,
+                                gpu.arch.empty() ? "of no known kind" : gpu.arch),
+         .expected = "a calibration of that kind of GPU, or --any-gpu"});
   return calibration;
 }
 

@@ -29,10 +29,10 @@ Exit run_export(const ExportArguments& a) {
     const std::string format =
         a.format.empty() ? std::string(export_formats(job.plan.framework.kind).front()) : a.format;
     const ExportedFile file = export_as(format, asked, job, e);
-    a.output.write(a.output.json() ? Json{{"format", file.format},
-                                          {"name", file.name},
-                                          {"text", file.text}}.dump(2) + "\n"
-                                   : file.text);
+    a.output.write(
+        a.output.json()
+            ? Json{{"format", file.format}, {"name", file.name}, {"text", file.text}}.dump(2) + "\n"
+            : file.text);
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
@@ -55,7 +55,8 @@ void write_exports(const std::string& folder, const Json& asked, const Job& job,
 
 void add_export(CLI::App& app, Run& run) {
   auto a = std::make_shared<ExportArguments>();
-  CLI::App* command = app.add_subcommand("export", "The files that run a job: ds_config and others");
+  CLI::App* command =
+      app.add_subcommand("export", "The files that run a job: ds_config and others");
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->add_option("--as", a->format, "ds_config, accelerate, fsdp2, launch or job");
   command->add_option("--to", a->folder, "a folder for all formats that fit the framework")

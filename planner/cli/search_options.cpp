@@ -38,8 +38,7 @@ const std::vector<std::string> kFrameworkNames{"deepspeed", "fsdp2", "ddp", "sin
 constexpr FrameworkKind kFrameworks[] = {FrameworkKind::deepspeed, FrameworkKind::fsdp2,
                                          FrameworkKind::ddp, FrameworkKind::single};
 const std::vector<std::string> kDeviceNames{"none", "cpu", "nvme"};
-constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu,
-                                      OffloadDevice::nvme};
+constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme};
 const std::vector<std::string> kCheckpointingNames{"none", "selective", "full"};
 constexpr Checkpointing kCheckpointings[] = {Checkpointing::none, Checkpointing::selective,
                                              Checkpointing::full};
@@ -137,10 +136,9 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   goal.terms = terms;
   if (!objective_.empty())
     goal.objective = kObjectives[choice_of("--objective", objective_, kObjectiveNames)];
-  if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour &&
-      !plan.cluster.price_per_hour)
-    contradiction("--max-cost-per-billion-tokens and --cluster",
-                  "no price of these GPUs is known", "--price-per-gpu-hour");
+  if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour && !plan.cluster.price_per_hour)
+    contradiction("--max-cost-per-billion-tokens and --cluster", "no price of these GPUs is known",
+                  "--price-per-gpu-hour");
   if (limits_.days && !terms.tokens)
     contradiction("--max-days and --tokens", "days of how many tokens?", "both of them");
   const PeakFlops& peak = plan.cluster.gpu.peak;
@@ -149,10 +147,10 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
                          goal.objective == Objective::cost || limits_.step_seconds ||
                          limits_.days || limits_.money_per_billion_tokens;
   if (!timed && asks_time)
-    contradiction("--objective and --cluster",
-                  fmt::format("the rates of {} are not known, and so no time is",
-                              plan.cluster.gpu.name),
-                  "a GPU of the catalogue, or --objective gpus or memory");
+    contradiction(
+        "--objective and --cluster",
+        fmt::format("the rates of {} are not known, and so no time is", plan.cluster.gpu.name),
+        "a GPU of the catalogue, or --objective gpus or memory");
   return goal;
 }
 

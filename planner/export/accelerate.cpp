@@ -60,13 +60,13 @@ std::string accelerate_yaml(const Job& job, const Estimate& e) {
   }
   if (plan.framework.kind != FrameworkKind::deepspeed) {
     text += fmt::format("mixed_precision: {}\n", mixed_precision(plan.precision));
-    text += fmt::format("gradient_accumulation_steps: {}\n",
-                        plan.workload.gradient_accumulation);
+    text += fmt::format("gradient_accumulation_steps: {}\n", plan.workload.gradient_accumulation);
   }
   text += "downcast_bf16: 'no'\nmain_training_function: main\n";
   if (c.nodes > 1)
-    text += "# the same file on every node, but for machine_rank; the first node's address:\n"
-            "main_process_ip: 10.0.0.1\nmain_process_port: 29500\n";
+    text +=
+        "# the same file on every node, but for machine_rank; the first node's address:\n"
+        "main_process_ip: 10.0.0.1\nmain_process_port: 29500\n";
   text += fmt::format("machine_rank: 0\nnum_machines: {}\nnum_processes: {}\n", c.nodes, c.world());
   text += "rdzv_backend: static\nsame_network: true\nuse_cpu: false\n";
   return text;

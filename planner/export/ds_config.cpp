@@ -51,7 +51,8 @@ class DsConfigWriter {
   void batch() {
     const Workload& w = plan_.workload;
     const std::int64_t ranks = plan_.cluster.world() / options_.sequence_parallel;
-    set("train_batch_size", checked_mul(checked_mul(w.micro_batch, w.gradient_accumulation), ranks));
+    set("train_batch_size",
+        checked_mul(checked_mul(w.micro_batch, w.gradient_accumulation), ranks));
     set("train_micro_batch_size_per_gpu", w.micro_batch);
     set("gradient_accumulation_steps", w.gradient_accumulation);
     set("gradient_clipping", plan_.gradient_clipping);
@@ -123,8 +124,7 @@ class DsConfigWriter {
     key("zero_hpz_partition_size", zero_.hpz_partition_size, third && zero_.hpz_partition_size > 1);
     key("zero_quantized_weights", true, third && zero_.quantized_weights);
     key("zero_quantized_gradients", true, third && zero_.quantized_gradients);
-    key("zero_quantized_nontrainable_weights", true,
-        third && zero_.quantized_nontrainable_weights);
+    key("zero_quantized_nontrainable_weights", true, third && zero_.quantized_nontrainable_weights);
     key("mics_shard_size", zero_.mics_shard_size, third && zero_.mics_shard_size > 0);
     key("offload_optimizer", nullptr, false);
     key("offload_param", nullptr, false);

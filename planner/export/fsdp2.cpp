@@ -33,11 +33,11 @@ std::string checkpointing_lines(Checkpointing how) {
 
 std::string checkpointing_imports(Checkpointing how) {
   if (how == Checkpointing::none) return "";
-  std::string text =
-      "from torch.distributed._composable import checkpoint  # before fully_shard\n";
+  std::string text = "from torch.distributed._composable import checkpoint  # before fully_shard\n";
   if (how == Checkpointing::full) return text;
   return text +
-         "from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts\n"
+         "from torch.utils.checkpoint import CheckpointPolicy, "
+         "create_selective_checkpoint_contexts\n"
          "\n"
          "aten = torch.ops.aten\n"
          "SAVED = {\n"
@@ -53,7 +53,8 @@ std::string checkpointing_imports(Checkpointing how) {
          "def save_products():\n"
          "    def policy(context, op, *args, **kwargs):\n"
          "        saved = op in SAVED\n"
-         "        return CheckpointPolicy.MUST_SAVE if saved else CheckpointPolicy.PREFER_RECOMPUTE\n"
+         "        return CheckpointPolicy.MUST_SAVE if saved else "
+         "CheckpointPolicy.PREFER_RECOMPUTE\n"
          "\n"
          "    return create_selective_checkpoint_contexts(policy)\n";
 }
@@ -80,27 +81,29 @@ std::string fsdp2_python(const Job& job, const Estimate& e) {
                                  std::string(name_of(plan.framework.kind)),
                       .expected = "fsdp2"});
   std::string text = header_comment(job, e);
-  text += "import torch\n"
-          "from torch.distributed.device_mesh import init_device_mesh\n"
-          "from torch.distributed.fsdp import (\n"
-          "    CPUOffloadPolicy,\n    MixedPrecisionPolicy,\n    OffloadPolicy,\n    fully_shard,\n)\n";
+  text +=
+      "import torch\n"
+      "from torch.distributed.device_mesh import init_device_mesh\n"
+      "from torch.distributed.fsdp import (\n"
+      "    CPUOffloadPolicy,\n    MixedPrecisionPolicy,\n    OffloadPolicy,\n    fully_shard,\n)\n";
   text += checkpointing_imports(plan.checkpointing);
-  text += fmt::format("\nWORLD = {}\nMICRO_BATCH = {}\nACCUMULATION = {}\nSEQUENCE = {}\n"
-                      "PARAMETER_DTYPE = {}  # of the shards, the gradients and the optimizer\n",
-                      plan.cluster.world(), plan.workload.micro_batch,
-                      plan.workload.gradient_accumulation, plan.workload.sequence_length,
-                      torch_name(plan.precision.params));
+  text += fmt::format(
+      "\nWORLD = {}\nMICRO_BATCH = {}\nACCUMULATION = {}\nSEQUENCE = {}\n"
+      "PARAMETER_DTYPE = {}  # of the shards, the gradients and the optimizer\n",
+      plan.cluster.world(), plan.workload.micro_batch, plan.workload.gradient_accumulation,
+      plan.workload.sequence_length, torch_name(plan.precision.params));
   text += fmt::format("FSDP_KWARGS = dict(\n    reshard_after_forward={},\n{})\n",
                       python(plan.framework.fsdp2.reshard_after_forward), policy(plan));
-  text += "\n\n"
-          "def shard(model, blocks):\n"
-          "    \"\"\"`blocks` are the repeated layers, such as model.model.layers.\"\"\"\n"
-          "    mesh = init_device_mesh(\"cuda\", (WORLD,))\n"
-          "    model.to(PARAMETER_DTYPE)\n"
-          "    for block in blocks:\n" +
-          checkpointing_lines(plan.checkpointing) +
-          "        fully_shard(block, mesh=mesh, **FSDP_KWARGS)\n"
-          "    return fully_shard(model, mesh=mesh, **FSDP_KWARGS)\n";
+  text +=
+      "\n\n"
+      "def shard(model, blocks):\n"
+      "    \"\"\"`blocks` are the repeated layers, such as model.model.layers.\"\"\"\n"
+      "    mesh = init_device_mesh(\"cuda\", (WORLD,))\n"
+      "    model.to(PARAMETER_DTYPE)\n"
+      "    for block in blocks:\n" +
+      checkpointing_lines(plan.checkpointing) +
+      "        fully_shard(block, mesh=mesh, **FSDP_KWARGS)\n"
+      "    return fully_shard(model, mesh=mesh, **FSDP_KWARGS)\n";
   return text;
 }
 

@@ -28,17 +28,20 @@ std::string deepspeed_command(const Cluster& c) {
   if (c.nodes == 1)
     return fmt::format("exec deepspeed --num_gpus {} \"$program\" \"${{arguments[@]}}\" \"$@\"",
                        c.gpus_per_node);
-  return fmt::format("# hostfile: a line a node, \"name slots={0}\"\n"
-                     "    exec deepspeed --hostfile hostfile --num_nodes {1} --num_gpus {0} "
-                     "\"$program\" \"${{arguments[@]}}\" \"$@\"",
-                     c.gpus_per_node, c.nodes);
+  return fmt::format(
+      "# hostfile: a line a node, \"name slots={0}\"\n"
+      "    exec deepspeed --hostfile hostfile --num_nodes {1} --num_gpus {0} "
+      "\"$program\" \"${{arguments[@]}}\" \"$@\"",
+      c.gpus_per_node, c.nodes);
 }
 
 std::string torchrun_line(const Cluster& c, std::string_view head) {
-  if (c.nodes == 1) return fmt::format("torchrun --standalone --nproc-per-node {}", c.gpus_per_node);
-  return fmt::format("torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d "
-                     "--rdzv-endpoint \"{}:29500\"",
-                     c.nodes, c.gpus_per_node, head);
+  if (c.nodes == 1)
+    return fmt::format("torchrun --standalone --nproc-per-node {}", c.gpus_per_node);
+  return fmt::format(
+      "torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d "
+      "--rdzv-endpoint \"{}:29500\"",
+      c.nodes, c.gpus_per_node, head);
 }
 
 }  // namespace
@@ -51,21 +54,24 @@ std::string launch_script(const Job& job, const Estimate& e) {
                       deepspeed ? "deepspeed|" : "");
   if (c.nodes > 1)
     text += "# torchrun and accelerate: on every node, with HEAD set to the first one's address\n";
-  text += "set -euo pipefail\nlauncher=\"$1\" program=\"$2\"\nshift 2\n"
-          "cd \"$(dirname \"${BASH_SOURCE[0]}\")\"\n"
-          "arguments=( # as TrainingArguments of Hugging Face have them\n" +
-          trainer_arguments(job.plan) + ")\ncase \"$launcher\" in\n";
+  text +=
+      "set -euo pipefail\nlauncher=\"$1\" program=\"$2\"\nshift 2\n"
+      "cd \"$(dirname \"${BASH_SOURCE[0]}\")\"\n"
+      "arguments=( # as TrainingArguments of Hugging Face have them\n" +
+      trainer_arguments(job.plan) + ")\ncase \"$launcher\" in\n";
   if (deepspeed) text += "  deepspeed)\n    " + deepspeed_command(c) + "\n    ;;\n";
-  text += fmt::format("  torchrun)\n    exec {} \"$program\" \"${{arguments[@]}}\" \"$@\"\n    ;;\n",
-                      torchrun_line(c, "${HEAD:?the first node}"));
+  text +=
+      fmt::format("  torchrun)\n    exec {} \"$program\" \"${{arguments[@]}}\" \"$@\"\n    ;;\n",
+                  torchrun_line(c, "${HEAD:?the first node}"));
   text += fmt::format(
       "  srun) # inside an allocation of {0} node(s)\n"
       "    HEAD=\"$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\"\n"
       "    exec srun --nodes {0} --ntasks-per-node 1 --gpus-per-node {1} --kill-on-bad-exit 1 \\\n"
       "      {2} \"$program\" \"${{arguments[@]}}\" \"$@\"\n    ;;\n",
       c.nodes, c.gpus_per_node, torchrun_line(c, "$HEAD"));
-  text += "  accelerate)\n    exec accelerate launch --config_file accelerate.yaml \"$program\" "
-          "\"${arguments[@]}\" \"$@\"\n    ;;\n";
+  text +=
+      "  accelerate)\n    exec accelerate launch --config_file accelerate.yaml \"$program\" "
+      "\"${arguments[@]}\" \"$@\"\n    ;;\n";
   text += "  *)\n    echo \"launch.sh: no launcher '$launcher'\" >&2\n    exit 2\n    ;;\nesac\n";
   return text;
 }

@@ -37,7 +37,7 @@ Comparison compare(const Record& record) {
   const Model& model = record.job.model;
   const Plan& plan = record.job.plan;
   Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
-               plan.precision.name, {},          record.measured,    {}};
+               plan.precision.name, {},          record.measured,       {}};
   c.predicted = predictions(estimate(model, plan, load_calibration()));
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);

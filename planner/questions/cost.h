@@ -16,8 +16,9 @@ struct CostTerms {
 
 /// Nothing is filled in where the step time is unknown.
 struct Cost {
-  std::optional<double> price_per_hour;  ///< of all GPUs of the plan; a part of a node pays it whole
-  std::optional<double> watts;           ///< all GPUs at their board power: an upper estimate
+  std::optional<double>
+      price_per_hour;           ///< of all GPUs of the plan; a part of a node pays it whole
+  std::optional<double> watts;  ///< all GPUs at their board power: an upper estimate
   double seconds_per_billion_tokens = 0;
   double gpu_hours_per_billion_tokens = 0;
   std::optional<double> money_per_step, money_per_billion_tokens;

@@ -56,8 +56,8 @@ LargestResult largest_micro_batch(const Model& model, const Plan& plan,
   return largest_fitting(1, 1 << 20, with, most);
 }
 
-LargestResult largest_sequence(const Model& model, const Plan& plan,
-                               const Calibration& calibration, StepLimit most) {
+LargestResult largest_sequence(const Model& model, const Plan& plan, const Calibration& calibration,
+                               StepLimit most) {
   constexpr std::int64_t kStep = 128;
   const std::int64_t limit =
       model.facts.max_positions > 0 ? std::max(model.facts.max_positions, kStep) : 1 << 24;
@@ -71,8 +71,7 @@ LargestResult largest_sequence(const Model& model, const Plan& plan,
 }
 
 LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,
-                                 const std::function<Model(std::int64_t)>& build,
-                                 StepLimit most) {
+                                 const std::function<Model(std::int64_t)>& build, StepLimit most) {
   constexpr std::int64_t kStep = 100'000'000;
   constexpr std::int64_t kLimit = 100'000'000'000'000;
   return largest_fitting(

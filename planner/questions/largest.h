@@ -27,8 +27,8 @@ LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
 
 LargestResult largest_micro_batch(const Model& model, const Plan& plan,
                                   const Calibration& calibration, StepLimit most = std::nullopt);
-LargestResult largest_sequence(const Model& model, const Plan& plan,
-                               const Calibration& calibration, StepLimit most = std::nullopt);
+LargestResult largest_sequence(const Model& model, const Plan& plan, const Calibration& calibration,
+                               StepLimit most = std::nullopt);
 
 /// Largest generic dense decoder, in parameters; `build` makes one of about that size.
 LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,

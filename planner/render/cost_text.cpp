@@ -29,23 +29,23 @@ std::string money(double amount) {
 
 std::string cost_lines(const Cost& c) {
   if (c.seconds_per_billion_tokens <= 0) return "";
-  std::string text = fmt::format("{} GPU-hours for a billion tokens",
-                                 figure(c.gpu_hours_per_billion_tokens));
+  std::string text =
+      fmt::format("{} GPU-hours for a billion tokens", figure(c.gpu_hours_per_billion_tokens));
   if (c.money_per_billion_tokens)
     text += fmt::format(", which cost {} at {} an hour for all GPUs; {} a step",
                         money(*c.money_per_billion_tokens), money(*c.price_per_hour),
                         money(*c.money_per_step));
   std::string lines = wrapped(text, "  ", "  ");
   if (c.kwh_per_billion_tokens)
-    lines += wrapped(fmt::format("at most {} kWh for them and {} kJ a step: the GPUs alone, at "
-                                 "their board power",
-                                 figure(*c.kwh_per_billion_tokens),
-                                 figure(*c.joules_per_step / 1e3)),
-                     "  ", "  ");
+    lines +=
+        wrapped(fmt::format("at most {} kWh for them and {} kJ a step: the GPUs alone, at "
+                            "their board power",
+                            figure(*c.kwh_per_billion_tokens), figure(*c.joules_per_step / 1e3)),
+                "  ", "  ");
   if (!c.tokens) return lines;
-  std::string whole = fmt::format("{} tokens: {} days", format_parameters(static_cast<std::int64_t>(
-                                                            *c.tokens)),
-                                  figure(*c.days));
+  std::string whole =
+      fmt::format("{} tokens: {} days", format_parameters(static_cast<std::int64_t>(*c.tokens)),
+                  figure(*c.days));
   if (c.money) whole += fmt::format(", {} in money", money(*c.money));
   if (c.kwh) whole += fmt::format(", at most {} kWh", figure(*c.kwh));
   return lines + wrapped(whole, "  ", "  ");

@@ -38,12 +38,9 @@ Json others_json(const SearchAnswer& a) {
 
 Json search_json(const SearchAnswer& a) {
   const SearchResult& r = a.result;
-  Json json{{"schema", "shardplan.search/1"},
-            {"objective", name_of(a.goal.objective)},
-            {"candidates", r.candidates},
-            {"estimated", r.estimated},
-            {"simulated", r.simulated},
-            {"interrupted", r.interrupted}};
+  Json json{{"schema", "shardplan.search/1"}, {"objective", name_of(a.goal.objective)},
+            {"candidates", r.candidates},     {"estimated", r.estimated},
+            {"simulated", r.simulated},       {"interrupted", r.interrupted}};
   json["axes"] = Json::object();
   for (const Axis& axis : a.space.axes) json["axes"][axis.name] = axis.values;
   json["ruled_out"] = Json::array();

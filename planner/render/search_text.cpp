@@ -52,9 +52,10 @@ std::string consequence(const SearchSpace& space, const OtherChoice& other) {
     const std::int64_t needed = e.verdict.limited_by == "host"   ? e.verdict.host.needed
                                 : e.verdict.limited_by == "nvme" ? e.verdict.nvme.needed
                                                                  : e.device.upper;
-    return text + fmt::format("{}, {} {}", overall(e.verdict) == Fit::tight ? "tight" : "does not fit",
-                              e.verdict.limited_by == "gpu" ? "upper bound" : "needs",
-                              format_bytes(needed)) +
+    return text +
+           fmt::format("{}, {} {}", overall(e.verdict) == Fit::tight ? "tight" : "does not fit",
+                       e.verdict.limited_by == "gpu" ? "upper bound" : "needs",
+                       format_bytes(needed)) +
            (e.verdict.limited_by == "gpu" ? "" : fmt::format(" of {}", e.verdict.limited_by));
   }
   const double percent = 100 * (other.slowdown - 1);
@@ -157,11 +158,9 @@ std::string count_table(const SearchAnswer& a) {
 std::string found_text(const SearchAnswer& a, std::size_t rows) {
   const Found& best = a.result.front.front();
   const Job job = job_with(a.job, best.plan);
-  std::string text = fmt::format("The {}, of {}{}\n{}\n", aim(a.goal.objective),
-                                 format_count(a.result.candidates),
-                                 a.result.interrupted ? "; interrupted, so a better one may be left"
-                                                      : "",
-                                 subject(job));
+  std::string text = fmt::format(
+      "The {}, of {}{}\n{}\n", aim(a.goal.objective), format_count(a.result.candidates),
+      a.result.interrupted ? "; interrupted, so a better one may be left" : "", subject(job));
   text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
           cost_lines(cost_of(best.plan, best.estimate, a.goal.terms));
   text += reasons(a);
@@ -173,9 +172,8 @@ std::string found_text(const SearchAnswer& a, std::size_t rows) {
 }
 
 std::string near_miss_text(const SearchAnswer& a, const NearMiss& miss) {
-  std::string text =
-      "\nThe one that comes closest\n" + subject(job_with(a.job, miss.plan.plan)) + "\n" +
-      resource_lines(miss.plan.estimate);
+  std::string text = "\nThe one that comes closest\n" + subject(job_with(a.job, miss.plan.plan)) +
+                     "\n" + resource_lines(miss.plan.estimate);
   if (!miss.fixes.empty()) text += "\nWhat would change its verdict\n" + fix_lines(miss.fixes);
   if (miss.enough_gpus)
     text += fmt::format("\n{} GPUs of this kind would be enough for it\n",
@@ -184,16 +182,16 @@ std::string near_miss_text(const SearchAnswer& a, const NearMiss& miss) {
 }
 
 std::string nothing_text(const SearchAnswer& a) {
-  std::string text = fmt::format("{} of {} plans\n\nWhat ruled them out\n",
-                                 a.result.interrupted ? "Interrupted before any was found to fit"
-                                                      : "Nothing fits",
-                                 format_count(a.result.candidates));
+  std::string text =
+      fmt::format("{} of {} plans\n\nWhat ruled them out\n",
+                  a.result.interrupted ? "Interrupted before any was found to fit" : "Nothing fits",
+                  format_count(a.result.candidates));
   text += count_table(a);
   if (a.result.beyond_limits) {
     const Found& f = *a.result.beyond_limits;
-    text += "\nThe best plan without limits of time and cost\n" +
-            subject(job_with(a.job, f.plan)) + "\n" + resource_lines(f.estimate) + "\n" +
-            time_lines(f.estimate) + cost_lines(cost_of(f.plan, f.estimate, a.goal.terms));
+    text += "\nThe best plan without limits of time and cost\n" + subject(job_with(a.job, f.plan)) +
+            "\n" + resource_lines(f.estimate) + "\n" + time_lines(f.estimate) +
+            cost_lines(cost_of(f.plan, f.estimate, a.goal.terms));
   }
   if (a.result.near_miss) text += near_miss_text(a, *a.result.near_miss);
   return text;

@@ -56,13 +56,15 @@ std::string simulation_text(const RankTrace& rank, const StepTimes& times) {
   TextTable parts({Align::left, Align::right, Align::right});
   for (const auto& [what, seconds] : parts_of(times))
     if (seconds > 0)
-      parts.add({what, format_seconds(seconds), fmt::format("{:.1f} %", 100 * seconds / times.step)});
+      parts.add(
+          {what, format_seconds(seconds), fmt::format("{:.1f} %", 100 * seconds / times.step)});
   TextTable work({Align::left, Align::right, Align::right});
   work.add({"", "time", "started"});
   for (const Share& s : shares_of(rank))
     work.add({s.what, format_seconds(s.seconds), format_count(s.count)});
-  return fmt::format("Rank {}: one step takes {}; at datasheet rates it could not take less than {}\n",
-                     rank.rank, format_seconds(times.step), format_seconds(times.ideal)) +
+  return fmt::format(
+             "Rank {}: one step takes {}; at datasheet rates it could not take less than {}\n",
+             rank.rank, format_seconds(times.step), format_seconds(times.ideal)) +
          parts.text() + "\nWhat runs, hidden or not\n" + work.text();
 }
 

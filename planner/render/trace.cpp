@@ -20,9 +20,12 @@ constexpr double kMicro = 1e6;
 int track_of(const Span& span) {
   if (span.host) return kHost;
   switch (span.stream) {
-    case Stream::compute: return kCompute;
-    case Stream::communication: return kCommunication;
-    case Stream::copy: return kCopies;
+    case Stream::compute:
+      return kCompute;
+    case Stream::communication:
+      return kCommunication;
+    case Stream::copy:
+      return kCopies;
   }
   return kCompute;
 }
@@ -47,7 +50,10 @@ Json arguments_of(const Span& span, const Program& program) {
 
 void add_names(Json& events, const RankTrace& r, std::string_view title) {
   const auto meta = [&](const char* name, int thread, const std::string& value) {
-    events.push_back({{"ph", "M"}, {"name", name}, {"pid", r.rank}, {"tid", thread},
+    events.push_back({{"ph", "M"},
+                      {"name", name},
+                      {"pid", r.rank},
+                      {"tid", thread},
                       {"args", {{"name", value}}}});
   };
   meta("process_name", 0, fmt::format("rank {}: {}", r.rank, title));
@@ -56,7 +62,10 @@ void add_names(Json& events, const RankTrace& r, std::string_view title) {
   meta("thread_name", kCommunication, "communication stream");
   meta("thread_name", kCopies, "copy stream");
   for (const int thread : {kHost, kCompute, kCommunication, kCopies})
-    events.push_back({{"ph", "M"}, {"name", "thread_sort_index"}, {"pid", r.rank}, {"tid", thread},
+    events.push_back({{"ph", "M"},
+                      {"name", "thread_sort_index"},
+                      {"pid", r.rank},
+                      {"tid", thread},
                       {"args", {{"sort_index", thread}}}});
 }
 
@@ -73,8 +82,12 @@ void add_memory(Json& events, const RankTrace& r) {
     Json args = Json::object();
     for (std::size_t c = 0; c < kCategoryCount; ++c)
       if (live[c] != 0) args[std::string(name_of(static_cast<Category>(c)))] = live[c];
-    events.push_back({{"ph", "C"}, {"name", "live bytes"}, {"pid", r.rank}, {"tid", 0},
-                      {"ts", at * kMicro}, {"args", std::move(args)}});
+    events.push_back({{"ph", "C"},
+                      {"name", "live bytes"},
+                      {"pid", r.rank},
+                      {"tid", 0},
+                      {"ts", at * kMicro},
+                      {"args", std::move(args)}});
   };
   sample(0);
   std::int64_t peak = total();
@@ -91,8 +104,13 @@ void add_memory(Json& events, const RankTrace& r) {
     const bool last = i + 1 == r.trace.memory.size() || r.trace.memory[i + 1].at > change.at;
     if (last) sample(change.at);
   }
-  events.push_back({{"ph", "i"}, {"s", "p"}, {"name", "peak of live bytes"}, {"pid", r.rank},
-                    {"tid", 0}, {"ts", peak_at * kMicro}, {"args", {{"bytes", peak}}}});
+  events.push_back({{"ph", "i"},
+                    {"s", "p"},
+                    {"name", "peak of live bytes"},
+                    {"pid", r.rank},
+                    {"tid", 0},
+                    {"ts", peak_at * kMicro},
+                    {"args", {{"bytes", peak}}}});
 }
 
 }  // namespace
@@ -117,9 +135,13 @@ std::string trace_json(const std::vector<RankTrace>& ranks, std::string_view tit
   for (const RankTrace& r : ranks) {
     add_names(events, r, title);
     for (const Span& span : r.trace.spans)
-      events.push_back({{"ph", "X"}, {"name", label_of(span, *r.program)}, {"pid", r.rank},
-                        {"tid", track_of(span)}, {"ts", span.start * kMicro},
-                        {"dur", span.seconds * kMicro}, {"args", arguments_of(span, *r.program)}});
+      events.push_back({{"ph", "X"},
+                        {"name", label_of(span, *r.program)},
+                        {"pid", r.rank},
+                        {"tid", track_of(span)},
+                        {"ts", span.start * kMicro},
+                        {"dur", span.seconds * kMicro},
+                        {"args", arguments_of(span, *r.program)}});
     add_memory(events, r);
   }
   return Json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump() + "\n";

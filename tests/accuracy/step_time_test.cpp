@@ -22,7 +22,7 @@ struct TimedRun {
   std::string model;  ///< family, parameters and GPUs
   bool held_out = false;
   FrameworkKind framework = FrameworkKind::single;
-  double tokens = 0;  ///< of a step
+  double tokens = 0;                   ///< of a step
   double predicted = 0, measured = 0;  ///< seconds
 };
 
@@ -46,14 +46,14 @@ const std::vector<TimedRun>& runs() {
       const Workload& w = plan.workload;
       const Estimate e = estimate(r.job.model, plan, calibration, ReservedMemory::ratio);
       TimedRun run{r.name,
-              r.job.model.facts.model_type + std::to_string(e.parameters) + " on " +
-                  std::to_string(plan.cluster.world()),
-              held_out.contains(r.name),
-              plan.framework.kind,
-              static_cast<double>(w.micro_batch * w.gradient_accumulation * w.sequence_length *
-                                  plan.cluster.world()),
-              e.time.step_seconds,
-              *measured};
+                   r.job.model.facts.model_type + std::to_string(e.parameters) + " on " +
+                       std::to_string(plan.cluster.world()),
+                   held_out.contains(r.name),
+                   plan.framework.kind,
+                   static_cast<double>(w.micro_batch * w.gradient_accumulation * w.sequence_length *
+                                       plan.cluster.world()),
+                   e.time.step_seconds,
+                   *measured};
       list.push_back(std::move(run));
     }
     return list;

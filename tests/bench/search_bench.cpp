@@ -16,7 +16,8 @@ Job job_70b() {
   context.hardware = &hardware;
   return load_job(parse_json(R"({"model": "llama-2-70b", "cluster": {"name": "8x8xH100",
     "host_memory_bytes": 2147483648000, "nvme": {"bytes": 30000000000000}},
-    "framework": "deepspeed", "workload": {"sequence_length": 4096}})", "job.json"),
+    "framework": "deepspeed", "workload": {"sequence_length": 4096}})",
+                             "job.json"),
                   "job.json", context);
 }
 

@@ -75,9 +75,8 @@ std::vector<std::pair<std::string, Plan>> frameworks() {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& [name, base] : frameworks()) {
-    for (const auto& [model, config] :
-         {std::pair("llama", kLlama), std::pair("tied", kTiedLlama), std::pair("gpt2", kGpt2),
-          std::pair("t5", kT5)}) {
+    for (const auto& [model, config] : {std::pair("llama", kLlama), std::pair("tied", kTiedLlama),
+                                        std::pair("gpt2", kGpt2), std::pair("t5", kT5)}) {
       for (const auto checkpointing : {Checkpointing::none, Checkpointing::full}) {
         for (const std::int64_t accumulation : {1, 2, 3}) {
           Case c{name + "_" + model, config, base};

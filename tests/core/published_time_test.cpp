@@ -17,9 +17,9 @@ Json offload_job(const Json& row) {
   const auto micro_batch = row[3].get<std::int64_t>(), gpus = row[4].get<std::int64_t>();
   const std::int64_t accumulation = std::max<std::int64_t>(1, 512 / (micro_batch * gpus));
   Json job;
-  job["model"] = {{"model_type", "gpt2"},      {"n_layer", row[1]},
-                  {"n_embd", row[2]},          {"n_head", row[2].get<std::int64_t>() / 128},
-                  {"vocab_size", 50304},       {"n_positions", 1024}};
+  job["model"] = {{"model_type", "gpt2"}, {"n_layer", row[1]},
+                  {"n_embd", row[2]},     {"n_head", row[2].get<std::int64_t>() / 128},
+                  {"vocab_size", 50304},  {"n_positions", 1024}};
   job["cluster"] = {{"gpu", "V100-SXM3-32GB"}, {"gpus_per_node", gpus}, {"nodes", 1}};
   job["framework"] = {
       {"name", "deepspeed"},
@@ -41,8 +41,7 @@ Json offload_job(const Json& row) {
 /// ZeRO-Offload, table 3 with figures 8 and 10: 1B to 13B on 1 and 16 V100. The paper counts FLOPs
 /// without recomputation.
 TEST(PublishedTime, ZeroOffloadsThroughputWithinFifteenPerCent) {
-  const Json table =
-      read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_offload_speed.json");
+  const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_offload_speed.json");
   const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   double sum = 0;

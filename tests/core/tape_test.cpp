@@ -143,8 +143,8 @@ TEST(Tape, CountsTwoFlopsAMultiplyAddAndTwiceAsManyBackward) {
     return sum;
   };
   const double attention = flops(run.forward_kernels) - linear;
-  const double causal_half = 2.0 * static_cast<double>(kTokens) *
-                             static_cast<double>(kSizes.sequence * k8B.h);
+  const double causal_half =
+      2.0 * static_cast<double>(kTokens) * static_cast<double>(kSizes.sequence * k8B.h);
   EXPECT_DOUBLE_EQ(attention, causal_half);
   EXPECT_DOUBLE_EQ(flops(run.backward_kernels), 2 * linear + 2.5 * attention);
   // What is computed again does not count for MFU.

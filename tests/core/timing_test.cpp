@@ -35,7 +35,9 @@ Program program_of(const Job& job) {
 }
 
 /// A GPU of round numbers.
-GpuPeaks round_gpu() { return {.fp32 = 1e13, .half = 1e14, .memory = 1e12, .multiprocessors = 100}; }
+GpuPeaks round_gpu() {
+  return {.fp32 = 1e13, .half = 1e14, .memory = 1e12, .multiprocessors = 100};
+}
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   Kernel p;
@@ -47,7 +49,9 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return p;
 }
 
-double seconds(const Kernel& k) { return kernel_seconds(k, round_gpu(), load_calibration().time.kernels); }
+double seconds(const Kernel& k) {
+  return kernel_seconds(k, round_gpu(), load_calibration().time.kernels);
+}
 
 TEST(KernelTime, IsNeverLessThanTheDatasheetAllows) {
   for (const std::int64_t n : {64, 128, 1000, 4096, 16384})
@@ -134,8 +138,8 @@ TEST(Timeline, IsTheSameKernelByKernelAndItsSpansDoNotOverlapOnAStream) {
 TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
   for (const Case& c : kCases) {
     const Job job = job_on(c.cluster, c.framework);
-    const StepTimes t = simulate_time(program_of(job), job.plan.cluster, DType::bf16,
-                                      load_calibration().time);
+    const StepTimes t =
+        simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
     EXPECT_NEAR(t.compute + t.optimizer + t.exposed_communication + t.exposed_copies + t.idle,
                 t.step, 1e-9 * t.step)
         << c.name;
@@ -144,8 +148,8 @@ TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
 }
 
 TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
-  const Job job = job_on("4xH200", R"({"name": "ddp"})",
-                         R"({"micro_batch": 8, "sequence_length": 2048})");
+  const Job job =
+      job_on("4xH200", R"({"name": "ddp"})", R"({"micro_batch": 8, "sequence_length": 2048})");
   const StepTimes t =
       simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
   EXPECT_GT(t.communication, 0);
@@ -155,8 +159,9 @@ TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
 
 TEST(Timeline, WaitsForTheHostWhenKernelsAreShort) {
   const auto times = [](int tokens) {
-    const Job job = job_on("1xH200", R"({"name": "single"})",
-                           R"({"micro_batch": 1, "sequence_length": )" + std::to_string(tokens) + "}");
+    const Job job =
+        job_on("1xH200", R"({"name": "single"})",
+               R"({"micro_batch": 1, "sequence_length": )" + std::to_string(tokens) + "}");
     return simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
   };
   EXPECT_GT(times(16).idle, 0.4 * times(16).step);
@@ -170,7 +175,8 @@ TEST(TimeEstimate, CountsRecomputationForHfuAndNotForMfu) {
     const Job job = job_of(
         std::string(R"({"model": "llama-2-7b", "cluster": "1xH200", "framework": {"name": "single"},
             "precision": "bf16-pure", "workload": {"micro_batch": 1, "sequence_length": 2048},
-            "checkpointing": ")") + checkpointing + "\"}");
+            "checkpointing": ")") +
+        checkpointing + "\"}");
     return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio).time;
   };
   const TimeEstimate none = estimated("none"), full = estimated("full");

@@ -80,7 +80,8 @@ TEST_P(Help, HasAWorkedExample) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
-                         ::testing::Values("fit", "model", "estimate", "compare", "max", "catalog", "search", "export"),
+                         ::testing::Values("fit", "model", "estimate", "compare", "max", "catalog",
+                                           "search", "export"),
                          [](const auto& command) { return std::string(command.param); });
 
 TEST(Commands, AnswerInTextAndInJson) {

@@ -87,8 +87,8 @@ TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
   ASSERT_TRUE(free.value);
   Plan one = plan;
   one.workload.micro_batch = 1;
-  const double half = 0.5 * (estimate(model, one, Calibration{}).time.step_seconds +
-                             free.at->time.step_seconds);
+  const double half =
+      0.5 * (estimate(model, one, Calibration{}).time.step_seconds + free.at->time.step_seconds);
   const LargestResult r = largest_micro_batch(model, plan, Calibration{}, half);
   ASSERT_TRUE(r.value && r.beyond);
   EXPECT_LT(*r.value, *free.value);

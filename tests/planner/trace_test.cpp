@@ -68,8 +68,9 @@ TEST(Simulate, RefusesRanksThatAreNotThere) {
 
 TEST(CalibrationOption, RefusesOneOfAnotherGpuUnlessAskedFor) {
   const TemporaryFolder folder;
-  const std::string file = std::string(SHARDPLAN_SOURCE_DIR) + "/data/calibration/h200-pytorch-2.11.json";
-  const std::vector<std::string> question{"estimate",       "--model", "gpt2",          "--cluster",
+  const std::string file =
+      std::string(SHARDPLAN_SOURCE_DIR) + "/data/calibration/h200-pytorch-2.11.json";
+  const std::vector<std::string> question{"estimate",    "--model",       "gpt2", "--cluster",
                                           "4xA100-40GB", "--calibration", file};
   const Finished refused = shardplan(question);
   EXPECT_EQ(refused.exit_code, 3);
@@ -82,12 +83,13 @@ TEST(CalibrationOption, RefusesOneOfAnotherGpuUnlessAskedFor) {
 TEST(Calibrate, RefusesRecordsOfTwoGpus) {
   const TemporaryFolder folder;
   const auto record = [&](const char* name, const char* gpu) {
-    return folder.file(name, std::string(R"({"schema": "shardplan.rates/1", "environment": {"gpu": ")") +
-                                 gpu + R"("}, "rates": [{"kind": "memory", "form": "add",
+    return folder.file(
+        name, std::string(R"({"schema": "shardplan.rates/1", "environment": {"gpu": ")") + gpu +
+                  R"("}, "rates": [{"kind": "memory", "form": "add",
         "dtype": "float32", "elements": 1000, "bytes": 12000, "seconds": 1e-6}]})");
   };
-  const Finished f = shardplan({"calibrate", record("a.json", "NVIDIA H200"),
-                                record("b.json", "NVIDIA A100-SXM4-40GB")});
+  const Finished f = shardplan(
+      {"calibrate", record("a.json", "NVIDIA H200"), record("b.json", "NVIDIA A100-SXM4-40GB")});
   EXPECT_EQ(f.exit_code, 3);
   EXPECT_THAT(f.err, HasSubstr("records of one kind of GPU"));
 }

@@ -48,7 +48,9 @@ Calibration load_calibration() {
   return read(built_in_calibration(), "data/" + std::string(kBuiltIn));
 }
 
-Calibration load_calibration(const std::string& path) { return read(read_json_file(path), path); }
+Calibration load_calibration(const std::string& path) {
+  return read(read_json_file(path), path);
+}
 
 Json built_in_calibration() {
   return parse_json(embedded_file(kBuiltIn), "data/" + std::string(kBuiltIn));
@@ -56,9 +58,7 @@ Json built_in_calibration() {
 
 Json time_json(const TimeRates& rates) {
   Json json = Json::object();
-  for_each_rate(rates, [&](const std::string& name, const double& value) {
-    json[name] = value;
-  });
+  for_each_rate(rates, [&](const std::string& name, const double& value) { json[name] = value; });
   return json;
 }
 

@@ -12,10 +12,11 @@ std::string_view name_of(FrameworkKind kind);
 /// the optimizer and clipping unless the job does.
 struct FrameworkRead {
   Framework framework;
-  Json ds_config;           ///< null unless the framework is deepspeed
-  std::string ds_file;      ///< names it in messages
+  Json ds_config;             ///< null unless the framework is deepspeed
+  std::string ds_file;        ///< names it in messages
   std::string auto_resolver;  ///< hf_trainer, accelerate or nobody
-  bool from_file = false;   ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
+  bool from_file =
+      false;  ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
 };
 
 /// Reads everything but the ds_config's meaning, which depends on the model. `world` decides the

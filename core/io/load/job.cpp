@@ -111,8 +111,7 @@ class JobLoader {
     } else {
       const bool native = plan().framework.kind == FrameworkKind::native;
       plan().precision = load_precision(reader_, native ? "bf16-master" : "bf16-autocast");
-      if (!reader_.has("precision"))
-        job_.assumed.push_back("precision: " + plan().precision.name);
+      if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
@@ -243,10 +242,10 @@ class JobLoader {
     }
     plan().precision = wanted;
     if (!has_precision) {
-      plan().precision = precision_preset(!options.torch_autocast ? "bf16-master"
-                                          : options.torch_autocast_dtype == DType::f16
-                                              ? "fp16-autocast"
-                                              : "bf16-autocast");
+      plan().precision =
+          precision_preset(!options.torch_autocast                      ? "bf16-master"
+                           : options.torch_autocast_dtype == DType::f16 ? "fp16-autocast"
+                                                                        : "bf16-autocast");
       job_.assumed.push_back("precision: " + plan().precision.name);
     }
     options.torch_autocast = plan().precision.autocast();

@@ -105,8 +105,8 @@ void read_rate(const Json& json, const std::string& path, const std::string& fil
   const std::string form = row.text("form").value_or("");
   const double seconds = row.number("seconds", 0).value_or(0);
   if (kind == "collective" || kind == "copy") {
-    record.links.push_back({form, row.integer("ranks", 1).value_or(1),
-                            row.integer("bytes", 1).value_or(1), seconds});
+    record.links.push_back(
+        {form, row.integer("ranks", 1).value_or(1), row.integer("bytes", 1).value_or(1), seconds});
     return;
   }
   KernelRow out;

@@ -13,8 +13,8 @@ namespace shardplan {
 /// One timed call on one GPU.
 struct KernelRow {
   Kernel kernel;
-  std::string form;      ///< as it was measured: "weight_gradient", "gelu"
-  bool graphed = true;   ///< timed without launches
+  std::string form;     ///< as it was measured: "weight_gradient", "gelu"
+  bool graphed = true;  ///< timed without launches
   double seconds = 0;
 };
 

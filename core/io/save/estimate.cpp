@@ -5,7 +5,9 @@
 namespace shardplan {
 namespace {
 
-Json range(const Range& r) { return Json{{"point", r.point}, {"upper", r.upper}}; }
+Json range(const Range& r) {
+  return Json{{"point", r.point}, {"upper", r.upper}};
+}
 
 Json resource(const ResourceVerdict& r) {
   Json json{{"verdict", name_of(r.fit)}, {"needed_bytes", r.needed}};
@@ -33,12 +35,9 @@ Json gpu(const Estimate& e) {
                       {"device", range(e.device)}};
   json["peak_phase"] = name_of(e.peak_phase);
   json["rank"] = e.rank;
-  json["phases"] = Json{{"model", e.model_bytes},
-                        {"forward_peak", e.phases[0].peak},
-                        {"forward_end", e.phases[0].end},
-                        {"backward_peak", e.phases[1].peak},
-                        {"backward_end", e.phases[1].end},
-                        {"step_peak", e.phases[2].peak},
+  json["phases"] = Json{{"model", e.model_bytes},          {"forward_peak", e.phases[0].peak},
+                        {"forward_end", e.phases[0].end},  {"backward_peak", e.phases[1].peak},
+                        {"backward_end", e.phases[1].end}, {"step_peak", e.phases[2].peak},
                         {"step_end", e.phases[2].end}};
   Json breakdown = Json::array();
   for (const CategoryLine& line : e.breakdown)
@@ -69,18 +68,24 @@ Json time(const TimeEstimate& t) {
 
 std::string_view name_of(LinkKind link) {
   switch (link) {
-    case LinkKind::gpu: return "gpu";
-    case LinkKind::host: return "host";
-    case LinkKind::nvme: return "nvme";
+    case LinkKind::gpu:
+      return "gpu";
+    case LinkKind::host:
+      return "host";
+    case LinkKind::nvme:
+      return "nvme";
   }
   return "";
 }
 
 std::string_view name_of(Phase phase) {
   switch (phase) {
-    case Phase::forward: return "forward";
-    case Phase::backward: return "backward";
-    case Phase::step: return "step";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::step:
+      return "step";
   }
   return "";
 }

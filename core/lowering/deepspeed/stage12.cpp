@@ -67,8 +67,8 @@ struct Stage12 {
     }
   }
 
-  /// With offload, gradients wait on the host for the next micro-batch's: they come back to be added
-  /// to and go again; the last sum goes in fp32 (async_accumulate_grad_in_cpu_via_gpu).
+  /// With offload, gradients wait on the host for the next micro-batch's: they come back to be
+  /// added to and go again; the last sum goes in fp32 (async_accumulate_grad_in_cpu_via_gpu).
   void accumulate_on_host(ProgramBuilder& b, bool accumulated, bool last) const {
     const std::int64_t bytes = e.b * layout.partition();
     if (accumulated) b.copy(LinkKind::host, true, bytes, "accumulated gradients from the host");
@@ -150,8 +150,8 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
-    Hooks2 hooks{z,     backward, uses, uses,
-                 false, false,    std::vector<std::int64_t>(z.run.segments.size(), 0)};
+    Hooks2 hooks{
+        z, backward, uses, uses, false, false, std::vector<std::int64_t>(z.run.segments.size(), 0)};
     b.begin_phase(Phase::forward);
     emit_forward(b, z.model, z.run, forward, hooks);
     b.end_phase(Phase::forward);

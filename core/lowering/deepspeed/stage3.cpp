@@ -221,8 +221,8 @@ class Hooks3 {
   const std::vector<Stretch>& stretches_;
   bool backward_;
   std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
-  std::vector<std::int32_t> uses_;  ///< gradients of a parameter in a pass, by parameter
-  std::vector<std::int32_t> left_;  ///< those it still waits for
+  std::vector<std::int32_t> uses_;      ///< gradients of a parameter in a pass, by parameter
+  std::vector<std::int32_t> left_;      ///< those it still waits for
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::size_t stretch_ = 0;

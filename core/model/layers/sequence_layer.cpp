@@ -23,16 +23,17 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
   const ValueId q = projected(a.q, x);
   const ValueId k = projected(a.k, source);
   const ValueId v = projected(a.v, source);
-  const AttentionShape shape{.heads = s.heads,
-                             .kv_heads = s.heads,
-                             .head_dim = s.hidden / s.heads,
-                             .queries = g.value(x).extent.scale,
-                             .keys = g.value(source).extent.scale,
-                             .dropout = s.attention_dropout,
-                             .heads_first = s.heads_first,
-                             .causal = source == x && g.value(x).extent.scale == Scale::target_tokens,
-                             .softmax_f32 = false,
-                             .mask = mask};
+  const AttentionShape shape{
+      .heads = s.heads,
+      .kv_heads = s.heads,
+      .head_dim = s.hidden / s.heads,
+      .queries = g.value(x).extent.scale,
+      .keys = g.value(source).extent.scale,
+      .dropout = s.attention_dropout,
+      .heads_first = s.heads_first,
+      .causal = source == x && g.value(x).extent.scale == Scale::target_tokens,
+      .softmax_f32 = false,
+      .mask = mask};
   return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);
 }
 

@@ -18,9 +18,9 @@ SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& v
   space.axes = {gpu_axis(plan, values), strategy_axis(plan, values), precision_axis(plan, values),
                 optimizer_offload_axis(plan, values), parameter_offload_axis(plan, values)};
   space.states_fixed = space.axes.size();
-  for (Axis& axis : std::vector<Axis>{checkpointing_axis(model, values),
-                                      micro_batch_axis(plan, values),
-                                      accumulation_axis(plan, values)})
+  for (Axis& axis :
+       std::vector<Axis>{checkpointing_axis(model, values), micro_batch_axis(plan, values),
+                         accumulation_axis(plan, values)})
     space.axes.push_back(std::move(axis));
   space.work_fixed = space.axes.size();
   for (Axis& axis : std::vector<Axis>{reduce_bucket_axis(model, plan, values),

@@ -25,14 +25,14 @@ std::vector<std::int64_t> usual_counts(const Cluster& cluster) {
 void check_count(std::int64_t count, const Cluster& cluster) {
   const std::int64_t node = cluster.gpus_per_node;
   if (count > cluster.world())
-    throw InputError({.key = fmt::format("{} and --cluster", kGpuFlag),
-                      .message = fmt::format("contradict each other: {} GPUs of {}", count,
-                                             cluster.world()),
-                      .expected = fmt::format("at most {}", cluster.world())});
+    throw InputError(
+        {.key = fmt::format("{} and --cluster", kGpuFlag),
+         .message = fmt::format("contradict each other: {} GPUs of {}", count, cluster.world()),
+         .expected = fmt::format("at most {}", cluster.world())});
   if (count > node && count % node != 0)
     throw InputError({.key = fmt::format("{} and --cluster", kGpuFlag),
-                      .message = fmt::format("contradict each other: {} GPUs do not fill nodes of {}",
-                                             count, node),
+                      .message = fmt::format(
+                          "contradict each other: {} GPUs do not fill nodes of {}", count, node),
                       .expected = fmt::format("a multiple of {0}, or at most {0}", node)});
 }
 
@@ -79,10 +79,10 @@ Axis checkpointing_axis(const Model& model, const AxisValues& values) {
   axis.flag = "--checkpointings";
   for (const Checkpointing how : all) axis.values.push_back(label_of(how));
   axis.apply = [all](Plan& p, std::size_t v) { p.checkpointing = all[v]; };
-  axis.rules = {{"the model has no blocks to checkpoint", "--model",
-                 [can](const Plan& p, std::size_t) {
-                   return !can && p.checkpointing != Checkpointing::none;
-                 }}};
+  axis.rules = {
+      {"the model has no blocks to checkpoint", "--model", [can](const Plan& p, std::size_t) {
+         return !can && p.checkpointing != Checkpointing::none;
+       }}};
   return axis;
 }
 
@@ -97,11 +97,10 @@ Axis micro_batch_axis(const Plan& base, const AxisValues& values) {
   axis.values = labels(all);
   axis.apply = [all](Plan& p, std::size_t v) { p.workload.micro_batch = all[v]; };
   if (const auto batch = values.global_batch)
-    axis.rules = {{fmt::format("a global batch of {} is no multiple of GPUs times micro-batch",
-                               *batch),
-                   kGlobalBatchFlag, [batch](const Plan& p, std::size_t) {
-                     return *batch % samples_at_once(p) != 0;
-                   }}};
+    axis.rules = {
+        {fmt::format("a global batch of {} is no multiple of GPUs times micro-batch", *batch),
+         kGlobalBatchFlag,
+         [batch](const Plan& p, std::size_t) { return *batch % samples_at_once(p) != 0; }}};
   return axis;
 }
 
@@ -113,14 +112,13 @@ Axis accumulation_axis(const Plan& base, const AxisValues& values) {
   if (batch && values.accumulations.empty()) {
     axis.values = {"from the global batch"};
     axis.apply = [batch](Plan& p, std::size_t) {
-      p.workload.gradient_accumulation =
-          std::max<std::int64_t>(1, *batch / samples_at_once(p));
+      p.workload.gradient_accumulation = std::max<std::int64_t>(1, *batch / samples_at_once(p));
     };
     return axis;
   }
-  const std::vector<std::int64_t> all =
-      values.accumulations.empty() ? std::vector{base.workload.gradient_accumulation}
-                                   : sorted_values(values.accumulations);
+  const std::vector<std::int64_t> all = values.accumulations.empty()
+                                            ? std::vector{base.workload.gradient_accumulation}
+                                            : sorted_values(values.accumulations);
   axis.values = labels(all);
   axis.apply = [all](Plan& p, std::size_t v) { p.workload.gradient_accumulation = all[v]; };
   if (batch)

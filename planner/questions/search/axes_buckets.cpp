@@ -24,8 +24,8 @@ bool acts(const Plan& p, int first_stage) {
 }
 
 /// `usual` and the job's own value, unless values are asked for.
-Axis bucket_axis(const BucketAxis& what, const Plan& base,
-                 const std::vector<std::int64_t>& asked, std::vector<std::int64_t> usual) {
+Axis bucket_axis(const BucketAxis& what, const Plan& base, const std::vector<std::int64_t>& asked,
+                 std::vector<std::int64_t> usual) {
   const std::int64_t own = base.framework.deepspeed.zero.*what.field;
   const std::vector<std::int64_t> all =
       asked.empty() ? sorted_values(std::move(usual), own) : sorted_values(asked);
@@ -54,9 +54,9 @@ std::vector<std::int64_t> with_auto(std::vector<std::int64_t> usual, std::int64_
 
 Axis reduce_bucket_axis(const Model& model, const Plan& base, const AxisValues& values) {
   const std::int64_t h = model.facts.hidden;
-  return bucket_axis({"reduce_bucket_size", "--reduce-buckets", &ZeroOptions::reduce_bucket_size, 1},
-                     base, values.reduce_buckets,
-                     with_auto({50'000'000, 200'000'000, 500'000'000}, h * h));
+  return bucket_axis(
+      {"reduce_bucket_size", "--reduce-buckets", &ZeroOptions::reduce_bucket_size, 1}, base,
+      values.reduce_buckets, with_auto({50'000'000, 200'000'000, 500'000'000}, h * h));
 }
 
 Axis prefetch_bucket_axis(const Model& model, const Plan& base, const AxisValues& values) {

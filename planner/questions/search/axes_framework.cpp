@@ -79,8 +79,7 @@ std::vector<Strategy> strategies(const Plan& base, const AxisValues& values) {
   std::vector<std::int64_t> stages = sorted_values(values.zero_stages);
   const bool asked = !stages.empty();
   if (!asked) stages = {0, 1, 2, 3};
-  if (asked &&
-      std::find(kinds.begin(), kinds.end(), FrameworkKind::deepspeed) == kinds.end())
+  if (asked && std::find(kinds.begin(), kinds.end(), FrameworkKind::deepspeed) == kinds.end())
     throw InputError({.key = "--zero-stages and --frameworks",
                       .message = "contradict each other: only DeepSpeed has ZeRO stages",
                       .expected = "deepspeed among the frameworks"});
@@ -102,9 +101,8 @@ std::string counterpart(const std::string& precision) {
 std::vector<std::string> usual_precisions(const Plan& base, const AxisValues& values) {
   std::vector<std::string> names{base.precision.name};
   const bool others = std::any_of(
-      values.frameworks.begin(), values.frameworks.end(), [&](FrameworkKind kind) {
-        return (kind == FrameworkKind::deepspeed) != is_deepspeed(base);
-      });
+      values.frameworks.begin(), values.frameworks.end(),
+      [&](FrameworkKind kind) { return (kind == FrameworkKind::deepspeed) != is_deepspeed(base); });
   if (others && counterpart(names[0]) != names[0]) names.push_back(counterpart(names[0]));
   return names;
 }
@@ -135,9 +133,7 @@ std::vector<AxisRule> precision_rules(const Precision& own) {
 }
 
 std::string label_of(OffloadDevice device) {
-  return device == OffloadDevice::cpu    ? "cpu"
-         : device == OffloadDevice::nvme ? "nvme"
-                                         : "none";
+  return device == OffloadDevice::cpu ? "cpu" : device == OffloadDevice::nvme ? "nvme" : "none";
 }
 
 std::vector<OffloadDevice> devices(const std::vector<OffloadDevice>& asked, const Plan& base) {
@@ -205,22 +201,21 @@ Axis optimizer_offload_axis(const Plan& base, const AxisValues& values) {
   axis.apply = [all](Plan& p, std::size_t v) {
     set_device(p.framework.deepspeed.zero.offload_optimizer, all[v]);
   };
-  axis.rules = {
-      {"DDP and plain PyTorch keep their states on the GPU", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && !is_deepspeed(p) &&
-                p.framework.kind != FrameworkKind::fsdp2;
-       }},
-      {"DeepSpeed offloads the optimizer from ZeRO stage 1 on", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
-                zero_of(p).stage == 0;
-       }},
-      {"DeepSpeed offloads to NVMe at ZeRO stage 3 only, and FSDP2 not at all", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) == OffloadDevice::nvme &&
-                (!is_deepspeed(p) || zero_of(p).stage < 3);
-       }}};
+  axis.rules = {{"DDP and plain PyTorch keep their states on the GPU", kStrategyFlag,
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && !is_deepspeed(p) &&
+                          p.framework.kind != FrameworkKind::fsdp2;
+                 }},
+                {"DeepSpeed offloads the optimizer from ZeRO stage 1 on", kStrategyFlag,
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
+                          zero_of(p).stage == 0;
+                 }},
+                {"DeepSpeed offloads to NVMe at ZeRO stage 3 only, and FSDP2 not at all",
+                 kStrategyFlag, [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) == OffloadDevice::nvme &&
+                          (!is_deepspeed(p) || zero_of(p).stage < 3);
+                 }}};
   return axis;
 }
 
@@ -233,18 +228,17 @@ Axis parameter_offload_axis(const Plan& base, const AxisValues& values) {
                                     all[v] == OffloadDevice::cpu &&
                                     optimizer_device(p) == OffloadDevice::cpu;
   };
-  axis.rules = {
-      {"parameters are offloaded at ZeRO stage 3 and by FSDP2 only", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         const bool shards = p.framework.kind == FrameworkKind::fsdp2 ||
-                             (is_deepspeed(p) && zero_of(p).stage == 3);
-         return parameter_device(p) != OffloadDevice::none && !shards;
-       }},
-      {"FSDP2 offloads parameters and optimizer together, to the host", kOptimizerFlag,
-       [](const Plan& p, std::size_t) {
-         return p.framework.kind == FrameworkKind::fsdp2 &&
-                parameter_device(p) != optimizer_device(p);
-       }}};
+  axis.rules = {{"parameters are offloaded at ZeRO stage 3 and by FSDP2 only", kStrategyFlag,
+                 [](const Plan& p, std::size_t) {
+                   const bool shards = p.framework.kind == FrameworkKind::fsdp2 ||
+                                       (is_deepspeed(p) && zero_of(p).stage == 3);
+                   return parameter_device(p) != OffloadDevice::none && !shards;
+                 }},
+                {"FSDP2 offloads parameters and optimizer together, to the host", kOptimizerFlag,
+                 [](const Plan& p, std::size_t) {
+                   return p.framework.kind == FrameworkKind::fsdp2 &&
+                          parameter_device(p) != optimizer_device(p);
+                 }}};
   return axis;
 }
 

@@ -11,8 +11,7 @@ std::int64_t excess(const ResourceVerdict& r) {
 
 StatesBound states_bound(const Model& model, const SearchSpace& space, Plan plan,
                          const Calibration& calibration) {
-  for (std::size_t a = space.states_fixed; a < space.axes.size(); ++a)
-    space.axes[a].apply(plan, 0);
+  for (std::size_t a = space.states_fixed; a < space.axes.size(); ++a) space.axes[a].apply(plan, 0);
   plan.workload.gradient_accumulation = 1;  // gradients of several passes take more of the host
   const Estimate e = estimate(model, plan, calibration, ReservedMemory::ratio);
   StatesBound bound;

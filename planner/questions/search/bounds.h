@@ -17,7 +17,7 @@ struct StatesBound {
   std::int64_t overhead_bytes = 0;   ///< CUDA context and NCCL
   Fit host = Fit::unknown, nvme = Fit::unknown;
   std::int64_t off_gpu_excess = 0;  ///< bytes that host and NVMe of a node lack
-  double optimizer_seconds = 0;  ///< of a step
+  double optimizer_seconds = 0;     ///< of a step
 };
 
 /// `plan` has these axes set. The estimate of one member, the one that keeps least, holds for all.

@@ -25,8 +25,8 @@ double seconds_per_token(const Plan& plan, const Estimate& e) {
 }
 
 bool makes_a_difference(const OtherChoice& other, const Found& found) {
-  const double bytes = static_cast<double>(other.gpu_added) /
-                       static_cast<double>(found.estimate.device.point);
+  const double bytes =
+      static_cast<double>(other.gpu_added) / static_cast<double>(found.estimate.device.point);
   return !other.estimate.verdict.fits || std::abs(bytes) >= kWorthSaying ||
          (other.slowdown > 0 && std::abs(other.slowdown - 1) >= kWorthSaying);
 }

@@ -38,8 +38,7 @@ struct Closest {
   std::size_t depth = 0;  ///< so many axes are decided
 
   void offer(const Closest& other) {
-    if (index < 0 || std::pair(other.excess, other.index) < std::pair(excess, index))
-      *this = other;
+    if (index < 0 || std::pair(other.excess, other.index) < std::pair(excess, index)) *this = other;
   }
 };
 
@@ -134,15 +133,14 @@ class Searcher {
   /// Bounds every group, drops those that cannot fit, and puts the most promising first.
   void bound_groups() {
     std::vector<Tally> tallies(groups_.size(), Tally(space_));
-    for_each_index(groups_.size(), control_.threads, [&](std::size_t g) {
-      bound_group(groups_[g], tallies[g]);
-    });
+    for_each_index(groups_.size(), control_.threads,
+                   [&](std::size_t g) { bound_group(groups_[g], tallies[g]); });
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       tally_.add(tallies[g]);
       if (tallies[g].of(Rule::activations) == 0) continue;
       const Plan plan = space_.plan_of(groups_[g].choice);
-      closest_.offer({lacking(plan, groups_[g].bound.allocated_bytes), groups_[g].first,
-                      space_.work_fixed});
+      closest_.offer(
+          {lacking(plan, groups_[g].bound.allocated_bytes), groups_[g].first, space_.work_fixed});
     }
     std::erase_if(groups_, [](const Group& g) { return g.is_out; });
     std::sort(groups_.begin(), groups_.end(), [&](const Group& a, const Group& b) {
@@ -213,8 +211,9 @@ class Searcher {
       } else if (e.time.step_seconds > longest_step(plan, goal_)) {
         ++out.tally.of(Rule::limit);
       } else {
-        out.candidates.push_back({index, score_of(plan, e.time.step_seconds,
-                                                  e.allocated.point + group.states.overhead_bytes)});
+        out.candidates.push_back(
+            {index,
+             score_of(plan, e.time.step_seconds, e.allocated.point + group.states.overhead_bytes)});
       }
     });
   }
@@ -226,8 +225,8 @@ class Searcher {
       return better(goal_.objective, a.score, a.index, b.score, b.index);
     });
     while (!open.empty()) {
-      const auto beaten = std::erase_if(
-          open, [&](const Candidate& c) { return front_.beats(c.score, c.index); });
+      const auto beaten =
+          std::erase_if(open, [&](const Candidate& c) { return front_.beats(c.score, c.index); });
       tally_.of(Rule::beaten) += static_cast<std::int64_t>(beaten);
       std::vector<Candidate> few, later;
       for (const Candidate& c : open) {
@@ -252,15 +251,14 @@ class Searcher {
     for (std::size_t i = 0; i < few.size(); ++i) {
       if (!estimates[i].verdict.fits) {
         ++tally_.of(Rule::allocator);
-        closest_.offer({std::max<std::int64_t>(0, estimates[i].device.upper -
-                                                      estimates[i].usable_bytes),
-                        few[i].index, space_.axes.size()});
+        closest_.offer(
+            {std::max<std::int64_t>(0, estimates[i].device.upper - estimates[i].usable_bytes),
+             few[i].index, space_.axes.size()});
         continue;
       }
       const std::size_t before = front_.entries().size();
       front_.admit({few[i].index, few[i].score, std::move(estimates[i])});
-      tally_.of(Rule::beaten) +=
-          static_cast<std::int64_t>(before + 1 - front_.entries().size());
+      tally_.of(Rule::beaten) += static_cast<std::int64_t>(before + 1 - front_.entries().size());
     }
   }
 

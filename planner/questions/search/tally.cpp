@@ -60,8 +60,7 @@ std::vector<RuleCount> Tally::counts(const SearchSpace& space) const {
     for (std::size_t r = 0; r < by_axis[a].size(); ++r)
       if (by_axis[a][r] > 0) all.push_back({space.axes[a].rules[r].sentence, by_axis[a][r]});
   for (std::size_t r = 0; r < kRuleCount; ++r)
-    if (by_rule[r] > 0)
-      all.push_back({std::string(sentence_of(static_cast<Rule>(r))), by_rule[r]});
+    if (by_rule[r] > 0) all.push_back({std::string(sentence_of(static_cast<Rule>(r))), by_rule[r]});
   return all;
 }
 

@@ -149,11 +149,12 @@ TEST(Exports, BeginWithWhatIsPredicted) {
 }
 
 TEST(Exports, NameProcessesNodesAndFiles) {
-  EXPECT_THAT(exported("deepspeed", "accelerate"),
-              AllOf(HasSubstr("distributed_type: DEEPSPEED\n"), HasSubstr("num_machines: 2\n"),
-                    HasSubstr("num_processes: 8\n"), HasSubstr("deepspeed_config_file: ds_config.json\n"),
-                    HasSubstr("deepspeed_multinode_launcher: standard\n"),
-                    Not(HasSubstr("mixed_precision"))));
+  EXPECT_THAT(
+      exported("deepspeed", "accelerate"),
+      AllOf(HasSubstr("distributed_type: DEEPSPEED\n"), HasSubstr("num_machines: 2\n"),
+            HasSubstr("num_processes: 8\n"), HasSubstr("deepspeed_config_file: ds_config.json\n"),
+            HasSubstr("deepspeed_multinode_launcher: standard\n"),
+            Not(HasSubstr("mixed_precision"))));
   EXPECT_THAT(exported("fsdp2", "accelerate"),
               AllOf(HasSubstr("fsdp_version: 2\n"), HasSubstr("mixed_precision: bf16\n")));
   EXPECT_THAT(exported("deepspeed", "launch"),

@@ -35,8 +35,7 @@ void expect_admissible(const Model& model, const SearchSpace& space) {
         const Estimate full = estimate(model, plan, calibration);
         EXPECT_EQ(quick.allocated.point, full.allocated.point);
         EXPECT_EQ(quick.time.step_seconds, full.time.step_seconds);
-        EXPECT_LE(least_device_upper(plan, calibration, quick.allocated.point),
-                  full.device.upper);
+        EXPECT_LE(least_device_upper(plan, calibration, quick.allocated.point), full.device.upper);
         ++looked;
       });
     });
@@ -64,7 +63,8 @@ TEST(Bounds, HoldForEveryFrameworkAndPrecision) {
 TEST(Bounds, HoldWithAFrozenBaseAndTiedEmbeddings) {
   const BuildOptions lora{.lora = Lora{.rank = 8, .targets = {"c_attn"}}};
   const Model model = model_of(R"({"model_type": "gpt2", "n_embd": 256, "n_layer": 4,
-    "n_head": 4, "vocab_size": 5000})", lora);
+    "n_head": 4, "vocab_size": 5000})",
+                               lora);
   Plan plan = small_plan(4);
   plan.workload.lora = lora.lora;
   expect_admissible(model, make_space(model, plan, small_axes()));

@@ -21,9 +21,8 @@ constexpr const char* kJob = R"({"model": {"model_type": "llama", "hidden_size":
   "framework": "deepspeed", "workload": {"sequence_length": 1024}})";
 
 const std::vector<std::string> kSmall{
-    "--gpu-counts",       "2,4", "--micro-batches",          "1,8",        "--checkpointings",
-    "none,full",          "--reduce-buckets", "5e7",         "--prefetch-buckets", "5e7",
-    "--persistence-thresholds", "1e5"};
+    "--gpu-counts",     "2,4", "--micro-batches",    "1,8", "--checkpointings",         "none,full",
+    "--reduce-buckets", "5e7", "--prefetch-buckets", "5e7", "--persistence-thresholds", "1e5"};
 
 Finished search(const std::string& job, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments{"search", job};
@@ -60,7 +59,8 @@ TEST(SearchCommand, GivesTheSameBytesWithAnyNumberOfThreads) {
 
 TEST(SearchCommand, KeepsWhatAFlagOfTheJobSays) {
   const TemporaryFolder folder;
-  const Finished f = search(folder.file("job.json", kJob), {"--zero-stage", "2", "--format", "json"});
+  const Finished f =
+      search(folder.file("job.json", kJob), {"--zero-stage", "2", "--format", "json"});
   for (const Json& plan : parse_json(f.out, "stdout").at("front"))
     EXPECT_EQ(plan.at("values").at("strategy"), "ZeRO-2");
 }
@@ -70,8 +70,9 @@ TEST(SearchCommand, ExitsWithFourWhenNothingFits) {
   const Finished small = search(folder.file("job.json", kJob),
                                 {"--zero-stage", "0", "--gpu-memory-bytes", "4000000000"});
   EXPECT_EQ(small.exit_code, 4);
-  EXPECT_THAT(small.out, AllOf(HasSubstr("Nothing fits of"), HasSubstr("The one that comes closest"),
-                               HasSubstr("What would change its verdict"), HasSubstr("saves")));
+  EXPECT_THAT(small.out,
+              AllOf(HasSubstr("Nothing fits of"), HasSubstr("The one that comes closest"),
+                    HasSubstr("What would change its verdict"), HasSubstr("saves")));
 }
 
 struct Bad {
@@ -97,14 +98,18 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Precision", {"--precisions", "bf16-mastr"}, "did you mean 'bf16-master'?"},
         Bad{"Objective", {"--objective", "throughputs"}, "did you mean 'throughput'?"},
         Bad{"Stage", {"--zero-stages", "2,5"}, "unknown value '5'"},
-        Bad{"Twice", {"--zero-stage", "2", "--zero-stages", "3"},
+        Bad{"Twice",
+            {"--zero-stage", "2", "--zero-stages", "3"},
             "--zero-stages and --zero-stage: contradict each other"},
         Bad{"Days", {"--max-days", "3"}, "--max-days and --tokens: contradict each other"},
-        Bad{"Memory", {"--gpu-memory-bytes", "99999999999999"},
+        Bad{"Memory",
+            {"--gpu-memory-bytes", "99999999999999"},
             "--gpu-memory-bytes and --cluster: contradict each other"},
-        Bad{"Batch", {"--global-batch", "3"},
+        Bad{"Batch",
+            {"--global-batch", "3"},
             "--micro-batches and --global-batch: contradict each other"},
-        Bad{"Offload", {"--zero-stages", "1", "--parameter-offloads", "cpu"},
+        Bad{"Offload",
+            {"--zero-stages", "1", "--parameter-offloads", "cpu"},
             "--parameter-offloads and --frameworks/--zero-stages: contradict each other"},
         Bad{"Number", {"--max-step-seconds", "-1"}, "found '-1'; expected a positive number"},
         Bad{"List", {"--accumulations", "1,two"}, "found 'two'"}),
@@ -112,8 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SearchCommand, ExportsAPlanThatEstimatesTheSame) {
   const TemporaryFolder folder;
-  const Finished f = search(folder.file("job.json", kJob),
-                            {"--export", folder.path("plan"), "--format", "json"});
+  const Finished f =
+      search(folder.file("job.json", kJob), {"--export", folder.path("plan"), "--format", "json"});
   EXPECT_EQ(f.exit_code, 0);
   EXPECT_THAT(f.err, HasSubstr("ds_config.json"));
   const Json best = parse_json(f.out, "stdout").at("best").at("estimate");
@@ -134,8 +139,8 @@ TEST(ExportCommand, WritesOneFormatOrAllThatFit) {
   EXPECT_EQ(one.exit_code, 0);
   EXPECT_EQ(parse_json(one.out, "stdout").at("zero_optimization").at("stage"), 3);
   EXPECT_EQ(run_program(SHARDPLAN_PROGRAM, {"export", job, "--as", "fsdp2"}).exit_code, 3);
-  const Finished all = run_program(SHARDPLAN_PROGRAM, {"export", job, "--framework", "fsdp2",
-                                                       "--to", folder.path("out")});
+  const Finished all = run_program(
+      SHARDPLAN_PROGRAM, {"export", job, "--framework", "fsdp2", "--to", folder.path("out")});
   EXPECT_EQ(all.exit_code, 0) << all.err;
   EXPECT_TRUE(std::filesystem::exists(folder.path("out/fsdp2.py")));
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/ds_config.json")));
@@ -146,10 +151,11 @@ TEST(CostLines, AreInEstimateAndFit) {
   const std::string job = folder.file("job.json", kJob);
   const Finished text = run_program(
       SHARDPLAN_PROGRAM, {"estimate", job, "--tokens", "1e12", "--price-per-gpu-hour", "2.5"});
-  EXPECT_THAT(text.out, AllOf(HasSubstr("GPU-hours for a billion tokens"), HasSubstr("at 10 an hour"),
-                              HasSubstr("1.00 T tokens:"), HasSubstr("kWh")));
-  const Finished fit = run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "8xH100", "--tokens",
-                                                       "1e9", "--format", "json"});
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("GPU-hours for a billion tokens"), HasSubstr("at 10 an hour"),
+                    HasSubstr("1.00 T tokens:"), HasSubstr("kWh")));
+  const Finished fit = run_program(
+      SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "8xH100", "--tokens", "1e9", "--format", "json"});
   const Json cost = parse_json(fit.out, "stdout").at("cost");
   EXPECT_NEAR(cost.at("days").get<double>() * 86'400,
               cost.at("seconds_per_billion_tokens").get<double>(), 1e-6);

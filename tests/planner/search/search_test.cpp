@@ -68,9 +68,8 @@ std::vector<std::int64_t> indices_of(const SearchResult& r) {
 }
 
 std::int64_t ruled_out(const SearchResult& r) {
-  return std::accumulate(
-      r.ruled_out.begin(), r.ruled_out.end(), std::int64_t{0},
-      [](std::int64_t sum, const RuleCount& rule) { return sum + rule.count; });
+  return std::accumulate(r.ruled_out.begin(), r.ruled_out.end(), std::int64_t{0},
+                         [](std::int64_t sum, const RuleCount& rule) { return sum + rule.count; });
 }
 
 struct Case {
