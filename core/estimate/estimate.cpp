@@ -127,26 +127,22 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
 }
 
 void add_traffic(Estimate& e, const Program& program, std::int64_t ranks) {
-  std::vector<std::int64_t> times{1};
-  for (const Event& event : program.events) {
-    if (event.kind == Event::Kind::begin_repeat)
-      times.push_back(checked_mul(times.back(), event.count));
-    if (event.kind == Event::Kind::end_repeat) times.pop_back();
+  for_each_event(program, [&](const Event& event, std::int64_t times) {
     const bool collective = event.kind == Event::Kind::collective;
-    if (!collective && event.kind != Event::Kind::copy) continue;
+    if (!collective && event.kind != Event::Kind::copy) return;
     const LinkKind link = collective ? LinkKind::gpu : event.link;
     auto line = std::find_if(e.traffic.begin(), e.traffic.end(), [&](const TrafficLine& t) {
       return t.what == event.what && t.link == link;
     });
     if (line == e.traffic.end()) line = e.traffic.insert(line, {event.what, link});
-    const std::int64_t payload = checked_mul(event.bytes, times.back());
+    const std::int64_t payload = checked_mul(event.bytes, times);
     line->payload_bytes = checked_add(line->payload_bytes, payload);
     line->bytes_per_step = checked_add(
         line->bytes_per_step,
-        collective ? checked_mul(bytes_sent(event.collective, event.bytes, ranks), times.back())
+        collective ? checked_mul(bytes_sent(event.collective, event.bytes, ranks), times)
                    : payload);
-    line->count = checked_add(line->count, checked_mul(event.count, times.back()));
-  }
+    line->count = checked_add(line->count, checked_mul(event.count, times));
+  });
 }
 
 Fit fit_of(std::int64_t point, std::int64_t upper, std::int64_t available) {

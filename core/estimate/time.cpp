@@ -13,16 +13,11 @@ double peak_flops(const Plan& plan) {
 
 double hardware_flops(const Program& program) {
   double flops = 0;
-  std::vector<double> times{1};
-  for (const Event& e : program.events) {
-    if (e.kind == Event::Kind::begin_repeat)
-      times.push_back(times.back() * static_cast<double>(e.count));
-    if (e.kind == Event::Kind::end_repeat) times.pop_back();
-    if (e.kind != Event::Kind::compute) continue;
-    for (std::int64_t k = 0; k < e.count; ++k)
-      flops +=
-          times.back() * flops_of(program.kernels[static_cast<std::size_t>(e.first_kernel + k)]);
-  }
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
+    if (e.kind != Event::Kind::compute) return;
+    for_each_kernel(program, e,
+                    [&](const Kernel& k) { flops += static_cast<double>(times) * flops_of(k); });
+  });
   return flops;
 }
 

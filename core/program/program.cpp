@@ -1,5 +1,6 @@
 #include "program/program.h"
 
+#include <cassert>
 #include <utility>
 
 #include "base/checked.h"
@@ -10,6 +11,16 @@ std::int64_t total_bytes(const std::vector<Event>& residents) {
   std::int64_t sum = 0;
   for (const Event& e : residents) sum = checked_add(sum, checked_mul(e.bytes, e.count));
   return sum;
+}
+
+std::size_t matching_end(const std::vector<Event>& events, std::size_t begin) {
+  int depth = 0;
+  for (std::size_t i = begin; i < events.size(); ++i) {
+    if (events[i].kind == Event::Kind::begin_repeat) ++depth;
+    if (events[i].kind == Event::Kind::end_repeat && --depth == 0) return i;
+  }
+  assert(false && "a repetition without an end");
+  return events.size();
 }
 
 void ProgramBuilder::resident(Category category, std::int64_t bytes, std::int64_t count) {

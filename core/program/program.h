@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/checked.h"
 #include "program/category.h"
 #include "program/kernel.h"
 
@@ -100,6 +101,28 @@ struct Program {
   HostMemory host;
   std::int64_t rank = 0;  ///< the rank this program is written for
 };
+
+/// Index of the event that ends the repetition which begins at `begin`.
+std::size_t matching_end(const std::vector<Event>& events, std::size_t begin);
+
+/// Calls visit(event, times) for the events of a step in order: `times` is how often repetitions
+/// make the event happen.
+template <typename Visit>
+void for_each_event(const Program& program, Visit&& visit) {
+  std::vector<std::int64_t> times{1};
+  for (const Event& e : program.events) {
+    if (e.kind == Event::Kind::begin_repeat) times.push_back(checked_mul(times.back(), e.count));
+    if (e.kind == Event::Kind::end_repeat) times.pop_back();
+    visit(e, times.back());
+  }
+}
+
+/// Calls visit(kernel) for the kernels of a compute event.
+template <typename Visit>
+void for_each_kernel(const Program& program, const Event& compute, Visit&& visit) {
+  for (std::int64_t i = 0; i < compute.count; ++i)
+    visit(program.kernels[static_cast<std::size_t>(compute.first_kernel + i)]);
+}
 
 /// All bytes of a list of residents.
 std::int64_t total_bytes(const std::vector<Event>& residents);

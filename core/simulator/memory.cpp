@@ -1,7 +1,6 @@
 #include "simulator/memory.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/checked.h"
 
@@ -88,7 +87,7 @@ class MemorySimulator {
   /// last. Returns the index of the matching end.
   std::size_t run_repeat(std::size_t begin) {
     const std::int64_t count = events_[begin].count;
-    const std::size_t end = matching_end(begin);
+    const std::size_t end = matching_end(events_, begin);
     if (count <= 0) return end;
     const Live before = live_;
     run_range(begin + 1, end);
@@ -101,16 +100,6 @@ class MemorySimulator {
     live_.total = checked_add(once.total, checked_mul(once.total - before.total, count - 2));
     run_range(begin + 1, end);
     return end;
-  }
-
-  std::size_t matching_end(std::size_t begin) const {
-    int depth = 0;
-    for (std::size_t i = begin; i < events_.size(); ++i) {
-      if (events_[i].kind == Event::Kind::begin_repeat) ++depth;
-      if (events_[i].kind == Event::Kind::end_repeat && --depth == 0) return i;
-    }
-    assert(false && "a repetition without an end");
-    return events_.size();
   }
 
   const std::vector<Event>& events_;

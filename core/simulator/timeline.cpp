@@ -73,14 +73,10 @@ class Recorder {
   /// Runs the body as often as it is to be seen. Returns the index of the matching end.
   std::size_t run_repeat(std::size_t begin) {
     const std::int64_t count = events_[begin].count;
+    const std::size_t end = matching_end(events_, begin);
     bool has_phases = false;
-    int depth = 0;
-    std::size_t end = begin;
-    for (; end < events_.size(); ++end) {
-      has_phases = has_phases || events_[end].kind == Event::Kind::begin_phase;
-      if (events_[end].kind == Event::Kind::begin_repeat) ++depth;
-      if (events_[end].kind == Event::Kind::end_repeat && --depth == 0) break;
-    }
+    for (std::size_t i = begin; i < end; ++i)
+      has_phases = has_phases || events_[i].kind == Event::Kind::begin_phase;
     const std::int64_t iteration = now_.iteration, iterations = now_.iterations;
     const bool shortened = count > 2 && (has_phases || count > kMostIterations);
     for (std::int64_t k = 0; k < count; ++k) {

@@ -33,24 +33,13 @@ KernelStretch stretch_of(const Kernel& k, double seconds, double issue) {
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
 }
 
+/// An event that takes time (or that a trace wants), timed once.
 struct Step {
-  enum class Kind : std::uint8_t {
-    kernels,
-    collective,
-    copy,
-    wait,
-    synchronize,
-    host_optimizer,
-    begin_phase,
-    repeat,
-    end,
-    memory
-  };
-  Kind kind = Kind::kernels;
-  KernelStretch stretch;
+  Event::Kind kind = Event::Kind::compute;
+  KernelStretch stretch;  ///< compute: of this event and of those that joined it
   double seconds = 0;
   std::size_t event = 0;
-  std::size_t end = 0;  ///< repeat: index of its end
+  std::size_t end = 0;  ///< begin_repeat: index of its end
 };
 
 struct Clocks {
@@ -86,78 +75,73 @@ class Simulation {
     return kernel_seconds(k, peaks_, rates_.kernels);
   }
 
-  /// Times every event once; neighbouring kernels become one stretch unless each is wanted.
+  /// Times every event once.
   void compile() {
     std::vector<std::size_t> open;
-    std::vector<double> times{1};
-    for (std::size_t i = 0; i < program_.events.size(); ++i) {
-      const Event& e = program_.events[i];
-      Step step;
-      step.event = i;
-      switch (e.kind) {
-        case Event::Kind::compute: {
-          for (std::int64_t k = 0; k < e.count; ++k) {
-            const Kernel& kernel = program_.kernels[static_cast<std::size_t>(e.first_kernel + k)];
-            step.stretch.then(stretch_of(kernel, seconds_of(kernel), issue_seconds(kernel)));
-            times_.ideal += times.back() * ideal_seconds(kernel, peaks_);
-          }
-          const bool joins =
-              trace_ == nullptr && !steps_.empty() && steps_.back().kind == Step::Kind::kernels;
-          if (joins) {
-            steps_.back().stretch.then(step.stretch);
-            continue;
-          }
-          step.kind = Step::Kind::kernels;
-          break;
-        }
-        case Event::Kind::collective:
-          step.kind = Step::Kind::collective;
-          step.seconds = collective_seconds(e, cluster_, rates_.links);
-          ideal_links_ += times.back() * ideal_collective_seconds(e, cluster_);
-          break;
-        case Event::Kind::copy:
-          step.kind = Step::Kind::copy;
-          step.seconds = copy_seconds(e, cluster_, rates_.links);
-          break;
-        case Event::Kind::host_optimizer:
-          step.kind = Step::Kind::host_optimizer;
-          step.seconds = static_cast<double>(e.bytes) *
-                         static_cast<double>(cluster_.gpus_per_node) /
-                         (e.optimizer == HostOptimizer::torch
-                              ? rates_.host.torch_adam_elements_per_second
-                              : rates_.host.deepspeed_adam_elements_per_second);
-          break;
-        case Event::Kind::wait:
-          step.kind = Step::Kind::wait;
-          break;
-        case Event::Kind::synchronize:
-          step.kind = Step::Kind::synchronize;
-          break;
-        case Event::Kind::begin_phase:
-          step.kind = Step::Kind::begin_phase;
-          break;
-        case Event::Kind::begin_repeat:
-          step.kind = Step::Kind::repeat;
-          open.push_back(steps_.size());
-          times.push_back(times.back() * static_cast<double>(e.count));
-          break;
-        case Event::Kind::end_repeat:
-          step.kind = Step::Kind::end;
-          times.pop_back();
-          steps_[open.back()].end = steps_.size();
-          open.pop_back();
-          break;
-        case Event::Kind::alloc:
-        case Event::Kind::free:
-          if (trace_ == nullptr) continue;
-          step.kind = Step::Kind::memory;
-          break;
-        default:
-          continue;
+    std::size_t index = 0;
+    for_each_event(program_, [&](const Event& e, std::int64_t times) {
+      const std::size_t event = index++;
+      if (!wanted(e.kind)) return;
+      if (e.kind == Event::Kind::begin_repeat) open.push_back(steps_.size());
+      if (e.kind == Event::Kind::end_repeat) {
+        steps_[open.back()].end = steps_.size();
+        open.pop_back();
       }
-      steps_.push_back(step);
-    }
+      add_step(timed(e, event, static_cast<double>(times)));
+    });
     times_.ideal = std::max(times_.ideal, ideal_links_);
+  }
+
+  bool wanted(Event::Kind kind) const {
+    switch (kind) {
+      case Event::Kind::alloc:
+      case Event::Kind::free:
+        return trace_ != nullptr;
+      case Event::Kind::end_phase:
+      case Event::Kind::once:
+      case Event::Kind::gradients_whole:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  Step timed(const Event& e, std::size_t event, double times) {
+    Step step{.kind = e.kind, .event = event};
+    switch (e.kind) {
+      case Event::Kind::compute:
+        for_each_kernel(program_, e, [&](const Kernel& kernel) {
+          step.stretch.then(stretch_of(kernel, seconds_of(kernel), issue_seconds(kernel)));
+          times_.ideal += times * ideal_seconds(kernel, peaks_);
+        });
+        break;
+      case Event::Kind::collective:
+        step.seconds = collective_seconds(e, cluster_, rates_.links);
+        ideal_links_ += times * ideal_collective_seconds(e, cluster_);
+        break;
+      case Event::Kind::copy:
+        step.seconds = copy_seconds(e, cluster_, rates_.links);
+        break;
+      case Event::Kind::host_optimizer:
+        step.seconds =
+            static_cast<double>(e.bytes) * static_cast<double>(cluster_.gpus_per_node) /
+            (e.optimizer == HostOptimizer::torch ? rates_.host.torch_adam_elements_per_second
+                                                 : rates_.host.deepspeed_adam_elements_per_second);
+        break;
+      default:
+        break;
+    }
+    return step;
+  }
+
+  /// Neighbouring kernels become one stretch, unless a trace wants each.
+  void add_step(const Step& step) {
+    const bool joins = trace_ == nullptr && step.kind == Event::Kind::compute && !steps_.empty() &&
+                       steps_.back().kind == Event::Kind::compute;
+    if (joins)
+      steps_.back().stretch.then(step.stretch);
+    else
+      steps_.push_back(step);
   }
 
   void run_range(std::size_t begin, std::size_t end) {
@@ -165,49 +149,57 @@ class Simulation {
       const Step& s = steps_[i];
       const Event& e = program_.events[s.event];
       switch (s.kind) {
-        case Step::Kind::kernels:
+        case Event::Kind::compute:
           run_kernels(s);
           break;
-        case Step::Kind::collective:
+        case Event::Kind::collective:
           run_collective(s, e);
           break;
-        case Step::Kind::copy:
+        case Event::Kind::copy:
           run_copy(s, e);
           break;
-        case Step::Kind::wait:
+        case Event::Kind::wait:
           wait(e.stream == Stream::copy ? at_.copies : at_.communication,
                e.stream == Stream::copy ? times_.exposed_copies : times_.exposed_communication);
           break;
-        case Step::Kind::synchronize:
+        case Event::Kind::synchronize:
           at_.host = std::max(at_.host, at_.compute);
           break;
-        case Step::Kind::host_optimizer:
-          at_.host = std::max({at_.host, at_.compute, at_.copies});
-          wait(at_.host, times_.exposed_copies);
-          add_span(Stream::compute, true, at_.host, s.seconds, s.event);
-          at_.host += s.seconds;
-          at_.compute = at_.host;
-          times_.optimizer += s.seconds;
+        case Event::Kind::host_optimizer:
+          run_host_optimizer(s);
           break;
-        case Step::Kind::begin_phase:
-          phase_ = e.phase;
-          at_.host += rates_.host.phase_seconds;
-          phase_start_ = std::max(at_.compute, at_.host);
-          if (trace_ != nullptr)
-            trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+        case Event::Kind::begin_phase:
+          begin_phase(e.phase);
           break;
-        case Step::Kind::repeat:
-          run_repeat(i, program_.events[s.event].count);
+        case Event::Kind::begin_repeat:
+          run_repeat(i, e.count);
           i = s.end;
           break;
-        case Step::Kind::memory:
+        case Event::Kind::alloc:
+        case Event::Kind::free:
           trace_->memory.push_back(
               {at_.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
           break;
-        case Step::Kind::end:
+        default:
           break;
       }
     }
+  }
+
+  void begin_phase(Phase phase) {
+    phase_ = phase;
+    at_.host += rates_.host.phase_seconds;
+    phase_start_ = std::max(at_.compute, at_.host);
+    if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+  }
+
+  void run_host_optimizer(const Step& s) {
+    at_.host = std::max({at_.host, at_.compute, at_.copies});
+    wait(at_.host, times_.exposed_copies);
+    add_span(Stream::compute, true, at_.host, s.seconds, s.event);
+    at_.host += s.seconds;
+    at_.compute = at_.host;
+    times_.optimizer += s.seconds;
   }
 
   void run_kernels(const Step& s) {
@@ -215,25 +207,23 @@ class Simulation {
       run_each_kernel(program_.events[s.event], s.event);
       return;
     }
-    const double end = std::max(at_.compute + s.stretch.busy, at_.host + s.stretch.chain);
-    times_.idle += end - at_.compute - s.stretch.busy;
-    (phase_ == Phase::step ? times_.optimizer : times_.compute) += s.stretch.busy;
+    run_stretch(s.stretch);
+  }
+
+  void run_stretch(const KernelStretch& stretch) {
+    const double end = std::max(at_.compute + stretch.busy, at_.host + stretch.chain);
+    times_.idle += end - at_.compute - stretch.busy;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += stretch.busy;
     at_.compute = end;
-    at_.host += s.stretch.issue;
+    at_.host += stretch.issue;
   }
 
   void run_each_kernel(const Event& e, std::size_t event) {
-    for (std::int64_t k = 0; k < e.count; ++k) {
-      const Kernel& kernel = program_.kernels[static_cast<std::size_t>(e.first_kernel + k)];
+    for_each_kernel(program_, e, [&](const Kernel& kernel) {
       const double seconds = seconds_of(kernel);
-      const KernelStretch one = stretch_of(kernel, seconds, issue_seconds(kernel));
-      const double end = std::max(at_.compute + one.busy, at_.host + one.chain);
-      if (seconds > 0) add_span(Stream::compute, false, end - seconds, seconds, event, &kernel);
-      times_.idle += end - at_.compute - one.busy;
-      (phase_ == Phase::step ? times_.optimizer : times_.compute) += one.busy;
-      at_.compute = end;
-      at_.host += one.issue;
-    }
+      run_stretch(stretch_of(kernel, seconds, issue_seconds(kernel)));
+      add_span(Stream::compute, false, at_.compute - seconds, seconds, event, &kernel);
+    });
   }
 
   void run_collective(const Step& s, const Event& e) {

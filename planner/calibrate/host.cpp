@@ -18,23 +18,19 @@ struct Issues {
 
 /// Calls visit(phase, kernel, times) for every kernel of a step.
 template <typename Visit>
-void for_each_kernel(const Program& program, Visit&& visit) {
+void for_each_kernel_of_step(const Program& program, Visit&& visit) {
   std::size_t phase = 0;
-  std::vector<double> times{1};
-  for (const Event& e : program.events) {
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
     if (e.kind == Event::Kind::begin_phase) phase = static_cast<std::size_t>(e.phase);
-    if (e.kind == Event::Kind::begin_repeat)
-      times.push_back(times.back() * static_cast<double>(e.count));
-    if (e.kind == Event::Kind::end_repeat) times.pop_back();
-    if (e.kind != Event::Kind::compute) continue;
-    for (std::int64_t i = 0; i < e.count; ++i)
-      visit(phase, program.kernels[static_cast<std::size_t>(e.first_kernel + i)], times.back());
-  }
+    if (e.kind != Event::Kind::compute) return;
+    for_each_kernel(program, e,
+                    [&](const Kernel& k) { visit(phase, k, static_cast<double>(times)); });
+  });
 }
 
 std::array<Issues, 3> issues_of(const Program& program) {
   std::array<Issues, 3> phases;
-  for_each_kernel(program, [&](std::size_t phase, const Kernel& k, double times) {
+  for_each_kernel_of_step(program, [&](std::size_t phase, const Kernel& k, double times) {
     auto& count = k.kind == KernelKind::none ? phases[phase].empty : phases[phase].started;
     count[static_cast<std::size_t>(k.issue)] += times * k.calls;
   });
@@ -55,7 +51,7 @@ void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit&
     constexpr double kLong = 10e-3;  // shorter ones do not heat the chip
     if (row.product_seconds < kLong || size_of(type) != 2) continue;
     double seconds = 0;
-    for_each_kernel(program_of(row.job), [&](std::size_t, const Kernel& k, double times) {
+    for_each_kernel_of_step(program_of(row.job), [&](std::size_t, const Kernel& k, double times) {
       if (k.kind == KernelKind::product)
         seconds += times * kernel_seconds(k, peaks_of(gpu, type), fit.rates.kernels);
     });
