@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,11 @@
 namespace shardplan {
 
 enum class Severity { note, warning, error };
+
+/// note, warning or error: the levels of compilers, and of SARIF.
+constexpr std::string_view name_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
 
 /// A place in a text, both counted from 1; a line of 0: not known. Columns are code points.
 struct TextPosition {

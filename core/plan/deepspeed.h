@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/dtype.h"
 
@@ -18,6 +19,11 @@ struct DeepSpeedVersion {
 };
 
 enum class OffloadDevice : std::uint8_t { none, cpu, nvme };
+
+/// The name used in ds_config files.
+constexpr std::string_view name_of(OffloadDevice device) {
+  return device == OffloadDevice::nvme ? "nvme" : device == OffloadDevice::cpu ? "cpu" : "none";
+}
 
 struct OffloadOptimizer {
   OffloadDevice device = OffloadDevice::none;

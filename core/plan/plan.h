@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/cluster.h"
@@ -47,6 +48,14 @@ struct Framework {
 /// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
 /// selective checkpointing with a policy of saving those), or everything.
 enum class Checkpointing : std::uint8_t { none, selective, full };
+
+/// The name used in job files.
+constexpr std::string_view name_of(Checkpointing how) {
+  return how == Checkpointing::full        ? "full"
+         : how == Checkpointing::selective ? "selective"
+                                           : "none";
+}
+
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
 /// The loss of language models: Hugging Face's, over fp32 logits of all tokens; or fused with the

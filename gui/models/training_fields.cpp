@@ -119,13 +119,7 @@ TrainingField TrainingFields::checkpointing() {
           .choices = {{tr("none"), QStringLiteral("none")},
                       {tr("selective"), QStringLiteral("selective")},
                       {tr("every block"), QStringLiteral("full")}},
-          .read =
-              [](const Job& j) {
-                const Checkpointing c = j.plan.checkpointing;
-                return QVariant(c == Checkpointing::full        ? QStringLiteral("full")
-                                : c == Checkpointing::selective ? QStringLiteral("selective")
-                                                                : QStringLiteral("none"));
-              },
+          .read = [](const Job& j) { return QVariant(text(name_of(j.plan.checkpointing))); },
           .write = write_to("/checkpointing")};
 }
 

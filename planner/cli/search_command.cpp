@@ -102,10 +102,8 @@ void add_search(CLI::App& app, Run& run) {
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->footer(
       "Example: shardplan search --model llama-2-70b --cluster 8x8xH100 --global-batch 512\n"
-      "A field of the job that is given as a flag (--zero-stage 2) is kept; the others of the "
-      "axes\n"
-      "are searched. Exit code 0: a plan fits; 4: none does; 130: interrupted, with the best so "
-      "far.");
+      "A field of the job that is given as a flag (--zero-stage 2) is kept; the other axes are\n"
+      "searched. Exit code 0: a plan fits; 4: none does; 130: interrupted, with the best so far.");
   a->search.add_flags(*command);
   add_cost_flags(*command, a->cost);
   a->job.add_flags(*command);

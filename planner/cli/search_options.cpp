@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <type_traits>
 
 #include "base/diagnostic.h"
 #include "cli/cost_options.h"
@@ -34,18 +35,26 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},
 };
 
-const std::vector<std::string> kFrameworkNames{"deepspeed", "fsdp2", "ddp", "single"};
 constexpr FrameworkKind kFrameworks[] = {FrameworkKind::deepspeed, FrameworkKind::fsdp2,
                                          FrameworkKind::ddp, FrameworkKind::single};
-const std::vector<std::string> kDeviceNames{"none", "cpu", "nvme"};
 constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme};
-const std::vector<std::string> kCheckpointingNames{"none", "selective", "full"};
 constexpr Checkpointing kCheckpointings[] = {Checkpointing::none, Checkpointing::selective,
                                              Checkpointing::full};
-const std::vector<std::string> kStageNames{"0", "1", "2", "3"};
-const std::vector<std::string> kObjectiveNames{"throughput", "cost", "gpus", "memory"};
 constexpr Objective kObjectives[] = {Objective::throughput, Objective::cost, Objective::gpus,
                                      Objective::memory};
+constexpr std::int64_t kStages[] = {0, 1, 2, 3};
+
+template <typename Values>
+std::vector<std::string> names_of(const Values& values) {
+  std::vector<std::string> names;
+  for (const auto value : values) {
+    if constexpr (std::is_enum_v<decltype(value)>)
+      names.emplace_back(name_of(value));
+    else
+      names.push_back(fmt::format("{}", value));
+  }
+  return names;
+}
 
 [[noreturn]] void contradiction(std::string pair, std::string why, std::string expected) {
   throw InputError({.file = "<command line>",
@@ -93,11 +102,10 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     if (asked(flag)) return integer_list(flag, list(flag).text, least);
     return pinned(flag) ? std::vector{own} : std::vector<std::int64_t>{};
   };
-  const auto choices = [&](const char* flag, const std::vector<std::string>& names,
-                           const auto& values, auto own) {
+  const auto choices = [&](const char* flag, const auto& values, auto own) {
     std::vector<std::decay_t<decltype(own)>> chosen;
     if (asked(flag)) {
-      for (const std::size_t place : choice_list(flag, list(flag).text, names))
+      for (const std::size_t place : choice_list(flag, list(flag).text, names_of(values)))
         chosen.push_back(values[place]);
     } else if (pinned(flag)) {
       chosen.push_back(own);
@@ -108,19 +116,15 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
   const Workload& w = plan.workload;
   AxisValues v;
   v.gpus = integers("--gpu-counts", 1, 0);
-  v.frameworks = choices("--frameworks", kFrameworkNames, kFrameworks, plan.framework.kind);
-  constexpr std::int64_t kStages[] = {0, 1, 2, 3};
-  v.zero_stages = choices("--zero-stages", kStageNames, kStages, std::int64_t{zero.stage});
+  v.frameworks = choices("--frameworks", kFrameworks, plan.framework.kind);
+  v.zero_stages = choices("--zero-stages", kStages, std::int64_t{zero.stage});
   if (asked("--precisions"))
     for (const std::size_t place :
          choice_list("--precisions", list("--precisions").text, precision_names()))
       v.precisions.push_back(precision_names()[place]);
-  v.optimizer_offloads =
-      choices("--optimizer-offloads", kDeviceNames, kDevices, zero.offload_optimizer.device);
-  v.parameter_offloads =
-      choices("--parameter-offloads", kDeviceNames, kDevices, zero.offload_param.device);
-  v.checkpointings =
-      choices("--checkpointings", kCheckpointingNames, kCheckpointings, plan.checkpointing);
+  v.optimizer_offloads = choices("--optimizer-offloads", kDevices, zero.offload_optimizer.device);
+  v.parameter_offloads = choices("--parameter-offloads", kDevices, zero.offload_param.device);
+  v.checkpointings = choices("--checkpointings", kCheckpointings, plan.checkpointing);
   v.micro_batches = integers("--micro-batches", 1, w.micro_batch);
   v.accumulations = integers("--accumulations", 1, w.gradient_accumulation);
   v.reduce_buckets = integers("--reduce-buckets", 1, 0);
@@ -135,7 +139,7 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   goal.limits = limits_;
   goal.terms = terms;
   if (!objective_.empty())
-    goal.objective = kObjectives[choice_of("--objective", objective_, kObjectiveNames)];
+    goal.objective = kObjectives[choice_of("--objective", objective_, names_of(kObjectives))];
   if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour && !plan.cluster.price_per_hour)
     contradiction("--max-cost-per-billion-tokens and --cluster", "no price of these GPUs is known",
                   "--price-per-gpu-hour");

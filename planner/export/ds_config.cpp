@@ -130,15 +130,11 @@ class DsConfigWriter {
     key("offload_param", nullptr, false);
   }
 
-  static const char* device_name(OffloadDevice device) {
-    return device == OffloadDevice::nvme ? "nvme" : "cpu";
-  }
-
   void optimizer_offload() {
     const OffloadOptimizer& o = zero_.offload_optimizer;
     if (o.device == OffloadDevice::none) return;
     const bool nvme = o.device == OffloadDevice::nvme;
-    Json block{{"device", device_name(o.device)}, {"pin_memory", o.pin_memory}};
+    Json block{{"device", name_of(o.device)}, {"pin_memory", o.pin_memory}};
     if (nvme) {
       block["nvme_path"] = o.nvme_path;
       block["buffer_count"] = o.buffer_count;
@@ -154,7 +150,7 @@ class DsConfigWriter {
   void parameter_offload() {
     const OffloadParam& o = zero_.offload_param;
     if (o.device == OffloadDevice::none) return;
-    Json block{{"device", device_name(o.device)}, {"pin_memory", o.pin_memory}};
+    Json block{{"device", name_of(o.device)}, {"pin_memory", o.pin_memory}};
     if (o.device == OffloadDevice::nvme) {
       block["nvme_path"] = o.nvme_path;
       block["buffer_count"] = o.buffer_count;

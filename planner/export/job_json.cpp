@@ -9,12 +9,6 @@
 namespace shardplan {
 namespace {
 
-std::string_view name_of(Checkpointing how) {
-  return how == Checkpointing::full        ? "full"
-         : how == Checkpointing::selective ? "selective"
-                                           : "none";
-}
-
 Json framework_json(const Framework& framework) {
   Json json{{"name", name_of(framework.kind)}};
   switch (framework.kind) {
@@ -29,7 +23,7 @@ Json framework_json(const Framework& framework) {
       json["reshard_after_forward"] = framework.fsdp2.reshard_after_forward;
       json["cpu_offload"] = framework.fsdp2.cpu_offload;
       if (framework.fsdp2.reduce_dtype)
-        json["reduce_dtype"] = shardplan::name_of(*framework.fsdp2.reduce_dtype);
+        json["reduce_dtype"] = name_of(*framework.fsdp2.reduce_dtype);
       break;
     case FrameworkKind::ddp:
       json["gradient_as_bucket_view"] = framework.ddp.gradient_as_bucket_view;

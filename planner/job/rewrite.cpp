@@ -12,30 +12,6 @@
 namespace shardplan {
 namespace {
 
-std::string_view name_of(OffloadDevice device) {
-  switch (device) {
-    case OffloadDevice::none:
-      return "none";
-    case OffloadDevice::cpu:
-      return "cpu";
-    case OffloadDevice::nvme:
-      return "nvme";
-  }
-  return "";
-}
-
-std::string_view name_of(Checkpointing checkpointing) {
-  switch (checkpointing) {
-    case Checkpointing::none:
-      return "none";
-    case Checkpointing::selective:
-      return "selective";
-    case Checkpointing::full:
-      return "full";
-  }
-  return "";
-}
-
 bool same_windows(const ZeroOptions& a, const ZeroOptions& b) {
   return a.reduce_bucket_size == b.reduce_bucket_size &&
          a.prefetch_bucket_size == b.prefetch_bucket_size &&
@@ -113,7 +89,7 @@ class Rewriter {
  private:
   /// Only DeepSpeed is moved to: questions/changes.h.
   void replace_framework() {
-    job_["framework"] = Json{{"name", std::string(shardplan::name_of(after_.framework.kind))}};
+    job_["framework"] = Json{{"name", std::string(name_of(after_.framework.kind))}};
     const ZeroOptions& zero = after_.framework.deepspeed.zero;
     set_field(job_, "/framework/zero_stage", zero.stage);
     set_short_offload(ZeroOptions{}, zero);

@@ -10,18 +10,6 @@
 namespace shardplan {
 namespace {
 
-std::string_view level(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::note:
-      break;
-  }
-  return "note";
-}
-
 Json edit_json(const Edit& edit) {
   switch (edit.kind) {
     case Edit::Kind::remove:
@@ -37,7 +25,7 @@ Json edit_json(const Edit& edit) {
 Json finding_json(const LintFinding& finding) {
   const Diagnostic& d = finding.diagnostic;
   Json json{{"rule", finding.rule->id.text()},
-            {"severity", level(finding.rule->severity)},
+            {"severity", name_of(finding.rule->severity)},
             {"file", d.file},
             {"line", d.position.line},
             {"column", d.position.column},
@@ -88,7 +76,7 @@ Json sarif_rule(const Rule& rule, std::string_view family) {
           {"shortDescription", {{"text", rule.title}}},
           {"fullDescription", {{"text", rule.explanation}}},
           {"help", {{"text", fmt::format("{} Source: {}", rule.fix, rule.source)}}},
-          {"defaultConfiguration", {{"level", level(rule.severity)}}},
+          {"defaultConfiguration", {{"level", name_of(rule.severity)}}},
           {"properties", {{"tags", Json::array({family})}}}};
 }
 
@@ -100,7 +88,7 @@ Json sarif_result(const LintFinding& finding, std::size_t index) {
   d.position = {};
   return {{"ruleId", finding.rule->id.text()},
           {"ruleIndex", index},
-          {"level", level(finding.rule->severity)},
+          {"level", name_of(finding.rule->severity)},
           {"message", {{"text", to_string(d)}}},
           {"locations", Json::array({Json{{"physicalLocation", location}}})}};
 }

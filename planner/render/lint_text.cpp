@@ -12,18 +12,6 @@
 namespace shardplan {
 namespace {
 
-std::string_view word(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::note:
-      break;
-  }
-  return "note";
-}
-
 std::string count(int n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
@@ -34,8 +22,9 @@ std::string finding_text(const LintFinding& finding) {
   if (d.position.known()) place += fmt::format(":{}:{}", d.position.line, d.position.column);
   d.file.clear();
   d.position = {};
-  std::string text = wrapped(fmt::format("{} [{}]", to_string(d), finding.rule->id.text()),
-                             fmt::format("{}: {}: ", place, word(finding.rule->severity)), "    ");
+  std::string text =
+      wrapped(fmt::format("{} [{}]", to_string(d), finding.rule->id.text()),
+              fmt::format("{}: {}: ", place, name_of(finding.rule->severity)), "    ");
   for (const Edit& edit : finding.edits) text += wrapped(to_string(edit), "    --fix: ", "      ");
   return text;
 }
@@ -126,8 +115,8 @@ std::string rules_text() {
   for (const RuleFamily& family : rule_families()) {
     TextTable table({TextTable::Align::left, TextTable::Align::left, TextTable::Align::left});
     for (const Rule& rule : family.rules)
-      table.add(
-          {std::string(rule.id.text()), std::string(word(rule.severity)), std::string(rule.title)});
+      table.add({std::string(rule.id.text()), std::string(name_of(rule.severity)),
+                 std::string(rule.title)});
     rules += static_cast<int>(family.rules.size());
     text += std::string(family.name) + "\n" + table.text() + "\n";
   }
@@ -139,7 +128,7 @@ std::string rules_markdown() {
   for (const RuleFamily& family : rule_families()) {
     text += fmt::format("## {}\n\n", family.name);
     for (const Rule& rule : family.rules)
-      text += fmt::format("### `{}` ({}{})\n\n", rule.id.text(), word(rule.severity),
+      text += fmt::format("### `{}` ({}{})\n\n", rule.id.text(), name_of(rule.severity),
                           rule.repair != nullptr ? ", repaired by --fix" : "") +
               wrapped(fmt::format("**{}.** {}", rule.title, rule.explanation), "", "") + "\n" +
               wrapped(fmt::format("* Fix: {}", rule.fix), "", "  ") +

@@ -46,12 +46,6 @@ std::int64_t samples_at_once(const Plan& p) {
   return checked_mul(p.cluster.world(), p.workload.micro_batch);
 }
 
-std::string label_of(Checkpointing how) {
-  return how == Checkpointing::full        ? "full"
-         : how == Checkpointing::selective ? "selective"
-                                           : "none";
-}
-
 }  // namespace
 
 Axis gpu_axis(const Plan& base, const AxisValues& values) {
@@ -77,7 +71,7 @@ Axis checkpointing_axis(const Model& model, const AxisValues& values) {
   Axis axis;
   axis.name = "checkpointing";
   axis.flag = "--checkpointings";
-  for (const Checkpointing how : all) axis.values.push_back(label_of(how));
+  for (const Checkpointing how : all) axis.values.emplace_back(name_of(how));
   axis.apply = [all](Plan& p, std::size_t v) { p.checkpointing = all[v]; };
   axis.rules = {
       {"the model has no blocks to checkpoint", "--model", [can](const Plan& p, std::size_t) {

@@ -132,10 +132,6 @@ std::vector<AxisRule> precision_rules(const Precision& own) {
            }}};
 }
 
-std::string label_of(OffloadDevice device) {
-  return device == OffloadDevice::cpu ? "cpu" : device == OffloadDevice::nvme ? "nvme" : "none";
-}
-
 std::vector<OffloadDevice> devices(const std::vector<OffloadDevice>& asked, const Plan& base) {
   if (!asked.empty()) return asked;
   std::vector<OffloadDevice> usual{OffloadDevice::none, OffloadDevice::cpu};
@@ -148,7 +144,7 @@ Axis offload_axis(std::string name, std::string flag, const std::vector<OffloadD
   Axis axis;
   axis.name = std::move(name);
   axis.flag = std::move(flag);
-  for (const OffloadDevice device : all) axis.values.push_back(label_of(device));
+  for (const OffloadDevice device : all) axis.values.emplace_back(name_of(device));
   return axis;
 }
 
