@@ -16,24 +16,32 @@ RULE = ("within one framework (and DeepSpeed version), names in alphabetical ord
         "third to fit, and so on; decided from the case lists before anything was measured")
 
 
+# Kinds of work whose records lie in folders of their own.
+FOLDERS = {"train": "", "inference": "inference", "rlhf": "preference"}
+
+
 def _group(job):
     framework = job["framework"]
-    return framework["name"] + " " + framework.get("version", "")
+    return " ".join((framework["name"], framework.get("version", ""), job["workload"]["kind"]))
+
+
+def _path(name, kind):
+    return os.path.join(MEASUREMENTS, FOLDERS[kind], name + ".json")
 
 
 def split():
     groups = {}
     for path in sorted(glob.glob(os.path.join(HERE, "cases", "*.json"))):
         for case in load_cases(path):
-            groups.setdefault(_group(case["job"]), []).append(case["name"])
-    ordered = [sorted(names) for names in groups.values()]
+            groups.setdefault(_group(case["job"]), []).append((case["name"], case["job"]["workload"]["kind"]))
+    ordered = [sorted(cases) for cases in groups.values()]
     return {"schema": "shardplan.split/1", "rule": RULE,
-            "fit": _measured(name for names in ordered for name in names[0::2]),
-            "held_out": _measured(name for names in ordered for name in names[1::2])}
+            "fit": _measured(case for cases in ordered for case in cases[0::2]),
+            "held_out": _measured(case for cases in ordered for case in cases[1::2])}
 
 
-def _measured(names):
-    return sorted(name for name in names if os.path.exists(os.path.join(MEASUREMENTS, name + ".json")))
+def _measured(cases):
+    return sorted(name for name, kind in cases if os.path.exists(_path(name, kind)))
 
 
 def write_split():
@@ -50,7 +58,8 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = os.path.join(MEASUREMENTS, record["name"] + ".json")
+        path = _path(record["name"], record["job"]["workload"]["kind"])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")
             continue

@@ -40,8 +40,8 @@ def build_model(job, device):
         torch.set_default_dtype(previous)
     model = model.to(dtype=dtype)
     model.train()
-    checkpointing = job["checkpointing"] == "full"
-    if job["workload"]["method"] == "lora":
+    checkpointing = job.get("checkpointing") == "full"
+    if job["workload"].get("method") == "lora":
         model = _with_lora(model, job["workload"]["lora"])
         if checkpointing:
             model.enable_input_require_grads()

@@ -8,9 +8,7 @@ PROGRAM_VERSION = "1"
 def make_record(case, program, environment, counts, ranks, timing):
     """`ranks`: every rank's phases and peaks; `measured` repeats the rank with the largest peak."""
     job = case["job"]
-    work = job["workload"]
     worst = max(ranks, key=lambda rank: rank["allocated_peak"])
-    tokens = work["micro_batch"] * work["sequence_length"] * work["gradient_accumulation"] * len(ranks)
     return {
         "schema": "shardplan.record/1",
         "name": case["name"],
@@ -29,13 +27,22 @@ def make_record(case, program, environment, counts, ranks, timing):
             "allocated_peak": worst["allocated_peak"],
             "reserved": worst["reserved"],
             "device": worst["device"],
-            "step_seconds": timing["step_seconds"],
-            "tokens_per_second": tokens / timing["step_seconds"],
+            **_speed(job["workload"], timing, len(ranks)),
         },
         "ranks": ranks,
-        "steps": timing["steps"],
-        "losses": timing["losses"],
+        **{name: timing[name] for name in ("steps", "losses") if name in timing},
     }
+
+
+def _speed(work, timing, world):
+    """Seconds of a training step and its tokens, or of the phases of inference."""
+    if work["kind"] == "inference":
+        return timing
+    speed = {"step_seconds": timing["step_seconds"]}
+    if work["kind"] == "train":
+        tokens = work["micro_batch"] * work["sequence_length"] * work["gradient_accumulation"] * world
+        speed["tokens_per_second"] = tokens / timing["step_seconds"]
+    return speed
 
 
 def append_line(path, value):

@@ -48,8 +48,14 @@ def _shown(record, seconds):
     m = record["measured"]
     phases = " ".join(f"{name}={value / 2**20:.0f}" for name, value in m["phases"].items())
     return (f"{record['name']} n={m['parameters']} {phases} peak={m['allocated_peak'] / 2**20:.0f} "
-            f"reserved={m['reserved'] / 2**20:.0f} device={m['device'] / 2**20:.0f} step={m['step_seconds']:.4f}s "
-            f"loss={record['losses'][0]:.3f}..{record['losses'][-1]:.3f} ({seconds:.1f}s)")
+            f"reserved={m['reserved'] / 2**20:.0f} device={m['device'] / 2**20:.0f} {_speed(record)} ({seconds:.1f}s)")
+
+
+def _speed(record):
+    m = record["measured"]
+    if "prefill_seconds" in m:
+        return f"prefill={m['prefill_seconds']:.4f}s decode={m['decode_tokens_per_second']:.1f} tokens/s"
+    return f"step={m['step_seconds']:.4f}s loss={record['losses'][0]:.3f}..{record['losses'][-1]:.3f}"
 
 
 def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None):
