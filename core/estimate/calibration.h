@@ -6,25 +6,36 @@
 #include <vector>
 
 #include "base/source.h"
+#include "plan/plan.h"
 #include "timing/rates.h"
 
 namespace shardplan {
 
-/// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.
-struct Calibration {
-  std::string name;                              ///< "h200-pytorch-2.11"
-  std::string arch;                              ///< "Hopper"
+/// What a process holds of a GPU beside the memory that its allocator hands out.
+struct ProcessOverhead {
   std::int64_t context_bytes = 0;                ///< CUDA context, modules and library handles
   std::int64_t nccl_base_bytes = 0;              ///< first communicator of more than one rank
   std::int64_t nccl_bytes_per_peer = 0;          ///< for every other GPU of the node
   std::int64_t nccl_bytes_per_communicator = 0;  ///< for each communicator after the first
+  double upper = 1.0;                            ///< upper bound over point
+};
+
+/// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.
+struct Calibration {
+  std::string name;                   ///< "h200-pytorch-2.11"
+  std::string arch;                   ///< "Hopper"
+  ProcessOverhead pytorch;            ///< of every framework built on PyTorch
+  ProcessOverhead native;             ///< of our own engine
   double simulated_upper = 1.0;       ///< reserved over the simulated allocator's, at most
   double deepspeed_upper = 1.0;       ///< the same under DeepSpeed
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
-  double overhead_upper = 1.0;        ///< context and NCCL: upper bound over point
   TimeRates time;
   std::vector<std::string> records;  ///< what it was fitted on
+
+  const ProcessOverhead& overhead_of(FrameworkKind kind) const {
+    return kind == FrameworkKind::native ? native : pytorch;
+  }
 };
 
 }  // namespace shardplan

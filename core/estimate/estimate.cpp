@@ -79,11 +79,11 @@ std::int64_t communicators(const Plan& plan) {
   return plan.framework.kind == FrameworkKind::deepspeed ? 2 : 1;
 }
 
-std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
+std::int64_t nccl_bytes(const Plan& plan, const ProcessOverhead& overhead) {
   if (communicators(plan) == 0) return 0;
   const std::int64_t peers = plan.cluster.gpus_per_node - 1;
-  return c.nccl_base_bytes + c.nccl_bytes_per_peer * peers +
-         c.nccl_bytes_per_communicator * (communicators(plan) - 1);
+  return overhead.nccl_base_bytes + overhead.nccl_bytes_per_peer * peers +
+         overhead.nccl_bytes_per_communicator * (communicators(plan) - 1);
 }
 
 /// By how much a real run may pass the simulated allocator, at most.
@@ -200,10 +200,11 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   e.peak_phase = memory.peak_phase;
 
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
-  const std::int64_t context = calibration.context_bytes;
-  const std::int64_t nccl = nccl_bytes(plan, calibration);
+  const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
+  const std::int64_t context = overhead.context_bytes;
+  const std::int64_t nccl = nccl_bytes(plan, overhead);
   e.allocated = {memory.peak, memory.peak};
-  const std::int64_t overhead_upper = scaled(context + nccl, calibration.overhead_upper);
+  const std::int64_t overhead_upper = scaled(context + nccl, overhead.upper);
   const std::int64_t room = e.usable_bytes - context - nccl;
   const std::int64_t room_upper = e.usable_bytes - overhead_upper;
   const bool simulates = reserved == ReservedMemory::simulated;
@@ -249,9 +250,9 @@ std::string_view name_of(Fit fit) {
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
                                 std::int64_t allocated) {
   // simulated_reserved(): what it bounds by is never below the live bytes, with the same ratio.
+  const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
   return scaled(allocated, upper_ratio_of(plan, calibration)) +
-         scaled(calibration.context_bytes + nccl_bytes(plan, calibration),
-                calibration.overhead_upper);
+         scaled(overhead.context_bytes + nccl_bytes(plan, overhead), overhead.upper);
 }
 
 Program worst_program(const Model& model, const Plan& plan) {

@@ -69,15 +69,17 @@ double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& 
 
 double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates& rates) {
   const bool backward = a.kind == KernelKind::attention_backward;
-  const AttentionRates& r = a.masked ? (backward ? rates.masked_backward : rates.masked)
-                                     : (backward ? rates.attention_backward : rates.attention);
+  const AttentionRates& r = a.by_rows  ? (backward ? rates.by_rows_backward : rates.by_rows)
+                            : a.masked ? (backward ? rates.masked_backward : rates.masked)
+                                       : (backward ? rates.attention_backward : rates.attention);
   const auto keys = static_cast<double>(a.n), width = static_cast<double>(a.k);
   const double seen = a.causal ? std::min(keys, keys / 2 + r.diagonal) : keys;
   const double flops = (backward ? 10.0 : 4.0) * static_cast<double>(a.m) * seen * width *
                        static_cast<double>(a.batch);
-  const double rate = is_half(a.type) && gpu.half > 0
-                          ? gpu.half * r.peak * width / (width + r.half_width)
-                          : gpu.fp32 * rates.fp32_attention;
+  const double share = r.peak * width / (width + r.half_width);
+  const double rate = a.by_rows                         ? gpu.fp32 * share
+                      : is_half(a.type) && gpu.half > 0 ? gpu.half * share
+                                                        : gpu.fp32 * rates.fp32_attention;
   const double slower = a.drops && !backward ? rates.attention_dropout : 1;
   return r.seconds + slower * flops / rate;
 }

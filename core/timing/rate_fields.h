@@ -42,6 +42,8 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   attention("attention.backward", kernels.attention_backward);
   attention("attention.masked_forward", kernels.masked);
   attention("attention.masked_backward", kernels.masked_backward);
+  attention("attention.by_rows_forward", kernels.by_rows);
+  attention("attention.by_rows_backward", kernels.by_rows_backward);
   visit("attention.dropout", kernels.attention_dropout);
   visit("attention.fp32", kernels.fp32_attention);
   for (std::size_t i = 0; i < kIssues; ++i)

@@ -45,10 +45,12 @@ struct KernelRates {
   std::array<MemoryRate, kKernelKinds> memory;  ///< by KernelKind
   double cache_bytes = 40e6;
   ProductRates product;
-  AttentionRates attention, attention_backward;  ///< the flash kernel
-  AttentionRates masked, masked_backward;        ///< the memory-efficient kernel
-  double attention_dropout = 2.15;               ///< times the forward pass without
-  double fp32_attention = 0.45;                  ///< share of the fp32 peak
+  AttentionRates attention, attention_backward;                    ///< the flash kernel
+  AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel
+  AttentionRates by_rows{.peak = 0.1, .half_width = 32};           ///< shares of the fp32 peak
+  AttentionRates by_rows_backward{.peak = 0.1, .half_width = 32};  ///< the same
+  double attention_dropout = 2.15;  ///< times the forward pass without
+  double fp32_attention = 0.45;     ///< share of the fp32 peak
 };
 
 /// What the host takes to start things, in eager PyTorch.

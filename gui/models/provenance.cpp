@@ -104,14 +104,16 @@ QString Provenance::category(const Answer& a, const CategoryLine& line,
       formula = tr("a constant of the process");
       standing += QStringLiteral(" (%1)").arg(text(calibration.name));
       break;
-    case Category::nccl:
+    case Category::nccl: {
+      const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
       formula = tr("%1 for the first communicator + %2 for each of %3 peers + %4 for each further "
                    "communicator")
-                    .arg(bytes(calibration.nccl_base_bytes), bytes(calibration.nccl_bytes_per_peer))
+                    .arg(bytes(overhead.nccl_base_bytes), bytes(overhead.nccl_bytes_per_peer))
                     .arg(plan.cluster.gpus_per_node - 1)
-                    .arg(bytes(calibration.nccl_bytes_per_communicator));
+                    .arg(bytes(overhead.nccl_bytes_per_communicator));
       standing += QStringLiteral(" (%1)").arg(text(calibration.name));
       break;
+    }
     default:
       formula = tr("alive when the step's allocations peak, in %1; %2 between steps")
                     .arg(words(report::words_of(e.peak_phase)), bytes(line.resident));

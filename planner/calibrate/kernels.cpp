@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit.h"
@@ -38,6 +39,9 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
 bool is_product(const KernelRow& r) {
   return r.kernel.kind == KernelKind::product;
 }
+bool is_attention(const KernelRow& r) {
+  return r.kernel.kind == KernelKind::attention || r.kernel.kind == KernelKind::attention_backward;
+}
 bool is_half(const KernelRow& r) {
   return size_of(r.kernel.type) == 2;
 }
@@ -71,32 +75,44 @@ void fit_products(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibratio
 }
 
 void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {
-  const auto group = [&](const std::string& name, KernelKind kind, bool masked, AttentionRates& r) {
-    std::vector<double*> parameters{&r.peak, &r.half_width};
-    const bool short_ones = kind == KernelKind::attention;  // timed without launches
-    if (short_ones) parameters.push_back(&r.seconds);
-    if (!masked) parameters.push_back(&r.diagonal);
+  const auto group = [&](const std::string& name, const std::function<bool(const Kernel&)>& wanted,
+                         std::vector<double*> parameters) {
     fit_group("attention, " + name,
               rows_where(rows,
                          [&](const auto& row) {
-                           return row.kernel.kind == kind && is_half(row) &&
-                                  row.kernel.masked == masked && tells(row);
+                           return is_attention(row) && wanted(row.kernel) && tells(row);
                          }),
-              gpu, fit, parameters);
+              gpu, fit, std::move(parameters));
+  };
+  const auto flash = [](KernelKind kind) {
+    return [kind](const Kernel& k) {
+      return k.kind == kind && size_of(k.type) == 2 && !k.masked && !k.by_rows;
+    };
+  };
+  const auto masked = [](KernelKind kind) {
+    return [kind](const Kernel& k) { return k.kind == kind && size_of(k.type) == 2 && k.masked; };
+  };
+  const auto by_rows = [](KernelKind kind) {
+    return [kind](const Kernel& k) { return k.kind == kind && k.by_rows; };
   };
   KernelRates& k = fit.rates.kernels;
-  group("forward", KernelKind::attention, false, k.attention);
-  group("backward", KernelKind::attention_backward, false, k.attention_backward);
-  group("forward with a mask", KernelKind::attention, true, k.masked);
-  group("backward with a mask", KernelKind::attention_backward, true, k.masked_backward);
-  fit_group("attention, fp32",
-            rows_where(rows,
-                       [](const auto& r) {
-                         return (r.kernel.kind == KernelKind::attention ||
-                                 r.kernel.kind == KernelKind::attention_backward) &&
-                                !is_half(r) && tells(r);
-                       }),
-            gpu, fit, {&k.fp32_attention});
+  constexpr KernelKind kForward = KernelKind::attention;
+  constexpr KernelKind kBackward = KernelKind::attention_backward;
+  // Only forward passes were timed without their launches, so only theirs tell a launch's time.
+  group("forward", flash(kForward),
+        {&k.attention.peak, &k.attention.half_width, &k.attention.seconds, &k.attention.diagonal});
+  group("backward", flash(kBackward),
+        {&k.attention_backward.peak, &k.attention_backward.half_width,
+         &k.attention_backward.diagonal});
+  group("forward with a mask", masked(kForward),
+        {&k.masked.peak, &k.masked.half_width, &k.masked.seconds});
+  group("backward with a mask", masked(kBackward),
+        {&k.masked_backward.peak, &k.masked_backward.half_width});
+  group("forward by rows", by_rows(kForward), {&k.by_rows.peak, &k.by_rows.half_width});
+  group("backward by rows", by_rows(kBackward),
+        {&k.by_rows_backward.peak, &k.by_rows_backward.half_width});
+  group("fp32", [](const Kernel& a) { return size_of(a.type) != 2 && !a.by_rows; },
+        {&k.fp32_attention});
 }
 
 void fit_memory(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit) {

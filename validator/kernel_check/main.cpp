@@ -11,6 +11,7 @@
 #include "device/cuda.h"
 #include "device/errors.h"
 #include "kernel_check/checks.h"
+#include "kernel_check/rates.h"
 #include "kernel_check/speed.h"
 #include "kernels/host/host_backend.h"
 
@@ -82,11 +83,17 @@ int run(int argc, char** argv) {
           CLI::CheckedTransformer(std::map<std::string, Keep>{{"everything", Keep::everything},
                                                               {"products", Keep::products},
                                                               {"inputs", Keep::inputs}}));
+  CLI::App* rates = app.add_subcommand(
+      "rates", "Times what `shardplan calibrate` fits for the native engine, as a JSON record");
   CLI11_PARSE(app, argc, argv);
 
   if (cuda_device_count() == 0) throw DeviceError("there is no GPU that CUDA can use");
   if (check->parsed()) return run_checks(families);
   if (collectives->parsed()) return check_collectives() == 0 ? 0 : 1;
+  if (rates->parsed()) {
+    fmt::print("{}", rates_record());
+    return 0;
+  }
   options.master = !pure;
   fmt::print("{}", speed_report(options));
   return 0;

@@ -20,20 +20,31 @@ void read_time(ObjectReader& o, TimeRates& rates) {
   time->finish();
 }
 
+ProcessOverhead read_overhead(ObjectReader& o) {
+  ProcessOverhead overhead;
+  overhead.context_bytes = o.integer("context_bytes", 0).value_or(0);
+  overhead.nccl_base_bytes = o.integer("nccl_base_bytes", 0).value_or(0);
+  overhead.nccl_bytes_per_peer = o.integer("nccl_bytes_per_peer", 0).value_or(0);
+  overhead.nccl_bytes_per_communicator = o.integer("nccl_bytes_per_communicator", 0).value_or(0);
+  overhead.upper = o.number("overhead_upper", 1, 10).value_or(1);
+  return overhead;
+}
+
 Calibration read(const Json& json, const std::string& file) {
   ObjectReader o(json, file);
   Calibration c;
   c.name = o.text("name").value_or("");
   c.arch = o.text("arch").value_or("");
-  c.context_bytes = o.integer("context_bytes", 0).value_or(0);
-  c.nccl_base_bytes = o.integer("nccl_base_bytes", 0).value_or(0);
-  c.nccl_bytes_per_peer = o.integer("nccl_bytes_per_peer", 0).value_or(0);
-  c.nccl_bytes_per_communicator = o.integer("nccl_bytes_per_communicator", 0).value_or(0);
+  c.pytorch = c.native = read_overhead(o);
+  if (auto native = o.object("native")) {
+    c.native = read_overhead(*native);
+    for (const auto* key : {"how", "records"}) native->find(key);
+    native->finish();
+  }
   c.deepspeed_upper = o.number("deepspeed_upper", 1, 10).value_or(1);
   c.reserved_ratio = o.number("reserved_ratio", 1, 10).value_or(1);
   c.reserved_ratio_upper = o.number("reserved_ratio_upper", 1, 10).value_or(1);
   c.simulated_upper = o.number("simulated_upper", 1, 10).value_or(1);
-  c.overhead_upper = o.number("overhead_upper", 1, 10).value_or(1);
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();
   read_time(o, c.time);

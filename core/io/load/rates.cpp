@@ -95,6 +95,7 @@ void read_attention(ObjectReader& row, KernelRow& out) {
   row.integer("key_heads", 1);
   k.causal = row.boolean("causal").value_or(false);
   k.masked = row.boolean("masked").value_or(false);
+  k.by_rows = row.boolean("by_rows").value_or(false);
 }
 
 void read_rate(const Json& json, const std::string& path, const std::string& file,

@@ -38,6 +38,7 @@ Kernel attention(const Native& n, KernelKind kind) {
   const NativeBlock& b = n.layout.block;
   Kernel k = started(n, kind);
   k.causal = true;
+  k.by_rows = !n.cudnn_attention();
   k.m = k.n = w.sequence_length;
   k.k = n.layout.rotary_dim;
   k.batch = w.micro_batch * b.query_heads;

@@ -24,9 +24,7 @@ std::int64_t cuda_workspace(const Native& n) {
   const std::int64_t queries = checked_mul(n.rows, k.query_width);
   const std::int64_t statistics = checked_mul(4 * n.rows, k.query_heads);
   std::int64_t attention = statistics;
-  const std::int64_t head_width = k.query_width / k.query_heads;
-  if (n.width == 2 && head_width % 8 == 0 && head_width <= 128 &&
-      n.plan.workload.sequence_length > 1) {  // cuDNN's
+  if (n.cudnn_attention()) {
     constexpr std::int64_t kSlack = 4096;
     const bool grouped = k.query_heads != k.key_value_heads;
     attention += 4 * queries + (grouped ? 4 * queries : 0) + kSlack;

@@ -86,6 +86,13 @@ struct Native {
     return sum;
   }
 
+  /// What cuDNN takes; the engine has kernels of its own for the rest.
+  bool cudnn_attention() const {
+    const std::int64_t head_width = layout.block.query_width / layout.block.query_heads;
+    return width == 2 && head_width % 8 == 0 && head_width <= 128 &&
+           plan.workload.sequence_length > 1;
+  }
+
   std::int64_t logit_rows() const {
     const std::int64_t row = checked_mul(layout.padded_vocabulary, width);
     const std::int64_t chunks = ceil_div(checked_mul(rows, row), kLogitBytes);
