@@ -104,12 +104,12 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
   // that takes more than 30 seconds.
   const std::string script = folder_.file(
       "launch.sh",
-      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=29741\n"
+      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log\n"
       "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
       " $1 --quiet & done\n"
       "last=$!\n"
       "if [ -n \"$2\" ]; then\n"
-      "  { until grep -q 'step ' log; do sleep 0.1; done; date +%s > killed; kill -9 $last; } &\n"
+      "  { until grep -qs 'step ' log; do sleep 0.1; done; date +%s > killed; kill -9 $last; } &\n"
       "fi\n"
       "RANK=0 " SHARDPLAN_VALIDATE
       " $1 > log\n"
