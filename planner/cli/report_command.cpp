@@ -9,7 +9,9 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "cli/report_batch.h"
+#include "cli/watched_search.h"
 #include "load/hardware.h"
+#include "questions/search/axes.h"
 #include "report/build.h"
 #include "report/render/render.h"
 
@@ -23,6 +25,8 @@ struct ReportArguments {
   std::string format;  ///< "": from the file's extension
   std::string language = "en";
   bool pages = false;
+  bool search = false;        ///< makes one
+  std::string search_result;  ///< file of one
   Output output;
   const CLI::App* command = nullptr;
 };
@@ -83,12 +87,30 @@ report::Findings findings_of(const ReportArguments& a, const Json& document,
                            .job = document.dump(2)});
 }
 
+/// Around the job, with the usual values of all axes; the fastest plan, or the smallest one where
+/// no time is known.
+Json search_around(const report::Findings& f) {
+  const SearchSpace space = make_space(f.job.model, f.job.plan, {});
+  Goal goal;
+  if (f.estimate.time.step_seconds <= 0) goal.objective = Objective::memory;
+  const SearchResult result = watched_search(f.job.model, space, goal, f.calibration, 0);
+  return search_json(answer_of(f.job, space, goal, result, f.calibration));
+}
+
+std::optional<report::FoundSearch> found_search(const ReportArguments& a,
+                                                const report::Findings& f) {
+  if (a.search) return report::read_search(search_around(f), "--search", f.job);
+  if (a.search_result.empty()) return std::nullopt;
+  return report::read_search(read_json_file(a.search_result), a.search_result, f.job);
+}
+
 Exit one_report(const ReportArguments& a) {
   const std::string format = format_of(a);
   const RecordList records = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
-  const report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, records);
+  report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, records);
   if (a.against.empty()) {
+    found.search = found_search(a, found);
     a.output.write(rendered(report::job_report(found), format, words));
     return Exit::done;
   }
@@ -97,13 +119,25 @@ Exit one_report(const ReportArguments& a) {
   return Exit::done;
 }
 
+/// Refuses a flag that makes no sense with what is asked.
+void refuse(bool given, const std::string& file, const char* flag, const char* why,
+            const char* expected) {
+  if (!given) return;
+  throw InputError({.file = file, .key = flag, .message = why, .expected = expected});
+}
+
 Exit run_report(const ReportArguments& a) {
-  if (!is_batch(a.job.file)) return one_report(a);
-  if (!a.against.empty())
-    throw InputError({.file = a.job.file,
-                      .key = "--against",
-                      .message = "compares two jobs, and this is a list of them",
-                      .expected = "a job file"});
+  const bool searches = a.search || !a.search_result.empty();
+  const char* flag = a.search ? "--search" : "--search-result";
+  if (!is_batch(a.job.file)) {
+    refuse(searches && !a.against.empty(), a.job.file, flag,
+           "is for the report of one job, and --against compares two", "one of the two");
+    return one_report(a);
+  }
+  refuse(!a.against.empty(), a.job.file, "--against",
+         "compares two jobs, and this is a list of them", "a job file");
+  refuse(searches, a.job.file, flag, "is for the report of one job, and this is a list of them",
+         "a job file");
   return report_batch({.source = a.job.file,
                        .folder = a.output.file,
                        .language = a.language,
@@ -128,6 +162,13 @@ void add_report(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"html", "md", "json", "csv"}));
   command->add_option("--language", a->language, "of html and md: en, ja or ko")
       ->check(CLI::IsMember(report::report_languages()));
+  CLI::Option* search =
+      command->add_flag("--search", a->search,
+                        "with what a search around the job finds: the usual values of all axes");
+  command
+      ->add_option("--search-result", a->search_result,
+                   "with what `shardplan search --format json -o FILE` has found for this job")
+      ->excludes(search);
   command->add_flag("--pages", a->pages, "of many jobs: a page for each one too");
   command->add_option("-o,--output", a->output.file,
                       "the file to write; of many jobs, the folder for index.html and jobs.csv");

@@ -1,17 +1,12 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/export_files.h"
 #include "cli/search_options.h"
-#include "render/search_text.h"
+#include "cli/watched_search.h"
 
 namespace shardplan::cli {
 namespace {
@@ -27,45 +22,6 @@ struct SearchArguments {
   Output output;
 };
 
-/// SIGINT asks the search to stop; a second one ends the program as usual.
-class StopOnInterrupt {
- public:
-  StopOnInterrupt() {
-    flag() = false;
-    std::signal(SIGINT, [](int) {
-      flag() = true;
-      std::signal(SIGINT, SIG_DFL);
-    });
-  }
-  ~StopOnInterrupt() { std::signal(SIGINT, SIG_DFL); }
-  StopOnInterrupt(const StopOnInterrupt&) = delete;
-  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
-
-  static std::atomic<bool>& flag() {
-    static std::atomic<bool> stop{false};
-    return stop;
-  }
-};
-
-/// One line on a terminal, written over itself; nothing anywhere else.
-class ProgressLine {
- public:
-  ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-  void show(const SearchProgress& p) {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\033[K{} of {} candidates settled, {} on the front",
-               format_count(p.settled), format_count(p.candidates), p.on_front);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-};
-
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
@@ -73,17 +29,9 @@ Exit run_search(const SearchArguments& a) {
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
   const Goal goal = a.search.goal(a.cost, base);
   const Calibration calibration = a.calibration.load_for(job);
-  const SearchResult result = [&] {
-    const StopOnInterrupt interrupt;
-    ProgressLine line;
-    return search(job.model, space, goal, calibration,
-                  {.threads = a.threads,
-                   .stop = &StopOnInterrupt::flag(),
-                   .progress = [&](const SearchProgress& p) { line.show(p); }});
-  }();
-  SearchAnswer answer{job, space, goal, result, {}, calibration};
+  const SearchResult result = watched_search(job.model, space, goal, calibration, a.threads);
+  const SearchAnswer answer = answer_of(job, space, goal, result, calibration);
   const bool found = !result.front.empty();
-  if (found) answer.others = other_choices(job.model, space, result.front.front(), calibration);
   if (found && !a.export_folder.empty()) {
     const Found& best = result.front.front();
     write_exports(a.export_folder, asked, job_with(job, best.plan), best.estimate);

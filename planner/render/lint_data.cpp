@@ -59,9 +59,9 @@ Json cost_json(const KeyCost& cost) {
   return json;
 }
 
-/// A relative reference of RFC 3986.
+/// A reference of RFC 3986; an absolute path has the scheme that SARIF asks for.
 std::string uri_of(std::string_view path) {
-  std::string uri;
+  std::string uri = path.starts_with('/') ? "file://" : "";
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain = (byte < 0x80 && std::isalnum(byte) != 0) ||
@@ -82,8 +82,9 @@ Json sarif_rule(const Rule& rule, std::string_view family) {
 
 Json sarif_result(const LintFinding& finding, std::size_t index) {
   Diagnostic d = finding.diagnostic;
-  const Json region{{"startLine", d.position.line}, {"startColumn", d.position.column}};
-  const Json location{{"artifactLocation", {{"uri", uri_of(d.file)}}}, {"region", region}};
+  Json location{{"artifactLocation", {{"uri", uri_of(d.file)}}}};
+  if (d.position.known())
+    location["region"] = Json{{"startLine", d.position.line}, {"startColumn", d.position.column}};
   d.file.clear();
   d.position = {};
   return {{"ruleId", finding.rule->id.text()},

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "render/cost_text.h"
+#include "render/describe.h"
 #include "render/fixes_text.h"
 #include "render/search_text.h"
 #include "save/estimate.h"
@@ -28,6 +29,7 @@ Json others_json(const SearchAnswer& a) {
     list.push_back(Json{{"axis", a.space.axes[other.axis].name},
                         {"value", a.space.axes[other.axis].values[other.value]},
                         {"fits", other.estimate.verdict.fits},
+                        {"verdict", name_of(overall(other.estimate.verdict))},
                         {"slowdown", other.slowdown},
                         {"device_bytes_added", other.gpu_added},
                         {"device_upper_bytes", other.estimate.device.upper}});
@@ -41,6 +43,10 @@ Json search_json(const SearchAnswer& a) {
   Json json{{"schema", "shardplan.search/1"}, {"objective", name_of(a.goal.objective)},
             {"candidates", r.candidates},     {"estimated", r.estimated},
             {"simulated", r.simulated},       {"interrupted", r.interrupted}};
+  json["model"] =
+      Json{{"name", a.job.model.facts.name}, {"parameters", a.job.model.parameter_count()}};
+  json["cluster"] = describe_cluster(a.job.plan.cluster);
+  json["usable_bytes"] = a.space.base.cluster.gpu.usable.count();
   json["axes"] = Json::object();
   for (const Axis& axis : a.space.axes) json["axes"][axis.name] = axis.values;
   json["ruled_out"] = Json::array();

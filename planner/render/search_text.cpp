@@ -36,14 +36,6 @@ const std::string& value_of(const SearchSpace& space, const Choice& choice, std:
   return space.axes[axis].values[choice[axis]];
 }
 
-/// "micro_batch" in words: "micro-batch".
-std::string words_of(const Axis& axis) {
-  std::string text = axis.name == "gpus" ? "GPUs" : axis.name;
-  if (text == "micro_batch") return "micro-batch";
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 /// "ZeRO-2: does not fit, 93.1 GiB", "8: 4 % slower, saves 1.2 GiB"
 std::string consequence(const SearchSpace& space, const OtherChoice& other) {
   const Estimate& e = other.estimate;
@@ -78,7 +70,7 @@ std::string reasons(const SearchAnswer& a) {
     for (const OtherChoice& other : a.others)
       if (other.axis == axis) parts.push_back(consequence(a.space, other));
     if (!parts.empty())
-      table.add({words_of(a.space.axes[axis]), value_of(a.space, best.choice, axis),
+      table.add({axis_words(a.space.axes[axis].name), value_of(a.space, best.choice, axis),
                  fmt::format("{}", fmt::join(parts, "; "))});
   }
   const std::string text = table.text();
@@ -97,23 +89,12 @@ std::vector<std::size_t> telling_axes(const SearchAnswer& a) {
   return axes;
 }
 
-std::string short_name(const Axis& axis) {
-  if (axis.name == "gpus") return "GPUs";
-  if (axis.name == "optimizer_offload") return "optimizer";
-  if (axis.name == "parameter_offload") return "parameters";
-  if (axis.name == "checkpointing") return "recompute";
-  if (axis.name == "reduce_bucket_size") return "bucket";
-  if (axis.name == "stage3_prefetch_bucket_size") return "prefetch";
-  if (axis.name == "stage3_param_persistence_threshold") return "persist";
-  return words_of(axis);
-}
-
 std::string front_table(const SearchAnswer& a, std::size_t rows) {
   const std::vector<std::size_t> axes = telling_axes(a);
   std::vector<std::string> head{""};
   std::vector<Align> columns{Align::right};
   for (const std::size_t axis : axes) {
-    head.push_back(short_name(a.space.axes[axis]));
+    head.push_back(axis_head(a.space.axes[axis].name));
     columns.push_back(Align::left);
   }
   for (const char* name : {"tokens/s", "step", "GPU", "bound", "host", "GPU-h/1e9"}) {
@@ -198,6 +179,24 @@ std::string nothing_text(const SearchAnswer& a) {
 }
 
 }  // namespace
+
+std::string axis_words(std::string_view name) {
+  if (name == "gpus") return "GPUs";
+  if (name == "micro_batch") return "micro-batch";
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string axis_head(std::string_view name) {
+  if (name == "optimizer_offload") return "optimizer";
+  if (name == "parameter_offload") return "parameters";
+  if (name == "checkpointing") return "recompute";
+  if (name == "reduce_bucket_size") return "bucket";
+  if (name == "stage3_prefetch_bucket_size") return "prefetch";
+  if (name == "stage3_param_persistence_threshold") return "persist";
+  return axis_words(name);
+}
 
 Job job_with(const Job& job, const Plan& plan) {
   Job changed = job;

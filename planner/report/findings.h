@@ -10,6 +10,7 @@
 #include "questions/compare.h"
 #include "questions/fixes.h"
 #include "questions/like_records.h"
+#include "report/found_search.h"
 #include "simulator/timeline.h"
 
 namespace shardplan::report {
@@ -32,6 +33,7 @@ struct Findings {
   std::vector<Alternative> alternatives;
   std::vector<Fix> fixes;
   LikeRecords like;
+  std::optional<FoundSearch> search;  ///< when one was made, or its result given
 };
 
 /// Throws InputError for a job that cannot be estimated.

@@ -19,7 +19,7 @@ std::string magnitude(const Quantity& q, double x) {
     case Unit::parameters:
       return format_parameters(whole());
     case Unit::seconds:
-      return format_seconds(x);
+      return x == 0 ? "0 s" : format_seconds(x);
     case Unit::tokens_per_second:
       return format_count(whole()) + " tokens/s";
     case Unit::bytes_per_second:
@@ -30,6 +30,8 @@ std::string magnitude(const Quantity& q, double x) {
       return fmt::format("{:.1f} %", 100 * x);
     case Unit::factor:
       return fmt::format("{:.3g}×", x);
+    case Unit::gpu_hours:
+      return x < 100 ? fmt::format("{:.3g} h", x) : format_count(whole()) + " h";
   }
   return "";
 }
@@ -56,6 +58,8 @@ std::string_view name_of(Unit unit) {
       return "fraction";
     case Unit::factor:
       return "factor";
+    case Unit::gpu_hours:
+      return "GPU-hours";
   }
   return "";
 }

@@ -20,6 +20,7 @@ enum class Unit : std::uint8_t {
   flops,     ///< FLOP/s
   fraction,  ///< shown in per cent
   factor,    ///< "2.1×"
+  gpu_hours,
 };
 
 /// As programs read it: "bytes", "FLOP/s".

@@ -43,9 +43,13 @@ struct Argument {
 };
 
 struct Column {
-  std::string id;  ///< also the key of its head: "column.ID"
+  std::string id;  ///< also the key of its head, "column.ID", unless `head` is there
   bool numeric = false;
+  Cell head = {};
 };
+
+/// What stands above a column.
+Cell head_of(const Column& column);
 
 struct Row {
   std::string id;           ///< for programs; unique in its table
@@ -94,11 +98,26 @@ struct MemoryAreas {
   std::vector<std::pair<std::string, Text>> legend;
 };
 
+/// Marks in a plane that begins at zero in both directions, and a line that none passes on the
+/// right.
+struct Mark {
+  std::string label;  ///< the row of the table that has its numbers
+  double x = 0, y = 0;
+  bool marked = false;
+};
+struct Plane {
+  std::vector<Mark> marks;
+  Unit x_unit = Unit::bytes, y_unit = Unit::tokens_per_second;
+  Text x_label, y_label;
+  double limit = 0;
+  Text limit_label;
+};
+
 /// `table` of the same section has the same numbers for those who cannot see it.
 struct Chart {
   std::string id;
   Text title, description;
-  std::variant<Bars, MemoryAreas> drawing;
+  std::variant<Bars, MemoryAreas, Plane> drawing;
 };
 
 struct Paragraph {

@@ -70,6 +70,11 @@ Text framework_words(const Framework& framework) {
   return deepspeed_words(framework.deepspeed.zero);
 }
 
+Cell head_of(const Column& column) {
+  if (!std::holds_alternative<std::monostate>(column.head)) return column.head;
+  return message("column." + column.id);
+}
+
 Cell joined(const std::vector<Cell>& cells) {
   if (cells.empty()) return {};
   Cell all = cells.front();

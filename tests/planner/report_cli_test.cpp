@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "json/document.h"
 #include "support/subprocess.h"
 
 namespace shardplan {
@@ -81,6 +84,38 @@ TEST(Report, OfAFolderIsAnIndexAndARowAJob) {
   EXPECT_THAT(text_of(out.path("reports/jobs/000002.html")), HasSubstr("gpt2"));
   EXPECT_FALSE(std::filesystem::exists(out.path("reports/jobs/000001.html")));
   EXPECT_FALSE(std::filesystem::exists(out.path("reports/index.html.part")));
+}
+
+/// A report of a job, without what it says of the command that made it.
+Json without_command(const std::string& report) {
+  Json json = parse_json(report, "report");
+  for (Json& section : json["sections"]) section.erase("command");
+  return json;
+}
+
+TEST(Report, ShowsASearchThatItMakesAsOneThatItIsGiven) {
+  const TemporaryFolder folder;
+  const std::string job = kJobs + "gpt2-single.json", result = folder.path("search.json");
+  ASSERT_EQ(
+      run_program(SHARDPLAN_PROGRAM, {"search", job, "--format", "json", "-o", result}).exit_code,
+      0);
+  const Finished made = report({job, "--search", "--format", "json"});
+  const Finished given = report({job, "--search-result", result, "--format", "json"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ASSERT_EQ(given.exit_code, 0) << given.err;
+  EXPECT_THAT(made.out, HasSubstr("\"id\": \"search\""));
+  EXPECT_EQ(without_command(made.out), without_command(given.out));
+}
+
+TEST(Report, RefusesASearchThatIsNotOfItsJob) {
+  const TemporaryFolder folder;
+  const std::string job = kJobs + "gpt2-single.json";
+  const Finished odd = report({job, "--search-result", job});
+  EXPECT_EQ(odd.exit_code, 3);
+  EXPECT_THAT(odd.err, HasSubstr("shardplan.search/1"));
+  EXPECT_EQ(report({job, "--search", "--against", job}).exit_code, 3);
+  EXPECT_EQ(report({folder.path(""), "--search", "-o", folder.path("out")}).exit_code, 3);
+  EXPECT_EQ(report({job, "--search", "--search-result", job}).exit_code, 2);
 }
 
 TEST(Report, OfAFolderNeedsAPlaceToGo) {

@@ -2,9 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -21,17 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::size_t kLargestPage = 300'000;
-
-/// Compares with a golden file; with SHARDPLAN_UPDATE_GOLDEN in the environment, writes it.
-void expect_golden(const std::string& text, const std::string& name) {
-  const std::string path = kSources + "/tests/golden/report/" + name;
-  if (std::getenv("SHARDPLAN_UPDATE_GOLDEN") != nullptr) {
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  EXPECT_TRUE(text == text_of(path))
-      << name << " is out of date; see HACKING.md for how to write it again";
-}
 
 std::size_t count_of(const std::string& text, const std::string& word) {
   std::size_t n = 0;

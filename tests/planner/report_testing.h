@@ -2,8 +2,12 @@
 // change what the tests compare.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +16,7 @@
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "report/build.h"
+#include "support/subprocess.h"
 
 namespace shardplan::report {
 
@@ -50,6 +55,17 @@ inline Findings findings_of(const Json& document, const std::string& file) {
 
 inline Findings findings_of(const std::string& job) {
   return findings_of(read_json_file(kSources + "/configs/jobs/" + job), "configs/jobs/" + job);
+}
+
+/// Compares with a golden file; with SHARDPLAN_UPDATE_GOLDEN in the environment, writes it.
+inline void expect_golden(const std::string& text, const std::string& name) {
+  const std::string path = kSources + "/tests/golden/report/" + name;
+  if (std::getenv("SHARDPLAN_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  EXPECT_TRUE(text == text_of(path))
+      << name << " is out of date; see HACKING.md for how to write it again";
 }
 
 }  // namespace shardplan::report

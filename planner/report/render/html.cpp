@@ -106,6 +106,7 @@ class Page {
     out_ += draw_bars(chart, bars, words_);
     legend(bars.legend);
   }
+  void draw(const Chart& chart, const Plane& plane) { out_ += draw_plane(chart, plane, words_); }
   void draw(const Chart& chart, const MemoryAreas& areas) {
     out_ += draw_areas(chart, areas, words_);
     legend(areas.legend);
@@ -132,7 +133,7 @@ class Page {
           place == SourcePlace::head ? source_of_column(table, c) : std::nullopt;
       out_ += fmt::format(
           "<th scope=\"col\"{}>{}{}</th>", column.numeric ? " class=\"n\"" : "",
-          message("column." + column.id),
+          cell_markup(head_of(column), words_),
           source ? fmt::format(" <small class=\"source\">{}</small>", source_name(*source)) : "");
     }
     if (place == SourcePlace::column)

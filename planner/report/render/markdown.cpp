@@ -82,7 +82,7 @@ class Page {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const std::optional<Source> source =
           place == SourcePlace::head ? source_of_column(table, c) : std::nullopt;
-      head += " " + escaped(words_.text("column." + table.columns[c].id)) +
+      head += " " + escaped(words_.cell(head_of(table.columns[c]))) +
               (source ? fmt::format(" ({})", source_name(*source)) : "") + " |";
       rule += table.columns[c].numeric ? " ---: |" : " --- |";
     }

@@ -30,6 +30,7 @@ std::string svg_image(std::string_view id, double width, double height, std::str
 inline constexpr double kFigureWidth = 760;
 
 std::string draw_bars(const Chart& chart, const Bars& bars, const Messages& messages);
+std::string draw_plane(const Chart& chart, const Plane& plane, const Messages& messages);
 std::string draw_areas(const Chart& chart, const MemoryAreas& areas, const Messages& messages);
 
 }  // namespace shardplan::report

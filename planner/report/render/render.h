@@ -11,7 +11,7 @@ namespace shardplan::report {
 /// One self-contained page: no network, no scripts.
 std::string report_html(const Report& report, const Messages& messages);
 
-/// For a pull request: the answer, and the sections folded below it.
+/// For a pull request: the answer, and a table for every figure.
 std::string report_markdown(const Report& report, const Messages& messages);
 
 /// shardplan.report/1: every table with its numbers, units and sources.

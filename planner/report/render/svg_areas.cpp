@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "report/render/markup.h"
+#include "report/render/ticks.h"
 
 namespace shardplan::report {
 namespace {
@@ -27,27 +27,6 @@ std::vector<double> panel_edges(const MemoryAreas& areas) {
   std::vector<double> edges{kAxis};
   for (const double weight : weights) edges.push_back(edges.back() + kGap + room * weight / sum);
   return edges;
-}
-
-struct Ticks {
-  double step = 1;  ///< bytes
-  double unit = 1;
-  std::string_view name;
-};
-
-/// Three to six round numbers of the unit in which `most` is written.
-Ticks ticks_of(double most) {
-  constexpr std::array<std::string_view, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t u = 0;
-  double unit = 1;
-  while (most / unit >= 1024 && u + 1 < kUnits.size()) {
-    unit *= 1024;
-    ++u;
-  }
-  double step = 0.1;
-  for (const double next : {0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0})
-    if (most / unit / step > 5.5) step = next;
-  return {step * unit, unit, kUnits[u]};
 }
 
 class Plot {
@@ -79,12 +58,10 @@ class Plot {
   }
 
   void axis() {
-    const Ticks ticks = ticks_of(top_);
-    for (double at = 0; at <= top_; at += ticks.step) {
+    for_each_tick(top_, Unit::bytes, [&](double at, const std::string& label) {
       out_ += svg_line(kAxis, y(at), kFigureWidth, y(at), "grid");
-      out_ += svg_text(kAxis - 8, y(at) + 4, Anchor::end, "note",
-                       fmt::format("{:g} {}", at / ticks.unit, ticks.name));
-    }
+      out_ += svg_text(kAxis - 8, y(at) + 4, Anchor::end, "note", label);
+    });
   }
 
   void panel(std::size_t s) {

@@ -17,6 +17,7 @@ Section stages_section(const Findings& findings);
 Section traffic_section(const Findings& findings);
 Section time_section(const Findings& findings);
 Section fixes_section(const Findings& findings);
+Section search_section(const Findings& findings);  ///< needs `findings.search`
 Section accuracy_section(const Findings& findings);
 Section foundation_section(const Findings& findings);
 Section reproduction_section(const Findings& findings);

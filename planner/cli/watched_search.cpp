@@ -1,0 +1,74 @@
+#include "cli/watched_search.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+
+#include "base/format.h"
+
+namespace shardplan::cli {
+namespace {
+
+/// SIGINT asks the search to stop; a second one ends the program as usual.
+class StopOnInterrupt {
+ public:
+  StopOnInterrupt() {
+    flag() = false;
+    std::signal(SIGINT, [](int) {
+      flag() = true;
+      std::signal(SIGINT, SIG_DFL);
+    });
+  }
+  ~StopOnInterrupt() { std::signal(SIGINT, SIG_DFL); }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+  static std::atomic<bool>& flag() {
+    static std::atomic<bool> stop{false};
+    return stop;
+  }
+};
+
+/// One line on a terminal, written over itself; nothing anywhere else.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  void show(const SearchProgress& p) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\033[K{} of {} candidates settled, {} on the front",
+               format_count(p.settled), format_count(p.candidates), p.on_front);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
+
+}  // namespace
+
+SearchResult watched_search(const Model& model, const SearchSpace& space, const Goal& goal,
+                            const Calibration& calibration, unsigned threads) {
+  const StopOnInterrupt interrupt;
+  ProgressLine line;
+  return search(model, space, goal, calibration,
+                {.threads = threads,
+                 .stop = &StopOnInterrupt::flag(),
+                 .progress = [&](const SearchProgress& p) { line.show(p); }});
+}
+
+SearchAnswer answer_of(const Job& job, const SearchSpace& space, const Goal& goal,
+                       const SearchResult& result, const Calibration& calibration) {
+  SearchAnswer answer{job, space, goal, result, {}, calibration};
+  if (!result.front.empty())
+    answer.others = other_choices(job.model, space, result.front.front(), calibration);
+  return answer;
+}
+
+}  // namespace shardplan::cli
