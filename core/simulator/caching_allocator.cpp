@@ -43,26 +43,35 @@ CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
   return id;
 }
 
+/// The entry at `address` among free blocks of one size, or where it belongs.
+std::vector<CachingAllocator::Free>::iterator CachingAllocator::place_of(std::vector<Free>& same,
+                                                                         std::int64_t address) {
+  return std::lower_bound(same.begin(), same.end(), address,
+                          [](const Free& f, std::int64_t a) { return f.address > a; });
+}
+
 void CachingAllocator::insert(BlockId id) {
-  auto& list = free_[at(id).pool];
-  const Free entry{at(id).size, at(id).address, id};
-  list.insert(std::lower_bound(list.begin(), list.end(), entry), entry);
+  const Block& block = at(id);
+  std::vector<Free>& same = free_[block.pool][block.size];
+  same.insert(place_of(same, block.address), {block.address, id});
 }
 
 void CachingAllocator::erase(BlockId id) {
-  auto& list = free_[at(id).pool];
-  const auto entry =
-      std::lower_bound(list.begin(), list.end(), Free{at(id).size, at(id).address, id});
-  assert(entry != list.end() && entry->block == id);
-  list.erase(entry);
+  const Block& block = at(id);
+  const auto size = free_[block.pool].find(block.size);
+  assert(size != free_[block.pool].end());
+  const auto entry = place_of(size->second, block.address);
+  assert(entry != size->second.end() && entry->block == id);
+  size->second.erase(entry);
+  if (size->second.empty()) free_[block.pool].erase(size);
 }
 
 CachingAllocator::BlockId CachingAllocator::take_best_fit(std::size_t pool, std::int64_t size) {
-  auto& list = free_[pool];
-  const auto entry = std::lower_bound(list.begin(), list.end(), Free{size, 0, kNone});
-  if (entry == list.end()) return kNone;
-  const BlockId id = entry->block;
-  list.erase(entry);
+  const auto best = free_[pool].lower_bound(size);
+  if (best == free_[pool].end()) return kNone;
+  const BlockId id = best->second.back().block;
+  best->second.pop_back();
+  if (best->second.empty()) free_[pool].erase(best);
   return id;
 }
 
@@ -178,40 +187,44 @@ void CachingAllocator::free(BlockId id) {
 /// that nothing is put into any more: there are always addresses behind the last block.
 void CachingAllocator::release_pages(std::size_t pool) {
   const std::int64_t page = is_large(pool) ? kLargeSegment : kSmallSegment;
-  const std::vector<Free> list = free_[pool];
-  for (const Free& entry : list) {
-    const std::int64_t begin = round_up(entry.address, page);
-    const std::int64_t end = (entry.address + entry.size) / page * page;
-    if (end <= begin) continue;
-    reserved_ -= end - begin;
-    erase(entry.block);
-    const Block whole = at(entry.block);
-    BlockId before = kNone, after = kNone;
-    if (begin > whole.address) {
-      Block part = whole;
-      part.size = begin - whole.address;
-      part.next = kNone;
-      before = new_block(part);
-      if (part.previous != kNone) at(part.previous).next = before;
-      insert(before);
-    } else if (whole.previous != kNone) {
-      at(whole.previous).next = kNone;
-    }
-    if (end < whole.address + whole.size) {
-      Block part = whole;
-      part.address = end;
-      part.size = whole.address + whole.size - end;
-      part.previous = kNone;
-      after = new_block(part);
-      if (part.next != kNone) at(part.next).previous = after;
-      insert(after);
-    } else if (whole.next != kNone) {
-      at(whole.next).previous = kNone;
-    }
-    if (last_[pool] == entry.block)
-      last_[pool] = after != kNone ? after : before != kNone ? before : whole.previous;
-    unused_.push_back(entry.block);
+  const FreeBlocks list = free_[pool];
+  for (const auto& [size, same] : list)
+    for (auto entry = same.rbegin(); entry != same.rend(); ++entry)
+      release_whole_pages(pool, entry->block, page);
+}
+
+void CachingAllocator::release_whole_pages(std::size_t pool, BlockId id, std::int64_t page) {
+  const Block whole = at(id);
+  const std::int64_t begin = round_up(whole.address, page);
+  const std::int64_t end = (whole.address + whole.size) / page * page;
+  if (end <= begin) return;
+  reserved_ -= end - begin;
+  erase(id);
+  BlockId before = kNone, after = kNone;
+  if (begin > whole.address) {
+    Block part = whole;
+    part.size = begin - whole.address;
+    part.next = kNone;
+    before = new_block(part);
+    if (part.previous != kNone) at(part.previous).next = before;
+    insert(before);
+  } else if (whole.previous != kNone) {
+    at(whole.previous).next = kNone;
   }
+  if (end < whole.address + whole.size) {
+    Block part = whole;
+    part.address = end;
+    part.size = whole.address + whole.size - end;
+    part.previous = kNone;
+    after = new_block(part);
+    if (part.next != kNone) at(part.next).previous = after;
+    insert(after);
+  } else if (whole.next != kNone) {
+    at(whole.next).previous = kNone;
+  }
+  if (last_[pool] == id)
+    last_[pool] = after != kNone ? after : before != kNone ? before : whole.previous;
+  unused_.push_back(id);
 }
 
 void CachingAllocator::empty_cache() {
@@ -220,17 +233,15 @@ void CachingAllocator::empty_cache() {
       release_pages(pool);
       continue;
     }
-    std::vector<Free> kept;
-    for (const Free& entry : free_[pool]) {
+    const auto give_back = [&](const Free& entry) {
       const Block& block = at(entry.block);
-      if (block.previous == kNone && block.next == kNone) {
-        reserved_ -= block.size;
-        unused_.push_back(entry.block);
-      } else {
-        kept.push_back(entry);
-      }
-    }
-    free_[pool] = std::move(kept);
+      if (block.previous != kNone || block.next != kNone) return false;
+      reserved_ -= block.size;
+      unused_.push_back(entry.block);
+      return true;
+    };
+    for (auto& [size, same] : free_[pool]) std::erase_if(same, give_back);
+    std::erase_if(free_[pool], [](const auto& of_size) { return of_size.second.empty(); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "program/program.h"
@@ -50,20 +51,19 @@ class CachingAllocator {
     std::uint8_t pool = 0;
     bool live = false;
   };
-  /// An entry of a pool's list of free blocks, which is ordered by size, then by address.
+  /// A pool's free blocks by size; those of one size by falling address, because the lowest is
+  /// taken first and layers free theirs from the highest on.
   struct Free {
-    std::int64_t size = 0;
     std::int64_t address = 0;
     BlockId block = kNone;
-    bool operator<(const Free& other) const {
-      return size != other.size ? size < other.size : address < other.address;
-    }
   };
+  using FreeBlocks = std::map<std::int64_t, std::vector<Free>>;
   static constexpr std::size_t kStreams = 3;
 
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
   BlockId new_block(const Block& block);
+  static std::vector<Free>::iterator place_of(std::vector<Free>& same, std::int64_t address);
   void insert(BlockId id);
   void erase(BlockId id);
   BlockId take_best_fit(std::size_t pool, std::int64_t size);
@@ -73,11 +73,12 @@ class CachingAllocator {
   void split(BlockId id, std::int64_t size);
   void merge_into(BlockId id, BlockId neighbour);
   void release_pages(std::size_t pool);
+  void release_whole_pages(std::size_t pool, BlockId id, std::int64_t page);
 
   AllocatorOptions options_;
   std::vector<Block> blocks_;
-  std::vector<BlockId> unused_;                       ///< entries of blocks_ to use again
-  std::array<std::vector<Free>, 2 * kStreams> free_;  ///< by stream; small, then large
+  std::vector<BlockId> unused_;                ///< entries of blocks_ to use again
+  std::array<FreeBlocks, 2 * kStreams> free_;  ///< by stream; small, then large
   std::array<BlockId, 2 * kStreams> last_{kNone, kNone, kNone, kNone, kNone, kNone};
   std::int64_t next_address_ = 0;
   std::int64_t reserved_ = 0, peak_reserved_ = 0;
