@@ -1,7 +1,6 @@
 #include "estimate/bounds.h"
 
 #include "estimate/time.h"
-#include "lowering/segments.h"
 #include "simulator/memory.h"
 
 namespace shardplan {
@@ -11,11 +10,12 @@ struct NoHooks {};
 
 }  // namespace
 
-LeastWork least_work(const Model& model, const Plan& plan, const TimeRates& rates) {
-  const ModelRun run = run_segments(model, plan);
+LeastWork least_work(const Model& model, const Plan& plan, const Passes& passes,
+                     const TimeRates& rates) {
+  const ModelRun& run = passes.run;
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   NoHooks hooks;
   b.begin_repeat(plan.workload.gradient_accumulation);
@@ -27,7 +27,7 @@ LeastWork least_work(const Model& model, const Plan& plan, const TimeRates& rate
   b.end_phase(Phase::backward);
   b.end_repeat();
   return {simulate_memory(program).peak,
-          estimate_time(program, plan, hardware_flops(program), rates).compute_seconds};
+          estimate_time(program, plan, passes, rates).compute_seconds};
 }
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "estimate/passes.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "timing/rates.h"
@@ -18,7 +19,8 @@ struct LeastWork {
   double compute_seconds = 0;
 };
 
-/// The passes of `plan` over `model` with no framework around them.
-LeastWork least_work(const Model& model, const Plan& plan, const TimeRates& rates);
+/// `passes` of `plan` over `model` with no framework around them.
+LeastWork least_work(const Model& model, const Plan& plan, const Passes& passes,
+                     const TimeRates& rates);
 
 }  // namespace shardplan

@@ -175,18 +175,9 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
-/// FLOPs of one step without recomputation.
-double model_flops(const ModelRun& run, const Plan& plan) {
-  double flops = 0;
-  for (const SegmentRun& s : run.segments)
-    flops +=
-        static_cast<double>(s.segment->repeat) * (s.forward.model_flops + s.backward.model_flops);
-  return flops * static_cast<double>(plan.workload.gradient_accumulation);
-}
-
-/// `program` is one rank's, `run` what it was lowered from.
+/// `program` is one rank's, `passes` what it was lowered from.
 Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
-                          const ModelRun& run, const Program& program, const MemoryProfile& memory,
+                          const Passes& passes, const Program& program, const MemoryProfile& memory,
                           ReservedMemory reserved) {
   Estimate e;
   e.parameters = model.parameter_count();
@@ -225,7 +216,7 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
   add_traffic(e, program, plan.cluster.world());
-  e.time = estimate_time(program, plan, model_flops(run, plan), calibration.time);
+  e.time = estimate_time(program, plan, passes, calibration.time);
   e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);
   return e;
@@ -261,22 +252,26 @@ Program worst_program(const Model& model, const Plan& plan) {
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved) {
-  const ModelRun run = run_segments(model, plan);
-  const WorstRank worst = worst_rank(model, plan, run);
+  return estimate(model, plan, run_passes(model, plan, calibration.time), calibration, reserved);
+}
+
+Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
+                  const Calibration& calibration, ReservedMemory reserved) {
+  const WorstRank worst = worst_rank(model, plan, passes.run);
   Estimate e =
-      estimate_program(model, plan, calibration, run, worst.program, worst.memory, reserved);
+      estimate_program(model, plan, calibration, passes, worst.program, worst.memory, reserved);
   e.ranks_differ = worst.differ;
   return e;
 }
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration) {
-  const ModelRun run = run_segments(model, plan);
+  const Passes passes = run_passes(model, plan, calibration.time);
   std::vector<Estimate> all;
   for (const std::int64_t rank : distinct_ranks(model, plan)) {
-    const Program program = lower(model, plan, run, rank);
-    all.push_back(estimate_program(model, plan, calibration, run, program, simulate_memory(program),
-                                   ReservedMemory::simulated));
+    const Program program = lower(model, plan, passes.run, rank);
+    all.push_back(estimate_program(model, plan, calibration, passes, program,
+                                   simulate_memory(program), ReservedMemory::simulated));
   }
   return all;
 }

@@ -9,6 +9,7 @@
 
 #include "base/source.h"
 #include "estimate/calibration.h"
+#include "estimate/passes.h"
 #include "estimate/time.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -86,6 +87,11 @@ enum class ReservedMemory : std::uint8_t {
 /// Estimates `plan` for `model`. Throws InputError for a plan that cannot be lowered and
 /// OverflowError for sizes beyond 64 bits.
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
+                  ReservedMemory reserved = ReservedMemory::simulated);
+
+/// The same, with passes that other plans may share (run_passes).
+Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
+                  const Calibration& calibration,
                   ReservedMemory reserved = ReservedMemory::simulated);
 
 /// What Estimate::device.upper of a simulated estimate is at least when live tensors peak at

@@ -11,22 +11,13 @@ double peak_flops(const Plan& plan) {
 
 }  // namespace
 
-double hardware_flops(const Program& program) {
-  double flops = 0;
-  for_each_event(program, [&](const Event& e, std::int64_t times) {
-    if (e.kind != Event::Kind::compute) return;
-    for_each_kernel(program, e,
-                    [&](const Kernel& k) { flops += static_cast<double>(times) * flops_of(k); });
-  });
-  return flops;
-}
-
-TimeEstimate estimate_time(const Program& program, const Plan& plan, double model_flops,
+TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates) {
   TimeEstimate t;
-  const double peak = peak_flops(plan);
-  if (peak <= 0 || !plan.cluster.gpu.memory_bandwidth || model_flops <= 0) return t;
-  const StepTimes step = simulate_time(program, plan.cluster, plan.precision.compute, rates);
+  const double peak = peak_flops(plan), flops = model_flops(passes.run, plan);
+  if (peak <= 0 || !plan.cluster.gpu.memory_bandwidth || flops <= 0) return t;
+  const StepTimes step =
+      simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr, passes.timed);
   t.step_seconds = step.step;
   t.compute_seconds = step.compute;
   t.exposed_communication_seconds = step.exposed_communication;
@@ -40,8 +31,8 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, double mode
                         static_cast<double>(w.sequence_length) *
                         static_cast<double>(plan.cluster.world());
   t.tokens_per_second = tokens / t.step_seconds;
-  t.mfu = model_flops / t.step_seconds / peak;
-  t.hfu = hardware_flops(program) / t.step_seconds / peak;
+  t.mfu = flops / t.step_seconds / peak;
+  t.hfu = step.flops / t.step_seconds / peak;
   return t;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/source.h"
+#include "estimate/passes.h"
 #include "plan/plan.h"
 #include "program/program.h"
 #include "timing/rates.h"
@@ -28,11 +29,8 @@ struct TimeEstimate {
   Source source = Source::assumed;
 };
 
-/// `model_flops` of one step on this rank, without recomputation.
-TimeEstimate estimate_time(const Program& program, const Plan& plan, double model_flops,
+/// `program` was lowered from `passes`.
+TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates);
-
-/// FLOPs that the program's kernels compute in one step.
-double hardware_flops(const Program& program);
 
 }  // namespace shardplan

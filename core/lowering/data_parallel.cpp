@@ -79,7 +79,7 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
 }  // namespace
 
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Precision& precision = plan.precision;
   const bool ddp = plan.framework.kind == FrameworkKind::ddp;

@@ -241,7 +241,7 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
 }  // namespace
 
 Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Fsdp f(model, plan, run);
   const bool offload = plan.framework.fsdp2.cpu_offload;

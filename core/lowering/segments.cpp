@@ -36,6 +36,62 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   return kept;
 }
 
+/// How one pass over a segment names its slots.
+struct TapeNames {
+  std::int32_t base = detail::kFirstSlotName;
+  std::int32_t incoming = kChainedInputSlot;  ///< what the neighbour left
+  std::int32_t outgoing = kNoSlot;            ///< what the next neighbour will free
+  std::int32_t chain = detail::kOutputName;   ///< the name of both
+};
+
+/// Appends what one pass allocates, frees and starts to the tables of `run`.
+TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
+                     const std::vector<Kernel>& kernels, const TapeNames& names) {
+  const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
+                      static_cast<std::int32_t>(run.kernels.size())};
+  run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
+  const auto name_of_slot = [&](std::int32_t slot) {
+    if (slot == names.incoming || slot == names.outgoing) return names.chain;
+    if (slot == kChainedInputSlot) return detail::kOutputName;
+    return names.base + slot;
+  };
+  bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
+  for (const TapeEvent& e : events) {
+    const bool allocates = e.kind == TapeEvent::Kind::alloc;
+    if ((!allocates && e.kind != TapeEvent::Kind::free) || e.bytes == 0) continue;
+    made = made || (allocates && e.id == names.outgoing);
+    Event block;
+    block.kind = allocates ? Event::Kind::alloc : Event::Kind::free;
+    block.category = e.category;
+    block.bytes = e.bytes;
+    block.name = name_of_slot(e.id);
+    block.older = !allocates && made && e.id == names.incoming;
+    run.blocks.push_back(block);
+  }
+  return rows;
+}
+
+void fill_tables(ModelRun& run) {
+  for (std::size_t i = 0; i < run.segments.size(); ++i) {
+    SegmentRun& s = run.segments[i];
+    const std::int32_t base = detail::slot_base(run, i);
+    const auto append_forward = [&](TapeRun& t) {
+      t.forward_rows = append_rows(run, t.forward, t.forward_kernels,
+                                   {base, kChainedInputSlot, t.output_slot, detail::kOutputName});
+    };
+    const auto append_backward = [&](TapeRun& t) {
+      t.backward_rows =
+          append_rows(run, t.backward, t.backward_kernels,
+                      {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName});
+    };
+    append_forward(s.forward);
+    append_backward(s.backward);
+    if (!s.first) continue;
+    append_forward(*s.first);
+    append_backward(*s.first);
+  }
+}
+
 /// Nothing before the segment's output trains: its segments are embeddings only.
 bool frozen_output(const Model& model, const Segment& segment) {
   return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
@@ -85,6 +141,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
     run.segments.push_back(std::move(s));
   }
+  fill_tables(run);
   for (const Shared& shared : model.shared) {
     const std::int64_t bytes =
         round_up(checked_mul(elements(shared.extent, sizes),
@@ -116,6 +173,21 @@ void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
     if (e.kind == TapeEvent::Kind::gradient) present[static_cast<std::size_t>(e.id)] = false;
 }
 
+double model_flops(const ModelRun& run, const Plan& plan) {
+  double flops = 0;
+  for (const SegmentRun& s : run.segments)
+    flops +=
+        static_cast<double>(s.segment->repeat) * (s.forward.model_flops + s.backward.model_flops);
+  return flops * static_cast<double>(plan.workload.gradient_accumulation);
+}
+
+Program program_of(const ModelRun& run) {
+  Program program;
+  program.blocks = run.blocks;
+  program.kernels = run.kernels;
+  return program;
+}
+
 namespace detail {
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
@@ -124,14 +196,6 @@ std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
     base += std::max({run.segments[s].forward.slots, run.segments[s].backward.slots,
                       run.segments[s].first ? run.segments[s].first->slots : 0});
   return base;
-}
-
-TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
-  return {slot_base(run, segment), kChainedInputSlot, tape.output_slot, kOutputName};
-}
-
-TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape) {
-  return {slot_base(run, segment), kChainedGradientSlot, tape.input_gradient_slot, kGradientName};
 }
 
 }  // namespace detail

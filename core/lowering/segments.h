@@ -24,6 +24,9 @@ struct SegmentRun {
 
 struct ModelRun {
   std::vector<SegmentRun> segments;
+  // What all tapes allocate and start: the first rows of the tables of every program of this run.
+  std::vector<Event> blocks;
+  std::vector<Kernel> kernels;
   std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
   std::vector<std::int64_t> shared_gradient_bytes;
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
@@ -32,6 +35,12 @@ struct ModelRun {
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
 ModelRun run_segments(const Model& model, const Plan& plan);
+
+/// FLOPs of one step of `plan` without recomputation.
+double model_flops(const ModelRun& run, const Plan& plan);
+
+/// A program without events that knows the blocks and kernels of `run`.
+Program program_of(const ModelRun& run);
 
 /// What the element types of a plan mean for the tapes.
 Regime regime_of(const Plan& plan);
@@ -72,17 +81,21 @@ inline constexpr std::int32_t kOutputName = 0;
 inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kFirstSlotName = 2;
 
-/// How one pass over a segment names its slots.
-struct TapeNames {
-  std::int32_t base = kFirstSlotName;
-  std::int32_t incoming = kChainedInputSlot;  ///< what the neighbour left
-  std::int32_t outgoing = kNoSlot;            ///< what the next neighbour will free
-  std::int32_t chain = kOutputName;           ///< the name of both
-};
-
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
-TapeNames forward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
-TapeNames backward_names(const ModelRun& run, std::size_t segment, const TapeRun& tape);
+
+/// One pass of a tape: its events, and where the tables have its blocks and kernels.
+struct TapePass {
+  const std::vector<TapeEvent>& events;
+  TapeRows rows;
+  std::int64_t kernels = 0;
+};
+inline TapePass forward_of(const TapeRun& tape) {
+  return {tape.forward, tape.forward_rows, static_cast<std::int64_t>(tape.forward_kernels.size())};
+}
+inline TapePass backward_of(const TapeRun& tape) {
+  return {tape.backward, tape.backward_rows,
+          static_cast<std::int64_t>(tape.backward_kernels.size())};
+}
 
 /// Whether kernels keep their places between the hooks' actions, because these send or fetch
 /// something; else an iteration's are one event.
@@ -93,50 +106,54 @@ constexpr bool orders_kernels() {
 }
 
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
-               const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
-  const std::int32_t first_kernel = b.add_kernels(kernels);
-  bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
-  const auto name_of_slot = [&](std::int32_t slot) {
-    if (slot == names.incoming || slot == names.outgoing) return names.chain;
-    if (slot == kChainedInputSlot) return kOutputName;
-    return names.base + slot;
+void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
+  std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
+  const auto emit_blocks = [&] {
+    b.blocks(first, next - first);
+    first = next;
   };
-  for (const TapeEvent& e : events) {
+  for (const TapeEvent& e : pass.events) {
     switch (e.kind) {
       case TapeEvent::Kind::alloc:
-        made = made || e.id == names.outgoing;
-        b.alloc_named(e.category, e.bytes, name_of_slot(e.id));
-        break;
       case TapeEvent::Kind::free:
-        b.free_named(e.category, e.bytes, name_of_slot(e.id), made && e.id == names.incoming);
+        if (e.bytes != 0) ++next;
         break;
       case TapeEvent::Kind::fetch:
-        if constexpr (requires { hooks.fetch(b, e.id); }) hooks.fetch(b, e.id);
+        if constexpr (requires { hooks.fetch(b, e.id); }) {
+          emit_blocks();
+          hooks.fetch(b, e.id);
+        }
         break;
       case TapeEvent::Kind::release:
-        if constexpr (requires { hooks.release(b, e.id); }) hooks.release(b, e.id);
+        if constexpr (requires { hooks.release(b, e.id); }) {
+          emit_blocks();
+          hooks.release(b, e.id);
+        }
         break;
       case TapeEvent::Kind::gradient:
-        if constexpr (requires { hooks.gradient(b, e.id, e.bytes); })
+        if constexpr (requires { hooks.gradient(b, e.id, e.bytes); }) {
+          emit_blocks();
           hooks.gradient(b, e.id, e.bytes);
+        }
         break;
       case TapeEvent::Kind::compute:
-        if constexpr (orders_kernels<Hooks>()) b.compute(first_kernel + e.id, e.bytes);
+        if constexpr (orders_kernels<Hooks>()) {
+          emit_blocks();
+          b.compute(pass.rows.kernel + e.id, e.bytes);
+        }
         break;
     }
   }
-  if constexpr (!orders_kernels<Hooks>())
-    b.compute(first_kernel, static_cast<std::int64_t>(kernels.size()));
+  emit_blocks();
+  if constexpr (!orders_kernels<Hooks>()) b.compute(pass.rows.kernel, pass.kernels);
 }
 
 template <typename Hooks>
-void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
+void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks) {
   if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, events, kernels, names, hooks);
+  emit_tape(b, pass, hooks);
   if constexpr (requires { hooks.end(b); }) hooks.end(b);
   b.end_repeat();
 }
@@ -175,8 +192,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const SegmentRun& s = run.segments[stretch.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.forward, tape.forward_kernels,
-                              detail::forward_names(run, stretch.segment, tape), hooks);
+      detail::emit_iterations(b, count, detail::forward_of(tape), hooks);
     };
     const bool first = s.first && detail::starts_segment(stretches, k);
     if (first) emit(*s.first, 1);
@@ -227,8 +243,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.backward, tape.backward_kernels,
-                              detail::backward_names(run, stretch.segment, tape), hooks);
+      detail::emit_iterations(b, count, detail::backward_of(tape), hooks);
     };
     const bool first = s.first && detail::ends_segment(stretches, k);
     emit(s.backward, stretch.count - (first ? 1 : 0));

@@ -57,12 +57,19 @@ void ProgramBuilder::alloc_named(Category category, std::int64_t bytes, std::int
   program_.events.back().name = name;
 }
 
-void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int32_t name,
-                                bool older) {
+void ProgramBuilder::free_named(Category category, std::int64_t bytes, std::int32_t name) {
   if (bytes == 0) return;
   free(category, bytes);
   program_.events.back().name = name;
-  program_.events.back().older = older;
+}
+
+void ProgramBuilder::blocks(std::int32_t first, std::int64_t count) {
+  if (count == 0) return;
+  Event e;
+  e.kind = Event::Kind::blocks;
+  e.first = first;
+  e.count = count;
+  program_.events.push_back(e);
 }
 
 void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
@@ -89,7 +96,7 @@ void ProgramBuilder::compute(std::int32_t first, std::int64_t count) {
   if (count == 0) return;
   Event e;
   e.kind = Event::Kind::compute;
-  e.first_kernel = first;
+  e.first = first;
   e.count = count;
   program_.events.push_back(e);
 }

@@ -1,7 +1,9 @@
 // The step program: what one rank does in one optimizer step, as events on streams.
 //
 // Layers that repeat are written once inside a repetition, so that a program is as long as the
-// network has distinct layers. All bytes are those of one rank.
+// network has distinct layers. What a layer's tensors and kernels are is in two tables, from which
+// events name rows: a layer that occurs in several places is there once. All bytes are those of
+// one rank.
 //
 // Allocations may be named, so that a run that cares for blocks (simulator/allocator.h) frees the
 // right one. A name stands for the stack of its live blocks: iterations of a repetition allocate
@@ -29,13 +31,14 @@ inline constexpr std::int32_t kUnnamed = -1;
 
 struct Event {
   enum class Kind : std::uint8_t {
-    alloc,        ///< bytes of category
-    free,         ///< bytes of category
-    compute,      ///< `count` kernels on the compute stream, from Program::kernels[first_kernel] on
-    collective,   ///< payload bytes among all ranks of the group
-    copy,         ///< bytes over the host or NVMe link
-    wait,         ///< the compute stream waits for what `stream` has been given so far
-    synchronize,  ///< the host waits for the compute stream
+    alloc,           ///< bytes of category
+    free,            ///< bytes of category
+    blocks,          ///< `count` allocations and frees, from Program::blocks[first] on
+    compute,         ///< `count` kernels on the compute stream, from Program::kernels[first] on
+    collective,      ///< payload bytes among all ranks of the group
+    copy,            ///< bytes over the host or NVMe link
+    wait,            ///< the compute stream waits for what `stream` has been given so far
+    synchronize,     ///< the host waits for the compute stream
     host_optimizer,  ///< the host updates `bytes` elements, when gradients have reached it
     begin_phase,
     end_phase,
@@ -54,7 +57,7 @@ struct Event {
   std::int64_t bytes = 0;
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
   std::int64_t count = 1;
-  std::int32_t first_kernel = 0;
+  std::int32_t first = 0;  ///< blocks, compute: the first row of the table
   /// collective, copy: does not read what the compute stream is making, so that it can start
   /// before.
   bool ahead = false;
@@ -94,6 +97,7 @@ struct Program {
   /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
   std::int64_t held_at_most = 0;
   std::vector<Event> events;
+  std::vector<Event> blocks;     ///< what blocks events name: allocations and frees
   std::vector<Kernel> kernels;   ///< what compute events name
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
@@ -121,7 +125,14 @@ void for_each_event(const Program& program, Visit&& visit) {
 template <typename Visit>
 void for_each_kernel(const Program& program, const Event& compute, Visit&& visit) {
   for (std::int64_t i = 0; i < compute.count; ++i)
-    visit(program.kernels[static_cast<std::size_t>(compute.first_kernel + i)]);
+    visit(program.kernels[static_cast<std::size_t>(compute.first + i)]);
+}
+
+/// Calls visit(allocation or free) for those of a blocks event.
+template <typename Visit>
+void for_each_block(const Program& program, const Event& blocks, Visit&& visit) {
+  for (std::int64_t i = 0; i < blocks.count; ++i)
+    visit(program.blocks[static_cast<std::size_t>(blocks.first + i)]);
 }
 
 /// All bytes of a list of residents.
@@ -136,7 +147,9 @@ class ProgramBuilder {
   void alloc(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void free(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
-  void free_named(Category category, std::int64_t bytes, std::int32_t name, bool older = false);
+  void free_named(Category category, std::int64_t bytes, std::int32_t name);
+  /// `count` allocations and frees of the table, from number `first` on.
+  void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
   void once(std::int64_t step, std::vector<Event> events);
   /// Allocated and freed at once: counts only for the peak.

@@ -47,6 +47,12 @@ inline constexpr std::int32_t kChainedInputSlot = -1;
 inline constexpr std::int32_t kChainedGradientSlot = -2;
 inline constexpr std::int32_t kNoSlot = -3;
 
+/// Where the tables of a run of the whole network (lowering/segments.h) have the blocks and kernels
+/// of one pass over a segment.
+struct TapeRows {
+  std::int32_t block = 0, kernel = 0;
+};
+
 struct TapeRun {
   std::vector<TapeEvent> forward;
   std::vector<TapeEvent> backward;
@@ -60,7 +66,8 @@ struct TapeRun {
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
   std::vector<Kernel> forward_kernels;
-  std::vector<Kernel> backward_kernels;    ///< those of a recomputation too
+  std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
+  TapeRows forward_rows, backward_rows;
   double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
 };

@@ -10,17 +10,30 @@ namespace {
 struct Live {
   CategoryBytes bytes{};
   std::int64_t total = 0;
+
+  void add(Category category, std::int64_t more) {
+    bytes[index_of(category)] += more;
+    total = checked_add(total, more);
+  }
+  Live operator+(const Live& other) const {
+    Live sum{bytes, checked_add(total, other.total)};
+    for (std::size_t c = 0; c < kCategoryCount; ++c) sum.bytes[c] += other.bytes[c];
+    return sum;
+  }
 };
 
-struct Peak {
-  std::int64_t total = 0;
-  CategoryBytes bytes{};
+/// What a row of blocks does to live bytes, wherever it stands.
+struct Swing {
+  std::int64_t count = 0;  ///< blocks in the row
+  bool allocates = false;
+  Live highest, net;  ///< above what was alive before
 };
 
 class MemorySimulator {
  public:
-  explicit MemorySimulator(const Program& program) : events_(program.events) {
-    for (const Event& e : program.resident) add(e.category, checked_mul(e.bytes, e.count));
+  explicit MemorySimulator(const Program& program)
+      : program_(program), events_(program.events), known_(program.blocks.size(), -1) {
+    for (const Event& e : program.resident) live_.add(e.category, checked_mul(e.bytes, e.count));
     profile_.at_start = live_.bytes;
   }
 
@@ -36,15 +49,9 @@ class MemorySimulator {
   }
 
  private:
-  void add(Category category, std::int64_t bytes) {
-    auto& slot = live_.bytes[index_of(category)];
-    slot = checked_add(slot, bytes);
-    live_.total = checked_add(live_.total, bytes);
-  }
-
   void note_peak() {
-    Peak& peak = peaks_[phase_];
-    if (live_.total > peak.total) peak = {live_.total, live_.bytes};
+    Live& peak = peaks_[phase_];
+    if (live_.total > peak.total) peak = live_;
   }
 
   void note_gradients() {
@@ -52,16 +59,43 @@ class MemorySimulator {
         std::max(profile_.gradients_whole, live_.bytes[index_of(Category::gradients)]);
   }
 
+  /// The row that `e` names, played once.
+  const Swing& swing_of(const Event& e) {
+    std::int32_t& known = known_[static_cast<std::size_t>(e.first)];
+    if (known >= 0 && swings_[static_cast<std::size_t>(known)].count == e.count)
+      return swings_[static_cast<std::size_t>(known)];
+    known = static_cast<std::int32_t>(swings_.size());
+    Swing& swing = swings_.emplace_back(Swing{e.count, false, {}, {}});
+    for_each_block(program_, e, [&](const Event& block) {
+      const bool allocates = block.kind == Event::Kind::alloc;
+      swing.net.add(block.category, allocates ? block.bytes : -block.bytes);
+      if (!allocates || (swing.allocates && swing.net.total <= swing.highest.total)) return;
+      swing.allocates = true;
+      swing.highest = swing.net;
+    });
+    return swing;
+  }
+
+  void run_blocks(const Swing& swing) {
+    Live& peak = peaks_[phase_];
+    if (swing.allocates && checked_add(live_.total, swing.highest.total) > peak.total)
+      peak = live_ + swing.highest;
+    live_ = live_ + swing.net;
+  }
+
   void run_range(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const Event& e = events_[i];
       switch (e.kind) {
         case Event::Kind::alloc:
-          add(e.category, e.bytes);
+          live_.add(e.category, e.bytes);
           note_peak();
           break;
         case Event::Kind::free:
-          add(e.category, -e.bytes);
+          live_.add(e.category, -e.bytes);
+          break;
+        case Event::Kind::blocks:
+          run_blocks(swing_of(e));
           break;
         case Event::Kind::begin_phase:
           phase_ = static_cast<std::size_t>(e.phase);
@@ -102,9 +136,12 @@ class MemorySimulator {
     return end;
   }
 
+  const Program& program_;
   const std::vector<Event>& events_;
   Live live_;
-  std::array<Peak, 3> peaks_{};
+  std::array<Live, 3> peaks_{};
+  std::vector<Swing> swings_;
+  std::vector<std::int32_t> known_;  ///< in `swings_`, by first block; -1: not yet
   std::size_t phase_ = 0;
   MemoryProfile profile_;
 };

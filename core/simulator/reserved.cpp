@@ -158,6 +158,11 @@ class Runner {
         case Event::Kind::free:
           free(e);
           break;
+        case Event::Kind::blocks:
+          for_each_block(program_, e, [&](const Event& block) {
+            block.kind == Event::Kind::alloc ? allocate(block) : free(block);
+          });
+          break;
         case Event::Kind::once: {
           const Once& once = program_.once[static_cast<std::size_t>(e.count)];
           if (once.step == step_) play(once.events);

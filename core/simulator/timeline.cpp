@@ -12,7 +12,7 @@ constexpr std::int64_t kMostIterations = 512;
 
 class Recorder {
  public:
-  explicit Recorder(const Program& program) : events_(program.events) {
+  explicit Recorder(const Program& program) : program_(program), events_(program.events) {
     for (const Event& e : program.resident) add(e.category, checked_mul(e.bytes, e.count));
   }
 
@@ -36,7 +36,8 @@ class Recorder {
   void note() { out_.points.push_back(now_); }
 
   /// Notes the bytes before `e` when they are a turn.
-  void change(const Event& e, bool grows) {
+  void change(const Event& e) {
+    const bool grows = e.kind == Event::Kind::alloc;
     if (grows != grows_) note();
     grows_ = grows;
     add(e.category, grows ? e.bytes : -e.bytes);
@@ -47,10 +48,11 @@ class Recorder {
       const Event& e = events_[i];
       switch (e.kind) {
         case Event::Kind::alloc:
-          change(e, true);
-          break;
         case Event::Kind::free:
-          change(e, false);
+          change(e);
+          break;
+        case Event::Kind::blocks:
+          for_each_block(program_, e, [&](const Event& block) { change(block); });
           break;
         case Event::Kind::begin_phase:
           note();
@@ -104,6 +106,7 @@ class Recorder {
       add(static_cast<Category>(c), checked_mul(now_.live[c] - before.live[c], times));
   }
 
+  const Program& program_;
   const std::vector<Event>& events_;
   TimelinePoint now_;
   bool grows_ = true;

@@ -2,36 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "timing/collective_time.h"
 
 namespace shardplan {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-/// What a stretch of kernels does to the clocks (timeline.h).
-struct KernelStretch {
-  double issue = 0;
-  double busy = 0;
-  double chain = kNever;
-
-  void then(const KernelStretch& next) {
-    chain = std::max(chain + next.busy, issue + next.chain);
-    issue += next.issue;
-    busy += next.busy;
-  }
-};
-
-/// One kernel after the other; what starts nothing only takes the host's time.
-KernelStretch stretch_of(const Kernel& k, double seconds, double issue) {
-  const double calls = k.calls;
-  if (k.calls == 0) return {};
-  if (k.kind == KernelKind::none) return {calls * issue, 0, kNever};
-  const double each = seconds / calls;
-  return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
-}
 
 /// An event that takes time (or that a trace wants), timed once.
 struct Step {
@@ -49,12 +24,13 @@ struct Clocks {
 class Simulation {
  public:
   Simulation(const Program& program, const Cluster& cluster, DType compute, const TimeRates& rates,
-             Trace* trace)
+             Trace* trace, std::span<const TimedKernel> timed)
       : program_(program),
         cluster_(cluster),
+        compute_(compute),
         rates_(rates),
-        peaks_(peaks_of(cluster.gpu, compute)),
-        trace_(trace) {
+        trace_(trace),
+        kernels_(timed.begin(), timed.end()) {
     compile();
   }
 
@@ -65,18 +41,9 @@ class Simulation {
   }
 
  private:
-  double issue_seconds(const Kernel& k) const {
-    const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
-    const double share = view ? rates_.host.empty : 1;
-    return share * rates_.host.seconds[static_cast<std::size_t>(k.issue)];
-  }
-  double seconds_of(const Kernel& k) const {
-    if (k.kind == KernelKind::none) return 0;
-    return kernel_seconds(k, peaks_, rates_.kernels);
-  }
-
-  /// Times every event once.
+  /// Times every kernel that is not timed yet, and every event once.
   void compile() {
+    time_kernels(program_.kernels, peaks_of(cluster_.gpu, compute_), rates_, kernels_);
     std::vector<std::size_t> open;
     std::size_t index = 0;
     for_each_event(program_, [&](const Event& e, std::int64_t times) {
@@ -96,6 +63,7 @@ class Simulation {
     switch (kind) {
       case Event::Kind::alloc:
       case Event::Kind::free:
+      case Event::Kind::blocks:
         return trace_ != nullptr;
       case Event::Kind::end_phase:
       case Event::Kind::once:
@@ -110,10 +78,12 @@ class Simulation {
     Step step{.kind = e.kind, .event = event};
     switch (e.kind) {
       case Event::Kind::compute:
-        for_each_kernel(program_, e, [&](const Kernel& kernel) {
-          step.stretch.then(stretch_of(kernel, seconds_of(kernel), issue_seconds(kernel)));
-          times_.ideal += times * ideal_seconds(kernel, peaks_);
-        });
+        for (std::int64_t i = 0; i < e.count; ++i) {
+          const TimedKernel& kernel = kernels_[static_cast<std::size_t>(e.first + i)];
+          step.stretch.then(kernel.stretch);
+          times_.ideal += times * kernel.ideal;
+          times_.flops += times * kernel.flops;
+        }
         break;
       case Event::Kind::collective:
         step.seconds = collective_seconds(e, cluster_, rates_.links);
@@ -177,13 +147,20 @@ class Simulation {
           break;
         case Event::Kind::alloc:
         case Event::Kind::free:
-          trace_->memory.push_back(
-              {at_.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
+          note_memory(e);
+          break;
+        case Event::Kind::blocks:
+          for_each_block(program_, e, [&](const Event& block) { note_memory(block); });
           break;
         default:
           break;
       }
     }
+  }
+
+  void note_memory(const Event& e) {
+    trace_->memory.push_back(
+        {at_.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
   }
 
   void begin_phase(Phase phase) {
@@ -219,11 +196,13 @@ class Simulation {
   }
 
   void run_each_kernel(const Event& e, std::size_t event) {
-    for_each_kernel(program_, e, [&](const Kernel& kernel) {
-      const double seconds = seconds_of(kernel);
-      run_stretch(stretch_of(kernel, seconds, issue_seconds(kernel)));
-      add_span(Stream::compute, false, at_.compute - seconds, seconds, event, &kernel);
-    });
+    for (std::int64_t i = 0; i < e.count; ++i) {
+      const auto row = static_cast<std::size_t>(e.first + i);
+      const KernelStretch& kernel = kernels_[row].stretch;
+      run_stretch(kernel);
+      add_span(Stream::compute, false, at_.compute - kernel.busy, kernel.busy, event,
+               &program_.kernels[row]);
+    }
   }
 
   void run_collective(const Step& s, const Event& e) {
@@ -347,9 +326,10 @@ class Simulation {
 
   const Program& program_;
   const Cluster& cluster_;
+  DType compute_;
   const TimeRates& rates_;
-  GpuPeaks peaks_;
   Trace* trace_;
+  std::vector<TimedKernel> kernels_;  ///< by row of Program::kernels
   std::vector<Step> steps_;
   Clocks at_;
   Phase phase_ = Phase::forward;
@@ -361,8 +341,8 @@ class Simulation {
 }  // namespace
 
 StepTimes simulate_time(const Program& program, const Cluster& cluster, DType compute,
-                        const TimeRates& rates, Trace* trace) {
-  return Simulation(program, cluster, compute, rates, trace).run();
+                        const TimeRates& rates, Trace* trace, std::span<const TimedKernel> timed) {
+  return Simulation(program, cluster, compute, rates, trace, timed).run();
 }
 
 }  // namespace shardplan

@@ -8,11 +8,12 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "hardware/cluster.h"
 #include "program/program.h"
-#include "timing/kernel_time.h"
+#include "timing/timed_kernel.h"
 
 namespace shardplan {
 
@@ -25,6 +26,7 @@ struct StepTimes {
   double exposed_copies = 0;
   double idle = 0;   ///< the GPU waits for the host to issue
   double ideal = 0;  ///< at datasheet rates, everything hidden
+  double flops = 0;  ///< that kernels compute, recomputation included
 };
 
 /// One thing that ran. Seconds since the step began.
@@ -50,8 +52,10 @@ struct Trace {
   std::array<double, 3> phase_starts{};  ///< by Phase: of its last micro-batch
 };
 
-/// `trace`: if given, is filled.
+/// `trace`: if given, is filled. `timed`: the first of the program's kernels, where they are timed
+/// already.
 StepTimes simulate_time(const Program& program, const Cluster& cluster, DType compute,
-                        const TimeRates& rates, Trace* trace = nullptr);
+                        const TimeRates& rates, Trace* trace = nullptr,
+                        std::span<const TimedKernel> timed = {});
 
 }  // namespace shardplan

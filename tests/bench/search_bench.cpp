@@ -55,21 +55,46 @@ BENCHMARK(search_a_million)
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 
-/// Full estimates of the plans that a search looks at: the bar is 10,000 a second and core.
+constexpr std::int64_t kPrime = 104'729;  // a step through a space that varies all axes
+
+/// Full estimates as a search makes them, all plans of a group with one run of its passes: the bar
+/// is 10,000 a second and core. An iteration is a group.
 void estimates_of_a_search(benchmark::State& state) {
   const Job job = job_70b();
   const SearchSpace space = make_space(job.model, job.plan, a_million_plans());
   const Calibration calibration = load_calibration();
-  std::int64_t index = 0, done = 0;
+  const std::int64_t members = space.below(space.work_fixed);
+  std::int64_t group = 0, done = 0;
   for (auto _ : state) {
-    index = (index + 104'729) % space.size();  // a prime: all axes vary
-    const Plan plan = space.plan_of(space.choice_at(index));
-    benchmark::DoNotOptimize(estimate(job.model, plan, calibration, ReservedMemory::ratio));
-    ++done;
+    group = (group + kPrime) % (space.size() / members);
+    Choice choice = space.choice_at(group * members);
+    Plan plan = space.plan_of(choice);
+    const Passes passes = run_passes(job.model, plan, calibration.time);
+    RuleCounts counts = no_counts(space);
+    walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
+      benchmark::DoNotOptimize(
+          estimate(job.model, plan, passes, calibration, ReservedMemory::ratio));
+      ++done;
+    });
   }
   state.SetItemsProcessed(done);
 }
 BENCHMARK(estimates_of_a_search)->Unit(benchmark::kMicrosecond);
+
+/// The same plans one by one, nothing shared.
+void estimates_alone(benchmark::State& state) {
+  const Job job = job_70b();
+  const SearchSpace space = make_space(job.model, job.plan, a_million_plans());
+  const Calibration calibration = load_calibration();
+  std::int64_t index = 0;
+  for (auto _ : state) {
+    index = (index + kPrime) % space.size();
+    const Plan plan = space.plan_of(space.choice_at(index));
+    benchmark::DoNotOptimize(estimate(job.model, plan, calibration, ReservedMemory::ratio));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(estimates_alone)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace shardplan

@@ -180,7 +180,8 @@ TEST(SimulateReserved, FreesTheOlderOfTwoBlocksOfAName) {
   b.begin_phase(Phase::forward);
   b.alloc_named(Category::activations, 12 * kMiB, 0);
   b.alloc_named(Category::activations, 30 * kMiB, 0);
-  b.free_named(Category::activations, 12 * kMiB, 0, /*older=*/true);
+  b.free_named(Category::activations, 12 * kMiB, 0);
+  program.events.back().older = true;
   b.transient(Category::workspace, 12 * kMiB);  // fits where the older one was
   b.free_named(Category::activations, 30 * kMiB, 0);
   b.end_phase(Phase::forward);

@@ -11,9 +11,14 @@
 
 namespace shardplan {
 
-inline void unroll(const std::vector<Event>& events, std::size_t begin, std::size_t end,
+inline void unroll(const Program& program, std::size_t begin, std::size_t end,
                    std::vector<Event>& out) {
+  const std::vector<Event>& events = program.events;
   for (std::size_t i = begin; i < end; ++i) {
+    if (events[i].kind == Event::Kind::blocks) {
+      for_each_block(program, events[i], [&](const Event& block) { out.push_back(block); });
+      continue;
+    }
     if (events[i].kind != Event::Kind::begin_repeat) {
       out.push_back(events[i]);
       continue;
@@ -24,7 +29,7 @@ inline void unroll(const std::vector<Event>& events, std::size_t begin, std::siz
       if (events[close].kind == Event::Kind::begin_repeat) ++depth;
       if (events[close].kind == Event::Kind::end_repeat && --depth == 0) break;
     }
-    for (std::int64_t n = 0; n < events[i].count; ++n) unroll(events, i + 1, close, out);
+    for (std::int64_t n = 0; n < events[i].count; ++n) unroll(program, i + 1, close, out);
     i = close;
   }
 }
@@ -37,7 +42,7 @@ struct Played {
 
 inline Played play(const Program& program) {
   std::vector<Event> events;
-  unroll(program.events, 0, program.events.size(), events);
+  unroll(program, 0, program.events.size(), events);
   Played p;
   CategoryBytes live{};
   std::int64_t total = 0;

@@ -104,7 +104,7 @@ TEST(Timeline, IsTheSameWhetherLayersAreRunOneByOneOrInAStride) {
     const Program program = program_of(job);
     Program unrolled = program;
     unrolled.events.clear();
-    unroll(program.events, 0, program.events.size(), unrolled.events);
+    unroll(program, 0, program.events.size(), unrolled.events);
     const TimeRates rates = load_calibration().time;
     const StepTimes fast = simulate_time(program, job.plan.cluster, DType::bf16, rates);
     const StepTimes slow = simulate_time(unrolled, job.plan.cluster, DType::bf16, rates);

@@ -54,7 +54,7 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan) {
 
 Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
                      const Engine& engine) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Engine& e = engine;
   const bool mixed = e.b == 2;
@@ -111,7 +111,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
 
 Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRun& run,
                              const Engine& engine) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Engine& e = engine;
   const FlatLayout layout(model, e.ranks);

@@ -295,7 +295,7 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
 
 Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
                       const Engine& engine, std::int64_t rank) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Stage12 z(model, plan, run, engine, rank);
   const std::int64_t p = z.layout.partition();

@@ -340,7 +340,7 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
 
 Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
                      const Engine& engine) {
-  Program program;
+  Program program = program_of(run);
   ProgramBuilder b(program);
   const Stage3 z(model, plan, run, engine);
   const Engine& e = engine;

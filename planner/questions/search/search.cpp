@@ -150,7 +150,8 @@ class Searcher {
 
   void bound_group(Group& group, Tally& tally) const {
     const Plan plan = space_.plan_of(group.choice);
-    group.bound = work_bound(model_, plan, group.states, calibration_);
+    const Passes passes = run_passes(model_, plan, calibration_.time);
+    group.bound = work_bound(model_, plan, passes, group.states, calibration_);
     if (lacking(plan, group.bound.allocated_bytes) > 0) {
       tally.of(Rule::activations) += members();
       group.is_out = true;
@@ -196,8 +197,9 @@ class Searcher {
   void estimate_group(const Group& group, Outcome& out) const {
     Choice choice = group.choice;
     Plan plan = space_.plan_of(choice);
+    const Passes passes = run_passes(model_, plan, calibration_.time);  // of all its members
     walk(space_, plan, choice, space_.work_fixed, space_.axes.size(), out.tally.by_axis, [&] {
-      const Estimate e = estimate(model_, plan, calibration_, ReservedMemory::ratio);
+      const Estimate e = estimate(model_, plan, passes, calibration_, ReservedMemory::ratio);
       ++out.estimated;
       const std::int64_t index = space_.index_of(choice);
       const std::int64_t lacks = lacking(plan, e.allocated.point);

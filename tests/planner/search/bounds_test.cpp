@@ -14,6 +14,21 @@ std::string shown(const SearchSpace& space, const Choice& choice) {
   return text;
 }
 
+/// To the last bit.
+void expect_same(const Estimate& a, const Estimate& b, const std::string& what) {
+  EXPECT_EQ(a.allocated.point, b.allocated.point) << what;
+  EXPECT_EQ(a.device.upper, b.device.upper) << what;
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    EXPECT_EQ(a.breakdown[c].at_peak, b.breakdown[c].at_peak) << what;
+  for (const auto part :
+       {&TimeEstimate::step_seconds, &TimeEstimate::compute_seconds,
+        &TimeEstimate::exposed_communication_seconds, &TimeEstimate::exposed_copy_seconds,
+        &TimeEstimate::optimizer_seconds, &TimeEstimate::idle_seconds,
+        &TimeEstimate::speed_of_light_seconds, &TimeEstimate::mfu, &TimeEstimate::hfu})
+    EXPECT_EQ(a.time.*part, b.time.*part) << what;
+}
+
+/// And that the passes of one plan serve every other that does the same work.
 void expect_admissible(const Model& model, const SearchSpace& space) {
   const Calibration calibration = load_calibration();
   Plan plan = space.base;
@@ -24,9 +39,12 @@ void expect_admissible(const Model& model, const SearchSpace& space) {
     const StatesBound states = states_bound(model, space, plan, calibration);
     EXPECT_LE(states.parameter_bytes, states.resident_bytes);
     walk(space, plan, choice, space.states_fixed, space.work_fixed, counts, [&] {
-      const WorkBound bound = work_bound(model, plan, states, calibration);
+      const Passes passes = run_passes(model, plan, calibration.time);
+      const WorkBound bound = work_bound(model, plan, passes, states, calibration);
       walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
         const Estimate quick = estimate(model, plan, calibration, ReservedMemory::ratio);
+        expect_same(estimate(model, plan, passes, calibration, ReservedMemory::ratio), quick,
+                    shown(space, choice));
         EXPECT_LE(bound.allocated_bytes, quick.allocated.point) << shown(space, choice);
         EXPECT_LE(bound.step_seconds, quick.time.step_seconds * (1 + 1e-12));
         const Verdict& v = quick.verdict;

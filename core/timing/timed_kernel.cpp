@@ -1,0 +1,31 @@
+#include "timing/timed_kernel.h"
+
+namespace shardplan {
+namespace {
+
+double issue_seconds(const Kernel& k, const HostRates& host) {
+  const bool view = k.kind == KernelKind::none && k.issue <= Issue::autograd;
+  const double share = view ? host.empty : 1;
+  return share * host.seconds[static_cast<std::size_t>(k.issue)];
+}
+
+/// One call after the other; what starts nothing only takes the host's time.
+KernelStretch stretch_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates& rates) {
+  const double calls = k.calls, issue = issue_seconds(k, rates.host);
+  if (k.calls == 0) return {};
+  if (k.kind == KernelKind::none) return {calls * issue, 0, KernelStretch::kNever};
+  const double seconds = kernel_seconds(k, peaks, rates.kernels);
+  const double each = seconds / calls;
+  return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
+}
+
+}  // namespace
+
+void time_kernels(std::span<const Kernel> kernels, const GpuPeaks& peaks, const TimeRates& rates,
+                  std::vector<TimedKernel>& timed) {
+  timed.reserve(kernels.size());
+  for (const Kernel& k : kernels.subspan(timed.size()))
+    timed.push_back({stretch_of(k, peaks, rates), ideal_seconds(k, peaks), flops_of(k)});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,38 @@
+// A kernel with its time: what the rows of a program's table (program/program.h) cost wherever
+// events name them.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "timing/kernel_time.h"
+
+namespace shardplan {
+
+/// What kernels in a row do to the clocks (timeline.h).
+struct KernelStretch {
+  static constexpr double kNever = -std::numeric_limits<double>::infinity();
+  double issue = 0;
+  double busy = 0;
+  double chain = kNever;
+
+  void then(const KernelStretch& next) {
+    chain = std::max(chain + next.busy, issue + next.chain);
+    issue += next.issue;
+    busy += next.busy;
+  }
+};
+
+struct TimedKernel {
+  KernelStretch stretch;
+  double ideal = 0;  ///< seconds at datasheet rates
+  double flops = 0;
+};
+
+/// Times `kernels` behind those that `timed` has already.
+void time_kernels(std::span<const Kernel> kernels, const GpuPeaks& peaks, const TimeRates& rates,
+                  std::vector<TimedKernel>& timed);
+
+}  // namespace shardplan
