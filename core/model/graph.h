@@ -122,6 +122,12 @@ class Graph {
 
   /// Python rebinds names late: without a hold a value dies after its last use.
   void hold(ValueId value, ValueId until) { holds_.push_back({value, until}); }
+  /// A part of a `cat` beyond the inputs that an op has: it lives until `whole` is made, and takes
+  /// its gradient.
+  void join(ValueId part, ValueId whole) {
+    hold(part, whole);
+    joins_.push_back({part, whole});
+  }
   void set_output(ValueId x) { output_ = x; }
   /// The caller rebinds its name for the chained input: without another reference it dies after
   /// its last use, not when the segment returns.
@@ -139,6 +145,7 @@ class Graph {
   const std::vector<Op>& ops() const { return ops_; }
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<Hold>& holds() const { return holds_; }
+  const std::vector<Hold>& joins() const { return joins_; }
   ValueId output() const { return output_; }
   bool lets_input_go() const { return lets_input_go_; }
 
@@ -148,7 +155,7 @@ class Graph {
   std::vector<Value> values_;
   std::vector<Op> ops_;
   std::vector<Input> inputs_;
-  std::vector<Hold> holds_;
+  std::vector<Hold> holds_, joins_;
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   bool logits_ = false;

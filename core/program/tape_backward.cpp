@@ -221,6 +221,12 @@ void TapeState::elementwise_backward(const Op& op, StorageId g) {
     }
     give_from(op, k, gradient_like(in, read_type(op, k)));
   }
+  if (op.kind != OpKind::cat) return;
+  for (const Hold& join : graph_.joins()) {
+    if (join.until != op.out || !state(join.value).needs_grad) continue;
+    ref(g);
+    give(join.value, g);
+  }
 }
 
 void TapeState::backward_op(std::size_t i) {

@@ -18,6 +18,11 @@ constexpr std::string_view kTiedLlama = R"({"model_type": "llama", "hidden_size"
 /// One table for the encoder, the decoder and the head: three gradients of one parameter.
 constexpr std::string_view kT5 = R"({"model_type": "t5", "d_model": 128, "d_ff": 256,
   "num_layers": 3, "num_heads": 4, "d_kv": 32, "vocab_size": 1000})";
+/// A norm of its own for each head: twelve small tensors a layer that one `cat` joins.
+constexpr std::string_view kStableLm = R"({"model_type": "stablelm", "hidden_size": 128,
+  "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 8,
+  "num_key_value_heads": 4, "vocab_size": 1000, "qk_layernorm": true,
+  "use_parallel_residual": true})";
 constexpr std::string_view kGpt2 =
     R"({"model_type": "gpt2", "n_embd": 192, "n_layer": 4, "n_head": 6, "vocab_size": 1003})";
 
@@ -75,8 +80,9 @@ std::vector<std::pair<std::string, Plan>> frameworks() {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& [name, base] : frameworks()) {
-    for (const auto& [model, config] : {std::pair("llama", kLlama), std::pair("tied", kTiedLlama),
-                                        std::pair("gpt2", kGpt2), std::pair("t5", kT5)}) {
+    for (const auto& [model, config] :
+         {std::pair("llama", kLlama), std::pair("tied", kTiedLlama), std::pair("gpt2", kGpt2),
+          std::pair("t5", kT5), std::pair("stablelm", kStableLm)}) {
       for (const auto checkpointing : {Checkpointing::none, Checkpointing::full}) {
         for (const std::int64_t accumulation : {1, 2, 3}) {
           Case c{name + "_" + model, config, base};

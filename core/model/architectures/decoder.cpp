@@ -96,7 +96,7 @@ ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<Norm
   std::vector<ValueId> heads;
   for (const NormModule& n : norms) heads.push_back(layer_norm(g, n, slice(g, x, d.head_dim)));
   const ValueId merged = g.op({OpKind::cat, {heads.front(), kNone, kNone}}, all);
-  for (const ValueId head : heads) g.hold(head, merged);
+  for (std::size_t i = 1; i < heads.size(); ++i) g.join(heads[i], merged);
   return merged;
 }
 
