@@ -12,7 +12,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
     case FrameworkKind::fsdp2:
       return lower_fsdp2(model, plan, run);
     case FrameworkKind::native:
-      return lower_native(model, plan);
+      return lower_native(model, plan, run);
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace shardplan {
 std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan);
 
 /// The program of `rank`. `run` are the model's tapes under this plan (run_segments), which are the
-/// same on every rank. Throws InputError for a model that
+/// same on every rank; the program begins with their tables (program_of). Throws InputError for a model that
 /// the framework does not run.
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank);
 
@@ -24,6 +24,6 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
 Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run);
 Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& run,
                         std::int64_t rank);
-Program lower_native(const Model& model, const Plan& plan);
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run);
 
 }  // namespace shardplan

@@ -1,5 +1,7 @@
 #include "timing/timed_kernel.h"
 
+#include <cassert>
+
 namespace shardplan {
 namespace {
 
@@ -23,6 +25,7 @@ KernelStretch stretch_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates
 
 void time_kernels(std::span<const Kernel> kernels, const GpuPeaks& peaks, const TimeRates& rates,
                   std::vector<TimedKernel>& timed) {
+  assert(timed.size() <= kernels.size());
   timed.reserve(kernels.size());
   for (const Kernel& k : kernels.subspan(timed.size()))
     timed.push_back({stretch_of(k, peaks, rates), ideal_seconds(k, peaks), flops_of(k)});

@@ -178,8 +178,8 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool last) {
 
 }  // namespace
 
-Program lower_native(const Model& model, const Plan& plan) {
-  Program program;
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run) {
+  Program program = program_of(run);
   program.one_block = true;
   ProgramBuilder b(program);
   const Native n(model, plan);
