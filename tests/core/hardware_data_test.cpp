@@ -31,7 +31,7 @@ const Gpu& gpu(std::string_view name) {
 }
 
 TEST(HardwareData, HoldsTheWholeCatalogue) {
-  EXPECT_EQ(catalog().gpus.size(), 31U);
+  EXPECT_EQ(catalog().gpus.size(), 32U);
   EXPECT_GE(catalog().links.size(), 30U);
   EXPECT_EQ(catalog().instances.size(), 47U);
   EXPECT_EQ(catalog().storage.size(), 6U);
