@@ -7,13 +7,32 @@
 
 namespace shardplan::gui {
 
-Application::Application(QApplication& qt) : qt_(qt), system_palette_(qt.palette()) {
+namespace {
+
+/// The system's font; where it has no letters of the language, one that has them in the shapes that
+/// its readers know (Japanese and Korean share code points with Chinese).
+QFont font_for(const QString& language, QFont font) {
+  const QString region = language == QStringLiteral("ja")   ? QStringLiteral("JP")
+                         : language == QStringLiteral("ko") ? QStringLiteral("KR")
+                                                            : QString();
+  if (!region.isEmpty())
+    font.setFamilies({font.family(), QStringLiteral("Noto Sans CJK ") + region,
+                      QStringLiteral("Noto Sans ") + region});
+  return font;
+}
+
+}  // namespace
+
+Application::Application(QApplication& qt)
+    : qt_(qt), system_palette_(qt.palette()), system_font_(QApplication::font()) {
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   system_palette_ = QApplication::palette();
   set_language(QLocale::system().name().left(2));
 }
 
-Application::~Application() = default;
+Application::~Application() {
+  QApplication::setFont(system_font_);
+}
 
 void Application::make_window() {
   const int page = window_ ? window_->page() : 0;
@@ -38,6 +57,7 @@ void Application::set_language(const QString& language) {
   if (qt_words_.load(QStringLiteral("qtbase_%1").arg(language),
                      QLibraryInfo::path(QLibraryInfo::TranslationsPath)))
     QCoreApplication::installTranslator(&qt_words_);
+  QApplication::setFont(font_for(language, system_font_));
   make_window();
 }
 
@@ -53,10 +73,12 @@ bool Application::save_picture(const QString& path, const QSize& size, double sc
   window_->resize(size);
   window_->show();
   QCoreApplication::processEvents();
+  while (window_->is_busy()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
   QImage image(size * scale, QImage::Format_RGB32);
   image.setDevicePixelRatio(scale);
   window_->render(&image);
-  return image.save(path);
+  constexpr int kSmallest = 0;  // of PNG: no loss, and the most patient compression
+  return image.save(path, nullptr, kSmallest);
 }
 
 }  // namespace shardplan::gui

@@ -29,6 +29,7 @@ class Application {
 
   QApplication& qt_;
   QPalette system_palette_;
+  QFont system_font_;
   QTranslator own_words_, qt_words_;
   Session session_;
   std::unique_ptr<MainWindow> window_;

@@ -39,8 +39,9 @@ std::optional<Theme> theme_of(const QString& name) {
 }
 
 int run(QApplication& qt, const Arguments& a) {
+  const QString start = a.job.isEmpty() ? QStringLiteral("machine") : QStringLiteral("verdict");
   const int page =
-      a.page.isEmpty() ? 0 : static_cast<int>(MainWindow::page_names().indexOf(a.page));
+      static_cast<int>(MainWindow::page_names().indexOf(a.page.isEmpty() ? start : a.page));
   if (page < 0)
     return usage_error(QStringLiteral("--page: found '%1'; expected one of %2")
                            .arg(a.page, MainWindow::page_names().join(QStringLiteral(", "))));
@@ -96,10 +97,13 @@ int main(int argc, char** argv) {
   add("scale", "of the picture, for displays of high density: 2", "NUMBER");
   add("language", "en, ja or ko", "CODE");
   add("theme", "light, dark or system", "NAME");
+  parser.addPositionalArgument(QStringLiteral("job"), QStringLiteral("a job file to open"),
+                               QStringLiteral("[JOB]"));
   parser.process(qt);
   Arguments a{parser.value(QStringLiteral("job")), parser.value(QStringLiteral("page")),
               parser.value(QStringLiteral("language")), parser.value(QStringLiteral("theme")),
               parser.value(QStringLiteral("export"))};
+  if (a.job.isEmpty()) a.job = parser.positionalArguments().value(0);
   if (parser.isSet(QStringLiteral("size"))) a.size = size_of(parser.value(QStringLiteral("size")));
   if (parser.isSet(QStringLiteral("scale")))
     a.scale = parser.value(QStringLiteral("scale")).toDouble();

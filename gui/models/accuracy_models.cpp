@@ -29,6 +29,7 @@ typename RowsModel<Row>::Column column(QString title, QString Row::*member,
   return {std::move(title),
           [member, value](const Row& row, int role) -> QVariant {
             if (role == kValueRole) return value ? QVariant(std::abs(row.*value)) : row.*member;
+            if (role == Qt::ToolTipRole) return row.hint;
             return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
           },
           value != nullptr};
@@ -65,7 +66,11 @@ std::vector<SummaryRow> AccuracyModels::summaries(const Accuracy& accuracy) {
       rows.push_back(
           {name, text(kFigureNames[index_of(figure)]).replace(QLatin1Char('_'), QLatin1Char(' ')),
            text(format_count(s.count)), percent(s.mean_absolute, false),
-           percent(s.mean_signed, true), percent(s.largest, true), text(s.worst), s.mean_absolute});
+           percent(s.mean_signed, true), percent(s.largest, true), text(s.worst),
+           tr("over %1 records: (predicted − measured) ÷ measured of each; measured: read from "
+              "records under data/measurements")
+               .arg(s.count),
+           s.mean_absolute});
     }
   };
   add(accuracy.all, tr("all"));
@@ -83,7 +88,12 @@ std::vector<RecordRow> AccuracyModels::records(const Accuracy& accuracy) {
       rows.push_back({text(c.name), text(c.framework),
                       text(kFigureNames[f]).replace(QLatin1Char('_'), QLatin1Char(' ')),
                       value_of(figure, *c.predicted[f]), value_of(figure, *c.measured[f]),
-                      percent(*error, true), *error});
+                      percent(*error, true),
+                      tr("(%1 − %2) ÷ %2 = %3; predicted for the record's own job, measured: read "
+                         "from the record %4")
+                          .arg(value_of(figure, *c.predicted[f]), value_of(figure, *c.measured[f]),
+                               percent(*error, true), text(c.name)),
+                      *error});
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const RecordRow& a, const RecordRow& b) {

@@ -13,12 +13,14 @@ namespace shardplan::gui {
 /// One figure over all records, or over those of a framework.
 struct SummaryRow {
   QString group, figure, records, mean, signed_mean, largest, worst;
+  QString hint;
   double mean_error = 0;
 };
 
 /// One figure of one record.
 struct RecordRow {
   QString record, framework, figure, predicted, measured, error;
+  QString hint;  ///< how the error is made of the two
   double relative = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "load/catalog.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "render/model_text.h"
 
@@ -17,7 +18,8 @@ auto column(QString title, QString Row::*member, bool is_number = false,
       std::move(title),
       [member, value](const Row& row, int role) -> QVariant {
         if (role == kValueRole) return value ? QVariant(row.*value) : QVariant(row.*member);
-        return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
+        return role == Qt::DisplayRole || role == Qt::ToolTipRole ? QVariant(row.*member)
+                                                                  : QVariant();
       },
       is_number};
 }
@@ -80,11 +82,15 @@ RowsModel<MachineRow>* CatalogueModels::machines(const HardwareCatalog& catalog,
 }
 
 RowsModel<TensorRow>* CatalogueModels::tensors(QObject* parent) {
-  return new RowsModel<TensorRow>(
-      {column(tr("tensor"), &TensorRow::name), column(tr("shape"), &TensorRow::shape),
-       column(tr("times"), &TensorRow::times, true),
-       column(tr("parameters"), &TensorRow::parameters, true, &TensorRow::count)},
-      parent);
+  std::vector<RowsModel<TensorRow>::Column> columns{
+      column(tr("tensor"), &TensorRow::name), column(tr("shape"), &TensorRow::shape),
+      column(tr("times"), &TensorRow::times, true),
+      column(tr("parameters"), &TensorRow::parameters, true, &TensorRow::count)};
+  for (auto& c : columns)
+    c.value = [value = c.value](const TensorRow& row, int role) {
+      return role == Qt::ToolTipRole ? QVariant(row.hint) : value(row, role);
+    };
+  return new RowsModel<TensorRow>(std::move(columns), parent);
 }
 
 std::vector<TensorRow> CatalogueModels::tensors_of(const Model& model) {
@@ -95,10 +101,14 @@ std::vector<TensorRow> CatalogueModels::tensors_of(const Model& model) {
     for (const Json& extent : group.at("shape"))
       shape.push_back(QString::number(extent.get<qint64>()));
     const auto count = group.at("parameters").get<std::int64_t>();
+    const QString times = text(format_count(group.at("count").get<std::int64_t>()));
     rows.push_back({text(group.at("name").get<std::string>()),
-                    QStringLiteral("[%1]").arg(shape.join(QStringLiteral(", "))),
-                    text(format_count(group.at("count").get<std::int64_t>())),
-                    text(format_count(count)), static_cast<double>(count)});
+                    QStringLiteral("[%1]").arg(shape.join(QStringLiteral(", "))), times,
+                    text(format_count(count)),
+                    QStringLiteral("%1 × %2 = %3; %4")
+                        .arg(shape.join(QStringLiteral(" × ")), times, text(format_count(count)),
+                             Provenance::standing(Source::exact)),
+                    static_cast<double>(count)});
   }
   return rows;
 }

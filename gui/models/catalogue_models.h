@@ -24,6 +24,7 @@ struct MachineRow {
 /// A group of tensors of a model.
 struct TensorRow {
   QString name, shape, times, parameters;
+  QString hint;  ///< the product
   double count = 0;
 };
 

@@ -14,6 +14,12 @@ bool has_any(const Json& json, std::initializer_list<const char*> keys) {
   return false;
 }
 
+void use_model(JobDocument& document, const std::string& path) {
+  Json job = document.json();
+  set_field(job, "/model", path);
+  document.replace(std::move(job));
+}
+
 /// The file decides what its own keys are about; the job says nothing against it.
 void use_ds_config(JobDocument& document, const std::string& path) {
   Json job = document.json();
@@ -39,15 +45,17 @@ FileKind kind_of(const Json& json, const std::string& file) {
                     .expected = "a job, a model's config.json or a ds_config.json"});
 }
 
-FileKind take_file(JobDocument& document, const QString& path) {
+std::optional<FileKind> take_file(JobDocument& document, const QString& path,
+                                  const std::function<bool()>& may_discard) {
   const std::string file = path.toStdString();
   const FileKind kind = kind_of(read_json_file(file), file);
   switch (kind) {
     case FileKind::job:
+      if (!may_discard()) return std::nullopt;
       document.open(path);
       break;
     case FileKind::model:
-      document.set("/model", Json(file));
+      use_model(document, file);
       break;
     case FileKind::ds_config:
       use_ds_config(document, file);

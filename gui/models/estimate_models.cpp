@@ -63,21 +63,22 @@ std::vector<ResourceLine> EstimateModels::resources(const Answer& a) {
   };
   add(tr("GPU"), e.verdict.gpu, e.device.upper);
   out.back().margin += tr("; upper bound %1").arg(bytes(e.device.upper));
-  out.back().hint = Provenance::device(a);
+  out.back().hint = Provenance::device(e, a.job->plan);
   add(tr("Host"), e.verdict.host, e.verdict.host.needed);
-  out.back().hint = Provenance::host(a);
+  out.back().hint = Provenance::host(e.host_per_node);
   add(tr("NVMe"), e.verdict.nvme, e.verdict.nvme.needed);
-  out.back().hint = Provenance::nvme(a);
+  out.back().hint = Provenance::nvme(e.host_per_node);
   return out;
 }
 
-std::vector<Share> EstimateModels::breakdown(const Answer& a, const Calibration& calibration) {
+std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan,
+                                             const Calibration& calibration) {
   std::vector<Share> out;
-  for (const CategoryLine& line : a.estimate->breakdown) {
+  for (const CategoryLine& line : e.breakdown) {
     if (line.at_peak <= 0) continue;
     out.push_back({words(report::words_of(line.category)), bytes(line.at_peak), words(line.source),
-                   Provenance::category(a, line, calibration), static_cast<double>(line.at_peak),
-                   static_cast<int>(index_of(line.category))});
+                   Provenance::category(e, plan, line, calibration),
+                   static_cast<double>(line.at_peak), static_cast<int>(index_of(line.category))});
   }
   return out;
 }
@@ -123,7 +124,7 @@ std::vector<Fact> EstimateModels::traffic(const Answer& a) {
   std::vector<Fact> out;
   for (const TrafficLine& line : a.estimate->traffic)
     out.push_back({words(line.what), words(report::words_of(line.link)), bytes(line.bytes_per_step),
-                   text(format_count(line.count)), Provenance::traffic(a, line)});
+                   text(format_count(line.count)), Provenance::traffic(a.job->plan, line)});
   return out;
 }
 

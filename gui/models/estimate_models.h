@@ -44,7 +44,8 @@ class EstimateModels {
  public:
   static std::vector<ResourceLine> resources(const Answer& a);
   /// All categories that are there at the peak, in their own order: a bar's segments.
-  static std::vector<Share> breakdown(const Answer& a, const Calibration& calibration);
+  static std::vector<Share> breakdown(const Estimate& e, const Plan& plan,
+                                      const Calibration& calibration);
   static std::vector<Share> time(const Answer& a);
   static std::vector<Fact> phases(const Answer& a);
   static std::vector<Fact> traffic(const Answer& a);

@@ -52,9 +52,8 @@ void JobDocument::set(std::string_view pointer, const Json& value) {
 }
 
 void JobDocument::replace(Json json) {
-  if (json == *json_) return;
+  modified_ = modified_ || json != *json_;
   *json_ = std::move(json);
-  modified_ = true;
   Q_EMIT changed();
 }
 

@@ -28,7 +28,8 @@ class JobDocument : public QObject {
 
   /// Sets a field (job/fields.h); null takes it away. Nothing happens when it is there already.
   void set(std::string_view pointer, const Json& value);
-  /// Several fields at once, in one change: an object's text in place of the job's.
+  /// Several fields at once, in one change: an object's text in place of the job's. Told even when
+  /// it is the same, as a file that it names may be another.
   void replace(Json json);
 
   /// An empty job: what `shardplan fit` takes for granted, docs/job.md.

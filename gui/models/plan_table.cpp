@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "models/core_words.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
@@ -23,39 +24,76 @@ std::int64_t sent(const Estimate& e) {
 
 }  // namespace
 
-void PlanTable::set_plans(std::vector<Alternative> plans) {
+void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& calibration) {
   beginResetModel();
   plans_ = std::move(plans);
   if (plans_.size() > kMostCompared) plans_.resize(kMostCompared);
+  calibration_ = calibration;
   aspects_.clear();
-  add(tr("verdict"),
-      [](const Alternative& a) { return words(report::words_of(overall(a.estimate.verdict))); });
-  add(tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); });
-  add(tr("upper bound"), [](const Alternative& a) { return bytes(a.estimate.device.upper); });
-  add(tr("to spare"),
-      [](const Alternative& a) { return text(format_bytes(a.estimate.verdict.headroom_bytes)); });
-  add(tr("model states"), [](const Alternative& a) { return bytes(model_states(a.estimate)); });
+  const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
+  const Words host = [](const Alternative& a) {
+    return Provenance::host(a.estimate.host_per_node);
+  };
+  const Words rates = [](const Alternative& a) { return Provenance::rates(a.estimate, a.plan); };
+  add(
+      tr("verdict"),
+      [](const Alternative& a) { return words(report::words_of(overall(a.estimate.verdict))); },
+      device);
+  add(
+      tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); }, device);
+  add(
+      tr("upper bound"), [](const Alternative& a) { return bytes(a.estimate.device.upper); },
+      device);
+  add(
+      tr("to spare"),
+      [](const Alternative& a) { return text(format_bytes(a.estimate.verdict.headroom_bytes)); },
+      device);
+  add(
+      tr("model states"), [](const Alternative& a) { return bytes(model_states(a.estimate)); },
+      [](const Alternative&) {
+        return tr("parameters, gradients and optimizer states between steps");
+      });
   for (std::size_t c = 0; c < kCategoryCount; ++c)
-    add(QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c))),
-        [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); });
-  add(tr("each host"),
-      [](const Alternative& a) { return bytes(a.estimate.host_per_node.total()); });
-  add(tr("NVMe of each node"),
-      [](const Alternative& a) { return bytes(a.estimate.host_per_node.nvme); });
-  add(tr("sent by each GPU in a step"),
-      [](const Alternative& a) { return bytes(sent(a.estimate)); });
-  add(tr("time of a step"), [](const Alternative& a) {
-    const double seconds = a.estimate.time.step_seconds;
-    return seconds > 0 ? text(format_seconds(seconds)) : QStringLiteral("–");
-  });
-  add(tr("tokens a second"), [](const Alternative& a) {
-    return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
-  });
+    add(
+        QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c))),
+        [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); },
+        [this, c](const Alternative& a) {
+          return Provenance::category(a.estimate, a.plan, a.estimate.breakdown[c], calibration_);
+        });
+  add(
+      tr("each host"), [](const Alternative& a) { return bytes(a.estimate.host_per_node.total()); },
+      host);
+  add(
+      tr("NVMe of each node"),
+      [](const Alternative& a) { return bytes(a.estimate.host_per_node.nvme); },
+      [](const Alternative& a) { return Provenance::nvme(a.estimate.host_per_node); });
+  add(
+      tr("sent by each GPU in a step"),
+      [](const Alternative& a) { return bytes(sent(a.estimate)); },
+      [](const Alternative& a) {
+        QString all;
+        for (const TrafficLine& line : a.estimate.traffic)
+          if (line.link == LinkKind::gpu) all += Provenance::traffic(a.plan, line);
+        return all;
+      });
+  add(
+      tr("time of a step"),
+      [](const Alternative& a) {
+        const double seconds = a.estimate.time.step_seconds;
+        return seconds > 0 ? text(format_seconds(seconds)) : QStringLiteral("–");
+      },
+      [](const Alternative& a) { return Provenance::step(a.estimate); });
+  add(
+      tr("tokens a second"),
+      [](const Alternative& a) {
+        return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
+      },
+      rates);
   endResetModel();
 }
 
-void PlanTable::add(const QString& name, const std::function<QString(const Alternative&)>& value) {
-  Aspect aspect{name, {}};
+void PlanTable::add(const QString& name, const Words& value, Words hint) {
+  Aspect aspect{name, {}, std::move(hint)};
   bool any = false;
   for (const Alternative& plan : plans_) {
     aspect.values.push_back(value(plan));
@@ -86,6 +124,8 @@ QVariant PlanTable::data(const QModelIndex& at, int role) const {
     case Qt::AccessibleTextRole:
       return QStringLiteral("%1, %2: %3")
           .arg(words(plans_[plan].name), aspect.name, aspect.values[plan]);
+    case Qt::ToolTipRole:
+      return aspect.hint(plans_[plan]);
     case Qt::AccessibleDescriptionRole:
       return differs ? tr("differs from the first plan") : QString();
     case kDiffersRole:

@@ -23,7 +23,7 @@ class PlanTable : public QAbstractTableModel {
   using QAbstractTableModel::QAbstractTableModel;
 
   /// At most kMostCompared of them are shown.
-  void set_plans(std::vector<Alternative> plans);
+  void set_plans(std::vector<Alternative> plans, const Calibration& calibration);
   const std::vector<Alternative>& plans() const { return plans_; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -32,13 +32,16 @@ class PlanTable : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
+  using Words = std::function<QString(const Alternative&)>;
   struct Aspect {
     QString name;
     std::vector<QString> values;  ///< by plan
+    Words hint;                   ///< where a value comes from
   };
-  void add(const QString& name, const std::function<QString(const Alternative&)>& value);
+  void add(const QString& name, const Words& value, Words hint);
 
   std::vector<Alternative> plans_;
+  Calibration calibration_;
   std::vector<Aspect> aspects_;
 };
 

@@ -71,10 +71,8 @@ QString Provenance::standing(Source source) {
   return {};
 }
 
-QString Provenance::category(const Answer& a, const CategoryLine& line,
+QString Provenance::category(const Estimate& e, const Plan& plan, const CategoryLine& line,
                              const Calibration& calibration) {
-  const Estimate& e = *a.estimate;
-  const Plan& plan = a.job->plan;
   const QString title =
       tr("%1 at the peak: %2").arg(words(report::words_of(line.category)), precisely(line.at_peak));
   QString formula;
@@ -122,8 +120,7 @@ QString Provenance::category(const Answer& a, const CategoryLine& line,
   return page(title, formula, standing);
 }
 
-QString Provenance::device(const Answer& a) {
-  const Estimate& e = *a.estimate;
+QString Provenance::device(const Estimate& e, const Plan& plan) {
   const std::int64_t outside = e.device.point - e.reserved.point;
   const QString formula =
       tr("reserved %1 + CUDA context and NCCL %2 = %3\n"
@@ -132,21 +129,19 @@ QString Provenance::device(const Answer& a) {
           .arg(bytes(e.reserved.point), bytes(outside), precisely(e.device.point),
                bytes(e.allocated.point), bytes(e.device.upper), bytes(e.usable_bytes),
                bytes(e.capacity_bytes));
-  return page(
-      tr("Memory of the fullest GPU, as nvidia-smi shows it"), formula,
-      tr("modelled; usable memory: %1").arg(standing(a.job->plan.cluster.gpu.usable_source)));
+  return page(tr("Memory of the fullest GPU, as nvidia-smi shows it"), formula,
+              tr("modelled; usable memory: %1").arg(standing(plan.cluster.gpu.usable_source)));
 }
 
-QString Provenance::host(const Answer& a) {
-  const HostMemory& h = a.estimate->host_per_node;
-  return page(tr("Memory of each host: %1").arg(precisely(h.total())),
+QString Provenance::host(const HostMemory& node) {
+  return page(tr("Memory of each host: %1").arg(precisely(node.total())),
               tr("pageable %1 + pinned %2, of all processes of a node")
-                  .arg(bytes(h.pageable), bytes(h.pinned)),
+                  .arg(bytes(node.pageable), bytes(node.pinned)),
               standing(Source::modelled));
 }
 
-QString Provenance::nvme(const Answer& a) {
-  return page(tr("NVMe of each node: %1").arg(precisely(a.estimate->host_per_node.nvme)),
+QString Provenance::nvme(const HostMemory& node) {
+  return page(tr("NVMe of each node: %1").arg(precisely(node.nvme)),
               tr("what the processes of a node swap out"), standing(Source::modelled));
 }
 
@@ -157,8 +152,8 @@ QString Provenance::live(const Answer& a, std::int64_t live_bytes, const QString
               standing(Source::modelled));
 }
 
-QString Provenance::traffic(const Answer& a, const TrafficLine& line) {
-  const std::int64_t world = a.job->plan.cluster.world();
+QString Provenance::traffic(const Plan& plan, const TrafficLine& line) {
+  const std::int64_t world = plan.cluster.world();
   const QString formula =
       line.link == LinkKind::gpu
           ? tr("%1 in collectives among %2 GPUs; with ring algorithms each sends %3")
@@ -175,19 +170,45 @@ QString Provenance::seconds(const QString& name, double seconds, const QString& 
               standing(source));
 }
 
-QString Provenance::rates(const Answer& a) {
-  const TimeEstimate& t = a.estimate->time;
-  const Workload& w = a.job->plan.workload;
+QString Provenance::step(const Estimate& e) {
+  const TimeEstimate& t = e.time;
+  return page(
+      tr("Time of a step: %1").arg(text(format_seconds(t.step_seconds))),
+      tr("compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5")
+          .arg(text(format_seconds(t.compute_seconds)),
+               text(format_seconds(t.exposed_communication_seconds)),
+               text(format_seconds(t.exposed_copy_seconds)),
+               text(format_seconds(t.optimizer_seconds)), text(format_seconds(t.idle_seconds))),
+      standing(t.source));
+}
+
+QString Provenance::rates(const Estimate& e, const Plan& plan) {
+  const TimeEstimate& t = e.time;
+  const Workload& w = plan.workload;
   return page(tr("Tokens a second"),
               tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
                  "at datasheet rates, with everything hidden: %6 a step")
-                  .arg(a.job->plan.cluster.world())
+                  .arg(plan.cluster.world())
                   .arg(w.micro_batch)
                   .arg(w.sequence_length)
                   .arg(w.gradient_accumulation)
                   .arg(text(format_seconds(t.step_seconds)),
                        text(format_seconds(t.speed_of_light_seconds))),
               standing(t.source));
+}
+
+QString Provenance::fix(const QStringList& sets, const Fix& fix, const Estimate& before) {
+  const Estimate& after = fix.after;
+  QString formula = sets.join(QLatin1Char('\n'));
+  formula += QLatin1Char('\n');
+  formula += tr("GPU: %1 − %2 = %3 saved; the whole plan estimated with the change")
+                 .arg(bytes(before.device.point), bytes(after.device.point), bytes(fix.gpu_saved));
+  if (fix.slowdown > 0)
+    formula += QLatin1Char('\n') + tr("time: a step of %1 ÷ one of %2, for each token: %3×")
+                                       .arg(text(format_seconds(after.time.step_seconds)),
+                                            text(format_seconds(before.time.step_seconds)),
+                                            QString::number(fix.slowdown, 'g', 3));
+  return page(tr("What it sets"), formula, standing(Source::modelled));
 }
 
 }  // namespace shardplan::gui

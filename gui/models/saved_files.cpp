@@ -34,8 +34,8 @@ std::string rendered(const report::Report& page, const std::string& extension,
 }  // namespace
 
 void write_report(const Answer& answer, const Json& job, const Workbench& workbench,
-                  const std::string& path, const std::string& language,
-                  const std::string& version) {
+                  const std::string& path, const std::string& language, const std::string& version,
+                  const Background::Control& control) {
   const std::string extension = fs::path(path).extension().string();
   if (extension != ".html" && extension != ".htm" && extension != ".md" && extension != ".json" &&
       extension != ".csv")
@@ -48,7 +48,12 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
   origin.job = job.dump(2);
   const report::Findings findings = report::find_out(
       *answer.job, workbench.calibration, built_in_records(workbench.hardware), std::move(origin));
-  write_file(path, rendered(report::job_report(findings), extension, report::Messages(language)));
+  control.progress(0.8);  // most of it is asking every question of the report
+  const std::string text =
+      rendered(report::job_report(findings), extension, report::Messages(language));
+  if (control.stop.stop_requested()) return;
+  write_file(path, text);
+  control.progress(1);
 }
 
 std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "models/answer.h"
+#include "models/background.h"
 
 namespace shardplan::gui {
 
 /// Writes the report of `shardplan report` in `language`; the extension of `path` chooses the
 /// format: .html, .md, .json or .csv. Throws InputError for another one, or when it cannot be
-/// written.
+/// written. Nothing is written once `control` is asked to stop.
 void write_report(const Answer& answer, const Json& job, const Workbench& workbench,
-                  const std::string& path, const std::string& language, const std::string& version);
+                  const std::string& path, const std::string& language, const std::string& version,
+                  const Background::Control& control);
 
 struct PlanFile {
   std::string name;  ///< "job.json"

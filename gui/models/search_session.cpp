@@ -3,6 +3,8 @@
 #include <atomic>
 
 #include "base/format.h"
+#include "models/core_words.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "questions/search/axes.h"
 #include "render/describe.h"
@@ -29,18 +31,20 @@ FoundRow row_of(const SearchSpace& space, const Found& found) {
           t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–"),
           text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
           text(format_count(found.plan.cluster.world())),
+          Provenance::device(found.estimate, found.plan) + Provenance::step(found.estimate) +
+              Provenance::rates(found.estimate, found.plan),
           static_cast<double>(found.estimate.device.point),
           t.tokens_per_second > 0 ? 1 / t.tokens_per_second : 0};
 }
 
 template <typename Row>
-typename RowsModel<Row>::Column column(QString title, QString Row::*member, bool is_number,
-                                       double Row::*value = nullptr) {
+typename RowsModel<Row>::Column column(QString title, QString Row::*member, QString Row::*hint,
+                                       bool is_number, double Row::*value = nullptr) {
   return {std::move(title),
-          [member, value](const Row& row, int role) -> QVariant {
+          [member, hint, value](const Row& row, int role) -> QVariant {
             if (role == kValueRole) return value ? QVariant(row.*value) : QVariant(row.*member);
-            return role == Qt::DisplayRole || role == Qt::ToolTipRole ? QVariant(row.*member)
-                                                                      : QVariant();
+            if (role == Qt::ToolTipRole) return row.*hint;
+            return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
           },
           is_number};
 }
@@ -51,15 +55,17 @@ SearchSession::SearchSession(Session& session, QObject* parent)
     : QObject(parent),
       session_(session),
       found_(new RowsModel<FoundRow>(
-          {column(tr("each GPU"), &FoundRow::memory, true, &FoundRow::bytes),
-           column(tr("step"), &FoundRow::step, true),
-           column(tr("tokens/s"), &FoundRow::tokens, true, &FoundRow::seconds_a_token),
-           column(tr("GPUs"), &FoundRow::gpus, true), column(tr("plan"), &FoundRow::plan, false)},
+          {column(tr("each GPU"), &FoundRow::memory, &FoundRow::hint, true, &FoundRow::bytes),
+           column(tr("step"), &FoundRow::step, &FoundRow::hint, true),
+           column(tr("tokens/s"), &FoundRow::tokens, &FoundRow::hint, true,
+                  &FoundRow::seconds_a_token),
+           column(tr("GPUs"), &FoundRow::gpus, &FoundRow::hint, true),
+           column(tr("plan"), &FoundRow::plan, &FoundRow::plan, false)},
           this)),
-      ruled_out_(
-          new RowsModel<RuledOutRow>({column(tr("candidates"), &RuledOutRow::count, true),
-                                      column(tr("ruled out because"), &RuledOutRow::reason, false)},
-                                     this)) {
+      ruled_out_(new RowsModel<RuledOutRow>(
+          {column(tr("candidates"), &RuledOutRow::count, &RuledOutRow::reason, true),
+           column(tr("ruled out because"), &RuledOutRow::reason, &RuledOutRow::reason, false)},
+          this)) {
   connect(&session_, &Session::answered, this, &SearchSession::forget);
   connect(&work_, &Background::started, this, &SearchSession::started);
   connect(&work_, &Background::progressed, this, &SearchSession::progressed);
@@ -92,7 +98,7 @@ void SearchSession::take(const SearchSpace& space, const SearchResult& result) {
   found_->set_rows(std::move(found));
   std::vector<RuledOutRow> reasons;
   for (const RuleCount& rule : result.ruled_out)
-    if (rule.count > 0) reasons.push_back({text(rule.sentence), text(format_count(rule.count))});
+    if (rule.count > 0) reasons.push_back({words(rule.sentence), text(format_count(rule.count))});
   ruled_out_->set_rows(std::move(reasons));
 }
 

@@ -18,6 +18,7 @@ namespace shardplan::gui {
 struct FoundRow {
   QString plan;  ///< the choices that make it
   QString memory, step, tokens, gpus;
+  QString hint;  ///< where its numbers come from
   double bytes = 0, seconds_a_token = 0;
 };
 

@@ -21,6 +21,7 @@ Session::~Session() = default;
 
 void Session::recompute() {
   answer_ = gui::answer(document_.json(), document_.name(), document_.directory(), workbench_);
+  ++answers_;
   fixes_.clear();  // they belong to the answer before
   find_fixes_later();
   Q_EMIT answered();
@@ -61,7 +62,12 @@ void Session::change_plan(const std::function<void(Plan&)>& edit) {
   if (!answer_.job) return;
   Plan changed = answer_.job->plan;
   edit(changed);
-  document_.replace(rewritten(document_.json(), document_.directory(), answer_.job->plan, changed));
+  try {
+    document_.replace(
+        rewritten(document_.json(), document_.directory(), answer_.job->plan, changed));
+  } catch (const InputError&) {
+    recompute();  // a file that the job names is gone: the answer says which
+  }
 }
 
 void Session::use_plan(const Plan& plan) {
@@ -73,12 +79,18 @@ void Session::use_plan(const Plan& plan) {
   document_.replace(std::move(job));
 }
 
-void Session::change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu) {
+void Session::change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu,
+                             const std::string& key) {
   if (answer_.the_cluster() == nullptr) return;
   Cluster changed = *answer_.the_cluster();
   edit(changed);
   const auto gpu = field_of(document_.json(), "/cluster/gpu");
-  document_.set("/cluster", cluster_json(changed, own_gpu || (gpu && gpu->is_object())));
+  const Json whole = cluster_json(changed, own_gpu || (gpu && gpu->is_object()));
+  if (key.empty()) {
+    document_.set("/cluster", whole);
+  } else {
+    document_.set("/cluster/" + key, whole.value(key, Json()));
+  }
 }
 
 }  // namespace shardplan::gui

@@ -26,6 +26,9 @@ class Session : public QObject {
   /// Of the job as it is now: computed whenever it changes.
   const Answer& answer() const { return answer_; }
 
+  /// How often that was: a file that a job names may change while the job stays as it is.
+  quint64 answers() const { return answers_; }
+
   /// What would make more room: found in the background after each change, none until then.
   const std::vector<Fix>& fixes() const { return fixes_; }
   bool is_finding_fixes() const { return finder_.is_running(); }
@@ -37,8 +40,10 @@ class Session : public QObject {
   void change_plan(const std::function<void(Plan&)>& edit);
   /// Makes the job say all of a plan that was found for it.
   void use_plan(const Plan& plan);
-  /// Edits of the cluster, written out in full; with `own_gpu` the GPU's own figures too.
-  void change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu);
+  /// Edits of the cluster: `key` of it is written where all else stays as it is said, everything
+  /// when it is "". With `own_gpu` the GPU's own figures too.
+  void change_cluster(const std::function<void(Cluster&)>& edit, bool own_gpu,
+                      const std::string& key);
 
  Q_SIGNALS:
   void answered();
@@ -51,6 +56,7 @@ class Session : public QObject {
   Workbench workbench_;
   JobDocument document_;
   Answer answer_;
+  quint64 answers_ = 0;
   std::vector<Fix> fixes_;
   Background finder_;
 };

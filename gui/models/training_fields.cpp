@@ -129,7 +129,8 @@ TrainingField TrainingFields::framework() {
           .choices = {{tr("plain PyTorch"), QStringLiteral("single")},
                       {QStringLiteral("DDP"), QStringLiteral("ddp")},
                       {QStringLiteral("FSDP2"), QStringLiteral("fsdp2")},
-                      {QStringLiteral("DeepSpeed"), QStringLiteral("deepspeed")}},
+                      {QStringLiteral("DeepSpeed"), QStringLiteral("deepspeed")},
+                      {tr("shardplan-validate's engine"), QStringLiteral("native")}},
           .read = [](const Job& j) { return QVariant(text(name_of(j.plan.framework.kind))); },
           .write =
               [](Session& s, const QVariant& v) {

@@ -55,6 +55,14 @@
         <source>all</source>
         <translation>すべて</translation>
     </message>
+    <message>
+        <source>over %1 records: (predicted − measured) ÷ measured of each; measured: read from records under data/measurements</source>
+        <translation>%1 件の記録それぞれの(予測 − 実測)÷ 実測。実測は data/measurements の記録から</translation>
+    </message>
+    <message>
+        <source>(%1 − %2) ÷ %2 = %3; predicted for the record&apos;s own job, measured: read from the record %4</source>
+        <translation>(%1 − %2) ÷ %2 = %3。予測は記録自身のジョブに対するもの、実測は記録 %4 から</translation>
+    </message>
 </context>
 <context>
     <name>CatalogueModels</name>
@@ -352,6 +360,180 @@
         <source>finding</source>
         <translation>所見</translation>
     </message>
+    <message>
+        <source>GPU</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>ホスト</translation>
+    </message>
+    <message>
+        <source>NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>time %1%2 %</source>
+        <translation>時間 %1%2 %</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>なし</translation>
+    </message>
+    <message>
+        <source> (line %1)</source>
+        <translation>(%1 行目)</translation>
+    </message>
+    <message>
+        <source>The key as it is, against being without it: %1</source>
+        <translation>このキーがない場合との差: %1</translation>
+    </message>
+    <message>
+        <source>Fix: %1</source>
+        <translation>対処: %1</translation>
+    </message>
+    <message>
+        <source>Source: %1 [%2]</source>
+        <translation>出典: %1 [%2]</translation>
+    </message>
+    <message>
+        <source>cost</source>
+        <translation>コスト</translation>
+    </message>
+    <message>
+        <source>%1; without it: off</source>
+        <translation>%1。ない場合: オフ</translation>
+    </message>
+    <message>
+        <source>%1; without it: %2</source>
+        <translation>%1。ない場合: %2</translation>
+    </message>
+    <message>
+        <source>It cannot be left out: %1</source>
+        <translation>省略できません: %1</translation>
+    </message>
+    <message>
+        <source>%1 errors, %2 warnings, %3 notes</source>
+        <translation>エラー %1 件、警告 %2 件、注記 %3 件</translation>
+    </message>
+    <message>
+        <source>%1; as it is: %2 of each GPU</source>
+        <translation>%1。現状: 各 GPU %2</translation>
+    </message>
+    <message>
+        <source>costs</source>
+        <translation>コスト</translation>
+    </message>
+</context>
+<context>
+    <name>Fixes</name>
+    <message>
+        <source>%1 → %2 of each GPU</source>
+        <translation>各 GPU %1 → %2</translation>
+    </message>
+    <message>
+        <source>, %1 of each host</source>
+        <translation>、各ホスト %1</translation>
+    </message>
+    <message>
+        <source>; about as fast</source>
+        <translation>。速さはほぼ同じ</translation>
+    </message>
+    <message>
+        <source>; %1× the time for each token</source>
+        <translation>。トークンあたりの時間は %1 倍</translation>
+    </message>
+    <message>
+        <source>finding what would help…</source>
+        <translation>有効な変更を探しています…</translation>
+    </message>
+    <message>
+        <source>Nothing in this plan needs to be made lighter.</source>
+        <translation>この計画で軽くすべきものはありません。</translation>
+    </message>
+    <message>
+        <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
+        <translation>この計画でこれ以上軽くできるものはありません。GPU を増やすか、モデルを小さくしてください。</translation>
+    </message>
+</context>
+<context>
+    <name>MachineFields</name>
+    <message>
+        <source>given</source>
+        <translation>指定</translation>
+    </message>
+    <message>
+        <source>not known</source>
+        <translation>不明</translation>
+    </message>
+    <message>
+        <source>%1, by the catalogue:</source>
+        <translation>%1 のカタログの出典:</translation>
+    </message>
+    <message>
+        <source>GPUs in a node</source>
+        <translation>ノードの GPU 数</translation>
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>ノード数</translation>
+    </message>
+    <message>
+        <source>catalogue, not verified</source>
+        <translation>カタログ(未確認)</translation>
+    </message>
+    <message>
+        <source>catalogue</source>
+        <translation>カタログ</translation>
+    </message>
+    <message>
+        <source>Usable memory of a GPU, GiB</source>
+        <translation>GPU の使えるメモリ (GiB)</translation>
+    </message>
+    <message>
+        <source>Its bandwidth, GB/s</source>
+        <translation>その帯域幅 (GB/s)</translation>
+    </message>
+    <message>
+        <source>Dense bf16 of a GPU, TFLOP/s</source>
+        <translation>GPU の密行列 bf16 (TFLOP/s)</translation>
+    </message>
+    <message>
+        <source>GPU to host, GB/s</source>
+        <translation>GPU–ホスト間 (GB/s)</translation>
+    </message>
+    <message>
+        <source>assumed</source>
+        <translation>仮定</translation>
+    </message>
+    <message>
+        <source>Between GPUs, GB/s</source>
+        <translation>GPU 間 (GB/s)</translation>
+    </message>
+    <message>
+        <source>Between nodes, GB/s a GPU</source>
+        <translation>ノード間 (GPU あたり GB/s)</translation>
+    </message>
+    <message>
+        <source>Host memory of a node, GiB</source>
+        <translation>ノードのホストメモリ (GiB)</translation>
+    </message>
+    <message>
+        <source>NVMe of a node, GiB</source>
+        <translation>ノードの NVMe (GiB)</translation>
+    </message>
+    <message>
+        <source>NVMe reads, GB/s</source>
+        <translation>NVMe 読み出し (GB/s)</translation>
+    </message>
+    <message>
+        <source>NVMe writes, GB/s</source>
+        <translation>NVMe 書き込み (GB/s)</translation>
+    </message>
+    <message>
+        <source>Price of a node, an hour</source>
+        <translation>ノードの時間単価</translation>
+    </message>
 </context>
 <context>
     <name>Messages</name>
@@ -474,6 +656,26 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>GPU %1 基 × マイクロバッチ %2 × %3 トークン × 勾配累積 %4 回 ÷ %5
 公称性能で、すべて隠れる場合: 1 ステップ %6</translation>
     </message>
+    <message>
+        <source>Time of a step: %1</source>
+        <translation>ステップの時間: %1</translation>
+    </message>
+    <message>
+        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5</source>
+        <translation>計算 %1 + 隠れない通信 %2 + 隠れないコピー %3 + オプティマイザ %4 + 待ち %5</translation>
+    </message>
+    <message>
+        <source>GPU: %1 − %2 = %3 saved; the whole plan estimated with the change</source>
+        <translation>GPU: %1 − %2 = %3 の節約。変更後の計画全体を見積もった値</translation>
+    </message>
+    <message>
+        <source>time: a step of %1 ÷ one of %2, for each token: %3×</source>
+        <translation>時間: ステップ %1 ÷ %2、トークンあたり %3 倍</translation>
+    </message>
+    <message>
+        <source>What it sets</source>
+        <translation>設定する内容</translation>
+    </message>
 </context>
 <context>
     <name>TrainingFields</name>
@@ -585,6 +787,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>fused with the head</source>
         <translation>出力層と融合</translation>
     </message>
+    <message>
+        <source>shardplan-validate&apos;s engine</source>
+        <translation>shardplan-validate のエンジン</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::AccuracyPage</name>
@@ -650,30 +856,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
 <context>
     <name>shardplan::gui::FixList</name>
     <message>
-        <source>Nothing in this plan needs to be made lighter.</source>
-        <translation>この計画で軽くすべきものはありません。</translation>
-    </message>
-    <message>
-        <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
-        <translation>この計画でこれ以上軽くできるものはありません。GPU を増やすか、モデルを小さくしてください。</translation>
-    </message>
-    <message>
-        <source>%1 → %2 of each GPU</source>
-        <translation>各 GPU %1 → %2</translation>
-    </message>
-    <message>
-        <source>, %1 of each host</source>
-        <translation>、各ホスト %1</translation>
-    </message>
-    <message>
-        <source>; about as fast</source>
-        <translation>。速さはほぼ同じ</translation>
-    </message>
-    <message>
-        <source>; %1× the time for each token</source>
-        <translation>。トークンあたりの時間は %1 倍</translation>
-    </message>
-    <message>
         <source>Apply</source>
         <translation>適用</translation>
     </message>
@@ -681,9 +863,28 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Apply: %1</source>
         <translation>適用: %1</translation>
     </message>
+</context>
+<context>
+    <name>shardplan::gui::LintPanel</name>
     <message>
-        <source>finding what would help…</source>
-        <translation>有効な変更を探しています…</translation>
+        <source>Findings</source>
+        <translation>所見</translation>
+    </message>
+    <message>
+        <source>About the chosen finding</source>
+        <translation>選んだ所見について</translation>
+    </message>
+    <message>
+        <source>being checked…</source>
+        <translation>確認しています…</translation>
+    </message>
+    <message>
+        <source>Fix &amp;all (%1)</source>
+        <translation>すべて修正 (%1)(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Fi&amp;x this</source>
+        <translation>これを修正(&amp;X)</translation>
     </message>
 </context>
 <context>
@@ -721,56 +922,8 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>クラウドのマシン</translation>
     </message>
     <message>
-        <source>catalogue, not verified</source>
-        <translation>カタログ(未確認)</translation>
-    </message>
-    <message>
-        <source>catalogue</source>
-        <translation>カタログ</translation>
-    </message>
-    <message>
-        <source>given</source>
-        <translation>指定</translation>
-    </message>
-    <message>
-        <source>assumed</source>
-        <translation>仮定</translation>
-    </message>
-    <message>
-        <source>GPUs in a node</source>
-        <translation>ノードの GPU 数</translation>
-    </message>
-    <message>
-        <source>Nodes</source>
-        <translation>ノード数</translation>
-    </message>
-    <message>
-        <source>Usable memory of a GPU, GiB</source>
-        <translation>GPU の使えるメモリ (GiB)</translation>
-    </message>
-    <message>
-        <source>Host memory of a node, GiB</source>
-        <translation>ノードのホストメモリ (GiB)</translation>
-    </message>
-    <message>
-        <source>not known</source>
-        <translation>不明</translation>
-    </message>
-    <message>
-        <source>NVMe of a node, GiB</source>
-        <translation>ノードの NVMe (GiB)</translation>
-    </message>
-    <message>
-        <source>Between GPUs, GB/s</source>
-        <translation>GPU 間 (GB/s)</translation>
-    </message>
-    <message>
-        <source>Between nodes, GB/s a GPU</source>
-        <translation>ノード間 (GPU あたり GB/s)</translation>
-    </message>
-    <message>
-        <source>Price of a node, an hour</source>
-        <translation>ノードの時間単価</translation>
+        <source>Found here: %1 of host memory, %2 of NVMe.</source>
+        <translation>このマシン: ホストメモリ %1、NVMe %2。</translation>
     </message>
 </context>
 <context>
@@ -923,6 +1076,14 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Export these files into</source>
         <translation>ファイルの書き出し先</translation>
     </message>
+    <message>
+        <source>Writing the report</source>
+        <translation>レポートを書き込み中</translation>
+    </message>
+    <message>
+        <source>Cancel the report</source>
+        <translation>レポートを中止</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::ModelPage</name>
@@ -976,6 +1137,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>%1 plans</source>
         <translation>計画 %1 件</translation>
+    </message>
+    <message>
+        <source>Each plan that no other beats will be a point here.</source>
+        <translation>他のどの計画にも負けない計画が、ここに点として並びます。</translation>
     </message>
 </context>
 <context>
@@ -1062,6 +1227,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source> (this job)</source>
         <translation>(このジョブ)</translation>
+    </message>
+    <message>
+        <source>parameters, gradients and optimizer states between steps</source>
+        <translation>ステップ間のパラメータ、勾配、オプティマイザ状態</translation>
     </message>
 </context>
 <context>
@@ -1209,10 +1378,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>&amp;Without it</source>
         <translation>使わない(&amp;W)</translation>
-    </message>
-    <message>
-        <source>Findings</source>
-        <translation>所見</translation>
     </message>
     <message>
         <source>None: the choices on the left say it all. Open or drop a file to use it as it is, with what is found in it listed here.</source>

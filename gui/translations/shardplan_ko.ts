@@ -55,6 +55,14 @@
         <source>all</source>
         <translation>전체</translation>
     </message>
+    <message>
+        <source>over %1 records: (predicted − measured) ÷ measured of each; measured: read from records under data/measurements</source>
+        <translation>기록 %1건 각각의 (예측 − 실측) ÷ 실측. 실측은 data/measurements의 기록에서</translation>
+    </message>
+    <message>
+        <source>(%1 − %2) ÷ %2 = %3; predicted for the record&apos;s own job, measured: read from the record %4</source>
+        <translation>(%1 − %2) ÷ %2 = %3. 예측은 기록 자체의 작업에 대한 것, 실측은 기록 %4에서</translation>
+    </message>
 </context>
 <context>
     <name>CatalogueModels</name>
@@ -352,6 +360,180 @@
         <source>finding</source>
         <translation>발견 사항</translation>
     </message>
+    <message>
+        <source>GPU</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>호스트</translation>
+    </message>
+    <message>
+        <source>NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>time %1%2 %</source>
+        <translation>시간 %1%2 %</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>없음</translation>
+    </message>
+    <message>
+        <source> (line %1)</source>
+        <translation> (%1행)</translation>
+    </message>
+    <message>
+        <source>The key as it is, against being without it: %1</source>
+        <translation>이 키가 없을 때와의 차이: %1</translation>
+    </message>
+    <message>
+        <source>Fix: %1</source>
+        <translation>해결: %1</translation>
+    </message>
+    <message>
+        <source>Source: %1 [%2]</source>
+        <translation>출처: %1 [%2]</translation>
+    </message>
+    <message>
+        <source>cost</source>
+        <translation>비용</translation>
+    </message>
+    <message>
+        <source>%1; without it: off</source>
+        <translation>%1. 없으면: 꺼짐</translation>
+    </message>
+    <message>
+        <source>%1; without it: %2</source>
+        <translation>%1. 없으면: %2</translation>
+    </message>
+    <message>
+        <source>It cannot be left out: %1</source>
+        <translation>생략할 수 없음: %1</translation>
+    </message>
+    <message>
+        <source>%1 errors, %2 warnings, %3 notes</source>
+        <translation>오류 %1건, 경고 %2건, 참고 %3건</translation>
+    </message>
+    <message>
+        <source>%1; as it is: %2 of each GPU</source>
+        <translation>%1. 현재: GPU당 %2</translation>
+    </message>
+    <message>
+        <source>costs</source>
+        <translation>비용</translation>
+    </message>
+</context>
+<context>
+    <name>Fixes</name>
+    <message>
+        <source>%1 → %2 of each GPU</source>
+        <translation>GPU당 %1 → %2</translation>
+    </message>
+    <message>
+        <source>, %1 of each host</source>
+        <translation>, 호스트당 %1</translation>
+    </message>
+    <message>
+        <source>; about as fast</source>
+        <translation>. 속도는 거의 같음</translation>
+    </message>
+    <message>
+        <source>; %1× the time for each token</source>
+        <translation>. 토큰당 시간 %1배</translation>
+    </message>
+    <message>
+        <source>finding what would help…</source>
+        <translation>도움이 될 변경을 찾는 중…</translation>
+    </message>
+    <message>
+        <source>Nothing in this plan needs to be made lighter.</source>
+        <translation>이 계획에서 줄여야 할 것은 없습니다.</translation>
+    </message>
+    <message>
+        <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
+        <translation>이 계획에서 더 줄일 수 있는 것이 없습니다. GPU를 늘리거나 더 작은 모델을 쓰세요.</translation>
+    </message>
+</context>
+<context>
+    <name>MachineFields</name>
+    <message>
+        <source>given</source>
+        <translation>지정</translation>
+    </message>
+    <message>
+        <source>not known</source>
+        <translation>알 수 없음</translation>
+    </message>
+    <message>
+        <source>%1, by the catalogue:</source>
+        <translation>%1, 카탈로그의 출처:</translation>
+    </message>
+    <message>
+        <source>GPUs in a node</source>
+        <translation>노드의 GPU 수</translation>
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>노드 수</translation>
+    </message>
+    <message>
+        <source>catalogue, not verified</source>
+        <translation>카탈로그(미확인)</translation>
+    </message>
+    <message>
+        <source>catalogue</source>
+        <translation>카탈로그</translation>
+    </message>
+    <message>
+        <source>Usable memory of a GPU, GiB</source>
+        <translation>GPU의 사용 가능한 메모리 (GiB)</translation>
+    </message>
+    <message>
+        <source>Its bandwidth, GB/s</source>
+        <translation>메모리 대역폭 (GB/s)</translation>
+    </message>
+    <message>
+        <source>Dense bf16 of a GPU, TFLOP/s</source>
+        <translation>GPU의 밀집 bf16 (TFLOP/s)</translation>
+    </message>
+    <message>
+        <source>GPU to host, GB/s</source>
+        <translation>GPU–호스트 간 (GB/s)</translation>
+    </message>
+    <message>
+        <source>assumed</source>
+        <translation>가정</translation>
+    </message>
+    <message>
+        <source>Between GPUs, GB/s</source>
+        <translation>GPU 사이 (GB/s)</translation>
+    </message>
+    <message>
+        <source>Between nodes, GB/s a GPU</source>
+        <translation>노드 사이 (GPU당 GB/s)</translation>
+    </message>
+    <message>
+        <source>Host memory of a node, GiB</source>
+        <translation>노드의 호스트 메모리 (GiB)</translation>
+    </message>
+    <message>
+        <source>NVMe of a node, GiB</source>
+        <translation>노드의 NVMe (GiB)</translation>
+    </message>
+    <message>
+        <source>NVMe reads, GB/s</source>
+        <translation>NVMe 읽기 (GB/s)</translation>
+    </message>
+    <message>
+        <source>NVMe writes, GB/s</source>
+        <translation>NVMe 쓰기 (GB/s)</translation>
+    </message>
+    <message>
+        <source>Price of a node, an hour</source>
+        <translation>노드의 시간당 가격</translation>
+    </message>
 </context>
 <context>
     <name>Messages</name>
@@ -474,6 +656,26 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>GPU %1개 × 마이크로배치 %2 × %3 토큰 × 기울기 누적 %4회 ÷ %5
 공칭 성능에서 모두 가려질 때: 스텝당 %6</translation>
     </message>
+    <message>
+        <source>Time of a step: %1</source>
+        <translation>스텝 시간: %1</translation>
+    </message>
+    <message>
+        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5</source>
+        <translation>계산 %1 + 드러난 통신 %2 + 드러난 복사 %3 + 옵티마이저 %4 + 유휴 %5</translation>
+    </message>
+    <message>
+        <source>GPU: %1 − %2 = %3 saved; the whole plan estimated with the change</source>
+        <translation>GPU: %1 − %2 = %3 절약. 변경 후의 계획 전체를 추정한 값</translation>
+    </message>
+    <message>
+        <source>time: a step of %1 ÷ one of %2, for each token: %3×</source>
+        <translation>시간: 스텝 %1 ÷ %2, 토큰당 %3배</translation>
+    </message>
+    <message>
+        <source>What it sets</source>
+        <translation>설정하는 내용</translation>
+    </message>
 </context>
 <context>
     <name>TrainingFields</name>
@@ -585,6 +787,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>fused with the head</source>
         <translation>출력층과 융합</translation>
     </message>
+    <message>
+        <source>shardplan-validate&apos;s engine</source>
+        <translation>shardplan-validate 엔진</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::AccuracyPage</name>
@@ -650,30 +856,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
 <context>
     <name>shardplan::gui::FixList</name>
     <message>
-        <source>Nothing in this plan needs to be made lighter.</source>
-        <translation>이 계획에서 줄여야 할 것은 없습니다.</translation>
-    </message>
-    <message>
-        <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
-        <translation>이 계획에서 더 줄일 수 있는 것이 없습니다. GPU를 늘리거나 더 작은 모델을 쓰세요.</translation>
-    </message>
-    <message>
-        <source>%1 → %2 of each GPU</source>
-        <translation>GPU당 %1 → %2</translation>
-    </message>
-    <message>
-        <source>, %1 of each host</source>
-        <translation>, 호스트당 %1</translation>
-    </message>
-    <message>
-        <source>; about as fast</source>
-        <translation>. 속도는 거의 같음</translation>
-    </message>
-    <message>
-        <source>; %1× the time for each token</source>
-        <translation>. 토큰당 시간 %1배</translation>
-    </message>
-    <message>
         <source>Apply</source>
         <translation>적용</translation>
     </message>
@@ -681,9 +863,28 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Apply: %1</source>
         <translation>적용: %1</translation>
     </message>
+</context>
+<context>
+    <name>shardplan::gui::LintPanel</name>
     <message>
-        <source>finding what would help…</source>
-        <translation>도움이 될 변경을 찾는 중…</translation>
+        <source>Findings</source>
+        <translation>발견 사항</translation>
+    </message>
+    <message>
+        <source>About the chosen finding</source>
+        <translation>선택한 결과에 대해</translation>
+    </message>
+    <message>
+        <source>being checked…</source>
+        <translation>확인하는 중…</translation>
+    </message>
+    <message>
+        <source>Fix &amp;all (%1)</source>
+        <translation>모두 수정 (%1)(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Fi&amp;x this</source>
+        <translation>이것을 수정(&amp;X)</translation>
     </message>
 </context>
 <context>
@@ -721,56 +922,8 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>클라우드 머신</translation>
     </message>
     <message>
-        <source>catalogue, not verified</source>
-        <translation>카탈로그(미확인)</translation>
-    </message>
-    <message>
-        <source>catalogue</source>
-        <translation>카탈로그</translation>
-    </message>
-    <message>
-        <source>given</source>
-        <translation>지정</translation>
-    </message>
-    <message>
-        <source>assumed</source>
-        <translation>가정</translation>
-    </message>
-    <message>
-        <source>GPUs in a node</source>
-        <translation>노드의 GPU 수</translation>
-    </message>
-    <message>
-        <source>Nodes</source>
-        <translation>노드 수</translation>
-    </message>
-    <message>
-        <source>Usable memory of a GPU, GiB</source>
-        <translation>GPU의 사용 가능한 메모리 (GiB)</translation>
-    </message>
-    <message>
-        <source>Host memory of a node, GiB</source>
-        <translation>노드의 호스트 메모리 (GiB)</translation>
-    </message>
-    <message>
-        <source>not known</source>
-        <translation>알 수 없음</translation>
-    </message>
-    <message>
-        <source>NVMe of a node, GiB</source>
-        <translation>노드의 NVMe (GiB)</translation>
-    </message>
-    <message>
-        <source>Between GPUs, GB/s</source>
-        <translation>GPU 사이 (GB/s)</translation>
-    </message>
-    <message>
-        <source>Between nodes, GB/s a GPU</source>
-        <translation>노드 사이 (GPU당 GB/s)</translation>
-    </message>
-    <message>
-        <source>Price of a node, an hour</source>
-        <translation>노드의 시간당 가격</translation>
+        <source>Found here: %1 of host memory, %2 of NVMe.</source>
+        <translation>이 머신: 호스트 메모리 %1, NVMe %2.</translation>
     </message>
 </context>
 <context>
@@ -923,6 +1076,14 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Export these files into</source>
         <translation>파일을 내보낼 폴더</translation>
     </message>
+    <message>
+        <source>Writing the report</source>
+        <translation>보고서 쓰는 중</translation>
+    </message>
+    <message>
+        <source>Cancel the report</source>
+        <translation>보고서 취소</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::ModelPage</name>
@@ -976,6 +1137,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>%1 plans</source>
         <translation>계획 %1건</translation>
+    </message>
+    <message>
+        <source>Each plan that no other beats will be a point here.</source>
+        <translation>다른 계획에 뒤지지 않는 계획이 여기에 점으로 표시됩니다.</translation>
     </message>
 </context>
 <context>
@@ -1062,6 +1227,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source> (this job)</source>
         <translation> (이 작업)</translation>
+    </message>
+    <message>
+        <source>parameters, gradients and optimizer states between steps</source>
+        <translation>스텝 사이의 파라미터, 그래디언트, 옵티마이저 상태</translation>
     </message>
 </context>
 <context>
@@ -1209,10 +1378,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>&amp;Without it</source>
         <translation>사용 안 함(&amp;W)</translation>
-    </message>
-    <message>
-        <source>Findings</source>
-        <translation>발견 사항</translation>
     </message>
     <message>
         <source>None: the choices on the left say it all. Open or drop a file to use it as it is, with what is found in it listed here.</source>

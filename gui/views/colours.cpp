@@ -12,19 +12,19 @@ struct Ink {
 
 // In the order of Category.
 constexpr std::array<Ink, kCategoryCount> kCategories{{
-    {0xff0072b2},                     // parameters: blue
-    {0xffe69f00},                     // gradients: orange
-    {0xff56b4e9},                     // master parameters: sky blue
-    {0xffd55e00},                     // optimizer states: vermilion
-    {0xff009e73},                     // activations: bluish green
-    {0xfff0e442},                     // logits and loss: yellow
-    {0xffcc79a7},                     // gathered parameters: reddish purple
-    {0xff44aa99, Qt::Dense3Pattern},  // communication buffers
-    {0xff882255},                     // workspace: wine
-    {0xff999999, Qt::BDiagPattern},   // fragmentation
-    {0xff777777},                     // CUDA context
-    {0xffaaaaaa, Qt::Dense4Pattern},  // NCCL
-    {0xffbbbbbb},                     // other
+    {0xff0072b2},                        // parameters: blue
+    {0xffe69f00},                        // gradients: orange
+    {0xff6cdce7},                        // master parameters: light blue
+    {0xffde3715},                        // optimizer states: vermilion
+    {0xff09b87b},                        // activations: green
+    {0xfff0e442},                        // logits and loss: yellow
+    {0xffaa6f92},                        // gathered parameters: purple
+    {0xff44aa99, Qt::Dense3Pattern},     // communication buffers
+    {0xffa04a2d},                        // workspace: brown
+    {0xff999999, Qt::BDiagPattern},      // fragmentation
+    {0xff545454},                        // CUDA context
+    {0xffaaaaaa, Qt::DiagCrossPattern},  // NCCL
+    {0xffafafaf},                        // other
 }};
 constexpr std::array<Ink, 5> kActivities{{{0xff0072b2},
                                           {0xffd55e00},
@@ -100,7 +100,7 @@ QPalette light_palette() {
 }
 
 QPalette dark_palette() {
-  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2d7fc1);
+  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2a78b8);
 }
 
 bool is_dark(const QPalette& palette) {

@@ -1,5 +1,6 @@
-// Colours that people with any colour vision tell apart (Okabe and Ito, jfly.uni-koeln.de/color),
-// with hatching for what is not tensors; and the dark and the light palette of the windows.
+// Colours that people with any colour vision tell apart, with hatching for what is not tensors; and
+// the dark and the light palette of the windows. The colours begin with Okabe's and Ito's
+// (jfly.uni-koeln.de/color) and were moved apart until tests/gui/colours_test.cpp saw no two alike.
 #pragma once
 
 #include <QBrush>
@@ -10,7 +11,7 @@
 
 namespace shardplan::gui {
 
-/// By Category.
+/// By Category: those that are plain colours differ by CIE 1976 ΔE of 16 at least, to any eye.
 QBrush category_brush(int category);
 /// By Share::colour of a time bar.
 QBrush time_brush(int activity);

@@ -29,6 +29,7 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
     layout->addWidget(row.editor, at, 1);
     layout->addWidget(row.standing, at, 2);
   }
+  if (!rows_.empty()) setFocusProxy(rows_.front().editor);
   layout->setColumnStretch(1, 1);
   layout->setRowStretch(static_cast<int>(rows_.size()), 1);
 }

@@ -1,11 +1,12 @@
 // What would make more room: each change with its price, and a button that applies it.
 #pragma once
 
+#include <QLabel>
 #include <QPushButton>
 #include <QWidget>
 #include <vector>
 
-#include "models/session.h"
+#include "models/fixes.h"
 
 class QVBoxLayout;
 
@@ -19,11 +20,19 @@ class FixList : public QWidget {
   void refresh();
 
  private:
-  QWidget* make_remark();
-  QWidget* make_row(const Fix& fix);
+  /// Kept when the fixes change, so that the keyboard stays where it is.
+  struct Row {
+    QWidget* whole;
+    QLabel* label;
+    QPushButton* apply;
+  };
+  void add_row();
+  void show_row(const Row& row, const FixWords& fix);
 
   Session& session_;
-  QVBoxLayout* rows_;
+  QVBoxLayout* layout_;
+  QLabel* remark_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace shardplan::gui

@@ -125,6 +125,12 @@ void ParetoPlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(plot(), palette().base());
+  if (points_.empty()) {
+    painter.setPen(palette().color(QPalette::PlaceholderText));
+    painter.drawText(plot(), Qt::AlignCenter | Qt::TextWordWrap,
+                     tr("Each plan that no other beats will be a point here."));
+    return;
+  }
   paint_axes(painter);
   const QColor ink = palette().color(QPalette::WindowText);
   if (limit_ > 0) {

@@ -3,8 +3,10 @@
 #include <QGridLayout>
 
 #include "base/format.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "views/colours.h"
+#include "views/widgets.h"
 
 namespace shardplan::gui {
 namespace {
@@ -36,14 +38,13 @@ void RankBars::set_answer(const Answer& answer, const Calibration& calibration) 
     rows_[i].bar->setVisible(used);
     if (!used) continue;
     const Estimate& e = answer.ranks[i];
-    Answer of_rank;
-    of_rank.job = answer.job;
-    of_rank.estimate = e;
     rows_[i].name->setText(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
     rows_[i].bar->setAccessibleName(rows_[i].name->text());
-    rows_[i].bar->set_shares(EstimateModels::breakdown(of_rank, calibration),
+    set_hint(rows_[i].name, Provenance::device(e, answer.job->plan));
+    rows_[i].bar->set_shares(EstimateModels::breakdown(e, answer.job->plan, calibration),
                              static_cast<double>(answer.estimate->usable_bytes),
-                             static_cast<double>(answer.estimate->device.upper));
+                             static_cast<double>(e.device.upper));
+    rows_[i].bar->set_longest(static_cast<double>(answer.estimate->device.upper));
   }
 }
 

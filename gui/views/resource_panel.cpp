@@ -36,10 +36,8 @@ void ResourcePanel::set_resources(const std::vector<ResourceLine>& lines) {
     row.verdict->setText(line.is_used
                              ? QStringLiteral("%1 %2").arg(verdict_sign(line.fit), line.verdict)
                              : line.verdict);
-    QPalette ink = palette();
-    ink.setColor(QPalette::WindowText, line.is_used ? verdict_colour(line.fit, ink)
-                                                    : ink.color(QPalette::PlaceholderText));
-    row.verdict->setPalette(ink);
+    set_ink(row.verdict, line.is_used ? verdict_colour(line.fit, palette())
+                                      : palette().color(QPalette::PlaceholderText));
     row.amount->setText(line.amount);
     row.margin->setText(line.margin);
     for (QLabel* label : {row.name, row.verdict, row.amount, row.margin})

@@ -86,8 +86,8 @@ void SearchPanel::show_result() {
   std::vector<PlotPoint> points;
   for (const FoundRow& row : search_.found().rows())
     points.push_back({row.bytes, row.seconds_a_token, row.memory + QStringLiteral(", ") + row.step,
-                      QStringLiteral("<b>%1, %2</b><br>%3")
-                          .arg(row.memory, row.step, row.plan.toHtmlEscaped())});
+                      QStringLiteral("<b>%1, %2</b><br>%3%4")
+                          .arg(row.memory, row.step, row.plan.toHtmlEscaped(), row.hint)});
   const Answer& a = session_.answer();
   plot_->set_points(std::move(points),
                     a.estimate ? static_cast<double>(a.estimate->usable_bytes) : 0);

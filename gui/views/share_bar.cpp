@@ -38,8 +38,13 @@ void ShareBar::set_shares(std::vector<Share> shares, double limit, double upper,
   update();
 }
 
+void ShareBar::set_longest(double longest) {
+  longest_ = longest;
+  update();
+}
+
 double ShareBar::scale() const {
-  return std::max({total_, limit_, upper_, 1e-30}) * (limit_ > 0 ? 1.03 : 1.0);
+  return std::max({total_, limit_, upper_, longest_, 1e-30}) * (limit_ > 0 ? 1.03 : 1.0);
 }
 
 QRectF ShareBar::bar_area() const {

@@ -21,6 +21,8 @@ class ShareBar : public QWidget {
   /// 0: none.
   void set_shares(std::vector<Share> shares, double limit = 0, double upper = 0,
                   QString limit_text = {});
+  /// The value at the right end at least: bars side by side have one scale.
+  void set_longest(double longest);
 
   QSize sizeHint() const override { return {400, 58}; }
   QSize minimumSizeHint() const override { return {120, 48}; }
@@ -41,7 +43,7 @@ class ShareBar : public QWidget {
 
   std::function<QBrush(int)> ink_;
   std::vector<Share> shares_;
-  double total_ = 0, limit_ = 0, upper_ = 0;
+  double total_ = 0, limit_ = 0, upper_ = 0, longest_ = 0;
   QString limit_text_;
   int selected_ = -1;
 };

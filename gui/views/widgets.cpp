@@ -2,7 +2,6 @@
 
 #include <QHeaderView>
 #include <QSortFilterProxyModel>
-#include <QTextDocumentFragment>
 
 #include "models/rows_model.h"
 
@@ -61,17 +60,55 @@ QTableView* make_table(QAbstractItemModel* model, const QString& name, QWidget* 
   return table;
 }
 
+void on_chosen(QTableView* table, const std::function<void(const QModelIndex&)>& action) {
+  QObject::connect(table->selectionModel(), &QItemSelectionModel::selectionChanged, table,
+                   [action](const QItemSelection& chosen) {
+                     if (!chosen.isEmpty()) action(chosen.indexes().front());
+                   });
+  // The row may be chosen still, and something else have been typed since.
+  QObject::connect(table, &QAbstractItemView::clicked, table, action);
+}
+
+void show_in(QLineEdit* edit, const QString& words) {
+  if (edit->text().trimmed() != words) edit->setText(words);
+}
+
 QGroupBox* make_box(const QString& title, QLayout* layout, QWidget* parent) {
   auto* box = new QGroupBox(title, parent);
   box->setLayout(layout);
   return box;
 }
 
+/// By hand: a text document for each hint takes longer than the estimate that it explains.
 QString spoken(const QString& html) {
-  return QTextDocumentFragment::fromHtml(html).toPlainText();
+  QString out;
+  out.reserve(html.size());
+  for (qsizetype at = 0; at < html.size(); ++at) {
+    if (html[at] != QLatin1Char('<')) {
+      out += html[at];
+      continue;
+    }
+    const qsizetype end = html.indexOf(QLatin1Char('>'), at);
+    if (end < 0) break;
+    const QStringView tag = QStringView(html).mid(at + 1, end - at - 1);
+    if ((tag == u"br" || tag == u"/p") && end + 1 < html.size()) out += QLatin1Char('\n');
+    at = end;
+  }
+  return out.replace(QStringLiteral("&lt;"), QStringLiteral("<"))
+      .replace(QStringLiteral("&gt;"), QStringLiteral(">"))
+      .replace(QStringLiteral("&quot;"), QStringLiteral("\""))
+      .replace(QStringLiteral("&amp;"), QStringLiteral("&"));
+}
+
+void set_ink(QLabel* label, const QColor& colour) {
+  QPalette ink = label->palette();
+  if (ink.color(QPalette::WindowText) == colour) return;
+  ink.setColor(QPalette::WindowText, colour);
+  label->setPalette(ink);
 }
 
 void set_hint(QWidget* widget, const QString& html) {
+  if (widget->toolTip() == html) return;
   widget->setToolTip(html);
   widget->setAccessibleDescription(spoken(html));
 }

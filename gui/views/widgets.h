@@ -5,7 +5,9 @@
 #include <QGroupBox>
 #include <QLabel>
 #include <QLayout>
+#include <QLineEdit>
 #include <QTableView>
+#include <functional>
 
 namespace shardplan::gui {
 
@@ -17,11 +19,21 @@ void show_error(QLabel* label, const QString& error);
 /// A table of whole rows without a grid, sorted by its columns when `sorts`.
 QTableView* make_table(QAbstractItemModel* model, const QString& name, QWidget* parent,
                        bool sorts = false);
+/// Calls `action` with the row that a person chooses. Tab into a table chooses none, and neither
+/// does a filter that takes the chosen row away.
+void on_chosen(QTableView* table, const std::function<void(const QModelIndex&)>& action);
+
+/// Shows `words`, and leaves what a person is typing when it says the same.
+void show_in(QLineEdit* edit, const QString& words);
+
 /// A titled box around a layout.
 QGroupBox* make_box(const QString& title, QLayout* layout, QWidget* parent);
 
 /// Text without markup, for screen readers.
 QString spoken(const QString& html);
+
+/// Writes a label in a colour.
+void set_ink(QLabel* label, const QColor& colour);
 
 /// Where a number comes from: on hover, and for screen readers.
 void set_hint(QWidget* widget, const QString& html);

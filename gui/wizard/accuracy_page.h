@@ -15,6 +15,7 @@ class AccuracyPage : public Page {
 
  public:
   explicit AccuracyPage(Session& session, QWidget* parent = nullptr);
+  bool is_busy() const override { return work_.is_running(); }
 
  protected:
   void refresh() override;

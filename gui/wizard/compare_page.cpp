@@ -2,10 +2,12 @@
 
 #include <QGridLayout>
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QPushButton>
 #include <QVBoxLayout>
 
 #include "models/core_words.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "render/describe.h"
 #include "report/words.h"
@@ -36,6 +38,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   bars->setColumnStretch(1, 1);
   QTableView* table = make_table(model_, tr("Plans side by side"), this);
   table->setItemDelegate(new DiffersDelegate(table));
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   auto* right = new QVBoxLayout;
   right->addLayout(bars);
   right->addWidget(table, 1);
@@ -47,11 +50,10 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
 void ComparePage::refresh() {
   const Answer& a = answer();
   if (!a.job) {
-    model_->set_plans({});
+    model_->set_plans({}, calibration());
     return;
   }
-  const Calibration& calibration = session().workbench().calibration;
-  offered_ = compare_stages(a.job->model, a.job->plan, calibration);
+  offered_ = compare_stages(a.job->model, a.job->plan, calibration());
   for (const Alternative& plan : kept_) offered_.push_back(plan);
   const bool begins = list_->count() == 0;
   const QSignalBlocker quiet(list_);
@@ -85,7 +87,7 @@ void ComparePage::show_chosen() {
   for (int i = 0; i < list_->count(); ++i)
     if (list_->item(i)->checkState() == Qt::Checked)
       chosen.push_back(offered_[static_cast<std::size_t>(i)]);
-  model_->set_plans(std::move(chosen));
+  model_->set_plans(std::move(chosen), calibration());
   double longest = 0;
   for (const Alternative& plan : model_->plans())
     longest = std::max(longest, static_cast<double>(plan.estimate.device.upper));
@@ -95,17 +97,16 @@ void ComparePage::show_chosen() {
     bars_[i].bar->setVisible(used);
     if (!used) continue;
     const Alternative& plan = model_->plans()[i];
-    Answer a;
-    a.job = answer().job;
-    a.job->plan = plan.plan;
-    a.estimate = plan.estimate;
     const Fit fit = overall(plan.estimate.verdict);
     bars_[i].name->setText(
         QStringLiteral("%1\n%2 %3")
             .arg(words(plan.name), verdict_sign(fit), words(report::words_of(fit))));
     bars_[i].bar->setAccessibleName(words(plan.name));
-    bars_[i].bar->set_shares(EstimateModels::breakdown(a, session().workbench().calibration),
-                             static_cast<double>(plan.estimate.usable_bytes), longest);
+    set_hint(bars_[i].name, Provenance::device(plan.estimate, plan.plan));
+    bars_[i].bar->set_shares(EstimateModels::breakdown(plan.estimate, plan.plan, calibration()),
+                             static_cast<double>(plan.estimate.usable_bytes),
+                             static_cast<double>(plan.estimate.device.upper));
+    bars_[i].bar->set_longest(longest);
   }
 }
 

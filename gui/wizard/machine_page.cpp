@@ -9,37 +9,12 @@
 #include "base/format.h"
 #include "job/fields.h"
 #include "models/catalogue_models.h"
+#include "models/core_words.h"
 #include "models/messages.h"
 #include "models/text.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
-namespace {
-
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-
-QString gib(std::int64_t bytes) {
-  return QString::number(static_cast<double>(bytes) / kGib, 'f', 2);
-}
-
-QString gigabytes(double rate) {
-  return rate > 0 ? QString::number(rate / 1e9, 'g', 6) : QString();
-}
-
-/// A positive number, in units of `unit`.
-std::optional<double> figure(const QString& text, double unit) {
-  bool is_number = false;
-  const double value = text.trimmed().toDouble(&is_number);
-  return is_number && value > 0 ? std::optional(value * unit) : std::nullopt;
-}
-
-std::optional<Bytes> bytes_of(const QString& text) {
-  const auto value = figure(text, kGib);
-  if (!value || *value > 1e18) return std::nullopt;
-  return Bytes(static_cast<std::int64_t>(*value));
-}
-
-}  // namespace
 
 MachinePage::MachinePage(Session& session, QWidget* parent)
     : Page(session, tr("Machine"), parent), detected_(detect_machine()) {
@@ -78,7 +53,7 @@ void MachinePage::take_focus() {
 QLayout* MachinePage::make_choices() {
   auto* layout = new QVBoxLayout;
   auto* here = new QPushButton(this);
-  const bool usable = !cluster_of(detected_, session().workbench().hardware).is_null();
+  const bool usable = !cluster_of(detected_, workbench().hardware).is_null();
   if (usable) {
     here->setText(
         tr("&This machine: %1 × %2").arg(detected_.gpus.size()).arg(text(detected_.gpus.front())));
@@ -88,15 +63,20 @@ QLayout* MachinePage::make_choices() {
   }
   connect(here, &QPushButton::clicked, this, &MachinePage::use_detected);
   layout->addWidget(here);
+  auto* found = make_text(this);
+  found->setText(
+      tr("Found here: %1 of host memory, %2 of NVMe.")
+          .arg(text(format_bytes(detected_.host_memory)), text(format_bytes(detected_.nvme))));
+  found->setForegroundRole(QPalette::PlaceholderText);
+  layout->addWidget(found);
 
   auto* tabs = new QTabWidget(this);
-  const HardwareCatalog& hardware = session().workbench().hardware;
+  const HardwareCatalog& hardware = workbench().hardware;
   const auto add_table = [&](QAbstractItemModel* model, const QString& name, bool is_machine) {
     QTableView* table = make_table(model, name, this, true);
-    connect(table->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
-            [this, is_machine](const QModelIndex& now) {
-              if (now.isValid()) choose(now.siblingAtColumn(0).data().toString(), is_machine);
-            });
+    on_chosen(table, [this, is_machine](const QModelIndex& row) {
+      choose(row.siblingAtColumn(0).data().toString(), is_machine);
+    });
     tabs->addTab(table, name);
   };
   add_table(CatalogueModels::gpus(hardware, this), tr("GPUs"), false);
@@ -107,135 +87,32 @@ QLayout* MachinePage::make_choices() {
 
 QLayout* MachinePage::make_fields() {
   auto* form = new QFormLayout;
-  const auto from_catalogue = [](bool is_unverified) {
-    return is_unverified ? tr("catalogue, not verified") : tr("catalogue");
-  };
-  const auto said = [this](const char* pointer, const QString& otherwise) {
-    return is_said(pointer) ? tr("given") : otherwise;
-  };
-  const auto interconnect = [said](const char* pointer) {
-    return [said, pointer](const Cluster& c) {
-      return said(pointer,
-                  c.interconnect_source == Source::measured ? tr("catalogue") : tr("assumed"));
-    };
-  };
-  add_field(form, tr("GPUs in a node"),
-            {.read = [](const Cluster& c) { return QString::number(c.gpus_per_node); },
-             .read_source = [](const Cluster&) { return tr("given"); },
-             .write =
-                 [](Cluster& c, const QString& typed) {
-                   c.gpus_per_node = typed.toLongLong();
-                   return c.gpus_per_node > 0;
-                 }});
-  add_field(form, tr("Nodes"),
-            {.read = [](const Cluster& c) { return QString::number(c.nodes); },
-             .read_source = [](const Cluster&) { return tr("given"); },
-             .write =
-                 [](Cluster& c, const QString& typed) {
-                   c.nodes = typed.toLongLong();
-                   return c.nodes > 0;
-                 }});
-  add_field(form, tr("Usable memory of a GPU, GiB"),
-            {.read = [](const Cluster& c) { return gib(c.gpu.usable.count()); },
-             .read_source =
-                 [said, from_catalogue](const Cluster& c) {
-                   return said("/cluster/gpu/usable_bytes",
-                               from_catalogue(c.gpu.usable_source == Source::assumed));
-                 },
-             .write =
-                 [](Cluster& c, const QString& typed) {
-                   const auto value = bytes_of(typed);
-                   if (!value) return false;
-                   c.gpu.usable = *value;
-                   c.gpu.capacity = std::max(c.gpu.capacity, *value);
-                   return true;
-                 },
-             .own_gpu = true});
-  add_field(
-      form, tr("Host memory of a node, GiB"),
-      {.read =
-           [](const Cluster& c) { return c.host_memory ? gib(c.host_memory->count()) : QString(); },
-       .read_source =
-           [said](const Cluster& c) {
-             return said("/cluster/host_memory_bytes",
-                         c.host_memory ? tr("catalogue") : tr("not known"));
-           },
-       .write =
-           [](Cluster& c, const QString& typed) {
-             c.host_memory = bytes_of(typed);
-             return c.host_memory.has_value() || typed.isEmpty();
-           }});
-  add_field(
-      form, tr("NVMe of a node, GiB"),
-      {.read = [](const Cluster& c) { return c.nvme ? gib(c.nvme->capacity.count()) : QString(); },
-       .read_source =
-           [said](const Cluster& c) {
-             return said("/cluster/nvme", c.nvme ? tr("catalogue") : tr("not known"));
-           },
-       .write =
-           [](Cluster& c, const QString& typed) {
-             const auto value = bytes_of(typed);
-             c.nvme = value ? std::optional(Nvme{.capacity = *value}) : std::nullopt;
-             return value.has_value() || typed.isEmpty();
-           }});
-  const auto add_rate = [&](const QString& label, double Cluster::*member, const char* pointer) {
-    add_field(form, label,
-              {.read = [member](const Cluster& c) { return gigabytes(c.*member); },
-               .read_source = interconnect(pointer),
-               .write =
-                   [member](Cluster& c, const QString& typed) {
-                     const auto value = figure(typed, 1e9);
-                     if (!value) return false;
-                     c.*member = *value;
-                     c.interconnect_source = Source::measured;
-                     return true;
-                   }});
-  };
-  add_rate(tr("Between GPUs, GB/s"), &Cluster::intra_node_bandwidth,
-           "/cluster/interconnect/intra_node_bandwidth");
-  add_rate(tr("Between nodes, GB/s a GPU"), &Cluster::inter_node_bandwidth,
-           "/cluster/interconnect/inter_node_bandwidth");
-  add_field(
-      form, tr("Price of a node, an hour"),
-      {.read =
-           [](const Cluster& c) {
-             return c.price_per_hour ? QString::number(*c.price_per_hour) : QString();
-           },
-       .read_source =
-           [said](const Cluster&) { return said("/cluster/price_per_hour", tr("not known")); },
-       .write =
-           [](Cluster& c, const QString& typed) {
-             c.price_per_hour = figure(typed, 1);
-             return c.price_per_hour.has_value() || typed.isEmpty();
-           }});
+  form->setVerticalSpacing(3);
+  for (MachineField& field : MachineFields::all()) add_row(form, std::move(field));
   form->addRow(notes_);
   return form;
 }
 
-void MachinePage::add_field(QFormLayout* form, const QString& label, Field field) {
-  field.edit = new QLineEdit(this);
-  field.edit->setMinimumWidth(90);
-  field.source = new QLabel(this);
-  field.source->setForegroundRole(QPalette::PlaceholderText);
-  auto* row = new QHBoxLayout;
-  row->addWidget(field.edit, 1);
-  row->addWidget(field.source, 1);
-  form->addRow(label, row);
-  field.edit->setAccessibleName(label);
-  fields_.push_back(field);
-  connect(field.edit, &QLineEdit::editingFinished, this,
-          [this, at = fields_.size() - 1] { edit_field(fields_[at]); });
+void MachinePage::add_row(QFormLayout* form, MachineField field) {
+  Row row{std::move(field), new QLineEdit(this), new QLabel(this)};
+  row.edit->setMinimumWidth(90);
+  row.edit->setObjectName(QString::fromStdString(row.field.pointer));
+  row.edit->setAccessibleName(row.field.label);
+  row.source->setForegroundRole(QPalette::PlaceholderText);
+  auto* layout = new QHBoxLayout;
+  layout->setSpacing(8);
+  layout->addWidget(row.edit, 1);
+  layout->addWidget(row.source, 1);
+  form->addRow(row.field.label, layout);
+  connect(row.edit, &QLineEdit::editingFinished, this,
+          [this, at = rows_.size()] { commit(rows_[at]); });
+  rows_.push_back(std::move(row));
 }
 
-void MachinePage::edit_field(const Field& field) {
-  const Cluster* now = answer().the_cluster();
-  if (now == nullptr || field.edit->text() == field.read(*now)) return;
-  Cluster changed = *now;
-  if (!field.write(changed, field.edit->text().trimmed())) {
-    field.edit->setText(field.read(*now));
-    return;
-  }
-  session().change_cluster([&](Cluster& c) { c = changed; }, field.own_gpu);
+void MachinePage::commit(const Row& row) {
+  const bool was_modified = row.edit->isModified();
+  row.edit->setModified(false);
+  if (was_modified && !row.field.commit(session(), row.edit->text().trimmed())) refresh();
 }
 
 void MachinePage::choose(const QString& name, bool is_machine) {
@@ -246,28 +123,31 @@ void MachinePage::choose(const QString& name, bool is_machine) {
 }
 
 void MachinePage::use_detected() {
-  session().document().set("/cluster", cluster_of(detected_, session().workbench().hardware));
-}
-
-bool MachinePage::is_said(std::string_view pointer) const {
-  return field_of(document().json(), pointer).has_value();
+  session().document().set("/cluster", cluster_of(detected_, workbench().hardware));
 }
 
 void MachinePage::refresh() {
   const Cluster* c = answer().the_cluster();
-  if (!text_->hasFocus()) text_->setText(c ? text(c->label) : QString());
+  const auto said = field_of(document().json(), "/cluster");
+  show_in(text_, said && said->is_string() ? text(said->get<std::string>())
+                 : c != nullptr            ? text(c->label)
+                                           : QString());
   show_error(error_, c == nullptr && answer().error && !text_->text().isEmpty()
                          ? Messages::of(*answer().error)
                          : QString());
-  QStringList notes;
-  for (const Field& field : fields_) {
-    field.edit->setEnabled(c != nullptr);
-    if (!field.edit->hasFocus() || c == nullptr)
-      field.edit->setText(c ? field.read(*c) : QString());
-    field.source->setText(c ? field.read_source(*c) : QString());
+  const QString sources =
+      c ? MachineFields::sources(*c, workbench().hardware).toHtmlEscaped() : QString();
+  for (const Row& row : rows_) {
+    row.edit->setEnabled(c != nullptr && row.field.can_be_said(*c));
+    if (!row.edit->isModified() || c == nullptr)
+      row.edit->setText(c ? row.field.text_of(*c) : QString());
+    row.source->setText(row.field.standing(session()));
+    row.source->setToolTip(row.field.own_gpu ? sources : QString());
+    row.edit->setAccessibleDescription(row.source->text());
   }
+  QStringList notes;
   if (c != nullptr)
-    for (const std::string& note : c->notes) notes.push_back(text(note));
+    for (const std::string& note : c->notes) notes.push_back(words(note));
   notes_->setText(notes.join(QLatin1Char('\n')));
 }
 

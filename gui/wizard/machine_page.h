@@ -5,10 +5,10 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QTableView>
-#include <functional>
 #include <vector>
 
 #include "models/detected_machine.h"
+#include "models/machine_fields.h"
 #include "wizard/page.h"
 
 namespace shardplan::gui {
@@ -24,29 +24,24 @@ class MachinePage : public Page {
   void refresh() override;
 
  private:
-  /// A figure of the machine: what it is, where it came from, and how a new one is written.
-  struct Field {
+  struct Row {
+    MachineField field;
     QLineEdit* edit;
     QLabel* source;
-    std::function<QString(const Cluster&)> read;
-    std::function<QString(const Cluster&)> read_source;
-    std::function<bool(Cluster&, const QString&)> write;  ///< false: not a figure
-    bool own_gpu;
   };
 
   QLayout* make_choices();
   QLayout* make_fields();
-  void add_field(QFormLayout* form, const QString& label, Field field);
-  void edit_field(const Field& field);
+  void add_row(QFormLayout* form, MachineField field);
+  void commit(const Row& row);
   void choose(const QString& gpu_or_machine, bool is_machine);
   void use_detected();
-  bool is_said(std::string_view pointer) const;
 
   DetectedMachine detected_;
   QLineEdit* text_;
   QLabel* error_;
   QLabel* notes_;
-  std::vector<Field> fields_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace shardplan::gui

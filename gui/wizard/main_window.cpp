@@ -10,6 +10,7 @@
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QProgressBar>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@
 #include "models/dropped_file.h"
 #include "models/estimate_models.h"
 #include "models/messages.h"
+#include "models/provenance.h"
 #include "models/recent_files.h"
 #include "models/saved_files.h"
 #include "models/text.h"
@@ -132,9 +134,33 @@ QWidget* MainWindow::make_navigation() {
   layout->addSpacing(16);
   layout->addWidget(message_, 1);
   layout->addStretch();
+  layout->addWidget(make_progress());
   layout->addWidget(back_);
   layout->addWidget(next_);
   return bar;
+}
+
+/// Seen while a report is written.
+QWidget* MainWindow::make_progress() {
+  auto* whole = new QWidget(this);
+  auto* progress = new QProgressBar(whole);
+  progress->setRange(0, 100);
+  progress->setAccessibleName(tr("Writing the report"));
+  auto* cancel = new QPushButton(tr("Cancel the report"), whole);
+  auto* layout = new QHBoxLayout(whole);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(progress);
+  layout->addWidget(cancel);
+  whole->hide();
+  connect(cancel, &QPushButton::clicked, &work_, &Background::cancel);
+  connect(&work_, &Background::started, whole, [whole, progress] {
+    progress->setValue(0);
+    whole->show();
+  });
+  connect(&work_, &Background::progressed, progress,
+          [progress](double share) { progress->setValue(static_cast<int>(100 * share)); });
+  connect(&work_, &Background::finished, whole, &QWidget::hide);
+  return whole;
 }
 
 void MainWindow::make_file_menu() {
@@ -176,11 +202,7 @@ void MainWindow::make_view_menu() {
 void MainWindow::fill_recent() {
   recent_->clear();
   for (const QString& path : recent_files())
-    recent_
-        ->addAction(QFileInfo(path).fileName(), this,
-                    [this, path] {
-                      if (may_discard()) take(path);
-                    })
+    recent_->addAction(QFileInfo(path).fileName(), this, [this, path] { take(path); })
         ->setToolTip(path);
   if (recent_->isEmpty()) recent_->addAction(tr("none"))->setEnabled(false);
 }
@@ -207,9 +229,8 @@ void MainWindow::refresh() {
     summary_->setText(QStringLiteral("%1 %2: %3")
                           .arg(verdict_sign(fit), EstimateModels::headline(a),
                                EstimateModels::resources(a).front().amount));
-    QPalette ink = palette();
-    ink.setColor(QPalette::WindowText, verdict_colour(fit, ink));
-    summary_->setPalette(ink);
+    set_ink(summary_, verdict_colour(fit, palette()));
+    set_hint(summary_, Provenance::device(*a.estimate, a.job->plan));
   } else {
     summary_->clear();
   }
@@ -233,7 +254,9 @@ bool MainWindow::attempt(const std::function<void()>& action) {
 
 void MainWindow::take(const QString& path) {
   attempt([&] {
-    switch (take_file(session_.document(), path)) {
+    const auto kind = take_file(session_.document(), path, [this] { return may_discard(); });
+    if (!kind) return;
+    switch (*kind) {
       case FileKind::job:
         remember_file(path);
         return show_page(static_cast<int>(page_names().indexOf(QStringLiteral("verdict"))));
@@ -296,8 +319,8 @@ void MainWindow::export_report() {
   work_.start([this, path, answer = session_.answer(), job = session_.document().json(),
                workbench = session_.workbench(), code = language().toStdString(),
                version = QCoreApplication::applicationVersion().toStdString()](
-                  const Background::Control&) {
-    write_report(answer, job, workbench, path.toStdString(), code, version);
+                  const Background::Control& control) {
+    write_report(answer, job, workbench, path.toStdString(), code, version, control);
     return [this, path] { show_error(message_, tr("Wrote %1").arg(QFileInfo(path).fileName())); };
   });
 }
@@ -323,7 +346,7 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 void MainWindow::dropEvent(QDropEvent* event) {
   const QString path = first_file(event->mimeData());
   event->acceptProposedAction();
-  if (may_discard()) take(path);
+  take(path);
 }
 
 }  // namespace shardplan::gui

@@ -25,6 +25,7 @@ class MainWindow : public QMainWindow {
   static QStringList page_names();
   void show_page(int page);
   int page() const { return stack_->currentIndex(); }
+  bool is_busy() const { return pages_[static_cast<std::size_t>(page())]->is_busy(); }
   /// Opens a job, or takes a configuration over; tells what is wrong with it.
   void take(const QString& path);
 
@@ -41,6 +42,7 @@ class MainWindow : public QMainWindow {
   void add_page(Page* page);
   QWidget* make_steps();
   QWidget* make_navigation();
+  QWidget* make_progress();
   void make_file_menu();
   void make_view_menu();
   void fill_recent();

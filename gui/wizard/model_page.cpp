@@ -8,7 +8,9 @@
 
 #include "base/format.h"
 #include "job/fields.h"
+#include "models/core_words.h"
 #include "models/messages.h"
+#include "models/provenance.h"
 #include "models/text.h"
 #include "views/widgets.h"
 
@@ -46,15 +48,13 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   layout->addWidget(error_);
   layout->addLayout(halves, 1);
 
-  connect(text_, &QLineEdit::textEdited, this, [this](const QString& typed) { choose(typed); });
+  connect(text_, &QLineEdit::textEdited, this, [this](const QString& typed) {
+    static_cast<QSortFilterProxyModel*>(catalogue_->model())->setFilterFixedString(typed.trimmed());
+    choose(typed);
+  });
   connect(text_, &QLineEdit::returnPressed, this, &Page::done);
-  connect(catalogue_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
-          [this](const QModelIndex& now) {
-            if (!now.isValid() || !catalogue_->hasFocus()) return;
-            const QString name = now.siblingAtColumn(0).data().toString();
-            text_->setText(name);
-            choose(name);
-          });
+  on_chosen(catalogue_,
+            [this](const QModelIndex& row) { choose(row.siblingAtColumn(0).data().toString()); });
 }
 
 void ModelPage::take_focus() {
@@ -64,18 +64,15 @@ void ModelPage::take_focus() {
 
 void ModelPage::choose(const QString& typed) {
   const QString name = typed.trimmed();
-  if (text_->hasFocus())
-    static_cast<QSortFilterProxyModel*>(catalogue_->model())->setFilterFixedString(name);
   session().document().set("/model", name.isEmpty() ? Json(nullptr) : Json(name.toStdString()));
 }
 
 void ModelPage::refresh() {
   const Model* model = answer().the_model();
   const auto said = field_of(document().json(), "/model");
-  if (!text_->hasFocus())
-    text_->setText(said && said->is_string() ? text(said->get<std::string>())
-                   : model                   ? text(model->facts.model_type)
-                                             : QString());
+  show_in(text_, said && said->is_string() ? text(said->get<std::string>())
+                 : model                   ? text(model->facts.model_type)
+                                           : QString());
   const bool is_wrong = model == nullptr && said && answer().error;
   show_error(error_, is_wrong ? Messages::of(*answer().error) : QString());
   if (model == nullptr) {
@@ -97,8 +94,9 @@ void ModelPage::refresh() {
                       text(format_count(f.hidden)), text(format_count(f.attention_heads)),
                       text(format_count(f.key_value_heads)), text(format_count(f.vocabulary)));
   facts_->setText(facts);
+  set_hint(facts_, Provenance::standing(Source::exact));
   QStringList assumed;
-  for (const std::string& a : f.assumed) assumed.push_back(tr("assumed: %1").arg(text(a)));
+  for (const std::string& a : f.assumed) assumed.push_back(tr("assumed: %1").arg(words(a)));
   assumed_->setText(assumed.join(QLatin1Char('\n')));
   tensors_->set_rows(CatalogueModels::tensors_of(*model));
 }

@@ -20,6 +20,8 @@ class Page : public QWidget {
   const QString& title() const { return title_; }
   /// Gives the keyboard to what a person fills in first.
   virtual void take_focus() {}
+  /// Something that it shows is still on its way from the background.
+  virtual bool is_busy() const { return false; }
 
  Q_SIGNALS:
   /// The page has what it needs: Return was pressed in its first field.
@@ -31,6 +33,8 @@ class Page : public QWidget {
   virtual void refresh() = 0;
   Session& session() { return session_; }
   const Answer& answer() const { return session_.answer(); }
+  const Workbench& workbench() const { return session_.workbench(); }
+  const Calibration& calibration() const { return workbench().calibration; }
   const JobDocument& document() const { return std::as_const(session_).document(); }
 
   void showEvent(QShowEvent* event) override {

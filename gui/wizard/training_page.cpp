@@ -47,13 +47,16 @@ QLayout* TrainingPage::make_config_side() {
   buttons->addWidget(open);
   buttons->addWidget(drop_);
   buttons->addStretch();
-  findings_ = Findings::model(this);
+  lint_ = new LintPanel(session(), this);
   layout->addWidget(file_);
   layout->addLayout(buttons);
-  auto* table = make_table(findings_, tr("Findings"), this);
-  table->setWordWrap(true);
-  layout->addWidget(table, 1);
+  layout->addWidget(lint_, 1);
+  layout->addStretch();
   return layout;
+}
+
+void TrainingPage::take_focus() {
+  form_->setFocus();
 }
 
 void TrainingPage::refresh() {
@@ -70,7 +73,7 @@ void TrainingPage::refresh() {
   } else {
     file_->setText(tr("Inside the job, with %1 keys at its top level.").arg(config->size()));
   }
-  findings_->set_rows(Findings::of(answer()));
+  lint_->refresh();
 }
 
 }  // namespace shardplan::gui

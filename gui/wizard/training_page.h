@@ -4,8 +4,8 @@
 #include <QLabel>
 #include <QPushButton>
 
-#include "models/findings.h"
 #include "views/field_form.h"
+#include "views/lint_panel.h"
 #include "wizard/page.h"
 
 namespace shardplan::gui {
@@ -15,6 +15,8 @@ class TrainingPage : public Page {
 
  public:
   explicit TrainingPage(Session& session, QWidget* parent = nullptr);
+  void take_focus() override;
+  bool is_busy() const override { return lint_->is_busy(); }
 
  Q_SIGNALS:
   void open_asked();  ///< the person wants to choose a ds_config.json
@@ -29,7 +31,7 @@ class TrainingPage : public Page {
   QLabel* error_;
   QLabel* file_;
   QPushButton* drop_;
-  RowsModel<Finding>* findings_;
+  LintPanel* lint_;
 };
 
 }  // namespace shardplan::gui

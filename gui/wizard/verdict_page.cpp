@@ -18,6 +18,8 @@
 namespace shardplan::gui {
 namespace {
 
+enum class Tab : std::uint8_t { fixes, parts, phases, traffic, foundation };  // in their order
+
 QFont scaled(QFont font, double factor, bool bold) {
   font.setPointSizeF(font.pointSizeF() * factor);
   font.setBold(bold);
@@ -127,13 +129,15 @@ QWidget* VerdictPage::make_what_if() {
 }
 
 QTabWidget* VerdictPage::make_tabs() {
-  auto* tabs = new QTabWidget(this);
+  tabs_ = new QTabWidget(this);
+  tabs_->setObjectName(QStringLiteral("tables"));
+  connect(tabs_, &QTabWidget::currentChanged, this, &VerdictPage::show_tab);
   fixes_ = new FixList(session(), this);
   auto* scroll = new QScrollArea(this);
   scroll->setWidget(fixes_);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  tabs->addTab(scroll, tr("Fixes"));
+  tabs_->addTab(scroll, tr("Fixes"));
   breakdown_ = EstimateModels::breakdown_model(this);
   phases_ =
       EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at its end")}, true, this);
@@ -142,15 +146,16 @@ QTabWidget* VerdictPage::make_tabs() {
   foundation_ = EstimateModels::fact_model({tr("standing"), tr("what")}, false, this);
   const auto add = [&](QAbstractItemModel* model, const QString& name) {
     QTableView* table = make_table(model, name, this);
-    tabs->addTab(table, name);
+    tabs_->addTab(table, name);
     return table;
   };
   QTableView* parts = add(breakdown_, tr("Parts"));
+  parts->setObjectName(QStringLiteral("parts"));
   parts->setItemDelegateForColumn(0, new LegendDelegate(parts));
   add(phases_, tr("Phases"));
   add(traffic_, tr("Traffic"));
   add(foundation_, tr("Rests on"));
-  return tabs;
+  return tabs_;
 }
 
 void VerdictPage::refresh() {
@@ -166,30 +171,45 @@ void VerdictPage::show_answer() {
   const Estimate& e = *a.estimate;
   const Fit fit = overall(e.verdict);
   verdict_->setText(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
-  QPalette ink = palette();
-  ink.setColor(QPalette::WindowText, verdict_colour(fit, ink));
-  verdict_->setPalette(ink);
+  set_ink(verdict_, verdict_colour(fit, palette()));
+  set_hint(verdict_, Provenance::device(e, a.job->plan));
   subject_->setText(EstimateModels::subject(a));
   method_->setText(EstimateModels::method(a));
   resources_->set_resources(EstimateModels::resources(a));
-  const std::vector<Share> parts =
-      EstimateModels::breakdown(a, std::as_const(session()).workbench().calibration);
-  memory_->set_shares(parts, static_cast<double>(e.usable_bytes),
-                      static_cast<double>(e.device.upper),
+  memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
+                      static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
-  breakdown_->set_rows(parts);
-  ranks_->set_answer(a, std::as_const(session()).workbench().calibration);
+  ranks_->set_answer(a, calibration());
   largest_->setText(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
   timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));
   rates_->setText(EstimateModels::rates(a));
-  set_hint(rates_, Provenance::rates(a));
+  set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
-  phases_->set_rows(EstimateModels::phases(a));
-  traffic_->set_rows(EstimateModels::traffic(a));
-  foundation_->set_rows(
-      EstimateModels::foundation(a, std::as_const(session()).workbench().calibration));
   fixes_->refresh();
+  show_tab();
+}
+
+/// The tables that nobody sees are filled when they come up.
+void VerdictPage::show_tab() {
+  const Answer& a = answer();
+  if (!a.estimate) return;
+  switch (static_cast<Tab>(tabs_->currentIndex())) {
+    case Tab::fixes:
+      break;
+    case Tab::parts:
+      breakdown_->set_rows(EstimateModels::breakdown(*a.estimate, a.job->plan, calibration()));
+      break;
+    case Tab::phases:
+      phases_->set_rows(EstimateModels::phases(a));
+      break;
+    case Tab::traffic:
+      traffic_->set_rows(EstimateModels::traffic(a));
+      break;
+    case Tab::foundation:
+      foundation_->set_rows(EstimateModels::foundation(a, calibration()));
+      break;
+  }
 }
 
 }  // namespace shardplan::gui

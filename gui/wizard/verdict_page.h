@@ -33,6 +33,7 @@ class VerdictPage : public Page {
   QWidget* make_what_if();
   QTabWidget* make_tabs();
   void show_answer();
+  void show_tab();
 
   QLabel *verdict_, *subject_, *method_, *error_, *largest_, *rates_;
   ResourcePanel* resources_;
@@ -42,6 +43,7 @@ class VerdictPage : public Page {
   RowsModel<Share>* breakdown_;
   RowsModel<Fact>*phases_, *traffic_, *foundation_;
   FixList* fixes_;
+  QTabWidget* tabs_;
   std::vector<ChoiceSlider*> sliders_;
   QWidget* body_;
 };

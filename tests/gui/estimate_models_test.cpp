@@ -34,7 +34,8 @@ TEST_F(EstimateModelsTest, TheVerdictIsTheJsons) {
 
 TEST_F(EstimateModelsTest, ThePartsAreTheBreakdownAndAddUp) {
   const Json j = json();
-  const auto parts = EstimateModels::breakdown(session_.answer(), session_.workbench().calibration);
+  const auto parts = EstimateModels::breakdown(
+      *session_.answer().estimate, session_.answer().job->plan, session_.workbench().calibration);
   double sum = 0;
   std::size_t at = 0;
   for (const Json& line : j["gpu"]["breakdown"]) {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <QCoreApplication>
-#include <QDeadlineTimer>
-#include <QThread>
+#include <QEventLoop>
+#include <QTimer>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "models/session.h"
@@ -14,14 +15,19 @@ inline void ask(Session& session, const char* job) {
   session.document().replace(Json::parse(job));
 }
 
-/// Runs events until `done` or ten seconds have passed; whether it was done.
-template <typename Done>
-bool wait_for(Done done, int milliseconds = 10'000) {
-  QDeadlineTimer deadline(milliseconds);
-  while (!done() && !deadline.hasExpired()) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 10);
-    QThread::msleep(1);
-  }
+/// When a test gives up: nothing that happens at all takes this long, however busy the machine is.
+inline constexpr std::chrono::milliseconds kHangs{120'000};
+
+/// Runs events until `sender` has emitted `signal` with `done` true; at once when it is already.
+template <typename Sender, typename Signal, typename Done>
+bool wait_for(const Sender& sender, Signal signal, Done done) {
+  if (done()) return true;
+  QEventLoop loop;
+  QObject::connect(&sender, signal, &loop, [&] {
+    if (done()) loop.quit();
+  });
+  QTimer::singleShot(kHangs, &loop, &QEventLoop::quit);
+  loop.exec();
   return done();
 }
 

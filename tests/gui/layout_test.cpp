@@ -26,7 +26,7 @@ class Layout : public testing::TestWithParam<const char*> {
         "checkpointing": "full", "workload": {"micro_batch": 64}})");
     window().resize(kSmall);
     window().show();
-    EXPECT_TRUE(QTest::qWaitForWindowExposed(&window()));
+    EXPECT_TRUE(QTest::qWaitForWindowExposed(&window(), static_cast<int>(kHangs.count())));
     application_.session().find_fixes_now();
   }
   MainWindow& window() { return application_.window(); }

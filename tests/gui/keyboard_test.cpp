@@ -1,0 +1,121 @@
+// Without a mouse: from the start to the verdict, and through every control of every page.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QComboBox>
+#include <QLabel>
+#include <QSlider>
+#include <QStackedWidget>
+#include <QTest>
+
+#include "application.h"
+#include "gui_testing.h"
+
+namespace shardplan::gui {
+namespace {
+
+class Keyboard : public testing::Test {
+ protected:
+  Keyboard() : application_(*qApp) {
+    application_.set_language(QStringLiteral("en"));
+    window().show();
+    window().activateWindow();  // no window manager does it under Xvfb
+    EXPECT_TRUE(QTest::qWaitForWindowActive(&window(), static_cast<int>(kHangs.count())));
+  }
+
+  MainWindow& window() { return application_.window(); }
+  Session& session() { return application_.session(); }
+  QString page() { return MainWindow::page_names().value(window().page()); }
+
+  /// Keys go to whatever has the keyboard, as they do from one.
+  static void press(Qt::Key key, Qt::KeyboardModifiers with = Qt::NoModifier) {
+    QWidget* widget = QApplication::focusWidget();
+    ASSERT_NE(widget, nullptr);
+    QTest::keyClick(widget, key, with);
+  }
+  /// A button that its shortcut presses stays down for a moment before it acts.
+  bool comes_to(int page) {
+    auto* stack = window().findChild<QStackedWidget*>();
+    return wait_for(*stack, &QStackedWidget::currentChanged,
+                    [&] { return window().page() == page; });
+  }
+  static void type(const char* words) {
+    QWidget* widget = QApplication::focusWidget();
+    ASSERT_NE(widget, nullptr);
+    QTest::keyClicks(widget, QString::fromUtf8(words));
+  }
+
+  Application application_;
+};
+
+TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
+  type("4x40GB");
+  press(Qt::Key_Return);
+  EXPECT_EQ(page(), QStringLiteral("model"));
+  type("7B");
+  press(Qt::Key_Return);
+  EXPECT_EQ(page(), QStringLiteral("training"));
+  press(Qt::Key_N, Qt::AltModifier);
+  ASSERT_TRUE(comes_to(3));
+  EXPECT_FALSE(window().findChild<QLabel*>(QStringLiteral("verdict"))->text().isEmpty());
+  EXPECT_TRUE(session().answer().estimate);
+  EXPECT_EQ(session().answer().job->plan.cluster.gpus_per_node, 4);
+  for (int at = 0; at < MainWindow::page_names().size(); ++at) {
+    press(static_cast<Qt::Key>(Qt::Key_1 + at), Qt::ControlModifier);
+    EXPECT_TRUE(comes_to(at)) << at;
+  }
+}
+
+TEST_F(Keyboard, MovesASliderAndAppliesAFix) {
+  ask(session(), kTitleQuestion);
+  press(Qt::Key_4, Qt::ControlModifier);
+  ASSERT_TRUE(comes_to(3));
+  const auto focus = [&](auto wanted) {
+    for (int presses = 0; presses < 100 && !wanted(QApplication::focusWidget()); ++presses)
+      press(Qt::Key_Tab);
+    return wanted(QApplication::focusWidget());
+  };
+  ASSERT_TRUE(
+      focus([](QWidget* w) { return w->objectName() == QStringLiteral("/workload/micro_batch"); }));
+  press(Qt::Key_Right);
+  EXPECT_EQ(session().answer().job->plan.workload.micro_batch, 2);
+  ASSERT_TRUE(
+      wait_for(session(), &Session::fixes_changed, [&] { return !session().fixes().empty(); }));
+  const std::int64_t promised = session().fixes().front().after.device.point;
+  ASSERT_TRUE(
+      focus([](QWidget* w) { return w->accessibleName().startsWith(QStringLiteral("Apply")); }));
+  press(Qt::Key_Space);
+  EXPECT_EQ(session().answer().estimate->device.point, promised);
+}
+
+/// Whether Tab stops at a widget that is seen and can be used.
+bool is_stop(const QWidget* w) {
+  return w->isVisible() && w->isEnabled() && (w->focusPolicy() & Qt::TabFocus) != 0 &&
+         w->focusProxy() == nullptr && !w->isWindow();
+}
+
+TEST_F(Keyboard, ReachesEveryControlAndChangesNothingOnTheWay) {
+  ask(session(), R"({"model": "llama-2-7b", "cluster": "2x8xA100-40GB", "checkpointing": "full"})");
+  session().find_fixes_now();
+  const Json job = session().document().json();
+  for (const QString& name : MainWindow::page_names()) {
+    window().show_page(static_cast<int>(MainWindow::page_names().indexOf(name)));
+    QCoreApplication::processEvents();
+    QSet<const QWidget*> missing;
+    for (const auto* widget : window().findChildren<QWidget*>())
+      if (is_stop(widget)) missing.insert(widget);
+    EXPECT_GT(missing.size(), 8) << name.toStdString();
+    for (int presses = 0; presses < 300 && !missing.isEmpty(); ++presses) {
+      missing.remove(QApplication::focusWidget());
+      press(Qt::Key_Tab);
+    }
+    for (const QWidget* widget : missing)
+      ADD_FAILURE() << name.toStdString() << ": " << widget->metaObject()->className() << " "
+                    << widget->accessibleName().toStdString() << " "
+                    << widget->objectName().toStdString();
+    EXPECT_EQ(session().document().json(), job) << name.toStdString();
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::gui
