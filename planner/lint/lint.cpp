@@ -166,7 +166,10 @@ class Linter {
     number("workload.gradient_accumulation", c.gradient_accumulation);
     std::optional<std::int64_t> stages;
     number("parallel.pipeline", stages);
-    c.pipeline_parallel = stages.value_or(1);
+    c.pipeline_parallel = std::max<std::int64_t>(1, stages.value_or(1));
+    // A batch is shared by the ranks of one stage (PipelineModule's grid is the mpu).
+    if (c.world_size && *c.world_size % c.pipeline_parallel == 0)
+      *c.world_size /= c.pipeline_parallel;
     return c;
   }
 

@@ -17,6 +17,7 @@ std::span<const RuleFamily> rule_families() {
       RuleFamily{"ZeRO", zero_rules(), check_zero},
       RuleFamily{"Optimizer and scheduler", optimizer_rules()},
       RuleFamily{"Parallelism and checkpointing", parallel_rules()},
+      RuleFamily{"Degrees of parallelism", degree_rules(), check_degrees},
       RuleFamily{"Keys without effect", unread_rules()},
       RuleFamily{"Versions", version_rules(), check_versions},
       RuleFamily{"NVMe", nvme_rules(), check_nvme},

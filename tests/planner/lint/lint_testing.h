@@ -71,6 +71,15 @@ inline LintReport lint_example(const std::filesystem::path& folder, const std::s
   return lint_with(std::move(request));
 }
 
+/// options.json of a rule's folder; what it says under "fail" or "pass" holds for that example.
+inline Json options_of(const std::filesystem::path& folder, const std::string& name) {
+  const auto file = folder / "options.json";
+  if (!std::filesystem::exists(file)) return Json::object();
+  Json options = read_json_file(file.string());
+  if (options.contains(name)) options.update(Json(options[name]));
+  return options;
+}
+
 /// The ids of findings of a severity or worse, without repetition.
 inline std::vector<std::string> rules_of(const LintReport& report, Severity least) {
   std::vector<std::string> ids;

@@ -19,18 +19,13 @@ std::vector<std::string> all_rules() {
   return ids;
 }
 
-Json options_of(const std::filesystem::path& folder) {
-  const auto file = folder / "options.json";
-  return std::filesystem::exists(file) ? read_json_file(file.string()) : Json::object();
-}
-
 class LintRule : public ::testing::TestWithParam<std::string> {
  protected:
   std::filesystem::path folder() const { return lint_folder() / "rules" / GetParam(); }
 };
 
 TEST_P(LintRule, IsAllThatItsFailingExampleBreaks) {
-  const Json options = options_of(folder());
+  const Json options = options_of(folder(), "fail");
   const LintReport report = lint_example(folder(), "fail", options);
   EXPECT_THAT(rules_of(report, Severity::note), Contains(GetParam()));
   const Rule* rule = find_rule(GetParam());
@@ -43,13 +38,13 @@ TEST_P(LintRule, IsAllThatItsFailingExampleBreaks) {
 }
 
 TEST_P(LintRule, IsKeptByItsPassingExampleAsAreAllOthers) {
-  const LintReport report = lint_example(folder(), "pass", options_of(folder()));
+  const LintReport report = lint_example(folder(), "pass", options_of(folder(), "pass"));
   EXPECT_THAT(rules_of(report, Severity::note), Not(Contains(GetParam())));
   EXPECT_THAT(rules_of(report, Severity::warning), IsEmpty());
 }
 
 TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
-  const LintReport report = lint_example(folder(), "fail", options_of(folder()));
+  const LintReport report = lint_example(folder(), "fail", options_of(folder(), "fail"));
   for (const LintFinding& finding : report.findings) {
     EXPECT_EQ(finding.diagnostic.severity, finding.rule->severity) << finding.diagnostic.message;
     EXPECT_TRUE(finding.diagnostic.position.known()) << finding.diagnostic.message;
@@ -59,7 +54,7 @@ TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
 
 /// A repair must cure what it repairs, and make nothing worse.
 TEST_P(LintRule, IsCuredByItsRepair) {
-  const Json options = options_of(folder());
+  const Json options = options_of(folder(), "fail");
   const LintReport report = lint_example(folder(), "fail", options);
   bool repaired = false;
   for (const LintFinding& finding : report.findings)

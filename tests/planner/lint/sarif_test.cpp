@@ -120,15 +120,10 @@ void expect_sarif(const Json& log) {
   for (const Json& result : run["results"]) expect_result(result, driver["rules"]);
 }
 
-Json options_in(const std::filesystem::path& folder) {
-  const auto file = folder / "options.json";
-  return std::filesystem::exists(file) ? read_json_file(file.string()) : Json::object();
-}
-
 TEST(Sarif, KeepsTheStandardForTheFindingsOfEveryRule) {
   for (const auto& entry : std::filesystem::directory_iterator(lint_folder() / "rules")) {
     SCOPED_TRACE(entry.path().filename().string());
-    const LintReport report = lint_example(entry.path(), "fail", options_in(entry.path()));
+    const LintReport report = lint_example(entry.path(), "fail", options_of(entry.path(), "fail"));
     const Json log = lint_sarif(report, "0.1.0");
     EXPECT_EQ(log["runs"][0]["results"].size(), report.findings.size());
     expect_sarif(log);
