@@ -36,9 +36,9 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, double mode
   t.communication_seconds = step.communication;
   t.speed_of_light_seconds = step.ideal;
   const Workload& w = plan.workload;
-  const double tokens = static_cast<double>(w.micro_batch * w.gradient_accumulation) *
-                        static_cast<double>(w.sequence_length) *
-                        static_cast<double>(plan.cluster.world());
+  const double tokens = static_cast<double>(plan.samples_at_once()) *
+                        static_cast<double>(w.gradient_accumulation) *
+                        static_cast<double>(w.sequence_length);
   t.tokens_per_second = tokens / t.step_seconds;
   t.mfu = model_flops / t.step_seconds / peak;
   t.hfu = hardware_flops(program) / t.step_seconds / peak;

@@ -10,6 +10,7 @@
 #include "hardware/cluster.h"
 #include "plan/deepspeed.h"
 #include "plan/optimizer.h"
+#include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
@@ -82,6 +83,7 @@ struct Workload {
 struct Plan {
   Cluster cluster;
   Framework framework;
+  Parallel parallel;
   Workload workload;
   Precision precision;
   Optimizer optimizer;
@@ -89,6 +91,11 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
+
+  /// The data-parallel degree: what the others leave of the world.
+  std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
+  /// Of all GPUs together, in one micro-batch.
+  std::int64_t samples_at_once() const { return checked_mul(data_ranks(), workload.micro_batch); }
 };
 
 }  // namespace shardplan
