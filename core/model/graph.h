@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/extent.h"
+#include "plan/group.h"
 #include "plan/plan.h"
 
 namespace shardplan {
@@ -56,6 +57,35 @@ enum class OpKind : std::uint8_t {
   parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
+  communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
+};
+
+/// What ranks of a group do with a tensor each has.
+enum class Exchange : std::uint8_t {
+  none,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  ring,   ///< passes it on to the next rank, until it has been everywhere
+  slice,  ///< keeps its own part; sends nothing
+};
+
+/// Where an exchange leaves its result.
+enum class ExchangeResult : std::uint8_t {
+  in_place,  ///< in what it was given
+  fresh,     ///< in a new tensor
+  staged,    ///< in a new tensor, put together from one as large that the ranks wrote to
+};
+
+/// An exchange in the forward pass and its counterpart in the backward pass.
+struct Communication {
+  Group group = Group::tensor;
+  Exchange forward = Exchange::none;
+  Exchange backward = Exchange::none;
+  ExchangeResult result = ExchangeResult::fresh;
+  /// Elements exchanged, of all ranks together; 0: those of the larger of input and output.
+  Extent payload;
 };
 
 struct Op {
@@ -77,6 +107,10 @@ struct Op {
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
   bool drops = false;           ///< sdpa: with dropout of the probabilities
   bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
+  /// linear: what it saves in place of its input, which it gathers from it again in the backward
+  /// pass (Megatron's sequence parallelism).
+  ValueId kept = kNone;
+  Communication exchange;  ///< communicate
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
