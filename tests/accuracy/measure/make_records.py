@@ -12,13 +12,13 @@ from jobs import load_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASUREMENTS = os.path.join(HERE, "..", "..", "..", "data", "measurements")
-RULE = ("within one framework (and DeepSpeed version), names in alphabetical order: first to fit, second held out, "
+RULE = ("within one framework (and DeepSpeed version), data-parallel jobs and others apart, names in alphabetical order: first to fit, second held out, "
         "third to fit, and so on; decided from the case lists before anything was measured")
 
 
 def _group(job):
     framework = job["framework"]
-    return framework["name"] + " " + framework.get("version", "")
+    return framework["name"] + " " + framework.get("version", "") + (" divided" if "parallel" in job else "")
 
 
 def split():

@@ -2,6 +2,8 @@
 import json
 import os
 
+from jobs import data_ranks
+
 PROGRAM_VERSION = "1"
 
 
@@ -10,7 +12,8 @@ def make_record(case, program, environment, counts, ranks, timing):
     job = case["job"]
     work = job["workload"]
     worst = max(ranks, key=lambda rank: rank["allocated_peak"])
-    tokens = work["micro_batch"] * work["sequence_length"] * work["gradient_accumulation"] * len(ranks)
+    samples = work["micro_batch"] * work["gradient_accumulation"] * data_ranks(job, len(ranks))
+    tokens = samples * work["sequence_length"]
     return {
         "schema": "shardplan.record/1",
         "name": case["name"],
