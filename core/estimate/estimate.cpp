@@ -126,8 +126,10 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
   }
 }
 
-void add_traffic(Estimate& e, const Program& program, std::int64_t ranks) {
+void add_traffic(Estimate& e, const Program& program, std::int64_t world) {
   for_each_event(program, [&](const Event& event, std::int64_t times) {
+    const std::int64_t members = program.groups[static_cast<std::size_t>(event.group)].ranks;
+    const std::int64_t ranks = members > 0 ? members : world;
     const bool collective = event.kind == Event::Kind::collective;
     if (!collective && event.kind != Event::Kind::copy) return;
     const LinkKind link = collective ? LinkKind::gpu : event.link;

@@ -1,6 +1,8 @@
 #include "lowering/segments.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 
 namespace shardplan {
 
@@ -17,8 +19,9 @@ Regime regime_of(const Plan& plan) {
 
 Sizes sizes_of(const Plan& plan) {
   const Workload& w = plan.workload;
-  return {w.micro_batch, w.sequence_length,
-          w.target_length > 0 ? w.target_length : w.sequence_length};
+  const std::int64_t pieces = plan.parallel.sequence * plan.parallel.context;
+  return {w.micro_batch, w.sequence_length / pieces,
+          (w.target_length > 0 ? w.target_length : w.sequence_length) / pieces};
 }
 
 namespace {
@@ -78,6 +81,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
         s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_kernels = std::move(s.forward.backward_kernels);
+      s.backward.exchanges = s.forward.exchanges;
       s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;
@@ -117,6 +121,42 @@ void forget_gradients(const TapeRun& layer, std::vector<bool>& present) {
 }
 
 namespace detail {
+namespace {
+
+/// Traffic by group and kind.
+struct ExchangeName {
+  Group group;
+  Exchange kind;
+  Collective collective;
+  std::string_view what;
+};
+constexpr std::array kExchanges{
+    ExchangeName{Group::tensor, Exchange::all_reduce, Collective::all_reduce,
+                 "tensor-parallel all-reduce"},
+    ExchangeName{Group::tensor, Exchange::all_gather, Collective::all_gather,
+                 "tensor-parallel all-gather"},
+    ExchangeName{Group::tensor, Exchange::reduce_scatter, Collective::reduce_scatter,
+                 "tensor-parallel reduce-scatter"},
+    ExchangeName{Group::sequence, Exchange::all_to_all, Collective::all_to_all,
+                 "sequence-parallel all-to-all"},
+    ExchangeName{Group::context, Exchange::ring, Collective::ring, "ring of keys and values"},
+    ExchangeName{Group::context, Exchange::all_gather, Collective::all_gather,
+                 "key and value all-gather"},
+    ExchangeName{Group::expert, Exchange::all_to_all, Collective::all_to_all,
+                 "expert all-to-all"},
+    ExchangeName{Group::expert, Exchange::all_reduce, Collective::all_reduce,
+                 "expert all-reduce"},
+};
+
+}  // namespace
+
+void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
+  const auto* name = std::find_if(kExchanges.begin(), kExchanges.end(), [&](const auto& known) {
+    return known.group == e.group && known.kind == e.kind;
+  });
+  assert(name != kExchanges.end() && "an exchange without a name");
+  b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
+}
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;

@@ -92,17 +92,32 @@ constexpr bool orders_kernels() {
   return false;
 }
 
+/// Emits the collective that an exchange of a tape is.
+void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
+
+/// One pass of a tape: its events, and the kernels and exchanges that they number.
+struct TapePass {
+  const std::vector<TapeEvent>& events;
+  const std::vector<Kernel>& kernels;
+  const std::vector<TapeExchange>& exchanges;
+};
+
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
-               const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
+void emit_tape(ProgramBuilder& b, const TapePass& pass, const TapeNames& names, Hooks& hooks) {
+  const auto& kernels = pass.kernels;
   const std::int32_t first_kernel = b.add_kernels(kernels);
+  std::int64_t emitted = 0, reached = 0;  // kernels, where only exchanges stand between them
+  const auto catch_up = [&] {
+    b.compute(first_kernel + static_cast<std::int32_t>(emitted), reached - emitted);
+    emitted = reached;
+  };
   bool made = false;  // the outgoing block is there: the incoming one is no longer the newest
   const auto name_of_slot = [&](std::int32_t slot) {
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return kOutputName;
     return names.base + slot;
   };
-  for (const TapeEvent& e : events) {
+  for (const TapeEvent& e : pass.events) {
     switch (e.kind) {
       case TapeEvent::Kind::alloc:
         made = made || e.id == names.outgoing;
@@ -123,20 +138,29 @@ void emit_tape(ProgramBuilder& b, const std::vector<TapeEvent>& events,
         break;
       case TapeEvent::Kind::compute:
         if constexpr (orders_kernels<Hooks>()) b.compute(first_kernel + e.id, e.bytes);
+        reached = e.id + e.bytes;
+        break;
+      case TapeEvent::Kind::exchange:
+        if constexpr (!orders_kernels<Hooks>()) catch_up();
+        emit_exchange(b, pass.exchanges[static_cast<std::size_t>(e.id)]);
+        break;
+      case TapeEvent::Kind::wait:
+        if constexpr (!orders_kernels<Hooks>()) catch_up();
+        b.wait(Stream::communication);
         break;
     }
   }
-  if constexpr (!orders_kernels<Hooks>())
-    b.compute(first_kernel, static_cast<std::int64_t>(kernels.size()));
+  reached = static_cast<std::int64_t>(kernels.size());
+  if constexpr (!orders_kernels<Hooks>()) catch_up();
 }
 
 template <typename Hooks>
-void emit_iterations(ProgramBuilder& b, std::int64_t count, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names, Hooks& hooks) {
+void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass,
+                     const TapeNames& names, Hooks& hooks) {
   if (count == 0) return;
   b.begin_repeat(count);
   if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, events, kernels, names, hooks);
+  emit_tape(b, pass, names, hooks);
   if constexpr (requires { hooks.end(b); }) hooks.end(b);
   b.end_repeat();
 }
@@ -175,7 +199,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const SegmentRun& s = run.segments[stretch.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.forward, tape.forward_kernels,
+      detail::emit_iterations(b, count, {tape.forward, tape.forward_kernels, tape.exchanges},
                               detail::forward_names(run, stretch.segment, tape), hooks);
     };
     const bool first = s.first && detail::starts_segment(stretches, k);
@@ -227,7 +251,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, tape.backward, tape.backward_kernels,
+      detail::emit_iterations(b, count, {tape.backward, tape.backward_kernels, tape.exchanges},
                               detail::backward_names(run, stretch.segment, tape), hooks);
     };
     const bool first = s.first && detail::ends_segment(stretches, k);

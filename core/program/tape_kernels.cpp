@@ -321,6 +321,7 @@ void TapeState::launch_backward(const Op& op, DType type) {
           launch(KernelKind::column_sum, Issue::nested, out, whole, count);
       return;
     case OpKind::cat:
+    case OpKind::communicate:
     case OpKind::parameter:
       node(KernelKind::none, 0, 0);
       return;

@@ -92,6 +92,10 @@ class Simulation {
     times_.ideal = std::max(times_.ideal, ideal_links_);
   }
 
+  const GroupShape& shape_of(const Event& e) const {
+    return program_.groups[static_cast<std::size_t>(e.group)];
+  }
+
   bool wanted(Event::Kind kind) const {
     switch (kind) {
       case Event::Kind::alloc:
@@ -116,8 +120,8 @@ class Simulation {
         });
         break;
       case Event::Kind::collective:
-        step.seconds = collective_seconds(e, cluster_, rates_.links);
-        ideal_links_ += times * ideal_collective_seconds(e, cluster_);
+        step.seconds = collective_seconds(e, shape_of(e), cluster_, rates_.links);
+        ideal_links_ += times * ideal_collective_seconds(e, shape_of(e), cluster_);
         break;
       case Event::Kind::copy:
         step.seconds = copy_seconds(e, cluster_, rates_.links);

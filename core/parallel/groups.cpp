@@ -1,0 +1,40 @@
+#include "parallel/groups.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace shardplan {
+namespace {
+
+/// `ranks` GPUs, each `stride` after the one before.
+GroupShape shape_of(std::int64_t ranks, std::int64_t stride, const Cluster& cluster) {
+  const std::int64_t in_node =
+      std::clamp<std::int64_t>(cluster.gpus_per_node / stride, 1, ranks);
+  return {ranks, ceil_div(ranks, in_node)};
+}
+
+}  // namespace
+
+std::array<GroupShape, kGroupCount> group_shapes(const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  const Cluster& cluster = plan.cluster;
+  const std::int64_t pieces = p.sequence * p.context;
+  const std::int64_t data = plan.data_ranks();
+  std::array<GroupShape, kGroupCount> shapes;
+  const auto set = [&](Group group, std::int64_t ranks, std::int64_t stride) {
+    shapes[static_cast<std::size_t>(group)] = shape_of(ranks, stride, cluster);
+  };
+  set(Group::tensor, p.tensor, 1);
+  set(Group::sequence, p.sequence, p.tensor);
+  set(Group::context, p.context, p.tensor * p.sequence);
+  // Ranks with parts of the same sequences have the same parameters: their gradients are summed.
+  set(Group::data, data * pieces, p.tensor);
+  const ExpertGroups experts = expert_groups(plan);
+  set(Group::expert, p.expert, experts.stride);
+  set(Group::expert_data, experts.data, experts.stride * p.expert);
+  set(Group::pipeline, p.pipeline, p.tensor * pieces * data);
+  return shapes;
+}
+
+}  // namespace shardplan
