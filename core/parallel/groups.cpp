@@ -30,10 +30,12 @@ std::array<GroupShape, kGroupCount> group_shapes(const Plan& plan) {
   set(Group::context, p.context, p.tensor * p.sequence);
   // Ranks with parts of the same sequences have the same parameters: their gradients are summed.
   set(Group::data, data * pieces, p.tensor);
-  const ExpertGroups experts = expert_groups(plan);
-  set(Group::expert, p.expert, experts.stride);
-  set(Group::expert_data, experts.data, experts.stride * p.expert);
-  set(Group::pipeline, p.pipeline, p.tensor * pieces * data);
+  // Experts are divided over the ranks of a stage, next to those that share one.
+  const std::int64_t stage = p.tensor * pieces * data;
+  const std::int64_t owners = p.expert * p.expert_tensor;
+  set(Group::expert, p.expert, p.expert_tensor);
+  set(Group::expert_data, std::max<std::int64_t>(1, stage / owners), owners);
+  set(Group::pipeline, p.pipeline, stage);
   return shapes;
 }
 

@@ -96,7 +96,7 @@ TapeState::StorageId TapeState::gather_kept(const Op& op, DType type) {
 void TapeState::ring(const Op& op, Exchange kind, std::int64_t copies) {
   const DType type = read_type(op, 0);
   std::int64_t own = 0;
-  for (const std::size_t k : {1, 2}) own += bytes_of(graph_.value(op.in[k]).extent, type);
+  for (std::size_t k = 1; k < 3; ++k) own += bytes_of(graph_.value(op.in[k]).extent, type);
   const StorageId here = allocate(checked_mul(own, copies), Category::communication_buffers);
   const StorageId coming = allocate(checked_mul(own, copies), Category::communication_buffers);
   add_exchange(kind, op.exchange, checked_mul(own, copies), true);
