@@ -1,5 +1,7 @@
 #include "lowering/lower.h"
 
+#include "lowering/pipeline/stages.h"
+
 namespace shardplan {
 
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
@@ -11,10 +13,20 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
       return lower_deepspeed(model, plan, run, rank);
     case FrameworkKind::fsdp2:
       return lower_fsdp2(model, plan, run);
+    case FrameworkKind::megatron:
+      return lower_megatron(model, plan, run, rank);
     case FrameworkKind::native:
       return lower_native(model, plan);
   }
   return {};
+}
+
+std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan) {
+  if (plan.framework.kind == FrameworkKind::deepspeed) return distinct_partitions(model, plan);
+  std::vector<std::int64_t> ranks;
+  for (const std::int64_t stage : distinct_stages(model, plan.parallel))
+    ranks.push_back(stage * (plan.cluster.world() / plan.parallel.pipeline));
+  return ranks;
 }
 
 }  // namespace shardplan

@@ -24,6 +24,10 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
 Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run);
 Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& run,
                         std::int64_t rank);
+Program lower_megatron(const Model& model, const Plan& plan, const ModelRun& run,
+                       std::int64_t rank);
+/// Ranks of one ZeRO partition group that may differ.
+std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& plan);
 Program lower_native(const Model& model, const Plan& plan);
 
 }  // namespace shardplan

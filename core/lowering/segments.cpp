@@ -1,6 +1,7 @@
 #include "lowering/segments.h"
 
 #include <algorithm>
+#include <utility>
 #include <array>
 #include <cassert>
 
@@ -100,6 +101,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
   run.shared_kept = kept_in_backward(model, plan, run);
+  if (plan.parallel.pipeline > 1 || plan.framework.kind == FrameworkKind::megatron) {
+    for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
+    run.shared_kept.assign(run.shared_kept.size(), true);
+  }
   for (const Shared& shared : model.shared)
     run.last_user.push_back(static_cast<std::size_t>(shared.maker));
   for (std::size_t s = 0; s < run.segments.size(); ++s)

@@ -28,6 +28,9 @@ struct ModelRun {
   std::vector<std::int64_t> shared_gradient_bytes;
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
   std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
+  /// Shared tensors that are made once and kept: each pipeline stage has its own, and Megatron
+  /// caches its tables. They are in none of the lists above.
+  std::int64_t resident_shared = 0;
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
@@ -59,10 +62,11 @@ template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks);
 
-/// Emits the backward pass. `stretches` are in its own order: last segment first.
+/// Emits the backward pass. `stretches` are in its own order: last segment first. `has_result`: the
+/// last one's output, such as the loss, is still there and goes at the end.
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks);
+                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result = true);
 
 namespace detail {
 
@@ -233,10 +237,10 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
 
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks) {
-  if (!run.segments.empty() && run.segments.back().forward.output_bytes > 0)
-    b.alloc_named(Category::activations, run.segments.back().forward.output_bytes,
-                  detail::kGradientName);  // d(loss) = 1
+                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result) {
+  const SegmentRun* last = stretches.empty() ? nullptr : &run.segments[stretches.front().segment];
+  if (last != nullptr)  // d(loss) = 1, or what the next stage has sent
+    b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
@@ -266,10 +270,12 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
-  if (!run.segments.empty())  // the loss itself
-    b.free_named(run.segments.back().segment->graph.ops().empty() ? Category::activations
-                                                                  : Category::logits_and_loss,
-                 run.segments.back().forward.output_bytes, detail::kOutputName);
+  if (last != nullptr && has_result) {
+    const Graph& graph = last->segment->graph;
+    const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;
+    b.free_named(loss ? Category::logits_and_loss : Category::activations,
+                 last->forward.output_bytes, detail::kOutputName);
+  }
 }
 
 }  // namespace shardplan

@@ -50,6 +50,9 @@ enum class OpKind : std::uint8_t {
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input
   layer_norm,      ///< fused; saves input, mean and rstd; fp32 under autocast
+  rms_norm,        ///< fused; saves input and rstd
+  rotary,          ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
+  gated,           ///< fused: activation(in[0]) · in[1]; saves both
   matmul,          ///< bmm of two activations; saves both
   sdpa,            ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
   gather_rows,     ///< index_select along tokens; saves the indices
@@ -57,7 +60,15 @@ enum class OpKind : std::uint8_t {
   parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
+  vocabulary_loss,    ///< cross-entropy of logits in place: of an fp32 copy of them, which it saves
+                      ///< (`side`), or of the logits themselves
   communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
+};
+
+/// Whose kernels the layers of a network run.
+enum class KernelSet : std::uint8_t {
+  eager,     ///< PyTorch's, one for each operation of the reference implementation
+  megatron,  ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
 };
 
 /// What ranks of a group do with a tensor each has.
@@ -163,6 +174,9 @@ class Graph {
   /// Which loss the head of this graph computes.
   void set_loss(LossKind loss) { loss_ = loss; }
   LossKind loss() const { return loss_; }
+  void set_kernels(KernelSet kernels) { kernels_ = kernels; }
+  /// Whether norms, rotation, gates and the loss are a kernel each.
+  bool fuses() const { return kernels_ == KernelSet::megatron; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
   /// Whether autocast reaches the ops made from here on.
@@ -185,6 +199,7 @@ class Graph {
   std::vector<Hold> holds_;
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
+  KernelSet kernels_ = KernelSet::eager;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;

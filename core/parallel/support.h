@@ -57,6 +57,10 @@ inline constexpr std::array kFrameworkSupport{
                      "deepspeed",
                      {Support::not_yet, Support::not_yet, Support::never, Support::not_yet,
                       Support::never, Support::not_yet}},
+    FrameworkSupport{
+        FrameworkKind::megatron,
+        "megatron",
+        {Support::yes, Support::yes, Support::yes, Support::yes, Support::yes, Support::yes}},
     FrameworkSupport{FrameworkKind::native,
                      "native",
                      {Support::never, Support::never, Support::never, Support::never,

@@ -9,13 +9,14 @@
 
 #include "hardware/cluster.h"
 #include "plan/deepspeed.h"
+#include "plan/megatron.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
 
-enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native };
+enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native, megatron };
 
 struct DdpOptions {
   bool gradient_as_bucket_view = false;
@@ -44,6 +45,7 @@ struct Framework {
   Fsdp2Options fsdp2;
   DeepSpeedOptions deepspeed;
   NativeOptions native;
+  MegatronOptions megatron;
 };
 
 /// Of every block: nothing, everything but what matrix products and attention return (PyTorch's

@@ -31,6 +31,7 @@ enum class Collective : std::uint8_t {
   all_gather,
   broadcast,
   all_to_all,
+  send,  ///< to the one rank that follows, or the one before
   ring,  ///< sends its payload to the next rank and takes another's, until each has been everywhere
 };
 
@@ -112,6 +113,8 @@ struct Program {
   bool one_block = false;
   HostMemory host;
   std::int64_t rank = 0;  ///< the rank this program is written for
+  /// What share of the time of its own passes the rank waits for other pipeline stages.
+  double bubble_share = 0;
 };
 
 /// Index of the event that ends the repetition which begins at `begin`.

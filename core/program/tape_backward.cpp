@@ -275,7 +275,11 @@ void TapeState::backward_op(std::size_t i) {
       case OpKind::parameter:
         parameter_gradient(op.weight);
         break;
+      case OpKind::vocabulary_loss:
+        vocabulary_loss_backward(op, node);
+        break;
       case OpKind::layer_norm:
+      case OpKind::rms_norm:
         elementwise_backward(op, g);
         parameter_gradient(op.weight);
         parameter_gradient(op.bias);

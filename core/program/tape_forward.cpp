@@ -178,6 +178,7 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::grouped_linear:
       return parameter_type(op.weight);
     case OpKind::fused_linear_loss:
+    case OpKind::vocabulary_loss:
       return DType::f32;
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
@@ -380,9 +381,14 @@ void TapeState::forward_op(std::size_t i) {
       unref(side);
     };
     const std::int64_t side = elements(op.side, sizes_);
-    if (op.kind == OpKind::layer_norm) {
+    if (op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm) {
       keep_side(checked_mul(side, 4));
-      keep_side(checked_mul(side, 4));
+      if (op.kind == OpKind::layer_norm) keep_side(checked_mul(side, 4));
+    } else if (op.kind == OpKind::vocabulary_loss) {
+      if (side > 0)
+        keep_side(checked_mul(side, 4));
+      else
+        save(node, read[0]);
     } else if (attends) {
       const StorageId row_sums = allocate_result(op, checked_mul(side, 4));
       save(node, row_sums);

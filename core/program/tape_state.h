@@ -102,6 +102,7 @@ class TapeState {
   Kernel product_of(const Op& op, DType type) const;
   Kernel batched_product_of(const Op& op, DType type) const;
   Kernel attention_of(const Op& op, DType type) const;
+  void launch_vocabulary_loss(const Op& op, Issue issue);
   void launch_forward(const Op& op, DType type);
   void launch_math_attention(const Op& op, Issue issue);
   void launch_backward(const Op& op, DType type);
@@ -123,6 +124,7 @@ class TapeState {
   void math_attention_backward(const Op& op);
   void fused_loss_forward(const Op& op, Node& node);
   void fused_loss_backward(const Op& op, Node& node);
+  void vocabulary_loss_backward(const Op& op, const Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void give_from(const Op& op, std::size_t k, StorageId gradient);

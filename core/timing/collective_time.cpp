@@ -26,6 +26,7 @@ double bandwidth(const GroupShape& group, const Cluster& c, double node_share,
 
 std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks) {
   if (ranks <= 1) return 0;
+  if (collective == Collective::send) return payload;
   if (collective == Collective::ring) return checked_mul(payload, ranks - 1);
   const std::int64_t once = payload - payload / ranks;
   return collective == Collective::all_reduce ? checked_mul(2, once) : once;

@@ -192,9 +192,17 @@ class Simulation {
 
   void begin_phase(Phase phase) {
     phase_ = phase;
+    if (phase == Phase::step) wait_for_stages();
     at_.host += rates_.host.phase_seconds;
     phase_start_ = std::max(at_.compute, at_.host);
     if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+  }
+
+  /// The passes of the step are done: what the pipeline was not full.
+  void wait_for_stages() {
+    times_.bubble = program_.bubble_share * at_.compute;
+    at_.compute += times_.bubble;
+    at_.host = std::max(at_.host, at_.compute);
   }
 
   void run_host_optimizer(const Step& s) {

@@ -32,6 +32,17 @@ Json framework_json(const Framework& framework) {
       json["bucket_cap_mb"] =
           static_cast<double>(framework.ddp.bucket_cap_bytes) / (1024.0 * 1024.0);
       break;
+    case FrameworkKind::megatron: {
+      const MegatronOptions& m = framework.megatron;
+      json["distributed_optimizer"] = m.distributed_optimizer;
+      json["overlap_grad_reduce"] = m.overlap_grad_reduce;
+      json["overlap_param_gather"] = m.overlap_param_gather;
+      json["grad_reduce_dtype"] = name_of(m.gradients);
+      if (m.bucket_size) json["bucket_size"] = *m.bucket_size;
+      json["pad_buckets"] = m.pad_buckets;
+      json["cross_entropy_fusion"] = m.cross_entropy_fusion;
+      break;
+    }
     default:
       break;
   }

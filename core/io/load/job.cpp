@@ -11,6 +11,7 @@
 #include "load/cluster.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
+#include "load/megatron.h"
 #include "load/model.h"
 #include "load/native.h"
 #include "load/optimizer.h"
@@ -93,8 +94,9 @@ class JobLoader {
     if (plan().framework.kind == FrameworkKind::deepspeed) {
       apply_ds_config();
     } else {
-      const bool native = plan().framework.kind == FrameworkKind::native;
-      plan().precision = load_precision(reader_, native ? "bf16-master" : "bf16-autocast");
+      const FrameworkKind kind = plan().framework.kind;
+      const bool master = kind == FrameworkKind::native || kind == FrameworkKind::megatron;
+      plan().precision = load_precision(reader_, master ? "bf16-master" : "bf16-autocast");
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
@@ -105,6 +107,7 @@ class JobLoader {
     check_precision();
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
+    if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
     // How long and on what to train is shardplan-validate's to read.
     for (const auto* key : {"name", "comment", "description", "run"}) reader_.find(key);
     reader_.finish();
@@ -125,8 +128,8 @@ class JobLoader {
     const Json* model = reader_.find("model");
     if (model == nullptr)
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
-    const BuildOptions options{plan().attention, plan().workload.lora, plan().loss};
-    job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
+    job_.model = load_model(*model, {reader_.file(), "model", context_.directory},
+                            build_options(plan()));
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
     const Workload& w = plan().workload;

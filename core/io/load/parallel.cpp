@@ -51,15 +51,20 @@ void take_degrees_of(const Json& ds_config, ObjectReader& reader, Parallel& para
   }
 }
 
-void read_layout(ObjectReader& reader, Parallel& parallel) {
-  parallel.sequence_parallel = reader.boolean("sequence_parallel").value_or(false);
+/// What the framework does unless it is told: recipes for Megatron-LM divide along tokens wherever
+/// tensors are divided; DeepSpeed's PipelineModule balances parameters.
+void read_layout(ObjectReader& reader, FrameworkKind framework, Parallel& parallel) {
+  parallel.sequence_parallel =
+      reader.boolean("sequence_parallel")
+          .value_or(framework == FrameworkKind::megatron && parallel.tensor > 1);
   const auto schedule = reader.choice("schedule", {"gpipe", "1f1b", "interleaved"});
   if (schedule == "gpipe") parallel.schedule = PipelineSchedule::gpipe;
   if (schedule == "interleaved" || (!schedule && parallel.virtual_pipeline > 1))
     parallel.schedule = PipelineSchedule::interleaved;
   const auto balance = reader.choice("balance", {"blocks", "blocks_and_ends", "parameters"});
   if (balance == "blocks_and_ends") parallel.balance = StageBalance::blocks_and_ends;
-  if (balance == "parameters") parallel.balance = StageBalance::parameters;
+  if (balance == "parameters" || (!balance && framework == FrameworkKind::deepspeed))
+    parallel.balance = StageBalance::parameters;
   if (const Json* layers = reader.array("stage_layers"))
     for (const Json& count : *layers) {
       if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
@@ -90,10 +95,12 @@ Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_confi
   for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
     parallel.*member_of(static_cast<Degree>(i)) =
         reader.integer(kDegreeNames[i], 1, kLargestDegree).value_or(1);
-  parallel.expert_tensor = reader.integer("expert_tensor", 1, kLargestDegree).value_or(1);
+  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
+  parallel.expert_tensor =
+      reader.integer("expert_tensor", 1, kLargestDegree).value_or(megatron ? parallel.tensor : 1);
   const auto data = reader.integer("data", 1, 1 << 30);
   take_degrees_of(ds_config, reader, parallel);
-  read_layout(reader, parallel);
+  read_layout(reader, plan.framework.kind, parallel);
   if (data) check_data(reader, *data, parallel, plan.cluster.world());
   reader.finish();
   return parallel;

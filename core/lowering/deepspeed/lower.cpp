@@ -15,9 +15,9 @@ Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& ru
   return program;
 }
 
-std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan) {
+std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& plan) {
   const int stage = plan.framework.deepspeed.zero.stage;
-  if (plan.framework.kind != FrameworkKind::deepspeed || stage == 0 || stage == 3) return {0};
+  if (stage == 0 || stage == 3) return {0};
   const Engine engine = engine_of(model, plan);
   if (engine.ranks == 1 || engine.bf16_optimizer) return {0};
   const std::int64_t most = FlatLayout(model, engine.ranks).rank_with_most_touched();
