@@ -1,9 +1,12 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "estimate/ranks.h"
 #include "lowering/lower.h"
+#include "parallel/groups.h"
+#include "parallel/shard.h"
 #include "simulator/reserved.h"
 #include "timing/collective_time.h"
 
@@ -50,31 +53,63 @@ Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, std::int64
                      scaled(allocated, c.reserved_ratio_upper))};
 }
 
-/// The program whose peak is highest among the ranks that differ.
+/// What a rank has of the network, and its tapes.
+struct RankModel {
+  std::optional<Model> share;
+  const Model* model = nullptr;
+  ModelRun run;
+};
+
+RankModel model_of_rank(const Model& whole, const Plan& plan) {
+  RankModel rank;
+  if (is_sharded(plan)) rank.share = shard(whole, plan);
+  rank.model = rank.share ? &*rank.share : &whole;
+  rank.run = run_segments(*rank.model, plan);
+  return rank;
+}
+
+/// Among the ranks that differ: the one whose peak is highest, and the one that computes most, which
+/// the others of a pipeline wait for.
 struct WorstRank {
   Program program;
   MemoryProfile memory;
   bool differ = false;
+  std::optional<Program> slowest;  ///< where it is another one
+  const Program& timed() const { return slowest ? *slowest : program; }
 };
 
-WorstRank worst_rank(const Model& model, const Plan& plan, const ModelRun& run) {
+WorstRank worst_rank(const RankModel& model, const Plan& plan) {
   WorstRank worst;
+  double most = 0;
   bool first = true;
-  for (const std::int64_t rank : distinct_ranks(model, plan)) {
-    Program program = lower(model, plan, run, rank);
+  for (const std::int64_t rank : distinct_ranks(*model.model, plan)) {
+    Program program = lower(*model.model, plan, model.run, rank);
     MemoryProfile memory = simulate_memory(program);
+    const double flops = plan.parallel.pipeline > 1 ? hardware_flops(program) : 0;
     worst.differ = worst.differ || (!first && memory.peak != worst.memory.peak);
-    if (first || memory.peak > worst.memory.peak) {
+    const bool fuller = first || memory.peak > worst.memory.peak;
+    const bool slower = first || flops > most;
+    if (slower) worst.slowest.reset();
+    if (slower && !fuller) worst.slowest = std::move(program);
+    if (fuller) {
+      if (!slower && !worst.slowest) worst.slowest = std::move(worst.program);
       worst.program = std::move(program);
       worst.memory = memory;
     }
+    most = std::max(most, flops);
     first = false;
   }
   return worst;
 }
 
-/// Communicators that training opens: DeepSpeed clones the world group (utils/groups.py).
+/// Communicators that training opens: DeepSpeed clones the world group (utils/groups.py), Megatron
+/// has one for each division of the world.
 std::int64_t communicators(const Plan& plan) {
+  if (plan.framework.kind == FrameworkKind::megatron) {
+    const auto shapes = group_shapes(plan);
+    return std::count_if(shapes.begin(), shapes.end(),
+                         [](const GroupShape& shape) { return shape.ranks > 1; });
+  }
   if (plan.cluster.world() == 1 && plan.framework.kind != FrameworkKind::deepspeed) return 0;
   return plan.framework.kind == FrameworkKind::deepspeed ? 2 : 1;
 }
@@ -177,19 +212,21 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
-/// FLOPs of one step without recomputation.
+/// FLOPs of one step without recomputation, of a rank in the mean.
 double model_flops(const ModelRun& run, const Plan& plan) {
   double flops = 0;
   for (const SegmentRun& s : run.segments)
     flops +=
         static_cast<double>(s.segment->repeat) * (s.forward.model_flops + s.backward.model_flops);
-  return flops * static_cast<double>(plan.workload.gradient_accumulation);
+  return flops * static_cast<double>(plan.workload.gradient_accumulation) /
+         static_cast<double>(plan.parallel.pipeline);
 }
 
-/// `program` is one rank's, `run` what it was lowered from.
+/// `program` is one rank's, `run` what it was lowered from; `timed` is the rank that the step waits
+/// for.
 Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
                           const ModelRun& run, const Program& program, const MemoryProfile& memory,
-                          ReservedMemory reserved) {
+                          const Program& timed, ReservedMemory reserved) {
   Estimate e;
   e.parameters = model.parameter_count();
   e.trainable_parameters = model.trainable_count();
@@ -226,7 +263,7 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
   add_traffic(e, program, plan.cluster.world());
-  e.time = estimate_time(program, plan, model_flops(run, plan), calibration.time);
+  e.time = estimate_time(timed, plan, model_flops(run, plan), calibration.time);
   e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);
   return e;
@@ -257,27 +294,27 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
 }
 
 Program worst_program(const Model& model, const Plan& plan) {
-  return worst_rank(model, plan, run_segments(model, plan)).program;
+  return worst_rank(model_of_rank(model, plan), plan).program;
 }
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved) {
-  const ModelRun run = run_segments(model, plan);
-  const WorstRank worst = worst_rank(model, plan, run);
-  Estimate e =
-      estimate_program(model, plan, calibration, run, worst.program, worst.memory, reserved);
+  const RankModel rank = model_of_rank(model, plan);
+  const WorstRank worst = worst_rank(rank, plan);
+  Estimate e = estimate_program(model, plan, calibration, rank.run, worst.program, worst.memory,
+                                worst.timed(), reserved);
   e.ranks_differ = worst.differ;
   return e;
 }
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration) {
-  const ModelRun run = run_segments(model, plan);
+  const RankModel share = model_of_rank(model, plan);
   std::vector<Estimate> all;
-  for (const std::int64_t rank : distinct_ranks(model, plan)) {
-    const Program program = lower(model, plan, run, rank);
-    all.push_back(estimate_program(model, plan, calibration, run, program, simulate_memory(program),
-                                   ReservedMemory::simulated));
+  for (const std::int64_t rank : distinct_ranks(*share.model, plan)) {
+    const Program program = lower(*share.model, plan, share.run, rank);
+    all.push_back(estimate_program(model, plan, calibration, share.run, program,
+                                   simulate_memory(program), program, ReservedMemory::simulated));
   }
   return all;
 }

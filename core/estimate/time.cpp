@@ -32,6 +32,7 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, double mode
   t.exposed_communication_seconds = step.exposed_communication;
   t.exposed_copy_seconds = step.exposed_copies;
   t.optimizer_seconds = step.optimizer;
+  t.bubble_seconds = step.bubble;
   t.idle_seconds = step.idle;
   t.communication_seconds = step.communication;
   t.speed_of_light_seconds = step.ideal;

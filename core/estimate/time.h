@@ -16,6 +16,7 @@ struct TimeEstimate {
   double exposed_communication_seconds = 0;
   double exposed_copy_seconds = 0;  ///< to and from the host and NVMe
   double optimizer_seconds = 0;     ///< clipping and update, on the GPU or the host
+  double bubble_seconds = 0;        ///< waiting for other pipeline stages
   double idle_seconds = 0;          ///< the GPU waits for the host to start kernels
 
   double communication_seconds = 0;   ///< hidden and exposed

@@ -9,6 +9,8 @@ SplitStyle split_style(FrameworkKind framework) {
   switch (framework) {
     case FrameworkKind::deepspeed:
       return SplitStyle::autotp;
+    case FrameworkKind::megatron:
+      return SplitStyle::megatron;
     case FrameworkKind::single:
     case FrameworkKind::ddp:
     case FrameworkKind::fsdp2:

@@ -1,5 +1,8 @@
 // Megatron-LM: a stage's share of the network, its gradients in fp32 buffers, master weights and
 // states whole or divided over data-parallel ranks. docs/parallelism.md derives the terms.
+#include <algorithm>
+#include <utility>
+
 #include "lowering/lower.h"
 #include "lowering/megatron/buffers.h"
 #include "lowering/optimizer_kernels.h"
