@@ -102,18 +102,6 @@ WorstRank worst_rank(const RankModel& model, const Plan& plan) {
   return worst;
 }
 
-/// Communicators that training opens: DeepSpeed clones the world group (utils/groups.py), Megatron
-/// has one for each division of the world.
-std::int64_t communicators(const Plan& plan) {
-  if (plan.framework.kind == FrameworkKind::megatron) {
-    const auto shapes = group_shapes(plan);
-    return std::count_if(shapes.begin(), shapes.end(),
-                         [](const GroupShape& shape) { return shape.ranks > 1; });
-  }
-  if (plan.cluster.world() == 1 && plan.framework.kind != FrameworkKind::deepspeed) return 0;
-  return plan.framework.kind == FrameworkKind::deepspeed ? 2 : 1;
-}
-
 std::int64_t nccl_bytes(const Plan& plan, const Calibration& c) {
   if (communicators(plan) == 0) return 0;
   const std::int64_t peers = plan.cluster.gpus_per_node - 1;

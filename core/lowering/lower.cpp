@@ -1,10 +1,14 @@
 #include "lowering/lower.h"
 
 #include "lowering/pipeline/stages.h"
+#include "parallel/groups.h"
 
 namespace shardplan {
 
-Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
+namespace {
+
+Program lower_framework(const Model& model, const Plan& plan, const ModelRun& run,
+                        std::int64_t rank) {
   switch (plan.framework.kind) {
     case FrameworkKind::single:
     case FrameworkKind::ddp:
@@ -19,6 +23,14 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
       return lower_native(model, plan);
   }
   return {};
+}
+
+}  // namespace
+
+Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
+  Program program = lower_framework(model, plan, run, rank);
+  program.groups = group_shapes(plan);
+  return program;
 }
 
 std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan) {

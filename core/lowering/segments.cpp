@@ -1,9 +1,9 @@
 #include "lowering/segments.h"
 
 #include <algorithm>
-#include <utility>
 #include <array>
 #include <cassert>
+#include <utility>
 
 namespace shardplan {
 
@@ -147,10 +147,8 @@ constexpr std::array kExchanges{
     ExchangeName{Group::context, Exchange::ring, Collective::ring, "ring of keys and values"},
     ExchangeName{Group::context, Exchange::all_gather, Collective::all_gather,
                  "key and value all-gather"},
-    ExchangeName{Group::expert, Exchange::all_to_all, Collective::all_to_all,
-                 "expert all-to-all"},
-    ExchangeName{Group::expert, Exchange::all_reduce, Collective::all_reduce,
-                 "expert all-reduce"},
+    ExchangeName{Group::expert, Exchange::all_to_all, Collective::all_to_all, "expert all-to-all"},
+    ExchangeName{Group::expert, Exchange::all_reduce, Collective::all_reduce, "expert all-reduce"},
 };
 
 }  // namespace

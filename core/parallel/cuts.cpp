@@ -18,16 +18,14 @@ struct Rule {
 };
 
 // transformers 5.17: base_model_tp_plan of models/*/configuration_*.py.
-constexpr std::array kAttention{Rule{"self_attn.q_proj", Cut::column},
-                                Rule{"self_attn.k_proj", Cut::column},
-                                Rule{"self_attn.v_proj", Cut::column},
-                                Rule{"self_attn.o_proj", Cut::row}};
+constexpr std::array kAttention{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.k_proj", Cut::column},
+    Rule{"self_attn.v_proj", Cut::column}, Rule{"self_attn.o_proj", Cut::row}};
 constexpr std::array kHeadNorms{Rule{"self_attn.q_norm", Cut::summed},
                                 Rule{"self_attn.k_norm", Cut::summed}};
-constexpr std::array kGatheredAttention{Rule{"self_attn.q_proj", Cut::column_gathered},
-                                        Rule{"self_attn.k_proj", Cut::column_gathered},
-                                        Rule{"self_attn.v_proj", Cut::column_gathered},
-                                        Rule{"self_attn.o_proj", Cut::row_sliced}};
+constexpr std::array kGatheredAttention{
+    Rule{"self_attn.q_proj", Cut::column_gathered}, Rule{"self_attn.k_proj", Cut::column_gathered},
+    Rule{"self_attn.v_proj", Cut::column_gathered}, Rule{"self_attn.o_proj", Cut::row_sliced}};
 constexpr std::array kMlp{Rule{".mlp.gate_proj", Cut::column}, Rule{".mlp.up_proj", Cut::column},
                           Rule{".mlp.down_proj", Cut::row}};
 constexpr std::array kFusedMlp{Rule{".mlp.gate_up_proj", Cut::column_gathered},
@@ -37,23 +35,19 @@ constexpr std::array kExperts{Rule{".experts.gate_up_proj", Cut::column},
 constexpr std::array kSharedExperts{Rule{".shared_experts.gate_proj", Cut::column},
                                     Rule{".shared_experts.up_proj", Cut::column},
                                     Rule{".shared_experts.down_proj", Cut::row}};
-constexpr std::array kLatent{Rule{"self_attn.q_proj", Cut::column},
-                             Rule{"self_attn.q_b_proj", Cut::column},
-                             Rule{"self_attn.kv_b_proj", Cut::column},
-                             Rule{"self_attn.o_proj", Cut::row}};
-constexpr std::array kPhi{Rule{"self_attn.q_proj", Cut::column},
-                          Rule{"self_attn.k_proj", Cut::column},
-                          Rule{"self_attn.v_proj", Cut::column},
-                          Rule{"self_attn.dense", Cut::row},
-                          Rule{"mlp.fc1", Cut::column},
-                          Rule{"mlp.fc2", Cut::row}};
+constexpr std::array kLatent{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.q_b_proj", Cut::column},
+    Rule{"self_attn.kv_b_proj", Cut::column}, Rule{"self_attn.o_proj", Cut::row}};
+constexpr std::array kPhi{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.k_proj", Cut::column},
+    Rule{"self_attn.v_proj", Cut::column}, Rule{"self_attn.dense", Cut::row},
+    Rule{"mlp.fc1", Cut::column},          Rule{"mlp.fc2", Cut::row}};
 constexpr std::array kPhi3{Rule{"self_attn.qkv_proj", Cut::column_gathered},
                            Rule{"self_attn.o_proj", Cut::row_sliced}};
 constexpr std::array kStarcoder{Rule{"mlp.c_fc", Cut::column}, Rule{"mlp.c_proj", Cut::row}};
-constexpr std::array kNeox{Rule{"attention.query_key_value", Cut::column},
-                           Rule{"attention.dense", Cut::row},
-                           Rule{"mlp.dense_h_to_4h", Cut::column},
-                           Rule{"mlp.dense_4h_to_h", Cut::row}};
+constexpr std::array kNeox{
+    Rule{"attention.query_key_value", Cut::column}, Rule{"attention.dense", Cut::row},
+    Rule{"mlp.dense_h_to_4h", Cut::column}, Rule{"mlp.dense_4h_to_h", Cut::row}};
 
 struct Rules {
   const Rule* first = nullptr;
@@ -133,16 +127,25 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
   if (style == SplitStyle::megatron) return;
   const std::string& type = model.facts.model_type;
   only_experts_ = style == SplitStyle::transformers && plan.parallel.expert > 1;
-  if (only_experts_) return;
-  const auto* published = std::find_if(kPlans.begin(), kPlans.end(),
-                                       [&](const PublishedPlan& p) { return p.model_type == type; });
+  if (only_experts_) {
+    if (plan.parallel.expert != plan.parallel.tensor)
+      throw InputError(
+          {.key = "parallel.expert",
+           .message = fmt::format("transformers divides experts over its tensor-parallel "
+                                  "ranks, of which there are {}",
+                                  plan.parallel.tensor),
+           .expected = fmt::format("{}", plan.parallel.tensor)});
+    return;
+  }
+  const auto* published = std::find_if(
+      kPlans.begin(), kPlans.end(), [&](const PublishedPlan& p) { return p.model_type == type; });
   const auto refuse = [&](std::string message, std::string expected) {
-    throw InputError({.key = "parallel.tensor",
-                      .message = std::move(message),
-                      .expected = std::move(expected)});
+    throw InputError(
+        {.key = "parallel.tensor", .message = std::move(message), .expected = std::move(expected)});
   };
   if (published == kPlans.end()) {
-    if (style == SplitStyle::autotp && std::find(kParsed.begin(), kParsed.end(), type) != kParsed.end())
+    if (style == SplitStyle::autotp &&
+        std::find(kParsed.begin(), kParsed.end(), type) != kParsed.end())
       return;
     refuse(fmt::format("{} has no tensor-parallel plan in transformers", type),
            "1, or a model of one of " + families([](const PublishedPlan&) { return true; }));

@@ -45,8 +45,7 @@ class SequenceSplit {
       now.exchange.forward = now.exchange.backward = Exchange::ring;
     }
     if (heads_over_ > 1)
-      for (std::size_t k = 0; k < now.in.size(); ++k)
-        now.in[k] = turn(w, now.in[k], repeats(k));
+      for (std::size_t k = 0; k < now.in.size(); ++k) now.in[k] = turn(w, now.in[k], repeats(k));
     w.append(now, w.from().value(op.out).extent);
     if (heads_over_ > 1) w.replace(op.out, turn(w, w.at(op.out), 1));
   }

@@ -134,6 +134,12 @@ class TensorSplit {
     return result;
   }
 
+  /// Of other operations the side results are indices, which all ranks have alike.
+  static bool side_has_width(OpKind kind) {
+    return kind == OpKind::sdpa || kind == OpKind::layer_norm || kind == OpKind::rms_norm ||
+           kind == OpKind::vocabulary_loss;
+  }
+
   bool varies_with_tokens(Scale scale) const {
     return scale == Scale::tokens || scale == Scale::target_tokens;
   }
@@ -149,10 +155,10 @@ class TensorSplit {
     if (scalar) s = {};
     if (!s.width.whole()) {
       now.work.per = divided(now.work.per, s.width);
-      if (op.kind == OpKind::sdpa || op.kind == OpKind::layer_norm)
-        now.side.per = divided(now.side.per, s.width);
+      if (side_has_width(op.kind)) now.side.per = divided(now.side.per, s.width);
       // Every rank learns the largest logit, the label's and the sum of a token.
-      if (op.kind == OpKind::log_softmax) now.in[0] = sum_rows(w, now.in[0], whole);
+      if (op.kind == OpKind::log_softmax || op.kind == OpKind::vocabulary_loss)
+        now.in[0] = sum_rows(w, now.in[0], w.from().value(op.in[0]).extent);
     }
     if (s.tokens) {
       now.work.shards = ranks_;
@@ -261,17 +267,15 @@ class TensorSplit {
     }
     if (op.kind == OpKind::fused_linear_loss && cut == Cut::column_gathered)
       fail("the fused linear loss takes no divided head");
-    const Part part = cuts_.of(op.weight) == Cut::vocabulary || is_head(op.weight)
-                          ? rows_of_vocabulary()
-                          : Part{1, ranks_};
+    const Part part = part_of(op.weight);
     Op now = w.with_inputs(op);
     if (op.in[0] != kNone) {
       now.in[0] = enter(w, op.in[0], where());
       if (spread(op.in[0]).tokens) now.kept = w.at(op.in[0]);
     }
     now.work.per = divided(now.work.per, part);
-    remember(op.weight, false, part);
-    remember(op.bias, false, part);
+    cut_weight(w.from(), op, false, part);
+    cut_rows(op.bias, part);
     append_linear(w, op, now, op.kind == OpKind::fused_linear_loss ? Spread{} : Spread{part});
     if (cut == Cut::column_gathered) gather(w, op.out, {});
     if (lacks_heads(op.weight)) gather(w, op.out, {1, key_value_heads_});
@@ -295,7 +299,8 @@ class TensorSplit {
     Op bias{OpKind::parameter};
     bias.module = op.module;
     bias.weight = op.bias;
-    const std::int64_t width = parameter(op.bias).numel * extent.per / w.from().value(op.out).extent.per;
+    const std::int64_t width =
+        parameter(op.bias).numel * extent.per / w.from().value(op.out).extent.per;
     const ValueId row = w.graph().op(bias, {width, Scale::one});
     w.replace(op.out, w.graph().op({OpKind::add, {w.at(op.out), row, kNone}}, extent));
   }
@@ -303,6 +308,21 @@ class TensorSplit {
   bool is_head(ParameterId id) const {
     const Parameter& p = parameter(id);
     return p.shape.front() == model_.facts.vocabulary && style_ == SplitStyle::megatron;
+  }
+
+  Part part_of(ParameterId weight) const {
+    if (cuts_.of(weight) == Cut::vocabulary || is_head(weight)) return rows_of_vocabulary();
+    if (style_ == SplitStyle::megatron || !makes_heads(weight)) return {1, ranks_};
+    // DeepSpeed's first ranks have a key-value head more where they do not come out even.
+    if (style_ == SplitStyle::autotp) return {ceil_div(key_value_heads_, ranks_), key_value_heads_};
+    if (key_value_heads_ % ranks_ != 0)
+      fail(fmt::format("transformers cannot divide {} key-value heads over {} ranks",
+                       key_value_heads_, ranks_));
+    return {1, ranks_};
+  }
+
+  bool makes_heads(ParameterId weight) const {
+    return key_value_heads_ > 0 && parameter(weight).name.find("attn") != std::string::npos;
   }
 
   Part rows_of_vocabulary() const {
@@ -332,7 +352,7 @@ class TensorSplit {
       now.in[0] = w.exchange(now.in[0], with, {divided(whole.per, part), whole.scale});
     }
     now.work.per = divided(now.work.per, part);
-    remember(op.weight, true, part);
+    cut_weight(w.from(), op, true, part);
     append_linear(w, op, now, {});
     leave(w, op.out, where());
     if (std::exchange(late_bias_, false))
@@ -363,7 +383,7 @@ class TensorSplit {
   void split_embedding(GraphRewrite& w, const Op& op) {
     w.append(w.with_inputs(op), w.from().value(op.out).extent);
     if (cuts_.of(op.weight) != Cut::vocabulary) return;
-    remember(op.weight, false, rows_of_vocabulary());
+    cut_rows(op.weight, rows_of_vocabulary());
     leave(w, op.out, where());
   }
 
@@ -375,11 +395,19 @@ class TensorSplit {
 
   ParameterCut& parameter_cuts(ParameterId id) { return sizes_[static_cast<std::size_t>(id)]; }
 
-  /// `rows`: along the inputs.
-  void remember(ParameterId id, bool rows, Part part) {
-    if (id == kNone) return;
-    const std::size_t last = parameter(id).shape.size() - 1;
-    parameter_cuts(id) = {rows ? last : 0, part};
+  /// The weight of a linear: [outputs, inputs], or the other way round (GPT-2's Conv1D). `rows`:
+  /// along the inputs.
+  void cut_weight(const Graph& graph, const Op& op, bool rows, Part part) {
+    const std::vector<std::int64_t>& shape = parameter(op.weight).shape;
+    const std::int64_t in = op.in[0] == kNone ? 1 : graph.value(op.in[0]).extent.per;
+    const std::int64_t out = graph.value(op.out).extent.per;
+    const bool turned = op.kind == OpKind::linear && op.in[0] != kNone &&
+                        checked_mul(shape[0], in) != checked_mul(shape[1], out);
+    parameter_cuts(op.weight) = {rows != turned ? std::size_t{1} : std::size_t{0}, part};
+  }
+
+  void cut_rows(ParameterId id, Part part) {
+    if (id != kNone) parameter_cuts(id) = {0, part};
   }
 
   void cut_parameters() {

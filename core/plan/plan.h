@@ -96,6 +96,9 @@ struct Plan {
 
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
+  /// Ranks with the same parameters, whose gradients are summed: those with parts of the same
+  /// sequences too.
+  std::int64_t replicas() const { return data_ranks() * parallel.sequence * parallel.context; }
   /// Of all GPUs together, in one micro-batch.
   std::int64_t samples_at_once() const { return checked_mul(data_ranks(), workload.micro_batch); }
 };

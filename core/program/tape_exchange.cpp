@@ -44,8 +44,8 @@ void TapeState::exchange_forward(const Op& op) {
   }
   const Extent extent = graph_.value(op.out).extent;
   StorageId staging = kExternal;
-  if (c.result == ExchangeResult::staged) staging = allocate(bytes_of(extent, in.dtype),
-                                                             category_of(op.out));
+  if (c.result == ExchangeResult::staged)
+    staging = allocate(bytes_of(extent, in.dtype), category_of(op.out));
   const bool late = c.result != ExchangeResult::staged;
   if (late) out.storage = allocate_result(op, bytes_of(extent, in.dtype));
   add_exchange(c.forward, c, bytes, false);
@@ -60,9 +60,8 @@ void TapeState::exchange_backward(const Op& op, StorageId gradient) {
   const Communication& c = op.exchange;
   const ValueId in = op.in[0];
   const DType type = state(op.out).dtype;
-  const bool passes =
-      c.backward == Exchange::none ||
-      (c.result == ExchangeResult::in_place && c.backward == Exchange::all_reduce);
+  const bool passes = c.backward == Exchange::none ||
+                      (c.result == ExchangeResult::in_place && c.backward == Exchange::all_reduce);
   if (passes) {
     add_exchange(c.backward, c, payload_of(op, type), false);
     ref(gradient);
