@@ -124,6 +124,11 @@ std::string_view module_of(std::string_view tensor) {
 
 Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
     : model_(model), style_(style), parts_of_experts_(plan.parallel.expert_tensor > 1) {
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::linear && op.weight != kNone &&
+          model.parameters[static_cast<std::size_t>(op.weight)].kind == ParameterKind::embedding)
+        tied_head_ = true;
   if (style == SplitStyle::megatron) return;
   const std::string& type = model.facts.model_type;
   only_experts_ = style == SplitStyle::transformers && plan.parallel.expert > 1;
@@ -165,8 +170,10 @@ Cut Cuts::of(ParameterId id) const {
 
 Cut Cuts::by_plan(const Parameter& p) const {
   const std::string_view module = module_of(p.name);
-  // A head that is the embedding goes by the embedding's name and stays whole.
   if (module == "lm_head") return Cut::column_gathered;
+  // A table that is the head too is cut as the head is; DeepSpeed leaves it whole.
+  if (p.kind == ParameterKind::embedding && tied_head_ && style_ == SplitStyle::transformers)
+    return p.shape.front() == model_.facts.vocabulary ? Cut::vocabulary : Cut::whole;
   for (const Rules& rules : kPlans[static_cast<std::size_t>(plan_)].rules)
     for (std::size_t i = 0; i < rules.count; ++i)
       if (module.ends_with(rules.first[i].module)) return rules.first[i].cut;

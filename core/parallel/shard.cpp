@@ -1,5 +1,6 @@
 #include "parallel/shard.h"
 
+#include "parallel/expert_split.h"
 #include "parallel/sequence_split.h"
 #include "parallel/tensor_split.h"
 
@@ -29,6 +30,8 @@ Model shard(const Model& whole, const Plan& plan) {
   Model part = whole;
   const SplitStyle style = split_style(plan.framework.kind);
   if (plan.parallel.sequence > 1 || plan.parallel.context > 1) split_sequences(part, plan);
+  // transformers' expert-parallel ranks have the same tokens: tensor_split.h.
+  if (plan.parallel.expert > 1 && style != SplitStyle::transformers) split_experts(part, plan);
   if (plan.parallel.tensor > 1) split_tensors(part, plan, style);
   return part;
 }

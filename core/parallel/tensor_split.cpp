@@ -248,7 +248,8 @@ class TensorSplit {
     const Cut cut = cuts_.of(op.weight);
     const bool input_divided = op.in[0] != kNone && !spread(op.in[0]).width.whole();
     if (cut == Cut::flow) return input_divided ? Cut::row : Cut::column;
-    if (cut == Cut::vocabulary) return Cut::column;  // a tied head
+    if (cut == Cut::vocabulary)  // a tied head
+      return style_ == SplitStyle::megatron ? Cut::column : Cut::column_gathered;
     const bool column = cut == Cut::column || cut == Cut::column_gathered;
     if (column && input_divided)
       fail(fmt::format("{} reads a divided input", parameter(op.weight).name));

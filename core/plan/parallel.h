@@ -45,6 +45,8 @@ struct Parallel {
   std::int64_t context = 1;           ///< ring attention: keys and values go round
   std::int64_t expert = 1;            ///< ranks that share the experts of a layer
   std::int64_t expert_tensor = 1;     ///< ranks that share one expert
+  /// Tokens that the fullest rank's experts are sent, over the mean. Routing decides it; 1 is even.
+  double expert_imbalance = 1;
   /// Megatron's: what tensor parallelism would keep on each of its ranks is divided along tokens.
   bool sequence_parallel = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

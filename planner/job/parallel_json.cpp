@@ -13,6 +13,7 @@ Json parallel_json(const Parallel& parallel) {
     if (degree != 1) json[std::string(kDegreeNames[i])] = degree;
   }
   if (parallel.expert_tensor != 1) json["expert_tensor"] = parallel.expert_tensor;
+  if (parallel.expert_imbalance != 1) json["expert_imbalance"] = parallel.expert_imbalance;
   if (parallel.tensor > 1) json["sequence_parallel"] = parallel.sequence_parallel;
   if (parallel.pipeline == 1) return json;
   json["schedule"] = name_of(parallel.schedule);

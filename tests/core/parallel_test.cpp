@@ -115,6 +115,24 @@ TEST(ExpertShare, TransformersDividesExpertsAndNothingElse) {
   EXPECT_EQ(shard(whole, plan).parameter_count(), whole.parameter_count() - experts / 8 * 7);
 }
 
+TEST(ExpertShare, MegatronSendsEveryTokensRowsThereAndBack) {
+  const Model whole = named("mixtral-8x7b");
+  Plan plan = plan_of(FrameworkKind::megatron, "bf16-pure", 8);
+  plan.parallel.expert = 8;
+  const Model part = shard(whole, plan);
+  const std::int64_t experts = std::int64_t{32} * 8 * 3 * 4096 * 14336;
+  EXPECT_EQ(part.parameter_count(), whole.parameter_count() - experts / 8 * 7);
+  const std::int64_t rows = std::int64_t{128} * 2 * 4096 * 2;  // two experts a token, in bf16
+  const auto exchanges = exchanges_of_layer(part, plan);
+  ASSERT_EQ(exchanges.size(), 4u);
+  for (const TapeExchange& e : exchanges) {
+    EXPECT_EQ(e.kind, Exchange::all_to_all);
+    EXPECT_EQ(e.bytes, rows);
+  }
+  plan.parallel.expert_imbalance = 1.5;
+  EXPECT_EQ(exchanges_of_layer(shard(whole, plan), plan).front().bytes, rows * 3 / 2);
+}
+
 class Volumes : public ::testing::Test {
  protected:
   static constexpr std::int64_t kTokens = 2 * 128, kHidden = 4096, kLayers = 32;

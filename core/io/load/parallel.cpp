@@ -98,6 +98,7 @@ Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_confi
   const bool megatron = plan.framework.kind == FrameworkKind::megatron;
   parallel.expert_tensor =
       reader.integer("expert_tensor", 1, kLargestDegree).value_or(megatron ? parallel.tensor : 1);
+  parallel.expert_imbalance = reader.number("expert_imbalance", 1, 64).value_or(1.0);
   const auto data = reader.integer("data", 1, 1 << 30);
   take_degrees_of(ds_config, reader, parallel);
   read_layout(reader, plan.framework.kind, parallel);

@@ -42,6 +42,12 @@ def write_split():
         file.write("\n")
 
 
+def _path(record):
+    """Records of jobs that divide the model lie in a folder of their own."""
+    folder = "parallel" if "parallel" in record["job"] else ""
+    return os.path.join(MEASUREMENTS, folder, record["name"] + ".json")
+
+
 def write_records(lines_path):
     """Failed runs are reported, not written."""
     with open(lines_path, encoding="utf-8") as file:
@@ -50,7 +56,7 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = os.path.join(MEASUREMENTS, record["name"] + ".json")
+        path = _path(record)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")
             continue
