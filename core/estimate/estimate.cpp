@@ -68,8 +68,8 @@ RankModel model_of_rank(const Model& whole, const Plan& plan) {
   return rank;
 }
 
-/// Among the ranks that differ: the one whose peak is highest, and the one that computes most, which
-/// the others of a pipeline wait for.
+/// Among the ranks that differ: the one whose peak is highest, and the one that computes most,
+/// which the others of a pipeline wait for.
 struct WorstRank {
   Program program;
   MemoryProfile memory;

@@ -34,7 +34,8 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
 }
 
 std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan) {
-  if (plan.framework.kind == FrameworkKind::deepspeed) return distinct_partitions(model, plan);
+  if (plan.framework.kind == FrameworkKind::deepspeed && plan.parallel.pipeline == 1)
+    return distinct_partitions(model, plan);
   std::vector<std::int64_t> ranks;
   for (const std::int64_t stage : distinct_stages(model, plan.parallel))
     ranks.push_back(stage * (plan.cluster.world() / plan.parallel.pipeline));

@@ -33,7 +33,7 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   std::vector<bool> kept(model.shared.size(), false);
   for (const SegmentRun& s : run.segments) {
     for (const std::int32_t i : s.forward.saved_shared) kept[static_cast<std::size_t>(i)] = true;
-    if (plan.checkpointing == Checkpointing::none || !s.segment->checkpointable) continue;
+    if (!plan.recomputes_blocks() || !s.segment->checkpointable) continue;
     for (const Input& in : s.segment->graph.inputs())
       if (in.kind == InputKind::shared) kept[static_cast<std::size_t>(in.shared)] = true;
   }
@@ -61,7 +61,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
-  const bool checkpointed = plan.checkpointing != Checkpointing::none;
+  const bool checkpointed = plan.recomputes_blocks();
   bool needs_grad = true;  // of the stream; false after frozen embeddings
   for (const Segment& segment : model.segments) {
     SegmentRun s;

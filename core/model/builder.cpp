@@ -15,7 +15,10 @@ std::string_view module_of(std::string_view tensor) {
 BuildOptions build_options(const Plan& plan) {
   const bool megatron = plan.framework.kind == FrameworkKind::megatron;
   const bool in_place = megatron && plan.framework.megatron.cross_entropy_fusion;
-  return {plan.attention, plan.workload.lora, in_place ? LossKind::fused_linear : plan.loss,
+  // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
+  const bool again = megatron && plan.checkpointing == Checkpointing::selective;
+  return {again ? AttentionKind::sdpa : plan.attention, plan.workload.lora,
+          in_place ? LossKind::fused_linear : plan.loss,
           megatron ? KernelSet::megatron : KernelSet::eager};
 }
 

@@ -156,6 +156,7 @@ class Checker {
   std::optional<DegreeProblem> check_schedule() const {
     const Parallel& p = plan_.parallel;
     if (p.pipeline == 1) return std::nullopt;
+    if (auto problem = check_pipeline_engine()) return problem;
     const bool interleaved = p.schedule == PipelineSchedule::interleaved;
     if (interleaved != (p.virtual_pipeline > 1))
       return DegreeProblem{
@@ -170,6 +171,23 @@ class Checker {
                       p.pipeline, plan_.workload.gradient_accumulation),
           fmt::format("gradient_accumulation {}", next_multiple(p.pipeline))};
     return check_stage_layers();
+  }
+
+  /// deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__.
+  std::optional<DegreeProblem> check_pipeline_engine() const {
+    if (plan_.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
+    const ZeroOptions& zero = plan_.framework.deepspeed.zero;
+    if (zero.stage >= 2)
+      return DegreeProblem{
+          "pipeline",
+          fmt::format("DeepSpeed's pipeline engine works with ZeRO stages 0 and 1, "
+                      "found {}",
+                      zero.stage),
+          "framework.zero_stage 0 or 1"};
+    if (zero.offload_optimizer.device != OffloadDevice::none)
+      return DegreeProblem{"pipeline", "with an optimizer on the host cannot be estimated yet",
+                           "no offload_optimizer"};
+    return std::nullopt;
   }
 
   std::int64_t next_multiple(std::int64_t of) const {

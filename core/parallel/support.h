@@ -55,7 +55,7 @@ inline constexpr std::array kFrameworkSupport{
                       Support::not_yet, Support::not_yet}},
     FrameworkSupport{FrameworkKind::deepspeed,
                      "deepspeed",
-                     {Support::yes, Support::not_yet, Support::never, Support::yes, Support::never,
+                     {Support::yes, Support::yes, Support::never, Support::yes, Support::never,
                       Support::not_yet}},
     FrameworkSupport{
         FrameworkKind::megatron,

@@ -11,6 +11,9 @@ namespace shardplan {
 struct MegatronOptions {
   /// --use-distributed-optimizer: master weights and states divided over data-parallel ranks.
   bool distributed_optimizer = true;
+  /// --data-parallel-sharding-strategy optim_grads (Megatron FSDP): gradients too, reduced after
+  /// every micro-batch.
+  bool shard_gradients = false;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;  ///< needs both of the others
   /// Of the gradient buffers: --accumulate-allreduce-grads-in-fp32, which bf16 implies.

@@ -94,6 +94,12 @@ struct Plan {
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
 
+  /// Whether blocks are run again. Megatron's selective checkpointing runs only the attention
+  /// itself again.
+  bool recomputes_blocks() const {
+    return checkpointing == Checkpointing::full ||
+           (checkpointing == Checkpointing::selective && framework.kind != FrameworkKind::megatron);
+  }
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same

@@ -35,6 +35,7 @@ Json framework_json(const Framework& framework) {
     case FrameworkKind::megatron: {
       const MegatronOptions& m = framework.megatron;
       json["distributed_optimizer"] = m.distributed_optimizer;
+      json["shard_gradients"] = m.shard_gradients;
       json["overlap_grad_reduce"] = m.overlap_grad_reduce;
       json["overlap_param_gather"] = m.overlap_param_gather;
       json["grad_reduce_dtype"] = name_of(m.gradients);

@@ -38,6 +38,8 @@ constexpr std::array kFields{
              "FSDP2: shards and states on the host"},
     JobField{"--distributed-optimizer", "/framework/distributed_optimizer", Kind::boolean,
              "Megatron: divide master weights and states over data-parallel GPUs"},
+    JobField{"--shard-gradients", "/framework/shard_gradients", Kind::boolean,
+             "Megatron: divide gradients too, reducing them after every micro-batch"},
     JobField{"--overlap-grad-reduce", "/framework/overlap_grad_reduce", Kind::boolean,
              "Megatron: reduce gradients beside the backward pass"},
     JobField{"--overlap-param-gather", "/framework/overlap_param_gather", Kind::boolean,

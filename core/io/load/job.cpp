@@ -88,6 +88,7 @@ class JobLoader {
     plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
                            ? AttentionKind::eager
                            : AttentionKind::sdpa;
+    plan().checkpointing = read_checkpointing(reader_);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
     check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
@@ -101,7 +102,6 @@ class JobLoader {
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
-    plan().checkpointing = read_checkpointing(reader_);
     fill_defaults();
     check_parallel(reader_, job_.model, plan());
     check_precision();

@@ -17,6 +17,9 @@ MegatronOptions read_megatron(ObjectReader& o) {
            "true, without both distributed_optimizer and overlap_grad_reduce", "false");
   if (const auto type = o.choice("grad_reduce_dtype", {"fp32", "bf16", "fp16"}))
     m.gradients = parse_dtype(*type).value_or(DType::f32);
+  m.shard_gradients = o.boolean("shard_gradients").value_or(false);
+  if (m.shard_gradients && !m.distributed_optimizer)
+    o.fail("shard_gradients", "true, without distributed_optimizer", "false");
   m.bucket_size = o.integer("bucket_size", 1, std::numeric_limits<std::int64_t>::max());
   m.pad_buckets = o.boolean("pad_buckets").value_or(false);
   m.cross_entropy_fusion = o.boolean("cross_entropy_fusion").value_or(false);

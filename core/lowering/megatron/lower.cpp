@@ -63,7 +63,8 @@ class MegatronLowering {
         },
         [&](std::int64_t c, bool last) {
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
-          if (last) reduce_gradients();
+          if (last || options_.shard_gradients) reduce_gradients();
+          if (last) add_up_tied();
         });
     step();
     return std::move(program_);
@@ -92,7 +93,7 @@ class MegatronLowering {
       add_buffers(Category::parameters, size_of(p.params));
     else
       append_parameters(program_.resident, own_, plan_);
-    add_buffers(Category::gradients, size_of(options_.gradients));
+    add_gradients();
     b_.resident(Category::other, batch_bytes(plan_));
     b_.resident(Category::other, run_.resident_shared);
     const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
@@ -106,6 +107,25 @@ class MegatronLowering {
     add_whole(Category::master_parameters, master);
     program_.model_bytes = total_bytes(program_.resident);
     add_whole(Category::optimizer_states, states);
+  }
+
+  /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other
+  /// is reduced.
+  void add_gradients() {
+    const std::int64_t each = size_of(options_.gradients);
+    if (!options_.shard_gradients) {
+      add_buffers(Category::gradients, each);
+      return;
+    }
+    b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
+    std::int64_t block = 0;
+    for (const ParameterGroup& group : own_.groups) {
+      std::int64_t elements = 0;
+      for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+        elements += own_.parameters[static_cast<std::size_t>(i)].numel;
+      if (group.repeat > 1) block = std::max(block, elements);
+    }
+    b_.resident(Category::communication_buffers, round_up(block * each, kAllocationUnit), 2);
   }
 
   void add_buffers(Category category, std::int64_t bytes_each) {
@@ -129,7 +149,6 @@ class MegatronLowering {
     program_.events.back().group = group;
   }
 
-  /// Once a step, when the last micro-batch makes them.
   void reduce_gradients() {
     const auto kind = divides() ? Collective::reduce_scatter : Collective::all_reduce;
     const auto what = divides() ? "gradient reduce-scatter" : "gradient all-reduce";
@@ -140,17 +159,16 @@ class MegatronLowering {
     collective(kind, Group::expert_data, buffers_.experts.elements * each, what,
                buffers_.experts.buckets, beside);
     b_.wait(Stream::communication);
-    add_up_tied(each);
   }
 
   /// A tied embedding is on the first and on the last stage, which add up its gradient. Of two
   /// ranks each sends the other as much as it has.
-  void add_up_tied(std::int64_t bytes_each) {
+  void add_up_tied() {
     if (plan_.parallel.pipeline == 1) return;
     const bool end = stage_.index == 0 || stage_.index == plan_.parallel.pipeline - 1;
     const std::int64_t elements = tied_elements();
     if (!end || elements == 0) return;
-    b_.exchange(Collective::send, Group::pipeline, elements * bytes_each,
+    b_.exchange(Collective::send, Group::pipeline, elements * size_of(options_.gradients),
                 "tied embedding's gradient", false);
     b_.wait(Stream::communication);
   }
@@ -189,11 +207,11 @@ class MegatronLowering {
 
   void step() {
     b_.begin_phase(Phase::step);
-    const double buffer = static_cast<double>(buffers_.elements());
     const double own = static_cast<double>(owned());
+    const double kept = options_.shard_gradients ? own : static_cast<double>(buffers_.elements());
     const auto bytes_of = [](DType type) { return static_cast<double>(size_of(type)); };
     // Sums become means (read and written), and the buffer is zero again for the next step.
-    b_.compute({sweep(3 * bytes_of(options_.gradients) * buffer, options_.gradients)});
+    b_.compute({sweep(3 * bytes_of(options_.gradients) * kept, options_.gradients)});
     if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
       b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});

@@ -60,7 +60,8 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
 }
 
 /// Calls forward(chunk) and backward(chunk, last) in the order of the schedule; `last` is the
-/// backward pass after which gradients are complete.
+/// backward pass after which gradients are complete. The first one stands for itself: what it
+/// makes, later ones add to.
 template <typename Forward, typename Backward>
 void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward,
                    Backward&& backward) {
@@ -89,14 +90,18 @@ void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward
   }
   for (std::int64_t c = chunks; c-- > 0;) {
     const bool ends = c == 0 && warmup(0) == 0;
-    repeat(turns.micro_batches - warmup(c) - (ends ? 1 : 0), [&] { pair(c, false); });
+    const std::int64_t count = turns.micro_batches - warmup(c) - (ends ? 1 : 0);
+    repeat(std::min<std::int64_t>(count, 1), [&] { pair(c, false); });
+    repeat(count - 1, [&] { pair(c, false); });
     if (ends) pair(c, true);
   }
   if (!warms_up) return;
   b.begin_phase(Phase::backward);
   for (std::int64_t c = chunks; c-- > 0;) {
     const bool ends = c == 0 && warmup(0) > 0;
-    repeat(warmup(c) - (ends ? 1 : 0), [&] { backward(c, false); });
+    const std::int64_t count = warmup(c) - (ends ? 1 : 0);
+    repeat(std::min<std::int64_t>(count, 1), [&] { backward(c, false); });
+    repeat(count - 1, [&] { backward(c, false); });
     if (ends) backward(c, true);
   }
   b.end_phase(Phase::backward);

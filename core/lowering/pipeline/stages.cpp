@@ -158,6 +158,7 @@ Model parameters_of(const Model& model, const Stage& stage) {
   part.facts = model.facts;
   part.parameters = model.parameters;
   part.modules = model.modules;
+  part.shared = model.shared;
   // How often each parameter is there: those of blocks once a block.
   std::vector<std::int64_t> times(model.parameters.size(), 0);
   for (const StageChunk& chunk : stage.chunks)

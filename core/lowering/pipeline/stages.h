@@ -32,7 +32,8 @@ Stage stage_of(const Model& model, const Parallel& parallel, std::int64_t index)
 /// those between the first with each number of blocks, which holds most micro-batches.
 std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& parallel);
 
-/// The model with the parameters of one stage only. A tied embedding is on both of its stages.
+/// The model with the parameters of one stage only, without its graphs. A tied embedding is on both
+/// of its stages.
 Model parameters_of(const Model& model, const Stage& stage);
 
 }  // namespace shardplan
