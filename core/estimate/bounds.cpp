@@ -10,9 +10,10 @@ struct NoHooks {};
 
 }  // namespace
 
-LeastWork least_work(const Model& model, const Plan& plan, const Passes& passes,
-                     const TimeRates& rates) {
-  const ModelRun& run = passes.run;
+LeastWork least_work(const Plan& plan, const Passes& passes, const TimeRates& rates) {
+  if (plan.parallel.pipeline > 1) return {};  // a stage does a part of it, and holds several
+  const Model& model = passes.rank.model();
+  const ModelRun& run = passes.rank.run();
   const std::vector<Stretch> forward = whole_segments(run);
   const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
   Program program = program_of(run);

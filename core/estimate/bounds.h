@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "estimate/passes.h"
-#include "model/model.h"
 #include "plan/plan.h"
 #include "timing/rates.h"
 
@@ -19,8 +18,7 @@ struct LeastWork {
   double compute_seconds = 0;
 };
 
-/// `passes` of `plan` over `model` with no framework around them.
-LeastWork least_work(const Model& model, const Plan& plan, const Passes& passes,
-                     const TimeRates& rates);
+/// `passes` of `plan` with no framework around them. Nothing is known of pipelines.
+LeastWork least_work(const Plan& plan, const Passes& passes, const TimeRates& rates);
 
 }  // namespace shardplan

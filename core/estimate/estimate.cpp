@@ -1,9 +1,11 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "estimate/ranks.h"
 #include "lowering/lower.h"
+#include "parallel/groups.h"
 #include "simulator/reserved.h"
 #include "timing/collective_time.h"
 
@@ -50,33 +52,38 @@ Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, std::int64
                      scaled(allocated, c.reserved_ratio_upper))};
 }
 
-/// The program whose peak is highest among the ranks that differ.
+/// Among the ranks that differ: the one whose peak is highest, and the one that computes most,
+/// which the others of a pipeline wait for.
 struct WorstRank {
   Program program;
   MemoryProfile memory;
   bool differ = false;
+  std::optional<Program> slowest;  ///< where it is another one
+  const Program& timed() const { return slowest ? *slowest : program; }
 };
 
-WorstRank worst_rank(const Model& model, const Plan& plan, const ModelRun& run) {
+WorstRank worst_rank(const RankModel& share, const Plan& plan) {
   WorstRank worst;
+  double most = 0;
   bool first = true;
-  for (const std::int64_t rank : distinct_ranks(model, plan)) {
-    Program program = lower(model, plan, run, rank);
+  for (const std::int64_t rank : distinct_ranks(share.model(), plan)) {
+    Program program = lower(share.model(), plan, share.run(), rank);
     MemoryProfile memory = simulate_memory(program);
+    const double flops = plan.parallel.pipeline > 1 ? hardware_flops(program) : 0;
     worst.differ = worst.differ || (!first && memory.peak != worst.memory.peak);
-    if (first || memory.peak > worst.memory.peak) {
+    const bool fuller = first || memory.peak > worst.memory.peak;
+    const bool slower = first || flops > most;
+    if (slower) worst.slowest.reset();
+    if (slower && !fuller) worst.slowest = std::move(program);
+    if (fuller) {
+      if (!slower && !worst.slowest) worst.slowest = std::move(worst.program);
       worst.program = std::move(program);
       worst.memory = memory;
     }
+    most = std::max(most, flops);
     first = false;
   }
   return worst;
-}
-
-/// Communicators that training opens: DeepSpeed clones the world group (utils/groups.py).
-std::int64_t communicators(const Plan& plan) {
-  if (plan.cluster.world() == 1 && plan.framework.kind != FrameworkKind::deepspeed) return 0;
-  return plan.framework.kind == FrameworkKind::deepspeed ? 2 : 1;
 }
 
 std::int64_t nccl_bytes(const Plan& plan, const ProcessOverhead& overhead) {
@@ -126,8 +133,10 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
   }
 }
 
-void add_traffic(Estimate& e, const Program& program, std::int64_t ranks) {
+void add_traffic(Estimate& e, const Program& program, std::int64_t world) {
   for_each_event(program, [&](const Event& event, std::int64_t times) {
+    const std::int64_t members = program.groups[static_cast<std::size_t>(event.group)].ranks;
+    const std::int64_t ranks = members > 0 ? members : world;
     const bool collective = event.kind == Event::Kind::collective;
     if (!collective && event.kind != Event::Kind::copy) return;
     const LinkKind link = collective ? LinkKind::gpu : event.link;
@@ -175,10 +184,11 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
-/// `program` is one rank's, `passes` what it was lowered from.
+/// `program` is one rank's, `passes` what it was lowered from; `timed` is the rank that the step
+/// waits for.
 Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
                           const Passes& passes, const Program& program, const MemoryProfile& memory,
-                          ReservedMemory reserved) {
+                          const Program& timed, ReservedMemory reserved) {
   Estimate e;
   e.parameters = model.parameter_count();
   e.trainable_parameters = model.trainable_count();
@@ -216,7 +226,7 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
   add_traffic(e, program, plan.cluster.world());
-  e.time = estimate_time(program, plan, passes, calibration.time);
+  e.time = estimate_time(timed, plan, passes, calibration.time);
   e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);
   return e;
@@ -247,7 +257,7 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
 }
 
 Program worst_program(const Model& model, const Plan& plan) {
-  return worst_rank(model, plan, run_segments(model, plan)).program;
+  return worst_rank(RankModel(model, plan), plan).program;
 }
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
@@ -257,9 +267,9 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
 
 Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
                   const Calibration& calibration, ReservedMemory reserved) {
-  const WorstRank worst = worst_rank(model, plan, passes.run);
-  Estimate e =
-      estimate_program(model, plan, calibration, passes, worst.program, worst.memory, reserved);
+  const WorstRank worst = worst_rank(passes.rank, plan);
+  Estimate e = estimate_program(model, plan, calibration, passes, worst.program, worst.memory,
+                                worst.timed(), reserved);
   e.ranks_differ = worst.differ;
   return e;
 }
@@ -267,11 +277,12 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration) {
   const Passes passes = run_passes(model, plan, calibration.time);
+  const Model& share = passes.rank.model();
   std::vector<Estimate> all;
-  for (const std::int64_t rank : distinct_ranks(model, plan)) {
-    const Program program = lower(model, plan, passes.run, rank);
+  for (const std::int64_t rank : distinct_ranks(share, plan)) {
+    const Program program = lower(share, plan, passes.rank.run(), rank);
     all.push_back(estimate_program(model, plan, calibration, passes, program,
-                                   simulate_memory(program), ReservedMemory::simulated));
+                                   simulate_memory(program), program, ReservedMemory::simulated));
   }
   return all;
 }

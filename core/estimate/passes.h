@@ -5,19 +5,20 @@
 
 #include <vector>
 
-#include "lowering/segments.h"
+#include "lowering/rank_model.h"
 #include "timing/rates.h"
 #include "timing/timed_kernel.h"
 
 namespace shardplan {
 
 struct Passes {
-  ModelRun run;
-  std::vector<TimedKernel> timed;  ///< run.kernels on the plan's GPU
+  RankModel rank;
+  std::vector<TimedKernel> timed;  ///< the run's kernels on the plan's GPU
 };
 
 /// Of `plan`, and of every plan with the same GPU, attention, precision, framework, checkpointing,
-/// micro-batch and lengths; under DeepSpeed also with stage 3 or without (lowering/segments.h,
+/// micro-batch, lengths and degrees of
+/// parallelism; under DeepSpeed also with stage 3 or without (lowering/segments.h,
 /// Regime).
 Passes run_passes(const Model& model, const Plan& plan, const TimeRates& rates);
 

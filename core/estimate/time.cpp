@@ -11,10 +11,20 @@ double peak_flops(const Plan& plan) {
 
 }  // namespace
 
+double hardware_flops(const Program& program) {
+  double flops = 0;
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
+    if (e.kind != Event::Kind::compute) return;
+    for_each_kernel(program, e,
+                    [&](const Kernel& k) { flops += static_cast<double>(times) * flops_of(k); });
+  });
+  return flops;
+}
+
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates) {
   TimeEstimate t;
-  const double peak = peak_flops(plan), flops = model_flops(passes.run, plan);
+  const double peak = peak_flops(plan), flops = model_flops(passes.rank.run(), plan);
   if (peak <= 0 || !plan.cluster.gpu.memory_bandwidth || flops <= 0) return t;
   const StepTimes step =
       simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr, passes.timed);
@@ -23,13 +33,14 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passe
   t.exposed_communication_seconds = step.exposed_communication;
   t.exposed_copy_seconds = step.exposed_copies;
   t.optimizer_seconds = step.optimizer;
+  t.bubble_seconds = step.bubble;
   t.idle_seconds = step.idle;
   t.communication_seconds = step.communication;
   t.speed_of_light_seconds = step.ideal;
   const Workload& w = plan.workload;
-  const double tokens = static_cast<double>(w.micro_batch * w.gradient_accumulation) *
-                        static_cast<double>(w.sequence_length) *
-                        static_cast<double>(plan.cluster.world());
+  const double tokens = static_cast<double>(plan.samples_at_once()) *
+                        static_cast<double>(w.gradient_accumulation) *
+                        static_cast<double>(w.sequence_length);
   t.tokens_per_second = tokens / t.step_seconds;
   t.mfu = flops / t.step_seconds / peak;
   t.hfu = step.flops / t.step_seconds / peak;

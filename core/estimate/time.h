@@ -17,6 +17,7 @@ struct TimeEstimate {
   double exposed_communication_seconds = 0;
   double exposed_copy_seconds = 0;  ///< to and from the host and NVMe
   double optimizer_seconds = 0;     ///< clipping and update, on the GPU or the host
+  double bubble_seconds = 0;        ///< waiting for other pipeline stages
   double idle_seconds = 0;          ///< the GPU waits for the host to start kernels
 
   double communication_seconds = 0;   ///< hidden and exposed
@@ -32,5 +33,8 @@ struct TimeEstimate {
 /// `program` was lowered from `passes`.
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates);
+
+/// FLOPs that the program's kernels compute in one step.
+double hardware_flops(const Program& program);
 
 }  // namespace shardplan

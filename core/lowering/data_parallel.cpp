@@ -84,7 +84,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const Precision& precision = plan.precision;
   const bool ddp = plan.framework.kind == FrameworkKind::ddp;
   const DdpOptions& options = plan.framework.ddp;
-  const std::int64_t world = plan.cluster.world();
+  const std::int64_t world = plan.replicas();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
   const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;

@@ -35,7 +35,7 @@ struct Fsdp {
       : model(model_),
         plan(plan_),
         run(run_),
-        world(plan_.cluster.world()),
+        world(plan_.replicas()),
         c(size_of(plan_.precision.compute)),
         r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
         o(size_of(plan_.precision.params)),

@@ -15,8 +15,8 @@ namespace shardplan {
 std::vector<std::int64_t> distinct_ranks(const Model& model, const Plan& plan);
 
 /// The program of `rank`. `run` are the model's tapes under this plan (run_segments), which are the
-/// same on every rank; the program begins with their tables (program_of). Throws InputError for a model that
-/// the framework does not run.
+/// same on every rank; the program begins with their tables (program_of). Throws InputError for a
+/// model that the framework does not run.
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank);
 
 // The frameworks, called by lower().
@@ -24,6 +24,10 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
 Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run);
 Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& run,
                         std::int64_t rank);
+Program lower_megatron(const Model& model, const Plan& plan, const ModelRun& run,
+                       std::int64_t rank);
+/// Ranks of one ZeRO partition group that may differ.
+std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& plan);
 Program lower_native(const Model& model, const Plan& plan, const ModelRun& run);
 
 }  // namespace shardplan

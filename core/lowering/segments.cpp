@@ -1,6 +1,9 @@
 #include "lowering/segments.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
 
 namespace shardplan {
 
@@ -17,8 +20,9 @@ Regime regime_of(const Plan& plan) {
 
 Sizes sizes_of(const Plan& plan) {
   const Workload& w = plan.workload;
-  return {w.micro_batch, w.sequence_length,
-          w.target_length > 0 ? w.target_length : w.sequence_length};
+  const std::int64_t pieces = plan.parallel.sequence * plan.parallel.context;
+  return {w.micro_batch, w.sequence_length / pieces,
+          (w.target_length > 0 ? w.target_length : w.sequence_length) / pieces};
 }
 
 namespace {
@@ -29,7 +33,7 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   std::vector<bool> kept(model.shared.size(), false);
   for (const SegmentRun& s : run.segments) {
     for (const std::int32_t i : s.forward.saved_shared) kept[static_cast<std::size_t>(i)] = true;
-    if (plan.checkpointing == Checkpointing::none || !s.segment->checkpointable) continue;
+    if (!plan.recomputes_blocks() || !s.segment->checkpointable) continue;
     for (const Input& in : s.segment->graph.inputs())
       if (in.kind == InputKind::shared) kept[static_cast<std::size_t>(in.shared)] = true;
   }
@@ -113,7 +117,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
-  const bool checkpointed = plan.checkpointing != Checkpointing::none;
+  const bool checkpointed = plan.recomputes_blocks();
   bool needs_grad = true;  // of the stream; false after frozen embeddings
   for (const Segment& segment : model.segments) {
     SegmentRun s;
@@ -134,6 +138,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
         s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
       s.backward.backward = std::move(s.forward.backward);
       s.backward.backward_kernels = std::move(s.forward.backward_kernels);
+      s.backward.exchanges = s.forward.exchanges;
       s.backward.input_gradient_slot = s.forward.input_gradient_slot;
     }
     stream = s.forward.output_dtype;
@@ -153,6 +158,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
   run.shared_kept = kept_in_backward(model, plan, run);
+  if (plan.parallel.pipeline > 1 || plan.framework.kind == FrameworkKind::megatron) {
+    for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
+    run.shared_kept.assign(run.shared_kept.size(), true);
+  }
   for (const Shared& shared : model.shared)
     run.last_user.push_back(static_cast<std::size_t>(shared.maker));
   for (std::size_t s = 0; s < run.segments.size(); ++s)
@@ -178,7 +187,8 @@ double model_flops(const ModelRun& run, const Plan& plan) {
   for (const SegmentRun& s : run.segments)
     flops +=
         static_cast<double>(s.segment->repeat) * (s.forward.model_flops + s.backward.model_flops);
-  return flops * static_cast<double>(plan.workload.gradient_accumulation);
+  return flops * static_cast<double>(plan.workload.gradient_accumulation) /
+         static_cast<double>(plan.parallel.pipeline);
 }
 
 Program program_of(const ModelRun& run) {
@@ -189,6 +199,40 @@ Program program_of(const ModelRun& run) {
 }
 
 namespace detail {
+namespace {
+
+/// Traffic by group and kind.
+struct ExchangeName {
+  Group group;
+  Exchange kind;
+  Collective collective;
+  std::string_view what;
+};
+constexpr std::array kExchanges{
+    ExchangeName{Group::tensor, Exchange::all_reduce, Collective::all_reduce,
+                 "tensor-parallel all-reduce"},
+    ExchangeName{Group::tensor, Exchange::all_gather, Collective::all_gather,
+                 "tensor-parallel all-gather"},
+    ExchangeName{Group::tensor, Exchange::reduce_scatter, Collective::reduce_scatter,
+                 "tensor-parallel reduce-scatter"},
+    ExchangeName{Group::sequence, Exchange::all_to_all, Collective::all_to_all,
+                 "sequence-parallel all-to-all"},
+    ExchangeName{Group::context, Exchange::ring, Collective::ring, "ring of keys and values"},
+    ExchangeName{Group::context, Exchange::all_gather, Collective::all_gather,
+                 "key and value all-gather"},
+    ExchangeName{Group::expert, Exchange::all_to_all, Collective::all_to_all, "expert all-to-all"},
+    ExchangeName{Group::expert, Exchange::all_reduce, Collective::all_reduce, "expert all-reduce"},
+};
+
+}  // namespace
+
+void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
+  const auto* name = std::find_if(kExchanges.begin(), kExchanges.end(), [&](const auto& known) {
+    return known.group == e.group && known.kind == e.kind;
+  });
+  assert(name != kExchanges.end() && "an exchange without a name");
+  b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
+}
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;

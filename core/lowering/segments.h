@@ -31,6 +31,9 @@ struct ModelRun {
   std::vector<std::int64_t> shared_gradient_bytes;
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
   std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
+  /// Shared tensors that are made once and kept: each pipeline stage has its own, and Megatron
+  /// caches its tables. They are in none of the lists above.
+  std::int64_t resident_shared = 0;
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
@@ -68,10 +71,11 @@ template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks);
 
-/// Emits the backward pass. `stretches` are in its own order: last segment first.
+/// Emits the backward pass. `stretches` are in its own order: last segment first. `has_result`: the
+/// last one's output, such as the loss, is still there and goes at the end.
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks);
+                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result = true);
 
 namespace detail {
 
@@ -83,17 +87,20 @@ inline constexpr std::int32_t kFirstSlotName = 2;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 
-/// One pass of a tape: its events, and where the tables have its blocks and kernels.
+/// One pass of a tape: its events, the exchanges that they number, and where the tables have its
+/// blocks and kernels.
 struct TapePass {
   const std::vector<TapeEvent>& events;
+  const std::vector<TapeExchange>& exchanges;
   TapeRows rows;
   std::int64_t kernels = 0;
 };
 inline TapePass forward_of(const TapeRun& tape) {
-  return {tape.forward, tape.forward_rows, static_cast<std::int64_t>(tape.forward_kernels.size())};
+  return {tape.forward, tape.exchanges, tape.forward_rows,
+          static_cast<std::int64_t>(tape.forward_kernels.size())};
 }
 inline TapePass backward_of(const TapeRun& tape) {
-  return {tape.backward, tape.backward_rows,
+  return {tape.backward, tape.exchanges, tape.backward_rows,
           static_cast<std::int64_t>(tape.backward_kernels.size())};
 }
 
@@ -105,12 +112,21 @@ constexpr bool orders_kernels() {
   return false;
 }
 
+/// Emits the collective that an exchange of a tape is.
+void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
+
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
   std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
   const auto emit_blocks = [&] {
     b.blocks(first, next - first);
     first = next;
+  };
+  std::int64_t emitted = 0, reached = 0;  // kernels, where only exchanges stand between them
+  const auto catch_up = [&] {
+    if constexpr (orders_kernels<Hooks>()) return;
+    b.compute(pass.rows.kernel + static_cast<std::int32_t>(emitted), reached - emitted);
+    emitted = reached;
   };
   for (const TapeEvent& e : pass.events) {
     switch (e.kind) {
@@ -141,11 +157,22 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
           emit_blocks();
           b.compute(pass.rows.kernel + e.id, e.bytes);
         }
+        reached = e.id + e.bytes;
+        break;
+      case TapeEvent::Kind::exchange:
+        emit_blocks();
+        catch_up();
+        emit_exchange(b, pass.exchanges[static_cast<std::size_t>(e.id)]);
+        break;
+      case TapeEvent::Kind::wait:
+        catch_up();
+        b.wait(Stream::communication);
         break;
     }
   }
   emit_blocks();
-  if constexpr (!orders_kernels<Hooks>()) b.compute(pass.rows.kernel, pass.kernels);
+  reached = pass.kernels;
+  catch_up();
 }
 
 template <typename Hooks>
@@ -225,10 +252,10 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
 
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks) {
-  if (!run.segments.empty() && run.segments.back().forward.output_bytes > 0)
-    b.alloc_named(Category::activations, run.segments.back().forward.output_bytes,
-                  detail::kGradientName);  // d(loss) = 1
+                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result) {
+  const SegmentRun* last = stretches.empty() ? nullptr : &run.segments[stretches.front().segment];
+  if (last != nullptr)  // d(loss) = 1, or what the next stage has sent
+    b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
@@ -257,10 +284,12 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
-  if (!run.segments.empty())  // the loss itself
-    b.free_named(run.segments.back().segment->graph.ops().empty() ? Category::activations
-                                                                  : Category::logits_and_loss,
-                 run.segments.back().forward.output_bytes, detail::kOutputName);
+  if (last != nullptr && has_result) {
+    const Graph& graph = last->segment->graph;
+    const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;
+    b.free_named(loss ? Category::logits_and_loss : Category::activations,
+                 last->forward.output_bytes, detail::kOutputName);
+  }
 }
 
 }  // namespace shardplan

@@ -12,6 +12,16 @@ std::string_view module_of(std::string_view tensor) {
 
 }  // namespace
 
+BuildOptions build_options(const Plan& plan) {
+  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
+  const bool in_place = megatron && plan.framework.megatron.cross_entropy_fusion;
+  // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
+  const bool again = megatron && plan.checkpointing == Checkpointing::selective;
+  return {again ? AttentionKind::sdpa : plan.attention, plan.workload.lora,
+          in_place ? LossKind::fused_linear : plan.loss,
+          megatron ? KernelSet::megatron : KernelSet::eager};
+}
+
 void ModelBuilder::close_group() {
   const std::int32_t first =
       model_.groups.empty() ? 0 : model_.groups.back().first + model_.groups.back().count;
@@ -173,6 +183,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
                                    bool checkpointable) {
   model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
   model_.segments.back().graph.set_loss(options_.loss);
+  model_.segments.back().graph.set_kernels(options_.kernels);
   return model_.segments.back().graph;
 }
 

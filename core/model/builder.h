@@ -17,7 +17,11 @@ struct BuildOptions {
   AttentionKind attention = AttentionKind::sdpa;
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;
+  KernelSet kernels = KernelSet::eager;
 };
+
+/// What a plan decides about its network.
+BuildOptions build_options(const Plan& plan);
 
 /// Handles of registered modules.
 struct LoraModules {

@@ -30,10 +30,12 @@ enum class Scale : std::uint8_t {
   cross_scores,     ///< b·t·s
 };
 
-/// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}.
+/// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
+/// that divide it along its units have one of `shards` parts.
 struct Extent {
   std::int64_t per = 0;
   Scale scale = Scale::one;
+  std::int64_t shards = 1;
 };
 
 inline std::int64_t units(Scale scale, const Sizes& n) {
@@ -67,7 +69,8 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
 }
 
 inline std::int64_t elements(Extent extent, const Sizes& n) {
-  return checked_mul(extent.per, units(extent.scale, n));
+  const std::int64_t all = checked_mul(extent.per, units(extent.scale, n));
+  return extent.shards == 1 ? all : ceil_div(all, extent.shards);
 }
 
 }  // namespace shardplan

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/extent.h"
+#include "plan/group.h"
 #include "plan/plan.h"
 
 namespace shardplan {
@@ -49,6 +50,9 @@ enum class OpKind : std::uint8_t {
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input
   layer_norm,      ///< fused; saves input, mean and rstd; fp32 under autocast
+  rms_norm,        ///< fused; saves input and rstd
+  rotary,          ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
+  gated,           ///< fused: activation(in[0]) · in[1]; saves both
   matmul,          ///< bmm of two activations; saves both
   sdpa,            ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
   gather_rows,     ///< index_select along tokens; saves the indices
@@ -56,6 +60,43 @@ enum class OpKind : std::uint8_t {
   parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
+  vocabulary_loss,    ///< cross-entropy of logits in place: of an fp32 copy of them, which it saves
+                      ///< (`side`), or of the logits themselves
+  communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
+};
+
+/// Whose kernels the layers of a network run.
+enum class KernelSet : std::uint8_t {
+  eager,     ///< PyTorch's, one for each operation of the reference implementation
+  megatron,  ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
+};
+
+/// What ranks of a group do with a tensor each has.
+enum class Exchange : std::uint8_t {
+  none,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  ring,   ///< passes it on to the next rank, until it has been everywhere
+  slice,  ///< keeps its own part; sends nothing
+};
+
+/// Where an exchange leaves its result.
+enum class ExchangeResult : std::uint8_t {
+  in_place,  ///< in what it was given
+  fresh,     ///< in a new tensor
+  staged,    ///< in a new tensor, put together from one as large that the ranks wrote to
+};
+
+/// An exchange in the forward pass and its counterpart in the backward pass.
+struct Communication {
+  Group group = Group::tensor;
+  Exchange forward = Exchange::none;
+  Exchange backward = Exchange::none;
+  ExchangeResult result = ExchangeResult::fresh;
+  /// Elements exchanged, of all ranks together; 0: those of the larger of input and output.
+  Extent payload;
 };
 
 struct Op {
@@ -77,6 +118,10 @@ struct Op {
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
   bool drops = false;           ///< sdpa: with dropout of the probabilities
   bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
+  /// linear: what it saves in place of its input, which it gathers from it again in the backward
+  /// pass (Megatron's sequence parallelism).
+  ValueId kept = kNone;
+  Communication exchange;  ///< communicate
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
@@ -135,6 +180,9 @@ class Graph {
   /// Which loss the head of this graph computes.
   void set_loss(LossKind loss) { loss_ = loss; }
   LossKind loss() const { return loss_; }
+  void set_kernels(KernelSet kernels) { kernels_ = kernels; }
+  /// Whether norms, rotation, gates and the loss are a kernel each.
+  bool fuses() const { return kernels_ == KernelSet::megatron; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
   /// Whether autocast reaches the ops made from here on.
@@ -158,6 +206,7 @@ class Graph {
   std::vector<Hold> holds_, joins_;
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
+  KernelSet kernels_ = KernelSet::eager;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;

@@ -9,12 +9,14 @@
 
 #include "hardware/cluster.h"
 #include "plan/deepspeed.h"
+#include "plan/megatron.h"
 #include "plan/optimizer.h"
+#include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
 
-enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native };
+enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native, megatron };
 
 struct DdpOptions {
   bool gradient_as_bucket_view = false;
@@ -43,6 +45,7 @@ struct Framework {
   Fsdp2Options fsdp2;
   DeepSpeedOptions deepspeed;
   NativeOptions native;
+  MegatronOptions megatron;
 };
 
 /// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
@@ -82,6 +85,7 @@ struct Workload {
 struct Plan {
   Cluster cluster;
   Framework framework;
+  Parallel parallel;
   Workload workload;
   Precision precision;
   Optimizer optimizer;
@@ -89,6 +93,20 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
+
+  /// Whether blocks are run again. Megatron's selective checkpointing runs only the attention
+  /// itself again.
+  bool recomputes_blocks() const {
+    return checkpointing == Checkpointing::full ||
+           (checkpointing == Checkpointing::selective && framework.kind != FrameworkKind::megatron);
+  }
+  /// The data-parallel degree: what the others leave of the world.
+  std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
+  /// Ranks with the same parameters, whose gradients are summed: those with parts of the same
+  /// sequences too.
+  std::int64_t replicas() const { return data_ranks() * parallel.sequence * parallel.context; }
+  /// Of all GPUs together, in one micro-batch.
+  std::int64_t samples_at_once() const { return checked_mul(data_ranks(), workload.micro_batch); }
 };
 
 }  // namespace shardplan

@@ -45,12 +45,15 @@ constexpr SaveRule save_rule(OpKind kind) {
   switch (kind) {
     case OpKind::mul:
     case OpKind::matmul:
+    case OpKind::rotary:
       return {.crossed = true};
     case OpKind::power:
     case OpKind::clamp:
     case OpKind::silu:
     case OpKind::gelu:
     case OpKind::layer_norm:
+    case OpKind::rms_norm:
+    case OpKind::gated:
     case OpKind::nll_loss:
       return {.inputs = true};
     case OpKind::rsqrt:

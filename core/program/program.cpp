@@ -149,6 +149,14 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::exchange(Collective kind, Group group, std::int64_t bytes,
+                              std::string_view what, bool ahead) {
+  if (bytes == 0) return;
+  collective(kind, bytes, what);
+  program_.events.back().group = group;
+  program_.events.back().ahead = ahead;
+}
+
 void ProgramBuilder::host_optimizer(HostOptimizer optimizer, std::int64_t elements) {
   Event e;
   e.kind = Event::Kind::host_optimizer;

@@ -10,11 +10,13 @@
 // under the same name, and the backward pass frees in the reverse order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/checked.h"
+#include "plan/group.h"
 #include "program/category.h"
 #include "program/kernel.h"
 
@@ -25,7 +27,15 @@ enum class LinkKind : std::uint8_t { gpu, host, nvme };
 enum class Stream : std::uint8_t { compute, communication, copy };
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
 enum class HostOptimizer : std::uint8_t { deepspeed, torch };
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all,
+  send,  ///< to the one rank that follows, or the one before
+  ring,  ///< sends its payload to the next rank and takes another's, until each has been everywhere
+};
 
 inline constexpr std::int32_t kUnnamed = -1;
 
@@ -53,6 +63,7 @@ struct Event {
   Stream stream = Stream::compute;  ///< alloc, free: whose pool of the caching allocator
   LinkKind link = LinkKind::gpu;
   Collective collective = Collective::all_reduce;
+  Group group = Group::data;  ///< collective: among whom
   bool to_device = false;  ///< copy: direction
   std::int64_t bytes = 0;
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
@@ -99,11 +110,15 @@ struct Program {
   std::vector<Event> events;
   std::vector<Event> blocks;     ///< what blocks events name: allocations and frees
   std::vector<Kernel> kernels;   ///< what compute events name
+  /// By Group. Those without ranks are the whole cluster.
+  std::array<GroupShape, kGroupCount> groups{};
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
   bool one_block = false;
   HostMemory host;
   std::int64_t rank = 0;  ///< the rank this program is written for
+  /// What share of the time of its own passes the rank waits for other pipeline stages.
+  double bubble_share = 0;
 };
 
 /// Index of the event that ends the repetition which begins at `begin`.
@@ -171,6 +186,9 @@ class ProgramBuilder {
                       std::int64_t buckets);
   /// Gathers what does not depend on the computation under way.
   void gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls = 1);
+  /// What the network itself exchanges, where its operations stand.
+  void exchange(Collective kind, Group group, std::int64_t bytes, std::string_view what,
+                bool ahead);
   void wait(Stream stream);
   void synchronize();
   void host_optimizer(HostOptimizer optimizer, std::int64_t elements);

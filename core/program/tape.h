@@ -36,11 +36,21 @@ struct TapeEvent {
     release,   ///< module `id` is done with them
     gradient,  ///< the gradient of parameter `id` appears, `bytes` long
     compute,   ///< kernels run: `bytes` of them, from number `id` on
+    exchange,  ///< ranks exchange what TapeRun's exchange number `id` says
+    wait,      ///< what was exchanged is there
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
   std::int32_t id = 0;
   std::int64_t bytes = 0;  ///< already rounded to the allocator's 512-byte blocks
+};
+
+/// What a tape event says of ranks that communicate.
+struct TapeExchange {
+  Exchange kind = Exchange::none;
+  Group group = Group::tensor;
+  std::int64_t bytes = 0;  ///< of all ranks together; 0: a recomputation stops before it
+  bool ahead = false;      ///< runs beside the computation up to the wait
 };
 
 inline constexpr std::int32_t kChainedInputSlot = -1;
@@ -67,6 +77,7 @@ struct TapeRun {
   std::vector<TapeEvent> autocast_cache;
   std::vector<Kernel> forward_kernels;
   std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
+  std::vector<TapeExchange> exchanges;   ///< of both passes
   TapeRows forward_rows, backward_rows;
   double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps

@@ -63,11 +63,13 @@ void TapeState::linear_backward(const Op& op) {
   const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
   const bool autocast = casts(op) && op.kind == OpKind::linear;
   const DType low = autocast ? regime_.compute : parameter_type(op.weight);
+  const StorageId gathered = trains(op.weight) ? gather_kept(op, low) : kExternal;
   StorageId dx = kExternal;
   if (input_grad) {
     widen_weight(op);
     dx = gradient_like(op.in[0], low);
   }
+  if (op.kept != kNone) wait_for_exchange();
   if (trains(op.weight)) {
     if (low != parameter_type(op.weight)) {
       const StorageId product =
@@ -77,6 +79,7 @@ void TapeState::linear_backward(const Op& op) {
       parameter_gradient(op.weight);
     }
   }
+  unref(gathered);
   parameter_gradient(op.bias);
   if (!input_grad) return;
   if (low != state(op.in[0]).dtype) {
@@ -115,6 +118,11 @@ void TapeState::sdpa_backward(const Op& op) {
   if (runs_as_math(op, low)) {
     math_attention_backward(op);
     return;
+  }
+  const bool rings = op.exchange.backward == Exchange::ring;
+  if (rings) {
+    ring(op, Exchange::ring, 2);
+    wait_for_exchange();
   }
   const std::int64_t heads = op.side.per;
   const std::int64_t head_dim = graph_.value(op.in[0]).extent.per / heads;
@@ -253,6 +261,9 @@ void TapeState::backward_op(std::size_t i) {
       case OpKind::sdpa:
         sdpa_backward(op);
         break;
+      case OpKind::communicate:
+        exchange_backward(op, g);
+        break;
       case OpKind::fused_linear_loss:
         fused_loss_backward(op, nodes_[i]);
         break;
@@ -270,7 +281,11 @@ void TapeState::backward_op(std::size_t i) {
       case OpKind::parameter:
         parameter_gradient(op.weight);
         break;
+      case OpKind::vocabulary_loss:
+        vocabulary_loss_backward(op, node);
+        break;
       case OpKind::layer_norm:
+      case OpKind::rms_norm:
         elementwise_backward(op, g);
         parameter_gradient(op.weight);
         parameter_gradient(op.bias);

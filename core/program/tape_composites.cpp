@@ -52,6 +52,18 @@ void TapeState::fused_loss_backward(const Op& op, Node& node) {
   parameter_gradient(op.weight);
 }
 
+/// The gradient is written over what the forward pass kept: over an fp32 copy, which is then cast,
+/// or over the logits themselves (megatron/core/tensor_parallel/cross_entropy.py,
+/// transformer_engine/pytorch/cross_entropy.py).
+void TapeState::vocabulary_loss_backward(const Op& op, const Node& node) {
+  if (op.side.per > 0) {
+    give(op.in[0], gradient_like(op.in[0], state(op.in[0]).dtype));
+    return;
+  }
+  ref(node.saved[0]);
+  give(op.in[0], node.saved[0]);
+}
+
 /// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel does
 /// not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch falls
 /// back to separate operations. A mask makes Hugging Face repeat the heads before the call.

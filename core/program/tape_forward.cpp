@@ -137,8 +137,8 @@ void TapeState::order_releases() {
     made[static_cast<std::size_t>(ops[i].out)] = static_cast<std::int32_t>(i);
     for (const ValueId in : ops[i].in)
       if (in != kNone) last[static_cast<std::size_t>(in)] = static_cast<std::int32_t>(i);
-    if (ops[i].scores_bias != kNone)
-      last[static_cast<std::size_t>(ops[i].scores_bias)] = static_cast<std::int32_t>(i);
+    for (const ValueId read : {ops[i].scores_bias, ops[i].kept})
+      if (read != kNone) last[static_cast<std::size_t>(read)] = static_cast<std::int32_t>(i);
   }
   for (const Hold& hold : graph_.holds()) {
     auto& at = last[static_cast<std::size_t>(hold.value)];
@@ -178,6 +178,7 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::grouped_linear:
       return parameter_type(op.weight);
     case OpKind::fused_linear_loss:
+    case OpKind::vocabulary_loss:
       return DType::f32;
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
@@ -297,6 +298,7 @@ void TapeState::save_scores_bias(const Op& op, Node& node) {
 void TapeState::forward() {
   for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
     first_kernels_.push_back(kernels_->size());
+    first_exchanges_.push_back(result_.exchanges.size());
     forward_op(i);
     release_names(i);
   }
@@ -320,6 +322,10 @@ void TapeState::forward_op(std::size_t i) {
     ref(out.storage);
     out.sliced = state(op.in[0]).sliced || count_of(op.out) < count_of(op.in[0]);
     launch(KernelKind::none, Issue::python, out.dtype, 0, 0);
+    return;
+  }
+  if (op.kind == OpKind::communicate) {
+    exchange_forward(op);
     return;
   }
   if (op.kind == OpKind::parameter) {
@@ -364,8 +370,9 @@ void TapeState::forward_op(std::size_t i) {
       save(node, input);
       if (inputs > 0) note_saved(op.in[0], input);
     } else if (product && trains(op.weight)) {
-      save(node, read[0]);
-      if (inputs > 0) note_saved(op.in[0], read[0]);
+      const StorageId input = op.kept == kNone ? read[0] : state(op.kept).storage;
+      save(node, input);
+      if (inputs > 0) note_saved(op.in[0], input);
     }
     if (op.scores_bias != kNone) save_scores_bias(op, node);
     const auto keep_side = [&](std::int64_t bytes) {
@@ -374,9 +381,14 @@ void TapeState::forward_op(std::size_t i) {
       unref(side);
     };
     const std::int64_t side = elements(op.side, sizes_);
-    if (op.kind == OpKind::layer_norm) {
+    if (op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm) {
       keep_side(checked_mul(side, 4));
-      keep_side(checked_mul(side, 4));
+      if (op.kind == OpKind::layer_norm) keep_side(checked_mul(side, 4));
+    } else if (op.kind == OpKind::vocabulary_loss) {
+      if (side > 0)
+        keep_side(checked_mul(side, 4));
+      else
+        save(node, read[0]);
     } else if (attends) {
       const StorageId row_sums = allocate_result(op, checked_mul(side, 4));
       save(node, row_sums);
@@ -389,8 +401,11 @@ void TapeState::forward_op(std::size_t i) {
       keep_side(elements(graph_.value(op.out).extent, sizes_));
     }
   }
+  const bool rings = attends && op.exchange.forward == Exchange::ring;
+  if (rings) ring(op, Exchange::ring, 1);
   for (std::size_t k = 0; k < inputs; ++k) unref(read[k]);
   launch_forward(op, inputs > 0 ? type[0] : out.dtype);
+  if (rings) wait_for_exchange();
   if (op.module != kNone)
     emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
 }
@@ -411,6 +426,8 @@ void TapeState::stop_recomputation() {
   const std::size_t end = rule.output ? last : last - 1;
   if (end >= first_kernels_.size()) return;
   for (std::size_t k = first_kernels_[end]; k < kernels_->size(); ++k) (*kernels_)[k].calls = 0;
+  for (std::size_t k = first_exchanges_[end]; k < result_.exchanges.size(); ++k)
+    result_.exchanges[k].bytes = 0;
 }
 
 void TapeState::end_forward() {

@@ -13,6 +13,7 @@ KernelKind forward_kind(OpKind kind) {
     case OpKind::mean:
       return KernelKind::row_reduction;
     case OpKind::layer_norm:
+    case OpKind::rms_norm:
       return KernelKind::layer_norm;
     case OpKind::softmax:
     case OpKind::softmax_f32:
@@ -157,6 +158,30 @@ void TapeState::launch_math_attention(const Op& op, Issue issue) {
   launch(KernelKind::elementwise, Issue::nested, DType::f32, 2 * scores, scores / 4);
 }
 
+/// Of an fp32 copy: the copy, the largest, the difference, the exponential, the sum and the
+/// quotient, each a kernel; backward one product and the cast. Else two kernels that read the
+/// logits and write over them.
+void TapeState::launch_vocabulary_loss(const Op& op, Issue issue) {
+  const double count = count_of(op.in[0]);
+  const double narrow = moved(op.in[0], state(op.in[0]).dtype);
+  const bool backward = issue == Issue::autograd;
+  const DType type = state(op.in[0]).dtype;
+  if (op.side.per == 0) {
+    launch(KernelKind::softmax, issue, type, (backward ? 2 : 3) * narrow, count);
+    return;
+  }
+  constexpr double kWide = 4;  // bytes
+  launch(cast_kind(type, DType::f32), issue, type, narrow + kWide * count, count);
+  Kernel passes;
+  passes.kind = KernelKind::elementwise;
+  passes.issue = Issue::nested;
+  passes.type = DType::f32;
+  passes.elements = count;
+  passes.bytes = (backward ? 2 : 1.6) * kWide * count;
+  passes.calls = backward ? 1 : 5;
+  launch(passes);
+}
+
 void TapeState::launch_forward(const Op& op, DType type) {
   if (options_.selective && mode_ == TapeMode::redo && is_product(op.kind)) return;
   const DType out = state(op.out).dtype;
@@ -191,6 +216,9 @@ void TapeState::launch_forward(const Op& op, DType type) {
       launch(KernelKind::elementwise, Issue::python, type, 8 * rows, rows);
       return;
     }
+    case OpKind::vocabulary_loss:
+      launch_vocabulary_loss(op, Issue::python);
+      return;
     default:
       break;
   }
@@ -291,7 +319,14 @@ void TapeState::launch_backward(const Op& op, DType type) {
       return;
     }
     case OpKind::layer_norm:
+    case OpKind::rms_norm:
       node(KernelKind::layer_norm_backward, 5 * whole, count);
+      return;
+    case OpKind::gated:
+      node(KernelKind::elementwise, 5 * whole, 2 * count);
+      return;
+    case OpKind::vocabulary_loss:
+      launch_vocabulary_loss(op, Issue::autograd);
       return;
     case OpKind::softmax:
     case OpKind::softmax_f32:
@@ -321,6 +356,7 @@ void TapeState::launch_backward(const Op& op, DType type) {
           launch(KernelKind::column_sum, Issue::nested, out, whole, count);
       return;
     case OpKind::cat:
+    case OpKind::communicate:
     case OpKind::parameter:
       node(KernelKind::none, 0, 0);
       return;

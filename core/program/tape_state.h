@@ -76,6 +76,14 @@ class TapeState {
   void save(Node& node, StorageId id);
   void note_saved(ValueId value, StorageId id);
   void save_scores_bias(const Op& op, Node& node);
+  // Exchanges among ranks (tape_exchange.cpp).
+  void add_exchange(Exchange kind, const Communication& with, std::int64_t bytes, bool ahead);
+  void wait_for_exchange();
+  std::int64_t payload_of(const Op& op, DType type) const;
+  void exchange_forward(const Op& op);
+  void exchange_backward(const Op& op, StorageId gradient);
+  StorageId gather_kept(const Op& op, DType type);
+  void ring(const Op& op, Exchange kind, std::int64_t copies);
   void release_names(std::size_t i);
   void end_forward();
   void stop_recomputation();
@@ -94,6 +102,7 @@ class TapeState {
   Kernel product_of(const Op& op, DType type) const;
   Kernel batched_product_of(const Op& op, DType type) const;
   Kernel attention_of(const Op& op, DType type) const;
+  void launch_vocabulary_loss(const Op& op, Issue issue);
   void launch_forward(const Op& op, DType type);
   void launch_math_attention(const Op& op, Issue issue);
   void launch_backward(const Op& op, DType type);
@@ -115,6 +124,7 @@ class TapeState {
   void math_attention_backward(const Op& op);
   void fused_loss_forward(const Op& op, Node& node);
   void fused_loss_backward(const Op& op, Node& node);
+  void vocabulary_loss_backward(const Op& op, const Node& node);
   void sdpa_backward(const Op& op);
   void elementwise_backward(const Op& op, StorageId g);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
@@ -145,7 +155,8 @@ class TapeState {
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;
   std::vector<TapeEvent>* events_ = nullptr;
   std::vector<Kernel>* kernels_ = nullptr;
-  std::vector<std::size_t> first_kernels_;  ///< by operation
+  std::vector<std::size_t> first_kernels_;    ///< by operation
+  std::vector<std::size_t> first_exchanges_;  ///< by operation
   std::size_t flushed_ = 0;                 ///< kernels that an event has named
   bool in_backward_ = false;
   std::int32_t kept_slots_ = 0;    ///< set aside for what selective checkpointing keeps

@@ -10,16 +10,18 @@
 namespace shardplan {
 
 /// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
-/// algorithms: docs/memory.md, section "Traffic".
+/// algorithms: docs/memory.md, section "Traffic". A ring's payload goes on to every other rank.
 std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
 
-/// Of all `event.count` calls together.
-double collective_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates);
+/// Of all `event.count` calls together; `shape` is that of the event's group (Program::groups).
+double collective_seconds(const Event& event, const GroupShape& shape, const Cluster& cluster,
+                          const LinkRates& rates);
 
 /// Host and NVMe copies of one GPU while all GPUs of its node copy.
 double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates);
 
 /// What the links' own rates allow, for bounds.
-double ideal_collective_seconds(const Event& event, const Cluster& cluster);
+double ideal_collective_seconds(const Event& event, const GroupShape& shape,
+                                const Cluster& cluster);
 
 }  // namespace shardplan

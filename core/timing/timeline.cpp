@@ -59,6 +59,10 @@ class Simulation {
     times_.ideal = std::max(times_.ideal, ideal_links_);
   }
 
+  const GroupShape& shape_of(const Event& e) const {
+    return program_.groups[static_cast<std::size_t>(e.group)];
+  }
+
   bool wanted(Event::Kind kind) const {
     switch (kind) {
       case Event::Kind::alloc:
@@ -86,8 +90,8 @@ class Simulation {
         }
         break;
       case Event::Kind::collective:
-        step.seconds = collective_seconds(e, cluster_, rates_.links);
-        ideal_links_ += times * ideal_collective_seconds(e, cluster_);
+        step.seconds = collective_seconds(e, shape_of(e), cluster_, rates_.links);
+        ideal_links_ += times * ideal_collective_seconds(e, shape_of(e), cluster_);
         break;
       case Event::Kind::copy:
         step.seconds = copy_seconds(e, cluster_, rates_.links);
@@ -165,9 +169,17 @@ class Simulation {
 
   void begin_phase(Phase phase) {
     phase_ = phase;
+    if (phase == Phase::step) wait_for_stages();
     at_.host += rates_.host.phase_seconds;
     phase_start_ = std::max(at_.compute, at_.host);
     if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+  }
+
+  /// The passes of the step are done: what the pipeline was not full.
+  void wait_for_stages() {
+    times_.bubble = program_.bubble_share * at_.compute;
+    at_.compute += times_.bubble;
+    at_.host = std::max(at_.host, at_.compute);
   }
 
   void run_host_optimizer(const Step& s) {

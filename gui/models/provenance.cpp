@@ -46,6 +46,12 @@ std::int64_t sharded_over(const Plan& plan, Category category) {
       if (category == Category::gradients) return stage >= 2 ? world : 1;
       return stage >= 3 ? world : 1;
     }
+    case FrameworkKind::megatron:
+      return plan.framework.megatron.distributed_optimizer &&
+                     (category == Category::optimizer_states ||
+                      category == Category::master_parameters)
+                 ? plan.data_ranks()
+                 : 1;
     case FrameworkKind::single:
     case FrameworkKind::native:
       break;

@@ -37,7 +37,7 @@ void fit_links(const std::vector<LinkRow>& rows, const Gpu& gpu, CalibrationFit&
       e.kind = Event::Kind::collective;
       e.collective = collective_of(row->form);
       e.bytes = row->bytes;
-      all.push_back(std::log(collective_seconds(e, node, links) / row->seconds));
+      all.push_back(std::log(collective_seconds(e, {}, node, links) / row->seconds));
     }
     return all;
   };

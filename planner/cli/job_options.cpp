@@ -38,6 +38,7 @@ const char* type_name(JobField::Kind kind) {
     case JobField::Kind::boolean:
       return "true|false";
     case JobField::Kind::list:
+    case JobField::Kind::numbers:
       return "LIST";
     case JobField::Kind::text:
       break;
@@ -53,6 +54,8 @@ Json value_of(const std::string& flag, JobField::Kind kind, const std::string& t
       return boolean_of(flag, text);
     case JobField::Kind::list:
       return split_list(text);
+    case JobField::Kind::numbers:
+      return integer_list(flag, text, 0);
     case JobField::Kind::text:
       break;
   }

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "lowering/lower.h"
+#include "lowering/rank_model.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
 
@@ -22,23 +23,23 @@ struct SimulateArguments {
 };
 
 /// The ranks asked for, or those whose programs differ. Throws for one that is not there.
-std::vector<std::int64_t> ranks_of(const SimulateArguments& a, const Job& job) {
+std::vector<std::int64_t> ranks_of(const SimulateArguments& a, const Job& job, const Model& share) {
   const std::int64_t world = job.plan.cluster.world();
   for (const std::int64_t rank : a.ranks)
     if (rank < 0 || rank >= world)
       throw InputError({.key = "--rank",
                         .message = fmt::format("there is no rank {}", rank),
                         .expected = fmt::format("0 to {}", world - 1)});
-  return a.ranks.empty() ? distinct_ranks(job.model, job.plan) : a.ranks;
+  return a.ranks.empty() ? distinct_ranks(share, job.plan) : a.ranks;
 }
 
 Exit run_simulate(const SimulateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
-  const ModelRun run = run_segments(job.model, job.plan);
+  const RankModel share(job.model, job.plan);
   std::vector<Program> programs;
-  for (const std::int64_t rank : ranks_of(a, job))
-    programs.push_back(lower(job.model, job.plan, run, rank));
+  for (const std::int64_t rank : ranks_of(a, job, share.model()))
+    programs.push_back(lower(share.model(), job.plan, share.run(), rank));
   std::vector<RankTrace> traces;
   std::vector<StepTimes> times;
   for (const Program& program : programs) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "export/export.h"
+#include "job/parallel_json.h"
 #include "load/framework.h"
 
 namespace shardplan {
@@ -31,6 +32,18 @@ Json framework_json(const Framework& framework) {
       json["bucket_cap_mb"] =
           static_cast<double>(framework.ddp.bucket_cap_bytes) / (1024.0 * 1024.0);
       break;
+    case FrameworkKind::megatron: {
+      const MegatronOptions& m = framework.megatron;
+      json["distributed_optimizer"] = m.distributed_optimizer;
+      json["shard_gradients"] = m.shard_gradients;
+      json["overlap_grad_reduce"] = m.overlap_grad_reduce;
+      json["overlap_param_gather"] = m.overlap_param_gather;
+      json["grad_reduce_dtype"] = name_of(m.gradients);
+      if (m.bucket_size) json["bucket_size"] = *m.bucket_size;
+      json["pad_buckets"] = m.pad_buckets;
+      json["cross_entropy_fusion"] = m.cross_entropy_fusion;
+      break;
+    }
     default:
       break;
   }
@@ -70,6 +83,7 @@ Json job_json(const Json& asked, const Job& job) {
   workload["gradient_accumulation"] = plan.workload.gradient_accumulation;
   json["checkpointing"] = name_of(plan.checkpointing);
   json.erase("parallel");
+  if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan.parallel);
   json.erase("precision");  // DeepSpeed's is in ds_config.json
   if (!deepspeed) json["precision"] = plan.precision.name;
   if (!deepspeed && plan.precision.name == "custom") json["precision"] = asked.at("precision");

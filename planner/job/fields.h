@@ -12,7 +12,7 @@
 namespace shardplan {
 
 struct JobField {
-  enum class Kind : std::uint8_t { text, number, boolean, list };
+  enum class Kind : std::uint8_t { text, number, boolean, list, numbers };
   std::string_view flag;     ///< "--micro-batch"
   std::string_view pointer;  ///< JSON pointer: "/workload/micro_batch"
   Kind kind = Kind::text;

@@ -7,6 +7,7 @@
 
 #include "job/cluster_json.h"
 #include "job/fields.h"
+#include "job/parallel_json.h"
 #include "load/framework.h"
 
 namespace shardplan {
@@ -80,6 +81,7 @@ class Rewriter {
       change_deepspeed();
     }
     change_workload();
+    if (before_.parallel != after_.parallel) set_field(job_, "/parallel", changed_parallel());
     if (before_.checkpointing != after_.checkpointing)
       set_field(job_, "/checkpointing", name_of(after_.checkpointing));
     change_cluster();
@@ -185,6 +187,11 @@ class Rewriter {
     const Json before = config;
     drop_batch(config);
     if (config != before) set_field(job_, "/framework/ds_config", std::move(config));
+  }
+
+  /// Without `data`, which follows from the rest and from the cluster.
+  Json changed_parallel() const {
+    return after_.parallel == Parallel{} ? Json() : parallel_json(after_.parallel);
   }
 
   void change_cluster() {

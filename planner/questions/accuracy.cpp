@@ -92,6 +92,8 @@ std::string framework_group(const Plan& plan) {
       return "fsdp2";
     case FrameworkKind::native:
       return "native";
+    case FrameworkKind::megatron:
+      return "megatron";
     case FrameworkKind::deepspeed:
       break;
   }

@@ -20,8 +20,8 @@ std::optional<double> hourly(const Plan& plan, const CostTerms& terms) {
 
 double tokens_per_step(const Plan& plan) {
   const Workload& w = plan.workload;
-  return static_cast<double>(w.micro_batch) * static_cast<double>(w.gradient_accumulation) *
-         static_cast<double>(w.sequence_length) * static_cast<double>(plan.cluster.world());
+  return static_cast<double>(plan.samples_at_once()) *
+         static_cast<double>(w.gradient_accumulation) * static_cast<double>(w.sequence_length);
 }
 
 Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {

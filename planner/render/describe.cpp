@@ -30,6 +30,9 @@ std::string framework_words(const Framework& framework) {
       return "FSDP2";
     case FrameworkKind::native:
       return "the native engine";
+    case FrameworkKind::megatron:
+      return framework.megatron.distributed_optimizer ? "Megatron-LM with its distributed optimizer"
+                                                      : "Megatron-LM";
     case FrameworkKind::deepspeed:
       break;
   }

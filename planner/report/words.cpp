@@ -64,6 +64,9 @@ Text framework_words(const Framework& framework) {
       return message("framework.fsdp2");
     case FrameworkKind::native:
       return message("framework.native");
+    case FrameworkKind::megatron:
+      return message(framework.megatron.distributed_optimizer ? "framework.megatron_distributed"
+                                                              : "framework.megatron");
     case FrameworkKind::deepspeed:
       break;
   }

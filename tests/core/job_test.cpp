@@ -270,7 +270,6 @@ TEST(BadJobs, NameFileKeyExpectationAndNearestSpelling) {
       {R"({"checkpointing": true})", {"checkpointing: found true", "a string"}},
       {R"({"gradient_clipping": -1})", {"gradient_clipping: found -1"}},
       {R"({"schema": "shardplan.job/2"})", {"schema: found 'shardplan.job/2'", "shardplan.job/1"}},
-      {R"({"parallel": {"tensor": 2}})", {"parallel.tensor", "cannot be estimated yet"}},
       {R"({"parallel": {"data": 3}})", {"parallel.data", "8 GPUs", "data = 8"}},
   };
   for (const BadJob& b : bad) {

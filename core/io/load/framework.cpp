@@ -9,16 +9,18 @@
 
 #include "base/nearest.h"
 #include "load/ds_config/version.h"
+#include "load/megatron.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FrameworkKind>, 5> kFrameworks{{
+constexpr std::array<std::pair<std::string_view, FrameworkKind>, 6> kFrameworks{{
     {"single", FrameworkKind::single},
     {"ddp", FrameworkKind::ddp},
     {"fsdp2", FrameworkKind::fsdp2},
     {"deepspeed", FrameworkKind::deepspeed},
     {"native", FrameworkKind::native},
+    {"megatron", FrameworkKind::megatron},
 }};
 
 void read_ddp(ObjectReader& o, DdpOptions& ddp) {
@@ -133,6 +135,9 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
       break;
     case FrameworkKind::deepspeed:
       read_deepspeed(o, read, context, assumed);
+      break;
+    case FrameworkKind::megatron:
+      read.framework.megatron = read_megatron(o);
       break;
     case FrameworkKind::native:
       read.framework.native.zero_stage = o.integer("zero_stage", 0, 3).value_or(0);

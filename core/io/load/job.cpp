@@ -11,9 +11,11 @@
 #include "load/cluster.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
+#include "load/megatron.h"
 #include "load/model.h"
 #include "load/native.h"
 #include "load/optimizer.h"
+#include "load/parallel.h"
 #include "load/precision.h"
 
 namespace shardplan {
@@ -67,25 +69,6 @@ Checkpointing read_checkpointing(ObjectReader& job) {
   return how == "selective" ? Checkpointing::selective : Checkpointing::none;
 }
 
-void read_parallel(ObjectReader& job, std::int64_t world) {
-  auto p = job.object("parallel");
-  if (!p) return;
-  std::int64_t product = 1;
-  for (const auto* key :
-       {"tensor", "pipeline", "virtual_pipeline", "sequence", "context", "expert"}) {
-    const std::int64_t degree = p->integer(key, 1, 1 << 20).value_or(1);
-    if (degree != 1) p->fail(key, fmt::format("degree {} cannot be estimated yet", degree), "1");
-    product *= degree;
-  }
-  const std::int64_t data = p->integer("data", 1, 1 << 30).value_or(world / product);
-  if (data * product != world)
-    p->fail(
-        "data",
-        fmt::format("the degrees multiply to {}, the cluster has {} GPUs", data * product, world),
-        fmt::format("data = {}", world / product));
-  p->finish();
-}
-
 class JobLoader {
  public:
   JobLoader(const Json& json, const std::string& file, const JobContext& context)
@@ -105,22 +88,26 @@ class JobLoader {
     plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
                            ? AttentionKind::eager
                            : AttentionKind::sdpa;
+    plan().checkpointing = read_checkpointing(reader_);
     read_model();
+    plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
+    check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
     if (plan().framework.kind == FrameworkKind::deepspeed) {
       apply_ds_config();
     } else {
-      const bool native = plan().framework.kind == FrameworkKind::native;
-      plan().precision = load_precision(reader_, native ? "bf16-master" : "bf16-autocast");
+      const FrameworkKind kind = plan().framework.kind;
+      const bool master = kind == FrameworkKind::native || kind == FrameworkKind::megatron;
+      plan().precision = load_precision(reader_, master ? "bf16-master" : "bf16-autocast");
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
-    plan().checkpointing = read_checkpointing(reader_);
-    read_parallel(reader_, plan().cluster.world());
     fill_defaults();
+    check_parallel(reader_, job_.model, plan());
     check_precision();
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
+    if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
     // How long and on what to train is shardplan-validate's to read.
     for (const auto* key : {"name", "comment", "description", "run"}) reader_.find(key);
     reader_.finish();
@@ -141,8 +128,8 @@ class JobLoader {
     const Json* model = reader_.find("model");
     if (model == nullptr)
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
-    const BuildOptions options{plan().attention, plan().workload.lora, plan().loss};
-    job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
+    job_.model = load_model(*model, {reader_.file(), "model", context_.directory},
+                            build_options(plan()));
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
     const Workload& w = plan().workload;
@@ -154,7 +141,8 @@ class JobLoader {
   void apply_ds_config() {
     DsConfigContext c;
     c.version = plan().framework.deepspeed.version;
-    c.world_size = plan().cluster.world();
+    c.world_size = plan().data_ranks() * plan().parallel.sequence;
+    c.pipeline_parallel = plan().parallel.pipeline;
     if (job_.model.facts.hidden > 0) c.hidden_size = job_.model.facts.hidden;
     c.auto_resolver = read_.auto_resolver == "accelerate" ? AutoResolver::accelerate
                       : read_.auto_resolver == "nobody"   ? AutoResolver::nobody

@@ -58,6 +58,7 @@ Json time(const TimeEstimate& t) {
               {"communication_seconds", t.communication_seconds},
               {"exposed_copy_seconds", t.exposed_copy_seconds},
               {"optimizer_seconds", t.optimizer_seconds},
+              {"bubble_seconds", t.bubble_seconds},
               {"idle_seconds", t.idle_seconds},
               {"hfu", t.hfu},
               {"speed_of_light_seconds", t.speed_of_light_seconds},

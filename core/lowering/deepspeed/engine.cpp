@@ -11,7 +11,7 @@ Engine engine_of(const Model& model, const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const Precision& precision = plan.precision;
   Engine e;
-  e.ranks = plan.cluster.world() / options.tensor_parallel;
+  e.ranks = plan.replicas();
   if (options.zero.stage == 3 && options.zero.mics_shard_size > 0)
     e.ranks = options.zero.mics_shard_size;
   e.b = size_of(precision.params);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "lowering/pipeline/stages.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -19,6 +20,7 @@ struct Engine {
   std::int64_t trainable = 0;             ///< Ψ, elements
   std::int64_t largest = 0;               ///< L: numel of the largest trainable tensor
   std::int64_t frozen_bytes = 0;
+  const Stage* stage = nullptr;      ///< of a PipelineModule: the one this rank runs
   std::int64_t step_list_bytes = 0;  ///< temporaries of a foreach optimizer, bytes an element
 };
 

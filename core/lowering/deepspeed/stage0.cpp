@@ -1,55 +1,21 @@
 // ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
 // BF16_Optimizer, which stage 1 takes with fp32 accumulation.
-#include "lowering/deepspeed/stages.h"
-#include "lowering/micro_batches.h"
+#include "lowering/deepspeed/passes.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
-namespace {
-
-/// Gradients stay where autograd made them until the boundary.
-struct Hooks {
-  std::vector<bool> present;
-  bool accumulating = false;  ///< an earlier micro-batch left its gradients
-  void enter_first(ProgramBuilder&, const TapeRun& layer) {
-    if (!accumulating) forget_gradients(layer, present);
-  }
-  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    if (present[static_cast<std::size_t>(id)]) {
-      b.transient(Category::gradients, bytes);
-    } else {
-      b.alloc(Category::gradients, bytes);
-    }
-    present[static_cast<std::size_t>(id)] = true;
-  }
-};
-
-/// Forward and backward of all micro-batches; afterwards all gradients are alive.
-template <typename AtBoundary>
-void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
-                 const Engine& engine, AtBoundary&& at_boundary) {
-  Hooks hooks{std::vector<bool>(model.parameters.size(), false)};
-  const std::vector<Stretch> forward = whole_segments(run);
-  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
-  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
-    b.begin_phase(Phase::forward);
-    emit_forward(b, model, run, forward, hooks);
-    b.end_phase(Phase::forward);
-    b.begin_phase(Phase::backward);
-    emit_backward(b, model, run, backward, hooks);
-    hooks.accumulating = true;
-    if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
-    if (last) at_boundary();
-    b.end_phase(Phase::backward);
-  });
-}
-
-}  // namespace
-
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
   b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
   b.resident(Category::other, batch_bytes(plan));
+}
+
+void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine) {
+  if (engine.stage == nullptr) return;
+  const StageChunk& chunk = engine.stage->chunks.front();
+  b.resident(Category::communication_buffers, input_bytes(run, chunk));
+  b.resident(Category::communication_buffers, output_bytes(run, chunk));
+  b.resident(Category::other, run.resident_shared);
 }
 
 Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
@@ -62,6 +28,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   b.resident(Category::parameters,
              mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan));
   add_common_residents(b, plan);
+  add_pipe_buffers(b, run, e);
   if (mixed) b.resident(Category::master_parameters, e.m * psi);
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   b.resident(Category::optimizer_states, e.s * psi);
@@ -118,6 +85,7 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   const std::int64_t a = layout.padded(), p = layout.partition();
   b.resident(Category::parameters, e.b * a + e.frozen_bytes);
   add_common_residents(b, plan);
+  add_pipe_buffers(b, run, e);
   b.resident(Category::master_parameters, e.m * p);
   b.resident(Category::gradients, e.g * a);  // the accumulation buffer is whole on every rank
   for (const Event& r : program.resident) program.model_bytes += r.bytes;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lowering/deepspeed/buckets.h"
+#include "lowering/deepspeed/passes.h"
 #include "lowering/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
@@ -37,8 +38,11 @@ struct Stage12 {
         touched(layout.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
         accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
-    schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
-                                [this](ParameterId id) { return layout.owned_layers(id, rank); });
+    if (e.stage == nullptr)
+      schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
+                                  [this](ParameterId id) { return layout.owned_layers(id, rank); });
+    else  // all at once, when the schedule is done
+      schedule.flushes = ceil_div(e.trainable, zero.reduce_bucket_size);
     const bool contiguous = zero.contiguous_gradients || offload;
     bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
                                             (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
@@ -216,14 +220,36 @@ struct Hooks1 {
   }
 };
 
+/// Gradients are whole. They move into the bucket and are freed; own ones are copied out at the
+/// first flush. Or they stay whole, in the accumulation type, until the step.
+void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
+  const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
+  b.gradients_whole();
+  if (!z.accumulates_whole) b.free(Category::gradients, z.e.b * first);
+  z.flush(b, first);
+  if (!z.accumulates_whole) {
+    z.keep_own(b);
+    b.free(Category::gradients, whole - z.e.b * first);
+  }
+  b.free(Category::communication_buffers, z.bucket_bytes);
+  z.reduce_traffic(b);
+}
+
 void emit_stage1(ProgramBuilder& b, const Stage12& z) {
-  const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
-  Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   const bool no_graph = z.run.segments.empty();
   const std::int64_t whole =
       no_graph ? z.e.b * z.e.trainable
                : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
+  if (z.e.stage != nullptr) {
+    emit_stage_passes(b, z.model, z.plan, z.run, *z.e.stage, [&] {
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+      reduce_whole(b, z, whole);
+    });
+    return;
+  }
+  const std::vector<Stretch> forward = whole_segments(z.run);
+  const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
+  Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     hooks.backward = false;
@@ -236,22 +262,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
     if (last) {
       if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
       if (no_graph) b.alloc(Category::gradients, whole);
-      b.gradients_whole();
-      if (z.accumulates_whole) {  // they stay whole, in the accumulation type, until the step
-        z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
-        b.free(Category::communication_buffers, z.bucket_bytes);
-        z.reduce_traffic(b);
-        b.end_phase(Phase::backward);
-        return;
-      }
-      // Gradients move into the bucket and are freed; own ones are copied out at the first flush.
-      const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
-      b.free(Category::gradients, z.e.b * first);
-      z.flush(b, first);
-      z.keep_own(b);
-      b.free(Category::gradients, whole - z.e.b * first);
-      b.free(Category::communication_buffers, z.bucket_bytes);
-      z.reduce_traffic(b);
+      reduce_whole(b, z, whole);
     }
     b.end_phase(Phase::backward);
   });

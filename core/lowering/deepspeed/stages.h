@@ -20,6 +20,8 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
 
 /// What every engine has on the GPU from the start: cuBLAS workspaces and the batch.
 void add_common_residents(ProgramBuilder& b, const Plan& plan);
+/// What a pipeline stage receives activations and gradients in, and its own shared tables.
+void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine);
 
 /// Host memory of optimizer offload at stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py).
 HostMemory offloaded_stage12(const Plan& plan, const Engine& engine, std::int64_t partition,

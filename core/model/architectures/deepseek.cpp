@@ -44,8 +44,7 @@ Layer declare(ModelBuilder& m, const DeepSeek& d, bool sparse) {
 }
 
 ValueId dense(Graph& g, const Layer& l, const DeepSeek& d, ValueId x) {
-  const ValueId gate = activate(g, d.activation, apply(g, l.mlp.gate, x));
-  return apply(g, l.mlp.down, g.map(OpKind::mul, gate, apply(g, l.mlp.up, x)));
+  return gated_mlp(g, l.mlp, d.activation, x);
 }
 
 ValueId sparse(Graph& g, const Layer& l, const DeepSeek& d, ValueId x) {

@@ -45,8 +45,7 @@ Layer declare(ModelBuilder& m, const QwenMoe& q, bool sparse) {
 }
 
 ValueId dense(Graph& g, const Layer& l, const QwenMoe& q, ValueId x) {
-  const ValueId gate = activate(g, q.activation, apply(g, l.mlp.gate, x));
-  return apply(g, l.mlp.down, g.map(OpKind::mul, gate, apply(g, l.mlp.up, x)));
+  return gated_mlp(g, l.mlp, q.activation, x);
 }
 
 ValueId sparse(Graph& g, const Layer& l, const QwenMoe& q, ValueId x) {

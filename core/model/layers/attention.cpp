@@ -19,7 +19,7 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   op.side = {s.heads, s.queries};
   op.causal = s.causal;
   op.drops = s.dropout > 0;
-  if (s.window > 0) {
+  if (s.window > 0 && !g.fuses()) {  // Transformer Engine's kernels take the window itself
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;
   }
@@ -55,7 +55,22 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
   return g.map(OpKind::add, scores, g.shared_input(s.mask, {1, extent.scale}));
 }
 
+/// Megatron's DotProductAttention: the product scales, one kernel masks and makes probabilities in
+/// the inputs' type.
+ValueId fused_softmax(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v) {
+  const Extent extent{s.heads, score_scale(s.queries, s.keys)};
+  const auto all = [&](ValueId x, std::int64_t dim) { return repeat_heads(g, s, x, dim); };
+  Op product{OpKind::matmul, {q, all(k, s.head_dim), kNone}};
+  product.work = {s.heads * s.head_dim, extent.scale};
+  const ValueId probabilities =
+      dropout(g, g.map(OpKind::softmax, g.op(product, extent)), s.dropout);
+  Op mix{OpKind::matmul, {probabilities, all(v, value_dim(s)), kNone}};
+  mix.work = {s.heads * value_dim(s), extent.scale};
+  return g.map(OpKind::copy, g.op(mix, {s.heads * value_dim(s), s.queries}));
+}
+
 ValueId eager(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v, ValueId bias) {
+  if (g.fuses() && bias == kNone) return fused_softmax(g, s, q, k, v);
   const ValueId masked = masked_scores(g, s, q, k, bias);
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
@@ -92,6 +107,7 @@ Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale) {
 
 ValueId rotate(Graph& g, const Rotation& r, ValueId x, std::int64_t heads, std::int64_t head_dim) {
   const Extent all = g.value(x).extent;
+  if (g.fuses()) return g.op({OpKind::rotary, {x, r.cos, r.sin}}, all);
   const Extent part{heads * r.dim, all.scale};
   const ValueId wide = r.upcast ? g.map(OpKind::to_f32, x) : x;
   const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);

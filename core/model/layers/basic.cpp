@@ -33,9 +33,11 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
   return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
 }
 
-ValueId layer_norm(Graph& g, const NormModule& m, ValueId x) {
+namespace {
+
+ValueId fused_norm(Graph& g, OpKind kind, const NormModule& m, ValueId x) {
   const Extent in = g.value(x).extent;
-  Op op{OpKind::layer_norm, {x, kNone, kNone}};
+  Op op{kind, {x, kNone, kNone}};
   op.module = m.module;
   op.weight = m.weight;
   op.bias = m.bias;
@@ -43,7 +45,18 @@ ValueId layer_norm(Graph& g, const NormModule& m, ValueId x) {
   return g.op(op, in);
 }
 
+}  // namespace
+
+ValueId layer_norm(Graph& g, const NormModule& m, ValueId x) {
+  return fused_norm(g, OpKind::layer_norm, m, x);
+}
+
+ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x) {
+  return fused_norm(g, OpKind::rms_norm, m, x);
+}
+
 ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
+  if (g.fuses()) return fused_rms_norm(g, m, x);
   const Extent in = g.value(x).extent;
   const Extent row{in.per / m.width, in.scale};
   const ValueId wide = g.map(OpKind::to_f32, x);

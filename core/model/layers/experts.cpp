@@ -124,7 +124,7 @@ ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation
   if (gate == ExpertGate::clamped) {
     inner = clamped_gate(g, both, half);
   } else {
-    inner = g.map(OpKind::mul, activate(g, activation, g.view(both, half)), g.view(both, half));
+    inner = gated(g, activation, g.view(both, half), g.view(both, half));
   }
   g.hold(both, inner);
   const ValueId out = grouped(g, e, {e.down, e.down_bias, e.ffn, e.hidden}, k, inner);

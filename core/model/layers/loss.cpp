@@ -6,7 +6,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
   g.let_input_go();
   g.begin_logits();
-  if (g.loss() == LossKind::fused_linear) {
+  if (g.loss() == LossKind::fused_linear && !g.fuses()) {
     Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
     fused.module = head.module;
     fused.weight = head.weight;
@@ -20,6 +20,13 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   if (map == LogitMap::softcap) {
     const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, logits));
     logits = g.map(OpKind::scalar, squashed);
+  }
+  if (g.fuses()) {
+    Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};
+    if (g.loss() == LossKind::cross_entropy) in_place.side = g.value(logits).extent;
+    const ValueId loss = g.op(in_place, {1, Scale::one});
+    g.hold(logits, loss);
+    return loss;
   }
   const ValueId wide = g.map(OpKind::to_f32, logits);
   const ValueId log_probabilities = g.map(OpKind::log_softmax, wide);

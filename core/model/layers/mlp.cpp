@@ -19,7 +19,9 @@ GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, 
 }
 
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x) {
-  const ValueId gate = activate(g, activation, apply(g, m.gate, x));
+  const ValueId straight = apply(g, m.gate, x);
+  if (g.fuses()) return apply(g, m.down, gated(g, activation, straight, apply(g, m.up, x)));
+  const ValueId gate = activate(g, activation, straight);
   return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
 }
 
@@ -34,6 +36,9 @@ FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64
 
 ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x) {
   const ValueId both = apply(g, m.gate_up, x);
+  if (g.fuses())
+    return apply(g, m.down,
+                 gated(g, activation, slice(g, both, m.down.in), slice(g, both, m.down.in)));
   const ValueId gate = activate(g, activation, slice(g, both, m.down.in));
   return apply(g, m.down, g.map(OpKind::mul, slice(g, both, m.down.in), gate));
 }
@@ -61,7 +66,13 @@ Activation read_activation(const ModelConfig& config, std::string_view key,
               "relu, gelu, gelu_pytorch_tanh, gelu_new, silu or quick_gelu");
 }
 
+ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up) {
+  if (g.fuses()) return g.map(OpKind::gated, gate, up);
+  return g.map(OpKind::mul, activate(g, activation, gate), up);
+}
+
 ValueId activate(Graph& g, Activation activation, ValueId x) {
+  if (g.fuses()) return g.map(OpKind::gelu, x);  // saves its input, whichever it is
   switch (activation) {
     case Activation::relu:
       return g.map(OpKind::relu, x);

@@ -39,6 +39,9 @@ enum class Activation : std::uint8_t {
 Activation read_activation(const class ModelConfig& config, std::string_view key,
                            std::string_view fallback);
 
+/// activation(gate)·up, in one kernel where there is one.
+ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up);
+
 ValueId activate(Graph& g, Activation activation, ValueId x);
 
 /// down(activation(gate(x)) · up(x)).

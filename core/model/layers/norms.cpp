@@ -57,6 +57,10 @@ NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
 }
 
 ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::int64_t weights) {
+  if (g.fuses()) {
+    const bool centred = kind == NormKind::layer || kind == NormKind::cohere;
+    return centred ? layer_norm(g, m, x) : fused_rms_norm(g, m, x);
+  }
   const std::int64_t all = weights > 0 ? weights : m.width;
   switch (kind) {
     case NormKind::rms:

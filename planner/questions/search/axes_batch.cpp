@@ -42,10 +42,6 @@ std::vector<std::string> labels(const std::vector<std::int64_t>& values) {
   return all;
 }
 
-std::int64_t samples_at_once(const Plan& p) {
-  return checked_mul(p.cluster.world(), p.workload.micro_batch);
-}
-
 }  // namespace
 
 Axis gpu_axis(const Plan& base, const AxisValues& values) {
@@ -94,7 +90,7 @@ Axis micro_batch_axis(const Plan& base, const AxisValues& values) {
     axis.rules = {
         {fmt::format("a global batch of {} is no multiple of GPUs times micro-batch", *batch),
          kGlobalBatchFlag,
-         [batch](const Plan& p, std::size_t) { return *batch % samples_at_once(p) != 0; }}};
+         [batch](const Plan& p, std::size_t) { return *batch % p.samples_at_once() != 0; }}};
   return axis;
 }
 
@@ -106,7 +102,7 @@ Axis accumulation_axis(const Plan& base, const AxisValues& values) {
   if (batch && values.accumulations.empty()) {
     axis.values = {"from the global batch"};
     axis.apply = [batch](Plan& p, std::size_t) {
-      p.workload.gradient_accumulation = std::max<std::int64_t>(1, *batch / samples_at_once(p));
+      p.workload.gradient_accumulation = std::max<std::int64_t>(1, *batch / p.samples_at_once());
     };
     return axis;
   }
@@ -118,7 +114,7 @@ Axis accumulation_axis(const Plan& base, const AxisValues& values) {
   if (batch)
     axis.rules = {{fmt::format("GPUs, micro-batch and accumulation do not multiply to {}", *batch),
                    kGlobalBatchFlag, [batch](const Plan& p, std::size_t) {
-                     return checked_mul(samples_at_once(p), p.workload.gradient_accumulation) !=
+                     return checked_mul(p.samples_at_once(), p.workload.gradient_accumulation) !=
                             *batch;
                    }}};
   return axis;

@@ -66,6 +66,14 @@ void add_strategies(std::vector<Strategy>& all, const Plan& base, FrameworkKind 
     case FrameworkKind::single:
       all.push_back({"plain PyTorch", framework});
       break;
+    case FrameworkKind::megatron:
+      if (base.framework.kind != kind)  // its kernels make another network of the same model
+        throw InputError({.key = "--frameworks",
+                          .message = "megatron is searched where the job asks for it",
+                          .expected = "--framework megatron"});
+      framework.megatron.distributed_optimizer = true;
+      all.push_back({"Megatron-LM, distributed optimizer", framework});
+      break;
     case FrameworkKind::native:
       throw InputError({.key = "--frameworks",
                         .message = "the native engine cannot be searched",

@@ -26,9 +26,9 @@ StatesBound states_bound(const Model& model, const SearchSpace& space, Plan plan
   return bound;
 }
 
-WorkBound work_bound(const Model& model, const Plan& plan, const Passes& passes,
-                     const StatesBound& states, const Calibration& calibration) {
-  const LeastWork work = least_work(model, plan, passes, calibration.time);
+WorkBound work_bound(const Plan& plan, const Passes& passes, const StatesBound& states,
+                     const Calibration& calibration) {
+  const LeastWork work = least_work(plan, passes, calibration.time);
   WorkBound bound;
   bound.allocated_bytes = checked_add(states.resident_bytes, work.activation_bytes);
   if (work.compute_seconds > 0)

@@ -31,7 +31,7 @@ struct WorkBound {
   std::int64_t allocated_bytes = 0;
   double step_seconds = 0;  ///< 0: unknown
 };
-WorkBound work_bound(const Model& model, const Plan& plan, const Passes& passes,
-                     const StatesBound& states, const Calibration& calibration);
+WorkBound work_bound(const Plan& plan, const Passes& passes, const StatesBound& states,
+                     const Calibration& calibration);
 
 }  // namespace shardplan

@@ -151,7 +151,7 @@ class Searcher {
   void bound_group(Group& group, Tally& tally) const {
     const Plan plan = space_.plan_of(group.choice);
     const Passes passes = run_passes(model_, plan, calibration_.time);
-    group.bound = work_bound(model_, plan, passes, group.states, calibration_);
+    group.bound = work_bound(plan, passes, group.states, calibration_);
     if (lacking(plan, group.bound.allocated_bytes) > 0) {
       tally.of(Rule::activations) += members();
       group.is_out = true;

@@ -76,10 +76,8 @@ Table job_table(const Job& job) {
   fields.add("sequence_length", count(w.sequence_length), given("sequence length"));
   if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);
   fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
-  fields.add(
-      "global_batch",
-      count(checked_mul(checked_mul(w.micro_batch, w.gradient_accumulation), p.cluster.world())),
-      given("micro-batch"));
+  fields.add("global_batch", count(checked_mul(w.gradient_accumulation, p.samples_at_once())),
+             given("micro-batch"));
   fields.add("checkpointing", checkpointing_words(p.checkpointing), given("checkpointing"));
   fields.add("attention",
              message(p.attention == AttentionKind::eager ? "attention.eager" : "attention.sdpa"),

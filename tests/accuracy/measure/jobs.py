@@ -40,3 +40,11 @@ def autocast_dtype(job):
 def world_of(job):
     """GPUs of the job: its cluster is always written "NxGPU" here."""
     return int(job["cluster"].split("x")[0])
+
+
+def data_ranks(job, world):
+    """Ranks with samples of their own: experts are divided over ranks that have some."""
+    parallel = job.get("parallel", {})
+    for degree in ("tensor", "sequence", "context", "pipeline"):
+        world //= parallel.get(degree, 1)
+    return world

@@ -12,7 +12,7 @@ from jobs import load_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASUREMENTS = os.path.join(HERE, "..", "..", "..", "data", "measurements")
-RULE = ("within one framework (and DeepSpeed version), names in alphabetical order: first to fit, second held out, "
+RULE = ("within one framework (and DeepSpeed version), data-parallel jobs and others apart, names in alphabetical order: first to fit, second held out, "
         "third to fit, and so on; decided from the case lists before anything was measured")
 
 
@@ -22,26 +22,29 @@ FOLDERS = {"train": "", "inference": "inference", "rlhf": "preference"}
 
 def _group(job):
     framework = job["framework"]
-    return " ".join((framework["name"], framework.get("version", ""), job["workload"]["kind"]))
+    divided = "divided" if "parallel" in job else ""
+    return " ".join((framework["name"], framework.get("version", ""), job["workload"]["kind"], divided))
 
 
-def _path(name, kind):
-    return os.path.join(MEASUREMENTS, FOLDERS[kind], name + ".json")
+def _path(name, job):
+    """Records of jobs that divide the model lie in a folder of their own, like those of other kinds of work."""
+    folder = "parallel" if "parallel" in job else FOLDERS[job["workload"]["kind"]]
+    return os.path.join(MEASUREMENTS, folder, name + ".json")
 
 
 def split():
     groups = {}
     for path in sorted(glob.glob(os.path.join(HERE, "cases", "*.json"))):
         for case in load_cases(path):
-            groups.setdefault(_group(case["job"]), []).append((case["name"], case["job"]["workload"]["kind"]))
-    ordered = [sorted(cases) for cases in groups.values()]
+            groups.setdefault(_group(case["job"]), []).append((case["name"], case["job"]))
+    ordered = [sorted(cases, key=lambda case: case[0]) for cases in groups.values()]
     return {"schema": "shardplan.split/1", "rule": RULE,
             "fit": _measured(case for cases in ordered for case in cases[0::2]),
             "held_out": _measured(case for cases in ordered for case in cases[1::2])}
 
 
 def _measured(cases):
-    return sorted(name for name, kind in cases if os.path.exists(_path(name, kind)))
+    return sorted(name for name, job in cases if os.path.exists(_path(name, job)))
 
 
 def write_split():
@@ -58,7 +61,7 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = _path(record["name"], record["job"]["workload"]["kind"])
+        path = _path(record["name"], record["job"])
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")

@@ -2,6 +2,8 @@
 import json
 import os
 
+from jobs import data_ranks
+
 PROGRAM_VERSION = "1"
 
 
@@ -27,7 +29,7 @@ def make_record(case, program, environment, counts, ranks, timing):
             "allocated_peak": worst["allocated_peak"],
             "reserved": worst["reserved"],
             "device": worst["device"],
-            **_speed(job["workload"], timing, len(ranks)),
+            **_speed(job["workload"], timing, data_ranks(job, len(ranks))),
         },
         "ranks": ranks,
         **{name: timing[name] for name in ("steps", "losses") if name in timing},

@@ -42,7 +42,9 @@ def _initialize(job, model):
     config = ds_config(job)
     trainable = [p for p in model.parameters() if p.requires_grad]
     client = None if "optimizer" in config else make_optimizer(job, trainable)
-    engine, *_ = deepspeed.initialize(model=model, model_parameters=trainable, optimizer=client, config=config)
+    # Expert parallelism replaces the experts' parameters: the engine asks the model for the new ones.
+    parameters = None if "expert_parallel" in config else trainable
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=parameters, optimizer=client, config=config)
     return engine
 
 

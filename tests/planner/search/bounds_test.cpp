@@ -40,7 +40,7 @@ void expect_admissible(const Model& model, const SearchSpace& space) {
     EXPECT_LE(states.parameter_bytes, states.resident_bytes);
     walk(space, plan, choice, space.states_fixed, space.work_fixed, counts, [&] {
       const Passes passes = run_passes(model, plan, calibration.time);
-      const WorkBound bound = work_bound(model, plan, passes, states, calibration);
+      const WorkBound bound = work_bound(plan, passes, states, calibration);
       walk(space, plan, choice, space.work_fixed, space.axes.size(), counts, [&] {
         const Estimate quick = estimate(model, plan, calibration, ReservedMemory::ratio);
         expect_same(estimate(model, plan, passes, calibration, ReservedMemory::ratio), quick,

@@ -1,0 +1,46 @@
+#include "load/megatron.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace shardplan {
+
+MegatronOptions read_megatron(ObjectReader& o) {
+  MegatronOptions m;
+  m.distributed_optimizer = o.boolean("distributed_optimizer").value_or(true);
+  m.overlap_grad_reduce = o.boolean("overlap_grad_reduce").value_or(true);
+  const auto gather = o.boolean("overlap_param_gather");
+  m.overlap_param_gather = gather.value_or(m.distributed_optimizer && m.overlap_grad_reduce);
+  if (m.overlap_param_gather && !(m.distributed_optimizer && m.overlap_grad_reduce))
+    o.fail("overlap_param_gather",
+           "true, without both distributed_optimizer and overlap_grad_reduce", "false");
+  if (const auto type = o.choice("grad_reduce_dtype", {"fp32", "bf16", "fp16"}))
+    m.gradients = parse_dtype(*type).value_or(DType::f32);
+  m.shard_gradients = o.boolean("shard_gradients").value_or(false);
+  if (m.shard_gradients && !m.distributed_optimizer)
+    o.fail("shard_gradients", "true, without distributed_optimizer", "false");
+  m.bucket_size = o.integer("bucket_size", 1, std::numeric_limits<std::int64_t>::max());
+  m.pad_buckets = o.boolean("pad_buckets").value_or(false);
+  m.cross_entropy_fusion = o.boolean("cross_entropy_fusion").value_or(false);
+  return m;
+}
+
+void check_megatron(const ObjectReader& job, const Plan& plan) {
+  const auto cannot = [](std::string_view what) {
+    return fmt::format("Megatron-LM has no {}", what);
+  };
+  const Precision& p = plan.precision;
+  if (p.autocast())
+    job.fail("precision", cannot(fmt::format("autocast ({})", p.name)),
+             "bf16-master, fp16-master or fp32");
+  if (p.params != DType::f32 && !p.master)
+    job.fail("precision", cannot("16-bit parameters without master weights"), "bf16-master");
+  const OptimizerKind kind = plan.optimizer.kind;
+  if (kind != OptimizerKind::adamw && kind != OptimizerKind::adam && kind != OptimizerKind::sgd)
+    job.fail("optimizer", "Megatron-LM's optimizers are Adam and SGD here", "adamw or sgd");
+  if (plan.workload.lora)
+    job.fail("workload.method", "LoRA under Megatron-LM cannot be estimated yet", "full");
+}
+
+}  // namespace shardplan

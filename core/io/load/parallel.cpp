@@ -1,0 +1,115 @@
+#include "load/parallel.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "parallel/degrees.h"
+#include "parallel/support.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kLargestDegree = 1 << 15;  ///< four of them multiply within 64 bits
+
+/// The keys of a ds_config that say a degree.
+struct ConfigDegree {
+  std::string_view pointer;
+  Degree degree;
+};
+constexpr std::array kConfigDegrees{
+    ConfigDegree{"/tensor_parallel/autotp_size", Degree::tensor},
+    ConfigDegree{"/sequence_parallel_size", Degree::sequence},
+    ConfigDegree{"/expert_parallel/autoep_size", Degree::expert},
+};
+
+/// What the file says; 1 where it is silent or wrong, which its own reader reports.
+std::int64_t degree_in(const Json& ds_config, std::string_view pointer) {
+  const Json::json_pointer path{std::string(pointer)};
+  if (!ds_config.is_object() || !ds_config.contains(path)) return 1;
+  const Json& value = ds_config.at(path);
+  if (!value.is_number_integer()) return 1;
+  const auto degree = value.get<std::int64_t>();
+  if (degree < 1 || degree > kLargestDegree) return 1;
+  const auto enabled = path.parent_pointer() / "enabled";
+  const bool is_off = ds_config.contains(enabled) && ds_config.at(enabled) == Json(false);
+  return is_off ? 1 : degree;
+}
+
+void take_degrees_of(const Json& ds_config, ObjectReader& reader, Parallel& parallel) {
+  for (const auto& [pointer, degree] : kConfigDegrees) {
+    const std::int64_t theirs = degree_in(ds_config, pointer);
+    std::int64_t& ours = parallel.*member_of(degree);
+    if (theirs == 1) continue;
+    if (reader.find(name_of(degree)) != nullptr && ours != theirs)
+      reader.fail(
+          name_of(degree),
+          fmt::format("{} here, but {} in the ds_config has {}", ours, pointer.substr(1), theirs),
+          "the same number in both");
+    ours = theirs;
+  }
+}
+
+/// What the framework does unless it is told: recipes for Megatron-LM divide along tokens wherever
+/// tensors are divided; DeepSpeed's PipelineModule balances parameters.
+void read_layout(ObjectReader& reader, FrameworkKind framework, Parallel& parallel) {
+  parallel.sequence_parallel =
+      reader.boolean("sequence_parallel")
+          .value_or(framework == FrameworkKind::megatron && parallel.tensor > 1);
+  const auto schedule = reader.choice("schedule", {"gpipe", "1f1b", "interleaved"});
+  if (schedule == "gpipe") parallel.schedule = PipelineSchedule::gpipe;
+  if (schedule == "interleaved" || (!schedule && parallel.virtual_pipeline > 1))
+    parallel.schedule = PipelineSchedule::interleaved;
+  const auto balance = reader.choice("balance", {"blocks", "blocks_and_ends", "parameters"});
+  if (balance == "blocks_and_ends") parallel.balance = StageBalance::blocks_and_ends;
+  if (balance == "parameters" || (!balance && framework == FrameworkKind::deepspeed))
+    parallel.balance = StageBalance::parameters;
+  if (const Json* layers = reader.array("stage_layers"))
+    for (const Json& count : *layers) {
+      if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
+          count.get<std::int64_t>() > kLargestDegree)
+        reader.fail("stage_layers", "found " + describe(count), "numbers of blocks");
+      parallel.stage_layers.push_back(count.get<std::int64_t>());
+    }
+}
+
+void check_data(const ObjectReader& reader, std::int64_t data, const Parallel& parallel,
+                std::int64_t world) {
+  const std::int64_t product = checked_mul(data, parallel.model_ranks());
+  if (product == world) return;
+  const std::int64_t left = world / parallel.model_ranks();
+  reader.fail(
+      "data", fmt::format("the degrees multiply to {}, the cluster has {} GPUs", product, world),
+      left * parallel.model_ranks() == world ? fmt::format("data = {}", left)
+                                             : fmt::format("degrees that divide {}", world));
+}
+
+}  // namespace
+
+Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_config) {
+  static const Json kEmpty = Json::object();
+  const Json* value = job.find("parallel");
+  ObjectReader reader(value == nullptr ? kEmpty : *value, job.file(), job.path_of("parallel"));
+  Parallel parallel;
+  for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
+    parallel.*member_of(static_cast<Degree>(i)) =
+        reader.integer(kDegreeNames[i], 1, kLargestDegree).value_or(1);
+  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
+  parallel.expert_tensor =
+      reader.integer("expert_tensor", 1, kLargestDegree).value_or(megatron ? parallel.tensor : 1);
+  parallel.expert_imbalance = reader.number("expert_imbalance", 1, 64).value_or(1.0);
+  const auto data = reader.integer("data", 1, 1 << 30);
+  take_degrees_of(ds_config, reader, parallel);
+  read_layout(reader, plan.framework.kind, parallel);
+  if (data) check_data(reader, *data, parallel, plan.cluster.world());
+  reader.finish();
+  return parallel;
+}
+
+void check_parallel(const ObjectReader& job, const Model& model, const Plan& plan) {
+  if (const auto problem = degree_problem(model, plan))
+    job.fail(fmt::format("parallel.{}", problem->key), problem->message, problem->expected);
+}
+
+}  // namespace shardplan

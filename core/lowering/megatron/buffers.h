@@ -1,0 +1,30 @@
+// Megatron-LM's contiguous buffers of parameters and gradients
+// (megatron/core/distributed/param_and_grad_buffer.py).
+#pragma once
+
+#include <cstdint>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+/// A buffer, in elements. Parameters lie in it in the reverse of their order of registration.
+struct GradientBuffer {
+  std::int64_t elements = 0;  ///< padding included
+  std::int64_t buckets = 0;
+};
+
+/// The two buffers of a rank: dense parameters, whose gradients all data-parallel ranks add up, and
+/// experts, which fewer ranks share.
+struct GradientBuffers {
+  GradientBuffer dense, experts;
+  std::int64_t elements() const { return dense.elements + experts.elements; }
+};
+
+/// `ranks` and `expert_ranks` share the buffers. With the distributed optimizer parameters begin at
+/// multiples of 64 elements, and buckets end at multiples of 128 and of the ranks.
+GradientBuffers gradient_buffers(const Model& own, const MegatronOptions& options,
+                                 std::int64_t ranks, std::int64_t expert_ranks);
+
+}  // namespace shardplan

@@ -1,0 +1,56 @@
+#include "lowering/pipeline/schedule.h"
+
+namespace shardplan {
+
+StageTurns turns_of(const Plan& plan, std::int64_t stage) {
+  const Parallel& p = plan.parallel;
+  const std::int64_t count = plan.workload.gradient_accumulation;
+  StageTurns turns;
+  turns.micro_batches = count;
+  turns.warmup.assign(static_cast<std::size_t>(p.virtual_pipeline), 0);
+  if (p.pipeline == 1) return turns;
+  const std::int64_t after = p.pipeline - 1 - stage;
+  if (p.schedule == PipelineSchedule::gpipe) {
+    turns.warmup.front() = count;
+  } else if (p.virtual_pipeline == 1) {
+    turns.warmup.front() = std::min(after, count);
+  } else {
+    // Groups of p micro-batches go through one chunk after the other.
+    const std::int64_t all =
+        std::min(2 * after + (p.virtual_pipeline - 1) * p.pipeline, count * p.virtual_pipeline);
+    const std::int64_t round = p.pipeline * p.virtual_pipeline;
+    for (std::int64_t c = 0; c < p.virtual_pipeline; ++c) {
+      const std::int64_t rest = all % round - c * p.pipeline;
+      turns.warmup[static_cast<std::size_t>(c)] =
+          all / round * p.pipeline + std::clamp<std::int64_t>(rest, 0, p.pipeline);
+    }
+  }
+  return turns;
+}
+
+double bubble_share(const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  return static_cast<double>(p.pipeline - 1) /
+         static_cast<double>(plan.workload.gradient_accumulation * p.virtual_pipeline);
+}
+
+std::int64_t input_bytes(const ModelRun& run, const StageChunk& chunk) {
+  if (chunk.first || chunk.stretches.empty()) return 0;
+  // Whatever comes before the chunk, a block like its first or another segment, hands on as much.
+  const std::size_t segment = chunk.stretches.front().segment;
+  return run.segments[segment > 0 ? segment - 1 : segment].forward.output_bytes;
+}
+
+std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {
+  if (chunk.last || chunk.stretches.empty()) return 0;
+  return run.segments[chunk.stretches.back().segment].forward.output_bytes;
+}
+
+void emit_send(ProgramBuilder& b, const Plan& plan, std::int64_t bytes, std::string_view what) {
+  if (bytes == 0) return;
+  const bool beside = plan.parallel.schedule == PipelineSchedule::interleaved;
+  b.exchange(Collective::send, Group::pipeline, bytes, what, beside);
+  if (!beside) b.wait(Stream::communication);
+}
+
+}  // namespace shardplan

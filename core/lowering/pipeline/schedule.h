@@ -1,0 +1,110 @@
+// The order in which a pipeline stage takes micro-batches, and what passes between stages.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "lowering/pipeline/stages.h"
+#include "lowering/segments.h"
+#include "plan/plan.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// How many micro-batches of each chunk a stage takes forward before its first backward. One pass
+/// forward and one backward alternate after that, so that at most one more is alive.
+struct StageTurns {
+  std::vector<std::int64_t> warmup;  ///< by chunk
+  std::int64_t micro_batches = 1;
+};
+
+/// megatron/core/pipeline_parallel/schedules.py, get_pp_rank_microbatches and get_schedule_table;
+/// deepspeed/runtime/pipe/schedule.py.
+StageTurns turns_of(const Plan& plan, std::int64_t stage);
+
+/// The share of its own work that a stage waits for others in a step: (p-1) / (m·v).
+double bubble_share(const Plan& plan);
+
+/// Whether a stage keeps what it has sent until the backward pass: Megatron frees all but the
+/// autograd node (deallocate_output_tensor), DeepSpeed keeps it in its pipe buffers.
+enum class SentOutput : std::uint8_t { freed, kept };
+
+/// Bytes of what a chunk is given by the stage before it; 0 for the first.
+std::int64_t input_bytes(const ModelRun& run, const StageChunk& chunk);
+/// Bytes of what it hands on; 0 for the last.
+std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk);
+
+/// What the next stage, or the one before, is sent. Interleaved schedules send beside computation.
+void emit_send(ProgramBuilder& b, const Plan& plan, std::int64_t bytes, std::string_view what);
+
+template <typename Hooks>
+void emit_chunk_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                        const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
+  b.alloc_named(Category::activations, input_bytes(run, chunk), detail::kOutputName);
+  emit_forward(b, model, run, chunk.stretches, hooks);
+  const std::int64_t bytes = output_bytes(run, chunk);
+  emit_send(b, plan, bytes, "activations to the next stage");
+  if (sent == SentOutput::freed) b.free_named(Category::activations, bytes, detail::kOutputName);
+}
+
+template <typename Hooks>
+void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                         const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
+  const std::vector<Stretch> backward(chunk.stretches.rbegin(), chunk.stretches.rend());
+  const bool has_result = chunk.last || sent == SentOutput::kept;
+  emit_backward(b, model, run, backward, hooks, has_result);
+  const std::int64_t bytes = input_bytes(run, chunk);
+  emit_send(b, plan, bytes, "gradients to the stage before");
+  b.free_named(Category::activations, bytes, detail::kGradientName);
+}
+
+/// Calls forward(chunk) and backward(chunk, last) in the order of the schedule; `last` is the
+/// backward pass after which gradients are complete. The first one stands for itself: what it
+/// makes, later ones add to.
+template <typename Forward, typename Backward>
+void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward,
+                   Backward&& backward) {
+  const auto chunks = static_cast<std::int64_t>(turns.warmup.size());
+  const auto warmup = [&](std::int64_t c) { return turns.warmup[static_cast<std::size_t>(c)]; };
+  const auto repeat = [&](std::int64_t count, auto&& body) {
+    if (count <= 0) return;
+    if (count > 1) b.begin_repeat(count);
+    body();
+    if (count > 1) b.end_repeat();
+  };
+  const auto pair = [&](std::int64_t c, bool last) {
+    b.begin_phase(Phase::forward);
+    forward(c);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    backward(c, last);
+    b.end_phase(Phase::backward);
+  };
+  const bool warms_up = std::any_of(turns.warmup.begin(), turns.warmup.end(),
+                                    [](std::int64_t count) { return count > 0; });
+  if (warms_up) {
+    b.begin_phase(Phase::forward);
+    for (std::int64_t c = 0; c < chunks; ++c) repeat(warmup(c), [&] { forward(c); });
+    b.end_phase(Phase::forward);
+  }
+  for (std::int64_t c = chunks; c-- > 0;) {
+    const bool ends = c == 0 && warmup(0) == 0;
+    const std::int64_t count = turns.micro_batches - warmup(c) - (ends ? 1 : 0);
+    repeat(std::min<std::int64_t>(count, 1), [&] { pair(c, false); });
+    repeat(count - 1, [&] { pair(c, false); });
+    if (ends) pair(c, true);
+  }
+  if (!warms_up) return;
+  b.begin_phase(Phase::backward);
+  for (std::int64_t c = chunks; c-- > 0;) {
+    const bool ends = c == 0 && warmup(0) > 0;
+    const std::int64_t count = warmup(c) - (ends ? 1 : 0);
+    repeat(std::min<std::int64_t>(count, 1), [&] { backward(c, false); });
+    repeat(count - 1, [&] { backward(c, false); });
+    if (ends) backward(c, true);
+  }
+  b.end_phase(Phase::backward);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,185 @@
+#include "lowering/pipeline/stages.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "parallel/degrees.h"
+
+namespace shardplan {
+namespace {
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Marks the parameters that a segment uses.
+void mark_used(const Segment& segment, std::vector<bool>& used) {
+  for (const Op& op : segment.graph.ops())
+    for (const ParameterId id : {op.weight, op.bias})
+      if (id != kNone) used[static_cast<std::size_t>(id)] = true;
+}
+
+std::int64_t elements_of(const Model& model, const Segment& segment) {
+  std::vector<bool> used(model.parameters.size(), false);
+  mark_used(segment, used);
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i]) sum += model.parameters[i].numel;
+  return sum;
+}
+
+/// The network as a list of layers to balance: what comes before the blocks, each block, the rest.
+struct Layers {
+  std::int64_t front = 0, back = 0;
+  std::vector<std::int64_t> blocks;
+};
+
+Layers layers_of(const Model& model) {
+  Layers layers;
+  for (const Segment& segment : model.segments) {
+    const std::int64_t elements = elements_of(model, segment);
+    if (segment.checkpointable)
+      layers.blocks.insert(layers.blocks.end(), at(segment.repeat), elements);
+    else
+      (layers.blocks.empty() ? layers.front : layers.back) += elements * segment.repeat;
+  }
+  return layers;
+}
+
+/// Fills `parts` from the front, none above `most`. Empty if they do not suffice.
+std::vector<std::int64_t> filled(const Layers& layers, std::int64_t parts, std::int64_t most) {
+  std::vector<std::int64_t> counts(at(parts), 0);
+  std::int64_t part = 0, load = layers.front;
+  const auto blocks = static_cast<std::int64_t>(layers.blocks.size());
+  if (load > most) return {};
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const std::int64_t weight = layers.blocks[at(i)];
+    const bool must_leave = blocks - i <= parts - 1 - part && counts[at(part)] > 0;
+    if (load + weight > most || must_leave) {
+      if (++part == parts || weight > most) return {};
+      load = 0;
+    }
+    load += weight;
+    ++counts[at(part)];
+  }
+  if (part < parts - 1) return {};
+  return load + layers.back > most ? std::vector<std::int64_t>{} : counts;
+}
+
+/// The largest share as small as whole blocks allow (deepspeed/runtime/utils.py,
+/// partition_balanced).
+std::vector<std::int64_t> balanced(const Layers& layers, std::int64_t parts) {
+  std::int64_t low = 0;
+  std::int64_t high =
+      std::accumulate(layers.blocks.begin(), layers.blocks.end(), layers.front + layers.back);
+  while (low + 1 < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (filled(layers, parts, middle).empty() ? low : high) = middle;
+  }
+  return filled(layers, parts, high);
+}
+
+/// The blocks [first, first + count) as stretches of segments.
+void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
+                std::vector<Stretch>& stretches) {
+  std::int64_t begin = 0;
+  for (std::size_t s = 0; s < model.segments.size(); ++s) {
+    const Segment& segment = model.segments[s];
+    if (!segment.checkpointable) continue;
+    const std::int64_t end = begin + segment.repeat;
+    const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
+    if (here > 0) stretches.push_back({s, here});
+    begin = end;
+  }
+}
+
+/// What comes before the blocks, or after them.
+void add_ends(const Model& model, bool front, std::vector<Stretch>& stretches) {
+  bool blocks_seen = false;
+  for (std::size_t s = 0; s < model.segments.size(); ++s) {
+    const Segment& segment = model.segments[s];
+    blocks_seen = blocks_seen || segment.checkpointable;
+    if (!segment.checkpointable && blocks_seen != front) stretches.push_back({s, segment.repeat});
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& p) {
+  if (!p.stage_layers.empty()) return p.stage_layers;
+  const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
+  if (p.balance == StageBalance::parameters) return balanced(layers_of(model), chunks);
+  const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
+  std::vector<std::int64_t> counts(at(chunks), (block_count(model) + ends) / chunks);
+  if (ends > 0) {
+    --counts.front();
+    --counts.back();
+  }
+  return counts;
+}
+
+Stage stage_of(const Model& model, const Parallel& p, std::int64_t index) {
+  const std::vector<std::int64_t> blocks = blocks_of_chunks(model, p);
+  const auto chunks = static_cast<std::int64_t>(blocks.size());
+  Stage stage;
+  stage.index = index;
+  std::int64_t first = 0;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    if (c % p.pipeline == index) {
+      StageChunk chunk{{}, c == 0, c == chunks - 1};
+      if (chunk.first) add_ends(model, true, chunk.stretches);
+      add_blocks(model, first, blocks[at(c)], chunk.stretches);
+      if (chunk.last) add_ends(model, false, chunk.stretches);
+      stage.chunks.push_back(std::move(chunk));
+    }
+    first += blocks[at(c)];
+  }
+  return stage;
+}
+
+std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& p) {
+  if (p.pipeline == 1) return {0};
+  const std::vector<std::int64_t> blocks = blocks_of_chunks(model, p);
+  std::vector<std::int64_t> stages{0}, seen;
+  for (std::int64_t k = 1; k + 1 < p.pipeline; ++k) {
+    std::int64_t count = 0;
+    for (std::int64_t c = k; c < static_cast<std::int64_t>(blocks.size()); c += p.pipeline)
+      count += blocks[at(c)];
+    if (std::find(seen.begin(), seen.end(), count) != seen.end()) continue;
+    seen.push_back(count);
+    stages.push_back(k);
+  }
+  stages.push_back(p.pipeline - 1);
+  return stages;
+}
+
+Model parameters_of(const Model& model, const Stage& stage) {
+  Model part;
+  part.facts = model.facts;
+  part.parameters = model.parameters;
+  part.modules = model.modules;
+  part.shared = model.shared;
+  // How often each parameter is there: those of blocks once a block.
+  std::vector<std::int64_t> times(model.parameters.size(), 0);
+  for (const StageChunk& chunk : stage.chunks)
+    for (const Stretch& stretch : chunk.stretches) {
+      std::vector<bool> used(model.parameters.size(), false);
+      const Segment& segment = model.segments[stretch.segment];
+      mark_used(segment, used);
+      for (std::size_t i = 0; i < used.size(); ++i)
+        if (used[i]) times[i] = segment.checkpointable ? times[i] + stretch.count : 1;
+    }
+  for (const ParameterGroup& group : model.groups)
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+      const std::int64_t repeat = times[static_cast<std::size_t>(i)];
+      if (repeat == 0) continue;
+      ParameterGroup* last = part.groups.empty() ? nullptr : &part.groups.back();
+      if (last != nullptr && last->repeat == repeat && last->first + last->count == i)
+        ++last->count;
+      else
+        part.groups.push_back({i, 1, repeat, group.start});
+    }
+  return part;
+}
+
+}  // namespace shardplan

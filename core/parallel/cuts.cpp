@@ -1,0 +1,196 @@
+#include "parallel/cuts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.h"
+
+namespace shardplan {
+namespace {
+
+struct Rule {
+  std::string_view module;  ///< the end of its name
+  Cut cut;
+};
+
+// transformers 5.17: base_model_tp_plan of models/*/configuration_*.py.
+constexpr std::array kAttention{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.k_proj", Cut::column},
+    Rule{"self_attn.v_proj", Cut::column}, Rule{"self_attn.o_proj", Cut::row}};
+constexpr std::array kHeadNorms{Rule{"self_attn.q_norm", Cut::summed},
+                                Rule{"self_attn.k_norm", Cut::summed}};
+constexpr std::array kGatheredAttention{
+    Rule{"self_attn.q_proj", Cut::column_gathered}, Rule{"self_attn.k_proj", Cut::column_gathered},
+    Rule{"self_attn.v_proj", Cut::column_gathered}, Rule{"self_attn.o_proj", Cut::row_sliced}};
+constexpr std::array kMlp{Rule{".mlp.gate_proj", Cut::column}, Rule{".mlp.up_proj", Cut::column},
+                          Rule{".mlp.down_proj", Cut::row}};
+constexpr std::array kFusedMlp{Rule{".mlp.gate_up_proj", Cut::column_gathered},
+                               Rule{".mlp.down_proj", Cut::row_sliced}};
+constexpr std::array kExperts{Rule{".experts.gate_up_proj", Cut::column},
+                              Rule{".experts.down_proj", Cut::row}};
+constexpr std::array kSharedExperts{Rule{".shared_experts.gate_proj", Cut::column},
+                                    Rule{".shared_experts.up_proj", Cut::column},
+                                    Rule{".shared_experts.down_proj", Cut::row}};
+constexpr std::array kLatent{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.q_b_proj", Cut::column},
+    Rule{"self_attn.kv_b_proj", Cut::column}, Rule{"self_attn.o_proj", Cut::row}};
+constexpr std::array kPhi{
+    Rule{"self_attn.q_proj", Cut::column}, Rule{"self_attn.k_proj", Cut::column},
+    Rule{"self_attn.v_proj", Cut::column}, Rule{"self_attn.dense", Cut::row},
+    Rule{"mlp.fc1", Cut::column},          Rule{"mlp.fc2", Cut::row}};
+constexpr std::array kPhi3{Rule{"self_attn.qkv_proj", Cut::column_gathered},
+                           Rule{"self_attn.o_proj", Cut::row_sliced}};
+constexpr std::array kStarcoder{Rule{"mlp.c_fc", Cut::column}, Rule{"mlp.c_proj", Cut::row}};
+constexpr std::array kNeox{
+    Rule{"attention.query_key_value", Cut::column}, Rule{"attention.dense", Cut::row},
+    Rule{"mlp.dense_h_to_4h", Cut::column}, Rule{"mlp.dense_4h_to_h", Cut::row}};
+
+struct Rules {
+  const Rule* first = nullptr;
+  std::size_t count = 0;
+  constexpr Rules() = default;
+  template <std::size_t N>
+  constexpr Rules(const std::array<Rule, N>& rules)  // NOLINT: a list is its rules
+      : first(rules.data()), count(N) {}
+};
+
+struct PublishedPlan {
+  std::string_view model_type;
+  std::array<Rules, 5> rules;
+};
+constexpr std::array kPlans{
+    PublishedPlan{"llama", {kAttention, kMlp}},
+    PublishedPlan{"mistral", {kAttention, kMlp}},
+    PublishedPlan{"qwen2", {kAttention, kMlp}},
+    PublishedPlan{"gemma", {kAttention, kMlp}},
+    PublishedPlan{"gemma2", {kAttention, kMlp}},
+    PublishedPlan{"cohere", {kAttention, kMlp}},
+    PublishedPlan{"qwen3", {kAttention, kHeadNorms, kMlp}},
+    PublishedPlan{"gemma3_text", {kAttention, kHeadNorms, kMlp}},
+    PublishedPlan{"mixtral", {kAttention, kExperts}},
+    PublishedPlan{"qwen2_moe", {kAttention, kMlp}},
+    PublishedPlan{"qwen3_moe", {kAttention, kHeadNorms, kExperts, kMlp}},
+    PublishedPlan{"phi", {kPhi}},
+    PublishedPlan{"phi3", {kPhi3, kFusedMlp}},
+    PublishedPlan{"starcoder2", {kAttention, kStarcoder}},
+    PublishedPlan{"olmo2", {kGatheredAttention, kMlp}},
+    PublishedPlan{"glm4", {kAttention, kFusedMlp}},
+    PublishedPlan{"gpt_neox", {kNeox}},
+    PublishedPlan{"deepseek_v2", {kLatent, kExperts, kSharedExperts, kMlp}},
+    PublishedPlan{"deepseek_v3", {kExperts, kSharedExperts, kMlp}},
+};
+
+/// What DeepSpeed takes of a published plan (module_inject/tp_plan_converter.py): a plan with
+/// anything else is rejected as a whole.
+bool deepspeed_takes(const PublishedPlan& plan) {
+  for (const Rules& rules : plan.rules)
+    for (std::size_t i = 0; i < rules.count; ++i)
+      if (rules.first[i].cut == Cut::row_sliced ||
+          rules.first[i].module.find("experts") != std::string_view::npos)
+        return false;
+  return true;
+}
+
+/// Families that DeepSpeed's own parser divides by what follows what (module_inject/auto_tp.py).
+constexpr std::array<std::string_view, 5> kParsed{"opt", "bloom", "falcon", "gptj", "stablelm"};
+
+template <typename Test>
+std::string families(Test&& test) {
+  std::string names;
+  for (const PublishedPlan& plan : kPlans)
+    if (test(plan)) names += (names.empty() ? "" : ", ") + std::string(plan.model_type);
+  return names;
+}
+
+/// Small projections that every rank has whole: routers, and the way down to MLA's latent rows.
+bool stays_whole(std::string_view module) {
+  for (const std::string_view end :
+       {"mlp.gate", "router", "shared_expert_gate", "q_a_proj", "kv_a_proj_with_mqa"})
+    if (module.ends_with(end)) return true;
+  return false;
+}
+
+std::string_view module_of(std::string_view tensor) {
+  for (const std::string_view end : {".weight", ".bias"})
+    if (tensor.ends_with(end)) return tensor.substr(0, tensor.size() - end.size());
+  return tensor;
+}
+
+}  // namespace
+
+Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
+    : model_(model), style_(style), parts_of_experts_(plan.parallel.expert_tensor > 1) {
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::linear && op.weight != kNone &&
+          model.parameters[static_cast<std::size_t>(op.weight)].kind == ParameterKind::embedding)
+        tied_head_ = true;
+  if (style == SplitStyle::megatron) return;
+  const std::string& type = model.facts.model_type;
+  only_experts_ = style == SplitStyle::transformers && plan.parallel.expert > 1;
+  if (only_experts_) {
+    if (plan.parallel.expert != plan.parallel.tensor)
+      throw InputError(
+          {.key = "parallel.expert",
+           .message = fmt::format("transformers divides experts over its tensor-parallel "
+                                  "ranks, of which there are {}",
+                                  plan.parallel.tensor),
+           .expected = fmt::format("{}", plan.parallel.tensor)});
+    return;
+  }
+  const auto* published = std::find_if(
+      kPlans.begin(), kPlans.end(), [&](const PublishedPlan& p) { return p.model_type == type; });
+  const auto refuse = [&](std::string message, std::string expected) {
+    throw InputError(
+        {.key = "parallel.tensor", .message = std::move(message), .expected = std::move(expected)});
+  };
+  if (published == kPlans.end()) {
+    if (style == SplitStyle::autotp &&
+        std::find(kParsed.begin(), kParsed.end(), type) != kParsed.end())
+      return;
+    refuse(fmt::format("{} has no tensor-parallel plan in transformers", type),
+           "1, or a model of one of " + families([](const PublishedPlan&) { return true; }));
+  }
+  plan_ = published - kPlans.begin();
+  if (style == SplitStyle::autotp && !deepspeed_takes(*published))
+    refuse(fmt::format("DeepSpeed rejects the tensor-parallel plan of {}", type),
+           "1, or a model of one of " + families(deepspeed_takes));
+}
+
+Cut Cuts::of(ParameterId id) const {
+  if (id == kNone) return Cut::whole;
+  const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
+  if (only_experts_) return p.kind == ParameterKind::expert ? Cut::number : Cut::whole;
+  return plan_ >= 0 ? by_plan(p) : by_flow(p);
+}
+
+Cut Cuts::by_plan(const Parameter& p) const {
+  const std::string_view module = module_of(p.name);
+  if (module == "lm_head") return Cut::column_gathered;
+  // A table that is the head too is cut as the head is; DeepSpeed leaves it whole.
+  if (p.kind == ParameterKind::embedding && tied_head_ && style_ == SplitStyle::transformers)
+    return p.shape.front() == model_.facts.vocabulary ? Cut::vocabulary : Cut::whole;
+  for (const Rules& rules : kPlans[static_cast<std::size_t>(plan_)].rules)
+    for (std::size_t i = 0; i < rules.count; ++i)
+      if (module.ends_with(rules.first[i].module)) return rules.first[i].cut;
+  return Cut::whole;
+}
+
+Cut Cuts::by_flow(const Parameter& p) const {
+  const std::string_view module = module_of(p.name);
+  if (stays_whole(module)) return Cut::whole;
+  const bool megatron = style_ == SplitStyle::megatron;
+  if (p.kind == ParameterKind::embedding)
+    return megatron && !p.shape.empty() && p.shape.front() == model_.facts.vocabulary
+               ? Cut::vocabulary
+               : Cut::whole;
+  if (p.kind == ParameterKind::expert) return parts_of_experts_ ? Cut::flow : Cut::whole;
+  if (!megatron && module == "lm_head") return Cut::whole;
+  return p.shape.size() > 1 ? Cut::flow : Cut::whole;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,43 @@
+// How each framework cuts each parameter over tensor-parallel ranks.
+#pragma once
+
+#include <optional>
+
+#include "model/model.h"
+#include "parallel/shard.h"
+
+namespace shardplan {
+
+enum class Cut : std::uint8_t {
+  whole,            ///< on every rank
+  summed,           ///< on every rank, but each makes a part of its gradient
+  column,           ///< along the outputs, which stay divided
+  column_gathered,  ///< along the outputs, which are put together
+  row,              ///< along the inputs, which are divided; the results are summed
+  row_sliced,       ///< along the inputs, which are whole: each rank takes its part
+  flow,             ///< along the outputs if the input is whole, else along the inputs
+  vocabulary,       ///< a table along its rows; what a rank lacks is summed in
+  number,           ///< experts, each whole on one rank
+};
+
+/// The cuts of one network under one framework.
+class Cuts {
+ public:
+  /// Throws InputError where the framework cannot cut the network.
+  Cuts(const Model& model, const Plan& plan, SplitStyle style);
+
+  Cut of(ParameterId id) const;
+
+ private:
+  Cut by_plan(const Parameter& p) const;
+  Cut by_flow(const Parameter& p) const;
+
+  const Model& model_;
+  SplitStyle style_;
+  std::ptrdiff_t plan_ = -1;       ///< which of the published plans
+  bool tied_head_ = false;         ///< the head's weight is the embedding
+  bool only_experts_ = false;      ///< transformers' expert-parallel plan
+  bool parts_of_experts_ = false;  ///< Megatron's expert-tensor degree
+};
+
+}  // namespace shardplan

@@ -1,0 +1,244 @@
+#include "parallel/degrees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "parallel/support.h"
+
+namespace shardplan {
+namespace {
+
+/// What is wrong with a degree; empty when nothing is.
+using Complaint = std::string;
+
+Complaint not_divided(std::int64_t whole, std::string_view of, std::int64_t degree) {
+  if (whole <= 0 || whole % degree == 0) return {};
+  return fmt::format("{} does not divide the {} {}", degree, whole, of);
+}
+
+/// Heads of keys and values are divided, or each is on as many ranks as share it.
+Complaint check_key_value_heads(std::int64_t heads, std::int64_t degree) {
+  if (heads <= 0 || heads % degree == 0 || degree % heads == 0) return {};
+  return fmt::format("{} neither divides the {} key-value heads nor is a multiple of them", degree,
+                     heads);
+}
+
+class Checker {
+ public:
+  Checker(const Model& model, const Plan& plan) : model_(model), facts_(model.facts), plan_(plan) {}
+
+  std::optional<DegreeProblem> run() {
+    for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
+      if (auto problem = check(static_cast<Degree>(i))) return problem;
+    if (auto problem = check_flags()) return problem;
+    if (auto problem = check_schedule()) return problem;
+    return check_expert_tensor();
+  }
+
+ private:
+  std::optional<DegreeProblem> check(Degree degree) const {
+    const std::int64_t asked = plan_.parallel.*member_of(degree);
+    if (asked == 1) return std::nullopt;
+    const Support support = support_of(plan_.framework.kind, degree);
+    if (support == Support::never) {
+      return DegreeProblem{
+          name_of(degree),
+          fmt::format("{} has no degree of this kind, found {}", framework(), asked),
+          "1" + others_with(degree)};
+    }
+    if (support == Support::not_yet)
+      return DegreeProblem{
+          name_of(degree),
+          fmt::format("degree {} with {} cannot be estimated yet", asked, framework()), "1"};
+    const Complaint complaint = complaint_of(degree, asked);
+    if (complaint.empty()) return std::nullopt;
+    return DegreeProblem{name_of(degree), complaint, fmt::format("{}", nearest(degree, asked))};
+  }
+
+  std::string_view framework() const { return support_of(plan_.framework.kind).name; }
+
+  /// ", or framework deepspeed or megatron": who has what this one has not.
+  static std::string others_with(Degree degree) {
+    std::string names;
+    for (const FrameworkSupport& row : kFrameworkSupport)
+      if (row.degrees[static_cast<std::size_t>(degree)] == Support::yes)
+        names += (names.empty() ? ", or framework " : " or ") + std::string(row.name);
+    return names;
+  }
+
+  std::int64_t nearest(Degree degree, std::int64_t asked) const {
+    for (std::int64_t distance = 1; distance < asked; ++distance) {
+      if (complaint_of(degree, asked - distance).empty()) return asked - distance;
+      if (asked + distance <= plan_.cluster.world() &&
+          complaint_of(degree, asked + distance).empty())
+        return asked + distance;
+    }
+    return 1;
+  }
+
+  Complaint complaint_of(Degree degree, std::int64_t value) const {
+    const Workload& w = plan_.workload;
+    Parallel changed = plan_.parallel;
+    changed.*member_of(degree) = value;
+    const std::int64_t world = plan_.cluster.world();
+    if (world % changed.model_ranks() != 0) {
+      if (changed.model_ranks() == value) return not_divided(world, "GPUs", value);
+      return fmt::format("the degrees multiply to {}, which does not divide the {} GPUs",
+                         changed.model_ranks(), world);
+    }
+    switch (degree) {
+      case Degree::tensor:
+        return first_of({not_divided(facts_.attention_heads, "attention heads", value),
+                         check_key_value_heads(facts_.key_value_heads, value),
+                         not_divided(facts_.hidden, "hidden dimensions", value),
+                         changed.sequence_parallel
+                             ? not_divided(w.sequence_length, "tokens of a sequence", value)
+                             : ""});
+      case Degree::pipeline:
+        return check_stages(changed);
+      case Degree::virtual_pipeline:
+        if (changed.pipeline == 1) return "chunks of stages need a pipeline of several stages";
+        return check_stages(changed);
+      case Degree::sequence:
+        return first_of({not_divided(facts_.attention_heads, "attention heads", value),
+                         check_key_value_heads(facts_.key_value_heads, value),
+                         not_divided(w.sequence_length, "tokens of a sequence", value)});
+      case Degree::context:  // each rank has a piece from the front and one from the back
+        return not_divided(w.sequence_length, "tokens of a sequence (twice the degree must)",
+                           2 * value);
+      case Degree::expert:
+        return check_experts(changed);
+    }
+    return {};
+  }
+
+  static Complaint first_of(std::initializer_list<Complaint> complaints) {
+    for (const Complaint& c : complaints)
+      if (!c.empty()) return c;
+    return {};
+  }
+
+  Complaint check_stages(const Parallel& p) const {
+    if (facts_.encoder_decoder) return "an encoder and a decoder have no stages of one kind";
+    const std::int64_t blocks = block_count(model_);
+    const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
+    if (!p.stage_layers.empty()) return {};
+    const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
+    if (blocks + ends < chunks)
+      return fmt::format("{} blocks are fewer than {} stages", blocks, chunks);
+    if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0) return {};
+    return fmt::format("{} stages do not divide the {} blocks{}", chunks, blocks,
+                       ends > 0 ? " with the embedding and the head as one each" : "");
+  }
+
+  Complaint check_experts(const Parallel& p) const {
+    const std::int64_t experts = expert_count(model_);
+    if (experts == 0) return "a dense model has no experts";
+    const std::int64_t shared = plan_.cluster.world() / p.pipeline;
+    if (shared % (p.expert * p.expert_tensor) != 0)
+      return fmt::format("{} does not divide the {} GPUs of a stage", p.expert * p.expert_tensor,
+                         shared);
+    return not_divided(experts, "experts", p.expert);
+  }
+
+  std::optional<DegreeProblem> check_flags() const {
+    const Parallel& p = plan_.parallel;
+    if (p.sequence_parallel && p.tensor == 1)
+      return DegreeProblem{"sequence_parallel",
+                           "divides along tokens what tensor-parallel ranks would each keep, and "
+                           "the tensor degree is 1",
+                           "false, or a tensor degree"};
+    return std::nullopt;
+  }
+
+  std::optional<DegreeProblem> check_schedule() const {
+    const Parallel& p = plan_.parallel;
+    if (p.pipeline == 1) return std::nullopt;
+    if (auto problem = check_pipeline_engine()) return problem;
+    const bool interleaved = p.schedule == PipelineSchedule::interleaved;
+    if (interleaved != (p.virtual_pipeline > 1))
+      return DegreeProblem{
+          "schedule",
+          fmt::format("{} with {} chunk(s) on each stage", name_of(p.schedule), p.virtual_pipeline),
+          interleaved ? "a virtual_pipeline above 1, or 1f1b" : "interleaved"};
+    if (interleaved && plan_.workload.gradient_accumulation % p.pipeline != 0)
+      return DegreeProblem{
+          "virtual_pipeline",
+          fmt::format("the interleaved schedule takes micro-batches {} at a time, one for each "
+                      "stage, and workload.gradient_accumulation gives {}",
+                      p.pipeline, plan_.workload.gradient_accumulation),
+          fmt::format("gradient_accumulation {}", next_multiple(p.pipeline))};
+    return check_stage_layers();
+  }
+
+  /// deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__.
+  std::optional<DegreeProblem> check_pipeline_engine() const {
+    if (plan_.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
+    const ZeroOptions& zero = plan_.framework.deepspeed.zero;
+    if (zero.stage >= 2)
+      return DegreeProblem{
+          "pipeline",
+          fmt::format("DeepSpeed's pipeline engine works with ZeRO stages 0 and 1, "
+                      "found {}",
+                      zero.stage),
+          "framework.zero_stage 0 or 1"};
+    if (zero.offload_optimizer.device != OffloadDevice::none)
+      return DegreeProblem{"pipeline", "with an optimizer on the host cannot be estimated yet",
+                           "no offload_optimizer"};
+    return std::nullopt;
+  }
+
+  std::int64_t next_multiple(std::int64_t of) const {
+    return std::max<std::int64_t>(1, (plan_.workload.gradient_accumulation + of - 1) / of) * of;
+  }
+
+  std::optional<DegreeProblem> check_stage_layers() const {
+    const Parallel& p = plan_.parallel;
+    if (p.stage_layers.empty()) return std::nullopt;
+    const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
+    std::int64_t sum = 0;
+    for (const std::int64_t blocks : p.stage_layers) sum += blocks;
+    if (static_cast<std::int64_t>(p.stage_layers.size()) == chunks && sum == block_count(model_))
+      return std::nullopt;
+    return DegreeProblem{
+        "stage_layers", fmt::format("{} stages with {} blocks in all", p.stage_layers.size(), sum),
+        fmt::format("{} stages with {} blocks in all", chunks, block_count(model_))};
+  }
+
+  std::optional<DegreeProblem> check_expert_tensor() const {
+    const Parallel& p = plan_.parallel;
+    if (p.expert_tensor == 1 || p.expert_tensor == p.tensor) return std::nullopt;
+    return DegreeProblem{"expert_tensor",
+                         fmt::format("an expert is on one rank or on all {} tensor-parallel ones, "
+                                     "found {}",
+                                     p.tensor, p.expert_tensor),
+                         p.tensor == 1 ? "1" : fmt::format("1 or {}", p.tensor)};
+  }
+
+  const Model& model_;
+  const ModelFacts& facts_;
+  const Plan& plan_;
+};
+
+}  // namespace
+
+std::optional<DegreeProblem> degree_problem(const Model& model, const Plan& plan) {
+  return Checker(model, plan).run();
+}
+
+std::int64_t block_count(const Model& model) {
+  std::int64_t blocks = 0;
+  for (const Segment& segment : model.segments)
+    if (segment.checkpointable) blocks += segment.repeat;
+  return blocks;
+}
+
+std::int64_t expert_count(const Model& model) {
+  for (const Parameter& p : model.parameters)
+    if (p.kind == ParameterKind::expert) return p.shape.front();
+  return 0;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,47 @@
+#include "parallel/rewrite.h"
+
+namespace shardplan {
+
+GraphRewrite::GraphRewrite(const Graph& from) : from_(from), now_(from.values().size(), kNone) {
+  to_.set_loss(from.loss());
+  if (from.lets_input_go()) to_.let_input_go();
+}
+
+void GraphRewrite::input(const Input& in, Extent extent) {
+  const ValueId id = in.kind == InputKind::chained ? to_.chained_input(extent)
+                                                   : to_.shared_input(in.shared, extent);
+  replace(in.value, id);
+}
+
+void GraphRewrite::append(const Op& op, Extent out) {
+  if (from_.value(op.out).logits && !in_logits_) {
+    in_logits_ = true;
+    to_.begin_logits();
+  }
+  const ValueId old = op.out;
+  to_.set_autocast(op.autocast);
+  replace(old, to_.op(op, out));
+}
+
+Op GraphRewrite::with_inputs(const Op& op) const {
+  Op now = op;
+  for (ValueId& in : now.in) in = at(in);
+  now.scores_bias = at(op.scores_bias);
+  now.kept = at(op.kept);
+  return now;
+}
+
+ValueId GraphRewrite::exchange(ValueId x, const Communication& with, Extent out) {
+  Op op{OpKind::communicate, {x, kNone, kNone}};
+  op.exchange = with;
+  to_.set_autocast(true);
+  return to_.op(op, out);
+}
+
+Graph GraphRewrite::finish() {
+  for (const Hold& hold : from_.holds()) to_.hold(at(hold.value), at(hold.until));
+  to_.set_output(at(from_.output()));
+  return std::move(to_);
+}
+
+}  // namespace shardplan

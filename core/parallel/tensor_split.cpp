@@ -1,0 +1,445 @@
+// Values flow through a layer whole, divided along their width (heads, columns of the feed-forward
+// part, the vocabulary), or, under sequence parallelism, divided along tokens. Parameters say where
+// that changes (cuts.h); every other operation hands on what it is given.
+#include "parallel/tensor_split.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "base/diagnostic.h"
+#include "parallel/cuts.h"
+#include "parallel/rewrite.h"
+
+namespace shardplan {
+namespace {
+
+/// make_vocab_size_divisible_by of Megatron: rows of a table for each rank are a multiple of it.
+constexpr std::int64_t kVocabularyMultiple = 128;
+
+/// A part of a width: `num` of `den` equal pieces.
+struct Part {
+  std::int64_t num = 1, den = 1;
+  bool whole() const { return num == den; }
+};
+
+/// How a value lies on the ranks.
+struct Spread {
+  Part width;
+  bool tokens = false;   ///< divided along tokens
+  bool partial = false;  ///< every rank's experts have made a part of the sum
+};
+
+class TensorSplit {
+ public:
+  TensorSplit(Model& model, const Plan& plan, SplitStyle style)
+      : model_(model),
+        style_(style),
+        ranks_(plan.parallel.tensor),
+        key_value_heads_(model.facts.key_value_heads),
+        by_tokens_(plan.parallel.sequence_parallel),
+        cuts_(model, plan, style),
+        sizes_(model.parameters.size()) {}
+
+  void run() {
+    std::vector<Graph> graphs;  // written from the whole model's parameters, one after the other
+    for (const Segment& segment : model_.segments) graphs.push_back(split(segment));
+    for (std::size_t i = 0; i < graphs.size(); ++i) model_.segments[i].graph = std::move(graphs[i]);
+    cut_parameters();
+  }
+
+ private:
+  /// Which dimension of a parameter is divided.
+  struct ParameterCut {
+    std::size_t dim = 0;
+    Part part;
+  };
+
+  [[noreturn]] void fail(std::string message) const {
+    throw InputError({.key = "parallel.tensor", .message = std::move(message), .expected = "1"});
+  }
+
+  std::int64_t divided(std::int64_t n, Part part) const {
+    if (part.whole()) return n;
+    const std::int64_t shares = checked_mul(n, part.num);
+    if (shares % part.den != 0)
+      fail(fmt::format("{} ranks cannot divide a width of {} evenly", ranks_, n));
+    return shares / part.den;
+  }
+
+  Extent local(Extent extent, const Spread& spread) const {
+    extent.per = divided(extent.per, spread.width);
+    if (spread.tokens) extent.shards = ranks_;
+    return extent;
+  }
+
+  const Spread& spread(ValueId old) const { return spreads_[static_cast<std::size_t>(old)]; }
+
+  Graph split(const Segment& segment) {
+    const Graph& graph = segment.graph;
+    GraphRewrite rewrite(graph);
+    spreads_.assign(graph.values().size(), {});
+    entered_.assign(graph.values().size(), kNone);
+    find_expert_rows(graph);
+    for (const Input& in : graph.inputs()) {
+      Spread& s = spreads_[static_cast<std::size_t>(in.value)];
+      s.tokens = by_tokens_ && in.kind == InputKind::chained;
+      rewrite.input(in, local(graph.value(in.value).extent, s));
+    }
+    for (const Op& op : graph.ops()) split_op(rewrite, op);
+    return rewrite.finish();
+  }
+
+  /// The tokens that divided experts are given come from values that all ranks have.
+  void find_expert_rows(const Graph& graph) {
+    expert_rows_.assign(graph.values().size(), false);
+    for (const Op& op : graph.ops())
+      if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole)
+        expert_rows_[static_cast<std::size_t>(op.in[0])] = true;
+  }
+
+  void split_op(GraphRewrite& w, const Op& op) {
+    switch (op.kind) {
+      case OpKind::linear:
+      case OpKind::fused_linear_loss:
+        split_linear(w, op);
+        return;
+      case OpKind::grouped_linear:
+        split_experts(w, op);
+        return;
+      case OpKind::embedding:
+        split_embedding(w, op);
+        return;
+      case OpKind::parameter:
+        hand_on_parameter(w, op);
+        return;
+      default:
+        hand_on(w, op);
+    }
+  }
+
+  // Operations without a cut.
+
+  /// What an operation over these inputs makes: divided as the first divided one is.
+  Spread of_inputs(const Op& op) const {
+    Spread result;
+    for (const ValueId in : op.in) {
+      if (in == kNone) continue;
+      const Spread& s = spread(in);
+      if (result.width.whole()) result.width = s.width;
+      result.tokens = result.tokens || s.tokens;
+      result.partial = result.partial || s.partial;
+    }
+    return result;
+  }
+
+  /// Of other operations the side results are indices, which all ranks have alike.
+  static bool side_has_width(OpKind kind) {
+    return kind == OpKind::sdpa || kind == OpKind::layer_norm || kind == OpKind::rms_norm ||
+           kind == OpKind::vocabulary_loss;
+  }
+
+  bool varies_with_tokens(Scale scale) const {
+    return scale == Scale::tokens || scale == Scale::target_tokens;
+  }
+
+  void hand_on(GraphRewrite& w, const Op& op) {
+    Spread s = of_inputs(op);
+    const Extent whole = w.from().value(op.out).extent;
+    Op now = w.with_inputs(op);
+    if (s.tokens) take_tokens(w, op, now);
+    if (op.kind == OpKind::gather_rows && expert_rows_[static_cast<std::size_t>(op.out)])
+      now.in[0] = enter(w, op.in[0], ExchangeResult::in_place);
+    const bool scalar = whole.scale == Scale::one && whole.per == 1;
+    if (scalar) s = {};
+    if (!s.width.whole()) {
+      now.work.per = divided(now.work.per, s.width);
+      if (side_has_width(op.kind)) now.side.per = divided(now.side.per, s.width);
+      // Every rank learns the largest logit, the label's and the sum of a token.
+      if (op.kind == OpKind::log_softmax || op.kind == OpKind::vocabulary_loss)
+        now.in[0] = sum_rows(w, now.in[0], w.from().value(op.in[0]).extent);
+    }
+    if (s.tokens) {
+      now.work.shards = ranks_;
+      now.side.shards = ranks_;
+    }
+    w.append(now, local(whole, s));
+    spreads_[static_cast<std::size_t>(op.out)] = s;
+    // A layer of experts ends with its result in the type of its input.
+    if (s.partial && op.kind == OpKind::to_like) leave(w, op.out, ExchangeResult::in_place);
+  }
+
+  ValueId sum_rows(GraphRewrite& w, ValueId logits, Extent whole) const {
+    Communication with;
+    with.forward = Exchange::all_reduce;
+    with.result = ExchangeResult::in_place;
+    with.payload = {3, whole.scale};
+    return w.exchange(logits, with, w.graph().value(logits).extent);
+  }
+
+  /// Beside values divided along tokens a rank needs its tokens of the others.
+  void take_tokens(GraphRewrite& w, const Op& op, Op& now) const {
+    for (std::size_t k = 0; k < op.in.size(); ++k) {
+      if (op.in[k] == kNone || spread(op.in[k]).tokens) continue;
+      const Extent whole = w.from().value(op.in[k]).extent;
+      if (!varies_with_tokens(whole.scale)) continue;
+      Communication with;
+      with.forward = Exchange::slice;
+      with.backward = Exchange::all_gather;
+      now.in[k] = w.exchange(now.in[k], with, {whole.per, whole.scale, ranks_});
+    }
+  }
+
+  void hand_on_parameter(GraphRewrite& w, const Op& op) {
+    Op now = w.with_inputs(op);
+    const Extent extent = w.from().value(op.out).extent;
+    w.append(now, extent);
+    if (cuts_.of(op.weight) != Cut::summed) return;
+    Communication with;
+    with.backward = Exchange::all_reduce;
+    with.result = ExchangeResult::in_place;
+    w.replace(op.out, w.exchange(w.at(op.out), with, extent));
+  }
+
+  // Cuts.
+
+  Exchange sums() const { return by_tokens_ ? Exchange::reduce_scatter : Exchange::all_reduce; }
+  ExchangeResult where() const {
+    return style_ == SplitStyle::transformers ? ExchangeResult::fresh : ExchangeResult::in_place;
+  }
+
+  /// What a column cut reads: whole, and its gradient is summed. Megatron's projections of one
+  /// input are one linear; elsewhere each sums for itself.
+  ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result) {
+    ValueId& entered = entered_[static_cast<std::size_t>(old)];
+    if (style_ == SplitStyle::megatron && entered != kNone) return entered;
+    const bool tokens = spread(old).tokens;
+    Communication with;
+    with.result = tokens ? ExchangeResult::fresh : result;
+    with.forward = tokens ? Exchange::all_gather : Exchange::none;
+    with.backward = tokens ? Exchange::reduce_scatter : Exchange::all_reduce;
+    entered = w.exchange(w.at(old), with, w.from().value(old).extent);
+    return entered;
+  }
+
+  /// Partial sums of all ranks become one value.
+  void leave(GraphRewrite& w, ValueId old, ExchangeResult result) {
+    Communication with;
+    with.forward = sums();
+    with.backward = by_tokens_ ? Exchange::all_gather : Exchange::none;
+    with.result = by_tokens_ ? ExchangeResult::fresh : result;
+    Spread& s = spreads_[static_cast<std::size_t>(old)];
+    s = {{}, by_tokens_, false};
+    w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
+  }
+
+  void gather(GraphRewrite& w, ValueId old, Part part) {
+    Communication with;
+    with.forward = Exchange::all_gather;
+    with.backward = Exchange::slice;
+    with.result = ExchangeResult::staged;
+    Spread& s = spreads_[static_cast<std::size_t>(old)];
+    s.width = part;
+    w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
+  }
+
+  Cut resolved(const Op& op) const {
+    const Cut cut = cuts_.of(op.weight);
+    const bool input_divided = op.in[0] != kNone && !spread(op.in[0]).width.whole();
+    if (cut == Cut::flow) return input_divided ? Cut::row : Cut::column;
+    if (cut == Cut::vocabulary)  // a tied head
+      return style_ == SplitStyle::megatron ? Cut::column : Cut::column_gathered;
+    const bool column = cut == Cut::column || cut == Cut::column_gathered;
+    if (column && input_divided)
+      fail(fmt::format("{} reads a divided input", parameter(op.weight).name));
+    return cut;
+  }
+
+  void split_linear(GraphRewrite& w, const Op& op) {
+    const Cut cut = resolved(op);
+    if (cut == Cut::whole) {
+      hand_on(w, op);
+      return;
+    }
+    if (cut == Cut::row || cut == Cut::row_sliced) {
+      split_rows(w, op, cut);
+      return;
+    }
+    if (op.kind == OpKind::fused_linear_loss && cut == Cut::column_gathered)
+      fail("the fused linear loss takes no divided head");
+    const Part part = part_of(op.weight);
+    Op now = w.with_inputs(op);
+    if (op.in[0] != kNone) {
+      now.in[0] = enter(w, op.in[0], where());
+      if (spread(op.in[0]).tokens) now.kept = w.at(op.in[0]);
+    }
+    now.work.per = divided(now.work.per, part);
+    cut_weight(w.from(), op, false, part);
+    cut_rows(op.bias, part);
+    append_linear(w, op, now, op.kind == OpKind::fused_linear_loss ? Spread{} : Spread{part});
+    if (cut == Cut::column_gathered) gather(w, op.out, {});
+    if (lacks_heads(op.weight)) gather(w, op.out, {1, key_value_heads_});
+  }
+
+  /// DeepSpeed's layers add their bias to the product in an operation of its own.
+  void append_linear(GraphRewrite& w, const Op& op, Op now, const Spread& out) {
+    const Extent extent = local(w.from().value(op.out).extent, out);
+    spreads_[static_cast<std::size_t>(op.out)] = out;
+    const bool adds = style_ == SplitStyle::autotp && op.bias != kNone;
+    if (adds) now.bias = kNone;
+    w.append(now, extent);
+    if (!adds) return;
+    if (!out.width.whole() || cuts_.of(op.weight) == Cut::column_gathered)
+      add_bias(w, op, extent);
+    else
+      late_bias_ = true;
+  }
+
+  void add_bias(GraphRewrite& w, const Op& op, Extent extent) {
+    Op bias{OpKind::parameter};
+    bias.module = op.module;
+    bias.weight = op.bias;
+    const std::int64_t width =
+        parameter(op.bias).numel * extent.per / w.from().value(op.out).extent.per;
+    const ValueId row = w.graph().op(bias, {width, Scale::one});
+    w.replace(op.out, w.graph().op({OpKind::add, {w.at(op.out), row, kNone}}, extent));
+  }
+
+  bool is_head(ParameterId id) const {
+    const Parameter& p = parameter(id);
+    return p.shape.front() == model_.facts.vocabulary && style_ == SplitStyle::megatron;
+  }
+
+  Part part_of(ParameterId weight) const {
+    if (cuts_.of(weight) == Cut::vocabulary || is_head(weight)) return rows_of_vocabulary();
+    if (style_ == SplitStyle::megatron || !makes_heads(weight)) return {1, ranks_};
+    // DeepSpeed's first ranks have a key-value head more where they do not come out even.
+    if (style_ == SplitStyle::autotp) return {ceil_div(key_value_heads_, ranks_), key_value_heads_};
+    if (key_value_heads_ % ranks_ != 0)
+      fail(fmt::format("transformers cannot divide {} key-value heads over {} ranks",
+                       key_value_heads_, ranks_));
+    return {1, ranks_};
+  }
+
+  bool makes_heads(ParameterId weight) const {
+    return key_value_heads_ > 0 && parameter(weight).name.find("attn") != std::string::npos;
+  }
+
+  Part rows_of_vocabulary() const {
+    const std::int64_t rows = model_.facts.vocabulary;
+    if (style_ != SplitStyle::megatron || rows == 0) return {1, ranks_};
+    return {ceil_div(rows, kVocabularyMultiple * ranks_) * kVocabularyMultiple, rows};
+  }
+
+  /// Megatron gives every rank a key-value head where there are fewer than ranks: the projections
+  /// are put together and each takes its own.
+  bool lacks_heads(ParameterId id) const {
+    if (style_ != SplitStyle::megatron || key_value_heads_ >= ranks_ || key_value_heads_ == 0)
+      return false;
+    const std::string& name = parameter(id).name;
+    return name.find("k_proj") != std::string::npos || name.find("v_proj") != std::string::npos;
+  }
+
+  void split_rows(GraphRewrite& w, const Op& op, Cut cut) {
+    Op now = w.with_inputs(op);
+    Part part = spread(op.in[0]).width;
+    if (cut == Cut::row_sliced || part.whole()) {
+      part = {1, ranks_};
+      Communication with;
+      with.forward = Exchange::slice;
+      with.backward = Exchange::all_gather;
+      const Extent whole = w.from().value(op.in[0]).extent;
+      now.in[0] = w.exchange(now.in[0], with, {divided(whole.per, part), whole.scale});
+    }
+    now.work.per = divided(now.work.per, part);
+    cut_weight(w.from(), op, true, part);
+    append_linear(w, op, now, {});
+    leave(w, op.out, where());
+    if (std::exchange(late_bias_, false))
+      add_bias(w, op, local(w.from().value(op.out).extent, spread(op.out)));
+  }
+
+  /// Experts: all ranks route the same tokens. A rank has a part of every expert, or some experts
+  /// whole; what it lacks is summed in when the layer's tokens are put together.
+  void split_experts(GraphRewrite& w, const Op& op) {
+    const Cut cut = resolved(op);
+    if (cut == Cut::whole) {
+      hand_on(w, op);
+      return;
+    }
+    const Part part{1, ranks_};
+    Op now = w.with_inputs(op);
+    now.work.per = divided(now.work.per, part);
+    Spread out = spread(op.in[0]);
+    if (cut == Cut::column) out.width = part;
+    if (cut == Cut::row) out = {{}, out.tokens, true};
+    if (cut == Cut::number) out.partial = true;
+    const std::int32_t dim = cut == Cut::number ? 0 : cut == Cut::column ? 1 : 2;
+    parameter_cuts(op.weight) = {static_cast<std::size_t>(dim), part};
+    spreads_[static_cast<std::size_t>(op.out)] = out;
+    w.append(now, local(w.from().value(op.out).extent, out));
+  }
+
+  void split_embedding(GraphRewrite& w, const Op& op) {
+    w.append(w.with_inputs(op), w.from().value(op.out).extent);
+    if (cuts_.of(op.weight) != Cut::vocabulary) return;
+    cut_rows(op.weight, rows_of_vocabulary());
+    leave(w, op.out, where());
+  }
+
+  // Parameters.
+
+  const Parameter& parameter(ParameterId id) const {
+    return model_.parameters[static_cast<std::size_t>(id)];
+  }
+
+  ParameterCut& parameter_cuts(ParameterId id) { return sizes_[static_cast<std::size_t>(id)]; }
+
+  /// The weight of a linear: [outputs, inputs], or the other way round (GPT-2's Conv1D). `rows`:
+  /// along the inputs.
+  void cut_weight(const Graph& graph, const Op& op, bool rows, Part part) {
+    const std::vector<std::int64_t>& shape = parameter(op.weight).shape;
+    const std::int64_t in = op.in[0] == kNone ? 1 : graph.value(op.in[0]).extent.per;
+    const std::int64_t out = graph.value(op.out).extent.per;
+    const bool turned = op.kind == OpKind::linear && op.in[0] != kNone &&
+                        checked_mul(shape[0], in) != checked_mul(shape[1], out);
+    parameter_cuts(op.weight) = {rows != turned ? std::size_t{1} : std::size_t{0}, part};
+  }
+
+  void cut_rows(ParameterId id, Part part) {
+    if (id != kNone) parameter_cuts(id) = {0, part};
+  }
+
+  void cut_parameters() {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      if (sizes_[i].part.whole()) continue;
+      Parameter& p = model_.parameters[i];
+      std::int64_t& side = p.shape[sizes_[i].dim];
+      const std::int64_t part = divided(side, sizes_[i].part);
+      p.numel = p.numel / side * part;
+      side = part;
+    }
+  }
+
+  Model& model_;
+  SplitStyle style_;
+  std::int64_t ranks_;
+  std::int64_t key_value_heads_;
+  bool by_tokens_;
+  Cuts cuts_;
+  std::vector<ParameterCut> sizes_;  ///< by parameter
+  // Of the graph that is being written, by value:
+  std::vector<Spread> spreads_;
+  std::vector<ValueId> entered_;   ///< what a column cut reads of it
+  std::vector<bool> expert_rows_;  ///< given to divided experts
+  bool late_bias_ = false;         ///< a bias waits for the sum over the ranks
+};
+
+}  // namespace
+
+void split_tensors(Model& model, const Plan& plan, SplitStyle style) {
+  TensorSplit(model, plan, style).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,27 @@
+// Options of Megatron-LM (megatron.core), with the names of its arguments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/dtype.h"
+
+namespace shardplan {
+
+struct MegatronOptions {
+  /// --use-distributed-optimizer: master weights and states divided over data-parallel ranks.
+  bool distributed_optimizer = true;
+  /// --data-parallel-sharding-strategy optim_grads (Megatron FSDP): gradients too, reduced after
+  /// every micro-batch.
+  bool shard_gradients = false;
+  bool overlap_grad_reduce = true;
+  bool overlap_param_gather = true;  ///< needs both of the others
+  /// Of the gradient buffers: --accumulate-allreduce-grads-in-fp32, which bf16 implies.
+  DType gradients = DType::f32;
+  std::optional<std::int64_t> bucket_size;  ///< elements; absent: the larger of 40 M and 1 M a rank
+  bool pad_buckets = false;                 ///< --ddp-pad-buckets-for-high-nccl-busbw
+  /// --cross-entropy-loss-fusion with Transformer Engine's kernel: no fp32 copy of the logits.
+  bool cross_entropy_fusion = false;
+};
+
+}  // namespace shardplan

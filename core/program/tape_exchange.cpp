@@ -1,0 +1,106 @@
+// Exchanges among ranks inside a network: what they send, and where their results lie.
+#include <algorithm>
+
+#include "program/op_rules.h"
+#include "program/tape_state.h"
+
+namespace shardplan {
+
+void TapeState::add_exchange(Exchange kind, const Communication& with, std::int64_t bytes,
+                             bool ahead) {
+  if (kind == Exchange::none || kind == Exchange::slice) return;
+  flush_kernels();
+  events_->push_back({TapeEvent::Kind::exchange, Category::other,
+                      static_cast<std::int32_t>(result_.exchanges.size()), bytes});
+  result_.exchanges.push_back({kind, with.group, bytes, ahead});
+  if (!ahead) wait_for_exchange();
+}
+
+void TapeState::wait_for_exchange() {
+  flush_kernels();
+  events_->push_back({TapeEvent::Kind::wait, Category::other, 0, 0});
+}
+
+/// Of all ranks together: the larger of what goes in and what comes out.
+std::int64_t TapeState::payload_of(const Op& op, DType type) const {
+  if (op.exchange.payload.per > 0) return bytes_of(op.exchange.payload, type);
+  return std::max(bytes_of(graph_.value(op.in[0]).extent, type),
+                  bytes_of(graph_.value(op.out).extent, type));
+}
+
+void TapeState::exchange_forward(const Op& op) {
+  const Communication& c = op.exchange;
+  const ValueState& in = state(op.in[0]);
+  ValueState& out = state(op.out);
+  const std::int64_t bytes = payload_of(op, in.dtype);
+  launch(KernelKind::none, Issue::python, in.dtype, 0, 0);
+  if (c.forward == Exchange::none || c.result == ExchangeResult::in_place) {
+    add_exchange(c.forward, c, bytes, false);
+    out.storage = in.storage;
+    out.shared = in.shared;
+    out.sliced = in.sliced;
+    ref(out.storage);
+    return;
+  }
+  const Extent extent = graph_.value(op.out).extent;
+  StorageId staging = kExternal;
+  if (c.result == ExchangeResult::staged)
+    staging = allocate(bytes_of(extent, in.dtype), category_of(op.out));
+  const bool late = c.result != ExchangeResult::staged;
+  if (late) out.storage = allocate_result(op, bytes_of(extent, in.dtype));
+  add_exchange(c.forward, c, bytes, false);
+  if (late && c.forward != Exchange::slice) return;
+  if (!late) out.storage = allocate_result(op, bytes_of(extent, in.dtype));
+  const auto moved_bytes = static_cast<double>(bytes_of(extent, in.dtype));
+  launch(KernelKind::strided, Issue::nested, in.dtype, 2 * moved_bytes, count_of(op.out));
+  unref(staging);
+}
+
+void TapeState::exchange_backward(const Op& op, StorageId gradient) {
+  const Communication& c = op.exchange;
+  const ValueId in = op.in[0];
+  const DType type = state(op.out).dtype;
+  const bool passes = c.backward == Exchange::none ||
+                      (c.result == ExchangeResult::in_place && c.backward == Exchange::all_reduce);
+  if (passes) {
+    add_exchange(c.backward, c, payload_of(op, type), false);
+    ref(gradient);
+    give(in, gradient);
+    return;
+  }
+  const StorageId staging = c.result == ExchangeResult::staged && c.backward != Exchange::slice
+                                ? gradient_like(in, type)
+                                : kExternal;
+  const StorageId result = gradient_like(in, type);
+  add_exchange(c.backward, c, payload_of(op, type), false);
+  if (staging != kExternal || c.backward == Exchange::slice)
+    launch(KernelKind::strided, Issue::nested, type, 2 * moved(in, type), count_of(in));
+  unref(staging);
+  give(in, result);
+}
+
+/// Sequence parallelism saves a linear's input as this rank has it and gathers the rest again.
+TapeState::StorageId TapeState::gather_kept(const Op& op, DType type) {
+  if (op.kept == kNone) return kExternal;
+  const Extent whole = graph_.value(op.in[0]).extent;
+  const StorageId gathered = temporary(whole, type);
+  Communication with;
+  with.group = Group::tensor;
+  add_exchange(Exchange::all_gather, with, bytes_of(whole, type), true);
+  return gathered;
+}
+
+/// Keys and values go round while attention over those that are here runs: two buffers beside the
+/// rank's own, of `copies` tensors each (the backward pass sends their gradients along).
+void TapeState::ring(const Op& op, Exchange kind, std::int64_t copies) {
+  const DType type = read_type(op, 0);
+  std::int64_t own = 0;
+  for (std::size_t k = 1; k < 3; ++k) own += bytes_of(graph_.value(op.in[k]).extent, type);
+  const StorageId here = allocate(checked_mul(own, copies), Category::communication_buffers);
+  const StorageId coming = allocate(checked_mul(own, copies), Category::communication_buffers);
+  add_exchange(kind, op.exchange, checked_mul(own, copies), true);
+  unref(here);
+  unref(coming);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,13 @@
+// A division over GPUs as a job writes it.
+#pragma once
+
+#include "json/document.h"
+#include "plan/parallel.h"
+
+namespace shardplan {
+
+/// The job's `parallel`: what differs from the defaults. The data-parallel degree is left out,
+/// because it is what the others leave of the world.
+Json parallel_json(const Parallel& parallel);
+
+}  // namespace shardplan

@@ -1,0 +1,164 @@
+// Layouts that ran (data/published/parallel_layouts.json), against the memory and the time that the
+// planner predicts for them on GPUs that its constants were not fitted to.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan {
+namespace {
+
+const Json& tables() {
+  static const Json json =
+      read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/parallel_layouts.json");
+  return json;
+}
+
+struct Layout {
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 51'200;
+  std::int64_t tensor = 1, pipeline = 1, virtual_pipeline = 1;
+  std::int64_t micro_batch = 1, global_batch = 1, gpus = 8;
+  bool distributed_optimizer = false;
+
+  /// What the papers divide time by: every product, recomputation included (SC21, appendix).
+  double flops() const {
+    const auto h = static_cast<double>(hidden), l = static_cast<double>(layers);
+    const double s = 2048;
+    return 96 * static_cast<double>(global_batch) * s * l * h * h *
+           (1 + s / (6 * h) + static_cast<double>(vocabulary) / (16 * l * h));
+  }
+};
+
+/// fp16, every block checkpointed, unfused attention, gradients reduced after the backward pass: as
+/// Megatron-LM ran in 2021.
+Json job_of(const Layout& l) {
+  Json job;
+  job["model"] = {{"model_type", "gpt2"},      {"n_layer", l.layers},
+                  {"n_embd", l.hidden},        {"n_head", l.heads},
+                  {"vocab_size", l.vocabulary}, {"n_positions", 2048}};
+  job["cluster"] = std::to_string(l.gpus / 8) + "x8xA100-SXM4-80GB";
+  job["framework"] = {{"name", "megatron"},
+                      {"distributed_optimizer", l.distributed_optimizer},
+                      {"overlap_grad_reduce", false}};
+  job["parallel"] = {{"tensor", l.tensor},
+                     {"pipeline", l.pipeline},
+                     {"virtual_pipeline", l.virtual_pipeline},
+                     {"sequence_parallel", false}};
+  if (l.layers % (l.pipeline * l.virtual_pipeline) != 0) job["parallel"]["balance"] = "parameters";
+  const std::int64_t data = l.gpus / (l.tensor * l.pipeline);
+  job["workload"] = {{"micro_batch", l.micro_batch},
+                     {"sequence_length", 2048},
+                     {"gradient_accumulation",
+                      std::max<std::int64_t>(1, l.global_batch / (data * l.micro_batch))}};
+  job["precision"] = "fp16-master";
+  job["checkpointing"] = "full";
+  job["attention"] = "eager";
+  return job;
+}
+
+Estimate estimate_of(const Json& json) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  static const Calibration calibration = load_calibration();
+  const Job job = load_job(json, "published", {&hardware, ""});
+  return estimate(job.model, job.plan, calibration, ReservedMemory::ratio);
+}
+
+template <typename T>
+T at(const Json& row, std::size_t i) {
+  return row[i].get<T>();
+}
+
+TEST(PublishedLayouts, MegatronsTableOneFitsAndTakesWhatItTook) {
+  const Json& rows = tables().at("sc21_table1").at("rows");
+  ASSERT_EQ(rows.size(), 10U);
+  double sum = 0;
+  for (const Json& row : rows) {
+    const auto n = [&](std::size_t i) { return at<std::int64_t>(row, i); };
+    const Layout layout{n(1), n(2), n(3), 51'200, n(4), n(5), n(6), n(7), n(8), n(9), false};
+    const Estimate e = estimate_of(job_of(layout));
+    EXPECT_TRUE(e.verdict.fits) << row[0];
+    const double seconds =
+        layout.flops() / (at<double>(row, 10) * 1e12 * static_cast<double>(layout.gpus));
+    const double error = e.time.step_seconds / seconds - 1;
+    EXPECT_LT(std::abs(error), 0.20) << row[0];
+    sum += std::abs(error);
+  }
+  EXPECT_LT(sum / static_cast<double>(rows.size()), 0.15);
+}
+
+TEST(PublishedLayouts, MtNlgFitsOnAllItsMachines) {
+  double seconds = 1e9;
+  for (const Json& row : tables().at("mt_nlg").at("rows")) {
+    Layout layout{105, 20'480, 128, 51'200, 8, 35, 1, 1, 1920, at<std::int64_t>(row, 0), false};
+    const Estimate e = estimate_of(job_of(layout));
+    EXPECT_TRUE(e.verdict.fits) << row[0];
+    EXPECT_LT(e.time.step_seconds, seconds);  // more machines, less time
+    seconds = e.time.step_seconds;
+  }
+}
+
+double correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  const double mx = std::accumulate(x.begin(), x.end(), 0.0) / n;
+  const double my = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mx) * (y[i] - my);
+    xx += (x[i] - mx) * (x[i] - mx);
+    yy += (y[i] - my) * (y[i] - my);
+  }
+  return xy / std::sqrt(xx * yy);
+}
+
+/// ZeRO-1 and fp16: as Megatron-LM with its distributed optimizer, but for 16-bit gradients.
+TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
+  std::vector<double> predicted, measured;
+  double memory_error = 0;
+  int memory_rows = 0;
+  for (const Json& row : tables().at("bloom_search").at("rows")) {
+    const auto n = [&](std::size_t i) { return at<std::int64_t>(row, i); };
+    const Layout layout{n(1), n(2), n(3), 250'880, n(4), n(5), 1, n(6), n(7), n(8), true};
+    const Estimate e = estimate_of(job_of(layout));
+    EXPECT_LE(e.allocated.point, e.usable_bytes) << row.dump();
+    predicted.push_back(e.time.step_seconds);
+    measured.push_back(at<double>(row, 9));
+    if (row[10].is_null()) continue;
+    const double gib = static_cast<double>(e.device.point) / (1 << 30);
+    memory_error += std::abs(gib / at<double>(row, 10) - 1);
+    ++memory_rows;
+  }
+  EXPECT_GT(correlation(predicted, measured), 0.9);
+  EXPECT_LT(memory_error / memory_rows, 0.20);
+}
+
+/// Meta's own trainer divides gradients as well; Megatron FSDP's optim_grads is the nearest.
+TEST(PublishedLayouts, Llama3RunsAreWithinTheGpusMemory) {
+  for (const Json& row : tables().at("llama3").at("rows")) {
+    Json job;
+    job["model"] = "llama-3.1-405b";
+    job["cluster"] = std::to_string(at<std::int64_t>(row, 1)) + "x8xH100-SXM5-80GB";
+    job["framework"] = {{"name", "megatron"}, {"shard_gradients", true}};
+    Json stages = Json::array();  // 126 blocks: a block less on the first and on the last stage
+    for (int k = 0; k < 16; ++k) stages.push_back(k == 0 || k == 15 ? 7 : 8);
+    job["parallel"] = {{"tensor", 8}, {"pipeline", 16}, {"context", row[3]},
+                       {"stage_layers", stages}};
+    job["workload"] = {{"micro_batch", 1},
+                       {"sequence_length", row[2]},
+                       {"gradient_accumulation", row[4]}};
+    job["precision"] = "bf16-master";
+    const Estimate e = estimate_of(job);
+    EXPECT_LE(e.device.point, e.usable_bytes) << row[0];
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
