@@ -79,14 +79,25 @@ void TapeState::exchange_backward(const Op& op, StorageId gradient) {
   give(in, result);
 }
 
-/// Sequence parallelism saves a linear's input as this rank has it and gathers the rest again.
+/// Sequence parallelism saves a linear's input as this rank has it and gathers the rest again, once
+/// for all linears of that input: until the first of them, the last in the backward pass, is done.
 TapeState::StorageId TapeState::gather_kept(const Op& op, DType type) {
   if (op.kept == kNone) return kExternal;
-  const Extent whole = graph_.value(op.in[0]).extent;
-  const StorageId gathered = temporary(whole, type);
-  Communication with;
-  with.group = Group::tensor;
-  add_exchange(Exchange::all_gather, with, bytes_of(whole, type), true);
+  if (regathered_.from != op.kept) {
+    const Extent whole = graph_.value(op.in[0]).extent;
+    regathered_ = {op.kept, temporary(whole, type)};
+    Communication with;
+    with.group = Group::tensor;
+    add_exchange(Exchange::all_gather, with, bytes_of(whole, type), true);
+  }
+  ref(regathered_.whole);
+  const StorageId gathered = regathered_.whole;
+  const auto first = std::find_if(graph_.ops().begin(), graph_.ops().end(),
+                                  [&](const Op& other) { return other.kept == op.kept; });
+  if (first->out == op.out) {
+    unref(regathered_.whole);
+    regathered_ = {};
+  }
   return gathered;
 }
 

@@ -44,6 +44,11 @@ class TapeState {
     StorageId storage = kExternal;
     bool present = false;
   };
+  /// A value that is put together again in the backward pass.
+  struct Regathered {
+    ValueId from = kNone;
+    StorageId whole = kExternal;
+  };
   /// The gradient of a tensor that autocast made, on its way to the tensor that was cast: the
   /// cast's backward runs once the node that read the copy has let go of what it saved.
   struct CastBack {
@@ -149,6 +154,7 @@ class TapeState {
   std::vector<ValueState> values_;
   std::vector<Node> nodes_;
   std::vector<Gradient> gradients_;
+  Regathered regathered_;
   std::vector<CastBack> casts_back_;                        ///< of the node that runs
   std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
   std::size_t next_release_ = 0;
