@@ -11,11 +11,11 @@ namespace {
 /// Shares of a step that a rule speaks up at.
 constexpr double kBubble = 1.0 / 3, kImbalance = 0.05;
 
-constexpr std::string_view kTensorSize = "tensor_parallel.autotp_size";
-constexpr std::string_view kSequenceSize = "sequence_parallel_size";
-constexpr std::string_view kExpertSize = "expert_parallel.autoep_size";
-constexpr std::string_view kAccumulation = "gradient_accumulation_steps";
-constexpr std::string_view kStages = "pipeline.stages";
+constexpr const char* kTensorSize = "tensor_parallel.autotp_size";
+constexpr const char* kSequenceSize = "sequence_parallel_size";
+constexpr const char* kExpertSize = "expert_parallel.autoep_size";
+constexpr const char* kAccumulation = "gradient_accumulation_steps";
+constexpr const char* kStages = "pipeline.stages";
 
 constexpr std::string_view kTensor = "deepspeed/module_inject/tp_shard.py get_shard_size";
 constexpr std::string_view kPipeline = "deepspeed/runtime/pipe/module.py PipelineModule";
