@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "estimate/assemble.h"
+#include "estimate/generation.h"
 #include "estimate/ranks.h"
 #include "lowering/lower.h"
 #include "parallel/groups.h"
@@ -26,10 +28,10 @@ std::int64_t simulated(const Program& program, std::int64_t spare, std::int64_t 
   return tight.out_of_memory ? spare : tight.reserved;
 }
 
-/// `room` and `room_upper`: what the GPU has beside context and NCCL, and at least has.
-Range simulated_reserved(const Program& program, double upper_ratio, std::int64_t room,
-                         std::int64_t room_upper) {
-  const std::int64_t spare = simulate_reserved(program).reserved;
+/// `spare`: what the allocator holds with memory to spare. `room` and `room_upper`: what the GPU
+/// has beside context and NCCL, and at least has.
+Range simulated_reserved(const Program& program, std::int64_t spare, double upper_ratio,
+                         std::int64_t room, std::int64_t room_upper) {
   Range range;
   range.point = simulated(program, spare, room);
   // The bound: everything takes upper_ratio times as much, in the same room.
@@ -104,6 +106,7 @@ Source source_of(Category category, Source calibration, Source fragmentation) {
     case Category::gradients:
     case Category::master_parameters:
     case Category::optimizer_states:
+    case Category::kv_cache:
       return Source::exact;
     case Category::cuda_context:
     case Category::nccl:
@@ -184,19 +187,16 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
-/// `program` is one rank's, `passes` what it was lowered from; `timed` is the rank that the step
-/// waits for.
-Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
-                          const Passes& passes, const Program& program, const MemoryProfile& memory,
-                          const Program& timed, ReservedMemory reserved) {
+}  // namespace
+
+Estimate assemble(const Plan& plan, const Calibration& calibration, const Program& program,
+                  const MemoryProfile& memory, ReservedMemory reserved, const TimeEstimate& time) {
   Estimate e;
-  e.parameters = model.parameter_count();
-  e.trainable_parameters = model.trainable_count();
-  e.tensors = model.tensor_count();
   e.capacity_bytes = plan.cluster.gpu.capacity.count();
   e.usable_bytes = plan.cluster.gpu.usable.count();
   e.rank = program.rank;
   e.model_bytes = program.model_bytes;
+  e.run = memory.run;
   e.phases = memory.phases;
   e.peak_phase = memory.peak_phase;
 
@@ -212,12 +212,19 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   if (program.one_block) {
     e.reserved = e.allocated;
   } else {
-    e.reserved =
-        simulates ? simulated_reserved(program, upper_ratio_of(plan, calibration), room, room_upper)
-                  : reserved_by_ratio(memory.peak, calibration, room, room_upper);
+    e.reserved = reserved_by_ratio(memory.peak, calibration, room, room_upper);
+  }
+  if (!program.one_block && simulates) {
+    const ReservedProfile blocks = simulate_reserved(program);
+    e.reserved = simulated_reserved(program, blocks.reserved, upper_ratio_of(plan, calibration),
+                                    room, room_upper);
+    if (program.counts_blocks) {
+      e.phases = blocks.phases;
+      e.allocated = {blocks.allocated, blocks.allocated};
+    }
   }
   e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
-  add_breakdown(e, memory, e.reserved.point - e.allocated.point, context, nccl,
+  add_breakdown(e, memory, e.reserved.point - memory.peak, context, nccl,
                 fitted ? Source::calibrated : Source::assumed,
                 simulates ? Source::modelled : Source::calibrated);
 
@@ -226,9 +233,26 @@ Estimate estimate_program(const Model& model, const Plan& plan, const Calibratio
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
   add_traffic(e, program, plan.cluster.world());
-  e.time = estimate_time(timed, plan, passes, calibration.time);
+  e.time = time;
   e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);
+  return e;
+}
+
+namespace {
+
+/// `program` is one rank's, `passes` what it was lowered from; `timed` is the rank that the step
+/// waits for.
+Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
+                          const Passes& passes, const Program& program, const MemoryProfile& memory,
+                          const Program& timed, ReservedMemory reserved) {
+  const TimeEstimate time = plan.workload.kind == WorkKind::inference
+                                ? estimate_generation_time(model, plan, calibration.time)
+                                : estimate_time(timed, plan, passes, calibration.time);
+  Estimate e = assemble(plan, calibration, program, memory, reserved, time);
+  e.parameters = model.parameter_count();
+  e.trainable_parameters = model.trainable_count();
+  e.tensors = model.tensor_count();
   return e;
 }
 

@@ -68,9 +68,10 @@ struct Estimate {
   Range allocated, reserved, device;
   Phase peak_phase = Phase::forward;
   std::int64_t model_bytes = 0;
-  std::array<PhaseBytes, 3> phases;
-  std::vector<CategoryLine> breakdown;  ///< all categories, in their order
-  std::int64_t rank = 0;                ///< the worst one, which all of this is about
+  std::vector<Phase> run;                      ///< the phases of this job, in their order
+  std::array<PhaseBytes, kPhaseCount> phases;  ///< by Phase
+  std::vector<CategoryLine> breakdown;         ///< all categories, in their order
+  std::int64_t rank = 0;                       ///< the worst one, which all of this is about
   bool ranks_differ = false;
   HostMemory host_per_node;
   std::vector<TrafficLine> traffic;

@@ -9,25 +9,14 @@ double peak_flops(const Plan& plan) {
   return size_of(plan.precision.compute) == 2 ? peaks.half : peaks.fp32;
 }
 
-}  // namespace
-
-double hardware_flops(const Program& program) {
-  double flops = 0;
-  for_each_event(program, [&](const Event& e, std::int64_t times) {
-    if (e.kind != Event::Kind::compute) return;
-    for_each_kernel(program, e,
-                    [&](const Kernel& k) { flops += static_cast<double>(times) * flops_of(k); });
-  });
-  return flops;
+bool is_known(const Plan& plan) {
+  return peak_flops(plan) > 0 && plan.cluster.gpu.memory_bandwidth;
 }
 
-TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
-                           const TimeRates& rates) {
+/// `flops` of the step without recomputation.
+TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) {
   TimeEstimate t;
-  const double peak = peak_flops(plan), flops = model_flops(passes.rank.run(), plan);
-  if (peak <= 0 || !plan.cluster.gpu.memory_bandwidth || flops <= 0) return t;
-  const StepTimes step =
-      simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr, passes.timed);
+  const double peak = peak_flops(plan);
   t.step_seconds = step.step;
   t.compute_seconds = step.compute;
   t.exposed_communication_seconds = step.exposed_communication;
@@ -45,6 +34,33 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passe
   t.mfu = flops / t.step_seconds / peak;
   t.hfu = step.flops / t.step_seconds / peak;
   return t;
+}
+
+}  // namespace
+
+double hardware_flops(const Program& program) {
+  double flops = 0;
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
+    if (e.kind != Event::Kind::compute) return;
+    for_each_kernel(program, e,
+                    [&](const Kernel& k) { flops += static_cast<double>(times) * flops_of(k); });
+  });
+  return flops;
+}
+
+TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeRates& rates) {
+  if (!is_known(plan)) return {};
+  const StepTimes step = simulate_time(program, plan.cluster, plan.precision.compute, rates);
+  return step.flops > 0 ? estimate_of(step, plan, step.flops) : TimeEstimate{};
+}
+
+TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
+                           const TimeRates& rates) {
+  const double flops = model_flops(passes.rank.run(), plan);
+  if (!is_known(plan) || flops <= 0) return {};
+  return estimate_of(
+      simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr, passes.timed),
+      plan, flops);
 }
 
 }  // namespace shardplan

@@ -1,6 +1,9 @@
 // Step time of a program: what the simulated timeline says, and what users ask of it.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "base/source.h"
 #include "estimate/passes.h"
 #include "plan/plan.h"
@@ -9,6 +12,15 @@
 #include "timing/timeline.h"
 
 namespace shardplan {
+
+/// Of generation, where a step is a batch of prompts and all of its new tokens.
+struct GenerationTime {
+  double prefill_seconds = 0;
+  double decode_seconds = 0;            ///< all new tokens
+  double decode_tokens_per_second = 0;  ///< of all sequences of all GPUs
+  double prefill_tokens_per_second = 0;
+  double decode_speed_of_light = 0;  ///< seconds at datasheet rates
+};
 
 /// Seconds of one step; the parts of `step_seconds` add up to it.
 struct TimeEstimate {
@@ -27,8 +39,18 @@ struct TimeEstimate {
   /// attention counts half; nothing that is computed again.
   double mfu = 0;
   double hfu = 0;  ///< the same with recomputation
+  std::optional<GenerationTime> generation;
+  /// Of an iteration of several models: what each phase takes, in their order.
+  struct PhaseTime {
+    Phase phase = Phase::forward;
+    double seconds = 0;
+  };
+  std::vector<PhaseTime> phases;
   Source source = Source::assumed;
 };
+
+/// Of a program that computes nothing again, whatever it was lowered from.
+TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeRates& rates);
 
 /// `program` was lowered from `passes`.
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,

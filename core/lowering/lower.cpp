@@ -1,5 +1,6 @@
 #include "lowering/lower.h"
 
+#include "lowering/inference/generate.h"
 #include "lowering/pipeline/stages.h"
 #include "parallel/groups.h"
 
@@ -28,7 +29,9 @@ Program lower_framework(const Model& model, const Plan& plan, const ModelRun& ru
 }  // namespace
 
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
-  Program program = lower_framework(model, plan, run, rank);
+  Program program = plan.workload.kind == WorkKind::inference
+                        ? lower_generation(model, plan)
+                        : lower_framework(model, plan, run, rank);
   program.groups = group_shapes(plan);
   return program;
 }

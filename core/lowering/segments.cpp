@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "lowering/inference/pass.h"
+
 namespace shardplan {
 
 Regime regime_of(const Plan& plan) {
@@ -55,6 +57,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
+    if (slot == kCacheSlot) return kUnnamed;
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
@@ -74,6 +77,21 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   }
   return rows;
 }
+
+/// Nothing before the segment's output trains: its segments are embeddings only.
+bool frozen_output(const Model& model, const Segment& segment) {
+  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
+                      [&](const Op& op) {
+                        const auto trains = [&](ParameterId id) {
+                          return id != kNone &&
+                                 model.parameters[static_cast<std::size_t>(id)].trainable;
+                        };
+                        return trains(op.weight) || trains(op.bias);
+                      }) &&
+         segment.graph.inputs().empty();
+}
+
+}  // namespace
 
 void fill_tables(ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i) {
@@ -96,22 +114,10 @@ void fill_tables(ModelRun& run) {
   }
 }
 
-/// Nothing before the segment's output trains: its segments are embeddings only.
-bool frozen_output(const Model& model, const Segment& segment) {
-  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
-                      [&](const Op& op) {
-                        const auto trains = [&](ParameterId id) {
-                          return id != kNone &&
-                                 model.parameters[static_cast<std::size_t>(id)].trainable;
-                        };
-                        return trains(op.weight) || trains(op.bias);
-                      }) &&
-         segment.graph.inputs().empty();
-}
-
-}  // namespace
-
 ModelRun run_segments(const Model& model, const Plan& plan) {
+  const Workload& work = plan.workload;
+  if (work.kind == WorkKind::inference)
+    return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
   const Regime regime = regime_of(plan);
   const Sizes sizes = sizes_of(plan);
   ModelRun run;

@@ -36,11 +36,15 @@ struct ModelRun {
   std::int64_t resident_shared = 0;
 };
 
-/// Runs all tapes of `model` under the plan's precision, batch and checkpointing.
+/// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
+/// those of the pass over the prompt.
 ModelRun run_segments(const Model& model, const Plan& plan);
 
 /// FLOPs of one step of `plan` without recomputation.
 double model_flops(const ModelRun& run, const Plan& plan);
+
+/// Fills the tables of `run` from the tapes of its segments.
+void fill_tables(ModelRun& run);
 
 /// A program without events that knows the blocks and kernels of `run`.
 Program program_of(const ModelRun& run);

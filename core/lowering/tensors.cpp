@@ -91,14 +91,33 @@ Pieces state_pieces(const Parameter& p, std::int64_t numel, const Optimizer& opt
 
 std::int64_t stored_bytes(const Parameter& p, DType type, Quantization quantization) {
   if (!p.quantized) return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
+  const std::int64_t rows = p.shape.front(), columns = p.numel / rows;  // outputs and inputs
   const std::int64_t packed = rounded(ceil_div(p.numel, 2), 1);
-  const std::int64_t blocks = ceil_div(p.numel, 64);
-  if (quantization == Quantization::nf4) return packed + rounded(blocks, 4);
-  return packed + rounded(blocks, 1) + rounded(ceil_div(blocks, 256), 4);
+  switch (quantization) {
+    case Quantization::none:
+      break;
+    case Quantization::nf4:
+      return packed + rounded(ceil_div(p.numel, 64), 4);
+    case Quantization::nf4_double: {
+      const std::int64_t blocks = ceil_div(p.numel, 64);
+      return packed + rounded(blocks, 1) + rounded(ceil_div(blocks, 256), 4);
+    }
+    case Quantization::int8:
+      return rounded(p.numel, 1) + rounded(rows, 4);
+    case Quantization::fp8:
+      return rounded(p.numel, 1) + rounded(ceil_div(rows, 128) * ceil_div(columns, 128), 4);
+    case Quantization::gptq:
+    case Quantization::awq: {
+      const std::int64_t groups = ceil_div(columns, 128) * rows;
+      const std::int64_t order = quantization == Quantization::gptq ? rounded(columns, 4) : 0;
+      return packed + rounded(groups, 2) + rounded(ceil_div(groups, 2), 1) + order;
+    }
+  }
+  return rounded(p.numel, size_of(type));
 }
 
 std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
-  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
+  const Quantization base = quantization_of(plan.workload);
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     sum = checked_add(sum, checked_mul(stored_bytes(p, plan.precision.params, base), repeat));
@@ -153,7 +172,7 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
 }
 
 void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan) {
-  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
+  const Quantization base = quantization_of(plan.workload);
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     append_tensors(list, Category::parameters, stored_bytes(p, plan.precision.params, base),
                    repeat);
@@ -267,15 +286,19 @@ std::int64_t batch_bytes(const Plan& plan) {
   return bytes;
 }
 
-std::int64_t cublas_workspaces(const Gpu& gpu) {
+std::int64_t cublas_workspace(const Gpu& gpu) {
   const std::int64_t hopper_and_later = 32 * 1024 * 1024;
   const std::int64_t before = 8 * 1024 * 1024 + 128 * 1024;
   const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
-  return 2 * (major >= 9 ? hopper_and_later : before);
+  return major >= 9 ? hopper_and_later : before;
+}
+
+std::int64_t cublas_workspaces(const Gpu& gpu) {
+  return 2 * cublas_workspace(gpu);
 }
 
 void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu) {
-  b.resident(Category::workspace, cublas_workspaces(gpu) / 2, 2);
+  b.resident(Category::workspace, cublas_workspace(gpu), 2);
 }
 
 }  // namespace shardplan

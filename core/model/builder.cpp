@@ -19,7 +19,8 @@ BuildOptions build_options(const Plan& plan) {
   const bool again = megatron && plan.checkpointing == Checkpointing::selective;
   return {again ? AttentionKind::sdpa : plan.attention, plan.workload.lora,
           in_place ? LossKind::fused_linear : plan.loss,
-          megatron ? KernelSet::megatron : KernelSet::eager};
+          megatron ? KernelSet::megatron : KernelSet::eager,
+          plan.workload.kind == WorkKind::inference, plan.workload.generation.weights};
 }
 
 void ModelBuilder::close_group() {
@@ -63,8 +64,10 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   p.adapter = adapter;
   p.trainable = adapter || !options_.lora;
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
-  p.quantized = options_.lora && options_.lora->base != Quantization::none && !adapter &&
-                kind == ParameterKind::linear && !prefix_.empty();
+  const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
+  p.quantized = weights != Quantization::none && !adapter && kind == ParameterKind::linear &&
+                !prefix_.empty();
+  p.widened = p.quantized && (weights == Quantization::nf4 || weights == Quantization::nf4_double);
   model_.parameters.push_back(std::move(p));
   const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
   model_.modules[static_cast<std::size_t>(module)].parameters.push_back(id);
@@ -87,8 +90,17 @@ EmbeddingModule ModelBuilder::embedding(std::string_view name, std::int64_t rows
           rows, width};
 }
 
+namespace {
+
+bool is_head(std::string_view name) {
+  return name == "lm_head" || name == "embed_out";
+}
+
+}  // namespace
+
 LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::int64_t out,
                                   bool bias) {
+  if (options_.scalar_head && is_head(name)) return linear("score", in, 1);
   const std::string full = prefix_ + std::string(name);
   const bool adapted = is_lora_target(name);
   const std::string base = adapted ? full + ".base_layer" : full;
@@ -121,6 +133,7 @@ LinearModule ModelBuilder::conv1d(std::string_view name, std::int64_t in, std::i
 
 LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingModule& embedding,
                                        bool bias) {
+  if (options_.scalar_head && is_head(name)) return linear("score", embedding.width, 1);
   LinearModule m;
   m.in = embedding.width;
   m.out = embedding.rows;
@@ -184,6 +197,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
   model_.segments.back().graph.set_loss(options_.loss);
   model_.segments.back().graph.set_kernels(options_.kernels);
+  model_.segments.back().graph.set_cached(options_.cached);
   return model_.segments.back().graph;
 }
 
@@ -195,6 +209,12 @@ std::int32_t ModelBuilder::share(std::string_view name, Extent extent, bool f32)
   shared.maker = static_cast<std::int32_t>(model_.segments.size()) - 1;
   model_.shared.push_back(std::move(shared));
   return static_cast<std::int32_t>(model_.shared.size()) - 1;
+}
+
+std::int32_t ModelBuilder::share_window_mask(std::int64_t window) {
+  const std::int32_t index = share("window_mask", {1, Scale::context_square});
+  model_.shared[static_cast<std::size_t>(index)].mask_from = window;
+  return index;
 }
 
 std::int32_t ModelBuilder::share_output(std::string_view name, Extent extent) {

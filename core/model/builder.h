@@ -18,6 +18,9 @@ struct BuildOptions {
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;
   KernelSet kernels = KernelSet::eager;
+  bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
+  Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
+  bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
 };
 
 /// What a plan decides about its network.
@@ -83,6 +86,8 @@ class ModelBuilder {
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
   /// `f32`: in fp32 whatever the parameters' type.
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);
+  /// A boolean mask for generation, made where the context reaches `window`.
+  std::int32_t share_window_mask(std::int64_t window);
   /// The current segment's own output, for use by later segments (cross attention).
   std::int32_t share_output(std::string_view name, Extent extent);
 

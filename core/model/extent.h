@@ -12,6 +12,9 @@ struct Sizes {
   std::int64_t batch = 1;
   std::int64_t sequence = 1;  ///< source side of encoder-decoder models
   std::int64_t target = 1;    ///< decoder side of encoder-decoder models
+  // With a KV cache, tokens of each sequence.
+  std::int64_t context = 1;  ///< that this pass attends to, its own included
+  std::int64_t cached = 0;   ///< that a layer's cache has room for when the pass begins
 };
 
 /// What a tensor grows with; "scores" are the s×s matrices of eager attention.
@@ -28,6 +31,9 @@ enum class Scale : std::uint8_t {
   scores,           ///< b·s·s
   target_scores,    ///< b·t·t
   cross_scores,     ///< b·t·s
+  context_tokens,   ///< b·c
+  context_square,   ///< s·c
+  context_scores,   ///< b·s·c
 };
 
 /// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
@@ -64,6 +70,12 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
       return checked_mul(n.batch, checked_mul(n.target, n.target));
     case Scale::cross_scores:
       return checked_mul(n.batch, checked_mul(n.target, n.sequence));
+    case Scale::context_tokens:
+      return checked_mul(n.batch, n.context);
+    case Scale::context_square:
+      return checked_mul(n.sequence, n.context);
+    case Scale::context_scores:
+      return checked_mul(n.batch, checked_mul(n.sequence, n.context));
   }
   return 0;
 }

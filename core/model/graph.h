@@ -63,6 +63,8 @@ enum class OpKind : std::uint8_t {
   vocabulary_loss,    ///< cross-entropy of logits in place: of an fp32 copy of them, which it saves
                       ///< (`side`), or of the logits themselves
   communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
+  compare,            ///< a boolean for each element; saves nothing
+  cache,              ///< keys or values appended to those of earlier tokens: new storage for all
 };
 
 /// Whose kernels the layers of a network run.
@@ -99,6 +101,9 @@ struct Communication {
   Extent payload;
 };
 
+/// What an op of kind cache appends to.
+enum class CachePart : std::uint8_t { keys, values };
+
 struct Op {
   OpKind kind = OpKind::view;
   std::array<ValueId, 3> in{kNone, kNone, kNone};
@@ -122,6 +127,8 @@ struct Op {
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;
   Communication exchange;  ///< communicate
+  CachePart part = CachePart::keys;  ///< cache
+  std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
@@ -185,6 +192,24 @@ class Graph {
   bool fuses() const { return kernels_ == KernelSet::megatron; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
+  /// Attention keeps its keys and values, and nothing trains (generation).
+  void set_cached(bool cached) { cached_ = cached; }
+  bool cached() const { return cached_; }
+  /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter for
+  /// generation only.
+  void name_until(ValueId value, ValueId until) {
+    if (cached_) hold(value, until);
+  }
+  /// The same until the segment returns.
+  void name(ValueId value) {
+    if (cached_) named_.push_back(value);
+  }
+  const std::vector<ValueId>& named() const { return named_; }
+  /// The model's forward, which calls the segments, has a name for `x` until its head.
+  void name_in_model(ValueId x) {
+    if (cached_) named_in_model_.push_back(x);
+  }
+  const std::vector<ValueId>& named_in_model() const { return named_in_model_; }
   /// Whether autocast reaches the ops made from here on.
   void set_autocast(bool reaches) { autocast_ = reaches; }
 
@@ -204,12 +229,14 @@ class Graph {
   std::vector<Op> ops_;
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
+  std::vector<ValueId> named_, named_in_model_;
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   KernelSet kernels_ = KernelSet::eager;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;
+  bool cached_ = false;
 };
 
 }  // namespace shardplan

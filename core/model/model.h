@@ -22,7 +22,8 @@ struct Parameter {
   std::int32_t module = -1;  ///< index in Model::modules
   bool trainable = true;
   bool adapter = false;    ///< a LoRA matrix, kept in fp32 by peft
-  bool quantized = false;  ///< stored in 4 bits and widened for each use (QLoRA)
+  bool quantized = false;  ///< stored in fewer bits (Quantization)
+  bool widened = false;    ///< and copied to the compute type for each use (QLoRA)
 };
 
 /// A module that owns parameters directly: what ZeRO-3 fetches at once.
@@ -57,6 +58,8 @@ struct Shared {
   bool needs_grad = false;  ///< the encoder's output; its gradient accumulates
   bool is_output = false;   ///< it is the maker's own output, not an extra tensor
   bool f32 = false;         ///< in fp32 always; otherwise in the parameters' type
+  /// A boolean mask of sliding layers, made once the context reaches this; 0: an ordinary tensor.
+  std::int64_t mask_from = 0;
 };
 
 /// What the configuration said and what had to be assumed, for people.

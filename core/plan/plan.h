@@ -63,10 +63,21 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 
 /// The loss of language models: Hugging Face's, over fp32 logits of all tokens; or fused with the
 /// head and computed in chunks (Liger's fused linear cross-entropy).
-enum class LossKind : std::uint8_t { cross_entropy, fused_linear };
+/// Preference training takes each token's log-probability by the same operations, and holds on to
+/// no logits but the fp32 ones.
+enum class LossKind : std::uint8_t { cross_entropy, fused_linear, log_probabilities };
 
-/// How a frozen base is stored under LoRA.
-enum class Quantization : std::uint8_t { none, nf4, nf4_double };
+/// How weights that nothing trains are stored: a frozen base under LoRA (nf4 and nf4_double), or
+/// those of generation.
+enum class Quantization : std::uint8_t {
+  none,
+  nf4,         ///< bitsandbytes: 4 bits, an fp32 scale a block of 64
+  nf4_double,  ///< the same with scales of 8 bits
+  int8,        ///< bitsandbytes LLM.int8(): 8 bits, an fp32 scale a row
+  fp8,         ///< e4m3, an fp32 scale a block of 128 by 128
+  gptq,        ///< 4 bits in groups of 128 along the inputs: fp16 scales, 4-bit zeros, row order
+  awq,         ///< the same without the order of rows
+};
 
 struct Lora {
   std::int64_t rank = 16;
@@ -74,13 +85,37 @@ struct Lora {
   Quantization base = Quantization::none;  ///< of the linear layers inside the blocks (QLoRA)
 };
 
+enum class WorkKind : std::uint8_t { train, inference, rlhf };
+
+/// DeepSpeed-Inference: its kernels in place of the model's, with a workspace for `max_out_tokens`,
+/// prompt included; the linear layers of blocks cut over `tensor_parallel` GPUs.
+struct KernelInjection {
+  std::int64_t max_out_tokens = 1024;
+  std::int64_t tensor_parallel = 1;
+};
+
+/// What generation does after the prompt, which is the workload's batch and sequence.
+struct Generation {
+  std::int64_t new_tokens = 256;
+  Quantization weights = Quantization::none;  ///< of the linear layers inside the blocks
+  bool fp8_cache = false;  ///< keys and values in one byte, widened inside the attention kernel
+  std::optional<KernelInjection> injection;
+};
+
 struct Workload {
+  WorkKind kind = WorkKind::train;
   std::int64_t micro_batch = 1;
   std::int64_t sequence_length = 2048;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
   std::optional<Lora> lora;  ///< absent: full fine-tuning
+  Generation generation;     ///< inference and rlhf
 };
+
+/// How the plan stores the weights that it quantizes.
+constexpr Quantization quantization_of(const Workload& w) {
+  return w.lora ? w.lora->base : w.generation.weights;
+}
 
 struct Plan {
   Cluster cluster;

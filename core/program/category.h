@@ -22,13 +22,14 @@ enum class Category : std::uint8_t {
   cuda_context,
   nccl,
   other,
+  kv_cache,  ///< keys and values of earlier tokens
 };
 
-inline constexpr std::array<std::string_view, 13> kCategoryNames{
+inline constexpr std::array<std::string_view, 14> kCategoryNames{
     "parameters",  "gradients",       "master_parameters",   "optimizer_states",
     "activations", "logits_and_loss", "gathered_parameters", "communication_buffers",
     "workspace",   "fragmentation",   "cuda_context",        "nccl",
-    "other"};
+    "other",       "kv_cache"};
 inline constexpr std::size_t kCategoryCount = kCategoryNames.size();
 
 constexpr std::size_t index_of(Category c) {

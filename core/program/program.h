@@ -22,7 +22,20 @@
 
 namespace shardplan {
 
-enum class Phase : std::uint8_t { forward, backward, step };
+/// Of a training step; of generation; of an iteration of reinforcement learning or preference
+/// training, where several programs run in turn.
+enum class Phase : std::uint8_t {
+  forward,
+  backward,
+  step,
+  prefill,
+  decode,
+  generation,
+  experience,
+  actor_training,
+  critic_training,
+};
+inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
 enum class Stream : std::uint8_t { compute, communication, copy };
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
@@ -113,6 +126,9 @@ struct Program {
   /// By Group. Those without ranks are the whole cluster.
   std::array<GroupShape, kGroupCount> groups{};
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
+  /// Allocated bytes are those of the allocator's blocks, which may be larger than what was asked
+  /// for: where large tensors grow bit by bit that adds up.
+  bool counts_blocks = false;
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
   bool one_block = false;
   HostMemory host;

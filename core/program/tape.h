@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/dtype.h"
@@ -25,6 +26,7 @@ struct Regime {
   /// DeepSpeed's linear for stage 3 keeps its input and the weight as they come, whatever needs a
   /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
   bool zero3_linear = false;
+  std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
   bool autocast() const { return params != compute; }
 };
 
@@ -56,6 +58,8 @@ struct TapeExchange {
 inline constexpr std::int32_t kChainedInputSlot = -1;
 inline constexpr std::int32_t kChainedGradientSlot = -2;
 inline constexpr std::int32_t kNoSlot = -3;
+/// Blocks of a layer's KV cache: they outlive the run, and another one frees them.
+inline constexpr std::int32_t kCacheSlot = -4;
 
 /// Where the tables of a run of the whole network (lowering/segments.h) have the blocks and kernels
 /// of one pass over a segment.
@@ -81,12 +85,17 @@ struct TapeRun {
   TapeRows forward_rows, backward_rows;
   double model_flops = 0;                  ///< of both passes, what is computed again left out
   std::vector<std::int32_t> saved_shared;  ///< indices in Model::shared that autograd keeps
+  /// infer: what the model's forward has names for (Graph::name_in_model), to be freed when it
+  /// returns; and whether the chained output is one of them.
+  std::vector<TapeEvent> named_in_model;
+  bool names_output = false;
 };
 
 enum class TapeMode : std::uint8_t {
   keep,     ///< an ordinary forward and its backward
   discard,  ///< a checkpointed forward: keeps only its inputs; `backward` stays empty
   redo,     ///< the recomputation and its backward, both in `backward`
+  infer,    ///< a forward without autograd; frees its chained input
 };
 
 /// Sizes of PyTorch's allocation unit: every tensor takes a multiple of it.

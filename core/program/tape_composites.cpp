@@ -11,7 +11,7 @@ namespace shardplan {
 
 /// A weight stored in 4 bits is widened to the compute type while a product reads it.
 void TapeState::widen_weight(const Op& op) {
-  if (op.weight == kNone || !parameter(op.weight).quantized) return;
+  if (op.weight == kNone || !parameter(op.weight).widened) return;
   unref(allocate(checked_mul(parameter(op.weight).numel, size_of(regime_.compute)),
                  Category::workspace));
 }
@@ -75,6 +75,7 @@ bool TapeState::runs_as_math(const Op& op, DType type) const {
 /// _scaled_dot_product_attention_math: scaled queries, scaled keys and values of all query heads,
 /// and the probabilities are kept; the scores are not.
 void TapeState::math_attention_forward(const Op& op, Node& node) {
+  if (mode_ == TapeMode::infer) return math_attention_inference(op);
   const Extent queries = graph_.value(op.in[0]).extent;
   const Extent keys{queries.per, graph_.value(op.in[1]).extent.scale};
   const Extent scores{op.side.per, op.work.scale};

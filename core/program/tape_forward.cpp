@@ -19,7 +19,7 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
       sizes_(sizes),
       mode_(mode),
       options_(options),
-      keep_(mode != TapeMode::discard),
+      keep_(mode == TapeMode::keep || mode == TapeMode::redo),
       values_(graph_.values().size()),
       nodes_(graph_.ops().size()) {
   for (const Input& in : graph_.inputs()) {
@@ -37,7 +37,7 @@ TapeState::TapeState(const Model& model, const Segment& segment, const Regime& r
   const std::size_t expected = graph_.ops().size() * 3;
   storages_.reserve(expected);
   result_.forward.reserve(expected);
-  if (mode != TapeMode::discard) result_.backward.reserve(2 * expected);
+  if (keep_) result_.backward.reserve(2 * expected);
 }
 
 TapeRun TapeState::run() {
@@ -50,7 +50,7 @@ TapeRun TapeState::run() {
   prepare_inputs();
   order_releases();
   forward();
-  if (mode_ != TapeMode::discard) {
+  if (keep_) {
     in_backward_ = true;
     events_ = &result_.backward;
     if (!redo) flushed_ = 0;
@@ -144,13 +144,16 @@ void TapeState::order_releases() {
     auto& at = last[static_cast<std::size_t>(hold.value)];
     at = std::max(at, made[static_cast<std::size_t>(hold.until)]);
   }
-  if (graph_.lets_input_go() && mode_ == TapeMode::keep)
+  for (const ValueId value : graph_.named())
+    last[static_cast<std::size_t>(value)] = static_cast<std::int32_t>(ops.size()) - 1;
+  if (graph_.lets_input_go() && (mode_ == TapeMode::keep || mode_ == TapeMode::infer))
     for (const Input& in : graph_.inputs()) {
       const auto v = static_cast<std::size_t>(in.value);
       if (in.kind == InputKind::chained) releases_.emplace_back(std::max(last[v], 0), in.value);
     }
   for (std::size_t v = 0; v < values_.size(); ++v) {
     if (made[v] < 0 || static_cast<ValueId>(v) == graph_.output()) continue;  // inputs, the output
+    if (is_named_in_model(static_cast<ValueId>(v))) continue;
     releases_.emplace_back(std::max(last[v], made[v]), static_cast<ValueId>(v));
   }
   std::sort(releases_.begin(), releases_.end());
@@ -180,6 +183,8 @@ DType TapeState::result_type(const Op& op) const {
     case OpKind::fused_linear_loss:
     case OpKind::vocabulary_loss:
       return DType::f32;
+    case OpKind::compare:
+      return DType::b1;
     case OpKind::linear:
       return autocast ? regime_.compute : parameter_type(op.weight);
     case OpKind::matmul:
@@ -224,7 +229,8 @@ TapeState::StorageId TapeState::cast_input(const Op& op, std::size_t k, DType& t
 }
 
 bool TapeState::is_masked(const Op& op) const {
-  return op.mask.per > 0 && sizes_.sequence >= op.mask_from;
+  const bool cached = op.work.scale == Scale::context_scores;
+  return op.mask.per > 0 && (cached ? sizes_.context : sizes_.sequence) >= op.mask_from;
 }
 
 /// Grouped keys and values go to the fused kernel as they are only where there is no mask
@@ -315,8 +321,9 @@ void TapeState::forward_op(std::size_t i) {
   out.dtype = result_type(op);
   if (op.module != kNone) emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
 
+  const bool evaluates = mode_ == TapeMode::infer && op.kind == OpKind::dropout;
   const bool no_op_cast = is_cast(op.kind) && out.dtype == state(op.in[0]).dtype;
-  if (is_alias(op.kind, sizes_) || no_op_cast) {
+  if (is_alias(op.kind, sizes_) || no_op_cast || evaluates) {
     out.storage = state(op.in[0]).storage;
     out.shared = state(op.in[0]).shared;
     ref(out.storage);
@@ -348,6 +355,12 @@ void TapeState::forward_op(std::size_t i) {
 
   widen_weight(op);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(op, node);
+  if (op.kind == OpKind::cache) {
+    append_to_cache(op);
+    for (std::size_t k = 0; k < inputs; ++k) unref(read[k]);
+    launch_forward(op, type[0]);
+    return;
+  }
   out.storage = allocate_result(op, bytes_of(graph_.value(op.out).extent, out.dtype));
   const bool attends = op.kind == OpKind::sdpa && !as_math;
   if (options_.selective && attends &&
@@ -403,6 +416,7 @@ void TapeState::forward_op(std::size_t i) {
   }
   const bool rings = attends && op.exchange.forward == Exchange::ring;
   if (rings) ring(op, Exchange::ring, 1);
+  if (mode_ == TapeMode::infer) pass_side(op, attends, inputs > 0 ? type[0] : out.dtype);
   for (std::size_t k = 0; k < inputs; ++k) unref(read[k]);
   launch_forward(op, inputs > 0 ? type[0] : out.dtype);
   if (rings) wait_for_exchange();
@@ -458,7 +472,8 @@ void TapeState::end_forward() {
     }
   }
   // A checkpointed segment keeps its input for the recomputation; backward lets it go.
-  if (mode_ == TapeMode::keep && !graph_.lets_input_go())
+  if (mode_ == TapeMode::infer) keep_names_of_model();
+  if ((mode_ == TapeMode::keep || mode_ == TapeMode::infer) && !graph_.lets_input_go())
     for (const Input& in : graph_.inputs())
       if (in.kind == InputKind::chained) unref(state(in.value).storage);
 }

@@ -24,6 +24,7 @@ KernelKind forward_kind(OpKind kind) {
     case OpKind::scatter_rows:
       return KernelKind::embedding;
     case OpKind::cat:
+    case OpKind::cache:
       return KernelKind::concatenate;
     case OpKind::copy:
     case OpKind::fold_heads:
@@ -134,7 +135,7 @@ Kernel TapeState::attention_of(const Op& op, DType type) const {
   a.m = std::max<std::int64_t>(1, rows / sizes_.batch);
   a.k = std::max<std::int64_t>(1, op.work.per / heads / 2);
   a.masked = is_masked(op) || op.scores_bias != kNone;
-  a.causal = op.causal && !a.masked;
+  a.causal = op.causal && !a.masked && a.m > 1;
   a.drops = op.drops;
   return a;
 }
@@ -235,6 +236,7 @@ void TapeState::launch_forward(const Op& op, DType type) {
               cast_kind(read, out) == KernelKind::strided;
   }
   if (op.kind == OpKind::embedding) bytes *= 2;
+  if (op.kind == OpKind::cache && sizes_.cached > 0) bytes += moved(op.out, out);
   if (op.kind == OpKind::dropout) bytes += result;
   KernelKind kind = forward_kind(op.kind);
   if (kind == KernelKind::elementwise && strided) kind = KernelKind::strided;

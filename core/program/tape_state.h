@@ -76,6 +76,11 @@ class TapeState {
   DType read_type(const Op& op, std::size_t k) const;
   StorageId cast_input(const Op& op, std::size_t k, DType& type);
   bool is_masked(const Op& op) const;
+  void math_attention_inference(const Op& op);
+  void append_to_cache(const Op& op);
+  void pass_side(const Op& op, bool attends, DType type);
+  bool is_named_in_model(ValueId id) const;
+  void keep_names_of_model();
   void repeat_heads(const Op& op, std::array<StorageId, 3>& read, DType type);
   void cast_weight(const Op& op, Node& node, bool input_needs_grad);
   void save(Node& node, StorageId id);

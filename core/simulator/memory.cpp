@@ -99,6 +99,8 @@ class MemorySimulator {
           break;
         case Event::Kind::begin_phase:
           phase_ = static_cast<std::size_t>(e.phase);
+          if (std::find(profile_.run.begin(), profile_.run.end(), e.phase) == profile_.run.end())
+            profile_.run.push_back(e.phase);
           note_peak();
           break;
         case Event::Kind::end_phase:
@@ -139,7 +141,7 @@ class MemorySimulator {
   const Program& program_;
   const std::vector<Event>& events_;
   Live live_;
-  std::array<Live, 3> peaks_{};
+  std::array<Live, kPhaseCount> peaks_{};
   std::vector<Swing> swings_;
   std::vector<std::int32_t> known_;  ///< in `swings_`, by first block; -1: not yet
   std::size_t phase_ = 0;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "program/program.h"
 
@@ -18,7 +19,8 @@ struct PhaseBytes {
 };
 
 struct MemoryProfile {
-  std::array<PhaseBytes, 3> phases;  ///< by Phase
+  std::array<PhaseBytes, kPhaseCount> phases;  ///< by Phase
+  std::vector<Phase> run;                      ///< the phases there are, in their order
   Phase peak_phase = Phase::forward;
   std::int64_t peak = 0;
   CategoryBytes at_peak{};

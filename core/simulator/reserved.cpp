@@ -28,10 +28,12 @@ class Runner {
     while (!failed_ && profile.steps < kMostSteps) {
       before = allocator_.peak_reserved();
       step_ = ++profile.steps;
+      phases_ = {};
       run_range(0, events_.size());
       if (profile.steps > 2 && allocator_.peak_reserved() == before) break;
     }
     profile.reserved = allocator_.peak_reserved();
+    profile.phases = phases_;
     profile.allocated = allocator_.peak_allocated();
     profile.retries = allocator_.retries();
     profile.out_of_memory = failed_;
@@ -102,6 +104,12 @@ class Runner {
       return;
     }
     stack_of(e).push_back({block, e.bytes, e.stream});
+    note_peak();
+  }
+
+  void note_peak() {
+    PhaseBytes& bytes = phases_[phase_];
+    bytes.peak = std::max(bytes.peak, allocator_.allocated());
   }
 
   std::vector<Live>& stack_of(const Event& e) {
@@ -163,6 +171,13 @@ class Runner {
             block.kind == Event::Kind::alloc ? allocate(block) : free(block);
           });
           break;
+        case Event::Kind::begin_phase:
+          phase_ = static_cast<std::size_t>(e.phase);
+          note_peak();
+          break;
+        case Event::Kind::end_phase:
+          phases_[phase_].end = allocator_.allocated();
+          break;
         case Event::Kind::once: {
           const Once& once = program_.once[static_cast<std::size_t>(e.count)];
           if (once.step == step_) play(once.events);
@@ -192,6 +207,8 @@ class Runner {
   std::vector<std::size_t> ends_;  ///< of the repetition that begins at this event
   std::vector<std::vector<Live>> named_;
   std::array<std::vector<Live>, kCategoryCount> unnamed_;
+  std::array<PhaseBytes, kPhaseCount> phases_;
+  std::size_t phase_ = 0;
   std::int64_t step_ = 0;  ///< counted from 1
   bool failed_ = false;
 };

@@ -50,6 +50,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
     visit("host." + std::string(name_of(static_cast<Issue>(i))) + ".seconds",
           rates.host.seconds[i]);
   visit("host.empty", rates.host.empty);
+  visit("host.no_grad", rates.host.no_grad);
   visit("host.collective_seconds", rates.host.collective_seconds);
   visit("host.phase_seconds", rates.host.phase_seconds);
   visit("host.deepspeed_adam_elements_per_second", rates.host.deepspeed_adam_elements_per_second);

@@ -57,7 +57,8 @@ struct KernelRates {
 struct HostRates {
   std::array<double, kIssues> seconds{20e-6,  12e-6, 17e-6,  3e-6,
                                       150e-6, 8e-6,  330e-6, 300e-6};  ///< by Issue
-  double empty = 0.4;  ///< share of that for a call that starts nothing: a view
+  double empty = 0.4;    ///< share of that for a call that starts nothing: a view
+  double no_grad = 0.8;  ///< share of the seconds of python and nested where autograd is off
   double collective_seconds = 40e-6;
   double phase_seconds = 2e-3;  ///< before the first kernel of a phase
   /// Of a node's CPUs together.

@@ -50,7 +50,7 @@ struct MemoryChange {
 struct Trace {
   std::vector<Span> spans;
   std::vector<MemoryChange> memory;
-  std::array<double, 3> phase_starts{};  ///< by Phase: of its last micro-batch
+  std::array<double, kPhaseCount> phase_starts{};  ///< by Phase: of its last micro-batch
 };
 
 /// `trace`: if given, is filled. `timed`: the first of the program's kernels, where they are timed

@@ -111,7 +111,7 @@ std::vector<Fact> EstimateModels::phases(const Answer& a) {
                          bytes(e.model_bytes),
                          {},
                          Provenance::live(a, e.model_bytes, tr("after the model is built"))}};
-  for (std::size_t p = 0; p < e.phases.size(); ++p)
+  for (std::size_t p = 0; p < names.size(); ++p)  // a job that trains: Phase begins with these
     out.push_back({names[p],
                    bytes(e.phases[p].peak),
                    bytes(e.phases[p].end),

@@ -25,6 +25,7 @@ constexpr std::array<Ink, kCategoryCount> kCategories{{
     {0xff545454},                        // CUDA context
     {0xffaaaaaa, Qt::DiagCrossPattern},  // NCCL
     {0xffafafaf},                        // other
+    {0xff332288},                        // KV cache: indigo
 }};
 constexpr std::array<Ink, 5> kActivities{{{0xff0072b2},
                                           {0xffd55e00},

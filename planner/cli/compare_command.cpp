@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "questions/compare.h"
+#include "questions/estimate_job.h"
 #include "render/compare_text.h"
 #include "save/estimate.h"
 
@@ -19,6 +20,7 @@ struct CompareArguments {
 
 Exit compare(const CompareArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
+  require_training(job, "compare", a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<Alternative> all = compare_stages(job.model, job.plan, calibration);
   if (a.output.json()) {

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "questions/estimate_job.h"
 #include "render/cost_text.h"
 #include "render/estimate_text.h"
 #include "save/estimate.h"
@@ -22,7 +23,7 @@ struct EstimateArguments {
 Exit run_estimate(const EstimateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
-  const Estimate e = estimate(job.model, job.plan, calibration);
+  const Estimate e = estimate_job(job, calibration);
   const Cost cost = cost_of(job.plan, e, a.cost);
   if (a.output.json()) {
     Json json = to_json(e, job);

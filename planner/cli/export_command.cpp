@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/export_files.h"
 #include "cli/job_options.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::cli {
 namespace {
@@ -22,6 +23,7 @@ struct ExportArguments {
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
+  require_training(job, "export", a.job.file);
   const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
   if (!a.folder.empty()) {
     write_exports(a.folder, asked, job, e);

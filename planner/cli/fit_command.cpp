@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "questions/estimate_job.h"
 #include "questions/fixes.h"
 #include "render/cost_text.h"
 #include "render/fit_text.h"
@@ -35,9 +36,11 @@ Exit fit(const FitArguments& a) {
   if (!a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = a.calibration.load_for(job);
-  const Estimate e = estimate(job.model, job.plan, calibration);
+  const Estimate e = estimate_job(job, calibration);
   const Cost cost = cost_of(job.plan, e, a.cost);
-  const std::vector<Fix> fixes = find_fixes(job.model, job.plan, e, calibration);
+  std::vector<Fix> fixes;  // ways to train: there are none to generate or for several models
+  if (job.plan.workload.kind == WorkKind::train)
+    fixes = find_fixes(job.model, job.plan, e, calibration);
   if (a.output.json()) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost);

@@ -25,15 +25,36 @@ struct MaxArguments {
 
 LargestResult answer(const std::string& of, const Job& job, const Calibration& calibration,
                      StepLimit most) {
-  if (of == "micro_batch") return largest_micro_batch(job.model, job.plan, calibration, most);
-  if (of == "sequence_length") return largest_sequence(job.model, job.plan, calibration, most);
+  if (of == "batch" || of == "micro_batch")
+    return largest_micro_batch(job.model, job.plan, calibration, most);
+  if (of == "prompt_length" || of == "sequence_length")
+    return largest_sequence(job.model, job.plan, calibration, most);
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
   const auto build = [&](std::int64_t parameters) {
-    const BuildOptions options{job.plan.attention, job.plan.workload.lora, job.plan.loss};
+    const Workload& work = job.plan.workload;
+    const BuildOptions options{job.plan.attention, work.lora, job.plan.loss,
+                               work.kind == WorkKind::inference, work.generation.weights};
     return load_named_model(fmt::format("{}M", parameters / 1'000'000),
                             {"<command line>", "parameters", ""}, options);
   };
   return largest_parameters(job.plan, calibration, build, most);
+}
+
+/// Batch and prompt are inference's, micro-batch and sequence training's.
+void check_kind(const MaxArguments& a, const Job& job) {
+  const bool inference = job.plan.workload.kind == WorkKind::inference;
+  const bool asks_inference = a.of == "batch" || a.of == "prompt_length";
+  const bool asks_training = a.of == "micro_batch" || a.of == "sequence_length";
+  if (inference ? !asks_training : !asks_inference && !job.rlhf) return;
+  throw InputError({.file = "<command line>",
+                    .key = "--of",
+                    .message = fmt::format("{} of a job of kind {}", a.of,
+                                           inference  ? "inference"
+                                           : job.rlhf ? "rlhf"
+                                                      : "train"),
+                    .expected = inference  ? "batch, prompt_length, parameters or gpus"
+                                : job.rlhf ? "a job of kind train or inference"
+                                           : "micro_batch, sequence_length, parameters or gpus"});
 }
 
 /// More GPUs take other batches: a question for the search.
@@ -50,6 +71,7 @@ Exit largest(const MaxArguments& a) {
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
   const Job job = load(a.job.merged(base), a.job.file);
+  check_kind(a, job);
   const Calibration calibration = a.calibration.load_for(job);
   const LargestResult r = answer(a.of, job, calibration, a.step_seconds);
   if (a.output.json()) {
@@ -73,8 +95,12 @@ void add_max(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("max", "The largest (for gpus the smallest) value that fits");
   command->add_option("JOB", a->job.file, "a job file; flags override it");
-  command->add_option("--of", a->of, "micro_batch, sequence_length, parameters or gpus")
-      ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus"}));
+  command
+      ->add_option(
+          "--of", a->of,
+          "micro_batch, sequence_length, parameters, gpus; of inference batch, prompt_length")
+      ->check(CLI::IsMember(
+          {"micro_batch", "sequence_length", "parameters", "gpus", "batch", "prompt_length"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
       ->check(positive_number());
   command->footer(

@@ -11,6 +11,7 @@
 #include "cli/report_batch.h"
 #include "cli/watched_search.h"
 #include "load/hardware.h"
+#include "questions/estimate_job.h"
 #include "questions/search/axes.h"
 #include "report/build.h"
 #include "report/render/render.h"
@@ -79,6 +80,7 @@ std::string rendered(const report::Report& page, const std::string& format,
 report::Findings findings_of(const ReportArguments& a, const Json& document,
                              const std::string& file, const RecordList& records) {
   Job job = load(document, file);
+  require_training(job, "report", file);
   const Calibration calibration = a.calibration.load_for(job);
   return report::find_out(std::move(job), calibration, records,
                           {.name = file.empty() ? "the job" : file,

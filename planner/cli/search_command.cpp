@@ -7,6 +7,7 @@
 #include "cli/export_files.h"
 #include "cli/search_options.h"
 #include "cli/watched_search.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::cli {
 namespace {
@@ -25,6 +26,7 @@ struct SearchArguments {
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
+  require_training(job, "search", a.job.file);
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
   const Goal goal = a.search.goal(a.cost, base);

@@ -8,6 +8,7 @@
 #include "cli/job_options.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
+#include "questions/estimate_job.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
 
@@ -35,6 +36,7 @@ std::vector<std::int64_t> ranks_of(const SimulateArguments& a, const Job& job, c
 
 Exit run_simulate(const SimulateArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
+  require_training(job, "simulate", a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
   const RankModel share(job.model, job.plan);
   std::vector<Program> programs;

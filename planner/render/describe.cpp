@@ -45,6 +45,70 @@ std::string model_words(const Model& model) {
                      format_parameters(model.parameter_count()));
 }
 
+std::string quantization_words(Quantization q) {
+  switch (q) {
+    case Quantization::none:
+      return "";
+    case Quantization::nf4:
+      return "nf4 weights";
+    case Quantization::nf4_double:
+      return "nf4 weights, scales quantized too";
+    case Quantization::int8:
+      return "int8 weights";
+    case Quantization::fp8:
+      return "fp8 weights";
+    case Quantization::gptq:
+      return "GPTQ weights of 4 bits";
+    case Quantization::awq:
+      return "AWQ weights of 4 bits";
+  }
+  return "";
+}
+
+/// How it generates, and on how much at a time.
+std::string generation_lines(const Plan& p) {
+  const Workload& w = p.workload;
+  const Generation& g = w.generation;
+  const bool zero = p.framework.kind == FrameworkKind::deepspeed;
+  std::string how = g.injection ? "inference with DeepSpeed-Inference's kernels"
+                    : zero      ? "ZeRO-Inference, " + deepspeed_words(p.framework.deepspeed.zero)
+                                : "inference with transformers";
+  if (g.injection && g.injection->tensor_parallel > 1)
+    how += fmt::format(" over {} GPUs", g.injection->tensor_parallel);
+  how += ", " + std::string(name_of(p.precision.params));
+  if (g.weights != Quantization::none) how += ", " + quantization_words(g.weights);
+  if (g.fp8_cache) how += ", fp8 KV cache";
+  how += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
+  const std::string batch =
+      fmt::format("{} × ({} tokens of prompt + {} new)", format_count(w.micro_batch),
+                  format_count(w.sequence_length), format_count(g.new_tokens));
+  return wrapped(how, "  ", "    ") + wrapped(batch, "  ", "    ");
+}
+
+/// A line a model of an rlhf job.
+std::string role_lines(const Rlhf& rlhf) {
+  std::string text;
+  for (const Role& role : rlhf.roles)
+    text +=
+        wrapped(fmt::format("{}: {}, {} with {}, {}{}", name_of(role.kind), model_words(role.model),
+                            !role.trains              ? "frozen"
+                            : role.plan.workload.lora ? "LoRA"
+                                                      : "trained",
+                            framework_words(role.plan.framework), role.plan.precision.name,
+                            role.idle_on_host ? ", on the host while idle" : ""),
+                "  ", "    ");
+  const Workload& w = rlhf.roles.front().plan.workload;
+  std::string batch = fmt::format("{}: micro-batch {} × {} tokens", name_of(rlhf.algorithm),
+                                  format_count(w.micro_batch), format_count(w.sequence_length));
+  if (generates(rlhf.algorithm)) {
+    const Workload& g = rlhf.generation.workload;
+    batch += fmt::format(", of which {} generated, {} sequences at once{}",
+                         format_count(g.generation.new_tokens), format_count(g.micro_batch),
+                         rlhf.hybrid ? ", hybrid engine" : "");
+  }
+  return text + wrapped(batch, "  ", "    ");
+}
+
 /// Indented lines: how it is trained, and on how much at a time.
 std::string plan_lines(const Plan& p) {
   const Workload& w = p.workload;
@@ -117,6 +181,18 @@ std::string_view phase_words(Phase phase) {
       return "the backward pass";
     case Phase::step:
       return "the optimizer step";
+    case Phase::prefill:
+      return "the pass over the prompt";
+    case Phase::decode:
+      return "generation, token by token";
+    case Phase::generation:
+      return "the actor's generation";
+    case Phase::experience:
+      return "the scoring of what was generated";
+    case Phase::actor_training:
+      return "the actor's training step";
+    case Phase::critic_training:
+      return "the critic's training step";
   }
   return "";
 }
@@ -124,6 +200,7 @@ std::string_view phase_words(Phase phase) {
 std::string category_words(Category category) {
   if (category == Category::cuda_context) return "CUDA context";
   if (category == Category::nccl) return "NCCL";
+  if (category == Category::kv_cache) return "KV cache";
   std::string text(name_of(category));
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -135,8 +212,12 @@ std::string describe_cluster(const Cluster& c) {
 }
 
 std::string subject(const Job& job) {
+  const std::string lines = job.rlhf ? role_lines(*job.rlhf)
+                            : job.plan.workload.kind == WorkKind::inference
+                                ? generation_lines(job.plan)
+                                : plan_lines(job.plan);
   return fmt::format("{} on {}\n{}", model_words(job.model), describe_cluster(job.plan.cluster),
-                     plan_lines(job.plan));
+                     lines);
 }
 
 std::string headline(const Estimate& e, const Job& job) {

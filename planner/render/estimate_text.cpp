@@ -99,6 +99,8 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
       return fmt::format("what {} keeps for the trained parameters, {} in all",
                          optimizer_word(plan.optimizer.kind), trained);
     case Category::activations:
+      if (plan.workload.kind == WorkKind::inference)
+        return fmt::format("what one layer makes of {} tokens", tokens);
       return fmt::format("what the layers keep of {} tokens for the backward pass", tokens);
     case Category::logits_and_loss:
       return fmt::format("scores of {} tokens over the whole vocabulary, in fp32 for the loss",
@@ -115,6 +117,8 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
       return "the CUDA context, kernels and libraries of the process";
     case Category::nccl:
       return "NCCL's buffers for talking to the other GPUs";
+    case Category::kv_cache:
+      return "keys and values of every token so far, in every layer";
     case Category::other:
       return "the batch, and 16-bit copies of weights under autocast";
   }
@@ -148,13 +152,38 @@ std::string state_table(const Estimate& e) {
   return table.text();
 }
 
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward pass";
+    case Phase::backward:
+      return "backward pass";
+    case Phase::step:
+      return "clipping and optimizer step";
+    case Phase::prefill:
+      return "prompt";
+    case Phase::decode:
+      return "new tokens";
+    case Phase::generation:
+      return "generation";
+    case Phase::experience:
+      return "experience";
+    case Phase::actor_training:
+      return "actor's training";
+    case Phase::critic_training:
+      return "critic's training";
+  }
+  return "";
+}
+
 std::string phase_table(const Estimate& e) {
   TextTable table({Align::left, Align::right, Align::right});
   table.add({"live tensors", "peak", "at its end"});
   table.add({"model built", "", format_bytes(e.model_bytes)});
-  constexpr std::array kNames{"forward pass", "backward pass", "clipping and optimizer step"};
-  for (std::size_t p = 0; p < e.phases.size(); ++p)
-    table.add({kNames[p], format_bytes(e.phases[p].peak), format_bytes(e.phases[p].end)});
+  for (const Phase phase : e.run) {
+    const PhaseBytes& bytes = e.phases[static_cast<std::size_t>(phase)];
+    table.add({std::string(phase_name(phase)), format_bytes(bytes.peak), format_bytes(bytes.end)});
+  }
   return table.text();
 }
 
@@ -168,9 +197,43 @@ std::string traffic_table(const Estimate& e) {
   return table.text();
 }
 
+std::string generation_lines(const TimeEstimate& t) {
+  const GenerationTime& g = *t.generation;
+  const auto count = [](double x) { return format_count(static_cast<std::int64_t>(x)); };
+  std::string text =
+      fmt::format("  prompt: about {}, {} tokens/s\n", format_seconds(g.prefill_seconds),
+                  count(g.prefill_tokens_per_second));
+  text +=
+      fmt::format("  new tokens: about {}, {:.4g} tokens/s; at most {:.4g} at datasheet rates\n",
+                  format_seconds(g.decode_seconds), g.decode_tokens_per_second,
+                  g.decode_tokens_per_second * g.decode_seconds / g.decode_speed_of_light);
+  std::string parts = fmt::format("{} of both computing", format_seconds(t.compute_seconds));
+  if (t.exposed_copy_seconds > 0)
+    parts += fmt::format(", {} copying from the host", format_seconds(t.exposed_copy_seconds));
+  if (t.exposed_communication_seconds > 0)
+    parts +=
+        fmt::format(", {} waiting for other GPUs", format_seconds(t.exposed_communication_seconds));
+  if (t.idle_seconds > 0)
+    parts +=
+        fmt::format(", {} waiting for the host to start kernels", format_seconds(t.idle_seconds));
+  return text + wrapped(parts, "  ", "  ");
+}
+
+std::string iteration_lines(const TimeEstimate& t) {
+  TextTable table({Align::left, Align::right});
+  for (const TimeEstimate::PhaseTime& phase : t.phases)
+    table.add({std::string(phase_name(phase.phase)), format_seconds(phase.seconds)});
+  table.add({"an iteration", format_seconds(t.step_seconds)});
+  return table.text() + fmt::format("  {} tokens/s on all GPUs; MFU {:.0f} %\n",
+                                    format_count(static_cast<std::int64_t>(t.tokens_per_second)),
+                                    100 * t.mfu);
+}
+
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
+  if (t.generation) return generation_lines(t);
+  if (!t.phases.empty()) return iteration_lines(t);
   const std::string rates =
       fmt::format("about {} a step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "estimate/rlhf.h"
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
@@ -39,7 +40,8 @@ Answer answer(const fs::path& file) {
   context.directory = file.parent_path().string();
   Answer a;
   a.job = load_job(read_json_file(file.string()), file.string(), context);
-  a.estimate = estimate(a.job.model, a.job.plan, load_calibration());
+  a.estimate = a.job.rlhf ? estimate_rlhf(*a.job.rlhf, load_calibration())
+                          : estimate(a.job.model, a.job.plan, load_calibration());
   return a;
 }
 

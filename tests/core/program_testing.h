@@ -54,7 +54,7 @@ inline Played play(const Program& program) {
   for (const Event& e : program.resident) add(e.category, e.bytes * e.count);
   p.profile.at_start = live;
   std::size_t phase = 0;
-  std::array<CategoryBytes, 3> at_peak{};
+  std::array<CategoryBytes, kPhaseCount> at_peak{};
   const auto note = [&] {
     if (total <= p.profile.phases[phase].peak) return;
     p.profile.phases[phase].peak = total;
@@ -75,7 +75,7 @@ inline Played play(const Program& program) {
       if (e.phase == Phase::backward) note_gradients();
     }
   }
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < kPhaseCount; ++i) {
     if (p.profile.phases[i].peak <= p.profile.peak) continue;
     p.profile.peak = p.profile.phases[i].peak;
     p.profile.peak_phase = static_cast<Phase>(i);

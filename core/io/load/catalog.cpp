@@ -16,6 +16,18 @@ std::string key_of(std::string_view name) {
   return normalized(name.substr(name.rfind('/') + 1));
 }
 
+/// The same with the points of numbers: "opt-1.3b" and "opt-13b" are two models.
+std::string pointed_key_of(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);
+  std::string key;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    key += (begin > 0 ? "." : "") + normalized(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return key;
+}
+
 CatalogModel entry_of(const Json& j, std::string_view path) {
   CatalogModel m;
   m.name = j.at("name").get<std::string>();
@@ -43,15 +55,18 @@ void for_each_entry(Visit&& visit) {
 }  // namespace
 
 std::optional<CatalogModel> find_model(std::string_view name) {
-  const std::string wanted = key_of(name);
   std::optional<CatalogModel> found;
-  for_each_entry([&](const Json& entry, std::string_view path) {
-    bool matches = key_of(entry.at("name").get_ref<const std::string&>()) == wanted;
-    for (const Json& alias : entry.at("aliases"))
-      matches = matches || key_of(alias.get_ref<const std::string&>()) == wanted;
-    if (matches) found = entry_of(entry, path);
-    return matches;
-  });
+  for (const auto key : {pointed_key_of, key_of}) {
+    if (found) break;
+    const std::string wanted = key(name);
+    for_each_entry([&](const Json& entry, std::string_view path) {
+      bool matches = key(entry.at("name").get_ref<const std::string&>()) == wanted;
+      for (const Json& alias : entry.at("aliases"))
+        matches = matches || key(alias.get_ref<const std::string&>()) == wanted;
+      if (matches) found = entry_of(entry, path);
+      return matches;
+    });
+  }
   return found;
 }
 

@@ -57,8 +57,8 @@ Json short_form(ObjectReader& o, std::int64_t stage) {
   return Json{{"zero_optimization", zero}};
 }
 
-void read_deepspeed(ObjectReader& o, FrameworkRead& read, const JobContext& context,
-                    std::vector<std::string>& assumed) {
+void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
+                    const JobContext& context, std::vector<std::string>& assumed) {
   if (const auto version = o.text("version")) {
     const auto parsed = parse_deepspeed_version(*version);
     if (!parsed) o.fail("version", fmt::format("found '{}'", *version), "a version such as 0.19.6");
@@ -66,11 +66,16 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, const JobContext& cont
   }
   read.auto_resolver =
       o.choice("auto", {"hf_trainer", "accelerate", "nobody"}).value_or("hf_trainer");
+  const bool injects = o.boolean("kernel_inject").value_or(false);
+  const auto most = o.integer("max_out_tokens", 1, std::int64_t{1} << 31);
+  if (most && !injects)
+    o.fail("max_out_tokens", "given without kernel_inject", "\"kernel_inject\": true");
+  if (injects) read.injection = {most.value_or(1024), world};
   const Json* config = o.find("ds_config");
   const auto stage = o.integer("zero_stage", 0, 3);
   if (config == nullptr) {
-    if (!stage) assumed.push_back("framework: ZeRO stage 3");
-    read.ds_config = short_form(o, stage.value_or(3));
+    if (!stage && !injects) assumed.push_back("framework: ZeRO stage 3");
+    read.ds_config = short_form(o, stage.value_or(injects ? 0 : 3));
     read.ds_file = o.file();
     return;
   }
@@ -134,7 +139,7 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
       read_fsdp2(o, read.framework.fsdp2);
       break;
     case FrameworkKind::deepspeed:
-      read_deepspeed(o, read, context, assumed);
+      read_deepspeed(o, read, world, context, assumed);
       break;
     case FrameworkKind::megatron:
       read.framework.megatron = read_megatron(o);

@@ -12,9 +12,10 @@ std::string_view name_of(FrameworkKind kind);
 /// the optimizer and clipping unless the job does.
 struct FrameworkRead {
   Framework framework;
-  Json ds_config;             ///< null unless the framework is deepspeed
-  std::string ds_file;        ///< names it in messages
-  std::string auto_resolver;  ///< hf_trainer, accelerate or nobody
+  Json ds_config;                            ///< null unless the framework is deepspeed
+  std::string ds_file;                       ///< names it in messages
+  std::optional<KernelInjection> injection;  ///< DeepSpeed-Inference over all GPUs
+  std::string auto_resolver;                 ///< hf_trainer, accelerate or nobody
   bool from_file =
       false;  ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
 };

@@ -11,12 +11,14 @@
 #include "load/cluster.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
+#include "load/generation.h"
 #include "load/megatron.h"
 #include "load/model.h"
 #include "load/native.h"
 #include "load/optimizer.h"
 #include "load/parallel.h"
 #include "load/precision.h"
+#include "load/rlhf.h"
 
 namespace shardplan {
 namespace {
@@ -47,7 +49,11 @@ Workload read_workload(ObjectReader& job) {
   const Json* value = job.find("workload");
   ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
   const std::string kind = w.choice("kind", {"train", "inference", "rlhf"}).value_or("train");
-  if (kind != "train") w.fail("kind", fmt::format("'{}' cannot be estimated yet", kind), "train");
+  if (kind == "inference") {
+    Workload workload = read_generation(w);
+    w.finish();
+    return workload;
+  }
   Workload workload;
   workload.micro_batch = w.integer("micro_batch", 1, kLongest).value_or(0);
   workload.sequence_length = w.integer("sequence_length", 1, kLongest).value_or(0);
@@ -82,22 +88,30 @@ class JobLoader {
     read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
     plan().framework = read_.framework;
     plan().workload = read_workload(reader_);
+    take_injection();
     plan().loss = reader_.choice("loss", {"cross_entropy", "fused_linear"}) == "fused_linear"
                       ? LossKind::fused_linear
                       : LossKind::cross_entropy;
+    if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
+      plan().loss = LossKind::log_probabilities;
     plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
                            ? AttentionKind::eager
                            : AttentionKind::sdpa;
     plan().checkpointing = read_checkpointing(reader_);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
+    if (is_inference() && plan().replicas() != plan().cluster.world())
+      reader_.fail("parallel", "inference over several GPUs with degrees of its own is not modelled",
+                   "no degrees; or framework deepspeed with kernel_inject, one group of all GPUs");
     check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
     if (plan().framework.kind == FrameworkKind::deepspeed) {
       apply_ds_config();
     } else {
       const FrameworkKind kind = plan().framework.kind;
       const bool master = kind == FrameworkKind::native || kind == FrameworkKind::megatron;
-      plan().precision = load_precision(reader_, master ? "bf16-master" : "bf16-autocast");
+      plan().precision = load_precision(reader_, master           ? "bf16-master"
+                                                 : is_inference() ? "bf16-pure"
+                                                                  : "bf16-autocast");
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
@@ -116,6 +130,7 @@ class JobLoader {
 
  private:
   Plan& plan() { return job_.plan; }
+  bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
   void read_cluster() {
     const Json* cluster = reader_.find("cluster");
@@ -128,14 +143,25 @@ class JobLoader {
     const Json* model = reader_.find("model");
     if (model == nullptr)
       reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
-    job_.model = load_model(*model, {reader_.file(), "model", context_.directory},
-                            build_options(plan()));
+    BuildOptions options = build_options(plan());
+    options.scalar_head = context_.scalar_head;
+    job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
     const Workload& w = plan().workload;
+    if (is_inference()) check_generation(reader_, job_.model, plan());
     if (w.lora && job_.model.trainable_count() == 0)
       reader_.fail("workload.lora.targets", "no module of this model has such a name",
                    "last components of linear modules, such as q_proj");
+  }
+
+  /// DeepSpeed-Inference's keys are the framework's, what they say is about generation.
+  void take_injection() {
+    if (!read_.injection) return;
+    if (!is_inference())
+      reader_.fail("framework.kernel_inject", "is for inference, and the workload trains",
+                   "workload.kind inference");
+    plan().workload.generation.injection = read_.injection;
   }
 
   void apply_ds_config() {
@@ -152,7 +178,7 @@ class JobLoader {
     if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
     if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
     const bool has_precision = reader_.has("precision");
-    Precision wanted = load_precision(reader_, "bf16-master");
+    Precision wanted = load_precision(reader_, is_inference() ? "bf16-pure" : "bf16-master");
     if (has_precision) {
       c.trainer.bf16 = wanted.compute == DType::bf16;
       c.trainer.fp16 = wanted.compute == DType::f16;
@@ -231,22 +257,38 @@ class JobLoader {
     plan().precision = wanted;
     if (!has_precision) {
       plan().precision =
-          precision_preset(!options.torch_autocast                      ? "bf16-master"
+          precision_preset(is_inference()                               ? "bf16-pure"
+                           : !options.torch_autocast                    ? "bf16-master"
                            : options.torch_autocast_dtype == DType::f16 ? "fp16-autocast"
                                                                         : "bf16-autocast");
       job_.assumed.push_back("precision: " + plan().precision.name);
     }
     options.torch_autocast = plan().precision.autocast();
-    if (plan().precision.params != DType::f32 && !plan().precision.master)
+    if (plan().precision.params != DType::f32 && !plan().precision.master && !is_inference())
       reader_.fail("precision",
                    fmt::format("DeepSpeed always keeps master weights, so {} cannot be had",
                                plan().precision.name),
                    "bf16-master or fp16-master; or master_weights_and_grads in a ds_config");
   }
 
+  void assume_generation() {
+    Workload& w = plan().workload;
+    const auto assume = [&](std::int64_t& value, std::int64_t fallback, std::string_view what) {
+      if (value > 0) return;
+      value = fallback;
+      job_.assumed.push_back(fmt::format("{}: {}", what, fallback));
+    };
+    assume(w.micro_batch, 1, "batch");
+    assume(w.generation.new_tokens, 256, "new tokens");
+    const std::int64_t room = job_.model.facts.max_positions - w.generation.new_tokens;
+    assume(w.sequence_length, room > 0 ? std::min<std::int64_t>(2048, room) : 2048,
+           "prompt length");
+  }
+
   void fill_defaults() {
     Workload& w = plan().workload;
     const ModelFacts& facts = job_.model.facts;
+    if (is_inference()) assume_generation();
     if (w.micro_batch == 0) assume_micro_batch();
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
     if (w.sequence_length == 0) {
@@ -256,9 +298,10 @@ class JobLoader {
       job_.assumed.push_back(fmt::format("sequence length: {}", w.sequence_length));
     }
     if (facts.encoder_decoder && w.target_length == 0) w.target_length = w.sequence_length;
-    if (facts.max_positions > 0 && w.sequence_length > facts.max_positions)
-      warn("workload.sequence_length",
-           fmt::format("{} is longer than the {} positions of the model", w.sequence_length,
+    const std::int64_t longest = w.sequence_length + (is_inference() ? w.generation.new_tokens : 0);
+    if (facts.max_positions > 0 && longest > facts.max_positions)
+      warn(is_inference() ? "workload.new_tokens" : "workload.sequence_length",
+           fmt::format("{} is longer than the {} positions of the model", longest,
                        facts.max_positions));
     if (!facts.supports_sdpa && plan().attention == AttentionKind::sdpa)
       warn("attention", fmt::format("{} has no fused attention in transformers: eager is assumed",
@@ -301,6 +344,7 @@ class JobLoader {
 }  // namespace
 
 Job load_job(const Json& job, const std::string& file, const JobContext& context) {
+  if (is_rlhf(job)) return load_rlhf_job(job, file, context);
   return JobLoader(job, file, context).load();
 }
 

@@ -1,6 +1,7 @@
 // A job (shardplan.job/1) to the model and the plan it asks for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "hardware/catalog.h"
 #include "json/document.h"
 #include "load/ds_config/auto_values.h"
+#include "lowering/rlhf/roles.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -20,12 +22,16 @@ struct Job {
   std::vector<std::string> assumed;     ///< what the job left open, and what was taken
   Json ds_config;                       ///< as it was given; null without one
   std::vector<ResolvedAuto> autos;      ///< "auto" values of its ds_config
+  /// Kind rlhf: all models, of which `model` and `plan` are the first one's.
+  std::optional<Rlhf> rlhf;
 };
 
 /// What a job means beside its own text.
 struct JobContext {
   const HardwareCatalog* hardware = nullptr;
-  std::string directory;  ///< relative paths in the job start here; "" for the current one
+  std::string directory;           ///< relative paths in the job start here; "" for the current one
+  bool log_probabilities = false;  ///< preference training's in place of the cross-entropy
+  bool scalar_head = false;  ///< the model ends in one value a token (a critic, a reward model)
 };
 
 /// Throws InputError naming `file` and the key. Absent keys take the defaults of docs/job.md.

@@ -26,6 +26,16 @@ Json verdict(const Verdict& v) {
   return json;
 }
 
+Json phases(const Estimate& e) {
+  Json json{{"model", e.model_bytes}};
+  for (const Phase phase : e.run) {
+    const PhaseBytes& bytes = e.phases[static_cast<std::size_t>(phase)];
+    json[std::string(name_of(phase)) + "_peak"] = bytes.peak;
+    json[std::string(name_of(phase)) + "_end"] = bytes.end;
+  }
+  return json;
+}
+
 Json gpu(const Estimate& e) {
   Json json;
   json["capacity_bytes"] = e.capacity_bytes;
@@ -35,34 +45,55 @@ Json gpu(const Estimate& e) {
                       {"device", range(e.device)}};
   json["peak_phase"] = name_of(e.peak_phase);
   json["rank"] = e.rank;
-  json["phases"] = Json{{"model", e.model_bytes},          {"forward_peak", e.phases[0].peak},
-                        {"forward_end", e.phases[0].end},  {"backward_peak", e.phases[1].peak},
-                        {"backward_end", e.phases[1].end}, {"step_peak", e.phases[2].peak},
-                        {"step_end", e.phases[2].end}};
+  json["phases"] = phases(e);
   Json breakdown = Json::array();
-  for (const CategoryLine& line : e.breakdown)
+  for (const CategoryLine& line : e.breakdown) {
+    if (line.category == Category::kv_cache && line.at_peak == 0) continue;  // only generation has
     breakdown.push_back(Json{{"category", name_of(line.category)},
                              {"resident_bytes", line.resident},
                              {"at_peak_bytes", line.at_peak},
                              {"source", name_of(line.source)}});
+  }
   json["breakdown"] = std::move(breakdown);
   return json;
 }
 
 Json time(const TimeEstimate& t) {
-  return Json{{"step_seconds", t.step_seconds},
-              {"tokens_per_second", t.tokens_per_second},
-              {"mfu", t.mfu},
-              {"exposed_communication_seconds", t.exposed_communication_seconds},
-              {"compute_seconds", t.compute_seconds},
-              {"communication_seconds", t.communication_seconds},
-              {"exposed_copy_seconds", t.exposed_copy_seconds},
-              {"optimizer_seconds", t.optimizer_seconds},
-              {"bubble_seconds", t.bubble_seconds},
-              {"idle_seconds", t.idle_seconds},
-              {"hfu", t.hfu},
-              {"speed_of_light_seconds", t.speed_of_light_seconds},
-              {"source", name_of(t.source)}};
+  Json json{{"step_seconds", t.step_seconds},
+            {"tokens_per_second", t.tokens_per_second},
+            {"mfu", t.mfu},
+            {"exposed_communication_seconds", t.exposed_communication_seconds},
+            {"compute_seconds", t.compute_seconds},
+            {"communication_seconds", t.communication_seconds},
+            {"exposed_copy_seconds", t.exposed_copy_seconds},
+            {"optimizer_seconds", t.optimizer_seconds},
+            {"bubble_seconds", t.bubble_seconds},
+            {"idle_seconds", t.idle_seconds},
+            {"hfu", t.hfu},
+            {"speed_of_light_seconds", t.speed_of_light_seconds},
+            {"source", name_of(t.source)}};
+  if (t.generation) {
+    json["prefill_seconds"] = t.generation->prefill_seconds;
+    json["prefill_tokens_per_second"] = t.generation->prefill_tokens_per_second;
+    json["decode_seconds"] = t.generation->decode_seconds;
+    json["decode_tokens_per_second"] = t.generation->decode_tokens_per_second;
+    json["decode_speed_of_light_seconds"] = t.generation->decode_speed_of_light;
+  }
+  for (const TimeEstimate::PhaseTime& phase : t.phases)
+    json["phases"].push_back(Json{{"phase", name_of(phase.phase)}, {"seconds", phase.seconds}});
+  return json;
+}
+
+/// The models of an rlhf job.
+Json rlhf_models(const Rlhf& rlhf) {
+  Json models = Json::array();
+  for (const Role& role : rlhf.roles)
+    models.push_back(Json{{"role", name_of(role.kind)},
+                          {"model", role.model.facts.name},
+                          {"parameters", role.model.parameter_count()},
+                          {"trains", role.trains},
+                          {"idle", role.idle_on_host ? "host" : "gpu"}});
+  return Json{{"algorithm", name_of(rlhf.algorithm)}, {"models", std::move(models)}};
 }
 
 }  // namespace
@@ -87,6 +118,18 @@ std::string_view name_of(Phase phase) {
       return "backward";
     case Phase::step:
       return "step";
+    case Phase::prefill:
+      return "prefill";
+    case Phase::decode:
+      return "decode";
+    case Phase::generation:
+      return "generation";
+    case Phase::experience:
+      return "experience";
+    case Phase::actor_training:
+      return "actor_training";
+    case Phase::critic_training:
+      return "critic_training";
   }
   return "";
 }
@@ -99,6 +142,7 @@ Json to_json(const Estimate& e, const Job& job) {
                        {"parameters", e.parameters},
                        {"trainable_parameters", e.trainable_parameters},
                        {"tensors", e.tensors}};
+  if (job.rlhf) json["rlhf"] = rlhf_models(*job.rlhf);
   json["gpu"] = gpu(e);
   json["host"] = Json{{"bytes_per_node", e.host_per_node.total()},
                       {"pinned_bytes_per_node", e.host_per_node.pinned}};

@@ -28,7 +28,7 @@ Engine engine_of(const Model& model, const Plan& plan) {
                      options.zero.offload_optimizer.device == OffloadDevice::none;
   e.trainable = model.trainable_count();
   e.largest = largest_trainable(model);
-  const Quantization base = plan.workload.lora ? plan.workload.lora->base : Quantization::none;
+  const Quantization base = quantization_of(plan.workload);
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);
   });

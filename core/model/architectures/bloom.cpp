@@ -38,7 +38,9 @@ Model build_bloom(const ModelConfig& config, const BuildOptions& options) {
                                                              : m.linear("lm_head", hidden, vocab);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(layer_norm(e, embedding_norm, apply(e, tokens, Scale::tokens)));
+  const ValueId embedded = apply(e, tokens, Scale::tokens);
+  e.name_in_model(embedded);
+  e.set_output(layer_norm(e, embedding_norm, embedded));
   m.share("alibi", {heads, Scale::tokens});  // baddbmm adds it to the product within one kernel
   const std::int32_t mask = share_causal_mask(m, AttentionKind::eager);
 
@@ -59,6 +61,9 @@ Model build_bloom(const ModelConfig& config, const BuildOptions& options) {
   // BloomGelu is an autograd.Function: what it computes on the way is not kept.
   const ValueId inner = g.map(OpKind::gelu, apply(g, up, n2));
   const ValueId delta = dropout(g, apply(g, down, inner), hidden_dropout);
+  g.name_until(n1, attended);
+  g.name_until(n2, delta);
+  g.name(attended);
   g.set_output(g.map(OpKind::add, residual_of_norm ? n2 : middle, delta));
 
   Graph& h = m.begin_segment("head");

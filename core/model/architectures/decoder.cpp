@@ -148,8 +148,10 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
                              .heads_first = turn.always_cat,
                              .softcap = d.score_softcap,
                              .mask = context.mask};
-  return dropout(g, apply(g, l.out, attention(g, context.kind, shape, q, k, v)),
-                 d.attention_residual_dropout);
+  const ValueId out = apply(g, l.out, attention(g, context.kind, shape, q, k, v));
+  g.name_until(x, out);
+  g.name_until(q, out);
+  return dropout(g, out, d.attention_residual_dropout);
 }
 
 ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& l, ValueId x) {
@@ -176,12 +178,15 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
       norm_at(g, d, l, NormPlace::after_attention, self_attention(g, d, l, context, n1));
   if (d.parallel) {
     const ValueId delta = feed_forward(g, d, l, n1);
+    g.name_until(n1, delta);
     g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
     return;
   }
   const ValueId middle = g.map(OpKind::add, x, mixed);
   const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
-  const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, feed_forward(g, d, l, n2));
+  const ValueId fed = feed_forward(g, d, l, n2);
+  g.name_until(n2, fed);
+  const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, fed);
   g.set_output(g.map(OpKind::add, middle, delta));
 }
 
@@ -281,6 +286,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   Graph& e = m.begin_segment("embedding");
   ValueId tokens = apply(e, embed, Scale::tokens);
   if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
+  e.name_in_model(tokens);
   e.set_output(dropout(e, tokens, d.embedding_dropout));
   const auto share_tables = [&] {
     return share_rotary(m, d.rotary_dim, Scale::sequence, d.rotary == RotaryKind::f32_tables);
@@ -295,7 +301,9 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   sliding.window = d.window;
   if (has(true)) {
     if (d.tables_by_window || !has(false)) sliding.tables = share_tables();
-    sliding.mask = share_causal_mask(m, options.attention);
+    const bool boolean = options.cached && options.attention == AttentionKind::sdpa;
+    sliding.mask =
+        boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
   }
 
   for (const LayerRun& run : runs) {

@@ -78,7 +78,9 @@ Model build(const ModelConfig& c, const BuildOptions& options, const DeepSeek& d
             apply(g, l.attention, options.attention, d.rotary, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);
-        return g.map(OpKind::add, middle, is ? sparse(g, l, d, normal) : dense(g, l, d, normal));
+        const ValueId delta = is ? sparse(g, l, d, normal) : dense(g, l, d, normal);
+        g.name_until(normal, delta);
+        return g.map(OpKind::add, middle, delta);
       });
 }
 

@@ -81,7 +81,9 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
                         : m.linear("lm_head", c.hidden, c.vocab);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(apply(e, tokens, Scale::tokens));
+  const ValueId embedded = apply(e, tokens, Scale::tokens);
+  e.name_in_model(embedded);
+  e.set_output(embedded);
   // The tables are made even where ALiBi takes their place.
   const RotaryTables tables = share_rotary(m, c.head_dim);
   // With ALiBi the mask is additive, for every head, and shared; without, each layer's attention
@@ -132,6 +134,7 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
     mixed = masked_attention(g, shape, q, k, v, bias);
   }
   const ValueId attended = apply(g, dense, mixed);
+  for (const ValueId local : {n1, fused, q}) g.name_until(local, attended);
   if (c.parallel) {
     const ValueId inner = activate(g, activation, apply(g, up, n2));
     const ValueId both = g.map(OpKind::add, apply(g, down, inner), attended);

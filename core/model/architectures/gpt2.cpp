@@ -42,14 +42,18 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
                                                              : m.linear("lm_head", hidden, vocab);
 
   Graph& e = m.begin_segment("embedding");
-  const ValueId sum =
-      e.map(OpKind::add, apply(e, tokens, Scale::tokens), apply(e, places, Scale::sequence));
+  const ValueId embedded = apply(e, tokens, Scale::tokens);
+  const ValueId position = apply(e, places, Scale::sequence);
+  e.name_in_model(embedded);
+  e.name_in_model(position);
+  const ValueId sum = e.map(OpKind::add, embedded, position);
   e.set_output(dropout(e, sum, embedding_dropout));
   const std::int32_t mask = share_causal_mask(m, options.attention);
 
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId fused = apply(g, qkv, layer_norm(g, norm1, x));
+  const ValueId n1 = layer_norm(g, norm1, x);
+  const ValueId fused = apply(g, qkv, n1);
   const AttentionShape shape{.heads = heads,
                              .kv_heads = heads,
                              .head_dim = hidden / heads,
@@ -60,8 +64,12 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
                                   slice(g, fused, hidden), slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, projection, mixed), residual_dropout);
   const ValueId middle = g.map(OpKind::add, attended, x);
-  const ValueId inner = activate(g, activation, apply(g, up, layer_norm(g, norm2, middle)));
+  const ValueId n2 = layer_norm(g, norm2, middle);
+  const ValueId inner = activate(g, activation, apply(g, up, n2));
   const ValueId delta = dropout(g, apply(g, down, inner), residual_dropout);
+  g.name_until(n1, attended);
+  g.name_until(n2, delta);
+  g.name(attended);
   g.set_output(g.map(OpKind::add, middle, delta));
 
   Graph& h = m.begin_segment("head");

@@ -41,13 +41,16 @@ Model build_gpt_neox(const ModelConfig& config, const BuildOptions& options) {
                                                               : m.linear("lm_head", hidden, vocab);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(dropout(e, apply(e, embed, Scale::tokens), residual_dropout));
+  const ValueId embedded = apply(e, embed, Scale::tokens);
+  e.name_in_model(embedded);
+  e.set_output(dropout(e, embedded, residual_dropout));
   const RotaryTables tables = share_rotary(m, rotary_dim);
   const std::int32_t mask = share_causal_mask(m, options.attention);
 
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId fused = apply(g, qkv, layer_norm(g, norm1, x));
+  const ValueId n1 = layer_norm(g, norm1, x);
+  const ValueId fused = apply(g, qkv, n1);
   Rotation turn = rotation(g, tables);
   turn.always_cat = true;
   const ValueId q = rotate(g, turn, slice(g, fused, hidden), heads, head_dim);
@@ -60,9 +63,13 @@ Model build_gpt_neox(const ModelConfig& config, const BuildOptions& options) {
                              .mask = mask};
   const ValueId mixed = attention(g, options.attention, shape, q, k, slice(g, fused, hidden));
   const ValueId attended = dropout(g, apply(g, dense, mixed), residual_dropout);
+  g.name_until(n1, attended);
   const auto feed_forward = [&](ValueId in) {
-    const ValueId inner = activate(g, activation, apply(g, up, layer_norm(g, norm2, in)));
-    return dropout(g, apply(g, down, inner), residual_dropout);
+    const ValueId n2 = layer_norm(g, norm2, in);
+    const ValueId inner = activate(g, activation, apply(g, up, n2));
+    const ValueId out = dropout(g, apply(g, down, inner), residual_dropout);
+    g.name_until(n2, out);
+    return out;
   };
   if (config.flag("use_parallel_residual", true)) {
     const ValueId both = g.map(OpKind::add, feed_forward(x), attended);

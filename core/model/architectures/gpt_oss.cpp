@@ -22,14 +22,16 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
 
 /// Every head's row of scores gets its sink as one more column, which takes part in the softmax
 /// and is then cut off. The extra column is left out of the sizes here: it is 1/s of the scores.
-ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int32_t mask, ValueId q,
-                       ValueId k, ValueId v) {
-  const AttentionShape& s = l.attention.shape;
-  const Extent scores{s.heads, Scale::scores};
+ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int64_t window,
+                       std::int32_t mask, ValueId q, ValueId k, ValueId v) {
+  AttentionShape s = l.attention.shape;
+  s.window = window;
+  through_cache(g, s, k, v);
+  const Extent scores{s.heads, score_scale(s.queries, s.keys)};
   Op product{OpKind::matmul, {q, repeat_heads(g, s, k), kNone}};
-  product.work = {s.heads * s.head_dim, Scale::scores};
+  product.work = {s.heads * s.head_dim, scores.scale};
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
-  const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, Scale::scores}));
+  const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, scores.scale}));
   Op sinks{OpKind::parameter};
   sinks.module = module;
   sinks.weight = l.sinks;
@@ -40,7 +42,7 @@ ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int32_t m
   const ValueId probabilities = g.map(OpKind::softmax, shifted);
   const ValueId kept = dropout(g, g.map(OpKind::to_like, probabilities, v), s.dropout);
   Op mix{OpKind::matmul, {kept, repeat_heads(g, s, v), kNone}};
-  mix.work = {s.heads * s.head_dim, Scale::scores};
+  mix.work = {s.heads * s.head_dim, scores.scale};
   return g.map(OpKind::copy, g.op(mix, {s.heads * s.head_dim, Scale::tokens}));
 }
 
@@ -66,13 +68,16 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
                              .head_dim = head_dim.value_or(hidden / heads),
                              .dropout = c.number("attention_dropout", 0.0)};
 
+  // Every second layer slides, which tells layers apart only where there is a KV cache.
+  const std::int64_t window = c.nullable_count("sliding_window", 128).value_or(0);
+  const auto sliding = [&](std::int64_t i) { return !options.cached || i % 2 == 0; };
   ModelBuilder m(options);
   const DecoderStack stack{.hidden = hidden,
                            .vocabulary = c.count({"vocab_size"}, 201088),
                            .tied = c.flag("tie_word_embeddings", false),
                            .rotary_dim = shape.head_dim / 2,
                            .norm = NormKind::rms_wide,
-                           .runs = layer_runs(layers, [](std::int64_t) { return true; }),
+                           .runs = layer_runs(layers, sliding),
                            .attention = AttentionKind::eager};
   m.facts() = {.hidden = hidden,
                .layers = layers,
@@ -94,7 +99,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
     return l;
   };
-  const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
+  const auto forward = [&](Graph& g, const Layer& l, bool slides, const Positions& at, ValueId x) {
     const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
     const ValueId q_straight = apply(g, l.attention.q, n1);
     const ValueId k_straight = apply(g, l.attention.k, n1);
@@ -102,7 +107,9 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     const ValueId q = rotate_pairs(g, at.tables, q_straight);
     const ValueId k = rotate_pairs(g, at.tables, k_straight);
     const ValueId mixed =
-        apply(g, l.attention.o, sink_attention(g, l, attention_module, at.mask, q, k, v));
+        apply(g, l.attention.o,
+              sink_attention(g, l, attention_module, slides && options.cached ? window : 0, at.mask,
+                             q, k, v));
     const ValueId middle = g.map(OpKind::add, x, mixed);
     const ValueId normal = normalize(g, NormKind::rms_wide, l.norm2, middle);
     // The softmax is over the chosen logits only, in their own type.
@@ -111,6 +118,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     const ValueId delta =
         apply(g, l.experts, ExpertGate::clamped, Activation::silu, normal, weights);
     g.hold(logits, delta);
+    g.name_until(normal, delta);
     return g.map(OpKind::add, middle, delta);
   };
   return build_decoder(m, stack, declare, forward);

@@ -58,7 +58,9 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
                         : m.linear("lm_head", hidden, vocab, true);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(dropout(e, apply(e, embed, Scale::tokens), config.number("embd_pdrop", 0.0)));
+  const ValueId embedded = apply(e, embed, Scale::tokens);
+  e.name_in_model(embedded);
+  e.set_output(dropout(e, embedded, config.number("embd_pdrop", 0.0)));
   // The sinusoid table itself is a buffer; what a layer gathers from it stands for it here.
   const RotaryTables halves = share_rotary(m, rotary_dim / 2);
   const std::int32_t mask = share_causal_mask(m, AttentionKind::eager);
@@ -82,6 +84,7 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
   const ValueId attended = dropout(g, apply(g, out_proj, mixed), residual_dropout);
   const ValueId inner = activate(g, activation, apply(g, up, n1));
   const ValueId delta = dropout(g, apply(g, down, inner), residual_dropout);
+  g.name_until(n1, delta);
   g.set_output(g.map(OpKind::add, g.map(OpKind::add, attended, delta), x));
 
   Graph& h = m.begin_segment("head");

@@ -65,6 +65,7 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
     const ValueId delta =
         apply(g, l.experts, ExpertGate::activation, activation, normal, routing.weights);
     g.hold(routing.logits, delta);
+    g.name_until(normal, delta);
     return g.map(OpKind::add, middle, delta);
   };
   return build_decoder(m, stack, declare, forward);

@@ -65,6 +65,8 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
   ValueId embedded = apply(e, tokens, Scale::tokens);
   const ValueId position = apply(e, places, Scale::tokens);  // indices for every sequence
   if (width != hidden) embedded = apply(e, project_in, embedded);
+  e.name_in_model(embedded);
+  e.name_in_model(position);
   e.set_output(e.map(OpKind::add, embedded, position));
   const std::int32_t mask = share_causal_mask(m, options.attention);
 
@@ -86,6 +88,8 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
   const ValueId inner = activate(g, activation, apply(g, up, read));
   const ValueId delta = dropout(g, apply(g, down, inner), probability);
   const ValueId out = g.map(OpKind::add, middle, delta);
+  if (norm_first) g.name_until(in, mixed);
+  g.name_until(q, mixed);
   g.set_output(norm_first ? out : layer_norm(g, norm2, out));
 
   Graph& h = m.begin_segment("head");

@@ -91,7 +91,9 @@ Model build(const ModelConfig& c, const BuildOptions& options, const QwenMoe& q)
         const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);
-        return g.map(OpKind::add, middle, is ? sparse(g, l, q, normal) : dense(g, l, q, normal));
+        const ValueId delta = is ? sparse(g, l, q, normal) : dense(g, l, q, normal);
+        g.name_until(normal, delta);
+        return g.map(OpKind::add, middle, delta);
       });
 }
 

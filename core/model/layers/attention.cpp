@@ -18,10 +18,11 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
   op.causal = s.causal;
-  op.drops = s.dropout > 0;
+  op.drops = s.dropout > 0 && !g.cached();
   if (s.window > 0 && !g.fuses()) {  // Transformer Engine's kernels take the window itself
     op.mask = {1, op.work.scale};
     op.mask_from = s.window;
+    if (s.mask != kNone) g.shared_input(s.mask, {1, Scale::context_square});
   }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
   return s.heads_first ? g.map(OpKind::copy, out) : out;
@@ -32,6 +33,9 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
 ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads,
                 std::int64_t dim) {
   if (heads != s.heads && heads != 1) return repeat_heads(g, s, x, dim);
+  // What comes out of a cache has its heads in order already.
+  if (heads == s.heads && g.value(x).extent.scale == Scale::context_tokens)
+    return g.view(x, g.value(x).extent);
   return g.op({OpKind::fold_heads, {x, kNone, kNone}}, {s.heads * dim, g.value(x).extent.scale});
 }
 
@@ -69,8 +73,17 @@ ValueId fused_softmax(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
   return g.map(OpKind::copy, g.op(mix, {s.heads * value_dim(s), s.queries}));
 }
 
-ValueId eager(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v, ValueId bias) {
-  if (g.fuses() && bias == kNone) return fused_softmax(g, s, q, k, v);
+ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, ValueId v,
+              ValueId bias) {
+  if (g.fuses() && bias == kNone) return fused_softmax(g, given, q, k, v);
+  AttentionShape s = given;
+  const ValueId all_queries = q;
+  // Keys and values are repeated before anything is done with either; one head is only expanded.
+  if (g.cached() && s.kv_heads != 1) {
+    k = repeat_heads(g, s, k, s.head_dim);
+    v = repeat_heads(g, s, v, value_dim(s));
+    s.kv_heads = s.heads;
+  }
   const ValueId masked = masked_scores(g, s, q, k, bias);
   const ValueId wide = g.map(s.softmax_f32 ? OpKind::softmax_f32 : OpKind::softmax, masked);
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
@@ -79,17 +92,29 @@ ValueId eager(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads, value_dim(s)), kNone}};
   mix.work = {s.heads * value_dim(s), score_scale(s.queries, s.keys)};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
-  return g.map(OpKind::copy, context);
+  g.name(probabilities);  // returned with the result, as the attention's weights
+  const ValueId out = g.map(OpKind::copy, context);
+  for (const ValueId local : {all_queries, k, v}) g.name_until(local, out);
+  return out;
+}
+
+ValueId append(Graph& g, CachePart part, std::int64_t window, ValueId x) {
+  Op op{OpKind::cache, {x, kNone, kNone}};
+  op.part = part;
+  op.window = window;
+  return g.op(op, {g.value(x).extent.per, Scale::context_tokens});
 }
 
 }  // namespace
 
 Scale score_scale(Scale queries, Scale keys) {
+  if (keys == Scale::context_tokens) return Scale::context_scores;
   if (queries == Scale::tokens) return Scale::scores;
   return keys == Scale::tokens ? Scale::cross_scores : Scale::target_scores;
 }
 
 std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale) {
+  if (m.options().cached && scale == Scale::scores) scale = Scale::context_scores;
   return kind == AttentionKind::sdpa ? kNone : m.share("causal_mask", {1, scale});
 }
 
@@ -130,14 +155,27 @@ ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t hea
   return rotate(g, rotation(g, tables, g.value(x).extent.scale), x, heads, head_dim);
 }
 
-ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& shape, ValueId q, ValueId k,
+void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v) {
+  if (!g.cached() || !shape.causal || shape.keys != shape.queries) return;
+  const ValueId new_keys = k, new_values = v;
+  k = append(g, CachePart::keys, shape.window, new_keys);
+  v = append(g, CachePart::values, shape.window, new_values);
+  g.hold(new_keys, v);  // both names are bound anew when both are appended
+  shape.keys = Scale::context_tokens;
+}
+
+ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& given, ValueId q, ValueId k,
                   ValueId v, ValueId bias) {
+  AttentionShape shape = given;
+  through_cache(g, shape, k, v);
   return kind == AttentionKind::sdpa && bias == kNone ? fused(g, shape, q, k, v)
                                                       : eager(g, shape, q, k, v, bias);
 }
 
-ValueId masked_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v,
+ValueId masked_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId k, ValueId v,
                          ValueId bias) {
+  AttentionShape s = given;
+  through_cache(g, s, k, v);
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
@@ -146,22 +184,32 @@ ValueId masked_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k
   return g.op(op, {s.heads * value_dim(s), s.queries});
 }
 
-ValueId math_attention(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v,
+ValueId math_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId k, ValueId v,
                        ValueId bias) {
+  AttentionShape s = given;
+  through_cache(g, s, k, v);
   const Extent scores{s.heads, score_scale(s.queries, s.keys)};
   g.set_autocast(false);  // it casts the call's arguments, not what the call does with them
-  const ValueId queries = g.map(OpKind::scalar, g.map(OpKind::to_f32, q));
+  const ValueId wide_queries = g.map(OpKind::to_f32, q);
+  const ValueId queries = g.map(OpKind::scalar, wide_queries);
   const ValueId keys = g.map(OpKind::scalar, g.map(OpKind::to_f32, k));
   const ValueId values = g.map(OpKind::to_f32, v);
   Op product{OpKind::matmul, {queries, batched(g, s, keys, s.kv_heads, s.head_dim), kNone}};
   product.work = {s.heads * s.head_dim, scores.scale};
   ValueId logits = g.op(product, scores);
   if (bias != kNone) logits = g.map(OpKind::add, logits, bias);
-  const ValueId probabilities = dropout(g, g.map(OpKind::softmax, logits), s.dropout);
+  const ValueId softmax = g.map(OpKind::softmax, logits);
+  if (g.cached()) {  // rows that are masked whole are looked for, and filled in place
+    const ValueId masked = g.map(OpKind::compare, logits);
+    for (const ValueId local : {wide_queries, queries, keys, values, logits}) g.hold(local, masked);
+    g.hold(softmax, masked);
+  }
+  const ValueId probabilities = dropout(g, softmax, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, values, s.kv_heads, value_dim(s)), kNone}};
   mix.work = {s.heads * value_dim(s), scores.scale};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   const ValueId out = g.map(OpKind::copy, g.map(OpKind::to_like, context, q));
+  for (const ValueId local : {q, k, v}) g.name_until(local, out);
   g.set_autocast(true);
   return out;
 }

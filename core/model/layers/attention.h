@@ -54,6 +54,10 @@ ValueId rotate(Graph& g, const Rotation& rotation, ValueId x, std::int64_t heads
 ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
                std::int64_t head_dim);
 
+/// With a KV cache: keys and values of all tokens so far in place of this pass's own, and `shape`
+/// told so. For attention of a sequence to itself; the functions below call it.
+void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v);
+
 /// softmax(q·kᵀ/√d)·v over q [.., heads·d], k and v [.., kv_heads·d]; returns [.., heads·d].
 /// sdpa runs the fused kernel and keeps no s×s tensor; eager repeats k and v to `heads` and keeps
 /// the probabilities. `bias` is an optional additive tensor of the scores' size (T5, ALiBi).

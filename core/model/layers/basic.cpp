@@ -71,7 +71,7 @@ ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
 }
 
 ValueId dropout(Graph& g, ValueId x, double probability) {
-  return probability > 0 ? g.map(OpKind::dropout, x) : x;
+  return probability > 0 && !g.cached() ? g.map(OpKind::dropout, x) : x;
 }
 
 ValueId slice(Graph& g, ValueId x, std::int64_t per) {

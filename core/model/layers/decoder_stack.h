@@ -65,7 +65,9 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
                                : m.linear("lm_head", stack.hidden, stack.vocabulary);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(apply(e, embed, Scale::tokens));
+  const ValueId tokens = apply(e, embed, Scale::tokens);
+  e.name_in_model(tokens);
+  e.set_output(tokens);
   const Positions positions{share_rotary(m, stack.rotary_dim, Scale::sequence, stack.rotary_f32),
                             share_causal_mask(m, stack.attention)};
   for (const auto& [run, layer] : layers) {

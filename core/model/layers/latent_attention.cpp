@@ -63,23 +63,24 @@ ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm
   const ValueId q =
       s.q_rank ? apply(g, a.q_b, rms_norm(g, a.q_norm, apply(g, a.q_a, x))) : apply(g, a.q, x);
   const ValueId compressed = apply(g, a.kv_a, x);
-  const ValueId latent = rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank));
+  ValueId latent = rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank));
   const ValueId q_turned = turn(g, form, at.tables, slice(g, q, s.heads * s.rope), s.heads, s.rope);
-  const ValueId k_turned = turn(g, form, at.tables, slice(g, compressed, s.rope), 1, s.rope);
+  ValueId k_turned = turn(g, form, at.tables, slice(g, compressed, s.rope), 1, s.rope);
+  AttentionShape shape{.heads = s.heads,
+                       .kv_heads = s.heads,
+                       .head_dim = s.nope + s.rope,
+                       .value_dim = s.value,
+                       .dropout = s.dropout,
+                       .heads_first = true,
+                       .mask = at.mask};
+  through_cache(g, shape, latent, k_turned);  // what is cached is the latent, not what it becomes
   const ValueId q_plain = slice(g, q, s.heads * s.nope);
   const ValueId queries = g.op({OpKind::cat, {q_plain, q_turned, kNone}}, heads);
   // The values stay a slice of the expanded rows; the keys are a copy with the rotary part.
   const ValueId expanded = apply(g, a.kv_b, latent);
   const ValueId k_plain = slice(g, expanded, s.heads * s.nope);
-  const ValueId keys = g.op({OpKind::cat, {k_plain, k_turned, kNone}}, heads);
+  const ValueId keys = g.op({OpKind::cat, {k_plain, k_turned, kNone}}, {heads.per, shape.keys});
   const ValueId values = slice(g, expanded, s.heads * s.value);
-  const AttentionShape shape{.heads = s.heads,
-                             .kv_heads = s.heads,
-                             .head_dim = s.nope + s.rope,
-                             .value_dim = s.value,
-                             .dropout = s.dropout,
-                             .heads_first = true,
-                             .mask = at.mask};
   const ValueId mixed = attention(g, kind, shape, queries, keys, values);
   const ValueId out = apply(g, a.o, mixed);
   // Local variables of the attention's forward.

@@ -2,10 +2,30 @@
 
 namespace shardplan {
 
+namespace {
+
+ValueId mapped(Graph& g, ValueId logits, LogitMap map) {
+  if (map == LogitMap::scale) return g.map(OpKind::scalar, logits);
+  if (map == LogitMap::none) return logits;
+  const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, logits));
+  return g.map(OpKind::scalar, squashed);
+}
+
+/// Generation asks for the last position's logits only (logits_to_keep=1) and no loss.
+ValueId last_logits(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {
+  const ValueId last = g.view(x, {g.value(x).extent.per, Scale::batch});
+  const ValueId logits = mapped(g, apply(g, head, last), map);
+  g.hold(x, logits);
+  return logits;
+}
+
+}  // namespace
+
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {
   // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
   g.let_input_go();
   g.begin_logits();
+  if (g.cached()) return last_logits(g, head, x, map);
   if (g.loss() == LossKind::fused_linear && !g.fuses()) {
     Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
     fused.module = head.module;
@@ -15,12 +35,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
     fused.work = {checked_mul(in.per, head.out), in.scale};
     return g.op(fused, {1, Scale::one});
   }
-  ValueId logits = apply(g, head, x);
-  if (map == LogitMap::scale) logits = g.map(OpKind::scalar, logits);
-  if (map == LogitMap::softcap) {
-    const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, logits));
-    logits = g.map(OpKind::scalar, squashed);
-  }
+  const ValueId logits = mapped(g, apply(g, head, x), map);
   if (g.fuses()) {
     Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};
     if (g.loss() == LossKind::cross_entropy) in_place.side = g.value(logits).extent;
@@ -35,7 +50,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   const ValueId loss = g.op(mean, {1, Scale::one});
   // The loss function and the model's output object still name them when the loss is made.
   g.hold(wide, loss);
-  g.hold(logits, loss);
+  if (g.loss() != LossKind::log_probabilities) g.hold(logits, loss);
   g.hold(x, loss);
   return loss;
 }

@@ -105,7 +105,9 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
   const ValueId inner = g.map(OpKind::scalar, g.map(OpKind::add, x, cube));
   const ValueId half = g.map(OpKind::scalar, x);
   const ValueId one_plus = g.map(OpKind::scalar, g.map(OpKind::tanh, inner));
-  return g.map(OpKind::mul, half, one_plus);
+  const ValueId y = g.map(OpKind::mul, half, one_plus);
+  g.name_until(x, y);
+  return y;
 }
 
 }  // namespace shardplan

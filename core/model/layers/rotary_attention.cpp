@@ -31,7 +31,9 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Posi
   const ValueId v = apply(g, a.v, x);
   const ValueId q = rotate(g, at.tables, q_straight, s.heads, s.head_dim);
   const ValueId k = rotate(g, at.tables, k_straight, s.kv_heads, s.head_dim);
-  return apply(g, a.o, attention(g, kind, s, q, k, v));
+  const ValueId out = apply(g, a.o, attention(g, kind, s, q, k, v));
+  for (const ValueId local : {x, q}) g.name_until(local, out);
+  return out;
 }
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 
 #include "report/sections/sections.h"
 #include "report/words.h"
+#include "save/estimate.h"
 
 namespace shardplan::report {
 namespace {
@@ -45,10 +46,9 @@ std::vector<std::size_t> thinned(const MemoryTimeline& t, const Span& span, std:
 }
 
 Text span_label(const MemoryTimeline& t, const TimelinePoint& point) {
-  const Text phase = message("span." + std::string(point.phase == Phase::forward    ? "forward"
-                                                   : point.phase == Phase::backward ? "backward"
-                                                                                    : "step"));
-  if (t.micro_batches == 1 || point.phase == Phase::step) return phase;
+  const Text phase = message("span." + std::string(name_of(point.phase)));
+  const bool passes = point.phase == Phase::forward || point.phase == Phase::backward;
+  if (t.micro_batches == 1 || !passes) return phase;
   return message("span.micro_batch",
                  {{"phase", phase}, {"number", std::to_string(point.micro_batch + 1)}});
 }
@@ -90,10 +90,8 @@ struct Moment {
 
 std::vector<Moment> moments(const MemoryTimeline& t) {
   std::vector<Moment> all{{"begin", 0}};
-  constexpr std::array kPhases{std::pair{Phase::forward, "forward"},
-                               std::pair{Phase::backward, "backward"},
-                               std::pair{Phase::step, "step"}};
-  for (const auto& [phase, name] : kPhases) {
+  for (std::size_t p = 0; p < kPhaseCount; ++p) {
+    const Phase phase = static_cast<Phase>(p);
     std::optional<std::size_t> peak, end;
     for (std::size_t i = 0; i < t.points.size(); ++i) {
       if (t.points[i].phase != phase) continue;
@@ -101,8 +99,8 @@ std::vector<Moment> moments(const MemoryTimeline& t) {
       end = i;
     }
     if (!peak) continue;
-    all.push_back({std::string(name) + "_peak", *peak});
-    all.push_back({std::string(name) + "_end", *end});
+    all.push_back({std::string(name_of(phase)) + "_peak", *peak});
+    all.push_back({std::string(name_of(phase)) + "_end", *end});
   }
   return all;
 }

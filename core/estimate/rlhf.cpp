@@ -1,0 +1,64 @@
+#include "estimate/rlhf.h"
+
+#include "estimate/assemble.h"
+#include "estimate/generation.h"
+#include "lowering/rlhf/lower.h"
+
+namespace shardplan {
+namespace {
+
+TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
+  if (part.phase == Phase::generation)
+    return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
+  return estimate_time(part.program, part.role->plan,
+                       part.scores ? without_autograd(rates) : rates);
+}
+
+void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
+  sum.step_seconds += part.step_seconds;
+  sum.compute_seconds += part.compute_seconds;
+  sum.exposed_communication_seconds += part.exposed_communication_seconds;
+  sum.exposed_copy_seconds += part.exposed_copy_seconds;
+  sum.optimizer_seconds += part.optimizer_seconds;
+  sum.idle_seconds += part.idle_seconds;
+  sum.communication_seconds += part.communication_seconds;
+  sum.speed_of_light_seconds += part.speed_of_light_seconds;
+  sum.mfu += part.mfu * part.step_seconds;
+  sum.hfu += part.hfu * part.step_seconds;
+  if (sum.phases.empty() || sum.phases.back().phase != phase) sum.phases.push_back({phase, 0});
+  sum.phases.back().seconds += part.step_seconds;
+}
+
+}  // namespace
+
+Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
+  const Plan& plan = rlhf.roles.front().plan;
+  TimeEstimate time;
+  bool known = true;
+  for (const RlhfPart& part : rlhf_parts(rlhf)) {
+    const TimeEstimate own = time_of(part, rlhf, calibration.time);
+    known = known && own.step_seconds > 0;
+    add(time, own, part.phase);
+  }
+  const Workload& w = plan.workload;
+  if (known) {
+    time.mfu /= time.step_seconds;
+    time.hfu /= time.step_seconds;
+    time.tokens_per_second = static_cast<double>(w.micro_batch * w.gradient_accumulation *
+                                                 w.sequence_length * plan.cluster.world()) /
+                             time.step_seconds;
+  } else {
+    time = {};
+  }
+  const Program program = lower_rlhf(rlhf);
+  Estimate e = assemble(plan, calibration, program, simulate_memory(program),
+                        ReservedMemory::simulated, time);
+  for (const Role& role : rlhf.roles) {
+    e.parameters += role.model.parameter_count();
+    e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;
+    e.tensors += role.model.tensor_count();
+  }
+  return e;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,93 @@
+#include "load/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "load/framework.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kLongest = std::int64_t{1} << 31;
+
+constexpr std::array<std::pair<std::string_view, Quantization>, 7> kFormats{{
+    {"none", Quantization::none},
+    {"nf4", Quantization::nf4},
+    {"nf4_double", Quantization::nf4_double},
+    {"int8", Quantization::int8},
+    {"fp8", Quantization::fp8},
+    {"gptq", Quantization::gptq},
+    {"awq", Quantization::awq},
+}};
+
+/// A graph that keeps a KV cache.
+bool keeps_cache(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& s) {
+    const auto& ops = s.graph.ops();
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const Op& op) { return op.kind == OpKind::cache; });
+  });
+}
+
+/// DeepSpeed-Inference cuts heads, and has room for max_out_tokens.
+void check_injection(ObjectReader& job, const Model& model, const Plan& plan) {
+  const Workload& w = plan.workload;
+  const KernelInjection& injection = *w.generation.injection;
+  const std::int64_t heads = model.facts.attention_heads;
+  if (heads % injection.tensor_parallel != 0) {
+    std::int64_t nearest = injection.tensor_parallel;
+    while (heads % nearest != 0) --nearest;
+    job.fail("cluster",
+             fmt::format("{} GPUs do not divide the model's {} attention heads",
+                         injection.tensor_parallel, heads),
+             fmt::format("{} GPUs", nearest));
+  }
+  const std::int64_t tokens = w.sequence_length + w.generation.new_tokens;
+  if (tokens > injection.max_out_tokens)
+    job.fail("framework.max_out_tokens",
+             fmt::format("{} holds no prompt of {} tokens and {} new ones",
+                         injection.max_out_tokens, w.sequence_length, w.generation.new_tokens),
+             fmt::format("at least {}", tokens));
+}
+
+}  // namespace
+
+Workload read_generation(ObjectReader& w) {
+  Workload workload;
+  workload.kind = WorkKind::inference;
+  workload.micro_batch = w.integer("batch", 1, kLongest).value_or(0);
+  workload.sequence_length = w.integer("prompt_length", 1, kLongest).value_or(0);
+  Generation& g = workload.generation;
+  g.new_tokens = w.integer("new_tokens", 1, kLongest).value_or(0);
+  std::vector<std::string> names;
+  for (const auto& format : kFormats) names.emplace_back(format.first);
+  const auto weights = w.choice("quantization", names);
+  for (const auto& [name, format] : kFormats)
+    if (weights == name) g.weights = format;
+  g.fp8_cache = w.choice("kv_cache_dtype", {"auto", "fp8"}) == "fp8";
+  return workload;
+}
+
+void check_generation(ObjectReader& job, const Model& model, const Plan& plan) {
+  if (model.facts.encoder_decoder || !keeps_cache(model))
+    job.fail("workload.kind",
+             fmt::format("{} generates nothing token by token from a KV cache that is modelled",
+                         model.facts.model_type),
+             "a decoder such as llama-3.1-8b; or kind train");
+  const FrameworkKind framework = plan.framework.kind;
+  const Generation& g = plan.workload.generation;
+  if (framework != FrameworkKind::single && framework != FrameworkKind::deepspeed)
+    job.fail("framework.name", fmt::format("'{}' does not run inference", name_of(framework)),
+             "single (transformers) on one GPU, or deepspeed");
+  if (g.injection) {
+    check_injection(job, model, plan);
+  } else if (framework == FrameworkKind::deepspeed && g.weights != Quantization::none) {
+    job.fail("workload.quantization", "quantized weights under ZeRO-Inference are not modelled",
+             "framework single");
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,64 @@
+// One forward pass of generation: the prompt, or a token of each sequence, over a KV cache.
+#pragma once
+
+#include <cstdint>
+
+#include "lowering/segments.h"
+
+namespace shardplan {
+
+/// What a pass takes of each sequence.
+struct Pass {
+  std::int64_t tokens = 1;
+  std::int64_t past = 0;  ///< tokens that earlier passes took
+};
+
+/// Tokens that a layer attends to: a sliding one (`window` > 0) has kept the last window - 1 and
+/// gets this pass's own. This is what its cache holds afterwards.
+std::int64_t context_of(const Pass& pass, std::int64_t window);
+
+/// Of a sliding layer's segment; 0: it attends to everything.
+std::int64_t window_of(const Segment& segment);
+
+/// Runs all tapes of `pass` without autograd; `before` is the pass that left the cache, null for
+/// the first one. Only the forward tapes of the result are filled.
+ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const Pass* before);
+
+struct NoHooks {};
+
+/// Emits a pass into a program that has the tables of `run` (program_of). The logits of the last
+/// position stay, as the chained output. Hooks as for emit_forward.
+template <typename Hooks>
+void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
+  std::int64_t held = 0;  // the embeddings, under the name that the model's forward has for them
+  for (std::size_t k = 0; k < run.segments.size(); ++k) {
+    const SegmentRun& s = run.segments[k];
+    if (k + 1 == run.segments.size()) {  // the model's forward has returned to the head's
+      b.free(Category::activations, held);
+      for (std::size_t i = 0; i < k; ++i)
+        for (const TapeEvent& e : run.segments[i].forward.named_in_model)
+          b.free_named(e.category, e.bytes, detail::slot_base(run, i) + e.id);
+    }
+    if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
+    const auto emit = [&](std::int64_t count) {
+      detail::emit_iterations(b, count, detail::forward_of(s.forward), hooks);
+    };
+    const bool takes_named = k > 0 && run.segments[k - 1].forward.names_output;
+    if (takes_named) {  // the first layer lets go of its input, which is held on to
+      emit(1);
+      held = run.segments[k - 1].forward.output_bytes;
+      b.alloc(Category::activations, held);
+    }
+    emit(s.segment->repeat - (takes_named ? 1 : 0));
+    for (std::size_t i = 0; i < model.shared.size(); ++i) {
+      if (static_cast<std::size_t>(model.shared[i].maker) == k)
+        b.alloc(Category::activations, run.shared_bytes[i]);
+      if (run.last_user[i] == k) b.free(Category::activations, run.shared_bytes[i]);
+    }
+  }
+  for (std::size_t k = 0; k < run.segments.size(); ++k)
+    detail::drop_cache(b, run.segments[k].forward.autocast_cache, detail::slot_base(run, k),
+                       run.segments[k].segment->repeat);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,84 @@
+#include "lowering/inference/weights.h"
+
+#include "lowering/deepspeed/layout.h"
+#include "lowering/deepspeed/stages.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+bool is_partitioned(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::deepspeed &&
+         plan.framework.deepspeed.zero.stage == 3;
+}
+
+}  // namespace
+
+FrozenWeights::FrozenWeights(const Model& model, const Plan& plan, const ModelRun& run)
+    : model_(model), plan_(plan), held_(model.modules.size(), 0) {
+  if (!is_partitioned(plan)) return;
+  engine_ = engine_of(model, plan);
+  gather_.emplace(model_, plan_, run, engine_);
+  if (!gather_->gathers()) gather_.reset();
+}
+
+void FrozenWeights::add_residents(Program& program) const {
+  if (!gather_) {
+    append_parameters(program.resident, model_, plan_);
+    return;
+  }
+  const ShardLayout layout = shard_layout(model_, engine_.ranks);
+  if (plan_.framework.deepspeed.zero.offload_param.device == OffloadDevice::none)
+    append_tensors(program.resident, Category::parameters,
+                   checked_mul(engine_.b, checked_add(layout.trainable, layout.frozen)), 1);
+  append_tensors(program.resident, Category::gathered_parameters, gather_->persistent_bytes(), 1);
+  const HostMemory host = offloaded_stage3(model_, plan_, engine_, layout, 0);
+  program.host.pageable += host.pageable;
+  program.host.pinned += host.pinned;
+  program.host.nvme += host.nvme;
+}
+
+void FrozenWeights::begin_pass(ProgramBuilder& b) const {
+  if (gather_) b.alloc(Category::gathered_parameters, gather_->prefetch_bytes());
+}
+
+void FrozenWeights::end_pass(ProgramBuilder& b) const {
+  if (gather_) b.free(Category::gathered_parameters, gather_->prefetch_bytes());
+}
+
+std::int64_t FrozenWeights::missing_bytes(ModuleId id) const {
+  std::int64_t bytes = 0;
+  for (const ParameterId p : model_.modules[static_cast<std::size_t>(id)].parameters)
+    if (!gather_->persistent(p)) bytes += gather_->gathered_bytes(p);
+  return bytes;
+}
+
+void FrozenWeights::fetch(ProgramBuilder& b, ModuleId id) {
+  auto& held = held_[static_cast<std::size_t>(id)];
+  if (!gather_ || held > 0) return;
+  const std::int64_t bytes = missing_bytes(id);
+  if (bytes == 0) return;
+  const bool several = model_.modules[static_cast<std::size_t>(id)].parameters.size() > 1;
+  held = (several ? gather_->coalesced_factor() : 1) * bytes;
+  b.alloc(Category::gathered_parameters, held);
+  b.host_work(Issue::engine, 1);
+  const OffloadDevice device = plan_.framework.deepspeed.zero.offload_param.device;
+  if (device != OffloadDevice::none)
+    b.fetch_ahead(device == OffloadDevice::nvme ? LinkKind::nvme : LinkKind::host,
+                  ceil_div(bytes, engine_.ranks), "weights to the GPU");
+  if (engine_.ranks == 1) {
+    b.wait(Stream::copy);
+    return;
+  }
+  b.gather_ahead(bytes, "parameter all-gather");
+  b.wait(Stream::communication);
+}
+
+void FrozenWeights::release(ProgramBuilder& b, ModuleId id) {
+  auto& held = held_[static_cast<std::size_t>(id)];
+  if (held == 0) return;
+  b.free(Category::gathered_parameters, held);
+  held = 0;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,26 @@
+// An iteration of reinforcement learning or preference training as one program: the training steps,
+// the generation and the scoring passes that one process runs in turn, beside all that stays.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lowering/rlhf/roles.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// One of the programs that make up an iteration, for what is asked of it alone (time).
+struct RlhfPart {
+  Phase phase = Phase::forward;
+  const Role* role = nullptr;
+  Program program;
+  bool scores = false;  ///< a pass without autograd
+};
+
+/// The parts of an iteration in their order, each with its own residents.
+std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
+
+Program lower_rlhf(const Rlhf& rlhf);
+
+}  // namespace shardplan

@@ -1,0 +1,56 @@
+// Reinforcement learning and preference training: the models that take part, and what each does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+/// sft: a language model's ordinary step. reward: pairs through a model with a scalar head. dpo:
+/// pairs through a policy and a frozen reference. ppo: actor and critic train on what the actor
+/// generates and reference and reward model score. grpo: the same without critic, with `group`
+/// answers a prompt.
+enum class Algorithm : std::uint8_t { sft, reward, dpo, ppo, grpo };
+std::string_view name_of(Algorithm algorithm);
+
+enum class RoleKind : std::uint8_t { actor, critic, reference, reward };
+std::string_view name_of(RoleKind role);
+
+/// A model's part. Its plan is that of a training step whether it trains or is only asked: batch
+/// and sequence are those of the training step.
+struct Role {
+  RoleKind kind = RoleKind::actor;
+  Model model;
+  Plan plan;
+  bool trains = false;
+  bool idle_on_host = false;  ///< its weights, and states, are moved away outside its phases
+};
+
+/// DeepSpeed-Chat's hybrid engine (deepspeed/runtime/hybrid_engine.py).
+struct HybridEngine {
+  std::int64_t max_out_tokens = 512;
+  std::int64_t inference_tp_size = 1;
+  bool release_inference_cache = false;
+  bool pin_parameters = true;
+  std::int64_t tp_gather_partition_size = 8;  ///< layers gathered at once
+};
+
+struct Rlhf {
+  Algorithm algorithm = Algorithm::ppo;
+  std::vector<Role> roles;         ///< the actor, or what trains in its place, first
+  std::optional<Model> generator;  ///< the actor's graph with a KV cache
+  Plan generation;                 ///< how it generates
+  std::optional<HybridEngine> hybrid;
+};
+
+/// Whether the algorithm generates and scores before it trains.
+constexpr bool generates(Algorithm a) {
+  return a == Algorithm::ppo || a == Algorithm::grpo;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,27 @@
+#include "questions/estimate_job.h"
+
+#include <fmt/format.h>
+
+#include "estimate/rlhf.h"
+
+namespace shardplan {
+
+Estimate estimate_job(const Job& job, const Calibration& calibration) {
+  return job.rlhf ? estimate_rlhf(*job.rlhf, calibration)
+                  : estimate(job.model, job.plan, calibration);
+}
+
+void require_training(const Job& job, std::string_view command, const std::string& file) {
+  const WorkKind kind = job.plan.workload.kind;
+  if (kind == WorkKind::train) return;
+  const bool inference = kind == WorkKind::inference;
+  throw InputError(
+      {.file = file,
+       .key = "workload.kind",
+       .message = fmt::format("'{}' is about training one model, and this job's kind is {}",
+                              command, inference ? "inference" : "rlhf"),
+       .expected = inference ? "shardplan estimate, fit, or max --of batch or prompt_length"
+                             : "shardplan estimate or fit"});
+}
+
+}  // namespace shardplan

@@ -1,0 +1,16 @@
+// The estimate of a job of any kind, and which questions can be asked of which.
+#pragma once
+
+#include <string_view>
+
+#include "estimate/estimate.h"
+#include "load/job.h"
+
+namespace shardplan {
+
+Estimate estimate_job(const Job& job, const Calibration& calibration);
+
+/// Throws InputError unless the job trains one model: `command` asks about nothing else.
+void require_training(const Job& job, std::string_view command, const std::string& file);
+
+}  // namespace shardplan
