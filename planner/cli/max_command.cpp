@@ -31,11 +31,8 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
     return largest_sequence(job.model, job.plan, calibration, most);
   if (of == "gpus") return fewest_gpus(job.model, job.plan, calibration);
   const auto build = [&](std::int64_t parameters) {
-    const Workload& work = job.plan.workload;
-    const BuildOptions options{job.plan.attention, work.lora, job.plan.loss,
-                               work.kind == WorkKind::inference, work.generation.weights};
     return load_named_model(fmt::format("{}M", parameters / 1'000'000),
-                            {"<command line>", "parameters", ""}, options);
+                            {"<command line>", "parameters", ""}, build_options(job.plan));
   };
   return largest_parameters(job.plan, calibration, build, most);
 }

@@ -100,7 +100,7 @@ class JobLoader {
     plan().checkpointing = read_checkpointing(reader_);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
-    if (is_inference() && plan().replicas() != plan().cluster.world())
+    if (is_inference() && plan().data_ranks() != plan().cluster.world())
       reader_.fail("parallel", "inference over several GPUs with degrees of its own is not modelled",
                    "no degrees; or framework deepspeed with kernel_inject, one group of all GPUs");
     check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
