@@ -152,6 +152,8 @@ std::string state_table(const Estimate& e) {
   return table.text();
 }
 
+namespace {
+
 std::string_view phase_name(Phase phase) {
   switch (phase) {
     case Phase::forward:
@@ -176,6 +178,8 @@ std::string_view phase_name(Phase phase) {
   return "";
 }
 
+}  // namespace
+
 std::string phase_table(const Estimate& e) {
   TextTable table({Align::left, Align::right, Align::right});
   table.add({"live tensors", "peak", "at its end"});
@@ -196,6 +200,8 @@ std::string traffic_table(const Estimate& e) {
                format_bytes(line.bytes_per_step), format_count(line.count)});
   return table.text();
 }
+
+namespace {
 
 std::string generation_lines(const TimeEstimate& t) {
   const GenerationTime& g = *t.generation;
@@ -219,6 +225,10 @@ std::string generation_lines(const TimeEstimate& t) {
   return text + wrapped(parts, "  ", "  ");
 }
 
+}  // namespace
+
+namespace {
+
 std::string iteration_lines(const TimeEstimate& t) {
   TextTable table({Align::left, Align::right});
   for (const TimeEstimate::PhaseTime& phase : t.phases)
@@ -228,6 +238,8 @@ std::string iteration_lines(const TimeEstimate& t) {
                                     format_count(static_cast<std::int64_t>(t.tokens_per_second)),
                                     100 * t.mfu);
 }
+
+}  // namespace
 
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
