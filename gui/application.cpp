@@ -74,6 +74,7 @@ bool Application::save_picture(const QString& path, const QSize& size, double sc
   window_->show();
   QCoreApplication::processEvents();
   while (window_->is_busy()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+  QCoreApplication::processEvents();  // the layout follows what came
   QImage image(size * scale, QImage::Format_RGB32);
   image.setDevicePixelRatio(scale);
   window_->render(&image);
