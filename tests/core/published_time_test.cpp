@@ -65,9 +65,8 @@ Json llmq_job(const Json& row) {
   job["model"] = row[2];
   job["cluster"] = {{"gpu", row[0]}, {"gpus_per_node", row[1]}, {"nodes", 1}};
   job["framework"] = {{"name", "native"}, {"zero_stage", row[1] == 1 ? 0 : 1}};
-  job["workload"] = {{"micro_batch", row[3]},
-                     {"sequence_length", 1024},
-                     {"gradient_accumulation", row[4]}};
+  job["workload"] = {
+      {"micro_batch", row[3]}, {"sequence_length", 1024}, {"gradient_accumulation", row[4]}};
   job["precision"] = "bf16-pure";
   job["checkpointing"] = row[5];
   return job;
@@ -86,7 +85,8 @@ TEST(PublishedTime, LlmqsThroughputWithinFifteenPerCent) {
     const double error = e.time.tokens_per_second / row[6].get<double>() - 1;
     EXPECT_LT(std::abs(error), 0.35) << row.dump();
     RecordProperty(row[2].get<std::string>() + " on " + std::to_string(row[1].get<int>()) + " " +
-                       row[0].get<std::string>(),
+                       row[0].get<std::string>() + ", micro-batch " +
+                       std::to_string(row[3].get<int>()),
                    std::to_string(error));
     sum += std::abs(error);
   }
