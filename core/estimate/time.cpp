@@ -58,9 +58,9 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passe
                            const TimeRates& rates) {
   const double flops = model_flops(passes.rank.run(), plan);
   if (!is_known(plan) || flops <= 0) return {};
-  return estimate_of(
-      simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr, passes.timed),
-      plan, flops);
+  return estimate_of(simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr,
+                                   std::span(passes.timed).first(program.run_kernels)),
+                     plan, flops);
 }
 
 }  // namespace shardplan

@@ -201,6 +201,7 @@ Program program_of(const ModelRun& run) {
   Program program;
   program.blocks = run.blocks;
   program.kernels = run.kernels;
+  program.run_kernels = run.kernels.size();
   return program;
 }
 

@@ -123,6 +123,7 @@ struct Program {
   std::vector<Event> events;
   std::vector<Event> blocks;     ///< what blocks events name: allocations and frees
   std::vector<Kernel> kernels;   ///< what compute events name
+  std::size_t run_kernels = 0;   ///< of them those of the run that it was lowered from: the first
   /// By Group. Those without ranks are the whole cluster.
   std::array<GroupShape, kGroupCount> groups{};
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
