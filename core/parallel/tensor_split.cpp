@@ -43,6 +43,8 @@ class TensorSplit {
         sizes_(model.parameters.size()) {}
 
   void run() {
+    for (const Parameter& p : model_.parameters)
+      if (p.adapter) fail("LoRA's matrices have no published cut");
     std::vector<Graph> graphs;  // written from the whole model's parameters, one after the other
     for (const Segment& segment : model_.segments) graphs.push_back(split(segment));
     for (std::size_t i = 0; i < graphs.size(); ++i) model_.segments[i].graph = std::move(graphs[i]);

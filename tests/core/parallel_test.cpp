@@ -107,6 +107,30 @@ TEST(TensorShare, DeepSpeedRejectsPlansWithExperts) {
   EXPECT_THROW(shard(named("mixtral-8x7b"), divided(FrameworkKind::deepspeed, 2)), InputError);
 }
 
+TEST(TensorShare, RefusesLora) {
+  BuildOptions options;
+  options.lora = Lora{.rank = 8, .targets = {"q_proj"}};
+  EXPECT_THROW(shard(named("llama-2-7b", options), divided(FrameworkKind::single, 2)), InputError);
+}
+
+TEST(TensorShare, ZeroDividesARanksShareOverItsReplicas) {
+  const Model whole = named("llama-2-7b");
+  Plan plan = zero_plan(1, "bf16-master", 8);
+  plan.parallel.tensor = 2;
+  const std::int64_t share = shard(whole, plan).parameter_count();
+  // 2 bytes of parameters, 2 of gradients, 12 of states over the four data-parallel ranks.
+  EXPECT_EQ(plan.replicas(), 4);
+  EXPECT_EQ(model_states(whole, plan), 4 * share + 12 * share / 4);
+}
+
+TEST(TensorShare, Fsdp2DividesARanksShareOverItsReplicas) {
+  const Model whole = named("llama-2-7b");
+  Plan plan = plan_of(FrameworkKind::fsdp2, "bf16-autocast", 8);
+  plan.parallel.tensor = 2;
+  const std::int64_t share = shard(whole, plan).parameter_count();
+  EXPECT_EQ(model_states(whole, plan), 16 * share / 4);
+}
+
 TEST(ExpertShare, TransformersDividesExpertsAndNothingElse) {
   const Model whole = named("mixtral-8x7b");
   Plan plan = divided(FrameworkKind::single, 8);
