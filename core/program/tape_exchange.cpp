@@ -5,6 +5,17 @@
 #include "program/tape_state.h"
 
 namespace shardplan {
+namespace {
+
+/// DTensor's layouts around a linear: a new tensor in one direction, nothing in the other. The host
+/// is busy with them as long as with FSDP2's hooks around a module: wrapping and redistributing
+/// forward; backward that, and the dispatch of both products.
+bool is_redistribution(const Communication& c) {
+  return c.result == ExchangeResult::fresh &&
+         (c.forward == Exchange::none) != (c.backward == Exchange::none);
+}
+
+}  // namespace
 
 void TapeState::add_exchange(Exchange kind, const Communication& with, std::int64_t bytes,
                              bool ahead) {
@@ -33,7 +44,7 @@ void TapeState::exchange_forward(const Op& op) {
   const ValueState& in = state(op.in[0]);
   ValueState& out = state(op.out);
   const std::int64_t bytes = payload_of(op, in.dtype);
-  launch(KernelKind::none, Issue::python, in.dtype, 0, 0);
+  launch(KernelKind::none, is_redistribution(c) ? Issue::hook : Issue::python, in.dtype, 0, 0);
   if (c.forward == Exchange::none || c.result == ExchangeResult::in_place) {
     add_exchange(c.forward, c, bytes, false);
     out.storage = in.storage;
@@ -60,6 +71,8 @@ void TapeState::exchange_backward(const Op& op, StorageId gradient) {
   const Communication& c = op.exchange;
   const ValueId in = op.in[0];
   const DType type = state(op.out).dtype;
+  for (int i = 0; i < (is_redistribution(c) ? 2 : 0); ++i)
+    launch(KernelKind::none, Issue::hook, type, 0, 0);
   const bool passes = c.backward == Exchange::none ||
                       (c.result == ExchangeResult::in_place && c.backward == Exchange::all_reduce);
   if (passes) {
