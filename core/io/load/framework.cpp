@@ -127,10 +127,6 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
   }
   switch (read.framework.kind) {
     case FrameworkKind::single:
-      if (world != 1)
-        o.fail("name",
-               fmt::format("'single' is one process on one GPU, and the cluster has {}", world),
-               "ddp, fsdp2 or deepspeed, or a cluster of one GPU");
       break;
     case FrameworkKind::ddp:
       read_ddp(o, read.framework.ddp);

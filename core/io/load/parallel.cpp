@@ -108,6 +108,11 @@ Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_confi
 }
 
 void check_parallel(const ObjectReader& job, const Model& model, const Plan& plan) {
+  if (plan.framework.kind == FrameworkKind::single && plan.cluster.world() != plan.parallel.tensor)
+    job.fail("framework.name",
+             fmt::format("'single' has no data parallelism, and the cluster has {} GPUs",
+                         plan.cluster.world()),
+             "ddp, fsdp2 or deepspeed, a tensor degree of all GPUs, or a cluster of one GPU");
   if (const auto problem = degree_problem(model, plan))
     job.fail(fmt::format("parallel.{}", problem->key), problem->message, problem->expected);
 }
