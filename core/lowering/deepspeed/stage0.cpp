@@ -63,6 +63,10 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     emit_allocs(b, casts);
     b.alloc(Category::workspace, 4 * psi);
     b.free(Category::workspace, total_bytes(casts));
+    b.free(Category::gradients, gradients);
+    // Tensor-parallel ranks after the first leave replicated parameters out of the norm: zeros,
+    // their cumulative sum and a boolean mask of it (runtime/utils.py, get_flattened_grad_norm).
+    if (plan.parallel.tensor > 1) b.transient(Category::workspace, (4 + 4 + 1) * psi);
     b.transient(Category::workspace, e.step_list_bytes * psi);
     b.free(Category::workspace, 4 * psi);
   } else {
@@ -71,7 +75,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   }
   b.synchronize();  // the norm and the overflow check are read by the host
   b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.b) * psi), DType::f32)});
-  b.free(Category::gradients, gradients);
+  if (!mixed) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;
 }
