@@ -97,6 +97,7 @@ class Checker {
                              ? not_divided(w.sequence_length, "tokens of a sequence", value)
                              : ""});
       case Degree::pipeline:
+        changed.virtual_pipeline = 1;  // which has a complaint of its own
         return check_stages(changed);
       case Degree::virtual_pipeline:
         if (changed.pipeline == 1) return "chunks of stages need a pipeline of several stages";
@@ -184,6 +185,11 @@ class Checker {
                       "found {}",
                       zero.stage),
           "framework.zero_stage 0 or 1"};
+    if (plan_.parallel.tensor * plan_.parallel.sequence > 1)
+      return DegreeProblem{"pipeline",
+                           "with AutoTP or Ulysses cannot be estimated yet: DeepSpeed's pipeline "
+                           "engine takes neither from its configuration",
+                           "1, or framework megatron"};
     if (zero.offload_optimizer.device != OffloadDevice::none)
       return DegreeProblem{"pipeline", "with an optimizer on the host cannot be estimated yet",
                            "no offload_optimizer"};

@@ -256,6 +256,7 @@ std::string time_lines(const Estimate& e) {
   add(t.exposed_communication_seconds, "waiting for other GPUs");
   add(t.exposed_copy_seconds, "copying to and from the host");
   add(t.optimizer_seconds, "in the optimizer");
+  add(t.bubble_seconds, "waiting for other pipeline stages");
   add(t.idle_seconds, "waiting for the host to start kernels");
   const std::string light =
       fmt::format("not less than {} at datasheet rates; MFU {:.0f} %, HFU {:.0f} %",

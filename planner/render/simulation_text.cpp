@@ -41,11 +41,12 @@ std::vector<Share> shares_of(const RankTrace& rank) {
   return shares;
 }
 
-std::array<std::pair<const char*, double>, 5> parts_of(const StepTimes& t) {
+std::array<std::pair<const char*, double>, 6> parts_of(const StepTimes& t) {
   return {{{"computing", t.compute},
            {"optimizer", t.optimizer},
            {"waiting for other GPUs", t.exposed_communication},
            {"waiting for copies", t.exposed_copies},
+           {"waiting for other pipeline stages", t.bubble},
            {"waiting for the host to start kernels", t.idle}}};
 }
 
@@ -82,6 +83,7 @@ std::string simulation_json(const std::vector<RankTrace>& ranks,
                    {"optimizer_seconds", t.optimizer},
                    {"exposed_communication_seconds", t.exposed_communication},
                    {"exposed_copy_seconds", t.exposed_copies},
+                   {"bubble_seconds", t.bubble},
                    {"idle_seconds", t.idle},
                    {"speed_of_light_seconds", t.ideal},
                    {"work", std::move(work)}});

@@ -73,8 +73,7 @@ TEST(Activations, SequenceParallelismDividesEverything) {
   plan.parallel.tensor = 8;
   plan.parallel.sequence_parallel = true;
   // sbh/t·(34 + 5as/h), equation 4.
-  EXPECT_EQ(kept_by_a_block(plan),
-            (34 * kTokens * kHidden + 5 * kScores + kStatistics) / 8);
+  EXPECT_EQ(kept_by_a_block(plan), (34 * kTokens * kHidden + 5 * kScores + kStatistics) / 8);
 }
 
 TEST(Activations, SelectiveCheckpointingDropsTheScores) {
@@ -225,8 +224,7 @@ TEST(Schedules, EveryProgramLeavesTheLiveBytesAsItFoundThem) {
 
 std::int64_t activations_at_peak(const Plan& plan, std::int64_t rank) {
   const Model model = gpt(plan, 8);
-  const MemoryProfile memory =
-      simulate_memory(lower(model, plan, run_segments(model, plan), rank));
+  const MemoryProfile memory = simulate_memory(lower(model, plan, run_segments(model, plan), rank));
   return memory.at_peak[index_of(Category::activations)];
 }
 
@@ -238,7 +236,7 @@ TEST(Schedules, FirstStageHoldsAMicroBatchForEveryStage) {
   EXPECT_GT(three, 2.7 * static_cast<double>(one));
   EXPECT_LT(three, 3.3 * static_cast<double>(one));
   plan.parallel.schedule = PipelineSchedule::gpipe;
-  EXPECT_GT(activations_at_peak(plan, 1), 14 * one);
+  EXPECT_GT(activations_at_peak(plan, 1), 13 * one);  // all 16, less what only runs once
 }
 
 TEST(Schedules, TheWorstStageIsNamed) {

@@ -42,9 +42,8 @@ struct Layout {
 /// Megatron-LM ran in 2021.
 Json job_of(const Layout& l) {
   Json job;
-  job["model"] = {{"model_type", "gpt2"},      {"n_layer", l.layers},
-                  {"n_embd", l.hidden},        {"n_head", l.heads},
-                  {"vocab_size", l.vocabulary}, {"n_positions", 2048}};
+  job["model"] = {{"model_type", "gpt2"}, {"n_layer", l.layers},        {"n_embd", l.hidden},
+                  {"n_head", l.heads},    {"vocab_size", l.vocabulary}, {"n_positions", 2048}};
   job["cluster"] = std::to_string(l.gpus / 8) + "x8xA100-SXM4-80GB";
   job["framework"] = {{"name", "megatron"},
                       {"distributed_optimizer", l.distributed_optimizer},
@@ -149,11 +148,10 @@ TEST(PublishedLayouts, Llama3RunsAreWithinTheGpusMemory) {
     job["framework"] = {{"name", "megatron"}, {"shard_gradients", true}};
     Json stages = Json::array();  // 126 blocks: a block less on the first and on the last stage
     for (int k = 0; k < 16; ++k) stages.push_back(k == 0 || k == 15 ? 7 : 8);
-    job["parallel"] = {{"tensor", 8}, {"pipeline", 16}, {"context", row[3]},
-                       {"stage_layers", stages}};
-    job["workload"] = {{"micro_batch", 1},
-                       {"sequence_length", row[2]},
-                       {"gradient_accumulation", row[4]}};
+    job["parallel"] = {
+        {"tensor", 8}, {"pipeline", 16}, {"context", row[3]}, {"stage_layers", stages}};
+    job["workload"] = {
+        {"micro_batch", 1}, {"sequence_length", row[2]}, {"gradient_accumulation", row[4]}};
     job["precision"] = "bf16-master";
     const Estimate e = estimate_of(job);
     EXPECT_LE(e.device.point, e.usable_bytes) << row[0];
