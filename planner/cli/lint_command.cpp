@@ -21,7 +21,6 @@ constexpr std::size_t kLargestConfiguration = 1'000'000;
 
 struct LintArguments {
   std::string config, accelerate, arguments, gpus, fixed;
-  std::int64_t pipeline = 1;
   bool strict = false, rules = false, overwrite = false;
   JobOptions job;
   Output output;
@@ -69,7 +68,6 @@ Json job_of(const LintArguments& a) {
     else
       job["cluster"] = a.gpus;
   }
-  if (a.pipeline > 1) job["parallel"]["pipeline"] = a.pipeline;
   if (const auto framework = job.find("framework"); framework != job.end())
     for (const auto& [key, value] : framework->items())
       if (key != "version" && key != "auto")
@@ -138,8 +136,6 @@ void add_lint(CLI::App& app, Run& run) {
   command->add_option("--accelerate", a->accelerate, "accelerate's configuration, YAML");
   command->add_option("--training-arguments", a->arguments, "HF TrainingArguments, JSON");
   command->add_option("--gpus", a->gpus, "4xA100-40GB, 2x8xH100, or a cluster's JSON file");
-  command->add_option("--pipeline-parallel", a->pipeline, "stages of a PipelineModule")
-      ->check(CLI::PositiveNumber);
   command->add_option("--fix", a->fixed, "write a corrected copy to this file");
   command->add_flag("--overwrite", a->overwrite, "let --fix replace a file");
   command->add_flag("--strict", a->strict, "exit code 1 when there are warnings");
