@@ -77,7 +77,9 @@ TEST(Catalog, ANameMeansOneEntryOnly) {
       const auto found = find_model(name);
       ASSERT_TRUE(found) << name;
       EXPECT_EQ(found->name, entry.name) << name;
-      const std::string key = normalized(name.substr(name.rfind('/') + 1));
+      // Points tell opt-1.3b from opt-13b; beyond them, names are compared as find_model() does.
+      std::string key = name.substr(name.rfind('/') + 1);
+      if (key.find('.') == std::string::npos) key = normalized(key);
       const auto [at, fresh] = owner.emplace(key, entry.name);
       EXPECT_EQ(at->second, entry.name) << name;
     }
