@@ -8,6 +8,7 @@
 #include "load/cluster.h"
 #include "load/hardware.h"
 #include "load/model.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::gui {
 namespace {
@@ -58,6 +59,7 @@ Answer answer(const Json& job, const std::string& file, const std::string& direc
   Answer a;
   a.error = failure_of([&] {
     a.job = load_job(job, file, {&workbench.hardware, directory});
+    require_training(*a.job, "shardplan-gui", file);
     a.estimate = estimate(a.job->model, a.job->plan, workbench.calibration);
     if (a.estimate->ranks_differ)
       a.ranks = estimate_ranks(a.job->model, a.job->plan, workbench.calibration);

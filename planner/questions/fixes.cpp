@@ -71,6 +71,7 @@ Fix combine(const Model& model, const Plan& plan, const Estimate& now,
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration) {
   std::vector<Fix> fixes;
+  if (plan.workload.kind != WorkKind::train) return fixes;  // the changes are those of training
   for (const Change& change : lighter_changes(model, plan)) {
     Fix fix = evaluate(model, plan, now, calibration, {change});
     if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))

@@ -68,6 +68,21 @@ void estimate_checkpointed(benchmark::State& state) {
 }
 BENCHMARK(estimate_checkpointed)->Unit(benchmark::kMicrosecond);
 
+/// 405B over 16,384 GPUs: tensor 8 × pipeline 16 × context 1 or 2 × data. The bar is 1 ms.
+void estimate_405b_on_16384(benchmark::State& state) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const std::string path = SHARDPLAN_SOURCE_DIR "/configs/jobs/llama-3.1-405b-megatron.json";
+  Json document = read_json_file(path);
+  document["parallel"]["context"] = state.range(0);
+  const Job job = load_job(document, path, {.hardware = &hardware});
+  run(state, job.model, job.plan);
+}
+BENCHMARK(estimate_405b_on_16384)
+    ->ArgName("context")
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMicrosecond);
+
 void build_llama_2_7b(benchmark::State& state) {
   const ModelConfig config = load_model_config(
       parse_json(R"({"model_type": "llama", "vocab_size": 32000})", "config.json"), "config.json");
