@@ -27,6 +27,11 @@ Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
   require_training(job, "search", a.job.file);
+  if (job.plan.framework.kind == FrameworkKind::megatron)
+    throw InputError({.file = a.job.file,
+                      .key = "framework.name",
+                      .message = "search does not vary the degrees and buffers of megatron yet",
+                      .expected = "single, ddp, fsdp2 or deepspeed; or shardplan estimate"});
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
   const Goal goal = a.search.goal(a.cost, base);

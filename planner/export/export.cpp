@@ -19,13 +19,26 @@ std::vector<std::string_view> export_formats(FrameworkKind framework) {
       return {"ds_config", "accelerate", "launch", "job"};
     case FrameworkKind::fsdp2:
       return {"fsdp2", "accelerate", "launch", "job"};
-    default:
+    case FrameworkKind::single:
+    case FrameworkKind::ddp:
       return {"accelerate", "launch", "job"};
+    case FrameworkKind::megatron:
+    case FrameworkKind::native:
+      return {"job"};
   }
+  return {};
 }
 
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
+  const FrameworkKind framework = job.plan.framework.kind;
+  const std::vector<std::string_view> names = export_formats(framework);
+  if (names.size() == 1 && format != names.front())
+    throw InputError({.file = "<command line>",
+                      .key = "--as",
+                      .message = fmt::format("a job of framework {} has no other file than itself",
+                                             name_of(framework)),
+                      .expected = std::string(names.front())});
   if (format == "ds_config")
     return {format, "ds_config.json",
             ds_config_of(job.plan, job.ds_config, job.autos).dump(2) + "\n"};
@@ -33,7 +46,6 @@ ExportedFile export_as(std::string_view format, const Json& asked, const Job& jo
   if (format == "fsdp2") return {format, "fsdp2.py", fsdp2_python(job, e)};
   if (format == "launch") return {format, "launch.sh", launch_script(job, e)};
   if (format == "job") return {format, "job.json", job_json(asked, job).dump(2) + "\n"};
-  const std::vector<std::string_view> names = export_formats(job.plan.framework.kind);
   throw InputError({.file = "<command line>",
                     .key = "--as",
                     .message = fmt::format("unknown format '{}'", format),

@@ -170,6 +170,7 @@ TEST(Exports, AreThoseThatFitTheFramework) {
   EXPECT_THAT(export_formats(FrameworkKind::deepspeed),
               ::testing::ElementsAre("ds_config", "accelerate", "launch", "job"));
   EXPECT_THAT(export_formats(FrameworkKind::ddp), Not(::testing::Contains("ds_config")));
+  EXPECT_THAT(export_formats(FrameworkKind::megatron), ::testing::ElementsAre("job"));
   EXPECT_THAT(error_text([] { exported("deepspeed", "acelerate"); }),
               HasSubstr("did you mean 'accelerate'?"));
 }
