@@ -17,10 +17,13 @@ BuildOptions build_options(const Plan& plan) {
   const bool in_place = megatron && plan.framework.megatron.cross_entropy_fusion;
   // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
   const bool again = megatron && plan.checkpointing == Checkpointing::selective;
-  return {again ? AttentionKind::sdpa : plan.attention, plan.workload.lora,
+  return {again ? AttentionKind::sdpa : plan.attention,
+          plan.workload.lora,
           in_place ? LossKind::fused_linear : plan.loss,
           megatron ? KernelSet::megatron : KernelSet::eager,
-          plan.workload.kind == WorkKind::inference, plan.workload.generation.weights};
+          plan.workload.kind == WorkKind::inference,
+          plan.workload.generation.weights,
+          again};
 }
 
 void ModelBuilder::close_group() {
@@ -198,6 +201,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.back().graph.set_loss(options_.loss);
   model_.segments.back().graph.set_kernels(options_.kernels);
   model_.segments.back().graph.set_cached(options_.cached);
+  model_.segments.back().graph.set_attention_again(options_.attention_again);
   return model_.segments.back().graph;
 }
 

@@ -20,6 +20,7 @@ struct BuildOptions {
   KernelSet kernels = KernelSet::eager;
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
+  bool attention_again = false;               ///< Megatron's selective recomputation
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
 };
 

@@ -60,8 +60,8 @@ enum class OpKind : std::uint8_t {
   parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
-  vocabulary_loss,    ///< cross-entropy of logits in place: of an fp32 copy of them, which it saves
-                      ///< (`side`), or of the logits themselves
+  vocabulary_loss,    ///< cross-entropy in place of a copy of the logits, which it saves: in fp32
+                      ///< (`side`), or in their own type
   communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
   compare,            ///< a boolean for each element; saves nothing
   cache,              ///< keys or values appended to those of earlier tokens: new storage for all
@@ -123,10 +123,12 @@ struct Op {
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
   bool drops = false;           ///< sdpa: with dropout of the probabilities
   bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
+  bool again = false;           ///< sdpa: computed again in the backward pass, from its inputs
+  bool joined = false;          ///< and its third input is a part of a projection with the others
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;
-  Communication exchange;  ///< communicate
+  Communication exchange;            ///< communicate
   CachePart part = CachePart::keys;  ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
@@ -194,6 +196,9 @@ class Graph {
   void begin_logits() { logits_ = true; }
   /// Attention keeps its keys and values, and nothing trains (generation).
   void set_cached(bool cached) { cached_ = cached; }
+  /// Megatron's selective recomputation: attention alone runs again in the backward pass.
+  void set_attention_again(bool again) { attention_again_ = again; }
+  bool attention_again() const { return attention_again_; }
   bool cached() const { return cached_; }
   /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter for
   /// generation only.
@@ -237,6 +242,7 @@ class Graph {
   bool autocast_ = true;
   bool lets_input_go_ = false;
   bool cached_ = false;
+  bool attention_again_ = false;
 };
 
 }  // namespace shardplan

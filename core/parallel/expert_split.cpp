@@ -18,9 +18,9 @@ class ExpertSplit {
     const std::size_t values = graph.values().size();
     rows_.assign(values, false);
     away_.assign(values, false);
+    back_.assign(values, false);
     for (const Op& op : graph.ops())
-      if (op.kind == OpKind::grouped_linear && made_by_gather(graph, op.in[0]))
-        rows_[static_cast<std::size_t>(op.in[0])] = true;
+      if (op.kind == OpKind::grouped_linear) mark(graph, op);
     GraphRewrite w(graph);
     for (const Input& in : graph.inputs()) w.input(in, graph.value(in.value).extent);
     for (const Op& op : graph.ops()) append(w, op);
@@ -28,10 +28,28 @@ class ExpertSplit {
   }
 
  private:
-  static bool made_by_gather(const Graph& graph, ValueId value) {
+  /// What is gathered for a layer's first product is sent, before it is gathered by expert where
+  /// it is; the last product's result is sent back, after it has been put in order where it is.
+  void mark(const Graph& graph, const Op& product) {
+    ValueId rows = kNone;
+    for (const Op* op = maker(graph, product.in[0]); op != nullptr; op = maker(graph, op->in[0])) {
+      if (op->kind != OpKind::gather_rows) break;
+      rows = op->out;
+    }
+    if (rows != kNone) {
+      rows_[static_cast<std::size_t>(rows)] = true;
+      return;
+    }
+    ValueId result = product.out;
     for (const Op& op : graph.ops())
-      if (op.out == value) return op.kind == OpKind::gather_rows;
-    return false;
+      if (op.kind == OpKind::gather_rows && op.in[0] == result) result = op.out;
+    back_[static_cast<std::size_t>(result)] = true;
+  }
+
+  static const Op* maker(const Graph& graph, ValueId value) {
+    for (const Op& op : graph.ops())
+      if (op.out == value) return &op;
+    return nullptr;
   }
 
   bool is_away(const Op& op) const {
@@ -55,7 +73,7 @@ class ExpertSplit {
     if (rows_[out]) {
       away_[out] = true;
       w.replace(op.out, send(w, w.at(op.out), received(extent)));
-    } else if (op.kind == OpKind::grouped_linear && !rows_[static_cast<std::size_t>(op.in[0])]) {
+    } else if (back_[out]) {
       away_[out] = false;
       w.replace(op.out, send(w, w.at(op.out), extent));
     }
@@ -70,6 +88,7 @@ class ExpertSplit {
 
   double imbalance_;
   std::vector<bool> rows_;  ///< what a layer's experts are given
+  std::vector<bool> back_;  ///< what they return
   std::vector<bool> away_;  ///< of tokens that came from other ranks
 };
 

@@ -4,6 +4,9 @@ namespace shardplan {
 
 GraphRewrite::GraphRewrite(const Graph& from) : from_(from), now_(from.values().size(), kNone) {
   to_.set_loss(from.loss());
+  to_.set_kernels(from.fuses() ? KernelSet::megatron : KernelSet::eager);
+  to_.set_cached(from.cached());
+  to_.set_attention_again(from.attention_again());
   if (from.lets_input_go()) to_.let_input_go();
 }
 
@@ -40,6 +43,9 @@ ValueId GraphRewrite::exchange(ValueId x, const Communication& with, Extent out)
 
 Graph GraphRewrite::finish() {
   for (const Hold& hold : from_.holds()) to_.hold(at(hold.value), at(hold.until));
+  for (const Hold& part : from_.joins()) to_.join(at(part.value), at(part.until));
+  for (const ValueId value : from_.named()) to_.name(at(value));
+  for (const ValueId value : from_.named_in_model()) to_.name_in_model(at(value));
   to_.set_output(at(from_.output()));
   return std::move(to_);
 }

@@ -93,12 +93,19 @@ class TensorSplit {
     return rewrite.finish();
   }
 
-  /// The tokens that divided experts are given come from values that all ranks have.
+  /// The tokens that divided experts are given come from values that all ranks have, and so do the
+  /// weights of those tokens where the activation takes them.
   void find_expert_rows(const Graph& graph) {
     expert_rows_.assign(graph.values().size(), false);
-    for (const Op& op : graph.ops())
-      if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole)
+    bool cut = false;
+    for (const Op& op : graph.ops()) {
+      if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole) {
         expert_rows_[static_cast<std::size_t>(op.in[0])] = true;
+        cut = true;
+      }
+      if (cut && op.kind == OpKind::gated && op.in[2] != kNone)
+        expert_rows_[static_cast<std::size_t>(op.in[2])] = true;
+    }
   }
 
   void split_op(GraphRewrite& w, const Op& op) {
@@ -152,9 +159,7 @@ class TensorSplit {
     Op now = w.with_inputs(op);
     if (s.tokens) take_tokens(w, op, now);
     if (op.kind == OpKind::gather_rows && expert_rows_[static_cast<std::size_t>(op.out)])
-      now.in[0] = enter(w, op.in[0], ExchangeResult::in_place);
-    const bool scalar = whole.scale == Scale::one && whole.per == 1;
-    if (scalar) s = {};
+      now.in[0] = enter_experts(w, op.in[0], s);
     if (!s.width.whole()) {
       now.work.per = divided(now.work.per, s.width);
       if (side_has_width(op.kind)) now.side.per = divided(now.side.per, s.width);
@@ -166,10 +171,20 @@ class TensorSplit {
       now.work.shards = ranks_;
       now.side.shards = ranks_;
     }
+    const bool scalar = whole.scale == Scale::one && whole.per == 1;  // a loss is of all ranks
+    if (scalar) s = {};
     w.append(now, local(whole, s));
     spreads_[static_cast<std::size_t>(op.out)] = s;
-    // A layer of experts ends with its result in the type of its input.
-    if (s.partial && op.kind == OpKind::to_like) leave(w, op.out, ExchangeResult::in_place);
+    // A layer of experts ends with its result in the type of its input; Megatron's with its rows in
+    // the order in which they came.
+    const OpKind end = style_ == SplitStyle::megatron ? OpKind::gather_rows : OpKind::to_like;
+    if (s.partial && op.kind == end) leave(w, op.out, ExchangeResult::in_place);
+  }
+
+  /// Megatron's ranks have tokens of their own, which they put together for the experts they share.
+  ValueId enter_experts(GraphRewrite& w, ValueId rows, Spread& gathered) {
+    if (style_ == SplitStyle::megatron) gathered.tokens = false;
+    return enter(w, rows, ExchangeResult::in_place);
   }
 
   ValueId sum_rows(GraphRewrite& w, ValueId logits, Extent whole) const {

@@ -52,8 +52,8 @@ void TapeState::fused_loss_backward(const Op& op, Node& node) {
   parameter_gradient(op.weight);
 }
 
-/// The gradient is written over what the forward pass kept: over an fp32 copy, which is then cast,
-/// or over the logits themselves (megatron/core/tensor_parallel/cross_entropy.py,
+/// The gradient is written over the copy of the logits that the forward pass kept: in fp32, which
+/// is then cast, or in their own type (megatron/core/tensor_parallel/cross_entropy.py,
 /// transformer_engine/pytorch/cross_entropy.py).
 void TapeState::vocabulary_loss_backward(const Op& op, const Node& node) {
   if (op.side.per > 0) {

@@ -401,7 +401,11 @@ void TapeState::forward_op(std::size_t i) {
       if (side > 0)
         keep_side(checked_mul(side, 4));
       else
-        save(node, read[0]);
+        keep_side(bytes_of(graph_.value(op.in[0]).extent, type[0]));
+    } else if (attends && op.again) {
+      if (op.joined)
+        keep_side(bytes_of(graph_.value(op.in[0]).extent, type[0]) +
+                  bytes_of(graph_.value(op.in[1]).extent, type[1]));
     } else if (attends) {
       const StorageId row_sums = allocate_result(op, checked_mul(side, 4));
       save(node, row_sums);

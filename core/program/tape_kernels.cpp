@@ -308,6 +308,7 @@ void TapeState::launch_backward(const Op& op, DType type) {
         return;
       }
       Kernel a = attention_of(op, type);
+      if (op.again) launch(a);
       a.kind = KernelKind::attention_backward;
       a.issue = Issue::autograd;
       launch(a);

@@ -5,6 +5,7 @@
 
 #include "lowering/lower.h"
 #include "lowering/megatron/buffers.h"
+#include "lowering/megatron/transformer_engine.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
@@ -13,17 +14,17 @@
 namespace shardplan {
 namespace {
 
-/// Gradients are added to their buffer: those of products by the product itself, which returns a
-/// tensor that nobody reads (gradient_accumulation_fusion); others by a kernel.
+/// Gradients are added to their buffer: those of products by the product itself
+/// (gradient_accumulation_fusion), others by a kernel.
 struct Hooks {
   const Model& model;
   std::int64_t wide = 4;  ///< bytes of an element of the buffer
   std::vector<Kernel> taken;
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
-    b.transient(Category::gradients, bytes);
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     if (p.kind == ParameterKind::linear || p.kind == ParameterKind::expert) return;
+    b.transient(Category::gradients, bytes);
     taken.push_back(
         sweep(static_cast<double>(bytes + 2 * p.numel * wide), DType::f32, 1, Issue::autograd));
   }
@@ -89,7 +90,10 @@ class MegatronLowering {
 
   void add_residents() {
     const Precision& p = plan_.precision;
-    add_cublas_workspaces(b_, plan_.cluster.gpu);
+    const bool logits = stage_.chunks.back().last;
+    add_product_workspaces(b_, own_, plan_, logits);
+    add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    if (logits) add_gathered_input();
     if (divides())  // parameters are moved into their buffers
       add_buffers(Category::parameters, size_of(p.params));
     else
@@ -108,6 +112,19 @@ class MegatronLowering {
     add_whole(Category::master_parameters, master);
     program_.model_bytes = total_bytes(program_.resident);
     add_whole(Category::optimizer_states, states);
+  }
+
+  /// Under sequence parallelism the head's input is gathered into a buffer of its own, kept for
+  /// good (tensor_parallel/layers.py, get_global_memory_buffer).
+  void add_gathered_input() {
+    const Parallel& parallel = plan_.parallel;
+    if (!parallel.sequence_parallel || parallel.tensor == 1) return;
+    const Sizes n = sizes_of(plan_);
+    const std::int64_t tokens =
+        checked_mul(n.batch, ceil_div(n.sequence, parallel.sequence * parallel.context));
+    const std::int64_t elements = checked_mul(tokens, model_.facts.hidden);
+    b_.resident(Category::communication_buffers,
+                round_up(elements * size_of(plan_.precision.params), kAllocationUnit));
   }
 
   /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other

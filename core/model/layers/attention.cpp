@@ -13,8 +13,27 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x, std::int64_t 
   return g.op({OpKind::copy, {x, kNone, kNone}}, {s.heads * dim, s.keys});
 }
 
+OpKind maker(const Graph& g, ValueId value) {
+  for (const Op& op : g.ops())
+    if (op.out == value) return op.kind;
+  return OpKind::view;
+}
+
+/// Megatron projects queries, keys and values at once. Where the first two have been turned, the
+/// kernel is given a copy of the values; computed again, attention keeps the whole projection for
+/// their sake (dot_product_attention/utils.py, get_qkv_layout; transformer/attention.py,
+/// _checkpointed_attention_forward).
+void keep_as_megatron(Graph& g, Op& op) {
+  const bool turned = maker(g, op.in[0]) == OpKind::rotary;
+  const OpKind values = maker(g, op.in[2]);
+  op.again = g.attention_again();
+  op.joined = op.again && turned && values == OpKind::linear;
+  if (!op.again && turned && values == OpKind::view) op.in[2] = g.map(OpKind::copy, op.in[2]);
+}
+
 ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v) {
   Op op{OpKind::sdpa, {q, k, v}};
+  if (g.fuses()) keep_as_megatron(g, op);
   op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
   op.side = {s.heads, s.queries};
   op.causal = s.causal;
@@ -25,7 +44,7 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
     if (s.mask != kNone) g.shared_input(s.mask, {1, Scale::context_square});
   }
   const ValueId out = g.op(op, {s.heads * value_dim(s), s.queries});
-  return s.heads_first ? g.map(OpKind::copy, out) : out;
+  return s.heads_first && !g.fuses() ? g.map(OpKind::copy, out) : out;
 }
 
 /// What a batched product reads: heads folded into the batch. One head that serves all of them is

@@ -40,6 +40,34 @@ ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t
   return g.map(OpKind::scalar, product);
 }
 
+/// Megatron's layer (transformer/moe/token_dispatcher.py, experts.py): rows are put in the order of
+/// ranks, exchanged, and put in the order of experts; a token's weight goes into its activation, so
+/// that nothing of the second product's result is kept. Indices are maps of int32, two entries for
+/// each token and expert.
+ValueId dispatched(Graph& g, const Experts& e, ValueId x, ValueId weights) {
+  const std::int64_t k = per(g, weights);
+  const Extent half{k * e.ffn, Scale::tokens};
+  const auto reorder = [&](ValueId rows, std::int64_t indices) {
+    Op op{OpKind::gather_rows, {rows, kNone, kNone}};
+    op.side = {indices, Scale::tokens};
+    return g.op(op, {k * e.hidden, Scale::tokens});
+  };
+  const auto product = [&](ValueId rows, ParameterId weight, std::int64_t in, std::int64_t out) {
+    Op op{OpKind::grouped_linear, {rows, kNone, kNone}};
+    op.module = e.module;
+    op.weight = weight;
+    op.work = {checked_mul(k * in, out), Scale::tokens};
+    return g.op(op, {k * out, Scale::tokens});
+  };
+  const ValueId by_rank = reorder(x, e.count + 1);
+  const ValueId own_weights = gather(g, weights, k, k);
+  const ValueId both = product(reorder(by_rank, k), e.gate_up, e.hidden, 2 * e.ffn);
+  const ValueId inner =
+      g.op({OpKind::gated, {g.view(both, half), g.view(both, half), own_weights}}, half);
+  const ValueId back = reorder(product(inner, e.down, e.ffn, e.hidden), k);
+  return g.op({OpKind::mean, {back, kNone, kNone}}, {e.hidden, Scale::tokens});
+}
+
 ValueId clamped_gate(Graph& g, ValueId both, Extent half) {
   const ValueId gate = g.map(OpKind::clamp, g.view(both, half));
   const ValueId up = g.map(OpKind::clamp, g.view(both, half));
@@ -100,6 +128,7 @@ Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k
 }
 
 ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x) {
+  if (g.fuses()) return apply(g, router, x);  // Megatron's router keeps its input as it is
   const ValueId weight =
       parameter(g, router.module, router.weight, {router.in * router.out, Scale::one});
   Op op{OpKind::matmul, {g.map(OpKind::to_f32, x), g.map(OpKind::to_f32, weight), kNone}};
@@ -115,6 +144,7 @@ void note_router_loss(ModelBuilder& m, const ModelConfig& config) {
 
 ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,
               ValueId weights) {
+  if (g.fuses() && gate == ExpertGate::activation) return dispatched(g, e, x, weights);
   const std::int64_t k = per(g, weights);
   const Extent half{k * e.ffn, Scale::tokens};
   const ValueId rows = gather(g, x, k, k * e.hidden);

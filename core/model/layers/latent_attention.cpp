@@ -56,12 +56,44 @@ LatentAttention latent_attention(ModelBuilder& m, const LatentShape& s) {
   return a;
 }
 
+namespace {
+
+ValueId queries_of(Graph& g, const LatentAttention& a, ValueId x) {
+  if (!a.shape.q_rank) return apply(g, a.q, x);
+  return apply(g, a.q_b, rms_norm(g, a.q_norm, apply(g, a.q_a, x)));
+}
+
+/// Megatron's kernels (fusions/fused_mla_yarn_rope_apply.py): queries are turned where they lie,
+/// and one kernel makes keys and values of the expanded rows, of which nothing is kept.
+ValueId apply_fused(Graph& g, const LatentAttention& a, AttentionKind kind, const Positions& at,
+                    ValueId x) {
+  const LatentShape& s = a.shape;
+  const AttentionShape shape{.heads = s.heads,
+                             .kv_heads = s.heads,
+                             .head_dim = s.nope + s.rope,
+                             .value_dim = s.value,
+                             .dropout = s.dropout,
+                             .mask = at.mask};
+  const ValueId queries = queries_of(g, a, x);
+  const ValueId compressed = apply(g, a.kv_a, x);
+  const ValueId turned = slice(g, compressed, s.rope);
+  const ValueId expanded =
+      apply(g, a.kv_b, rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank)));
+  const ValueId plain = slice(g, expanded, s.heads * s.nope);
+  const ValueId keys =
+      g.op({OpKind::cat, {plain, turned, kNone}}, {s.heads * (s.nope + s.rope), Scale::tokens});
+  const ValueId values = g.map(OpKind::copy, slice(g, expanded, s.heads * s.value));
+  return apply(g, a.o, attention(g, kind, shape, queries, keys, values));
+}
+
+}  // namespace
+
 ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm form,
               const Positions& at, ValueId x) {
+  if (g.fuses()) return apply_fused(g, a, kind, at, x);
   const LatentShape& s = a.shape;
   const Extent heads{s.heads * (s.nope + s.rope), Scale::tokens};
-  const ValueId q =
-      s.q_rank ? apply(g, a.q_b, rms_norm(g, a.q_norm, apply(g, a.q_a, x))) : apply(g, a.q, x);
+  const ValueId q = queries_of(g, a, x);
   const ValueId compressed = apply(g, a.kv_a, x);
   ValueId latent = rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank));
   const ValueId q_turned = turn(g, form, at.tables, slice(g, q, s.heads * s.rope), s.heads, s.rope);

@@ -1,0 +1,23 @@
+// What Transformer Engine and PyTorch keep on a GPU beside Megatron-LM's own buffers, from the
+// first step on.
+#pragma once
+
+#include "lowering/pipeline/stages.h"
+#include "model/model.h"
+#include "plan/plan.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// Memory that cuBLAS is given to work in: Transformer Engine's for its products, four more for
+/// products of several experts at once (transformer_engine/pytorch/cpp_extensions/gemm.py), and
+/// PyTorch's own two where a stage calls torch.matmul: for logits, and in unfused attention.
+void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits);
+
+/// Products add their weights' gradients to the buffer themselves and hand autograd a tensor that
+/// nobody reads: one for each shape, kept for good (module/base.py, get_dummy_wgrad). Megatron's
+/// weights are counted: queries, keys and values are one, and so are the gate and what it gates.
+/// `tied` elements are those of an embedding that makes this stage's logits.
+void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied);
+
+}  // namespace shardplan
