@@ -139,7 +139,8 @@ class RlhfLoader {
     if (says(kind)) {
       Json own = models_->at(std::string(name_of(kind)));
       own.erase("idle");
-      job.merge_patch(own);
+      if (own.contains("model")) job.erase("model");  // another network, not a change of this one
+      job.update(own, true);
     }
     return job;
   }
@@ -158,7 +159,7 @@ class RlhfLoader {
     const Json& whole = json_.at("workload");
     for (const auto* key : {"method", "lora"})
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
-    if (job.contains("workload")) work.merge_patch(job.at("workload"));
+    if (job.contains("workload")) work.update(job.at("workload"), true);
     job["workload"] = std::move(work);
     return job;
   }
