@@ -7,7 +7,7 @@ import re
 
 import torch
 
-PACKAGE = re.compile(r"/((?:deepspeed|transformers|peft)/.*)$")
+PACKAGE = re.compile(r"/((?:deepspeed|transformers|peft|megatron|transformer_engine)/.*)$")
 TORCH = re.compile(r"/(torch/(?:optim|distributed|nn/parallel|nn/utils|utils)/.*)$")
 SMALLEST = 2**20
 LINES = 14

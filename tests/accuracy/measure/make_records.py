@@ -16,6 +16,9 @@ RULE = ("within one framework (and DeepSpeed version), data-parallel jobs and ot
         "third to fit, and so on; decided from the case lists before anything was measured")
 
 
+# What no constant is fitted to: a framework, a case list.
+FIXED = {"megatron", "fake_world.json"}
+
 # Kinds of work whose records lie in folders of their own.
 FOLDERS = {"train": "", "inference": "inference", "rlhf": "preference"}
 
@@ -26,25 +29,38 @@ def _group(job):
     return " ".join((framework["name"], framework.get("version", ""), job["workload"]["kind"], divided))
 
 
-def _path(name, job):
-    """Records of jobs that divide the model lie in a folder of their own, like those of other kinds of work."""
-    folder = "parallel" if "parallel" in job else FOLDERS[job["workload"]["kind"]]
-    return os.path.join(MEASUREMENTS, folder, name + ".json")
+def _folder(record):
+    """Records of jobs that divide the model lie in a folder of their own, like those of other kinds of work, those of
+    ranks in a fake world, and those of Megatron, of which some were predicted before they ran."""
+    job = record["job"]
+    kind = job["workload"]["kind"]
+    if job["framework"]["name"] == "megatron":
+        return "megatron/held_out" if record.get("held_out") else "megatron"
+    if record.get("fake_world"):
+        return "many_ranks"
+    if "parallel" in job:
+        return "inference_divided" if kind == "inference" else "parallel"
+    return FOLDERS[kind]
+
+
+def _path(record):
+    return os.path.join(MEASUREMENTS, _folder(record), record["name"] + ".json")
 
 
 def split():
     groups = {}
     for path in sorted(glob.glob(os.path.join(HERE, "cases", "*.json"))):
         for case in load_cases(path):
-            groups.setdefault(_group(case["job"]), []).append((case["name"], case["job"]))
-    ordered = [sorted(cases, key=lambda case: case[0]) for cases in groups.values()]
+            if FIXED.isdisjoint({case["job"]["framework"]["name"], os.path.basename(path)}):
+                groups.setdefault(_group(case["job"]), []).append(case)
+    ordered = [sorted(cases, key=lambda case: case["name"]) for cases in groups.values()]
     return {"schema": "shardplan.split/1", "rule": RULE,
             "fit": _measured(case for cases in ordered for case in cases[0::2]),
             "held_out": _measured(case for cases in ordered for case in cases[1::2])}
 
 
 def _measured(cases):
-    return sorted(name for name, job in cases if os.path.exists(_path(name, job)))
+    return sorted(case["name"] for case in cases if os.path.exists(_path(case)))
 
 
 def write_split():
@@ -61,7 +77,7 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = _path(record["name"], record["job"])
+        path = _path(record)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")

@@ -1,6 +1,7 @@
 """Training steps of PyTorch's fully_shard (FSDP2): every block and the root are units."""
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
 from models import build_model, make_batch, parameter_counts
@@ -44,6 +45,10 @@ def shard(job, model, device):
                "reshard_after_forward": framework["reshard_after_forward"]}
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
+    copies_of = framework.get("hybrid_shard_size")
+    if copies_of:
+        options["mesh"] = init_device_mesh("cuda", (dist.get_world_size() // copies_of, copies_of),
+                                           mesh_dim_names=("replicate", "shard"))
     for block in _blocks(model):
         fully_shard(block, **options)
     fully_shard(model, **options)

@@ -1,0 +1,192 @@
+"""Memory of training steps of Megatron Core, one rank of any layout on one GPU.
+
+The world is a fake one (fake_world.py): the memory is that of the real step, without that of communicators. Every case
+and rank has a process of its own.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import traceback
+from functools import partial
+
+import torch
+
+from account import record_account
+from environment import environment
+from fake_world import join_fake_world
+from jobs import load_cases, world_of
+from phases import PhaseRecorder, clean
+from records import append_line
+
+STEPS = 3
+
+
+def initialize(parallel):
+    from megatron.core import parallel_state
+    from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
+
+    chunks = parallel.get("virtual_pipeline", 1)
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=parallel.get("tensor", 1), pipeline_model_parallel_size=parallel.get("pipeline", 1),
+        virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
+        context_parallel_size=parallel.get("context", 1), expert_model_parallel_size=parallel.get("expert", 1),
+        expert_tensor_parallel_size=parallel.get("expert_tensor"), create_gloo_process_groups=False)
+    model_parallel_cuda_manual_seed(1)
+
+
+class Step:
+    """One optimizer step: the schedule's forward and backward passes, the optimizer, and the phases they fill."""
+
+    def __init__(self, job, config, model, optimizer):
+        from megatron.core.pipeline_parallel import get_forward_backward_func
+
+        work = job["workload"]
+        self.schedule = get_forward_backward_func()
+        self.config, self.model, self.optimizer = config, model, optimizer
+        self.micro_batch, self.length = work["micro_batch"], work["sequence_length"]
+        self.micro_batches = work["gradient_accumulation"]
+        self.vocabulary = job["model"]["vocab_size"]
+        self.own_length = self.length // job.get("parallel", {}).get("context", 1)
+        self.recorder = PhaseRecorder()
+
+    def batches(self):
+        while True:
+            tokens = torch.randint(0, self.vocabulary, (self.micro_batch, self.own_length), device="cuda")
+            positions = torch.arange(self.own_length, device="cuda").expand(self.micro_batch, -1)
+            yield tokens, positions, torch.ones(self.micro_batch, self.own_length, device="cuda")
+
+    def forward(self, batches, model):
+        self.recorder.end("backward")
+        tokens, positions, mask = next(batches)
+        output = model(tokens, positions, None, labels=tokens)
+        self.recorder.end("forward")
+        return output, partial(self.loss, mask)
+
+    @staticmethod
+    def loss(mask, output):
+        losses = output.float().view(-1)
+        mask = mask.view(-1)
+        loss = torch.sum(losses * mask) / mask.sum()
+        return loss, {"lm loss": loss.detach()}
+
+    def __call__(self):
+        self.recorder.begin()
+        for chunk in self.model:
+            chunk.zero_grad_buffer()
+        self.optimizer.zero_grad()
+        iterators = [self.batches() for _ in self.model]
+        self.schedule(forward_step_func=self.forward, data_iterator=iterators if len(iterators) > 1 else iterators[0],
+                      model=self.model if len(self.model) > 1 else self.model[0], num_microbatches=self.micro_batches,
+                      seq_length=self.length, micro_batch_size=self.micro_batch, decoder_seq_length=self.length,
+                      forward_only=False)
+        self.recorder.end("backward")
+        self.optimizer.step()
+        self.recorder.end("step")
+
+
+def measure(case, rank, with_account):
+    job = case["job"]
+    join_fake_world(rank, world_of(job))
+    from megatron_model import build, provide_gradient_kernel
+
+    provide_gradient_kernel()
+    initialize(job.get("parallel", {}))
+    clean()
+    config, model, optimizer = build(job)
+    clean()
+    built = torch.cuda.memory_allocated()
+    step = Step(job, config, model, optimizer)
+    for _ in range(STEPS):
+        step()
+    torch.cuda.synchronize()
+    phases = {"model": built, **step.recorder.values}
+    result = {"rank": rank, "phases": phases, "allocated_peak": step.recorder.whole_peak,
+              "reserved": torch.cuda.memory_reserved(),
+              "parameters": sum(p.numel() for chunk in model for p in chunk.parameters())}
+    if with_account:
+        result["account"] = record_account(step, step.recorder)
+    return {"environment": about(), "result": result}
+
+
+def about():
+    import megatron.core
+    import transformer_engine
+
+    return {**environment(), "megatron_core": megatron.core.__version__,
+            "transformer_engine": transformer_engine.__version__}
+
+
+def make_record(case, answers):
+    ranks = [answer["result"] for answer in answers]
+    worst = max(ranks, key=lambda rank: rank["allocated_peak"])
+    for rank in ranks:
+        if rank is not worst:
+            rank.pop("account", None)
+    return {"schema": "shardplan.record/1", "name": case["name"], "job": case["job"],
+            "producer": {"program": "tests/accuracy/measure/run_megatron.py", "version": "1",
+                         "commit": os.environ.get("SHARDPLAN_COMMIT")},
+            "environment": answers[0]["environment"], "held_out": case.get("held_out", False),
+            "measured": {name: worst[name] for name in ("rank", "phases", "allocated_peak", "reserved")},
+            "ranks": ranks}
+
+
+def start(path, name, rank, account):
+    command = [sys.executable, os.path.abspath(__file__), path, "--case", name, "--rank", str(rank)]
+    return subprocess.Popen(command + ["--account"] * account, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """(the child's answer or None, its last words)"""
+    out, err = process.communicate()
+    lines = [line for line in out.splitlines() if line.startswith("{")]
+    return (json.loads(lines[-1]) if process.returncode == 0 and lines else None), err[-1500:]
+
+
+def run_all(options):
+    for path in options.cases:
+        cases = load_cases(path)
+        for first in range(0, len(cases), options.at_once):
+            group = cases[first:first + options.at_once]
+            running = [(case, [start(path, case["name"], rank, options.account) for rank in case["ranks"]])
+                       for case in group]
+            for case, processes in running:
+                answers = [finish(process) for process in processes]
+                if any(answer is None for answer, _ in answers):
+                    words = next(err for answer, err in answers if answer is None)
+                    print(case["name"], "failed:", words, flush=True)
+                    append_line(options.output, {"name": case["name"], "error": words[-600:]})
+                    continue
+                record = make_record(case, [answer for answer, _ in answers])
+                append_line(options.output, record)
+                m = record["measured"]
+                shown = " ".join(f"{name}={value / 2**20:.1f}" for name, value in m["phases"].items())
+                print(f"{case['name']} rank {m['rank']} {shown} peak={m['allocated_peak'] / 2**20:.1f} "
+                      f"reserved={m['reserved'] / 2**20:.0f}", flush=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", nargs="+", help="case lists; a case also names the ranks to measure, and says "
+                        "whether it was predicted before it ran")
+    parser.add_argument("--output", help="JSON-lines file to append records to")
+    parser.add_argument("--account", action="store_true", help="also record what is alive at each phase's peak")
+    parser.add_argument("--at-once", type=int, default=1, help="cases that run beside each other")
+    parser.add_argument("--case", help="measure this one alone, here")
+    parser.add_argument("--rank", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    options = arguments()
+    if options.case is None:
+        run_all(options)
+    else:
+        [chosen] = [case for case in load_cases(options.cases[0]) if case["name"] == options.case]
+        try:
+            print(json.dumps(measure(chosen, options.rank, options.account)), flush=True)
+        except Exception:
+            traceback.print_exc(limit=8)
+            sys.exit(1)
+        os._exit(0)  # nothing waits for a fake world
