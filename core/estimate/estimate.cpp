@@ -246,9 +246,10 @@ namespace {
 Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
                           const Passes& passes, const Program& program, const MemoryProfile& memory,
                           const Program& timed, ReservedMemory reserved) {
-  const TimeEstimate time = plan.workload.kind == WorkKind::inference
-                                ? estimate_generation_time(model, plan, calibration.time)
-                                : estimate_time(timed, plan, passes, calibration.time);
+  const TimeEstimate time =
+      plan.workload.kind == WorkKind::inference
+          ? estimate_generation_time(passes.rank.model(), plan, calibration.time)
+          : estimate_time(timed, plan, passes, calibration.time);
   Estimate e = assemble(plan, calibration, program, memory, reserved, time);
   e.parameters = model.parameter_count();
   e.trainable_parameters = model.trainable_count();

@@ -100,9 +100,10 @@ class JobLoader {
     plan().checkpointing = read_checkpointing(reader_);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
-    if (is_inference() && plan().data_ranks() != plan().cluster.world())
-      reader_.fail("parallel", "inference over several GPUs with degrees of its own is not modelled",
-                   "no degrees; or framework deepspeed with kernel_inject, one group of all GPUs");
+    if (is_inference() && plan().data_ranks() != plan().cluster.world() && !generates_divided())
+      reader_.fail("parallel", "this division is not modelled for inference",
+                   "tensor, as many as there are GPUs, with framework single; or framework "
+                   "deepspeed with kernel_inject, one group of all GPUs");
     check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
     if (plan().framework.kind == FrameworkKind::deepspeed) {
       apply_ds_config();
@@ -130,6 +131,12 @@ class JobLoader {
 
  private:
   Plan& plan() { return job_.plan; }
+  /// transformers' tensor-parallel plans divide a model that generates as one that trains.
+  bool generates_divided() const {
+    const Plan& p = job_.plan;
+    return p.framework.kind == FrameworkKind::single &&
+           p.parallel.model_ranks() == p.parallel.tensor;
+  }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
   void read_cluster() {

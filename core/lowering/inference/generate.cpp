@@ -5,6 +5,7 @@
 #include "lowering/inference/injected.h"
 #include "lowering/inference/weights.h"
 #include "lowering/tensors.h"
+#include "parallel/groups.h"
 #include "program/compose.h"
 
 namespace shardplan {
@@ -104,6 +105,7 @@ Program lower_pass(const Model& model, const Plan& plan, const Pass& pass, const
   const ModelRun run = run_pass(model, plan, pass, before);
   FrozenWeights weights(model, plan, run);
   append_pass(program, model, run, weights, pass.tokens);
+  program.groups = group_shapes(plan);
   return program;
 }
 
