@@ -136,10 +136,10 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
   }
 }
 
-void add_traffic(Estimate& e, const Program& program, std::int64_t world) {
+void add_traffic(Estimate& e, const Program& program, const Cluster& cluster) {
   for_each_event(program, [&](const Event& event, std::int64_t times) {
-    const std::int64_t members = program.groups[static_cast<std::size_t>(event.group)].ranks;
-    const std::int64_t ranks = members > 0 ? members : world;
+    GroupShape shape = program.groups[static_cast<std::size_t>(event.group)];
+    if (shape.ranks == 0) shape = {cluster.world(), cluster.nodes};
     const bool collective = event.kind == Event::Kind::collective;
     if (!collective && event.kind != Event::Kind::copy) return;
     const LinkKind link = collective ? LinkKind::gpu : event.link;
@@ -151,8 +151,12 @@ void add_traffic(Estimate& e, const Program& program, std::int64_t world) {
     line->payload_bytes = checked_add(line->payload_bytes, payload);
     line->bytes_per_step = checked_add(
         line->bytes_per_step,
-        collective ? checked_mul(bytes_sent(event.collective, event.bytes, ranks), times)
+        collective ? checked_mul(bytes_sent(event.collective, event.bytes, shape.ranks), times)
                    : payload);
+    if (collective)
+      line->bytes_between_nodes = checked_add(
+          line->bytes_between_nodes,
+          checked_mul(bytes_between_nodes(event.collective, event.bytes, shape), times));
     line->count = checked_add(line->count, checked_mul(event.count, times));
   });
 }
@@ -232,7 +236,7 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   const std::int64_t ranks = plan.cluster.gpus_per_node;
   e.host_per_node = {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
                      checked_mul(rank.nvme, ranks)};
-  add_traffic(e, program, plan.cluster.world());
+  add_traffic(e, program, plan.cluster);
   e.time = time;
   e.time.source = fitted ? Source::calibrated : Source::assumed;
   add_verdict(e, plan);

@@ -56,9 +56,10 @@ struct CategoryLine {
 struct TrafficLine {
   std::string_view what;
   LinkKind link = LinkKind::gpu;
-  std::int64_t bytes_per_step = 0;  ///< sent by one GPU (ring algorithms), or copied for it
-  std::int64_t payload_bytes = 0;   ///< of the collective's buffer
-  std::int64_t count = 0;           ///< calls a step
+  std::int64_t bytes_per_step = 0;       ///< sent by one GPU (ring algorithms), or copied for it
+  std::int64_t bytes_between_nodes = 0;  ///< one GPU's share of what leaves its node
+  std::int64_t payload_bytes = 0;        ///< of the collective's buffer
+  std::int64_t count = 0;                ///< calls a step
 };
 
 struct Estimate {

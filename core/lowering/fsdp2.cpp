@@ -11,7 +11,7 @@ namespace shardplan {
 namespace {
 
 /// The parameters of one fully_shard call: a block, or what is left for the root.
-struct Group {
+struct Units {
   std::int64_t elements = 0;          ///< padded along dimension 0 to a multiple of the world
   std::int64_t unsharded_bytes = 0;   ///< separate tensors in the compute type
   std::vector<std::int64_t> tensors;  ///< their bytes, one by one
@@ -25,17 +25,19 @@ struct Fsdp {
   const Model& model;
   const Plan& plan;
   const ModelRun& run;
-  std::int64_t world;
+  std::int64_t world;    ///< ranks that divide one copy of the states
+  std::int64_t copies;   ///< of them, under hybrid sharding
   std::int64_t c, r, o;  ///< bytes an element: compute, reduction, sharded original
   bool reshard;
-  std::vector<Group> blocks;  ///< by segment; empty for segments of the root
-  Group root;
+  std::vector<Units> blocks;  ///< by segment; empty for segments of the root
+  Units root;
 
   Fsdp(const Model& model_, const Plan& plan_, const ModelRun& run_)
       : model(model_),
         plan(plan_),
         run(run_),
-        world(plan_.replicas()),
+        world(plan_.shard_ranks()),
+        copies(plan_.copies()),
         c(size_of(plan_.precision.compute)),
         r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
         o(size_of(plan_.precision.params)),
@@ -59,19 +61,19 @@ struct Fsdp {
 
   bool is_block(std::size_t segment) const { return run.segments[segment].segment->checkpointable; }
 
-  void add(Group& group, ParameterId id) const {
+  void add(Units& group, ParameterId id) const {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     group.elements += checked_mul(shard_elements(p, world), world);
     group.tensors.push_back(round_up(checked_mul(p.numel, c), kAllocationUnit));
     group.unsharded_bytes += group.tensors.back();
   }
 
-  std::int64_t gather_bytes(const Group& g) const {
+  std::int64_t gather_bytes(const Units& g) const {
     return round_up(g.elements * c, kAllocationUnit);
   }
   /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
   /// tensors.
-  void gather(ProgramBuilder& b, const Group& g) const {
+  void gather(ProgramBuilder& b, const Units& g) const {
     const std::int64_t cast = c != o ? round_up(gather_bytes(g) / world, kAllocationUnit) : 0;
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
@@ -79,22 +81,43 @@ struct Fsdp {
     b.host_work(Issue::hook, 1);
     if (plan.framework.fsdp2.cpu_offload)
       b.fetch_ahead(LinkKind::host, g.elements / world * o, "parameter shards to the GPU");
-    if (world > 1) b.gather_ahead(g.elements * c, "parameter all-gather");
+    if (world > 1) b.gather_ahead(g.elements * c, "parameter all-gather", group());
   }
-  void copy_out(ProgramBuilder& b, const Group& g) const {
+  Group group() const { return copies > 1 ? Group::shard : Group::data; }
+  void copy_out(ProgramBuilder& b, const Units& g) const {
     for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
     b.wait(Stream::communication);
     b.compute({sweep(2.0 * static_cast<double>(g.unsharded_bytes), plan.precision.compute,
                      static_cast<std::int32_t>(g.tensors.size()))});
   }
-  void free_gather(ProgramBuilder& b, const Group& g) const {
+  void free_gather(ProgramBuilder& b, const Units& g) const {
     b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
   }
-  std::int64_t reduce_bytes(const Group& g) const {
+  std::int64_t reduce_bytes(const Units& g) const {
     return round_up(g.elements * r, kAllocationUnit);
   }
-  std::int64_t gradient_bytes(const Group& g) const {
+  std::int64_t gradient_bytes(const Units& g) const {
     return round_up(g.elements / world * o, kAllocationUnit);
+  }
+  /// Over the root and all blocks.
+  template <typename Bytes>
+  std::int64_t of_all(Bytes&& bytes) const {
+    std::int64_t sum = bytes(root);
+    for (std::size_t s = 0; s < blocks.size(); ++s)
+      if (is_block(s)) sum += run.segments[s].segment->repeat * bytes(blocks[s]);
+    return sum;
+  }
+  /// What a reduction leaves in the reduction's type, where that is not the gradient's own.
+  std::int64_t reduced_bytes(const Units& g) const {
+    return r != o ? round_up(g.elements / world * r, kAllocationUnit) : 0;
+  }
+  /// Hybrid sharding sums what is reduced over the copies on another stream, and each group keeps
+  /// that sum until the backward pass ends (_fsdp_param_group.py _all_reduce_state). `first`: the
+  /// micro-batch whose sums, if they have the type, are the gradients themselves.
+  std::int64_t summed_bytes(const Units& g, bool first) const {
+    if (copies == 1) return 0;
+    if (r != o) return reduced_bytes(g);
+    return first && !plan.framework.fsdp2.cpu_offload ? 0 : gradient_bytes(g);
   }
 };
 
@@ -102,8 +125,8 @@ struct Fsdp {
 struct ForwardHooks {
   const Fsdp& f;
   const std::vector<Stretch>& stretches;
-  const Group* buffer = nullptr;  ///< whose gather buffer is alive
-  const Group* block = nullptr;   ///< the group of this stretch, null outside blocks
+  const Units* buffer = nullptr;  ///< whose gather buffer is alive
+  const Units* block = nullptr;   ///< the group of this stretch, null outside blocks
 
   void enter(ProgramBuilder& b, std::size_t k) {
     const std::size_t s = stretches[k].segment;
@@ -131,9 +154,9 @@ struct BackwardHooks {
   const std::vector<Stretch>& stretches;
   bool first_micro_batch;
   std::vector<bool> present;  ///< unsharded gradients that exist, by parameter
-  const Group* buffer = nullptr;
-  const Group* block = nullptr;
-  const Group* reducing = nullptr;  ///< whose reduction input is alive
+  const Units* buffer = nullptr;
+  const Units* block = nullptr;
+  const Units* reducing = nullptr;  ///< whose reduction input is alive
   std::int64_t gradients = 0;       ///< unsharded, of the running block
   std::int64_t root_gradients = 0;
 
@@ -168,7 +191,7 @@ struct BackwardHooks {
     reduce(b, *block, gradients);
   }
 
-  void reduce(ProgramBuilder& b, const Group& g, std::int64_t unsharded) {
+  void reduce(ProgramBuilder& b, const Units& g, std::int64_t unsharded) {
     if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
     reducing = &g;
     b.alloc(Category::communication_buffers, f.reduce_bytes(g));
@@ -177,20 +200,23 @@ struct BackwardHooks {
                      f.plan.precision.compute, static_cast<std::int32_t>(g.tensors.size()))});
     b.free(Category::gradients, unsharded);
     if (f.world > 1)
-      b.collective(Collective::reduce_scatter, g.elements * f.r, "gradient reduce-scatter");
+      b.collective(Collective::reduce_scatter, g.elements * f.r, "gradient reduce-scatter", 1,
+                   f.group());
+    if (f.copies > 1)
+      b.collective(Collective::all_reduce, g.elements / f.world * f.r,
+                   "gradient all-reduce over copies", 1, Group::replica);
     const std::int64_t part = f.gradient_bytes(g);
-    const std::int64_t reduced =
-        f.r != f.o ? round_up(g.elements / f.world * f.r, kAllocationUnit) : 0;
+    const std::int64_t reduced = f.reduced_bytes(g);
+    const bool offloads = f.plan.framework.fsdp2.cpu_offload;
     b.alloc(Category::communication_buffers, reduced, kReducePool);
-    if (f.plan.framework.fsdp2.cpu_offload) {
-      b.transient(Category::gradients, part, kReducePool);
-      b.copy(LinkKind::host, false, part, "gradient shards to the host");
-    } else if (first_micro_batch) {
+    if (offloads) b.copy(LinkKind::host, false, part, "gradient shards to the host");
+    if (first_micro_batch && !offloads) {
       b.alloc(Category::gradients, part, kReducePool);
     } else {
       b.transient(Category::gradients, part, kReducePool);
     }
     b.free(Category::communication_buffers, reduced, kReducePool);
+    b.alloc(Category::communication_buffers, f.summed_bytes(g, first_micro_batch), kReducePool);
   }
 };
 
@@ -235,6 +261,8 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
   back.reduce(b, f.root, back.root_gradients);
   b.free(Category::communication_buffers, f.reduce_bytes(f.root));
   b.wait(Stream::communication);
+  b.free(Category::communication_buffers,
+         f.of_all([&](const Units& g) { return f.summed_bytes(g, first); }), kReducePool);
   b.end_phase(Phase::backward);
 }
 
@@ -277,10 +305,7 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
     b.once(1, optimizer.tensors);
     emit_temporaries(b, optimizer.temporaries);
-    std::int64_t gradients = f.gradient_bytes(f.root);
-    for (std::size_t s = 0; s < f.blocks.size(); ++s)
-      if (f.is_block(s))
-        gradients += run.segments[s].segment->repeat * f.gradient_bytes(f.blocks[s]);
+    const std::int64_t gradients = f.of_all([&](const Units& g) { return f.gradient_bytes(g); });
     const std::vector<OwnedTensor> owned = trainable_shards(model, f.world);
     if (plan.gradient_clipping > 0)
       b.compute(clipping_kernels(owned, plan.precision.gradients, Issue::sharded));

@@ -68,13 +68,20 @@ struct ZeroOptions {
   std::int64_t hpz_partition_size = 1;
   bool quantized_weights = false;
   bool quantized_gradients = false;
+  bool quantized_nontrainable_weights = false;
+  bool loco = false;  ///< zeropp_loco_param: quantized gradients with error feedback
   std::int64_t mics_shard_size = -1;
+  bool mics_hierarchical_gather = false;
   OffloadOptimizer offload_optimizer;
   OffloadParam offload_param;
-  bool quantized_nontrainable_weights = false;
   std::int64_t module_granularity_threshold = 0;
   bool gather_16bit_weights_on_model_save = false;
   bool zenflow = false;  ///< the block is there
+
+  /// Stage 3 in shard groups smaller than the world, which MiCS keeps copies in.
+  bool mics() const { return stage == 3 && mics_shard_size > 0; }
+  /// Stage 3 with a second copy of the parameters that backward gathers from (hpZ).
+  bool has_secondary() const { return stage == 3 && hpz_partition_size > 1 && !mics(); }
 };
 
 /// activation_checkpointing: acts only on models that call deepspeed.checkpointing.

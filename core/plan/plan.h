@@ -29,6 +29,8 @@ struct Fsdp2Options {
   bool reshard_after_forward = true;
   std::optional<DType> reduce_dtype;
   bool cpu_offload = false;
+  /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
+  std::optional<std::int64_t> hybrid_shard_size;
 };
 
 /// Our own engine (validator/): which device it runs on decides its workspace.
@@ -140,6 +142,18 @@ struct Plan {
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same
   /// sequences too.
   std::int64_t replicas() const { return data_ranks() * parallel.sequence * parallel.context; }
+  /// The ranks that one copy of the states is divided over: all replicas, or fewer under MiCS and
+  /// FSDP2's hybrid sharding. Copies are kept alike by summing gradients among them.
+  std::int64_t shard_ranks() const {
+    const bool mics = framework.kind == FrameworkKind::deepspeed && framework.deepspeed.zero.mics();
+    const std::int64_t asked = mics ? framework.deepspeed.zero.mics_shard_size
+                               : framework.kind == FrameworkKind::fsdp2
+                                   ? framework.fsdp2.hybrid_shard_size.value_or(replicas())
+                                   : replicas();
+    // A job with another size is refused (parallel/sharding.h); a search over GPUs meets them.
+    return replicas() % asked == 0 ? asked : replicas();
+  }
+  std::int64_t copies() const { return replicas() / shard_ranks(); }
   /// Of all GPUs together, in one micro-batch.
   std::int64_t samples_at_once() const { return checked_mul(data_ranks(), workload.micro_batch); }
 };

@@ -110,16 +110,16 @@ void ProgramBuilder::host_work(Issue issue, std::int32_t calls) {
   compute(static_cast<std::int32_t>(program_.kernels.size()) - 1, 1);
 }
 
-void ProgramBuilder::gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls) {
+void ProgramBuilder::gather_ahead(std::int64_t bytes, std::string_view what, Group group) {
   if (bytes == 0) return;
-  collective(Collective::all_gather, bytes, what, calls);
+  collective(Collective::all_gather, bytes, what, 1, group);
   program_.events.back().ahead = true;
 }
 
 void ProgramBuilder::reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
-                                    std::int64_t buckets) {
+                                    std::int64_t buckets, Group group) {
   if (bytes == 0) return;
-  collective(kind, bytes, what, buckets);
+  collective(kind, bytes, what, buckets, group);
   program_.events.back().bucketed = true;
 }
 
@@ -137,10 +137,11 @@ void ProgramBuilder::synchronize() {
 }
 
 void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string_view what,
-                                std::int64_t calls) {
+                                std::int64_t calls, Group group) {
   if (bytes == 0) return;
   Event e;
   e.kind = Event::Kind::collective;
+  e.group = group;
   e.stream = Stream::communication;
   e.collective = kind;
   e.bytes = bytes;
@@ -152,8 +153,7 @@ void ProgramBuilder::collective(Collective kind, std::int64_t bytes, std::string
 void ProgramBuilder::exchange(Collective kind, Group group, std::int64_t bytes,
                               std::string_view what, bool ahead) {
   if (bytes == 0) return;
-  collective(kind, bytes, what);
-  program_.events.back().group = group;
+  collective(kind, bytes, what, 1, group);
   program_.events.back().ahead = ahead;
 }
 

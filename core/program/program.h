@@ -77,7 +77,7 @@ struct Event {
   LinkKind link = LinkKind::gpu;
   Collective collective = Collective::all_reduce;
   Group group = Group::data;  ///< collective: among whom
-  bool to_device = false;  ///< copy: direction
+  bool to_device = false;     ///< copy: direction
   std::int64_t bytes = 0;
   /// Repetitions; calls that make up a collective or copy; resident: blocks of `bytes` each.
   std::int64_t count = 1;
@@ -121,9 +121,9 @@ struct Program {
   /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
   std::int64_t held_at_most = 0;
   std::vector<Event> events;
-  std::vector<Event> blocks;     ///< what blocks events name: allocations and frees
-  std::vector<Kernel> kernels;   ///< what compute events name
-  std::size_t run_kernels = 0;   ///< of them those of the run that it was lowered from: the first
+  std::vector<Event> blocks;    ///< what blocks events name: allocations and frees
+  std::vector<Kernel> kernels;  ///< what compute events name
+  std::size_t run_kernels = 0;  ///< of them those of the run that it was lowered from: the first
   /// By Group. Those without ranks are the whole cluster.
   std::array<GroupShape, kGroupCount> groups{};
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
@@ -197,12 +197,12 @@ class ProgramBuilder {
   void host_work(Issue issue, std::int32_t calls);
   /// Reduces what the compute stream has made so far.
   void collective(Collective kind, std::int64_t bytes, std::string_view what,
-                  std::int64_t calls = 1);
+                  std::int64_t calls = 1, Group group = Group::data);
   /// Reduces what the phase under way has made, bucket by bucket while it made it.
   void reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
-                      std::int64_t buckets);
+                      std::int64_t buckets, Group group = Group::data);
   /// Gathers what does not depend on the computation under way.
-  void gather_ahead(std::int64_t bytes, std::string_view what, std::int64_t calls = 1);
+  void gather_ahead(std::int64_t bytes, std::string_view what, Group group = Group::data);
   /// What the network itself exchanges, where its operations stand.
   void exchange(Collective kind, Group group, std::int64_t bytes, std::string_view what,
                 bool ahead);

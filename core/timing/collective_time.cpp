@@ -32,6 +32,14 @@ std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_
   return collective == Collective::all_reduce ? checked_mul(2, once) : once;
 }
 
+std::int64_t bytes_between_nodes(Collective collective, std::int64_t payload,
+                                 const GroupShape& group) {
+  if (group.nodes <= 1) return 0;
+  const std::int64_t in_node = std::max<std::int64_t>(1, group.ranks / group.nodes);
+  if (collective == Collective::all_to_all) return payload / group.ranks * (group.ranks - in_node);
+  return bytes_sent(collective, payload, group.ranks) / in_node;
+}
+
 double collective_seconds(const Event& event, const GroupShape& shape, const Cluster& cluster,
                           const LinkRates& rates) {
   const GroupShape group = among(shape, cluster);

@@ -13,6 +13,11 @@ namespace shardplan {
 /// algorithms: docs/memory.md, section "Traffic". A ring's payload goes on to every other rank.
 std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
 
+/// Of them one GPU's share of what leaves its node: a ring crosses to the next node once for all of
+/// the group's GPUs there; in an all-to-all each sends its own to every GPU elsewhere.
+std::int64_t bytes_between_nodes(Collective collective, std::int64_t payload,
+                                 const GroupShape& group);
+
 /// Of all `event.count` calls together; `shape` is that of the event's group (Program::groups).
 double collective_seconds(const Event& event, const GroupShape& shape, const Cluster& cluster,
                           const LinkRates& rates);

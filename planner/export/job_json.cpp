@@ -23,6 +23,8 @@ Json framework_json(const Framework& framework) {
     case FrameworkKind::fsdp2:
       json["reshard_after_forward"] = framework.fsdp2.reshard_after_forward;
       json["cpu_offload"] = framework.fsdp2.cpu_offload;
+      if (framework.fsdp2.hybrid_shard_size)
+        json["hybrid_shard_size"] = *framework.fsdp2.hybrid_shard_size;
       if (framework.fsdp2.reduce_dtype)
         json["reduce_dtype"] = name_of(*framework.fsdp2.reduce_dtype);
       break;

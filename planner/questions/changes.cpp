@@ -106,6 +106,8 @@ void set_zero_stage(Plan& plan, int stage) {
 void set_offload(Plan& plan, OffloadDevice optimizer, OffloadDevice parameters) {
   ZeroOptions& zero = plan.framework.deepspeed.zero;
   zero.offload_optimizer.device = optimizer;
+  // MiCS sums gradients over its copies on GPUs only.
+  if (optimizer != OffloadDevice::none && plan.copies() > 1) zero.mics_shard_size = -1;
   zero.offload_param.device = parameters;
 }
 

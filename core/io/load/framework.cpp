@@ -34,6 +34,7 @@ void read_ddp(ObjectReader& o, DdpOptions& ddp) {
 void read_fsdp2(ObjectReader& o, Fsdp2Options& fsdp2) {
   fsdp2.reshard_after_forward = o.boolean("reshard_after_forward").value_or(true);
   fsdp2.cpu_offload = o.boolean("cpu_offload").value_or(false);
+  fsdp2.hybrid_shard_size = o.integer("hybrid_shard_size", 1, 1 << 20);
   if (const auto type = o.choice("reduce_dtype", {"fp32", "bf16", "fp16"}))
     fsdp2.reduce_dtype = parse_dtype(*type);
 }

@@ -19,6 +19,7 @@
 #include "load/parallel.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
+#include "parallel/sharding.h"
 
 namespace shardplan {
 namespace {
@@ -119,6 +120,8 @@ class JobLoader {
     }
     fill_defaults();
     check_parallel(reader_, job_.model, plan());
+    if (const auto problem = sharding_problem(job_.model, plan()))
+      reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());

@@ -152,6 +152,7 @@ Json to_json(const Estimate& e, const Job& job) {
     traffic.push_back(Json{{"what", line.what},
                            {"link", name_of(line.link)},
                            {"bytes_per_step", line.bytes_per_step},
+                           {"bytes_between_nodes_per_step", line.bytes_between_nodes},
                            {"payload_bytes", line.payload_bytes},
                            {"count", line.count}});
   json["traffic"] = std::move(traffic);

@@ -11,9 +11,7 @@ Engine engine_of(const Model& model, const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const Precision& precision = plan.precision;
   Engine e;
-  e.ranks = plan.replicas();
-  if (options.zero.stage == 3 && options.zero.mics_shard_size > 0)
-    e.ranks = options.zero.mics_shard_size;
+  e.ranks = plan.shard_ranks();
   e.b = size_of(precision.params);
   e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
   e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;

@@ -15,9 +15,14 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
     for (const TapeEvent& e : s.backward.backward)
       if (e.kind == TapeEvent::Kind::release) backward_[static_cast<std::size_t>(e.id)] = true;
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  type_ = plan.precision.params;
+  quantizes_ = zero.quantized_weights && !zero.mics();  // whose gathers do not ask for it
+  if (zero.has_secondary()) secondary_ranks_ = std::min(zero.hpz_partition_size, engine.ranks);
   const bool offloaded = zero.offload_param.device != OffloadDevice::none;
   gathers_ = engine.ranks > 1 || offloaded;
-  const bool one_buffer = zero.allgather_sequential || zero.use_all_reduce_for_fetch_params;
+  // MiCS gathers each tensor into its own place (mics.py _flat_all_gather_with_coalescing_manager).
+  const bool one_buffer =
+      zero.allgather_sequential || zero.use_all_reduce_for_fetch_params || zero.mics();
   factor_ = one_buffer || engine.ranks == 1 ? 1 : 2;
   if (!gathers_) return;
   mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold);
@@ -29,6 +34,59 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
 std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
   const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
   return engine_.b * engine_.ranks * ceil_div(p.numel, engine_.ranks);
+}
+
+std::int64_t GatherPlan::shard_of(ParameterId id, bool secondary) const {
+  const std::int64_t numel = model_.parameters[static_cast<std::size_t>(id)].numel;
+  const std::int64_t shard = ceil_div(numel, engine_.ranks);
+  return secondary ? shard * (engine_.ranks / secondary_ranks_) : shard;
+}
+
+GatherBytes GatherPlan::bytes_of(const GatherSet& set) const {
+  if (set.ids.empty()) return {};
+  if ((quantizes_ || set.stored) && engine_.ranks > 1) return quantized(set);
+  GatherBytes bytes;
+  for (const ParameterId id : set.ids) bytes.payload += gathered_bytes(id);
+  bytes.received = (set.ids.size() > 1 ? factor_ : 1) * bytes.payload;
+  return bytes;
+}
+
+/// partition_parameters.py _all_gather_sequential for one tensor and _all_gather_coalesced for
+/// several; AllGatherHandle.wait and AllGatherCoalescedHandle.wait widen what has arrived.
+GatherBytes GatherPlan::quantized(const GatherSet& set) const {
+  const bool several = set.ids.size() > 1 && factor_ > 1;
+  const bool casts = type_ != DType::f16;  // the kernels read and write fp16
+  const std::int64_t ranks = set.secondary ? secondary_ranks_ : engine_.ranks;
+  std::int64_t shards = 0, whole = 0, largest = 0, own = 0;
+  for (const ParameterId id : set.ids) {
+    const std::int64_t shard = shard_of(id, set.secondary);
+    shards += shard;
+    whole += ranks * shard;
+    largest = std::max(largest, ranks * shard);
+    own += quantized_bytes(shard);
+  }
+  if (several && !set.stored) own = quantized_bytes(shards);  // one tensor for the quantizer
+  GatherBytes bytes;
+  bytes.payload = ranks * own;
+  (several ? bytes.received : bytes.early) = bytes.payload;
+  if (!set.stored) bytes.copies = (several ? engine_.b : 0) * shards + (casts ? 2 * shards : 0);
+  if (!set.stored || several) bytes.own = own;  // what is stored is put together, if several
+  // Of several tensors the int8 buffer and its fp16 copy stay with the handle that all share.
+  bytes.widened = engine_.b * whole + (several ? 2 * whole : 0);
+  bytes.cast = casts ? 2 * largest : 0;
+  bytes.moved = (1 + 2) * whole + (several || casts ? (2 + engine_.b) * whole : 0);
+  return bytes;
+}
+
+std::int64_t GatherPlan::in_flight_bytes(std::int64_t elements) const {
+  if (!quantizes_ || engine_.ranks == 1) return engine_.b * elements;
+  return engine_.ranks * quantized_bytes(ceil_div(elements, engine_.ranks));
+}
+
+std::int64_t GatherPlan::prefetched_bytes(std::int64_t elements) const {
+  if (!quantizes_ || engine_.ranks == 1) return engine_.b * elements * factor_;
+  const std::int64_t shared = factor_ > 1 ? in_flight_bytes(elements) + 2 * elements : 0;
+  return engine_.b * elements + shared;
 }
 
 /// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once.
@@ -108,7 +166,7 @@ void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
         window += sizes[i % n];
       window = std::min(window, std::max<std::int64_t>(zero.max_live_parameters - sizes[start], 0) +
                                     sizes[start]);
-      prefetch_bytes_ = std::max(prefetch_bytes_, engine_.b * window * factor_);
+      prefetch_bytes_ = std::max(prefetch_bytes_, prefetched_bytes(window));
     }
   }
 }
@@ -127,7 +185,7 @@ void GatherPlan::find_ahead(const ModelRun& run, const ZeroOptions& zero) {
     if (e.kind == TapeEvent::Kind::fetch) last = std::max(last, module_elements(e.id));
   if (last >= zero.max_live_parameters) return;
   const std::int64_t live = std::min(zero.max_live_parameters, total);
-  ahead_bytes_ = engine_.b * std::max<std::int64_t>(live - kept_elements_, 0);
+  ahead_bytes_ = in_flight_bytes(std::max<std::int64_t>(live - kept_elements_, 0));
 }
 
 }  // namespace shardplan

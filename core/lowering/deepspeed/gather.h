@@ -6,9 +6,30 @@
 #include <vector>
 
 #include "lowering/deepspeed/engine.h"
+#include "lowering/deepspeed/quantize.h"
 #include "lowering/segments.h"
 
 namespace shardplan {
+
+/// Parameters that one call gathers, and from whom.
+struct GatherSet {
+  std::vector<ParameterId> ids;  ///< empty: nothing to gather
+  bool stored = false;           ///< quantized at rest (zero_quantized_nontrainable_weights)
+  bool secondary = false;        ///< from the secondary shards of hpZ
+};
+
+/// Bytes of one call, in the order in which they come and go.
+struct GatherBytes {
+  std::int64_t payload = 0;   ///< of the collective's buffers on every rank
+  std::int64_t received = 0;  ///< allocated for it, and kept as long as the parameters are used
+  std::int64_t early = 0;     ///< allocated for it, and gone when it is widened
+  std::int64_t copies = 0;    ///< the shards put together and cast for the quantizer
+  std::int64_t own = 0;       ///< this rank's quantized part, until the call is done
+  std::int64_t widened = 0;   ///< allocated when it has arrived, and kept
+  std::int64_t cast = 0;      ///< a second copy of the largest tensor while it is cast back
+  std::int64_t moved = 0;     ///< read and written by the kernels that widen
+  std::int64_t held() const { return received + widened; }
+};
 
 class GatherPlan {
  public:
@@ -21,6 +42,9 @@ class GatherPlan {
   std::int64_t persistent_bytes() const { return persistent_bytes_; }
   /// A fetch of several tensors at once keeps its flat buffer beside the copies.
   std::int64_t coalesced_factor() const { return factor_; }
+  GatherBytes bytes_of(const GatherSet& set) const;
+  /// Elements of this rank's shard of a parameter, or of its secondary one.
+  std::int64_t shard_of(ParameterId id, bool secondary) const;
   bool gathers() const { return gathers_; }
 
   /// How far the reuse window reaches back from the end of the forward pass, by segment: the last
@@ -49,9 +73,16 @@ class GatherPlan {
   void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
   void find_ahead(const ModelRun& run, const ZeroOptions& zero);
   std::int64_t module_elements(ModuleId id) const;
+  /// Of `elements` that one call has gathered (or is gathering) ahead of their module.
+  std::int64_t prefetched_bytes(std::int64_t elements) const;
+  std::int64_t in_flight_bytes(std::int64_t elements) const;
+  GatherBytes quantized(const GatherSet& set) const;
 
   const Model& model_;
   const Engine& engine_;
+  DType type_ = DType::bf16;          ///< of the parameters
+  bool quantizes_ = false;            ///< qwZ
+  std::int64_t secondary_ranks_ = 1;  ///< hpZ
   bool gathers_ = false;
   std::int64_t factor_ = 1;
   std::vector<bool> persistent_;

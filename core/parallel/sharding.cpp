@@ -1,0 +1,94 @@
+#include "parallel/sharding.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace shardplan {
+namespace {
+
+using Problem = std::optional<ShardingProblem>;
+
+constexpr const char* kZero = "framework.ds_config.zero_optimization.";
+
+Problem check_hybrid(const Plan& plan) {
+  const auto size = plan.framework.fsdp2.hybrid_shard_size;
+  if (!size || plan.replicas() % *size == 0) return std::nullopt;
+  return ShardingProblem{
+      "framework.hybrid_shard_size",
+      fmt::format("{} does not divide the {} data-parallel GPUs", *size, plan.replicas()),
+      fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
+}
+
+/// The groups of MiCS, hpZ and qgZ are made of the whole world (zero/mics_utils.py,
+/// utils/groups.py).
+Problem check_degrees(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  if (plan.parallel.model_ranks() == 1 && plan.parallel.expert == 1) return std::nullopt;
+  const char* const key = zero.mics()                 ? "mics_shard_size"
+                          : zero.has_secondary()      ? "zero_hpz_partition_size"
+                          : zero.quantized_gradients ? "zero_quantized_gradients"
+                                                      : nullptr;
+  if (key == nullptr) return std::nullopt;
+  return ShardingProblem{kZero + std::string(key),
+                         "its groups are made of all GPUs, whatever the degrees divide: not "
+                         "estimated beside tensor, sequence, pipeline or expert parallelism",
+                         "no other degree than data parallelism, or without it"};
+}
+
+/// The first tensor whose shards the quantizer does not take (partition_parameters.py
+/// CUDAQuantizer.quantize asserts it); null when it takes all.
+const Parameter* unquantizable(const Model& model, const ZeroOptions& zero, std::int64_t ranks) {
+  constexpr std::int64_t kUnit = 8;  // elements: a kernel's access
+  for (const Parameter& p : model.parameters) {
+    const bool quantized =
+        zero.quantized_weights || (zero.quantized_nontrainable_weights && !p.trainable);
+    // What is smaller stays gathered from the second step on.
+    const bool persistent = p.trainable && p.numel <= zero.param_persistence_threshold;
+    if (quantized && !persistent && (p.numel + ranks - 1) / ranks % kUnit != 0) return &p;
+  }
+  return nullptr;
+}
+
+Problem check_quantizer(const Model& model, const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const std::int64_t ranks = plan.replicas();
+  if (zero.mics() || ranks == 1) return std::nullopt;
+  const Parameter* const odd = unquantizable(model, zero, ranks);
+  if (odd == nullptr) return std::nullopt;
+  std::int64_t fewer = ranks - 1;
+  while (fewer > 1 && unquantizable(model, zero, fewer) != nullptr) --fewer;
+  return ShardingProblem{
+      fmt::format("{}{}", kZero,
+                  zero.quantized_weights ? "zero_quantized_weights"
+                                         : "zero_quantized_nontrainable_weights"),
+      fmt::format("over {} GPUs the shards of '{}' have {} elements, and the quantizer takes "
+                  "multiples of 8",
+                  ranks, odd->name, (odd->numel + ranks - 1) / ranks),
+      fewer > 1 ? fmt::format("{} GPUs, or false", fewer) : "false"};
+}
+
+}  // namespace
+
+std::optional<ShardingProblem> sharding_problem(const Model& model, const Plan& plan) {
+  if (plan.framework.kind == FrameworkKind::fsdp2) return check_hybrid(plan);
+  if (plan.framework.kind != FrameworkKind::deepspeed || plan.framework.deepspeed.zero.stage < 3)
+    return std::nullopt;
+  if (auto problem = check_degrees(plan)) return problem;
+  return check_quantizer(model, plan);
+}
+
+std::int64_t nearest_divisor(std::int64_t whole, std::int64_t asked) {
+  std::int64_t best = 1;
+  for (std::int64_t d = 1; d * d <= whole; ++d) {
+    if (whole % d != 0) continue;
+    for (const std::int64_t candidate : {d, whole / d}) {
+      const std::int64_t distance = std::abs(candidate - asked);
+      const std::int64_t least = std::abs(best - asked);
+      if (distance < least || (distance == least && candidate > best)) best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace shardplan
