@@ -20,20 +20,31 @@ std::string deepspeed_block(const Plan& plan) {
   return text;
 }
 
+/// accelerate's mesh of copies and of the GPUs that divide one (parallelism_config.py).
+std::string mesh_block(const Plan& plan) {
+  if (plan.copies() == 1) return "";
+  return fmt::format(
+      "parallelism_config:\n"
+      "  parallelism_config_dp_replicate_size: {}\n"
+      "  parallelism_config_dp_shard_size: {}\n",
+      plan.copies(), plan.shard_ranks());
+}
+
 std::string fsdp_block(const Plan& plan) {
   const Fsdp2Options& o = plan.framework.fsdp2;
   return fmt::format(
-      "distributed_type: FSDP\n"
-      "fsdp_config:\n"
-      "  fsdp_version: 2\n"
-      "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
-      "  fsdp_reshard_after_forward: {}\n"
-      "  fsdp_offload_params: {}\n"
-      "  fsdp_activation_checkpointing: {}\n"
-      "  fsdp_cpu_ram_efficient_loading: true\n"
-      "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-      yaml(o.reshard_after_forward), yaml(o.cpu_offload),
-      yaml(plan.checkpointing == Checkpointing::full));
+             "distributed_type: FSDP\n"
+             "fsdp_config:\n"
+             "  fsdp_version: 2\n"
+             "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+             "  fsdp_reshard_after_forward: {}\n"
+             "  fsdp_offload_params: {}\n"
+             "  fsdp_activation_checkpointing: {}\n"
+             "  fsdp_cpu_ram_efficient_loading: true\n"
+             "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+             yaml(o.reshard_after_forward), yaml(o.cpu_offload),
+             yaml(plan.checkpointing == Checkpointing::full)) +
+         mesh_block(plan);
 }
 
 std::string_view mixed_precision(const Precision& p) {

@@ -125,7 +125,9 @@ class DsConfigWriter {
     key("zero_quantized_weights", true, third && zero_.quantized_weights);
     key("zero_quantized_gradients", true, third && zero_.quantized_gradients);
     key("zero_quantized_nontrainable_weights", true, third && zero_.quantized_nontrainable_weights);
-    key("mics_shard_size", zero_.mics_shard_size, third && zero_.mics_shard_size > 0);
+    key("zeropp_loco_param", Json{{"err_beta", 0.8}, {"reset_T", 1024}}, third && zero_.loco);
+    key("mics_shard_size", zero_.mics_shard_size, zero_.mics());
+    key("mics_hierarchical_params_gather", true, zero_.mics() && zero_.mics_hierarchical_gather);
     key("offload_optimizer", nullptr, false);
     key("offload_param", nullptr, false);
   }

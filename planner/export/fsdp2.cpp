@@ -59,6 +59,13 @@ std::string checkpointing_imports(Checkpointing how) {
          "    return create_selective_checkpoint_contexts(policy)\n";
 }
 
+/// Copies of the states, and the GPUs that divide one, which are next to each other.
+std::string mesh(const Plan& plan) {
+  if (plan.copies() == 1) return "\"cuda\", (WORLD,)";
+  return fmt::format("\"cuda\", ({}, {}), mesh_dim_names=(\"replicate\", \"shard\")", plan.copies(),
+                     plan.shard_ranks());
+}
+
 std::string policy(const Plan& plan) {
   const Fsdp2Options& o = plan.framework.fsdp2;
   std::string text;
@@ -98,7 +105,9 @@ std::string fsdp2_python(const Job& job, const Estimate& e) {
       "\n\n"
       "def shard(model, blocks):\n"
       "    \"\"\"`blocks` are the repeated layers, such as model.model.layers.\"\"\"\n"
-      "    mesh = init_device_mesh(\"cuda\", (WORLD,))\n"
+      "    mesh = init_device_mesh(" +
+      mesh(plan) +
+      ")\n"
       "    model.to(PARAMETER_DTYPE)\n"
       "    for block in blocks:\n" +
       checkpointing_lines(plan.checkpointing) +

@@ -13,6 +13,10 @@ namespace {
 std::string deepspeed_words(const ZeroOptions& zero) {
   std::string text = fmt::format("DeepSpeed ZeRO-{}", zero.stage);
   const auto where = [](OffloadDevice d) { return d == OffloadDevice::cpu ? "the host" : "NVMe"; };
+  if (zero.mics()) text += fmt::format(" (MiCS, groups of {})", zero.mics_shard_size);
+  if (zero.has_secondary()) text += fmt::format(", hpZ over {}", zero.hpz_partition_size);
+  if (zero.stage == 3 && zero.quantized_weights) text += ", 8-bit gathers";
+  if (zero.stage == 3 && zero.quantized_gradients) text += ", 4-bit reductions";
   if (zero.offload_optimizer.device != OffloadDevice::none)
     text += fmt::format(", optimizer on {}", where(zero.offload_optimizer.device));
   if (zero.offload_param.device != OffloadDevice::none)
@@ -27,7 +31,9 @@ std::string framework_words(const Framework& framework) {
     case FrameworkKind::ddp:
       return framework.ddp.zero_redundancy_optimizer ? "DDP with ZeroRedundancyOptimizer" : "DDP";
     case FrameworkKind::fsdp2:
-      return "FSDP2";
+      return framework.fsdp2.hybrid_shard_size ? fmt::format("FSDP2 with copies, each over {} GPUs",
+                                                             *framework.fsdp2.hybrid_shard_size)
+                                               : "FSDP2";
     case FrameworkKind::native:
       return "the native engine";
     case FrameworkKind::megatron:

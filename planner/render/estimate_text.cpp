@@ -193,11 +193,16 @@ std::string phase_table(const Estimate& e) {
 
 std::string traffic_table(const Estimate& e) {
   if (e.traffic.empty()) return "  none\n";
-  TextTable table({Align::left, Align::left, Align::right, Align::right});
-  table.add({"each GPU, each optimizer step", "link", "sent", "calls"});
+  const bool nodes = std::any_of(e.traffic.begin(), e.traffic.end(), [](const TrafficLine& line) {
+    return line.bytes_between_nodes > 0;
+  });
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right});
+  table.add({"each GPU, each optimizer step", "link", "sent", "calls",
+             nodes ? "its share between nodes" : ""});
   for (const TrafficLine& line : e.traffic)
     table.add({std::string(line.what), std::string(name_of(line.link)),
-               format_bytes(line.bytes_per_step), format_count(line.count)});
+               format_bytes(line.bytes_per_step), format_count(line.count),
+               line.bytes_between_nodes > 0 ? format_bytes(line.bytes_between_nodes) : ""});
   return table.text();
 }
 

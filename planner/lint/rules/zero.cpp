@@ -13,6 +13,7 @@ constexpr std::string_view kGroups =
 constexpr std::string_view kCompile = "deepspeed/compile/init_z3.py, deepspeed/runtime/engine.py";
 
 constexpr const char* kHpz = "zero_optimization.zero_hpz_partition_size";
+constexpr const char* kHierarchical = "zero_optimization.mics_hierarchical_params_gather";
 constexpr const char* kQuantized = "zero_optimization.zero_quantized_gradients";
 
 std::vector<Edit> to_cpu(const Diagnostic& finding, const Json&) {
@@ -71,11 +72,20 @@ constexpr Rule kRules[] = {
      four_buffers},
     {"ds.hpz-ranks"_rule, Severity::error, "zero_hpz_partition_size does not divide the ranks",
      "The secondary shards need groups of equal size.", kGroups, "Choose a divisor of the ranks."},
+    {"ds.hpz-nvme"_rule, Severity::error, "hpZ with parameters on NVMe",
+     "Secondary shards are allocated on the device that parameters are offloaded to, and there is "
+     "none of that name.",
+     "deepspeed/runtime/zero/partition_parameters.py _partition_param_sec",
+     "Offload parameters to the host, or not at all."},
     {"zero.hpz-across-nodes"_rule, Severity::warning, "Secondary shards that cross a node",
      "hpZ keeps a second copy of the shards so that gathers stay within a node; groups larger than "
      "a "
      "node pay for the copy and use the network all the same.",
      "docs/_tutorials/zeropp.md", "Use the number of GPUs in a node."},
+    {"ds.quantized-gradients-type"_rule, Severity::warning, "Quantized gradients that are not fp16",
+     "The kernel that packs gradients to 4 bits reads fp16, without a look at their type.",
+     "csrc/quantization/pt_binding.cpp ds_swizzle_quant, swizzled_quantize.cu",
+     "Train in fp16, or set communication_data_type to fp16."},
     {"zero.quantized-gradients-one-node"_rule, Severity::warning,
      "Quantized gradients within one node",
      "The quantized reduction runs between nodes; on one node gradients go in full precision.",
@@ -83,6 +93,25 @@ constexpr Rule kRules[] = {
      "Remove it on a single node.", repair::remove_it},
     {"ds.mics-ranks"_rule, Severity::error, "mics_shard_size does not divide the ranks",
      "Shard groups have equal sizes.", kGroups, "Choose a divisor of the ranks."},
+    {"ds.mics-copies"_rule, Severity::warning, "MiCS with copies since 0.19.3",
+     "Since 0.19.3 stage 3 reduces gradients over the group that each parameter names, which under "
+     "MiCS is the world: a rank is left with a smaller part than it updates. Found by reading the "
+     "source.",
+     "deepspeed/runtime/zero/stage3.py _get_param_partition_group, partition_parameters.py "
+     "_convert_to_deepspeed_param",
+     "Train with 0.19.2 or earlier, or shard over all ranks."},
+    {"ds.mics-ignores"_rule, Severity::warning, "ZeRO++ beside MiCS",
+     "MiCS gathers and reduces in its own way: nothing is quantized, and hpZ's secondary shards "
+     "are made and never read.",
+     "deepspeed/runtime/zero/mics.py MiCS_Init, deepspeed/runtime/engine.py "
+     "_return_mics_optimizer",
+     "Keep one of the two.", repair::remove_it},
+    {"zero.mics-hierarchical"_rule, Severity::error,
+     "Hierarchical gathers of a shard group within a node",
+     "mics_hierarchical_params_gather goes between nodes first, and asserts that a shard group "
+     "spans several whole ones.",
+     "deepspeed/runtime/zero/mics_utils.py create_mics_comm_groups",
+     "Remove it, or shard over several nodes.", repair::remove_it},
     {"ds.mics-offload"_rule, Severity::error, "MiCS replicas with optimizer offload",
      "The replicas' all-reduce runs on GPU shards only.", "deepspeed/runtime/zero/mics.py",
      "Do not offload, or shard over all ranks."},
@@ -143,6 +172,12 @@ void check_zero(const LintSubject& s, LintFindings& findings) {
         "zero.hpz-across-nodes"_rule, kHpz,
         fmt::format("groups of {} GPUs do not fit a node of {}", secondary, node),
         fmt::format("{}", node));
+  const std::int64_t shard = v.integer("zero_optimization.mics_shard_size");
+  if (shard > 0 && v.flag(kHierarchical) && (shard / node < 2 || shard % node != 0))
+    findings.config.error(
+        "zero.mics-hierarchical"_rule, kHierarchical,
+        fmt::format("a shard group of {} does not span whole nodes of {} GPUs", shard, node),
+        "false");
   if (s.cluster->nodes == 1 && v.flag(kQuantized) && v.flag("zero_optimization.reduce_scatter"))
     findings.config.warning("zero.quantized-gradients-one-node"_rule, kQuantized,
                             "has no effect on a single node");

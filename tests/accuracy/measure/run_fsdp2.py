@@ -43,6 +43,10 @@ def shard(job, model, device):
     reduce_dtype = torch.float32 if framework.get("reduce_dtype", "fp32") == "fp32" else torch.bfloat16
     options = {"mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=reduce_dtype),
                "reshard_after_forward": framework["reshard_after_forward"]}
+    size = framework.get("hybrid_shard_size")
+    if size:
+        options["mesh"] = init_device_mesh("cuda", (dist.get_world_size() // size, size),
+                                           mesh_dim_names=("replicate", "shard"))
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
     copies_of = framework.get("hybrid_shard_size")

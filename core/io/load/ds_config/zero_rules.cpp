@@ -4,6 +4,8 @@
 #include <string>
 
 #include "load/ds_config/rules.h"
+#include "load/ds_config/version.h"
+#include "parallel/sharding.h"
 
 namespace shardplan {
 namespace {
@@ -74,27 +76,82 @@ void check_offload(const DsValues& values, DsFindings& findings) {
         "at least 4");
 }
 
-/// utils/groups.py _create_zero_param_parallel_group; zero/mics.py.
-void check_shard_groups(const DsValues& values, const DsConfigContext& context,
-                        DsFindings& findings) {
-  if (values.stage() != 3 || !context.world_size) return;
-  const std::int64_t world = *context.world_size;
-  const std::int64_t secondary = values.integer(key_of("zero_hpz_partition_size"));
-  if (secondary > 1 && world % std::min(secondary, world) != 0)
-    findings.error("ds.hpz-ranks"_rule, key_of("zero_hpz_partition_size"),
-                   fmt::format("{} does not divide the {} ranks", secondary, world),
-                   fmt::format("a divisor of {}", world));
-  const std::int64_t shard = values.integer(key_of("mics_shard_size"));
-  if (shard <= 0) return;
-  if (world % shard != 0)
-    findings.error("ds.mics-ranks"_rule, key_of("mics_shard_size"),
-                   fmt::format("{} does not divide the {} ranks", shard, world),
-                   fmt::format("a divisor of {}", world));
-  else if (world > shard && device_of(values, "offload_optimizer") != "none")
+/// zero/mics.py, and since 0.19.3 zero/stage3.py _get_param_partition_group, which names the
+/// parameters' own group: under MiCS still the world.
+void check_mics(const DsValues& values, std::int64_t shard, std::int64_t world,
+                DsFindings& findings) {
+  constexpr DeepSpeedVersion kGroupsByParameter{0, 19, 3};
+  if (world % shard != 0) {
+    findings.error(
+        "ds.mics-ranks"_rule, key_of("mics_shard_size"),
+        fmt::format("{} does not divide the {} ranks", shard, world),
+        fmt::format("{}, or another divisor of {}", nearest_divisor(world, shard), world));
+    return;
+  }
+  if (world == shard) return;
+  if (device_of(values, "offload_optimizer") != "none")
     findings.error(
         "ds.mics-offload"_rule, key_of("mics_shard_size"),
         fmt::format("MiCS with {} replicas does not work with optimizer offload", world / shard),
         "no offload_optimizer, or one shard group over all ranks");
+  if (values.version() >= kGroupsByParameter)
+    findings.warning(
+        "ds.mics-copies"_rule, key_of("mics_shard_size"),
+        fmt::format("with {} replicas, DeepSpeed {} scatters gradients over all {} ranks and not "
+                    "over the {} of a shard group",
+                    world / shard, to_string(values.version()), world, shard),
+        "DeepSpeed 0.19.2, or one shard group over all ranks");
+}
+
+/// What MiCS' own gathers and reductions never ask for (zero/mics.py MiCS_Init, engine.py
+/// _return_mics_optimizer).
+void check_mics_alone(const DsValues& values, DsFindings& findings) {
+  const auto warn = [&](const char* key) {
+    findings.warning("ds.mics-ignores"_rule, key_of(key),
+                     "has no use under MiCS, which gathers and reduces in its own way",
+                     "one of the two");
+  };
+  if (values.integer(key_of("zero_hpz_partition_size")) > 1) warn("zero_hpz_partition_size");
+  for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients"})
+    if (values.flag(key_of(key))) warn(key);
+}
+
+/// csrc/quantization/swizzled_quantize.cu reads gradients as fp16 whatever their type is.
+void check_quantized_gradients(const DsValues& values, DsFindings& findings) {
+  if (!values.flag(key_of("zero_quantized_gradients")) ||
+      values.integer(key_of("mics_shard_size")) > 0)
+    return;
+  const auto sent = values.maybe_text("communication_data_type");
+  const bool half = sent ? *sent == "fp16" : values.flag("fp16.enabled");
+  if (!half)
+    findings.warning("ds.quantized-gradients-type"_rule, key_of("zero_quantized_gradients"),
+                     "the quantizer reads gradients as fp16, and these are not: their bits would "
+                     "be taken for other numbers",
+                     "fp16, or communication_data_type fp16");
+}
+
+/// utils/groups.py _create_zero_param_parallel_group; zero/partition_parameters.py
+/// _partition_param_sec.
+void check_shard_groups(const DsValues& values, const DsConfigContext& context,
+                        DsFindings& findings) {
+  if (values.stage() != 3) return;
+  const std::int64_t secondary = values.integer(key_of("zero_hpz_partition_size"));
+  const std::int64_t shard = values.integer(key_of("mics_shard_size"));
+  if (secondary > 1 && device_of(values, "offload_param") == "nvme")
+    findings.error("ds.hpz-nvme"_rule, key_of("zero_hpz_partition_size"),
+                   "secondary shards are made where parameters are offloaded to, and PyTorch makes "
+                   "no tensor on NVMe",
+                   "1, or offload_param.device cpu");
+  if (shard > 0) check_mics_alone(values, findings);
+  check_quantized_gradients(values, findings);
+  if (!context.world_size) return;
+  const std::int64_t world = *context.world_size;
+  if (secondary > 1 && world % std::min(secondary, world) != 0)
+    findings.error(
+        "ds.hpz-ranks"_rule, key_of("zero_hpz_partition_size"),
+        fmt::format("{} does not divide the {} ranks", secondary, world),
+        fmt::format("{}, or another divisor of {}", nearest_divisor(world, secondary), world));
+  if (shard > 0) check_mics(values, shard, world, findings);
 }
 
 /// compile/init_z3.py, engine.py compile.
