@@ -92,11 +92,132 @@ class ExpertSplit {
   std::vector<bool> away_;  ///< of tokens that came from other ranks
 };
 
+/// DeepSpeed's AutoEP in place of a layer's own experts (module_inject/auto_ep_layer.py,
+/// moe/ep_experts.py): tokens are put in order again where they arrive, the gate is one kernel, and
+/// results are weighted in fp32 once they are back in the order of their tokens.
+class AutoEpSplit {
+ public:
+  explicit AutoEpSplit(double imbalance) : imbalance_(imbalance) {}
+
+  Graph split(const Graph& graph) {
+    GraphRewrite w(graph);
+    part_.assign(graph.values().size(), Part::other);
+    for (const Op& op : graph.ops())
+      if (op.kind == OpKind::grouped_linear && part_of(op.in[0]) == Part::other)
+        mark(graph, op.in[0]);
+    for (const Input& in : graph.inputs()) w.input(in, graph.value(in.value).extent);
+    for (const Op& op : graph.ops()) append(w, op);
+    return w.finish();
+  }
+
+ private:
+  /// What a value of the old graph is to the experts.
+  enum class Part : std::uint8_t { other, rows, both, half, activated, inner, out, weighted, back };
+
+  Part part_of(ValueId v) const {
+    return v == kNone ? Part::other : part_[static_cast<std::size_t>(v)];
+  }
+  void set(ValueId v, Part part) { part_[static_cast<std::size_t>(v)] = part; }
+
+  /// A layer's rows, if a gather of tokens made them.
+  void mark(const Graph& graph, ValueId value) {
+    for (const Op& op : graph.ops())
+      if (op.out == value && op.kind == OpKind::gather_rows) set(value, Part::rows);
+  }
+
+  Extent received(Extent extent) const {
+    extent.per = static_cast<std::int64_t>(std::ceil(static_cast<double>(extent.per) * imbalance_));
+    return extent;
+  }
+
+  static ValueId send(GraphRewrite& w, ValueId rows, Extent out) {
+    Communication with;
+    with.group = Group::expert;
+    with.forward = with.backward = Exchange::all_to_all;
+    return w.exchange(rows, with, out);
+  }
+  /// Rows in another order, by one index a row.
+  static ValueId reorder(GraphRewrite& w, ValueId rows, Extent extent, std::int64_t width) {
+    Op op{OpKind::gather_rows, {rows, kNone, kNone}};
+    op.side = {extent.per / width, extent.scale};
+    return w.graph().op(op, extent);
+  }
+
+  void append(GraphRewrite& w, const Op& op) {
+    const Extent extent = w.from().value(op.out).extent;
+    const Part in = part_of(op.in[0]);
+    if (part_of(op.out) == Part::rows) {
+      w.append(w.with_inputs(op), extent);
+      width_ = extent.per / op.side.per;
+      const ValueId arrived = send(w, w.at(op.out), received(extent));
+      w.replace(op.out, reorder(w, arrived, received(extent), width_));
+      return;
+    }
+    switch (in) {
+      case Part::rows:
+      case Part::inner: {
+        Op now = w.with_inputs(op);
+        now.work = received(op.work);
+        w.append(now, received(extent));
+        set(op.out, in == Part::rows ? Part::both : Part::out);
+        if (in == Part::inner) bring_back(w, op.out, extent);
+        return;
+      }
+      case Part::both:
+        if (op.kind == OpKind::scalar) return drop(w, op, Part::both);
+        w.append(w.with_inputs(op), received(extent));
+        set(op.out, Part::half);
+        return;
+      case Part::half:  // the activation is inside the gate's kernel
+        return drop(w, op, Part::activated);
+      case Part::activated: {
+        Op now = w.with_inputs(op);
+        now.kind = OpKind::gated;
+        w.append(now, received(extent));
+        set(op.out, Part::inner);
+        return;
+      }
+      case Part::out:
+        if (op.kind == OpKind::scalar) return drop(w, op, Part::out);
+        w.append(w.with_inputs(op), extent);  // times the weights
+        set(op.out, Part::weighted);
+        return;
+      case Part::weighted:  // in order already
+        return drop(w, op, Part::back);
+      case Part::back:
+      case Part::other:
+        w.append(w.with_inputs(op), extent);
+        return;
+    }
+  }
+
+  /// An operation that AutoEP has no counterpart of: its output is its input.
+  void drop(GraphRewrite& w, const Op& op, Part part) {
+    w.replace(op.out, w.at(op.in[0]));
+    set(op.out, part);
+  }
+
+  /// Results go to where their tokens came from, into the order of tokens, and to fp32.
+  void bring_back(GraphRewrite& w, ValueId old, Extent extent) {
+    const ValueId arrived = reorder(w, w.at(old), received(extent), width_);
+    const ValueId home = send(w, arrived, extent);
+    const ValueId ordered = reorder(w, home, extent, width_);
+    w.replace(old, w.graph().op({OpKind::to_f32, {ordered, kNone, kNone}}, extent));
+  }
+
+  double imbalance_;
+  std::int64_t width_ = 1;  ///< elements of a row
+  std::vector<Part> part_;  ///< by value of the old graph
+};
+
 }  // namespace
 
 void split_experts(Model& model, const Plan& plan) {
+  const bool autoep = plan.framework.kind == FrameworkKind::deepspeed;
   ExpertSplit split(plan.parallel.expert_imbalance);
-  for (Segment& segment : model.segments) segment.graph = split.split(segment.graph);
+  AutoEpSplit autoep_split(plan.parallel.expert_imbalance);
+  for (Segment& segment : model.segments)
+    segment.graph = autoep ? autoep_split.split(segment.graph) : split.split(segment.graph);
   const std::int64_t ranks = plan.parallel.expert;
   for (Parameter& p : model.parameters) {
     if (p.kind != ParameterKind::expert) continue;

@@ -25,15 +25,32 @@ Problem check_hybrid(const Plan& plan) {
 Problem check_degrees(const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   if (plan.parallel.model_ranks() == 1 && plan.parallel.expert == 1) return std::nullopt;
-  const char* const key = zero.mics()                 ? "mics_shard_size"
-                          : zero.has_secondary()      ? "zero_hpz_partition_size"
+  const char* const key = zero.mics()                ? "mics_shard_size"
+                          : zero.has_secondary()     ? "zero_hpz_partition_size"
                           : zero.quantized_gradients ? "zero_quantized_gradients"
-                                                      : nullptr;
+                                                     : nullptr;
   if (key == nullptr) return std::nullopt;
   return ShardingProblem{kZero + std::string(key),
                          "its groups are made of all GPUs, whatever the degrees divide: not "
                          "estimated beside tensor, sequence, pipeline or expert parallelism",
                          "no other degree than data parallelism, or without it"};
+}
+
+/// DeepSpeed's AutoEP (module_inject/auto_ep.py): what of it can be estimated.
+Problem check_experts(const Plan& plan) {
+  const DeepSpeedOptions& o = plan.framework.deepspeed;
+  if (plan.parallel.expert == 1) return std::nullopt;
+  const bool offloads = o.zero.offload_optimizer.device != OffloadDevice::none;
+  const std::string where = o.zero.stage != 1 && o.zero.stage != 2
+                                ? fmt::format("at ZeRO stage {}", o.zero.stage)
+                            : offloads                         ? "with an optimizer on the host"
+                            : o.grad_accum_dtype == DType::f32 ? "with fp32 accumulation"
+                            : plan.parallel.model_ranks() > 1  ? "beside another degree"
+                            : plan.workload.lora               ? "under LoRA"
+                                                               : "";
+  if (where.empty()) return std::nullopt;
+  return ShardingProblem{"parallel.expert", "DeepSpeed's experts cannot be estimated yet " + where,
+                         "1, or ZeRO stage 1 or 2 over data-parallel GPUs"};
 }
 
 /// The first tensor whose shards the quantizer does not take (partition_parameters.py
@@ -72,8 +89,9 @@ Problem check_quantizer(const Model& model, const Plan& plan) {
 
 std::optional<ShardingProblem> sharding_problem(const Model& model, const Plan& plan) {
   if (plan.framework.kind == FrameworkKind::fsdp2) return check_hybrid(plan);
-  if (plan.framework.kind != FrameworkKind::deepspeed || plan.framework.deepspeed.zero.stage < 3)
-    return std::nullopt;
+  if (plan.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
+  if (auto problem = check_experts(plan)) return problem;
+  if (plan.framework.deepspeed.zero.stage < 3) return std::nullopt;
   if (auto problem = check_degrees(plan)) return problem;
   return check_quantizer(model, plan);
 }

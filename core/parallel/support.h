@@ -56,7 +56,7 @@ inline constexpr std::array kFrameworkSupport{
     FrameworkSupport{FrameworkKind::deepspeed,
                      "deepspeed",
                      {Support::yes, Support::yes, Support::never, Support::yes, Support::never,
-                      Support::not_yet}},
+                      Support::yes}},
     FrameworkSupport{
         FrameworkKind::megatron,
         "megatron",

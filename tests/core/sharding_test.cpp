@@ -377,5 +377,59 @@ TEST(HybridSharding, NamesTheNearestSizeThatDivides) {
   EXPECT_EQ(nearest_divisor(7, 5), 7);
 }
 
+// DeepSpeed's AutoEP at ZeRO-2 (module_inject/auto_ep.py, zero/stage_1_and_2.py): on two GPUs that
+// share eight experts each has four of its own, and their states whole. The figures are those of
+// data/measurements/parallel/h200-2x-deepspeed-autoep-z2-mixtral-small-bf16-b2-s2048.json.
+Model mixtral() {
+  return model_of(R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 3584,
+    "num_hidden_layers": 12, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000, "sliding_window": null,
+    "tie_word_embeddings": false})");
+}
+
+Plan autoep(std::int64_t ranks) {
+  Plan plan = zero_plan(2, "bf16-master", ranks);
+  plan.parallel.expert = 2;
+  return plan;
+}
+
+TEST(AutoEp, DividesExpertsOverThoseThatHaveThemAndTheRestOverAll) {
+  const Estimate e = estimate(mixtral(), autoep(2), Calibration{});
+  constexpr std::int64_t kExperts = 12 * 8 * 3 * 1024 * 3584;
+  EXPECT_EQ(resident(e, Category::parameters), 1'251'198'976 + 2 * kExperts);
+  EXPECT_EQ(resident(e, Category::master_parameters), 2'308'163'584);
+  EXPECT_EQ(resident(e, Category::optimizer_states), 4'616'327'168);
+  EXPECT_EQ(resident(e, Category::gradients), 1'156'177'920);  // copy_grads_in_partition
+  expect_balanced(program_of_plan(mixtral(), autoep(2)));
+}
+
+TEST(AutoEp, TakesAStepGroupByGroupOfAtMost178956971Elements) {
+  const Estimate e = estimate(mixtral(), autoep(2), Calibration{});
+  // Four layers' experts of a rank: flat in bf16, then in fp32, beside all gradients.
+  constexpr std::int64_t kGroup = 4 * 4 * 3 * 1024 * 3584;
+  const auto step = e.phases[static_cast<std::size_t>(Phase::step)];
+  EXPECT_EQ(step.peak - step.end, 1'156'177'920 + 6 * kGroup);
+}
+
+TEST(AutoEp, SumsExpertsGradientsAmongThoseThatHaveThem) {
+  const Estimate two = estimate(mixtral(), autoep(2), Calibration{});
+  const Estimate eight = estimate(mixtral(), autoep(8), Calibration{});
+  constexpr std::int64_t kLocal = 12 * 4 * 3 * 1024 * 3584;
+  const std::int64_t dense = payload(two, "gradient all-reduce");
+  EXPECT_EQ(payload(eight, "gradient all-reduce"), dense + 2 * kLocal);
+  EXPECT_EQ(line_of(eight, "gradient all-reduce")->bytes_per_step,
+            2 * (dense - dense / 8) + 2 * (2 * kLocal - 2 * kLocal / 4));
+  EXPECT_EQ(resident(eight, Category::master_parameters), 4 * (dense / 2 / 8 + kLocal / 4));
+}
+
+TEST(AutoEp, IsEstimatedAtStagesOneAndTwo) {
+  Plan plan = autoep(2);
+  EXPECT_FALSE(sharding_problem(mixtral(), plan));
+  plan.framework.deepspeed.zero.stage = 3;
+  const auto problem = sharding_problem(mixtral(), plan);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet at ZeRO stage 3");
+}
+
 }  // namespace
 }  // namespace shardplan

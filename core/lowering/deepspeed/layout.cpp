@@ -4,7 +4,7 @@
 
 namespace shardplan {
 
-FlatLayout::FlatLayout(const Model& model, std::int64_t ranks)
+FlatLayout::FlatLayout(const Model& model, std::int64_t ranks, bool without_experts)
     : model_(model),
       offset_(model.parameters.size(), -1),
       group_of_(model.parameters.size(), 0),
@@ -15,6 +15,7 @@ FlatLayout::FlatLayout(const Model& model, std::int64_t ranks)
       const auto p = static_cast<std::size_t>(i);
       group_of_[p] = static_cast<std::int32_t>(groups_.size());
       if (!model.parameters[p].trainable) continue;
+      if (without_experts && model.parameters[p].kind == ParameterKind::expert) continue;
       offset_[p] = group.size;
       group.size = checked_add(group.size, model.parameters[p].numel);
     }

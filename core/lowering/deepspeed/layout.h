@@ -18,7 +18,8 @@ struct LayerRange {
 /// multiple of 2N (stage_1_and_2.py: nccl_start_alignment_factor) and cut into N equal parts.
 class FlatLayout {
  public:
-  FlatLayout(const Model& model, std::int64_t ranks);
+  /// `without_experts`: those are in optimizer groups of their own (ExpertGroups).
+  FlatLayout(const Model& model, std::int64_t ranks, bool without_experts = false);
 
   std::int64_t padded() const { return padded_; }        ///< A
   std::int64_t partition() const { return partition_; }  ///< P = A / N

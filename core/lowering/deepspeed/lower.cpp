@@ -44,7 +44,8 @@ std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& pl
   if (stage == 0 || stage == 3) return {0};
   const Engine engine = engine_of(model, plan);
   if (engine.ranks == 1 || engine.bf16_optimizer) return {0};
-  const std::int64_t most = FlatLayout(model, engine.ranks).rank_with_most_touched();
+  const std::int64_t most =
+      FlatLayout(model, engine.ranks, plan.parallel.expert > 1).rank_with_most_touched();
   std::vector<std::int64_t> ranks{0, engine.ranks - 1};
   if (most != 0 && most != engine.ranks - 1) ranks.push_back(most);
   return ranks;

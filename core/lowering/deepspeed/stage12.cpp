@@ -1,7 +1,9 @@
 // ZeRO stages 1 and 2: DeepSpeedZeroOptimizer (deepspeed/runtime/zero/stage_1_and_2.py).
 #include <algorithm>
+#include <limits>
 
 #include "lowering/deepspeed/buckets.h"
+#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/deepspeed/passes.h"
 #include "lowering/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
@@ -19,6 +21,7 @@ struct Stage12 {
   const ZeroOptions& zero;
   std::int64_t rank;
   FlatLayout layout;
+  ExpertGroups experts;
   BucketSchedule schedule;
   std::int64_t touched;  ///< F
   bool offload;
@@ -34,19 +37,37 @@ struct Stage12 {
         e(engine),
         zero(plan_.framework.deepspeed.zero),
         rank(rank_),
-        layout(model_, engine.ranks),
-        touched(layout.touched(rank_)),
+        layout(model_, engine.ranks, plan_.parallel.expert > 1),
+        experts(model_, plan_),
+        touched(layout.touched(rank_) + experts.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
         accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
     if (e.stage == nullptr)
       schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
-                                  [this](ParameterId id) { return layout.owned_layers(id, rank); });
+                                  [this](ParameterId id) { return owned_layers(id); });
     else  // all at once, when the schedule is done
       schedule.flushes = ceil_div(e.trainable, zero.reduce_bucket_size);
     const bool contiguous = zero.contiguous_gradients || offload;
     bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
                                             (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
                               : 0;
+  }
+
+  /// Experts are taken for this rank's from the first layer on: of each group it has a part.
+  LayerRange owned_layers(ParameterId id) const {
+    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+    if (!experts.exist() || p.kind != ParameterKind::expert) return layout.owned_layers(id, rank);
+    return {0, std::numeric_limits<std::int32_t>::max()};
+  }
+
+  /// P, of all optimizer groups.
+  std::int64_t partition() const { return layout.partition() + experts.partition(); }
+  /// What the step takes up at once: one optimizer group's.
+  std::int64_t largest_partition() const {
+    return std::max(layout.partition(), experts.largest_partition());
+  }
+  std::int64_t largest_fragment() const {
+    return std::max(layout.largest_fragment(rank), experts.largest_fragment(rank));
   }
 
   /// Temporaries of one flush of `elements`: the slices flattened (a view when there is only one),
@@ -65,7 +86,7 @@ struct Stage12 {
   /// flush that carries one. With offload they go to the host, cast to fp32 on the way.
   void keep_own(ProgramBuilder& b) const {
     if (offload) {
-      b.transient(Category::communication_buffers, e.m * std::min(e.largest, layout.partition()));
+      b.transient(Category::communication_buffers, e.m * std::min(e.largest, partition()));
     } else {
       b.alloc(Category::gradients, e.b * touched);
     }
@@ -74,7 +95,7 @@ struct Stage12 {
   /// With offload, gradients wait on the host for the next micro-batch's: they come back to be
   /// added to and go again; the last sum goes in fp32 (async_accumulate_grad_in_cpu_via_gpu).
   void accumulate_on_host(ProgramBuilder& b, bool accumulated, bool last) const {
-    const std::int64_t bytes = e.b * layout.partition();
+    const std::int64_t bytes = e.b * partition();
     if (accumulated) b.copy(LinkKind::host, true, bytes, "accumulated gradients from the host");
     if (!last) b.copy(LinkKind::host, false, bytes, "accumulated gradients to the host");
     if (!zero.overlap_comm) b.wait(Stream::copy);  // on the stream that computes
@@ -83,11 +104,15 @@ struct Stage12 {
   void reduce_traffic(ProgramBuilder& b) const {
     if (e.ranks == 1) return;
     const char* const what = "gradient all-reduce";
-    if (zero.overlap_comm) {
-      b.reduce_buckets(Collective::all_reduce, e.c * e.trainable, what, schedule.flushes);
-    } else {
-      b.collective(Collective::all_reduce, e.c * e.trainable, what, schedule.flushes);
-    }
+    const auto reduce = [&](std::int64_t elements, Group group) {
+      if (zero.overlap_comm) {
+        b.reduce_buckets(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
+      } else {
+        b.collective(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
+      }
+    };
+    reduce(e.trainable - experts.elements(), Group::data);
+    if (experts.ranks() > 1) reduce(experts.elements(), Group::expert_data);
     b.wait(Stream::communication);
   }
 };
@@ -270,8 +295,9 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
 
 void emit_step(ProgramBuilder& b, const Stage12& z) {
   const Engine& e = z.e;
-  const std::int64_t p = z.layout.partition();
-  const std::int64_t fragment = z.layout.largest_fragment(z.rank);
+  const std::int64_t p = z.partition();
+  const std::int64_t most = z.largest_partition();
+  const std::int64_t fragment = z.largest_fragment();
   b.begin_phase(Phase::step);
   if (z.offload) {
     b.copy(LinkKind::host, false, e.m * p, "gradients to the host");
@@ -285,19 +311,22 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     if (z.accumulates_whole) b.free(Category::gradients, e.g * (e.trainable - z.touched));
     // flatten(averaged_gradients), its fp32 cast, then the 16-bit buffers go.
     const std::int64_t g = z.accumulates_whole ? e.g : e.b;
-    const std::int64_t flat = e.ranks > 1 || fragment < p ? g * p : 0;
-    const std::int64_t cast = e.m == g ? 0 : e.m * p;  // no copy when the type is right
+    const std::int64_t flat = e.ranks > 1 || fragment < p ? g * most : 0;
+    const std::int64_t cast = e.m == g ? 0 : e.m * most;  // no copy when the type is right
     b.alloc(Category::workspace, flat);
     b.alloc(Category::workspace, cast);
     if (cast > 0) b.free(Category::workspace, flat);
     b.free(Category::gradients, g * z.touched);
-    b.transient(Category::workspace, e.step_list_bytes * p);
+    b.transient(Category::workspace, e.step_list_bytes * most);
     b.free(Category::workspace, cast > 0 ? cast : flat);
     b.synchronize();  // the norm and the overflow check are read by the host
     b.compute({sweep(2.0 * static_cast<double>((2 * e.m + e.s) * p), DType::f32)});
   }
   if (e.ranks > 1)
     b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");
+  if (z.experts.ranks() > 1)
+    b.collective(Collective::all_gather, e.b * z.experts.padded(), "parameter all-gather", 1,
+                 Group::expert_data);
   b.wait(Stream::communication);
   b.end_phase(Phase::step);
 }
@@ -309,9 +338,14 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   Program program = program_of(run);
   ProgramBuilder b(program);
   const Stage12 z(model, plan, run, engine, rank);
-  const std::int64_t p = z.layout.partition();
+  const std::int64_t p = z.partition();
 
-  b.resident(Category::parameters, engine.b * z.layout.padded() + engine.frozen_bytes);
+  b.resident(Category::parameters,
+             engine.b * (z.layout.padded() + z.experts.padded()) + engine.frozen_bytes);
+  // AutoEP copies the experts out of the model's layers. The names that the engine has noted for
+  // debugging keep the layers' own, whole, as long as it lives (engine.py __init__, utils/debug.py
+  // debug_extract_module_and_param_names).
+  b.resident(Category::parameters, engine.b * plan.parallel.expert * z.experts.elements());
   add_common_residents(b, plan);
   if (z.offload) {
     b.resident(Category::communication_buffers, engine.b * engine.largest);
