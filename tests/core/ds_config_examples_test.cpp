@@ -170,17 +170,25 @@ TEST(DsExamples, TheLoraJob) {
   EXPECT_THAT(result.diagnostics, IsEmpty());
 }
 
+TEST(DsExamples, ZeroPlusPlusOnFourNodes) {
+  const auto result = loaded("zeropp", on_ranks(32));
+  EXPECT_EQ(result.options.zero.hpz_partition_size, 8);
+  EXPECT_TRUE(result.options.zero.quantized_weights);
+  EXPECT_TRUE(result.options.zero.quantized_gradients);
+  EXPECT_EQ(result.options.engine_dtype, DType::f16);
+}
+
 TEST(DsExamples, NoFileIsForgottenHere) {
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder))
     files.insert(entry.path().stem().string());
-  EXPECT_EQ(files,
-            (std::set<std::string>{
-                "activation_checkpointing", "batch_triangle_2048", "bf16", "fp16_dynamic_scale",
-                "lora_zero2_offload", "moe_expert_parallel4_zero2", "pipeline_zero1",
-                "scheduler_lr_range_test", "scheduler_one_cycle", "scheduler_warmup",
-                "scheduler_warmup_decay", "tensor_parallel4", "zero1", "zero2_buckets",
-                "zero2_offload_auto", "zero3_auto", "zero3_offload_cpu", "zero_infinity_nvme"}));
+  EXPECT_EQ(files, (std::set<std::string>{
+                       "activation_checkpointing", "batch_triangle_2048", "bf16",
+                       "fp16_dynamic_scale", "lora_zero2_offload", "moe_expert_parallel4_zero2",
+                       "pipeline_zero1", "scheduler_lr_range_test", "scheduler_one_cycle",
+                       "scheduler_warmup", "scheduler_warmup_decay", "tensor_parallel4", "zero1",
+                       "zero2_buckets", "zero2_offload_auto", "zero3_auto", "zero3_offload_cpu",
+                       "zero_infinity_nvme", "zeropp"}));
 }
 
 }  // namespace
