@@ -53,10 +53,10 @@ inline constexpr std::array kFrameworkSupport{
                      "fsdp2",
                      {Support::yes, Support::not_yet, Support::not_yet, Support::never,
                       Support::not_yet, Support::not_yet}},
-    FrameworkSupport{FrameworkKind::deepspeed,
-                     "deepspeed",
-                     {Support::yes, Support::yes, Support::never, Support::yes, Support::never,
-                      Support::yes}},
+    FrameworkSupport{
+        FrameworkKind::deepspeed,
+        "deepspeed",
+        {Support::yes, Support::yes, Support::never, Support::yes, Support::never, Support::yes}},
     FrameworkSupport{
         FrameworkKind::megatron,
         "megatron",

@@ -104,7 +104,8 @@ void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_sets()) continue;
     GatherSet set = set_of(id, frozen, place_.first && !place_.backward);
-    std::erase_if(set.ids, [&](ParameterId p) { return gathered_[static_cast<std::size_t>(p)] > 0; });
+    std::erase_if(set.ids,
+                  [&](ParameterId p) { return gathered_[static_cast<std::size_t>(p)] > 0; });
     fetch_set(b, set);
   }
 }
@@ -155,8 +156,7 @@ void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t pay
     const std::int64_t nodes = z_.e.ranks / z_.plan.cluster.gpus_per_node;
     std::int64_t largest = 0;
     for (const ParameterId p : set.ids) largest = std::max(largest, z_.gather.gathered_bytes(p));
-    gather(payload / z_.e.ranks * nodes, "parameter all-gather between nodes",
-           Group::across_nodes);
+    gather(payload / z_.e.ranks * nodes, "parameter all-gather between nodes", Group::across_nodes);
     b.transient(Category::communication_buffers, largest / z_.e.ranks * nodes, z_.gather_pool());
     gather(payload, "parameter all-gather in nodes", Group::node);
   } else {

@@ -48,7 +48,7 @@ struct TwoHops {
 std::int64_t quantization_blocks(std::int64_t elements) {
   if (elements <= 0) return 0;
   const std::int64_t least = ceil_div(elements, kTargetBlock);
-  if (elements % kQuantizedUnit != 0) return least;  // refused before: parallel/sharding.h
+  if (elements % kQuantizedUnit != 0) return least;       // refused before: parallel/sharding.h
   return divisor_from(elements / kQuantizedUnit, least);  // blocks of a multiple of 8 elements
 }
 

@@ -19,7 +19,7 @@ struct Stage3 {
   BucketSchedule schedule;
   std::int64_t sub_group;  ///< S: elements of the largest optimizer sub-group
   bool offload_optimizer, offload_param;
-  Group group;             ///< of one copy of the states
+  Group group;               ///< of one copy of the states
   bool quantized_reduction;  ///< qgZ: in two hops
   QuantizedReduction hops;
 
