@@ -29,7 +29,7 @@ Exit run_export(const ExportArguments& a) {
     write_exports(a.folder, asked, job, e);
   } else {
     const std::string format =
-        a.format.empty() ? std::string(export_formats(job.plan.framework.kind).front()) : a.format;
+        a.format.empty() ? std::string(export_formats(job.plan).front()) : a.format;
     const ExportedFile file = export_as(format, asked, job, e);
     a.output.write(
         a.output.json()

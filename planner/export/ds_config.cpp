@@ -50,9 +50,7 @@ class DsConfigWriter {
 
   void batch() {
     const Workload& w = plan_.workload;
-    const std::int64_t ranks = plan_.cluster.world() / options_.sequence_parallel;
-    set("train_batch_size",
-        checked_mul(checked_mul(w.micro_batch, w.gradient_accumulation), ranks));
+    set("train_batch_size", checked_mul(plan_.samples_at_once(), w.gradient_accumulation));
     set("train_micro_batch_size_per_gpu", w.micro_batch);
     set("gradient_accumulation_steps", w.gradient_accumulation);
     set("gradient_clipping", plan_.gradient_clipping);

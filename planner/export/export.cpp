@@ -13,16 +13,19 @@
 
 namespace shardplan {
 
-std::vector<std::string_view> export_formats(FrameworkKind framework) {
-  switch (framework) {
+std::vector<std::string_view> export_formats(const Plan& plan) {
+  switch (plan.framework.kind) {
     case FrameworkKind::deepspeed:
       return {"ds_config", "accelerate", "launch", "job"};
     case FrameworkKind::fsdp2:
+      if (plan.parallel.tensor > 1) return {"fsdp2", "launch", "job"};
       return {"fsdp2", "accelerate", "launch", "job"};
     case FrameworkKind::single:
     case FrameworkKind::ddp:
+      if (plan.parallel.tensor > 1) return {"launch", "job"};
       return {"accelerate", "launch", "job"};
     case FrameworkKind::megatron:
+      return {"launch", "job"};
     case FrameworkKind::native:
       return {"job"};
   }
@@ -32,7 +35,7 @@ std::vector<std::string_view> export_formats(FrameworkKind framework) {
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
   const FrameworkKind framework = job.plan.framework.kind;
-  const std::vector<std::string_view> names = export_formats(framework);
+  const std::vector<std::string_view> names = export_formats(job.plan);
   if (names.size() == 1 && format != names.front())
     throw InputError({.file = "<command line>",
                       .key = "--as",
@@ -55,7 +58,7 @@ ExportedFile export_as(std::string_view format, const Json& asked, const Job& jo
 
 std::vector<ExportedFile> export_all(const Json& asked, const Job& job, const Estimate& e) {
   std::vector<ExportedFile> files;
-  for (const std::string_view format : export_formats(job.plan.framework.kind))
+  for (const std::string_view format : export_formats(job.plan))
     files.push_back(export_as(format, asked, job, e));
   return files;
 }

@@ -18,14 +18,19 @@ std::string accelerate_yaml(const Job& job, const Estimate& estimate);
 /// when the job runs under another framework.
 std::string fsdp2_python(const Job& job, const Estimate& estimate);
 
-/// A shell script that starts a training program with deepspeed, torchrun, srun or accelerate.
+/// A shell script that starts a training program with deepspeed, torchrun, srun or accelerate;
+/// Megatron-LM's pretrain_gpt.py with all arguments.
 std::string launch_script(const Job& job, const Estimate& estimate);
+
+/// The lines of a script that set Megatron-LM's arguments: of the network, as `network`, where it
+/// is one that they can say, and of the plan, as `arguments`.
+std::string megatron_arguments(const Job& job);
 
 /// shardplan.job/1 with the plan in place of what `asked` left open; names ds_config.json.
 Json job_json(const Json& asked, const Job& job);
 
-/// "ds_config", "accelerate", "fsdp2", "launch", "job": the formats that fit a framework.
-std::vector<std::string_view> export_formats(FrameworkKind framework);
+/// "ds_config", "accelerate", "fsdp2", "launch", "job": the formats that fit a plan.
+std::vector<std::string_view> export_formats(const Plan& plan);
 
 struct ExportedFile {
   std::string_view format;

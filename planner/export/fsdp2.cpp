@@ -99,20 +99,30 @@ std::string fsdp2_python(const Job& job, const Estimate& e) {
       "PARAMETER_DTYPE = {}  # of the shards, the gradients and the optimizer\n",
       plan.cluster.world(), plan.workload.micro_batch, plan.workload.gradient_accumulation,
       plan.workload.sequence_length, torch_name(plan.precision.params));
+  const std::int64_t tensor = plan.parallel.tensor;
+  if (tensor > 1) text += fmt::format("TENSOR = {}  # GPUs that share each layer\n", tensor);
   text += fmt::format("FSDP_KWARGS = dict(\n    reshard_after_forward={},\n{})\n",
                       python(plan.framework.fsdp2.reshard_after_forward), policy(plan));
-  text +=
+  if (tensor > 1)
+    text +=
+        "\n\n"
+        "def make_mesh():\n"
+        "    \"\"\"For from_pretrained(..., tp_plan=\"auto\", "
+        "device_mesh=mesh[\"tensor\"]).\"\"\"\n"
+        "    return init_device_mesh(\n"
+        "        \"cuda\", (WORLD // TENSOR, TENSOR), mesh_dim_names=(\"data\", \"tensor\")\n"
+        "    )\n";
+  text += fmt::format(
       "\n\n"
-      "def shard(model, blocks):\n"
+      "def shard(model, blocks{}):\n"
       "    \"\"\"`blocks` are the repeated layers, such as model.model.layers.\"\"\"\n"
-      "    mesh = init_device_mesh(" +
-      mesh(plan) +
-      ")\n"
-      "    model.to(PARAMETER_DTYPE)\n"
-      "    for block in blocks:\n" +
-      checkpointing_lines(plan.checkpointing) +
-      "        fully_shard(block, mesh=mesh, **FSDP_KWARGS)\n"
-      "    return fully_shard(model, mesh=mesh, **FSDP_KWARGS)\n";
+      "    mesh = {}\n"
+      "    model.to(PARAMETER_DTYPE)\n",
+      tensor > 1 ? ", mesh" : "",
+      tensor > 1 ? "mesh[\"data\"]" : "init_device_mesh(" + mesh(plan) + ")");
+  text += "    for block in blocks:\n" + checkpointing_lines(plan.checkpointing) +
+          "        fully_shard(block, mesh=mesh, **FSDP_KWARGS)\n"
+          "    return fully_shard(model, mesh=mesh, **FSDP_KWARGS)\n";
   return text;
 }
 

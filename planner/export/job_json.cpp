@@ -85,7 +85,7 @@ Json job_json(const Json& asked, const Job& job) {
   workload["gradient_accumulation"] = plan.workload.gradient_accumulation;
   json["checkpointing"] = name_of(plan.checkpointing);
   json.erase("parallel");
-  if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan.parallel);
+  if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan);
   json.erase("precision");  // DeepSpeed's is in ds_config.json
   if (!deepspeed) json["precision"] = plan.precision.name;
   if (!deepspeed && plan.precision.name == "custom") json["precision"] = asked.at("precision");

@@ -191,7 +191,7 @@ class Rewriter {
 
   /// Without `data`, which follows from the rest and from the cluster.
   Json changed_parallel() const {
-    return after_.parallel == Parallel{} ? Json() : parallel_json(after_.parallel);
+    return after_.parallel == Parallel{} ? Json() : parallel_json(after_);
   }
 
   void change_cluster() {
