@@ -3,6 +3,8 @@
 // micro-batches.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "lowering/rank_model.h"
@@ -16,10 +18,11 @@ struct Passes {
   std::vector<TimedKernel> timed;  ///< the run's kernels on the plan's GPU
 };
 
-/// Of `plan`, and of every plan with the same GPU, attention, precision, framework, checkpointing,
-/// micro-batch, lengths and degrees of
-/// parallelism; under DeepSpeed also with stage 3 or without (lowering/segments.h,
-/// Regime).
 Passes run_passes(const Model& model, const Plan& plan, const TimeRates& rates);
+
+/// Plans for the same model and GPU, with the same attention, loss and adapters, have the same
+/// passes where their keys are equal.
+using PassKey = std::array<std::int64_t, 17>;
+PassKey pass_key(const Plan& plan);
 
 }  // namespace shardplan

@@ -12,6 +12,10 @@ namespace shardplan {
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration);
 
+/// The same, with passes that other plans may share.
+std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan, const Passes& passes,
+                                     const Calibration& calibration, ReservedMemory reserved);
+
 /// The step program that an estimate of `plan` is about: the worst rank's.
 Program worst_program(const Model& model, const Plan& plan);
 

@@ -9,10 +9,6 @@ double peak_flops(const Plan& plan) {
   return size_of(plan.precision.compute) == 2 ? peaks.half : peaks.fp32;
 }
 
-bool is_known(const Plan& plan) {
-  return peak_flops(plan) > 0 && plan.cluster.gpu.memory_bandwidth;
-}
-
 /// `flops` of the step without recomputation.
 TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) {
   TimeEstimate t;
@@ -38,6 +34,10 @@ TimeEstimate estimate_of(const StepTimes& step, const Plan& plan, double flops) 
 
 }  // namespace
 
+bool knows_time(const Plan& plan) {
+  return peak_flops(plan) > 0 && plan.cluster.gpu.memory_bandwidth;
+}
+
 double hardware_flops(const Program& program) {
   double flops = 0;
   for_each_event(program, [&](const Event& e, std::int64_t times) {
@@ -49,7 +49,7 @@ double hardware_flops(const Program& program) {
 }
 
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeRates& rates) {
-  if (!is_known(plan)) return {};
+  if (!knows_time(plan)) return {};
   const StepTimes step = simulate_time(program, plan.cluster, plan.precision.compute, rates);
   return step.flops > 0 ? estimate_of(step, plan, step.flops) : TimeEstimate{};
 }
@@ -57,7 +57,7 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeR
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates) {
   const double flops = model_flops(passes.rank.run(), plan);
-  if (!is_known(plan) || flops <= 0) return {};
+  if (!knows_time(plan) || flops <= 0) return {};
   return estimate_of(simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr,
                                    std::span(passes.timed).first(program.run_kernels)),
                      plan, flops);

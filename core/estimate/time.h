@@ -56,6 +56,9 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeR
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passes& passes,
                            const TimeRates& rates);
 
+/// Whether the rates of the plan's GPU are known; else every time is 0.
+bool knows_time(const Plan& plan);
+
 /// FLOPs that the program's kernels compute in one step.
 double hardware_flops(const Program& program);
 

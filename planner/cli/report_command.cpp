@@ -91,17 +91,18 @@ report::Findings findings_of(const ReportArguments& a, const Json& document,
 
 /// Around the job, with the usual values of all axes; the fastest plan, or the smallest one where
 /// no time is known.
-Json search_around(const report::Findings& f) {
+Json search_around(const report::Findings& f, const ReportArguments& a) {
   const SearchSpace space = make_space(f.job.model, f.job.plan, {});
   Goal goal;
   if (f.estimate.time.step_seconds <= 0) goal.objective = Objective::memory;
-  const SearchResult result = watched_search(f.job.model, space, goal, f.calibration, 0);
-  return search_json(answer_of(f.job, space, goal, result, f.calibration));
+  const ModelVariants models = variants_of(f.job, a.job.merged(Json::object()), a.job.file, space);
+  const SearchResult result = watched_search(models, space, goal, f.calibration, 0);
+  return search_json(answer_of(f.job, models, space, goal, result, f.calibration));
 }
 
 std::optional<report::FoundSearch> found_search(const ReportArguments& a,
                                                 const report::Findings& f) {
-  if (a.search) return report::read_search(search_around(f), "--search", f.job);
+  if (a.search) return report::read_search(search_around(f, a), "--search", f.job);
   if (a.search_result.empty()) return std::nullopt;
   return report::read_search(read_json_file(a.search_result), a.search_result, f.job);
 }

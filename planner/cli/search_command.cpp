@@ -27,17 +27,13 @@ Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = load(asked, a.job.file);
   require_training(job, "search", a.job.file);
-  if (job.plan.framework.kind == FrameworkKind::megatron)
-    throw InputError({.file = a.job.file,
-                      .key = "framework.name",
-                      .message = "search does not vary the degrees and buffers of megatron yet",
-                      .expected = "single, ddp, fsdp2 or deepspeed; or shardplan estimate"});
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));
   const Goal goal = a.search.goal(a.cost, base);
   const Calibration calibration = a.calibration.load_for(job);
-  const SearchResult result = watched_search(job.model, space, goal, calibration, a.threads);
-  const SearchAnswer answer = answer_of(job, space, goal, result, calibration);
+  const ModelVariants models = variants_of(job, asked, a.job.file, space);
+  const SearchResult result = watched_search(models, space, goal, calibration, a.threads);
+  const SearchAnswer answer = answer_of(job, models, space, goal, result, calibration);
   const bool found = !result.front.empty();
   if (found && !a.export_folder.empty()) {
     const Found& best = result.front.front();
@@ -57,6 +53,7 @@ void add_search(CLI::App& app, Run& run) {
   command->add_option("JOB", a->job.file, "a job file; flags override it");
   command->footer(
       "Example: shardplan search --model llama-2-70b --cluster 8x8xH100 --global-batch 512\n"
+      "With --frameworks deepspeed,fsdp2,megatron it asks each for the degrees that it has.\n"
       "A field of the job that is given as a flag (--zero-stage 2) is kept; the other axes are\n"
       "searched. Exit code 0: a plan fits; 4: none does; 130: interrupted, with the best so far.");
   a->search.add_flags(*command);

@@ -22,8 +22,19 @@ struct AxisFlag {
 
 constexpr AxisFlag kAxisFlags[] = {
     {"--gpu-counts", "", "numbers of GPUs: parts of a node or whole nodes"},
-    {"--frameworks", "--framework", "deepspeed, fsdp2, ddp, single"},
+    {"--frameworks", "--framework", "deepspeed, fsdp2, ddp, single, megatron"},
     {"--zero-stages", "--zero-stage", "DeepSpeed's stages: 0 to 3"},
+    {"--tensor-degrees", "--tensor-parallel", "GPUs that share each layer"},
+    {"--sequence-parallels", "--sequence-parallel", "on, off: Megatron-LM's"},
+    {"--ulysses-degrees", "--ulysses", "GPUs that share a sequence, exchanging heads"},
+    {"--context-degrees", "--context-parallel", "GPUs that share a sequence, as a ring"},
+    {"--pipeline-degrees", "--pipeline-parallel", "stages of layers"},
+    {"--virtual-pipelines", "--virtual-pipeline", "chunks of layers on each stage"},
+    {"--pipeline-schedules", "--pipeline-schedule", "gpipe, 1f1b, interleaved"},
+    {"--stage-balances", "--stage-balance", "blocks, blocks_and_ends, parameters"},
+    {"--expert-degrees", "--expert-parallel", "GPUs that share the experts of a layer"},
+    {"--expert-tensors", "--expert-tensor-parallel", "whole, divided: each expert"},
+    {"--data-degrees", "--data-parallel", "a limit on what the other degrees leave"},
     {"--precisions", "--precision", "presets, such as bf16-master,fp32"},
     {"--optimizer-offloads", "--offload-optimizer", "none, cpu, nvme"},
     {"--parameter-offloads", "--offload-param", "none, cpu, nvme"},
@@ -36,7 +47,12 @@ constexpr AxisFlag kAxisFlags[] = {
 };
 
 constexpr FrameworkKind kFrameworks[] = {FrameworkKind::deepspeed, FrameworkKind::fsdp2,
-                                         FrameworkKind::ddp, FrameworkKind::single};
+                                         FrameworkKind::ddp, FrameworkKind::single,
+                                         FrameworkKind::megatron};
+constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
+                                           PipelineSchedule::interleaved};
+constexpr StageBalance kBalances[] = {StageBalance::blocks, StageBalance::blocks_and_ends,
+                                      StageBalance::parameters};
 constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme};
 constexpr Checkpointing kCheckpointings[] = {Checkpointing::none, Checkpointing::selective,
                                              Checkpointing::full};
@@ -112,9 +128,31 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     }
     return chosen;
   };
+  const auto switches = [&](const char* flag, std::vector<std::string> off_on, bool own) {
+    std::vector<bool> chosen;
+    if (asked(flag)) {
+      for (const std::size_t place : choice_list(flag, list(flag).text, off_on))
+        chosen.push_back(place == 1);
+    } else if (pinned(flag)) {
+      chosen.push_back(own);
+    }
+    return chosen;
+  };
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   const Workload& w = plan.workload;
+  const Parallel& p = plan.parallel;
   AxisValues v;
+  v.tensors = integers("--tensor-degrees", 1, p.tensor);
+  v.sequence_parallels = switches("--sequence-parallels", {"off", "on"}, p.sequence_parallel);
+  v.ulysses = integers("--ulysses-degrees", 1, p.sequence);
+  v.contexts = integers("--context-degrees", 1, p.context);
+  v.pipelines = integers("--pipeline-degrees", 1, p.pipeline);
+  v.virtual_pipelines = integers("--virtual-pipelines", 1, p.virtual_pipeline);
+  v.schedules = choices("--pipeline-schedules", kSchedules, p.schedule);
+  v.balances = choices("--stage-balances", kBalances, p.balance);
+  v.experts = integers("--expert-degrees", 1, p.expert);
+  v.expert_tensors = switches("--expert-tensors", {"whole", "divided"}, p.expert_tensor > 1);
+  v.data = integers("--data-degrees", 1, plan.data_ranks());
   v.gpus = integers("--gpu-counts", 1, 0);
   v.frameworks = choices("--frameworks", kFrameworks, plan.framework.kind);
   v.zero_stages = choices("--zero-stages", kStages, std::int64_t{zero.stage});

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/format.h"
+#include "load/model.h"
 
 namespace shardplan::cli {
 namespace {
@@ -53,21 +55,31 @@ class ProgressLine {
 
 }  // namespace
 
-SearchResult watched_search(const Model& model, const SearchSpace& space, const Goal& goal,
+SearchResult watched_search(const ModelVariants& models, const SearchSpace& space, const Goal& goal,
                             const Calibration& calibration, unsigned threads) {
   const StopOnInterrupt interrupt;
   ProgressLine line;
-  return search(model, space, goal, calibration,
+  return search(models, space, goal, calibration,
                 {.threads = threads,
                  .stop = &StopOnInterrupt::flag(),
                  .progress = [&](const SearchProgress& p) { line.show(p); }});
 }
 
-SearchAnswer answer_of(const Job& job, const SearchSpace& space, const Goal& goal,
-                       const SearchResult& result, const Calibration& calibration) {
+ModelVariants variants_of(const Job& job, const Json& asked, const std::string& file,
+                          const SearchSpace& space) {
+  return {job.model, job.plan, space, [&](const BuildOptions& options) {
+            return load_model(asked.at("model"),
+                              {file, "model", std::filesystem::path(file).parent_path().string()},
+                              options);
+          }};
+}
+
+SearchAnswer answer_of(const Job& job, const ModelVariants& models, const SearchSpace& space,
+                       const Goal& goal, const SearchResult& result,
+                       const Calibration& calibration) {
   SearchAnswer answer{job, space, goal, result, {}, calibration};
   if (!result.front.empty())
-    answer.others = other_choices(job.model, space, result.front.front(), calibration);
+    answer.others = other_choices(models, space, result.front.front(), calibration);
   return answer;
 }
 

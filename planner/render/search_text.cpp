@@ -136,6 +136,23 @@ std::string count_table(const SearchAnswer& a) {
   return table.text();
 }
 
+/// A pipeline is full with many micro-batches, of which a step has one unless somebody says more.
+std::string batch_hint(const SearchAnswer& a) {
+  const Plan& base = a.space.base;
+  for (const Axis& axis : a.space.axes) {
+    if (axis.name == "accumulation" && axis.values.front() == "from the global batch") return "";
+    if (axis.name == "accumulation" && axis.values.size() > 1) return "";
+  }
+  for (const Axis& axis : a.space.axes)
+    if (axis.name == "pipeline" && axis.values.size() > 1)
+      return fmt::format(
+          "\nEvery plan was given {} micro-batch(es) a step, which leaves pipeline stages waiting: "
+          "--global-batch\nsays how many samples a step has, and --accumulations how many "
+          "micro-batches\n",
+          base.workload.gradient_accumulation);
+  return "";
+}
+
 std::string found_text(const SearchAnswer& a, std::size_t rows) {
   const Found& best = a.result.front.front();
   const Job job = job_with(a.job, best.plan);
@@ -148,7 +165,7 @@ std::string found_text(const SearchAnswer& a, std::size_t rows) {
   text += fmt::format("\nPlans that no other beats in time, memory and GPUs at once: {}\n",
                       a.result.front.size());
   text += front_table(a, rows);
-  text += "\nWhat became of every candidate\n" + count_table(a);
+  text += batch_hint(a) + "\nWhat became of every candidate\n" + count_table(a);
   return text + "\nWhat this rests on\n" + foundation(best.estimate, job, a.calibration);
 }
 
@@ -183,6 +200,8 @@ std::string nothing_text(const SearchAnswer& a) {
 std::string axis_words(std::string_view name) {
   if (name == "gpus") return "GPUs";
   if (name == "micro_batch") return "micro-batch";
+  if (name == "ulysses") return "Ulysses";
+  if (name == "balance") return "stage balance";
   std::string text(name);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -192,6 +211,10 @@ std::string axis_head(std::string_view name) {
   if (name == "optimizer_offload") return "optimizer";
   if (name == "parameter_offload") return "parameters";
   if (name == "checkpointing") return "recompute";
+  if (name == "sequence_parallel") return "tokens";
+  if (name == "virtual_pipeline") return "chunks";
+  if (name == "balance") return "balance";
+  if (name == "expert_tensor") return "each expert";
   if (name == "reduce_bucket_size") return "bucket";
   if (name == "stage3_prefetch_bucket_size") return "prefetch";
   if (name == "stage3_param_persistence_threshold") return "persist";

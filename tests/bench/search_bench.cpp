@@ -1,6 +1,8 @@
 // A search over a million plans for a 70B model on 64 GPUs. The bar: 10 s on two cores.
 #include <benchmark/benchmark.h>
 
+#include <map>
+
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -10,15 +12,16 @@
 namespace shardplan {
 namespace {
 
-Job job_70b() {
+Job job_70b(const std::string& framework = "deepspeed") {
   const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
-  return load_job(parse_json(R"({"model": "llama-2-70b", "cluster": {"name": "8x8xH100",
+  Json job = parse_json(R"({"model": "llama-2-70b", "cluster": {"name": "8x8xH100",
     "host_memory_bytes": 2147483648000, "nvme": {"bytes": 30000000000000}},
-    "framework": "deepspeed", "workload": {"sequence_length": 4096}})",
-                             "job.json"),
-                  "job.json", context);
+    "workload": {"sequence_length": 4096}})",
+                        "job.json");
+  job["framework"] = framework;
+  return load_job(job, "job.json", context);
 }
 
 AxisValues a_million_plans() {
@@ -30,12 +33,19 @@ AxisValues a_million_plans() {
   v.reduce_buckets = {50'000'000, 100'000'000, 200'000'000, 500'000'000, 1'000'000'000};
   v.prefetch_buckets = {0, 20'000'000, 50'000'000, 200'000'000, 500'000'000};
   v.persistence_thresholds = {0, 10'000, 100'000, 1'000'000};
+  v.tensors = v.ulysses = {1};
   return v;
 }
 
-void search_a_million(benchmark::State& state) {
-  const Job job = job_70b();
-  const SearchSpace space = make_space(job.model, job.plan, a_million_plans());
+/// Every degree of Megatron-LM, over 1 to 64 GPUs.
+AxisValues a_million_divisions() {
+  AxisValues v;
+  v.global_batch = 512;
+  return v;
+}
+
+void time_search(benchmark::State& state, const Job& job, const AxisValues& values) {
+  const SearchSpace space = make_space(job.model, job.plan, values);
   const Calibration calibration = load_calibration();
   Goal goal;
   goal.objective = static_cast<Objective>(state.range(0));
@@ -47,7 +57,22 @@ void search_a_million(benchmark::State& state) {
   state.counters["simulated"] = static_cast<double>(result.simulated);
   state.counters["front"] = static_cast<double>(result.front.size());
 }
+
+void search_a_million(benchmark::State& state) {
+  time_search(state, job_70b(), a_million_plans());
+}
 BENCHMARK(search_a_million)
+    ->ArgNames({"objective", "threads"})
+    ->ArgsProduct({{0, 1, 2, 3}, {1, 2}})
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
+void search_a_million_divisions(benchmark::State& state) {
+  time_search(state, job_70b("megatron"), a_million_divisions());
+}
+BENCHMARK(search_a_million_divisions)
     ->ArgNames({"objective", "threads"})
     ->ArgsProduct({{0, 1, 2, 3}, {1, 2}})
     ->MeasureProcessCPUTime()
@@ -81,7 +106,32 @@ void estimates_of_a_search(benchmark::State& state) {
 }
 BENCHMARK(estimates_of_a_search)->Unit(benchmark::kMicrosecond);
 
-/// The same plans one by one, nothing shared.
+/// The same for plans that divide the network, in batches that share passes. An iteration is a
+/// batch.
+void estimates_of_divisions(benchmark::State& state) {
+  const Job job = job_70b("megatron");
+  const SearchSpace space = make_space(job.model, job.plan, a_million_divisions());
+  const Calibration calibration = load_calibration();
+  Plan plan = space.base;
+  Choice choice(space.axes.size(), 0);
+  RuleCounts counts = no_counts(space);
+  std::map<PassKey, std::vector<Plan>> batches;
+  walk(space, plan, choice, 0, space.axes.size(), counts,
+       [&] { batches[pass_key(plan)].push_back(plan); });
+  auto batch = batches.begin();
+  std::int64_t done = 0;
+  for (auto _ : state) {
+    const Passes passes = run_passes(job.model, batch->second.front(), calibration.time);
+    for (const Plan& p : batch->second)
+      benchmark::DoNotOptimize(estimate(job.model, p, passes, calibration, ReservedMemory::ratio));
+    done += static_cast<std::int64_t>(batch->second.size());
+    if (++batch == batches.end()) batch = batches.begin();
+  }
+  state.SetItemsProcessed(done);
+}
+BENCHMARK(estimates_of_divisions)->Unit(benchmark::kMillisecond)->Iterations(120);
+
+/// The plans of a million one by one, nothing shared.
 void estimates_alone(benchmark::State& state) {
   const Job job = job_70b();
   const SearchSpace space = make_space(job.model, job.plan, a_million_plans());

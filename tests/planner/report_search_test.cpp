@@ -23,6 +23,7 @@ AxisValues few_values() {
   v.reduce_buckets = {50'000'000, 500'000'000};
   v.prefetch_buckets = {50'000'000};
   v.persistence_thresholds = {100'000};
+  v.tensors = v.ulysses = {1};
   return v;
 }
 
@@ -137,7 +138,9 @@ TEST(SearchSection, HasWordsForEveryRuleAndEveryAxis) {
     words.emplace_back(sentence_of(static_cast<Rule>(rule)));
   AxisValues values;
   values.frameworks = {FrameworkKind::deepspeed, FrameworkKind::fsdp2, FrameworkKind::ddp,
-                       FrameworkKind::single};
+                       FrameworkKind::single, FrameworkKind::megatron};
+  values.experts = {1, 2};
+  values.data = {1};
   values.global_batch = 64;
   AxisValues counted = values;
   counted.accumulations = {1, 2};

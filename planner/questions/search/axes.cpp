@@ -12,11 +12,24 @@ std::vector<std::int64_t> sorted_values(std::vector<std::int64_t> values,
   return values;
 }
 
+std::vector<FrameworkKind> searched_frameworks(const Plan& base, const AxisValues& values) {
+  return values.frameworks.empty() ? std::vector{base.framework.kind} : values.frameworks;
+}
+
+bool searches(const Plan& base, const AxisValues& values, FrameworkKind framework) {
+  const std::vector<FrameworkKind> all = searched_frameworks(base, values);
+  return std::find(all.begin(), all.end(), framework) != all.end();
+}
+
 SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& values) {
   SearchSpace space;
   space.base = plan;
-  space.axes = {gpu_axis(plan, values), strategy_axis(plan, values), precision_axis(plan, values),
-                optimizer_offload_axis(plan, values), parameter_offload_axis(plan, values)};
+  space.axes = {gpu_axis(plan, values), strategy_axis(plan, values)};
+  for (Axis& axis : parallel_axes(model, plan, values)) space.axes.push_back(std::move(axis));
+  for (Axis& axis :
+       std::vector<Axis>{precision_axis(plan, values), optimizer_offload_axis(plan, values),
+                         parameter_offload_axis(plan, values)})
+    space.axes.push_back(std::move(axis));
   space.states_fixed = space.axes.size();
   for (Axis& axis :
        std::vector<Axis>{checkpointing_axis(model, values), micro_batch_axis(plan, values),

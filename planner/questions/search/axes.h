@@ -1,4 +1,4 @@
-// The axes of data-parallel training, with the values that are worth trying.
+// The axes of a search, with the values that are worth trying.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,11 @@ struct AxisValues {
   std::vector<Checkpointing> checkpointings;
   std::vector<std::int64_t> micro_batches, accumulations;
   std::vector<std::int64_t> reduce_buckets, prefetch_buckets, persistence_thresholds;
+  // Degrees of parallelism. Those of data are only a limit: they follow from the others.
+  std::vector<std::int64_t> tensors, ulysses, contexts, pipelines, virtual_pipelines, experts, data;
+  std::vector<bool> sequence_parallels, expert_tensors;
+  std::vector<PipelineSchedule> schedules;
+  std::vector<StageBalance> balances;
   /// Samples of one optimizer step over all GPUs; accumulation follows from it.
   std::optional<std::int64_t> global_batch;
 };
@@ -33,9 +38,16 @@ SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& v
 std::vector<std::int64_t> sorted_values(std::vector<std::int64_t> values,
                                         std::optional<std::int64_t> also = std::nullopt);
 
+/// The frameworks that are searched: those asked for, or the job's own.
+std::vector<FrameworkKind> searched_frameworks(const Plan& base, const AxisValues& values);
+bool searches(const Plan& base, const AxisValues& values, FrameworkKind framework);
+
 // The single axes; make_space puts them in order.
 Axis gpu_axis(const Plan& base, const AxisValues& values);
 Axis strategy_axis(const Plan& base, const AxisValues& values);
+/// Of every degree, and how stages take turns and share blocks; none where nothing but data
+/// parallelism can be had.
+std::vector<Axis> parallel_axes(const Model& model, const Plan& base, const AxisValues& values);
 Axis precision_axis(const Plan& base, const AxisValues& values);
 Axis optimizer_offload_axis(const Plan& base, const AxisValues& values);
 Axis parameter_offload_axis(const Plan& base, const AxisValues& values);

@@ -98,6 +98,11 @@ Axis accumulation_axis(const Plan& base, const AxisValues& values) {
   Axis axis;
   axis.name = "accumulation";
   axis.flag = "--accumulations";
+  axis.rules = {{"the interleaved schedule takes micro-batches as many at a time as stages",
+                 "--virtual-pipelines", [](const Plan& p, std::size_t) {
+                   return p.parallel.virtual_pipeline > 1 &&
+                          p.workload.gradient_accumulation % p.parallel.pipeline != 0;
+                 }}};
   const auto batch = values.global_batch;
   if (batch && values.accumulations.empty()) {
     axis.values = {"from the global batch"};
@@ -112,11 +117,11 @@ Axis accumulation_axis(const Plan& base, const AxisValues& values) {
   axis.values = labels(all);
   axis.apply = [all](Plan& p, std::size_t v) { p.workload.gradient_accumulation = all[v]; };
   if (batch)
-    axis.rules = {{fmt::format("GPUs, micro-batch and accumulation do not multiply to {}", *batch),
-                   kGlobalBatchFlag, [batch](const Plan& p, std::size_t) {
-                     return checked_mul(p.samples_at_once(), p.workload.gradient_accumulation) !=
-                            *batch;
-                   }}};
+    axis.rules.push_back(
+        {fmt::format("GPUs, micro-batch and accumulation do not multiply to {}", *batch),
+         kGlobalBatchFlag, [batch](const Plan& p, std::size_t) {
+           return checked_mul(p.samples_at_once(), p.workload.gradient_accumulation) != *batch;
+         }});
   return axis;
 }
 

@@ -15,6 +15,7 @@ std::string short_count(std::int64_t n) {
 struct BucketAxis {
   std::string name, flag;
   std::int64_t ZeroOptions::*field;
+  std::vector<std::int64_t> AxisValues::*asked;
   int first_stage;  ///< below it the setting does nothing
 };
 
@@ -23,10 +24,12 @@ bool acts(const Plan& p, int first_stage) {
          p.framework.deepspeed.zero.stage >= first_stage;
 }
 
-/// `usual` and the job's own value, unless values are asked for.
-Axis bucket_axis(const BucketAxis& what, const Plan& base, const std::vector<std::int64_t>& asked,
+/// `usual` and the job's own value, unless values are asked for or nothing has buckets.
+Axis bucket_axis(const BucketAxis& what, const Plan& base, const AxisValues& values,
                  std::vector<std::int64_t> usual) {
+  const std::vector<std::int64_t>& asked = values.*what.asked;
   const std::int64_t own = base.framework.deepspeed.zero.*what.field;
+  if (!searches(base, values, FrameworkKind::deepspeed)) usual.clear();
   const std::vector<std::int64_t> all =
       asked.empty() ? sorted_values(std::move(usual), own) : sorted_values(asked);
   Axis axis;
@@ -54,23 +57,23 @@ std::vector<std::int64_t> with_auto(std::vector<std::int64_t> usual, std::int64_
 
 Axis reduce_bucket_axis(const Model& model, const Plan& base, const AxisValues& values) {
   const std::int64_t h = model.facts.hidden;
-  return bucket_axis(
-      {"reduce_bucket_size", "--reduce-buckets", &ZeroOptions::reduce_bucket_size, 1}, base,
-      values.reduce_buckets, with_auto({50'000'000, 200'000'000, 500'000'000}, h * h));
+  return bucket_axis({"reduce_bucket_size", "--reduce-buckets", &ZeroOptions::reduce_bucket_size,
+                      &AxisValues::reduce_buckets, 1},
+                     base, values, with_auto({50'000'000, 200'000'000, 500'000'000}, h * h));
 }
 
 Axis prefetch_bucket_axis(const Model& model, const Plan& base, const AxisValues& values) {
   const std::int64_t h = model.facts.hidden;
-  return bucket_axis(
-      {"stage3_prefetch_bucket_size", "--prefetch-buckets", &ZeroOptions::prefetch_bucket_size, 3},
-      base, values.prefetch_buckets, with_auto({0, 50'000'000, 200'000'000}, h * h * 9 / 10));
+  return bucket_axis({"stage3_prefetch_bucket_size", "--prefetch-buckets",
+                      &ZeroOptions::prefetch_bucket_size, &AxisValues::prefetch_buckets, 3},
+                     base, values, with_auto({0, 50'000'000, 200'000'000}, h * h * 9 / 10));
 }
 
 Axis persistence_axis(const Model& model, const Plan& base, const AxisValues& values) {
-  return bucket_axis({"stage3_param_persistence_threshold", "--persistence-thresholds",
-                      &ZeroOptions::param_persistence_threshold, 3},
-                     base, values.persistence_thresholds,
-                     with_auto({0, 100'000, 1'000'000}, 10 * model.facts.hidden));
+  return bucket_axis(
+      {"stage3_param_persistence_threshold", "--persistence-thresholds",
+       &ZeroOptions::param_persistence_threshold, &AxisValues::persistence_thresholds, 3},
+      base, values, with_auto({0, 100'000, 1'000'000}, 10 * model.facts.hidden));
 }
 
 }  // namespace shardplan

@@ -20,6 +20,13 @@ constexpr const char* kParameterFlag = "--parameter-offloads";
 bool is_deepspeed(const Plan& plan) {
   return plan.framework.kind == FrameworkKind::deepspeed;
 }
+bool is_megatron(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::megatron;
+}
+/// Master weights beside 16-bit parameters: DeepSpeed and Megatron-LM have nothing else.
+bool keeps_master(FrameworkKind kind) {
+  return kind == FrameworkKind::deepspeed || kind == FrameworkKind::megatron;
+}
 const ZeroOptions& zero_of(const Plan& plan) {
   return plan.framework.deepspeed.zero;
 }
@@ -40,6 +47,18 @@ Strategy zero_strategy(const Plan& base, int stage) {
   Plan plan = base;
   if (!is_deepspeed(base) || zero_of(base).stage != stage) set_zero_stage(plan, stage);
   return {fmt::format("ZeRO-{}", stage), plan.framework};
+}
+
+/// The distributed optimizer, which costs nothing that counts, with gradients whole and divided;
+/// without it where the job says so.
+void add_megatron(std::vector<Strategy>& all, Framework framework) {
+  MegatronOptions& options = framework.megatron;
+  if (!options.distributed_optimizer) all.push_back({"Megatron-LM, whole optimizer", framework});
+  options.distributed_optimizer = true;
+  options.shard_gradients = false;
+  all.push_back({"Megatron-LM, divided optimizer", framework});
+  options.shard_gradients = true;
+  all.push_back({"Megatron-LM, divided gradients", framework});
 }
 
 void add_strategies(std::vector<Strategy>& all, const Plan& base, FrameworkKind kind,
@@ -67,23 +86,17 @@ void add_strategies(std::vector<Strategy>& all, const Plan& base, FrameworkKind 
       all.push_back({"plain PyTorch", framework});
       break;
     case FrameworkKind::megatron:
-      if (base.framework.kind != kind)  // its kernels make another network of the same model
-        throw InputError({.key = "--frameworks",
-                          .message = "megatron is searched where the job asks for it",
-                          .expected = "--framework megatron"});
-      framework.megatron.distributed_optimizer = true;
-      all.push_back({"Megatron-LM, distributed optimizer", framework});
+      add_megatron(all, framework);
       break;
     case FrameworkKind::native:
       throw InputError({.key = "--frameworks",
                         .message = "the native engine cannot be searched",
-                        .expected = "deepspeed, fsdp2, ddp or single"});
+                        .expected = "deepspeed, fsdp2, ddp, single or megatron"});
   }
 }
 
 std::vector<Strategy> strategies(const Plan& base, const AxisValues& values) {
-  std::vector<FrameworkKind> kinds = values.frameworks;
-  if (kinds.empty()) kinds.push_back(base.framework.kind);
+  const std::vector<FrameworkKind> kinds = searched_frameworks(base, values);
   std::vector<std::int64_t> stages = sorted_values(values.zero_stages);
   const bool asked = !stages.empty();
   if (!asked) stages = {0, 1, 2, 3};
@@ -96,7 +109,7 @@ std::vector<Strategy> strategies(const Plan& base, const AxisValues& values) {
   return all;
 }
 
-/// The preset with the same numerics where only DeepSpeed has master weights, and back.
+/// The preset with the same numerics where nothing keeps master weights, and back.
 std::string counterpart(const std::string& precision) {
   for (const std::string type : {"bf16", "fp16"}) {
     if (precision == type + "-master") return type + "-autocast";
@@ -110,9 +123,19 @@ std::vector<std::string> usual_precisions(const Plan& base, const AxisValues& va
   std::vector<std::string> names{base.precision.name};
   const bool others = std::any_of(
       values.frameworks.begin(), values.frameworks.end(),
-      [&](FrameworkKind kind) { return (kind == FrameworkKind::deepspeed) != is_deepspeed(base); });
+      [&](FrameworkKind kind) { return keeps_master(kind) != keeps_master(base.framework.kind); });
   if (others && counterpart(names[0]) != names[0]) names.push_back(counterpart(names[0]));
   return names;
+}
+
+/// What DeepSpeed is told of types is as in `own`.
+void set_types(Plan& plan, const DeepSpeedOptions& own) {
+  DeepSpeedOptions& options = plan.framework.deepspeed;
+  options.engine_dtype = own.engine_dtype;
+  options.torch_autocast = own.torch_autocast;
+  options.torch_autocast_dtype = own.torch_autocast_dtype;
+  options.master_weights_16bit = own.master_weights_16bit;
+  options.optimizer_states_16bit = own.optimizer_states_16bit;
 }
 
 void set_precision(Plan& plan, const Precision& precision) {
@@ -127,21 +150,35 @@ void set_precision(Plan& plan, const Precision& precision) {
 }
 
 std::vector<AxisRule> precision_rules(const Precision& own) {
-  return {{"DeepSpeed keeps master weights beside 16-bit parameters, always", kStrategyFlag,
-           [own](const Plan& p, std::size_t) {
-             return is_deepspeed(p) && p.precision.params != DType::f32 && !p.precision.master &&
-                    p.precision.name != own.name;
-           }},
-          {"only DeepSpeed keeps master weights beside 16-bit parameters", kStrategyFlag,
-           [](const Plan& p, std::size_t) { return !is_deepspeed(p) && p.precision.master; }},
-          {"the GPU has no bf16 units", "--cluster", [](const Plan& p, std::size_t) {
-             const PeakFlops& peak = p.cluster.gpu.peak;
-             return p.precision.compute == DType::bf16 && peak.fp16 && !peak.bf16;
-           }}};
+  return {
+      {"DeepSpeed keeps master weights beside 16-bit parameters, always", kStrategyFlag,
+       [own](const Plan& p, std::size_t) {
+         return is_deepspeed(p) && p.precision.params != DType::f32 && !p.precision.master &&
+                p.precision.name != own.name;
+       }},
+      {"only DeepSpeed and Megatron-LM keep master weights beside 16-bit parameters", kStrategyFlag,
+       [](const Plan& p, std::size_t) {
+         return !keeps_master(p.framework.kind) && p.precision.master;
+       }},
+      {"Megatron-LM has no autocast, and always keeps master weights", kStrategyFlag,
+       [](const Plan& p, std::size_t) {
+         return is_megatron(p) && (p.precision.autocast() ||
+                                   (p.precision.params != DType::f32 && !p.precision.master));
+       }},
+      {"the GPU has no bf16 units", "--cluster", [](const Plan& p, std::size_t) {
+         const PeakFlops& peak = p.cluster.gpu.peak;
+         return p.precision.compute == DType::bf16 && peak.fp16 && !peak.bf16;
+       }}};
 }
 
-std::vector<OffloadDevice> devices(const std::vector<OffloadDevice>& asked, const Plan& base) {
+std::vector<OffloadDevice> devices(const std::vector<OffloadDevice>& asked, const Plan& base,
+                                   const AxisValues& values) {
   if (!asked.empty()) return asked;
+  const std::vector<FrameworkKind> kinds = searched_frameworks(base, values);
+  const bool megatron_only = std::all_of(kinds.begin(), kinds.end(), [](FrameworkKind kind) {
+    return kind == FrameworkKind::megatron;
+  });
+  if (megatron_only) return {OffloadDevice::none};
   std::vector<OffloadDevice> usual{OffloadDevice::none, OffloadDevice::cpu};
   if (base.cluster.nvme && base.cluster.nvme->capacity.count() > 0)
     usual.push_back(OffloadDevice::nvme);
@@ -171,8 +208,13 @@ Axis strategy_axis(const Plan& base, const AxisValues& values) {
   axis.flag = kStrategyFlag;
   for (const Strategy& s : all) axis.values.push_back(s.label);
   axis.apply = [all = std::move(all)](Plan& p, std::size_t v) { p.framework = all[v].framework; };
-  axis.rules = {{"plain PyTorch runs on one GPU", "--gpu-counts", [](const Plan& p, std::size_t) {
-                   return p.framework.kind == FrameworkKind::single && p.cluster.world() > 1;
+  // Megatron-LM's limits are those of load/megatron.cpp.
+  axis.rules = {{"Megatron-LM trains all parameters, with Adam or SGD", "--optimizer",
+                 [](const Plan& p, std::size_t) {
+                   const OptimizerKind kind = p.optimizer.kind;
+                   const bool known = kind == OptimizerKind::adamw || kind == OptimizerKind::adam ||
+                                      kind == OptimizerKind::sgd;
+                   return is_megatron(p) && (p.workload.lora || !known);
                  }}};
   return axis;
 }
@@ -187,25 +229,36 @@ Axis precision_axis(const Plan& base, const AxisValues& values) {
     all.push_back(name == base.precision.name ? base.precision : precision_preset(name));
   const FrameworkKind home = base.framework.kind;
   const std::string own = base.precision.name;
-  axis.apply = [all, home, own](Plan& p, std::size_t v) {
-    // The job's own precision with its own framework stays exactly as it was said.
+  axis.apply = [all, home, own, types = base.framework.deepspeed](Plan& p, std::size_t v) {
+    // The job's own precision with its own framework is exactly as it was said.
     if (all[v].name == own && p.framework.kind == home) {
       p.precision = all[v];
+      if (is_deepspeed(p)) set_types(p, types);
     } else {
       set_precision(p, all[v]);
     }
   };
   axis.rules = precision_rules(base.precision);
+  axis.rules.push_back(
+      {"plain PyTorch has no data parallelism", "--gpu-counts", [](const Plan& p, std::size_t) {
+         return p.framework.kind == FrameworkKind::single && p.data_ranks() > 1;
+       }});
+  if (!values.data.empty())
+    axis.rules.push_back({"another data-parallel degree than those asked for", "--data-degrees",
+                          [data = values.data](const Plan& p, std::size_t) {
+                            return std::find(data.begin(), data.end(), p.data_ranks()) ==
+                                   data.end();
+                          }});
   return axis;
 }
 
 Axis optimizer_offload_axis(const Plan& base, const AxisValues& values) {
-  const std::vector<OffloadDevice> all = devices(values.optimizer_offloads, base);
+  const std::vector<OffloadDevice> all = devices(values.optimizer_offloads, base, values);
   Axis axis = offload_axis("optimizer_offload", kOptimizerFlag, all);
   axis.apply = [all](Plan& p, std::size_t v) {
     set_device(p.framework.deepspeed.zero.offload_optimizer, all[v]);
   };
-  axis.rules = {{"DDP and plain PyTorch keep their states on the GPU", kStrategyFlag,
+  axis.rules = {{"DDP, plain PyTorch and Megatron-LM keep their states on the GPU", kStrategyFlag,
                  [](const Plan& p, std::size_t) {
                    return optimizer_device(p) != OffloadDevice::none && !is_deepspeed(p) &&
                           p.framework.kind != FrameworkKind::fsdp2;
@@ -214,6 +267,12 @@ Axis optimizer_offload_axis(const Plan& base, const AxisValues& values) {
                  [](const Plan& p, std::size_t) {
                    return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
                           zero_of(p).stage == 0;
+                 }},
+                {"DeepSpeed's pipeline with an optimizer on the host cannot be estimated",
+                 "--pipeline-degrees",
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
+                          p.parallel.pipeline > 1;
                  }},
                 {"DeepSpeed offloads to NVMe at ZeRO stage 3 only, and FSDP2 not at all",
                  kStrategyFlag, [](const Plan& p, std::size_t) {
@@ -224,7 +283,7 @@ Axis optimizer_offload_axis(const Plan& base, const AxisValues& values) {
 }
 
 Axis parameter_offload_axis(const Plan& base, const AxisValues& values) {
-  const std::vector<OffloadDevice> all = devices(values.parameter_offloads, base);
+  const std::vector<OffloadDevice> all = devices(values.parameter_offloads, base, values);
   Axis axis = offload_axis("parameter_offload", kParameterFlag, all);
   axis.apply = [all](Plan& p, std::size_t v) {
     set_device(p.framework.deepspeed.zero.offload_param, all[v]);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "estimate/bounds.h"
 #include "estimate/estimate.h"
@@ -12,16 +12,24 @@ namespace shardplan {
 
 /// Decided by the first SearchSpace::states_fixed axes.
 struct StatesBound {
+  struct Rank {
+    std::int64_t resident_bytes = 0;  ///< all that stays on its GPU between steps
+    double optimizer_seconds = 0;     ///< of a step
+  };
+  /// Of a rank of each pipeline stage that may be the worst; without stages of one for all.
+  std::vector<Rank> ranks;
   std::int64_t parameter_bytes = 0;  ///< that stay on a GPU between steps
   std::int64_t resident_bytes = 0;   ///< all that stays there
   std::int64_t overhead_bytes = 0;   ///< CUDA context and NCCL
   Fit host = Fit::unknown, nvme = Fit::unknown;
   std::int64_t off_gpu_excess = 0;  ///< bytes that host and NVMe of a node lack
-  double optimizer_seconds = 0;     ///< of a step
 };
 
-/// `plan` has these axes set. The estimate of one member, the one that keeps least, holds for all.
-StatesBound states_bound(const Model& model, const SearchSpace& space, Plan plan,
+/// The member below `plan`, which has these axes set, that keeps least: its bound holds for all.
+Plan lightest_member(const SearchSpace& space, Plan plan);
+
+/// `passes` are those of the lightest member, `plan`.
+StatesBound states_bound(const Model& model, const Plan& plan, const Passes& passes,
                          const Calibration& calibration);
 
 /// Decided by the first SearchSpace::work_fixed axes; admissible, as a test shows on every plan of
@@ -31,7 +39,6 @@ struct WorkBound {
   std::int64_t allocated_bytes = 0;
   double step_seconds = 0;  ///< 0: unknown
 };
-WorkBound work_bound(const Plan& plan, const Passes& passes, const StatesBound& states,
-                     const Calibration& calibration);
+WorkBound work_bound(const std::vector<LeastWork>& ranks, const StatesBound& states);
 
 }  // namespace shardplan

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/diagnostic.h"
+
 namespace shardplan {
 namespace {
 
@@ -33,7 +35,7 @@ bool makes_a_difference(const OtherChoice& other, const Found& found) {
 
 }  // namespace
 
-std::vector<OtherChoice> other_choices(const Model& model, const SearchSpace& space,
+std::vector<OtherChoice> other_choices(const ModelVariants& models, const SearchSpace& space,
                                        const Found& found, const Calibration& calibration) {
   std::vector<OtherChoice> all;
   const double now = seconds_per_token(found.plan, found.estimate);
@@ -45,7 +47,12 @@ std::vector<OtherChoice> other_choices(const Model& model, const SearchSpace& sp
       choice[a] = value;
       const std::optional<Plan> plan = allowed_plan(space, choice);
       if (!plan) continue;
-      OtherChoice other{a, value, estimate(model, *plan, calibration)};
+      OtherChoice other{a, value, {}};
+      try {
+        other.estimate = estimate(models.of(*plan), *plan, calibration);
+      } catch (const InputError&) {  // the framework refuses it
+        continue;
+      }
       if (now > 0) other.slowdown = seconds_per_token(*plan, other.estimate) / now;
       other.gpu_added = other.estimate.device.point - found.estimate.device.point;
       if (makes_a_difference(other, found)) all.push_back(std::move(other));

@@ -18,7 +18,7 @@ struct OtherChoice {
 
 /// For every axis the values before and behind, where they are allowed and make a difference: a
 /// per cent of time or memory, or the verdict.
-std::vector<OtherChoice> other_choices(const Model& model, const SearchSpace& space,
+std::vector<OtherChoice> other_choices(const ModelVariants& models, const SearchSpace& space,
                                        const Found& found, const Calibration& calibration);
 
 }  // namespace shardplan

@@ -11,6 +11,7 @@
 
 #include "questions/fixes.h"
 #include "questions/search/goal.h"
+#include "questions/search/models.h"
 #include "questions/search/space.h"
 
 namespace shardplan {
@@ -58,7 +59,7 @@ struct SearchControl {
 
 /// Throws InputError when rules that need no estimate leave nothing to look at, naming what they
 /// set against each other.
-SearchResult search(const Model& model, const SearchSpace& space, const Goal& goal,
+SearchResult search(const ModelVariants& models, const SearchSpace& space, const Goal& goal,
                     const Calibration& calibration, const SearchControl& control = {});
 
 }  // namespace shardplan

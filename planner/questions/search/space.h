@@ -1,7 +1,6 @@
 // The space of a search: axes, each a thing to choose, and every combination of their values.
 //
-// A new degree of freedom (a tensor-parallel degree, say) is one more Axis with the rules that set
-// it against the others.
+// A new degree of freedom is one more Axis with the rules that set it against the others.
 #pragma once
 
 #include <cstddef>

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/diagnostic.h"
 
 namespace shardplan {
 
 std::string_view sentence_of(Rule rule) {
   switch (rule) {
+    case Rule::refused:
+      return "the framework cannot divide this model so";
     case Rule::parameters:
       return "parameters alone exceed the GPU";
     case Rule::states:
@@ -56,9 +60,18 @@ void Tally::add(const Tally& other) {
 
 std::vector<RuleCount> Tally::counts(const SearchSpace& space) const {
   std::vector<RuleCount> all;
+  const auto add = [&](const std::string& sentence, std::int64_t count) {
+    if (count == 0) return;
+    const auto same = std::find_if(all.begin(), all.end(),  // several axes may ask the same
+                                   [&](const RuleCount& c) { return c.sentence == sentence; });
+    if (same == all.end())
+      all.push_back({sentence, count});
+    else
+      same->count += count;
+  };
   for (std::size_t a = 0; a < by_axis.size(); ++a)
     for (std::size_t r = 0; r < by_axis[a].size(); ++r)
-      if (by_axis[a][r] > 0) all.push_back({space.axes[a].rules[r].sentence, by_axis[a][r]});
+      add(space.axes[a].rules[r].sentence, by_axis[a][r]);
   for (std::size_t r = 0; r < kRuleCount; ++r)
     if (by_rule[r] > 0) all.push_back({std::string(sentence_of(static_cast<Rule>(r))), by_rule[r]});
   return all;

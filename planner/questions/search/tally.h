@@ -13,6 +13,7 @@ namespace shardplan {
 
 /// Rules of bounds and estimates, in the order in which they are asked.
 enum class Rule : std::uint8_t {
+  refused,
   parameters,
   states,
   host_states,
@@ -28,7 +29,7 @@ enum class Rule : std::uint8_t {
   beaten,
   not_reached,
 };
-inline constexpr std::size_t kRuleCount = 14;
+inline constexpr std::size_t kRuleCount = 15;
 std::string_view sentence_of(Rule rule);
 
 struct Tally {

@@ -73,6 +73,7 @@ TEST(DsConfig, ReadBackGivesTheSameEstimateAtEveryStageAndOffload) {
   values.reduce_buckets = {1'000'000, 500'000'000};
   values.prefetch_buckets = {0, 50'000'000};
   values.persistence_thresholds = {0, 100'000};
+  values.tensors = values.ulysses = values.pipelines = {1, 2};
   const SearchSpace space = make_space(job.model, job.plan, values);
   Plan plan = space.base;
   Choice choice(space.axes.size(), 0);
@@ -167,10 +168,13 @@ TEST(Exports, NameProcessesNodesAndFiles) {
 }
 
 TEST(Exports, AreThoseThatFitTheFramework) {
-  EXPECT_THAT(export_formats(FrameworkKind::deepspeed),
+  Plan plan;
+  EXPECT_THAT(export_formats(plan),
               ::testing::ElementsAre("ds_config", "accelerate", "launch", "job"));
-  EXPECT_THAT(export_formats(FrameworkKind::ddp), Not(::testing::Contains("ds_config")));
-  EXPECT_THAT(export_formats(FrameworkKind::megatron), ::testing::ElementsAre("job"));
+  plan.framework.kind = FrameworkKind::ddp;
+  EXPECT_THAT(export_formats(plan), Not(::testing::Contains("ds_config")));
+  plan.framework.kind = FrameworkKind::megatron;
+  EXPECT_THAT(export_formats(plan), ::testing::ElementsAre("launch", "job"));
   EXPECT_THAT(error_text([] { exported("deepspeed", "acelerate"); }),
               HasSubstr("did you mean 'accelerate'?"));
 }
@@ -185,6 +189,89 @@ TEST(JobFile, OfAnyFrameworkReadBackGivesTheSameEstimate) {
     const Job back = job_of(job_json(asked, job));
     EXPECT_EQ(estimate_text(back), estimate_text(job)) << framework;
   }
+}
+
+constexpr const char* kMegatron = R"({"model": {"model_type": "mixtral", "hidden_size": 256,
+  "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
+  "num_key_value_heads": 4, "num_local_experts": 4, "vocab_size": 4000},
+  "cluster": "2x4xA100-40GB", "framework": "megatron", "workload": {"sequence_length": 512}})";
+
+TEST(JobFile, OfEveryDegreeReadBackGivesTheSameEstimate) {
+  const Json asked = Json::parse(kMegatron);
+  const Job job = job_of(asked);
+  AxisValues values;
+  values.gpus = {8};
+  values.micro_batches = {2};
+  values.accumulations = {4};
+  values.tensors = values.contexts = values.pipelines = values.virtual_pipelines = {1, 2};
+  values.experts = {1, 2, 4};
+  const SearchSpace space = make_space(job.model, job.plan, values);
+  Plan plan = space.base;
+  Choice choice(space.axes.size(), 0);
+  RuleCounts counts = no_counts(space);
+  int looked = 0;
+  walk(space, plan, choice, 0, space.axes.size(), counts, [&] {
+    if (++looked % 3 != 0) return;
+    Job changed = job;
+    changed.plan = plan;
+    const Json json = job_json(asked, changed);
+    EXPECT_EQ(estimate_text(job_of(json)), estimate_text(changed)) << json.dump(2);
+  });
+  EXPECT_GT(looked, 300);
+}
+
+TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
+  Json asked = Json::parse(kMegatron);
+  asked["checkpointing"] = "full";
+  asked["parallel"] = Json::parse(R"({"tensor": 2, "pipeline": 2, "virtual_pipeline": 2,
+    "expert": 2, "expert_tensor": 1})");
+  asked["workload"]["gradient_accumulation"] = 6;
+  const Job job = job_of(asked);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  const std::string text = export_as("launch", asked, job, e).text;
+  for (const char* argument : {"--tensor-model-parallel-size 2\n",
+                               "--sequence-parallel\n",
+                               "--pipeline-model-parallel-size 2\n",
+                               "--num-virtual-stages-per-pipeline-rank 2\n",
+                               "--expert-model-parallel-size 2\n",
+                               "--expert-tensor-parallel-size 1\n",
+                               "--seq-length 512\n",
+                               "--micro-batch-size 1\n",
+                               "--global-batch-size 12\n",
+                               "--bf16\n",
+                               "--recompute-granularity full\n",
+                               "--use-distributed-optimizer\n",
+                               "--overlap-param-gather\n",
+                               "--num-layers 4\n",
+                               "--ffn-hidden-size 512\n",
+                               "--num-query-groups 4\n",
+                               "--kv-channels 32\n",
+                               "--num-experts 4\n",
+                               "export CUDA_DEVICE_MAX_CONNECTIONS=1\n",
+                               "torchrun --nnodes 2 --nproc-per-node 4"})
+    EXPECT_THAT(text, HasSubstr(argument));
+  EXPECT_THAT(text, Not(HasSubstr("accelerate")));
+  const TemporaryFolder folder;
+  EXPECT_EQ(std::system(("bash -n " + folder.file("launch.sh", text)).c_str()), 0);
+  asked["parallel"] = Json::parse(R"({"tensor": 2, "context": 2, "pipeline": 2,
+    "stage_layers": [1, 3]})");
+  const Job rings = job_of(asked);
+  EXPECT_THAT(megatron_arguments(rings),
+              AllOf(HasSubstr("--context-parallel-size 2\n"), HasSubstr("--cp-comm-type p2p\n"),
+                    HasSubstr("--pipeline-model-parallel-layout 'Et|tttL'\n")));
+}
+
+TEST(Exports, MakeAMeshForTensorParallelFsdp) {
+  Json asked = Json::parse(kAsked);
+  asked["framework"] = "fsdp2";
+  asked["parallel"] = Json{{"tensor", 2}};
+  const Job job = job_of(asked);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  EXPECT_THAT(fsdp2_python(job, e), AllOf(HasSubstr("WORLD = 8\n"), HasSubstr("TENSOR = 2"),
+                                          HasSubstr("(WORLD // TENSOR, TENSOR)"),
+                                          HasSubstr("def shard(model, blocks, mesh):"),
+                                          HasSubstr("mesh = mesh[\"data\"]")));
+  EXPECT_THAT(launch_script(job, e), HasSubstr("tp_plan=\"auto\""));
 }
 
 }  // namespace

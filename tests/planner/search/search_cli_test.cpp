@@ -20,9 +20,20 @@ constexpr const char* kJob = R"({"model": {"model_type": "llama", "hidden_size":
   "vocab_size": 32000}, "cluster": {"name": "4xA100-40GB", "price_per_hour": 8},
   "framework": "deepspeed", "workload": {"sequence_length": 1024}})";
 
-const std::vector<std::string> kSmall{
-    "--gpu-counts",     "2,4", "--micro-batches",    "1,8", "--checkpointings",         "none,full",
-    "--reduce-buckets", "5e7", "--prefetch-buckets", "5e7", "--persistence-thresholds", "1e5"};
+const std::vector<std::string> kSmall{"--gpu-counts",
+                                      "2,4",
+                                      "--tensor-degrees",
+                                      "1",
+                                      "--micro-batches",
+                                      "1,8",
+                                      "--checkpointings",
+                                      "none,full",
+                                      "--reduce-buckets",
+                                      "5e7",
+                                      "--prefetch-buckets",
+                                      "5e7",
+                                      "--persistence-thresholds",
+                                      "1e5"};
 
 Finished search(const std::string& job, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments{"search", job};

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "base/diagnostic.h"
+#include "questions/search/reasons.h"
+#include "questions/search/tally.h"
 #include "search_testing.h"
 #include "support/error_of.h"
 
@@ -30,14 +32,15 @@ bool allowed(const SearchSpace& space, const Choice& choice) {
 }
 
 /// Every plan that fits, with the allocator simulated; no bound, no pruning.
-std::vector<Looked> all_that_fit(const Model& model, const SearchSpace& space, const Goal& goal) {
+std::vector<Looked> all_that_fit(const ModelVariants& models, const SearchSpace& space,
+                                 const Goal& goal) {
   const Calibration calibration = load_calibration();
   std::vector<Looked> all;
   for (std::int64_t i = 0; i < space.size(); ++i) {
     const Choice choice = space.choice_at(i);
     if (!allowed(space, choice)) continue;
     const Plan plan = space.plan_of(choice);
-    const Estimate e = estimate(model, plan, calibration);
+    const Estimate e = estimate(models.of(plan), plan, calibration);
     if (!e.verdict.fits || e.time.step_seconds > longest_step(plan, goal)) continue;
     const std::int64_t overhead = e.breakdown[index_of(Category::cuda_context)].at_peak +
                                   e.breakdown[index_of(Category::nccl)].at_peak;
@@ -140,6 +143,86 @@ TEST(Search, FindsTheSameAmongFrameworks) {
   EXPECT_EQ(ruled_out(r) + static_cast<std::int64_t>(r.front.size()), space.size());
 }
 
+TEST(Search, FindsTheSameAmongDegrees) {
+  const Model model = small_megatron_llama();
+  AxisValues values = few_degrees();
+  values.global_batch = 64;
+  for (const Objective objective : {Objective::throughput, Objective::memory, Objective::gpus}) {
+    const SearchSpace space = make_space(model, megatron_plan(4), values);
+    const Goal goal{.objective = objective};
+    const SearchResult r = search(model, space, goal, load_calibration());
+    EXPECT_EQ(indices_of(r), front_of(all_that_fit(model, space, goal), objective));
+    EXPECT_EQ(ruled_out(r) + static_cast<std::int64_t>(r.front.size()), space.size());
+    ASSERT_FALSE(r.front.empty());
+    for (const Found& f : r.front) {
+      const Parallel& p = f.plan.parallel;
+      EXPECT_EQ(f.plan.data_ranks() * p.tensor * p.pipeline * p.context, f.plan.cluster.world());
+      EXPECT_EQ(f.plan.samples_at_once() * f.plan.workload.gradient_accumulation, 64);
+    }
+  }
+}
+
+TEST(Search, FindsTheSameAmongFrameworksThatBuildOtherNetworks) {
+  const Model model = small_llama();
+  const Plan plan = small_plan(10);
+  AxisValues values = small_axes();
+  values.frameworks = {FrameworkKind::deepspeed, FrameworkKind::fsdp2, FrameworkKind::megatron};
+  values.tensors = {1, 2, 4};
+  values.pipelines = {1, 2};
+  values.reduce_buckets = values.prefetch_buckets = values.persistence_thresholds = {1'000'000};
+  const SearchSpace space = make_space(model, plan, values);
+  const ModelVariants models(model, plan, space, [](const BuildOptions& options) {
+    return model_of(kSmallLlama, options);
+  });
+  EXPECT_EQ(&models.of(plan), &model);
+  Plan megatron = plan;
+  megatron.framework.kind = FrameworkKind::megatron;
+  EXPECT_NE(&models.of(megatron), &model);
+  const Goal goal;
+  const SearchResult r = search(models, space, goal, load_calibration());
+  EXPECT_EQ(indices_of(r), front_of(all_that_fit(models, space, goal), goal.objective));
+  EXPECT_EQ(ruled_out(r) + static_cast<std::int64_t>(r.front.size()), space.size());
+}
+
+/// GPT-2 has no tensor-parallel plan in transformers, which no rule of an axis knows.
+TEST(Search, CountsWhatTheFrameworkRefusesAndThrowsWhereItRefusesAll) {
+  const Model model = model_of(R"({"model_type": "gpt2", "n_embd": 256, "n_layer": 4,
+    "n_head": 4, "vocab_size": 5000})");
+  AxisValues values = small_axes();
+  values.tensors = {1, 2};
+  const SearchSpace both = make_space(model, small_plan(12), values);
+  const SearchResult r = search(model, both, {}, load_calibration());
+  ASSERT_FALSE(r.front.empty());
+  const auto refused = std::find_if(r.ruled_out.begin(), r.ruled_out.end(), [](const auto& rule) {
+    return rule.sentence == sentence_of(Rule::refused);
+  });
+  ASSERT_NE(refused, r.ruled_out.end());
+  EXPECT_GT(refused->count, 0);
+  EXPECT_NO_THROW(other_choices(model, both, r.front.front(), load_calibration()));
+  values.tensors = {2};
+  const SearchSpace one = make_space(model, small_plan(12), values);
+  EXPECT_THAT(error_text([&] { search(model, one, {}, load_calibration()); }),
+              HasSubstr("gpt2 has no tensor-parallel plan"));
+}
+
+TEST(Search, NamesWhyNoDegreeIsLeft) {
+  const Model model = small_megatron_llama();
+  AxisValues values = few_degrees();
+  values.pipelines = {3};
+  const SearchSpace odd = make_space(model, megatron_plan(24), values);
+  EXPECT_THAT(error_text([&] { search(model, odd, {}, load_calibration()); }),
+              ::testing::AllOf(HasSubstr("--pipeline-degrees and --gpu-counts"),
+                               HasSubstr("do not multiply to a divisor of the GPUs")));
+  values = few_degrees();
+  values.tensors = {8};
+  values.contexts = values.pipelines = {1};
+  values.gpus = {8};
+  values.data = {4};
+  const SearchSpace data = make_space(model, megatron_plan(24), values);
+  EXPECT_THAT(error_text([&] { search(model, data, {}, load_calibration()); }),
+              HasSubstr("--precisions and --data-degrees: contradict each other"));
+}
+
 TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
   const Model model = small_llama();
   const SearchSpace space = make_space(model, small_plan(12), small_axes());
@@ -162,12 +245,22 @@ TEST(Search, StopsWithWhatItHas) {
   const SearchSpace space = make_space(model, small_plan(12), small_axes());
   std::atomic<bool> stop{false};
   SearchControl control{.stop = &stop};
-  control.progress = [&](const SearchProgress&) { stop = true; };  // after the first round
+  control.progress = [&](const SearchProgress& p) { stop = p.on_front > 0; };
   const SearchResult r = search(model, space, {}, load_calibration(), control);
   EXPECT_TRUE(r.interrupted);
   EXPECT_FALSE(r.front.empty());
   EXPECT_EQ(ruled_out(r) + static_cast<std::int64_t>(r.front.size()), space.size());
   EXPECT_THAT(r.ruled_out.back().sentence, HasSubstr("interrupted"));
+}
+
+TEST(Search, StopsBeforeItHasAnything) {
+  const Model model = small_llama();
+  const SearchSpace space = make_space(model, small_plan(12), small_axes());
+  std::atomic<bool> stop{true};
+  const SearchResult r = search(model, space, {}, load_calibration(), {.stop = &stop});
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_TRUE(r.front.empty());
+  EXPECT_EQ(ruled_out(r), space.size());
 }
 
 TEST(Search, TellsWhatWouldHelpWhenNothingFits) {
