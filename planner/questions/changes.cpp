@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "load/precision.h"
+#include "parallel/degrees.h"
+#include "parallel/support.h"
 
 namespace shardplan {
 namespace {
@@ -14,11 +16,43 @@ const ZeroOptions& zero_of(const Plan& plan) {
 void add_stages(std::vector<Change>& changes, const Plan& plan) {
   const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
   const int now = deepspeed ? zero_of(plan).stage : -1;
-  if (plan.cluster.world() == 1) return;
+  if (plan.cluster.world() == 1 || plan.framework.kind == FrameworkKind::megatron) return;
   for (int stage = std::max(now + 1, 1); stage <= 3; ++stage)
     changes.push_back({fmt::format("ZeRO stage {}", stage),
                        fmt::format("zero_optimization.stage: {}", stage),
                        [stage](Plan& p) { set_zero_stage(p, stage); }, "stage"});
+}
+
+/// Megatron-LM's answer to too little memory: more GPUs share a layer, the layers or a sequence,
+/// as many samples a step as before.
+void add_degrees(std::vector<Change>& changes, const Model& model, const Plan& plan) {
+  if (plan.framework.kind != FrameworkKind::megatron) return;
+  const auto add = [&](std::string what, std::string setting, auto&& apply) {
+    Plan changed = plan;
+    apply(changed);
+    if (degree_problem(model, changed)) return;
+    changes.push_back({std::move(what), std::move(setting), apply, "degrees"});
+  };
+  const Parallel& now = plan.parallel;
+  if (now.tensor > 1 && !now.sequence_parallel)
+    add("tokens divided among tensor-parallel GPUs", "--sequence-parallel",
+        [](Plan& p) { p.parallel.sequence_parallel = true; });
+  const auto twice = [&](Degree degree, fmt::string_view what, std::string_view argument) {
+    const std::int64_t degrees = 2 * (now.*member_of(degree));
+    add(fmt::format(fmt::runtime(what), degrees), fmt::format("{} {}", argument, degrees),
+        [degree](Plan& p) {
+          const bool shares_experts = p.parallel.expert_tensor == p.parallel.tensor;
+          p.parallel.*member_of(degree) *= 2;
+          if (degree == Degree::tensor) p.parallel.sequence_parallel = true;
+          if (shares_experts) p.parallel.expert_tensor = p.parallel.tensor;
+          p.workload.gradient_accumulation *= 2;
+        });
+  };
+  if (2 * now.tensor <= plan.cluster.gpus_per_node)
+    twice(Degree::tensor, "each layer over {} GPUs", "--tensor-model-parallel-size");
+  twice(Degree::pipeline, "the layers over {} stages", "--pipeline-model-parallel-size");
+  if (now.sequence == 1)
+    twice(Degree::context, "each sequence over {} GPUs", "--context-parallel-size");
 }
 
 void add_offloads(std::vector<Change>& changes, const Plan& plan) {
@@ -118,6 +152,7 @@ std::vector<Change> lighter_changes(const Model& model, const Plan& plan) {
                        "gradient_checkpointing_enable(), or --checkpointing full",
                        [](Plan& p) { p.checkpointing = Checkpointing::full; }, "checkpointing"});
   add_stages(changes, plan);
+  add_degrees(changes, model, plan);
   add_buckets(changes, model, plan);
   add_reuse(changes, plan);
   add_batch(changes, plan);

@@ -1,6 +1,12 @@
 #include "questions/largest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <numeric>
+
+#include "base/diagnostic.h"
+#include "parallel/degrees.h"
 
 namespace shardplan {
 namespace {
@@ -58,61 +64,99 @@ LargestResult largest_micro_batch(const Model& model, const Plan& plan,
 
 LargestResult largest_sequence(const Model& model, const Plan& plan, const Calibration& calibration,
                                StepLimit most) {
-  constexpr std::int64_t kStep = 128;
+  // Whatever shares a sequence divides it: a ring's ranks have a piece from each end.
+  const Parallel& p = plan.parallel;
+  const std::int64_t step = std::lcm(std::lcm(std::int64_t{128}, 2 * p.context * p.sequence),
+                                     p.context * p.sequence * p.tensor);
   const std::int64_t limit =
-      model.facts.max_positions > 0 ? std::max(model.facts.max_positions, kStep) : 1 << 24;
+      model.facts.max_positions > 0 ? std::max(model.facts.max_positions, step) : 1 << 24;
   const auto with = [&](std::int64_t n) {
     Plan changed = plan;
     changed.workload.sequence_length = n;
     if (changed.workload.target_length > 0) changed.workload.target_length = n;
     return estimate(model, changed, calibration);
   };
-  return largest_fitting(kStep, limit, with, most);
+  return largest_fitting(step, limit, with, most);
 }
+
+namespace {
+
+/// The first decoder from `parameters` on, in steps of two per cent, that the plan's degrees
+/// divide. Throws what the last one lacks where none does.
+Model divisible_model(const Plan& plan, std::int64_t parameters,
+                      const std::function<Model(std::int64_t)>& build) {
+  constexpr int kTries = 256;
+  std::int64_t size = parameters;
+  for (int i = 0;; ++i, size += std::max<std::int64_t>(1, size / 50)) {
+    Model model = build(size);
+    const auto problem = degree_problem(model, plan);
+    if (!problem) return model;
+    if (i == kTries)
+      throw InputError(
+          {.key = fmt::format("parallel.{}", problem->key),
+           .message = fmt::format("no decoder from {:.3g} B parameters on can be "
+                                  "divided so: {}",
+                                  static_cast<double>(parameters) / 1e9, problem->message),
+           .expected = problem->expected});
+  }
+}
+
+}  // namespace
 
 LargestResult largest_parameters(const Plan& plan, const Calibration& calibration,
                                  const std::function<Model(std::int64_t)>& build, StepLimit most) {
   constexpr std::int64_t kStep = 100'000'000;
   constexpr std::int64_t kLimit = 100'000'000'000'000;
-  return largest_fitting(
-      kStep, kLimit, [&](std::int64_t n) { return estimate(build(n), plan, calibration); }, most);
+  const auto of = [&](std::int64_t n) {
+    return estimate(plan.parallel.only_data() ? build(n) : divisible_model(plan, n, build), plan,
+                    calibration);
+  };
+  return largest_fitting(kStep, kLimit, of, most);
 }
 
 LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibration& calibration) {
   LargestResult result;
   constexpr std::int64_t kMostNodes = 16'384;
   const std::int64_t node = plan.cluster.gpus_per_node;
-  const auto with = [&](std::int64_t gpus_per_node, std::int64_t nodes) {
+  const std::int64_t ranks = plan.parallel.model_ranks();  // which share samples, always
+  // Nothing where the degrees do not divide so many GPUs.
+  const auto with = [&](std::int64_t gpus_per_node, std::int64_t nodes) -> std::optional<Estimate> {
     Plan changed = plan;
     changed.cluster.gpus_per_node = gpus_per_node;
     changed.cluster.nodes = nodes;
+    if (degree_problem(model, changed)) return std::nullopt;
     return estimate(model, changed, calibration);
   };
   const auto take = [&](std::int64_t gpus_per_node, std::int64_t nodes) {
-    Estimate e = with(gpus_per_node, nodes);
-    if (!e.verdict.fits) {
-      result.beyond = std::move(e);
-      return false;
+    std::optional<Estimate> e = with(gpus_per_node, nodes);
+    if (e && e->verdict.fits) {
+      result.value = gpus_per_node * nodes;
+      result.at = std::move(e);
+      return true;
     }
-    result.value = gpus_per_node * nodes;
-    result.at = std::move(e);
-    return true;
+    if (e) result.beyond = std::move(e);
+    return false;
   };
   for (std::int64_t n = 1; n <= node; ++n)
     if (take(n, 1)) return result;
-  // More nodes never need more memory a GPU: bisect over whole nodes.
-  std::int64_t bad = 1, good = 2;
-  while (good <= kMostNodes && !with(node, good).verdict.fits) {
+  // More nodes never need more memory a GPU: bisect over as many as the degrees fill.
+  const std::int64_t unit = ranks / std::gcd(ranks, node);
+  const auto fits = [&](std::int64_t units) {
+    const std::optional<Estimate> e = with(node, units * unit);
+    return e && e->verdict.fits;
+  };
+  std::int64_t bad = 0, good = 1;
+  while (good * unit <= kMostNodes && !fits(good)) {
     bad = good;
     good *= 2;
   }
-  if (good > kMostNodes) return result;
+  if (good * unit > kMostNodes) return result;
   while (good - bad > 1) {
     const std::int64_t middle = bad + (good - bad) / 2;
-    (with(node, middle).verdict.fits ? good : bad) = middle;
+    (fits(middle) ? good : bad) = middle;
   }
-  take(node, bad);
-  take(node, good);
+  if (bad > 0) take(node, bad * unit);
+  take(node, good * unit);
   return result;
 }
 

@@ -131,6 +131,69 @@ TEST(FewestGpus, IsTheFirstNumberThatFits) {
   EXPECT_FALSE(fewest_gpus(model, limited(3, 8, 0.1), Calibration{}).value);
 }
 
+/// Two nodes of 4, of which 4 GPUs share the layers two by two.
+Plan divided(double gib) {
+  Plan plan = limited(0, 4, gib);
+  plan.framework = {};
+  plan.framework.kind = FrameworkKind::megatron;
+  plan.cluster.nodes = 2;
+  plan.parallel.tensor = plan.parallel.pipeline = 2;
+  plan.parallel.expert_tensor = 2;
+  plan.parallel.sequence_parallel = true;
+  plan.workload.gradient_accumulation = 4;
+  return plan;
+}
+
+Model divided_model(std::string_view config) {
+  return model_of(config, BuildOptions{.kernels = KernelSet::megatron});
+}
+
+TEST(FewestGpus, AreNoFewerThanThoseThatShareSamples) {
+  const Model model = divided_model(R"({"model_type": "llama", "hidden_size": 4096,
+    "intermediate_size": 11008, "num_hidden_layers": 16, "num_attention_heads": 32,
+    "vocab_size": 32000})");
+  const LargestResult alone = fewest_gpus(model, divided(80), Calibration{});
+  EXPECT_EQ(alone.value, 4);  // fewer than 4 cannot hold the degrees
+}
+
+TEST(LargestSequence, IsOneThatItsRanksDivide) {
+  Plan plan = divided(24);
+  plan.parallel.context = 2;
+  plan.parallel.pipeline = 1;
+  const LargestResult r = largest_sequence(divided_model(kLlama), plan, Calibration{});
+  ASSERT_TRUE(r.value);
+  EXPECT_EQ(*r.value % 128, 0);
+  EXPECT_GT(*r.value, 1024);
+}
+
+TEST(LargestParameters, AreOfAModelThatTheDegreesDivide) {
+  const LargestResult r =
+      largest_parameters(divided(24), Calibration{}, [](std::int64_t parameters) {
+        const std::int64_t layers = std::max<std::int64_t>(1, parameters / 15'000'000);
+        return divided_model(R"({"model_type": "llama", "hidden_size": 1024,
+          "intermediate_size": 2816, "num_attention_heads": 16, "vocab_size": 32000,
+          "num_hidden_layers": )" +
+                             std::to_string(layers) + "}");
+      });
+  ASSERT_TRUE(r.value);
+  EXPECT_GT(*r.value, 1'000'000'000);
+}
+
+TEST(FindFixes, DividesMoreUnderMegatron) {
+  const Model model = divided_model(kLlama);
+  Plan plan = divided(3);
+  plan.workload.micro_batch = 8;
+  const Estimate now = estimate(model, plan, Calibration{});
+  ASSERT_FALSE(now.verdict.fits);
+  std::vector<std::string> texts;
+  for (const Fix& fix : find_fixes(model, plan, now, Calibration{}))
+    for (const Change& change : fix.changes) texts.push_back(change.what);
+  EXPECT_THAT(texts, ::testing::Contains("each layer over 4 GPUs"));
+  EXPECT_THAT(texts, ::testing::Contains("the layers over 4 stages"));
+  for (const std::string& text : texts)
+    EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("ZeRO")));
+}
+
 TEST(FindFixes, PutsWhatFitsFirstThenWhatSavesMost) {
   const Model model = model_of(kLlama);
   Plan plan = limited(1, 4, 10);
