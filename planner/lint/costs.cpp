@@ -45,7 +45,7 @@ std::vector<Json> sub_group(const Model&, const PricedJob&) {
 std::vector<Json> swap_buffer(const Model& model, const PricedJob& job) {
   std::int64_t largest = 0;
   for (const Parameter& p : model.parameters) largest = std::max(largest, p.numel);
-  const std::int64_t ranks = job.job().plan.cluster.world();
+  const std::int64_t ranks = job.job().plan.replicas();
   constexpr std::int64_t kMillion = 1'000'000;
   return {((largest + ranks - 1) / ranks / kMillion + 1) * kMillion};
 }
@@ -103,9 +103,15 @@ constexpr std::array kMemoryKeys{
     MemoryKey{"fp16.fp16_master_weights_and_grads", none},
     MemoryKey{"torch_autocast", none, true},
     MemoryKey{"data_types.grad_accum_dtype", none},
+    MemoryKey{"communication_data_type", none},
+    MemoryKey{"seq_parallel_communication_data_type", none},
     MemoryKey{"optimizer.type", none},
     MemoryKey{"optimizer.params.torch_adam", none},
     MemoryKey{"optimizer.params.fp32_optimizer_states", none},
+    MemoryKey{"tensor_parallel", none, true},
+    MemoryKey{"sequence_parallel_size", none},
+    MemoryKey{"expert_parallel", none, true},
+    MemoryKey{"train_batch_size", none},
     MemoryKey{"train_micro_batch_size_per_gpu", none},
     MemoryKey{"gradient_accumulation_steps", none},
     MemoryKey{"gradient_clipping", none},
@@ -139,9 +145,15 @@ std::optional<BetterValue> best_of(const MemoryKey& key, const PricedJob& job, c
 /// What a block is about, in a word.
 Json shown(const Json& value) {
   if (!value.is_object()) return value;
-  if (const auto device = value.find("device"); device != value.end()) return *device;
-  const auto enabled = value.find("enabled");
-  return enabled != value.end() ? *enabled : value;
+  for (const char* subject : {"device", "autotp_size", "autoep_size", "enabled"})
+    if (const auto key = value.find(subject); key != value.end()) return *key;
+  return value;
+}
+
+/// What holds where the file is silent; null where that is nothing.
+Json default_of(const DsNode& node, const DsValues& values) {
+  if (node.path == "zero_optimization.overlap_comm") return values.stage() == 3;
+  return node.default_at(values.version());
 }
 
 bool switched_off(const Json& value) {
@@ -169,7 +181,7 @@ std::vector<KeyCost> price_keys(const PricedJob& job, const DsValues& values) {
     KeyCost cost;
     cost.path = key.path;
     cost.given = given != nullptr;
-    cost.without = key.block ? Json() : node->default_at(values.version());
+    cost.without = key.block ? Json() : default_of(*node, values);
     cost.value = given != nullptr ? shown(*given) : cost.without;
     if (cost.given) {
       if (const auto without = job.with({remove_key(cost.path)}, &cost.problem))

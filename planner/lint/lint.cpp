@@ -207,12 +207,6 @@ class Linter {
       report_.not_priced = "keys are not priced while the file has errors";
       return std::nullopt;
     }
-    const DeepSpeedOptions& o = result.options;
-    if (std::max({o.tensor_parallel, o.sequence_parallel, o.expert_parallel}) > 1) {
-      report_.not_priced =
-          "keys are not priced: tensor, sequence and expert parallelism are not estimated yet";
-      return std::nullopt;
-    }
     Json job = request_.job;
     if (!job.contains("checkpointing")) {
       const bool full = !arguments_ || arguments_->gradient_checkpointing;

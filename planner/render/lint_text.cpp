@@ -40,7 +40,7 @@ std::string pace(double factor) {
 }
 
 std::string value_text(const Json& value) {
-  if (value.is_null()) return "off";
+  if (value.is_null()) return "absent";
   if (value.is_number_integer()) return format_count(value.get<std::int64_t>());
   if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
       std::abs(value.get<double>()) < 9e15)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lint/rules/families.h"
+#include "parallel/degrees.h"
 
 namespace shardplan {
 namespace {
@@ -80,12 +81,6 @@ std::string divisors(std::int64_t n) {
   const std::int64_t last = all.back();
   all.pop_back();
   return fmt::format("{} or {}", fmt::join(all, ", "), last);
-}
-
-std::int64_t expert_count(const Model& model) {
-  for (const Parameter& p : model.parameters)
-    if (p.kind == ParameterKind::expert) return p.shape.front();
-  return 0;
 }
 
 class DegreeChecks {

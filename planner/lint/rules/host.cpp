@@ -66,7 +66,8 @@ void check_loading(const LintSubject& s, const PricedJob& job, std::int64_t host
                    DsFindings& findings) {
   const bool by_init =
       s.values.stage() == 3 && (s.accelerate == nullptr || s.accelerate->zero3_init);
-  if (by_init) return;
+  const bool by_stages = job.job().plan.parallel.pipeline > 1;  // PipelineModule builds its own
+  if (by_init || by_stages) return;
   constexpr std::int64_t kFp32 = 4;
   const std::int64_t ranks = job.job().plan.cluster.gpus_per_node;
   const std::int64_t bytes =

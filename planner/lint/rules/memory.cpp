@@ -135,15 +135,16 @@ void check_bucket(const LintSubject& s, const PricedJob& job, DsFindings& findin
   const Model& model = job.job().model;
   const std::int64_t hidden = model.facts.hidden;
   if (s.values.stage() == 0 || hidden == 0) return;
-  if (s.values.integer(kBucket) < model.trainable_count()) return;
+  const Parallel& divided = job.job().plan.parallel;
+  const std::int64_t trained = model.trainable_count() / (divided.tensor * divided.pipeline);
+  if (s.values.integer(kBucket) < trained) return;
   const auto smaller = job.with({set_key(kBucket, checked_mul(hidden, hidden))});
   if (!smaller || !at_least(job.price().gpu - smaller->price.gpu, job.price().gpu, 0.02)) return;
-  findings.warning(
-      "memory.bucket"_rule, kBucket,
-      fmt::format("{} elements, and {} are trained: costs {}",
-                  format_count(s.values.integer(kBucket)), format_count(model.trainable_count()),
-                  saved(job.price().gpu - smaller->price.gpu, job)),
-      fmt::format("{}", hidden * hidden));
+  findings.warning("memory.bucket"_rule, kBucket,
+                   fmt::format("{} elements, and {} are trained on a rank: costs {}",
+                               format_count(s.values.integer(kBucket)), format_count(trained),
+                               saved(job.price().gpu - smaller->price.gpu, job)),
+                   fmt::format("{}", hidden * hidden));
 }
 
 void check_fp32(const LintSubject& s, const PricedJob& job, DsFindings& findings) {
