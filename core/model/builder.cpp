@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/quantize.h"
+
 namespace shardplan {
 namespace {
 
@@ -68,9 +70,8 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   p.trainable = adapter || !options_.lora;
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
-  p.quantized = weights != Quantization::none && !adapter && kind == ParameterKind::linear &&
-                !prefix_.empty();
-  p.widened = p.quantized && (weights == Quantization::nf4 || weights == Quantization::nf4_double);
+  p.quantizable = !adapter && kind == ParameterKind::linear && !prefix_.empty();
+  store_as(p, weights);
   model_.parameters.push_back(std::move(p));
   const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
   model_.modules[static_cast<std::size_t>(module)].parameters.push_back(id);

@@ -21,9 +21,10 @@ struct Parameter {
   ParameterKind kind = ParameterKind::other;
   std::int32_t module = -1;  ///< index in Model::modules
   bool trainable = true;
-  bool adapter = false;    ///< a LoRA matrix, kept in fp32 by peft
-  bool quantized = false;  ///< stored in fewer bits (Quantization)
-  bool widened = false;    ///< and copied to the compute type for each use (QLoRA)
+  bool adapter = false;      ///< a LoRA matrix, kept in fp32 by peft
+  bool quantizable = false;  ///< a linear layer of a block, no adapter
+  bool quantized = false;    ///< stored in fewer bits (Quantization)
+  bool widened = false;      ///< and copied to the compute type for each use (QLoRA)
 };
 
 /// A module that owns parameters directly: what ZeRO-3 fetches at once.

@@ -172,13 +172,19 @@ class Simulation {
     if (phase == Phase::step) wait_for_stages();
     at_.host += rates_.host.phase_seconds;
     phase_start_ = std::max(at_.compute, at_.host);
-    if (trace_ != nullptr) trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+    if (trace_ == nullptr) return;
+    trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+    std::vector<PhaseSpan>& phases = trace_->phases;
+    if (!phases.empty() && phases.back().phase == phase) return;
+    if (!phases.empty()) phases.back().end = phase_start_;
+    phases.push_back({phase, phase_start_, phase_start_});
   }
 
   /// The passes of the step are done: what the pipeline was not full.
   void wait_for_stages() {
     if (program_.bubble_share <= 0) return;  // the host runs ahead into the optimizer
     times_.bubble = program_.bubble_share * at_.compute;
+    if (trace_ != nullptr) trace_->bubble_start = at_.compute;
     at_.compute += times_.bubble;
     at_.host = std::max(at_.host, at_.compute);
   }
@@ -329,6 +335,7 @@ class Simulation {
     wait(at_.copies, times_.exposed_copies);
     wait(at_.host, times_.idle);
     times_.step = at_.compute;
+    if (trace_ != nullptr && !trace_->phases.empty()) trace_->phases.back().end = at_.compute;
   }
 
   void add_span(Stream stream, bool host, double start, double seconds, std::size_t event,

@@ -25,9 +25,9 @@ struct StepTimes {
   double exposed_communication = 0;
   double exposed_copies = 0;
   double bubble = 0;  ///< waiting for other pipeline stages
-  double idle = 0;   ///< the GPU waits for the host to issue
-  double ideal = 0;  ///< at datasheet rates, everything hidden
-  double flops = 0;  ///< that kernels compute, recomputation included
+  double idle = 0;    ///< the GPU waits for the host to issue
+  double ideal = 0;   ///< at datasheet rates, everything hidden
+  double flops = 0;   ///< that kernels compute, recomputation included
 };
 
 /// One thing that ran. Seconds since the step began.
@@ -46,10 +46,18 @@ struct MemoryChange {
   std::int64_t bytes = 0;
 };
 
+/// From the beginning of a phase to that of the next.
+struct PhaseSpan {
+  Phase phase = Phase::forward;
+  double start = 0, end = 0;
+};
+
 /// Everything that happens in a step, in order of issue. Points into the program.
 struct Trace {
   std::vector<Span> spans;
   std::vector<MemoryChange> memory;
+  std::vector<PhaseSpan> phases;
+  double bubble_start = 0;  ///< where the rank begins to wait for other pipeline stages
   std::array<double, kPhaseCount> phase_starts{};  ///< by Phase: of its last micro-batch
 };
 

@@ -5,7 +5,6 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "questions/compare.h"
-#include "questions/estimate_job.h"
 #include "render/compare_text.h"
 #include "save/estimate.h"
 
@@ -20,9 +19,8 @@ struct CompareArguments {
 
 Exit compare(const CompareArguments& a) {
   const Job job = load(a.job.merged(Json::object()), a.job.file);
-  require_training(job, "compare", a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
-  const std::vector<Alternative> all = compare_stages(job.model, job.plan, calibration);
+  const std::vector<Alternative> all = compare_plans(job, calibration);
   if (a.output.json()) {
     Json list = Json::array();
     for (const Alternative& alternative : all) {
@@ -42,10 +40,13 @@ Exit compare(const CompareArguments& a) {
 
 void add_compare(CLI::App& app, Run& run) {
   auto a = std::make_shared<CompareArguments>();
-  CLI::App* command =
-      app.add_subcommand("compare", "The same job at every ZeRO stage and offload, side by side");
+  CLI::App* command = app.add_subcommand("compare", "The same job under other plans, side by side");
   command->add_option("JOB", a->job.file, "a job file; flags override it");
-  command->footer("Example: shardplan compare --model llama-2-7b --cluster 4xA100-40GB");
+  command->footer(
+      "Example: shardplan compare --model llama-2-7b --cluster 4xA100-40GB\n"
+      "Training: every ZeRO stage and offload, and every degree of parallelism halved and "
+      "doubled;\n"
+      "inference: formats of weights and KV cache, batches; rlhf: stages, and what may be away.");
   a->job.add_flags(*command);
   a->calibration.add_flags(*command);
   add_output(*command, a->output);

@@ -80,7 +80,6 @@ std::string rendered(const report::Report& page, const std::string& format,
 report::Findings findings_of(const ReportArguments& a, const Json& document,
                              const std::string& file, const RecordList& records) {
   Job job = load(document, file);
-  require_training(job, "report", file);
   const Calibration calibration = a.calibration.load_for(job);
   return report::find_out(std::move(job), calibration, records,
                           {.name = file.empty() ? "the job" : file,
@@ -102,6 +101,7 @@ Json search_around(const report::Findings& f, const ReportArguments& a) {
 
 std::optional<report::FoundSearch> found_search(const ReportArguments& a,
                                                 const report::Findings& f) {
+  if (a.search) require_training(f.job, "report --search", a.job.file);
   if (a.search) return report::read_search(search_around(f, a), "--search", f.job);
   if (a.search_result.empty()) return std::nullopt;
   return report::read_search(read_json_file(a.search_result), a.search_result, f.job);

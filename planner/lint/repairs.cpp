@@ -5,6 +5,15 @@
 #include "load/ds_config/values.h"
 
 namespace shardplan::repair {
+namespace {
+
+/// "zero_optimization." of "zero_optimization.stage"; "" at the top level.
+std::string parent_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot + 1);
+}
+
+}  // namespace
 
 std::vector<Edit> remove_it(const Diagnostic& finding, const Json&) {
   return {remove_key(finding.key)};
@@ -12,11 +21,15 @@ std::vector<Edit> remove_it(const Diagnostic& finding, const Json&) {
 
 std::vector<Edit> rename_to_nearest(const Diagnostic& finding, const Json& document) {
   if (finding.nearest.empty()) return {};
-  const std::size_t dot = finding.key.rfind('.');
-  const bool whole_path = finding.nearest.find('.') != std::string::npos;
-  const std::string to = dot == std::string::npos || whole_path
-                             ? finding.nearest
-                             : finding.key.substr(0, dot + 1) + finding.nearest;
+  const std::string block = parent_of(finding.key), own = block + finding.nearest;
+  const bool elsewhere =
+      finding.nearest.find('.') != std::string::npos || ds_schema().find(own) == nullptr;
+  const std::string to = elsewhere ? finding.nearest : own;
+  const std::string other = parent_of(to);
+  const bool has_block =
+      other.empty() || value_at(document, other.substr(0, other.size() - 1)) != nullptr;
+  // fp16's loss scale under bf16 asks for no block of fp16: it goes.
+  if (!has_block) return {remove_key(finding.key)};
   if (value_at(document, to) != nullptr) return {};  // two answers: a person must choose
   return {rename_key(finding.key, to)};
 }

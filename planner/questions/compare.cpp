@@ -1,8 +1,11 @@
 #include "questions/compare.h"
 
 #include <array>
+#include <optional>
 
+#include "parallel/degrees.h"
 #include "questions/changes.h"
+#include "questions/other_degrees.h"
 
 namespace shardplan {
 namespace {
@@ -45,26 +48,40 @@ bool applies(const Plan& plan, const Row& row) {
 std::vector<Alternative> compare_stages(const Model& model, const Plan& plan,
                                         const Calibration& calibration) {
   std::vector<Alternative> all;
-  if (plan.framework.kind != FrameworkKind::deepspeed) {
-    Alternative now{"as asked", plan, estimate(model, plan, calibration), true};
-    all.push_back(std::move(now));
-  }
-  for (const Row& row : kRows) {
-    if (!applies(plan, row)) continue;
-    Alternative a;
-    a.name = row.name;
-    a.plan = plan;
-    a.is_current = is_current(plan, row);
-    if (!a.is_current) {
-      set_zero_stage(a.plan, row.stage);
-      set_offload(a.plan, row.optimizer, row.parameters);
-      a.plan.framework.deepspeed.zero.hpz_partition_size =
-          row.within_nodes ? plan.cluster.gpus_per_node : 1;
+  const auto add = [&](std::string name, Plan changed, bool current) {
+    Estimate e = estimate(model, changed, calibration);
+    all.push_back({std::move(name), std::move(changed), std::move(e), current});
+  };
+  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  const bool divided = !plan.parallel.only_data();
+  bool listed = false;  // a row says what was asked
+  for (const Row& row : kRows) listed = listed || (applies(plan, row) && is_current(plan, row));
+  if (!listed) add("as asked", plan, true);
+  if (!divided || deepspeed)
+    for (const Row& row : kRows) {
+      if (!applies(plan, row)) continue;
+      const bool current = is_current(plan, row);
+      Plan changed = plan;
+      if (!current) {
+        set_zero_stage(changed, row.stage);
+        set_offload(changed, row.optimizer, row.parameters);
+        changed.framework.deepspeed.zero.hpz_partition_size =
+            row.within_nodes ? plan.cluster.gpus_per_node : 1;
+      }
+      if (current || !degree_problem(model, changed))
+        add(std::string(row.name), std::move(changed), current);
     }
-    a.estimate = estimate(model, a.plan, calibration);
-    all.push_back(std::move(a));
-  }
+  if (divided)
+    for (OtherDegrees& other : other_degrees(model, plan))
+      add(std::move(other.name), std::move(other.plan), false);
   return all;
+}
+
+std::vector<Alternative> compare_plans(const Job& job, const Calibration& calibration) {
+  if (job.rlhf) return compare_rlhf(*job.rlhf, calibration);
+  return job.plan.workload.kind == WorkKind::inference
+             ? compare_generation(job.model, job.plan, calibration)
+             : compare_stages(job.model, job.plan, calibration);
 }
 
 }  // namespace shardplan

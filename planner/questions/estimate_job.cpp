@@ -19,7 +19,7 @@ void require_training(const Job& job, std::string_view command, const std::strin
       {.file = file,
        .key = "workload.kind",
        .message = fmt::format("'{}' is about training one model, and this job's kind is {}",
-                              command, inference ? "inference" : "rlhf"),
+                              command, name_of(kind)),
        .expected = inference ? "shardplan estimate, fit, or max --of batch or prompt_length"
                              : "shardplan estimate or fit"});
 }

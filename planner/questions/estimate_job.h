@@ -8,6 +8,11 @@
 
 namespace shardplan {
 
+/// The name used in job files.
+constexpr std::string_view name_of(WorkKind kind) {
+  return kind == WorkKind::train ? "train" : kind == WorkKind::inference ? "inference" : "rlhf";
+}
+
 Estimate estimate_job(const Job& job, const Calibration& calibration);
 
 /// Throws InputError unless the job trains one model: `command` asks about nothing else.

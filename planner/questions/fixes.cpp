@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "parallel/degrees.h"
+
 namespace shardplan {
 namespace {
 
@@ -13,6 +15,12 @@ double seconds_per_sample(const Estimate& e, const Plan& plan) {
       static_cast<double>(plan.workload.micro_batch * plan.workload.gradient_accumulation) *
       static_cast<double>(plan.workload.sequence_length);
   return e.time.step_seconds / samples;
+}
+
+/// Whether what divides the network still can after the change.
+bool is_possible(const Model& model, Plan plan, const Change& change) {
+  change.apply(plan);
+  return !degree_problem(model, plan);
 }
 
 Fix evaluate(const Model& model, const Plan& plan, const Estimate& now,
@@ -48,7 +56,7 @@ Fix combine(const Model& model, const Plan& plan, const Estimate& now,
     for (const Change& change : lighter_changes(model, changed)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
                                     [&](const Change& t) { return t.subject == change.subject; });
-      if (used) continue;
+      if (used || !is_possible(model, changed, change)) continue;
       std::vector<Change> together = taken;
       together.push_back(change);
       Fix candidate = evaluate(model, plan, now, calibration, std::move(together));
@@ -73,6 +81,7 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
   std::vector<Fix> fixes;
   if (plan.workload.kind != WorkKind::train) return fixes;  // the changes are those of training
   for (const Change& change : lighter_changes(model, plan)) {
+    if (!is_possible(model, plan, change)) continue;
     Fix fix = evaluate(model, plan, now, calibration, {change});
     if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
       fixes.push_back(std::move(fix));

@@ -11,7 +11,8 @@ namespace {
 
 bool is_like(const Plan& plan, const Plan& run, Likeness likeness) {
   if (likeness == Likeness::any) return true;
-  if (framework_group(plan) != framework_group(run)) return false;
+  const bool both_divided = plan.parallel.only_data() == run.parallel.only_data();
+  if (framework_group(plan) != framework_group(run) || !both_divided) return false;
   if (likeness == Likeness::framework) return true;
   if (plan.precision.name != run.precision.name) return false;
   return likeness == Likeness::framework_precision || plan.cluster.world() == run.cluster.world();

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "base/format.h"
+#include "lowering/inference/generate.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 #include "render/table.h"
@@ -13,11 +16,27 @@ namespace {
 constexpr std::string_view kLegend =
     "\n"
     "  > is the job as it was asked\n"
-    "  GPU       what the fullest GPU needs, as nvidia-smi shows it; bound: its upper bound\n"
+    "  GPU       what the fullest GPU needs, as nvidia-smi shows it; bound: its upper bound\n";
+constexpr std::string_view kTraining =
     "  states    parameters, gradients, master copies and optimizer states on it\n"
     "  host      memory of each node, and NVMe likewise\n"
     "  sent      by each GPU to other GPUs in an optimizer step\n"
     "  step      seconds at datasheet rates and assumed efficiencies (docs/time.md)\n";
+constexpr std::string_view kGeneration =
+    "  weights   on it; KV cache: at the end, of all sequences\n"
+    "  host      memory of each node\n"
+    "  prompt    until the first token; tokens/s: after it, of all sequences (docs/inference.md)\n";
+constexpr std::string_view kIteration =
+    "  states    parameters, gradients, master copies and optimizer states of all models on it\n"
+    "  host      memory of each node\n"
+    "  sent      by each GPU to other GPUs in an iteration\n"
+    "  iteration generation, scoring and training (docs/rlhf.md)\n";
+
+/// A column of the table: its head, and what a plan has in it.
+struct Column {
+  std::string_view head;
+  std::function<std::string(const Alternative&)> cell;
+};
 
 std::int64_t sent(const Estimate& e, LinkKind link) {
   std::int64_t sum = 0;
@@ -40,22 +59,73 @@ std::string bytes_or_dash(std::int64_t bytes) {
   return bytes == 0 ? "-" : format_bytes(bytes);
 }
 
+std::string time_or_dash(double seconds) {
+  return seconds > 0 ? format_seconds(seconds) : "-";
+}
+
+Column bytes_column(std::string_view head, std::int64_t (*bytes)(const Estimate&)) {
+  return {head, [bytes](const Alternative& a) { return bytes_or_dash(bytes(a.estimate)); }};
+}
+
+std::vector<Column> columns_of(const Job& job) {
+  const bool inference = job.plan.workload.kind == WorkKind::inference;
+  std::vector<Column> columns{
+      bytes_column("GPU", [](const Estimate& e) { return e.device.point; }),
+      bytes_column("bound", [](const Estimate& e) { return e.device.upper; }),
+      bytes_column(inference ? "weights" : "states", model_states)};
+  const Column host =
+      bytes_column("host", [](const Estimate& e) { return e.host_per_node.total(); });
+  if (inference) {
+    columns.push_back({"KV cache", [&job](const Alternative& a) {
+                         return bytes_or_dash(full_cache_bytes(job.model, a.plan));
+                       }});
+    columns.push_back(host);
+    columns.push_back({"prompt", [](const Alternative& a) {
+                         const auto& g = a.estimate.time.generation;
+                         return time_or_dash(g ? g->prefill_seconds : 0);
+                       }});
+    columns.push_back({"tokens/s", [](const Alternative& a) {
+                         const auto& g = a.estimate.time.generation;
+                         return g ? fmt::format("{:.4g}", g->decode_tokens_per_second)
+                                  : std::string("-");
+                       }});
+    return columns;
+  }
+  columns.push_back(host);
+  if (!job.rlhf)
+    columns.push_back(bytes_column("NVMe", [](const Estimate& e) { return e.host_per_node.nvme; }));
+  columns.push_back(bytes_column("sent", [](const Estimate& e) { return sent(e, LinkKind::gpu); }));
+  columns.push_back({job.rlhf ? "iteration" : "step", [](const Alternative& a) {
+                       return time_or_dash(a.estimate.time.step_seconds);
+                     }});
+  return columns;
+}
+
+std::string_view legend_of(const Job& job) {
+  if (job.rlhf) return kIteration;
+  return job.plan.workload.kind == WorkKind::inference ? kGeneration : kTraining;
+}
+
 }  // namespace
 
 std::string compare_text(const Job& job, const std::vector<Alternative>& alternatives) {
   using Align = TextTable::Align;
-  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-                   Align::right, Align::right, Align::right});
-  table.add({"", "", "GPU", "bound", "states", "host", "NVMe", "sent", "step"});
-  for (const Alternative& a : alternatives) {
-    const Estimate& e = a.estimate;
-    table.add({(a.is_current ? "> " : "  ") + a.name, verdict(e.verdict),
-               format_bytes(e.device.point), format_bytes(e.device.upper),
-               format_bytes(model_states(e)), bytes_or_dash(e.host_per_node.total()),
-               bytes_or_dash(e.host_per_node.nvme), bytes_or_dash(sent(e, LinkKind::gpu)),
-               e.time.step_seconds > 0 ? format_seconds(e.time.step_seconds) : "-"});
+  const std::vector<Column> columns = columns_of(job);
+  std::vector<Align> aligned{Align::left, Align::left};
+  std::vector<std::string> heads{"", ""};
+  for (const Column& column : columns) {
+    aligned.push_back(Align::right);
+    heads.emplace_back(column.head);
   }
-  return subject(job) + "\n" + table.text("") + std::string(kLegend);
+  TextTable table(aligned);
+  table.add(heads);
+  for (const Alternative& a : alternatives) {
+    std::vector<std::string> row{(a.is_current ? "> " : "  ") + a.name,
+                                 verdict(a.estimate.verdict)};
+    for (const Column& column : columns) row.push_back(column.cell(a));
+    table.add(row);
+  }
+  return subject(job) + "\n" + table.text("") + std::string(kLegend) + std::string(legend_of(job));
 }
 
 }  // namespace shardplan

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "parallel/support.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -115,6 +116,24 @@ std::string role_lines(const Rlhf& rlhf) {
   return text + wrapped(batch, "  ", "    ");
 }
 
+/// "tensor 8 × pipeline 16 × context 2 × data 64", or "" where only samples are divided.
+std::string degree_words(const Plan& p) {
+  if (p.parallel.only_data()) return "";
+  std::string words;
+  for (std::size_t i = 0; i < kDegreeNames.size(); ++i) {
+    const Degree degree = static_cast<Degree>(i);
+    const std::int64_t ranks = p.parallel.*member_of(degree);
+    const bool multiplies = degree != Degree::virtual_pipeline && degree != Degree::expert;
+    if (ranks > 1 && multiplies) words += fmt::format("{} {} × ", name_of(degree), ranks);
+  }
+  words += fmt::format("data {}", p.data_ranks());
+  if (p.parallel.virtual_pipeline > 1)
+    words += fmt::format(", {} chunks a stage", p.parallel.virtual_pipeline);
+  if (p.parallel.expert > 1) words += fmt::format(", experts over {}", p.parallel.expert);
+  if (p.parallel.sequence_parallel) words += ", sequence-parallel";
+  return words;
+}
+
 /// Indented lines: how it is trained, and on how much at a time.
 std::string plan_lines(const Plan& p) {
   const Workload& w = p.workload;
@@ -131,7 +150,9 @@ std::string plan_lines(const Plan& p) {
            : p.checkpointing == Checkpointing::selective ? ", selective checkpointing"
                                                          : ", no activation checkpointing";
   batch += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
-  return wrapped(how, "  ", "    ") + wrapped(batch, "  ", "    ");
+  const std::string degrees = degree_words(p);
+  return wrapped(how, "  ", "    ") + (degrees.empty() ? "" : wrapped(degrees, "  ", "    ")) +
+         wrapped(batch, "  ", "    ");
 }
 
 }  // namespace

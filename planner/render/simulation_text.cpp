@@ -22,7 +22,7 @@ struct Share {
 };
 
 /// Largest first; equal ones by name.
-std::vector<Share> shares_of(const RankTrace& rank) {
+std::vector<Share> shares_of(const SimulatedRank& rank) {
   std::map<std::string, Share> by_name;
   for (const Span& span : rank.trace.spans) {
     const Event& e = rank.program->events[span.event];
@@ -52,7 +52,8 @@ std::array<std::pair<const char*, double>, 6> parts_of(const StepTimes& t) {
 
 }  // namespace
 
-std::string simulation_text(const RankTrace& rank, const StepTimes& times) {
+std::string simulation_text(const SimulatedRank& rank) {
+  const StepTimes& times = rank.times;
   using Align = TextTable::Align;
   TextTable parts({Align::left, Align::right, Align::right});
   for (const auto& [what, seconds] : parts_of(times))
@@ -63,21 +64,21 @@ std::string simulation_text(const RankTrace& rank, const StepTimes& times) {
   work.add({"", "time", "started"});
   for (const Share& s : shares_of(rank))
     work.add({s.what, format_seconds(s.seconds), format_count(s.count)});
-  return fmt::format(
-             "Rank {}: one step takes {}; at datasheet rates it could not take less than {}\n",
-             rank.rank, format_seconds(times.step), format_seconds(times.ideal)) +
+  return fmt::format("{}: {} in {}; at datasheet rates it could not take less than {}\n", rank.name,
+                     rank.what, format_seconds(times.step), format_seconds(times.ideal)) +
          parts.text() + "\nWhat runs, hidden or not\n" + work.text();
 }
 
-std::string simulation_json(const std::vector<RankTrace>& ranks,
-                            const std::vector<StepTimes>& times) {
+std::string simulation_json(const std::vector<SimulatedRank>& ranks) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const StepTimes& t = times[i];
+  for (const SimulatedRank& rank : ranks) {
+    const StepTimes& t = rank.times;
     nlohmann::ordered_json work = nlohmann::ordered_json::array();
-    for (const Share& s : shares_of(ranks[i]))
+    for (const Share& s : shares_of(rank))
       work.push_back({{"what", s.what}, {"seconds", s.seconds}, {"count", s.count}});
-    all.push_back({{"rank", ranks[i].rank},
+    all.push_back({{"rank", rank.rank},
+                   {"name", rank.name},
+                   {"runs", rank.what},
                    {"step_seconds", t.step},
                    {"compute_seconds", t.compute},
                    {"optimizer_seconds", t.optimizer},

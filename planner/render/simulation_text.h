@@ -9,10 +9,9 @@
 namespace shardplan {
 
 /// Where the time goes, and the kinds of kernels, collectives and copies that take most of it.
-std::string simulation_text(const RankTrace& rank, const StepTimes& times);
+std::string simulation_text(const SimulatedRank& rank);
 
 /// The same of every rank, for programs.
-std::string simulation_json(const std::vector<RankTrace>& ranks,
-                            const std::vector<StepTimes>& times);
+std::string simulation_json(const std::vector<SimulatedRank>& ranks);
 
 }  // namespace shardplan

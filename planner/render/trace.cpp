@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/dtype.h"
 #include "program/category.h"
+#include "save/estimate.h"
 #include "simulator/memory.h"
 
 namespace shardplan {
@@ -14,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum Track : int { kHost = 0, kCompute = 1, kCommunication = 2, kCopies = 3 };
+enum Track : int { kHost = 0, kCompute = 1, kCommunication = 2, kCopies = 3, kPhases = 4 };
 constexpr double kMicro = 1e6;
 
 int track_of(const Span& span) {
@@ -48,7 +50,7 @@ Json arguments_of(const Span& span, const Program& program) {
   return {{"bytes", e.bytes}, {"calls", e.count}};
 }
 
-void add_names(Json& events, const RankTrace& r, std::string_view title) {
+void add_names(Json& events, const SimulatedRank& r, std::string_view title) {
   const auto meta = [&](const char* name, int thread, const std::string& value) {
     events.push_back({{"ph", "M"},
                       {"name", name},
@@ -56,21 +58,39 @@ void add_names(Json& events, const RankTrace& r, std::string_view title) {
                       {"tid", thread},
                       {"args", {{"name", value}}}});
   };
-  meta("process_name", 0, fmt::format("rank {}: {}", r.rank, title));
+  meta("process_name", 0, fmt::format("{}: {}, {}", r.name, title, r.what));
+  meta("thread_name", kPhases, "phase");
   meta("thread_name", kHost, "host");
   meta("thread_name", kCompute, "compute stream");
   meta("thread_name", kCommunication, "communication stream");
   meta("thread_name", kCopies, "copy stream");
-  for (const int thread : {kHost, kCompute, kCommunication, kCopies})
+  constexpr std::array kFromTheTop{kPhases, kHost, kCompute, kCommunication, kCopies};
+  for (std::size_t i = 0; i < kFromTheTop.size(); ++i)
     events.push_back({{"ph", "M"},
                       {"name", "thread_sort_index"},
                       {"pid", r.rank},
-                      {"tid", thread},
-                      {"args", {{"sort_index", thread}}}});
+                      {"tid", kFromTheTop[i]},
+                      {"args", {{"sort_index", i}}}});
+}
+
+/// What belongs to no event of the program: the phases, and the wait for other stages.
+void add_stretches(Json& events, const SimulatedRank& r) {
+  const auto add = [&](int track, std::string_view name, double start, double seconds) {
+    events.push_back({{"ph", "X"},
+                      {"name", name},
+                      {"pid", r.rank},
+                      {"tid", track},
+                      {"ts", start * kMicro},
+                      {"dur", seconds * kMicro}});
+  };
+  for (const PhaseSpan& phase : r.trace.phases)
+    add(kPhases, name_of(phase.phase), phase.start, phase.end - phase.start);
+  if (r.times.bubble > 0)
+    add(kCompute, "waiting for other pipeline stages", r.trace.bubble_start, r.times.bubble);
 }
 
 /// One sample for each moment at which anything changed: the most of it.
-void add_memory(Json& events, const RankTrace& r) {
+void add_memory(Json& events, const SimulatedRank& r) {
   CategoryBytes live{};
   for (const Event& e : r.program->resident) live[index_of(e.category)] += e.bytes * e.count;
   const auto total = [&] {
@@ -130,10 +150,11 @@ std::string kernel_label(const Kernel& k) {
   }
 }
 
-std::string trace_json(const std::vector<RankTrace>& ranks, std::string_view title) {
+std::string trace_json(const std::vector<SimulatedRank>& ranks, std::string_view title) {
   Json events = Json::array();
-  for (const RankTrace& r : ranks) {
+  for (const SimulatedRank& r : ranks) {
     add_names(events, r, title);
+    add_stretches(events, r);
     for (const Span& span : r.trace.spans)
       events.push_back({{"ph", "X"},
                         {"name", label_of(span, *r.program)},

@@ -1,11 +1,15 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "questions/estimate_job.h"
 #include "render/describe.h"
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
+#include "save/estimate.h"
 
 namespace shardplan::report {
 namespace {
@@ -118,7 +122,7 @@ Section time_section(const TimeEstimate& before, const TimeEstimate& after) {
   if (before.step_seconds <= 0 || after.step_seconds <= 0)
     return {"time", {Paragraph{message("time.unknown")}}};
   const Table was = time_table(before), is = time_table(after);
-  Table table{"time", message("table.time_difference"), number_columns("part"), {}};
+  Table table{"time", is.caption, number_columns("part"), {}};
   const auto value_in = [](const Table& in, const Row& like) {
     for (const Row& row : in.rows)
       if (row.id == like.id) return std::get<Quantity>(row.cells[1]);
@@ -145,10 +149,38 @@ Section reproduction(const Findings& before, const Findings& after) {
            Code{"job_after", after.origin.job}}};
 }
 
+/// A step, a round and an iteration have nothing in common to take the difference of.
+void check_same_kind(const Findings& before, const Findings& after) {
+  const WorkKind was = before.job.plan.workload.kind, is = after.job.plan.workload.kind;
+  if (was == is) return;
+  throw InputError(
+      {.file = after.origin.name,
+       .key = "workload.kind",
+       .message = fmt::format("{}, and {} in {}", name_of(is), name_of(was), before.origin.name),
+       .expected = "two jobs of one kind"});
+}
+
+/// What only generation or an iteration has, phase by phase.
+Section phases_section(const Findings& before, const Findings& after) {
+  Table table{"phases", message("table.phase_difference"), number_columns("phase"), {}};
+  const auto peak = [](const Estimate& e, Phase phase) {
+    return bytes(e.phases[static_cast<std::size_t>(phase)].peak, Source::modelled);
+  };
+  for (std::size_t p = 0; p < kPhaseCount; ++p) {
+    const Phase phase = static_cast<Phase>(p);
+    const Quantity was = peak(before.estimate, phase), is = peak(after.estimate, phase);
+    if (as_double(was) == 0 && as_double(is) == 0) continue;
+    const std::string id(name_of(phase));
+    table.rows.push_back(numbers_row(id, message("span." + id), was, is));
+  }
+  return {"phases", {std::move(table)}};
+}
+
 }  // namespace
 
 Report difference_report(const Findings& before, const Findings& after) {
   const Estimate &b = before.estimate, &a = after.estimate;
+  check_same_kind(before, after);
   Report report;
   report.kind = "difference";
   report.version = after.origin.version;
@@ -166,14 +198,21 @@ Report difference_report(const Findings& before, const Findings& after) {
   if (b.host_per_node.total() != a.host_per_node.total())
     fact("host", bytes(b.host_per_node.total(), Source::modelled),
          bytes(a.host_per_node.total(), Source::modelled));
-  if (b.time.step_seconds > 0 && a.time.step_seconds > 0) {
-    fact("step", seconds(b.time.step_seconds, b.time.source),
+  if (b.time.generation && a.time.generation) {
+    const GenerationTime &was = *b.time.generation, &is = *a.time.generation;
+    fact("first_token", seconds(was.prefill_seconds, b.time.source),
+         seconds(is.prefill_seconds, a.time.source));
+    fact("throughput", {was.decode_tokens_per_second, Unit::tokens_per_second, b.time.source},
+         {is.decode_tokens_per_second, Unit::tokens_per_second, a.time.source});
+  } else if (b.time.step_seconds > 0 && a.time.step_seconds > 0) {
+    fact(after.job.rlhf ? "iteration" : "step", seconds(b.time.step_seconds, b.time.source),
          seconds(a.time.step_seconds, a.time.source));
     fact("throughput", {b.time.tokens_per_second, Unit::tokens_per_second, b.time.source},
          {a.time.tokens_per_second, Unit::tokens_per_second, a.time.source});
   }
-  report.sections = {changes_section(before, after), memory_section(b, a), traffic_section(b, a),
-                     time_section(b.time, a.time), reproduction(before, after)};
+  report.sections = {changes_section(before, after), memory_section(b, a),
+                     phases_section(before, after),  traffic_section(b, a),
+                     time_section(b.time, a.time),   reproduction(before, after)};
   return report;
 }
 

@@ -3,22 +3,46 @@
 #include <utility>
 
 #include "estimate/ranks.h"
+#include "lowering/pipeline/stages.h"
+#include "lowering/rank_model.h"
+#include "lowering/rlhf/lower.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::report {
+namespace {
+
+/// What is asked of a training step alone.
+void ask_training(Findings& f, const Model& model, const Plan& plan) {
+  f.ranks = estimate_ranks(model, plan, f.calibration);
+  f.fixes = find_fixes(model, plan, f.estimate, f.calibration);
+  if (plan.parallel.pipeline > 1)
+    f.blocks_of_chunks = blocks_of_chunks(RankModel(model, plan).model(), plan.parallel);
+}
+
+}  // namespace
 
 Findings find_out(Job job, const Calibration& calibration, const RecordList& records,
                   Origin origin) {
   const Model& model = job.model;
   const Plan& plan = job.plan;
   Findings f;
-  f.estimate = estimate(model, plan, calibration);
-  f.ranks = estimate_ranks(model, plan, calibration);
-  f.timeline = memory_timeline(worst_program(model, plan));
-  f.alternatives = compare_stages(model, plan, calibration);
-  f.fixes = find_fixes(model, plan, f.estimate, calibration);
-  f.like = find_like_records(plan, records);
-  f.job = std::move(job);
   f.calibration = calibration;
+  f.estimate = estimate_job(job, calibration);
+  f.ranks = {f.estimate};
+  f.timeline = memory_timeline(job.rlhf ? lower_rlhf(*job.rlhf) : worst_program(model, plan));
+  f.alternatives = compare_plans(job, calibration);
+  switch (plan.workload.kind) {
+    case WorkKind::train:
+      ask_training(f, model, plan);
+      f.like = find_like_records(plan, records);  // records are of training
+      break;
+    case WorkKind::inference:
+      f.capacities = batches_that_fit(model, plan, calibration);
+      break;
+    case WorkKind::rlhf:
+      break;
+  }
+  f.job = std::move(job);
   f.origin = std::move(origin);
   return f;
 }

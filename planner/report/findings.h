@@ -7,6 +7,7 @@
 
 #include "load/job.h"
 #include "load/record.h"
+#include "questions/capacity.h"
 #include "questions/compare.h"
 #include "questions/fixes.h"
 #include "questions/like_records.h"
@@ -27,11 +28,13 @@ struct Findings {
   Job job;
   Calibration calibration;
   Origin origin;
-  Estimate estimate;            ///< of the worst rank
-  std::vector<Estimate> ranks;  ///< of every rank that may be the worst
-  MemoryTimeline timeline;      ///< of the worst rank
+  Estimate estimate;                           ///< of the worst rank
+  std::vector<Estimate> ranks;                 ///< of every rank that may be the worst
+  MemoryTimeline timeline;                     ///< of the worst rank
+  std::vector<std::int64_t> blocks_of_chunks;  ///< of a pipeline, in the order of the network
   std::vector<Alternative> alternatives;
-  std::vector<Fix> fixes;
+  std::vector<Fix> fixes;                   ///< of training
+  std::vector<ContextCapacity> capacities;  ///< of generation
   LikeRecords like;
   std::optional<FoundSearch> search;  ///< when one was made, or its result given
 };

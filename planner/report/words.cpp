@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "parallel/support.h"
 #include "save/estimate.h"
 
 namespace shardplan::report {
@@ -41,6 +42,26 @@ Text words_of(LinkKind link) {
   return message("link." + std::string(name_of(link)));
 }
 
+Text words_of(Quantization format) {
+  switch (format) {
+    case Quantization::none:
+      return message("quantization.none");
+    case Quantization::nf4:
+      return message("quantization.nf4");
+    case Quantization::nf4_double:
+      return message("quantization.nf4_double");
+    case Quantization::int8:
+      return message("quantization.int8");
+    case Quantization::fp8:
+      return message("quantization.fp8");
+    case Quantization::gptq:
+      return message("quantization.gptq");
+    case Quantization::awq:
+      return message("quantization.awq");
+  }
+  return {};
+}
+
 Text cluster_words(const Cluster& c) {
   if (c.nodes == 1)
     return message("cluster.one_node", {{"gpus", count(c.gpus_per_node)}, {"gpu", c.gpu.name}});
@@ -71,6 +92,32 @@ Text framework_words(const Framework& framework) {
       break;
   }
   return deepspeed_words(framework.deepspeed.zero);
+}
+
+Text framework_words(const Plan& plan) {
+  if (plan.workload.kind != WorkKind::inference) return framework_words(plan.framework);
+  if (plan.workload.generation.injection) return message("framework.injection");
+  if (plan.framework.kind == FrameworkKind::deepspeed)
+    return message("framework.zero_inference", {{"framework", framework_words(plan.framework)}});
+  return message("framework.transformers");
+}
+
+Cell degree_words(const Plan& plan) {
+  if (plan.parallel.only_data()) return {};
+  Cell all = message("degree.data", {{"ranks", count(plan.data_ranks())}});
+  for (const Degree degree : {Degree::expert, Degree::context, Degree::sequence,
+                              Degree::virtual_pipeline, Degree::pipeline, Degree::tensor}) {
+    const std::int64_t ranks = plan.parallel.*member_of(degree);
+    if (ranks == 1) continue;
+    const Text name = message("degree." + std::string(name_of(degree)), {{"ranks", count(ranks)}});
+    // Chunks and experts are divisions within what the other degrees have made.
+    const bool multiplies = degree != Degree::expert && degree != Degree::virtual_pipeline;
+    all = multiplies ? message("list.times", {{"left", name}, {"right", all}})
+                     : message("list.with", {{"left", all}, {"right", name}});
+  }
+  if (plan.parallel.sequence_parallel)
+    all = message("list.with", {{"left", all}, {"right", message("degree.sequence_parallel")}});
+  return all;
 }
 
 Cell head_of(const Column& column) {

@@ -18,6 +18,8 @@ Text words_of(Phase phase);
 Text words_of(Category category);
 Text words_of(LinkKind link);
 
+Text words_of(Quantization format);
+
 /// "4 × A100-SXM4-40GB"
 Text cluster_words(const Cluster& cluster);
 
@@ -26,6 +28,12 @@ std::string model_name(const Model& model);
 
 /// "DeepSpeed ZeRO-3, optimizer on the host"
 Text framework_words(const Framework& framework);
+
+/// The same, or what generates: "transformers", "ZeRO-Inference: DeepSpeed ZeRO-3".
+Text framework_words(const Plan& plan);
+
+/// "tensor 8 × pipeline 16 × data 64"; nothing where only samples are divided.
+Cell degree_words(const Plan& plan);
 
 /// "a + b + c"
 Cell joined(const std::vector<Cell>& cells);

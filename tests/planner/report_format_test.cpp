@@ -37,10 +37,54 @@ TEST(GoldenReports, AreTheSameBytes) {
   expect_golden(report_csv(report, english), "gpt2-zero1.csv");
 }
 
+/// A network divided by every degree of its recipe, a batch of generation, and four models in turn.
+TEST(GoldenReports, OfEveryKindOfJob) {
+  for (const std::string name :
+       {"llama-3.1-405b-megatron", "llama-3.1-8b-inference", "opt-1.3b-ppo-zero3"}) {
+    const Report report = job_report(findings_of(name + ".json"));
+    for (const std::string& language : report_languages())
+      expect_golden(report_markdown(report, Messages(language)), name + "." + language + ".md");
+    const Messages english("en");
+    expect_golden(report_html(report, english), name + ".en.html");
+    expect_golden(report_json(report, english), name + ".json");
+    expect_golden(report_csv(report, english), name + ".csv");
+  }
+}
+
+/// The job of configs/jobs with a change (RFC 7396).
+Findings changed(const std::string& job, const char* patch) {
+  Json document = read_json_file(kSources + "/configs/jobs/" + job);
+  document.merge_patch(Json::parse(patch));
+  return findings_of(document, "changed.json");
+}
+
 TEST(GoldenReports, OfTheDifferenceBetweenTwoJobs) {
-  const Report report = difference_report(findings_of("llama-2-7b-zero3.json"),
-                                          findings_of("llama-2-7b-zero2-offload.json"));
-  expect_golden(report_markdown(report, Messages("en")), "zero3-to-zero2-offload.md");
+  const auto expect = [](const Findings& before, const Findings& after, const std::string& name) {
+    expect_golden(report_markdown(difference_report(before, after), Messages("en")), name);
+  };
+  expect(findings_of("llama-2-7b-zero3.json"), findings_of("llama-2-7b-zero2-offload.json"),
+         "zero3-to-zero2-offload.md");
+  expect(findings_of("llama-3.1-405b-megatron.json"),
+         changed("llama-3.1-405b-megatron.json",
+                 R"({"parallel": {"context": 4}, "workload": {"gradient_accumulation": 64}})"),
+         "context-2-to-4.md");
+  expect(findings_of("llama-3.1-8b-inference.json"),
+         changed("llama-3.1-8b-inference.json",
+                 R"({"workload": {"batch": 32, "quantization": "fp8"}})"),
+         "inference-to-fp8.md");
+  expect(findings_of("opt-1.3b-ppo-zero3.json"),
+         changed("opt-1.3b-ppo-zero3.json",
+                 R"({"workload": {"models": {"reference": {"idle": "host"}}}})"),
+         "ppo-reference-to-host.md");
+}
+
+TEST(Difference, RefusesJobsOfTwoKinds) {
+  try {
+    difference_report(findings_of("gpt2-single.json"), findings_of("llama-3.1-8b-inference.json"));
+    FAIL() << "two kinds were compared";
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("workload.kind: inference, and train in configs/jobs/gpt2"));
+  }
 }
 
 class Page : public ::testing::TestWithParam<std::string> {
@@ -121,7 +165,7 @@ TEST(ReportJson, HasTheEstimatesNumbersWithUnitAndSource) {
 
 TEST(ReportJson, PhasesAreTheEstimates) {
   for (const char* job : {"llama-2-7b-zero3.json", "gpt2-zero1.json", "llama-3.1-8b-fsdp2.json"}) {
-    const Findings found = findings_of(job);
+    const Findings& found = findings_of(job);
     const Json json = json_of(job_report(found));
     const Json& rows = section(json, "step").at("tables")[0].at("rows");
     const auto total = [&](const char* moment) { return rows.back().at(moment).at("value"); };
@@ -132,6 +176,83 @@ TEST(ReportJson, PhasesAreTheEstimates) {
     EXPECT_EQ(total("step_peak"), found.estimate.phases[2].peak) << job;
     EXPECT_EQ(total("step_end"), found.estimate.phases[2].end) << job;
   }
+}
+
+const Json& table(const Json& report, const std::string& section_id, const std::string& id) {
+  for (const Json& t : section(report, section_id).at("tables"))
+    if (t.at("id") == id) return t.at("rows");
+  throw std::out_of_range(id);
+}
+
+TEST(ReportJson, HasEveryStageThatDiffersAndTheWorstOne) {
+  const Findings found = findings_of("llama-3.1-405b-megatron.json");
+  const Json json = json_of(job_report(found));
+  const Json& rows = table(json, "degrees", "pipeline");
+  ASSERT_EQ(rows.size(), found.ranks.size());
+  std::int64_t most = 0, worst = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].at("rank").at("value"), found.ranks[i].rank);
+    const auto needed = rows[i].at("gpu_needed").at("value").get<std::int64_t>();
+    EXPECT_EQ(needed, found.ranks[i].device.point);
+    if (needed > most) worst = found.ranks[i].rank;
+    most = std::max(most, needed);
+  }
+  EXPECT_EQ(worst, found.estimate.rank);
+  // 7 blocks on the first and the last of 16 stages, 8 on the others: 126 of llama-3.1-405b.
+  EXPECT_EQ(rows[0].at("blocks").at("value"), 7);
+  EXPECT_EQ(rows[1].at("stages"), "1–14");
+  EXPECT_EQ(rows[1].at("blocks").at("value"), 8);
+  // 1F1B: the first stage holds as many micro-batches as there are stages, the last one.
+  EXPECT_EQ(rows[0].at("passes_alive").at("value"), 16);
+  EXPECT_EQ(rows[2].at("passes_alive").at("value"), 1);
+  const Json& degrees = table(json, "degrees", "degrees");
+  std::int64_t product = 1;
+  for (const Json& row : degrees) product *= row.at("ranks").at("value").get<std::int64_t>();
+  EXPECT_EQ(product, 16'384);
+}
+
+TEST(ReportJson, HasTheBatchesThatFit) {
+  const Findings found = findings_of("llama-3.1-8b-inference.json");
+  const Json json = json_of(job_report(found));
+  const Json& rows = table(json, "generation", "capacity");
+  const Calibration calibration = load_calibration();
+  ASSERT_EQ(rows.size(), 5U);
+  for (const Json& row : rows) {
+    Plan plan = found.job.plan;
+    plan.workload.sequence_length = row.at("prompt").at("value").get<std::int64_t>();
+    plan.workload.micro_batch = row.at("largest_batch").at("value").get<std::int64_t>();
+    EXPECT_TRUE(estimate(found.job.model, plan, calibration).verdict.fits);
+    ++plan.workload.micro_batch;
+    EXPECT_FALSE(estimate(found.job.model, plan, calibration).verdict.fits);
+    // Llama 3.1 8B: keys and values of 32 layers, 8 heads of 128, two bytes each.
+    EXPECT_EQ(row.at("cache").at("value").get<std::int64_t>(),
+              row.at("largest_batch").at("value").get<std::int64_t>() *
+                  row.at("context").at("value").get<std::int64_t>() * 2 * 32 * 8 * 128 * 2);
+  }
+}
+
+TEST(ReportJson, HasTheTurnsOfAnIteration) {
+  const Findings found = findings_of("qwen2.5-1.5b-grpo.json");
+  const Json json = json_of(job_report(found));
+  const Json& turns = table(json, "models", "turns");
+  ASSERT_EQ(turns.size(), 3U);
+  std::int64_t peak = 0;
+  double time = 0;
+  for (const Json& turn : turns) {
+    peak = std::max(peak, turn.at("turn_peak").at("value").get<std::int64_t>());
+    time += turn.at("turn_time").at("value").get<double>();
+  }
+  EXPECT_EQ(peak, found.estimate.allocated.point);
+  EXPECT_NEAR(time, found.estimate.time.step_seconds, 1e-3 * time);
+  // The reference is away but for its own turn.
+  EXPECT_EQ(turns[0].at("present"), "actor");
+  EXPECT_EQ(turns[1].at("present"), "actor + reference");
+  EXPECT_EQ(turns[2].at("present"), "actor");
+  const Json& models = table(json, "models", "models");
+  EXPECT_EQ(models[1].at("idle"), "on the host");
+  // The frozen reference: two bytes for each of its parameters, in blocks of 512 bytes.
+  EXPECT_NEAR(models[1].at("keeps").at("value").get<double>(),
+              2.0 * static_cast<double>(found.job.model.parameter_count()), 1e6);
 }
 
 TEST(Timeline, KeepsThePeakWhenItIsThinned) {

@@ -50,7 +50,7 @@ TEST_P(Language, HasEveryMessageWithTheSamePlaceholders) {
 TEST_P(Language, SaysWhatTheExampleJobsNeed) {
   const Messages words(GetParam());
   for (const std::string& job : config_jobs()) {
-    const Findings found = findings_of(job);
+    const Findings& found = findings_of(job);
     EXPECT_NO_THROW(report_html(job_report(found), words)) << job;
     for (const TrafficLine& line : found.estimate.traffic)
       EXPECT_TRUE(words.phrase(line.what)) << line.what;

@@ -86,14 +86,14 @@ TEST(Colours, OfMemoryStayApartForEveryEye) {
 
 TEST(Colours, OfTimeAreSomeOfThose) {
   static const std::regex kClass(
-      R"(\.c-(compute|communication|copies|optimizer|idle) \{ --fill: var\(--([a-z_]+)\); \})");
+      R"(\.c-(compute|communication|copies|optimizer|bubble|idle) \{ --fill: var\(--([a-z_]+)\); \})");
   const std::vector<std::string> known = categories();
   std::set<std::string> taken;
   for (std::sregex_iterator it(style().begin(), style().end(), kClass), end; it != end; ++it) {
     EXPECT_TRUE(taken.insert((*it)[2]).second) << (*it)[1];
     EXPECT_NE(std::find(known.begin(), known.end(), (*it)[2]), known.end()) << (*it)[1];
   }
-  EXPECT_EQ(taken.size(), 5U);
+  EXPECT_EQ(taken.size(), 6U);
 }
 
 TEST(Colours, StandOutFromThePage) {

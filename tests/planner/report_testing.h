@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -33,13 +34,11 @@ inline const RecordList& golden_records() {
   return records;
 }
 
-/// Those that a report is made of: jobs that train one model.
+/// Jobs of every kind.
 inline std::vector<std::string> config_jobs() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kSources + "/configs/jobs")) {
-    const Json job = read_json_file(entry.path().string());
-    if (job.at("workload").value("kind", "train") == "train")
-      names.push_back(entry.path().filename().string());
+    names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -57,8 +56,13 @@ inline Findings findings_of(const Json& document, const std::string& file) {
                    .job = document.dump(2)});
 }
 
-inline Findings findings_of(const std::string& job) {
-  return findings_of(read_json_file(kSources + "/configs/jobs/" + job), "configs/jobs/" + job);
+/// Found out once in a program.
+inline const Findings& findings_of(const std::string& job) {
+  static std::map<std::string, Findings> known;
+  const auto found = known.find(job);
+  if (found != known.end()) return found->second;
+  const Json document = read_json_file(kSources + "/configs/jobs/" + job);
+  return known.emplace(job, findings_of(document, "configs/jobs/" + job)).first->second;
 }
 
 /// Compares with a golden file; with SHARDPLAN_UPDATE_GOLDEN in the environment, writes it.

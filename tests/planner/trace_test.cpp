@@ -59,6 +59,90 @@ TEST(Trace, CountsLiveBytesUpToThePeakThatEstimateReports) {
   EXPECT_EQ(marked, peak);
 }
 
+struct TracedJob {
+  const char* name;
+  std::vector<std::string> phases;
+};
+
+/// Every kind of job: the phases are there, in order; spans of a track do not overlap; and what is
+/// alive peaks where the estimate says.
+TEST(Trace, IsOfJobsOfEveryKind) {
+  const std::vector<TracedJob> jobs{
+      {"llama-3.1-8b-inference", {"prefill", "decode"}},
+      {"qwen2.5-1.5b-grpo", {"generation", "experience", "actor_training"}},
+      {"opt-1.3b-ppo-zero3", {"generation", "experience", "actor_training", "critic_training"}},
+      {"llama-3.2-1b-dpo", {"forward", "experience", "backward", "step"}}};
+  const TemporaryFolder folder;
+  for (const TracedJob& traced : jobs) {
+    const std::string job =
+        std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/" + traced.name + ".json";
+    const std::string path = folder.path("trace.json");
+    const Finished f = shardplan({"simulate", job, "--trace", path, "--format", "json"});
+    ASSERT_EQ(f.exit_code, 0) << f.err;
+    const Json estimate = parse_json(shardplan({"estimate", job, "--format", "json"}).out, "out");
+    const auto peak = estimate["gpu"]["peak"]["allocated"]["point"].get<double>();
+    const Json trace = nlohmann::ordered_json::parse(read_text_file(path));
+    std::vector<std::string> phases;
+    std::map<int, double> ends;
+    double highest = 0;
+    for (const Json& e : trace["traceEvents"]) {
+      if (e["ph"] == "C") {
+        double sum = 0;
+        for (const Json& bytes : e["args"]) sum += bytes.get<double>();
+        highest = std::max(highest, sum);
+      }
+      if (e["ph"] != "X") continue;
+      const int track = e["tid"].get<int>();
+      EXPECT_GE(e["ts"].get<double>(), ends[track] - 1e-3) << traced.name;
+      ends[track] = e["ts"].get<double>() + e["dur"].get<double>();
+      if (track == 4) phases.push_back(e["name"].get<std::string>());
+    }
+    EXPECT_EQ(phases, traced.phases) << traced.name;
+    // The estimate counts the allocator's blocks where tensors grow bit by bit.
+    EXPECT_NEAR(highest, peak, 0.01 * peak) << traced.name;
+  }
+}
+
+TEST(Trace, HasEveryStageOfAPipelineThatDiffersAndItsBubble) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("trace.json");
+  const Finished f =
+      shardplan({"simulate", "--model", "llama-2-7b", "--cluster", "8xH100", "--framework",
+                 "deepspeed", "--zero-stage", "1", "--pipeline-parallel", "4",
+                 "--gradient-accumulation", "8", "--trace", path, "--format", "json"});
+  ASSERT_EQ(f.exit_code, 0) << f.err;
+  const Json simulation = parse_json(f.out, "stdout");
+  EXPECT_EQ(simulation["ranks"][0]["name"], "rank 0, stage 0 of 4");
+  const Json trace = nlohmann::ordered_json::parse(read_text_file(path));
+  std::map<std::int64_t, double> bubbles;
+  for (const Json& e : trace["traceEvents"])
+    if (e["name"] == "waiting for other pipeline stages")
+      bubbles[e["pid"].get<std::int64_t>()] = e["dur"].get<double>() / 1e6;
+  ASSERT_EQ(bubbles.size(), simulation["ranks"].size());
+  for (const Json& rank : simulation["ranks"])
+    EXPECT_NEAR(bubbles[rank["rank"].get<std::int64_t>()], rank["bubble_seconds"].get<double>(),
+                1e-9);
+}
+
+TEST(Simulate, OfGenerationTakesAsLongAsEstimated) {
+  // 32 new tokens are all run: nothing is left out.
+  const std::vector<std::string> job{"--model",      "llama-2-7b", "--cluster",       "1xH100",
+                                     "--framework",  "single",     "--kind",          "inference",
+                                     "--batch",      "4",          "--prompt-length", "512",
+                                     "--new-tokens", "32",         "--format",        "json"};
+  const auto of = [&](const char* command) {
+    std::vector<std::string> arguments{command};
+    arguments.insert(arguments.end(), job.begin(), job.end());
+    const Finished f = shardplan(arguments);
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    return parse_json(f.out, command);
+  };
+  const double estimated = of("estimate")["time"]["step_seconds"].get<double>();
+  const Json ranks = of("simulate")["ranks"];
+  EXPECT_EQ(ranks[0]["runs"], "the prompt and 32 new tokens");
+  EXPECT_NEAR(ranks[0]["step_seconds"].get<double>(), estimated, 0.03 * estimated);
+}
+
 TEST(Simulate, RefusesRanksThatAreNotThere) {
   const TemporaryFolder folder;
   const Finished f = shardplan({"simulate", folder.file("job.json", kJob), "--rank", "4"});

@@ -47,8 +47,10 @@ void append_pass(Program& whole, const Model& model, const ModelRun& run, Frozen
   append_events(whole, part, std::nullopt);
 }
 
-/// The next token takes the place of the logits that it was chosen from.
+/// The next token takes the place of the logits that it was chosen from. generate() looks at it to
+/// see whether all sequences have ended: the host waits.
 void choose_token(ProgramBuilder& b, const ModelRun& run, std::int64_t ids) {
+  b.synchronize();
   b.alloc(Category::other, ids);
   b.free_named(Category::logits_and_loss, run.segments.back().forward.output_bytes,
                detail::kOutputName);
@@ -62,6 +64,16 @@ std::vector<Pass> decode_passes(const Workload& w) {
   for (std::int64_t i = 1; i <= steps; ++i)
     passes.push_back({1, w.sequence_length + w.generation.new_tokens * i / steps - 1});
   return passes;
+}
+
+std::int64_t full_cache_bytes(const Model& model, const Plan& plan) {
+  const Workload& w = plan.workload;
+  if (w.generation.injection) return 0;
+  const Pass prompt{w.sequence_length, 0};
+  const std::vector<Pass> passes = decode_passes(w);
+  if (passes.empty()) return cache_bytes(run_pass(model, plan, prompt, nullptr));
+  const Pass& before = passes.size() > 1 ? passes[passes.size() - 2] : prompt;
+  return cache_bytes(run_pass(model, plan, passes.back(), &before));
 }
 
 Program lower_generation(const Model& model, const Plan& plan) {

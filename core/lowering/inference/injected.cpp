@@ -79,6 +79,7 @@ Program lower_injected(const Model& model, const Plan& plan) {
   b.alloc(Category::logits_and_loss, logits);
   emit_kernels(b, run_pass(model, plan, prompt, nullptr), checked_mul(row, w.sequence_length),
                injection.tensor_parallel);
+  b.synchronize();  // the first token is looked at
   b.end_phase(Phase::prefill);
   b.begin_phase(Phase::decode);
   b.transient(Category::logits_and_loss, logits);

@@ -101,6 +101,12 @@ std::int64_t state_bytes(const Program& program) {
   return sum;
 }
 
+/// Of the parts of a role, the one whose residents are the role's: a training step, or for what is
+/// frozen its only part.
+bool brings_states(const RlhfPart& part) {
+  return part.role->trains != part.scores;
+}
+
 /// What a part needs of a role that is away while it is idle, its weights or all of its states,
 /// comes at the beginning and goes at the end, by way of the host's link.
 void bring(ProgramBuilder& b, const Program& part, bool there) {
@@ -163,6 +169,13 @@ std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   return parts;
 }
 
+std::vector<RoleStates> role_states(const Rlhf& rlhf) {
+  std::vector<RoleStates> states;
+  for (const RlhfPart& part : rlhf_parts(rlhf))
+    if (brings_states(part)) states.push_back({part.role, state_bytes(part.program)});
+  return states;
+}
+
 Program lower_rlhf(const Rlhf& rlhf) {
   Program whole;
   whole.counts_blocks = true;
@@ -171,7 +184,7 @@ Program lower_rlhf(const Rlhf& rlhf) {
   add_cublas_workspaces(b, rlhf.roles.front().plan.cluster.gpu);
   // States first: of what trains as the training step has them, of the rest their weights.
   for (const RlhfPart& part : parts) {
-    const bool first = part.role->trains != part.scores;
+    const bool first = brings_states(part);
     if (first && !part.role->idle_on_host) append_residents(whole, part.program);
     if (first && part.role->idle_on_host) {
       whole.host.pinned = checked_add(whole.host.pinned, state_bytes(part.program));

@@ -2,6 +2,7 @@
 // the generation and the scoring passes that one process runs in turn, beside all that stays.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -22,5 +23,12 @@ struct RlhfPart {
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
 
 Program lower_rlhf(const Rlhf& rlhf);
+
+/// What a model keeps between its own phases: of one that trains all of its states, else weights.
+struct RoleStates {
+  const Role* role = nullptr;
+  std::int64_t bytes = 0;  ///< of one GPU; of its host where the model is there while it is idle
+};
+std::vector<RoleStates> role_states(const Rlhf& rlhf);
 
 }  // namespace shardplan

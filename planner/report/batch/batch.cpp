@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::report {
 namespace {
@@ -18,7 +19,8 @@ BatchOutcome run_one(const BatchJob& job, const HardwareCatalog& hardware,
   BatchOutcome out{job.name, {}, {}, {}};
   try {
     Job loaded = load_batch_job(job, hardware);
-    out.estimate = estimate(loaded.model, loaded.plan, calibration);
+    out.estimate = estimate_job(loaded, calibration);
+    loaded.rlhf.reset();
     // Rows need names and counts; thousands of graphs would fill the memory.
     loaded.model.segments.clear();
     loaded.model.shared.clear();

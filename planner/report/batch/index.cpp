@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "parallel/support.h"
+#include "questions/estimate_job.h"
 #include "render/describe.h"
 #include "report/batch/batch.h"
 #include "report/render/render.h"
@@ -10,6 +12,11 @@
 namespace shardplan::report {
 namespace {
 
+Cell joined_with(const Text& framework, const Cell& degrees) {
+  if (std::holds_alternative<std::monostate>(degrees)) return framework;
+  return message("list.with", {{"left", framework}, {"right", degrees}});
+}
+
 Row row_of(std::size_t n, const BatchOutcome& outcome, const std::string& page) {
   const Plan& plan = outcome.job->plan;
   const Estimate& e = *outcome.estimate;
@@ -17,13 +24,23 @@ Row row_of(std::size_t n, const BatchOutcome& outcome, const std::string& page) 
   const auto time = [&](const Quantity& q) { return e.time.step_seconds > 0 ? Cell(q) : Cell(); };
   return {"job_" + std::to_string(n + 1),
           {name, model_name(outcome.job->model), cluster_words(plan.cluster),
-           framework_words(plan.framework), words_of(overall(e.verdict)),
+           joined_with(framework_words(plan), degree_words(plan)), words_of(overall(e.verdict)),
            bytes(e.device.point, Source::modelled), bytes(e.device.upper, Source::modelled),
            bytes(e.usable_bytes, Source::exact),
            e.host_per_node.total() > 0 ? Cell(bytes(e.host_per_node.total(), Source::modelled))
                                        : Cell(),
            time(seconds(e.time.step_seconds, e.time.source)),
            time({e.time.tokens_per_second, Unit::tokens_per_second, e.time.source})}};
+}
+
+/// "tensor=8 pipeline=16", for programs.
+std::string degrees_of(const Plan& plan) {
+  std::string all;
+  for (std::size_t i = 0; i < kDegreeNames.size(); ++i) {
+    const std::int64_t ranks = plan.parallel.*member_of(static_cast<Degree>(i));
+    if (ranks > 1) all += fmt::format("{}{}={}", all.empty() ? "" : " ", kDegreeNames[i], ranks);
+  }
+  return all;
 }
 
 struct Tally {
@@ -88,14 +105,15 @@ Report index_report(const std::vector<BatchOutcome>& outcomes, const std::string
 std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
   std::string out =
       "job,model,parameters,cluster,gpus,framework,precision,micro_batch,sequence_length,"
-      "gradient_accumulation,verdict,limited_by,gpu_bytes,gpu_upper_bytes,gpu_usable_bytes,"
+      "gradient_accumulation,kind,degrees,verdict,limited_by,gpu_bytes,gpu_upper_bytes,gpu_usable_"
+      "bytes,"
       "host_bytes_per_node,nvme_bytes_per_node,memory_source,step_seconds,tokens_per_second,mfu,"
       "time_source,error\n";
   const Messages english("en");
   for (const BatchOutcome& outcome : outcomes) {
     out += csv_field(outcome.name);
     if (!outcome.estimate) {
-      out += fmt::format("{:,>22}{}\n", "", csv_field(outcome.error));
+      out += fmt::format("{:,>24}{}\n", "", csv_field(outcome.error));
       continue;
     }
     const Plan& plan = outcome.job->plan;
@@ -103,13 +121,13 @@ std::string batch_csv(const std::vector<BatchOutcome>& outcomes) {
     const Estimate& e = *outcome.estimate;
     const auto number = [](double x, Unit unit) { return to_number({x, unit}); };
     out += fmt::format(
-        ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n",
+        ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n",
         csv_field(model_name(outcome.job->model)), e.parameters, csv_field(plan.cluster.label),
-        plan.cluster.world(), csv_field(english.text(framework_words(plan.framework))),
-        plan.precision.name, w.micro_batch, w.sequence_length, w.gradient_accumulation,
-        name_of(overall(e.verdict)), e.verdict.limited_by, e.device.point, e.device.upper,
-        e.usable_bytes, e.host_per_node.total(), e.host_per_node.nvme, name_of(Source::modelled),
-        number(e.time.step_seconds, Unit::seconds),
+        plan.cluster.world(), csv_field(english.text(framework_words(plan))), plan.precision.name,
+        w.micro_batch, w.sequence_length, w.gradient_accumulation, name_of(w.kind),
+        degrees_of(plan), name_of(overall(e.verdict)), e.verdict.limited_by, e.device.point,
+        e.device.upper, e.usable_bytes, e.host_per_node.total(), e.host_per_node.nvme,
+        name_of(Source::modelled), number(e.time.step_seconds, Unit::seconds),
         number(e.time.tokens_per_second, Unit::tokens_per_second),
         number(e.time.mfu, Unit::fraction), name_of(e.time.source));
   }

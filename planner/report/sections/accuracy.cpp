@@ -29,6 +29,11 @@ Text likeness_words(const LikeRecords& like, const Plan& plan) {
 
 Section accuracy_section(const Findings& f) {
   const LikeRecords& like = f.like;
+  const WorkKind kind = f.job.plan.workload.kind;
+  if (kind != WorkKind::train) {
+    const char* page = kind == WorkKind::inference ? "docs/inference.md" : "docs/rlhf.md";
+    return {"accuracy", {Paragraph{message("accuracy.other_kind", {{"page", page}})}}};
+  }
   if (like.errors.records == 0) return {"accuracy", {Paragraph{message("accuracy.none")}}};
   const ErrorSummary& device = like.errors.figures[index_of(Figure::device)];
   Section section{"accuracy", {}};

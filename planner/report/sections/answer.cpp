@@ -43,12 +43,40 @@ Text answer(const Estimate& e) {
                   {"available", bytes(r.available.value_or(0), Source::exact)}});
 }
 
+Text title(const Job& job) {
+  const Workload& w = job.plan.workload;
+  const bool inference = w.kind == WorkKind::inference;
+  std::vector<Argument> arguments{{"model", model_name(job.model)},
+                                  {"cluster", cluster_words(job.plan.cluster)}};
+  if (inference) {
+    arguments.push_back({"batch", count(w.micro_batch)});
+    arguments.push_back({"tokens", count(w.sequence_length + w.generation.new_tokens)});
+  }
+  if (job.rlhf)
+    arguments.push_back(
+        {"algorithm", message("algorithm." + std::string(name_of(job.rlhf->algorithm)))});
+  return message(inference  ? "title.inference"
+                 : job.rlhf ? "title.rlhf"
+                            : "title.job",
+                 std::move(arguments));
+}
+
+/// Until the first token, and after it.
+void add_generation(Report& report, const GenerationTime& g, Source source) {
+  report.facts.push_back(
+      {"first_token", seconds(g.prefill_seconds, source),
+       message("note.prompt", {{"rate", Quantity{g.prefill_tokens_per_second,
+                                                 Unit::tokens_per_second, source}}})});
+  report.facts.push_back({"throughput",
+                          Quantity{g.decode_tokens_per_second, Unit::tokens_per_second, source},
+                          message("note.all_sequences")});
+}
+
 }  // namespace
 
 void add_answer(Report& report, const Findings& f) {
   const Estimate& e = f.estimate;
-  report.title = message("title.job", {{"model", model_name(f.job.model)},
-                                       {"cluster", cluster_words(f.job.plan.cluster)}});
+  report.title = title(f.job);
   report.verdict = overall(e.verdict);
   report.answer = answer(e);
   report.facts.push_back({"gpu", of_available(e.verdict.gpu, of_device(e)), margin(e)});
@@ -59,8 +87,12 @@ void add_answer(Report& report, const Findings& f) {
     report.facts.push_back(
         {"nvme", of_available(e.verdict.nvme, Source::modelled), message("note.each_node")});
   if (e.time.step_seconds <= 0) return;
+  if (e.time.generation) {
+    add_generation(report, *e.time.generation, e.time.source);
+    return;
+  }
   report.facts.push_back(
-      {"step", seconds(e.time.step_seconds, e.time.source),
+      {f.job.rlhf ? "iteration" : "step", seconds(e.time.step_seconds, e.time.source),
        message("note.mfu", {{"mfu", Quantity{e.time.mfu, Unit::fraction, e.time.source}}})});
   report.facts.push_back(
       {"throughput", Quantity{e.time.tokens_per_second, Unit::tokens_per_second, e.time.source},

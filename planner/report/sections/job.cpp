@@ -54,34 +54,98 @@ Text method_words(const Workload& w) {
                   {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
 }
 
-}  // namespace
+/// Whether the job said it.
+Source given(const Job& job, std::string_view field) {
+  return is_assumed(job, field) ? Source::assumed : Source::exact;
+}
 
-Table job_table(const Job& job) {
-  Fields fields("job", message("table.job"), message("origin.given"));
-  const Plan& p = job.plan;
-  const Workload& w = p.workload;
-  const auto given = [&](std::string_view field) {
-    return is_assumed(job, field) ? Source::assumed : Source::exact;
-  };
-  const auto parameters = [](std::int64_t n) { return Quantity{n, Unit::parameters}; };
+Quantity parameters(std::int64_t n) {
+  return {n, Unit::parameters};
+}
+
+void add_model(Fields& fields, const Job& job) {
   fields.add("model", model_name(job.model), Source::exact);
   fields.add("parameters", count(job.model.parameter_count()), Source::exact);
-  if (job.model.trainable_count() != job.model.parameter_count())
-    fields.add("trainable", parameters(job.model.trainable_count()), Source::exact);
-  fields.add("method", method_words(w), Source::exact);
-  fields.add("framework", framework_words(p.framework), given("framework"));
-  fields.add("precision", p.precision.name, given("precision"));
-  fields.add("optimizer", std::string(optimizer_word(p.optimizer.kind)), Source::exact);
-  fields.add("micro_batch", count(w.micro_batch), given("micro-batch"));
-  fields.add("sequence_length", count(w.sequence_length), given("sequence length"));
-  if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);
-  fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
-  fields.add("global_batch", count(checked_mul(w.gradient_accumulation, p.samples_at_once())),
-             given("micro-batch"));
-  fields.add("checkpointing", checkpointing_words(p.checkpointing), given("checkpointing"));
+}
+
+void add_attention(Fields& fields, const Plan& p) {
   fields.add("attention",
              message(p.attention == AttentionKind::eager ? "attention.eager" : "attention.sdpa"),
              Source::exact);
+}
+
+/// What one training step has, of one model or of several.
+void add_step(Fields& fields, const Job& job) {
+  const Plan& p = job.plan;
+  const Workload& w = p.workload;
+  fields.add("precision", p.precision.name, given(job, "precision"));
+  fields.add("optimizer", std::string(optimizer_word(p.optimizer.kind)), Source::exact);
+  fields.add("micro_batch", count(w.micro_batch), given(job, "micro-batch"));
+  fields.add("sequence_length", count(w.sequence_length), given(job, "sequence length"));
+  if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);
+  fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
+  fields.add("global_batch", count(checked_mul(w.gradient_accumulation, p.samples_at_once())),
+             given(job, "micro-batch"));
+  fields.add("checkpointing", checkpointing_words(p.checkpointing), given(job, "checkpointing"));
+  add_attention(fields, p);
+}
+
+void add_training(Fields& fields, const Job& job) {
+  const Plan& p = job.plan;
+  add_model(fields, job);
+  if (job.model.trainable_count() != job.model.parameter_count())
+    fields.add("trainable", parameters(job.model.trainable_count()), Source::exact);
+  fields.add("method", method_words(p.workload), Source::exact);
+  fields.add("framework", framework_words(p), given(job, "framework"));
+  if (!p.parallel.only_data()) fields.add("degrees", degree_words(p), Source::exact);
+  if (p.parallel.pipeline > 1)
+    fields.add("schedule", std::string(name_of(p.parallel.schedule)), Source::exact);
+  add_step(fields, job);
+}
+
+void add_generation(Fields& fields, const Job& job) {
+  const Plan& p = job.plan;
+  const Generation& g = p.workload.generation;
+  add_model(fields, job);
+  fields.add("framework", framework_words(p), given(job, "framework"));
+  fields.add("precision", p.precision.name, given(job, "precision"));
+  fields.add("weights", words_of(g.weights), Source::exact);
+  fields.add("kv_cache",
+             std::string(g.fp8_cache ? "fp8" : std::string_view(name_of(p.precision.compute))),
+             Source::exact);
+  fields.add("batch", count(p.workload.micro_batch), given(job, "batch"));
+  fields.add("prompt_length", count(p.workload.sequence_length), given(job, "prompt length"));
+  fields.add("new_tokens", count(g.new_tokens), given(job, "new tokens"));
+  add_attention(fields, p);
+}
+
+void add_iteration(Fields& fields, const Job& job) {
+  const Rlhf& rlhf = *job.rlhf;
+  fields.add("algorithm", message("algorithm." + std::string(name_of(rlhf.algorithm))),
+             Source::exact);
+  add_model(fields, job);
+  fields.add("framework", framework_words(job.plan.framework), given(job, "framework"));
+  add_step(fields, job);
+  if (!generates(rlhf.algorithm)) return;
+  const Workload& g = rlhf.generation.workload;
+  fields.add("generation_batch", count(g.micro_batch), Source::exact);
+  fields.add("prompt_length", count(g.sequence_length), Source::exact);
+  fields.add("new_tokens", count(g.generation.new_tokens), Source::exact);
+  fields.add("hybrid_engine", message(rlhf.hybrid ? "word.on" : "word.off"), Source::exact);
+}
+
+}  // namespace
+
+Table job_table(const Job& job) {
+  const bool inference = job.plan.workload.kind == WorkKind::inference;
+  const char* caption = job.rlhf    ? "table.job_rlhf"
+                        : inference ? "table.job_inference"
+                                    : "table.job";
+  Fields fields("job", message(caption), message("origin.given"));
+  if (job.rlhf)
+    add_iteration(fields, job);
+  else
+    inference ? add_generation(fields, job) : add_training(fields, job);
   return fields.table();
 }
 

@@ -10,6 +10,8 @@ Bar bar_of(const Findings& f, const Estimate& e, bool alone) {
   Bar bar;
   if (alone) {
     bar.label = f.job.plan.cluster.world() == 1 ? message("bar.gpu") : message("bar.each_gpu");
+  } else if (f.job.plan.parallel.pipeline > 1) {
+    bar.label = message("bar.stage", {{"stage", stages_of(f, e)}});
   } else {
     bar.label = message("bar.rank", {{"rank", count(e.rank)}});
   }

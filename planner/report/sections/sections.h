@@ -11,7 +11,10 @@ void add_answer(Report& report, const Findings& findings);
 
 Section resources_section(const Findings& findings);
 Section job_section(const Findings& findings);
+Section degrees_section(const Findings& findings);  ///< of a divided network
+Section models_section(const Findings& findings);   ///< of rlhf
 Section memory_section(const Findings& findings);
+Section generation_section(const Findings& findings);  ///< of inference
 Section step_section(const Findings& findings);
 Section stages_section(const Findings& findings);
 Section traffic_section(const Findings& findings);
@@ -21,6 +24,9 @@ Section search_section(const Findings& findings);  ///< needs `findings.search`
 Section accuracy_section(const Findings& findings);
 Section foundation_section(const Findings& findings);
 Section reproduction_section(const Findings& findings);
+
+/// The stages of a pipeline that an estimate of a rank stands for: "1–14".
+std::string stages_of(const Findings& findings, const Estimate& rank);
 
 /// The fields of a job, as tables of a report list them.
 Table job_table(const Job& job);

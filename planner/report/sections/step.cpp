@@ -45,10 +45,16 @@ std::vector<std::size_t> thinned(const MemoryTimeline& t, const Span& span, std:
   return kept;
 }
 
-Text span_label(const MemoryTimeline& t, const TimelinePoint& point) {
+/// Whether the job has the phase: a timeline begins before the first one.
+bool has_phase(const Estimate& e, Phase phase) {
+  return std::find(e.run.begin(), e.run.end(), phase) != e.run.end();
+}
+
+/// A pipeline's passes are not numbered: several micro-batches are under way at once.
+Text span_label(const Findings& f, const TimelinePoint& point) {
   const Text phase = message("span." + std::string(name_of(point.phase)));
   const bool passes = point.phase == Phase::forward || point.phase == Phase::backward;
-  if (t.micro_batches == 1 || !passes) return phase;
+  if (f.timeline.micro_batches == 1 || !passes || f.job.plan.parallel.pipeline > 1) return phase;
   return message("span.micro_batch",
                  {{"phase", phase}, {"number", std::to_string(point.micro_batch + 1)}});
 }
@@ -58,9 +64,10 @@ MemoryAreas areas_of(const Findings& f) {
   MemoryAreas chart;
   std::vector<CategoryBytes> all;
   for (const Span& span : spans_of(t)) {
+    if (!has_phase(f.estimate, t.points[span.begin].phase)) continue;
     const std::size_t share =
         std::max<std::size_t>(12, kMostPoints * (span.end - span.begin) / t.points.size());
-    MemorySpan out{span_label(t, t.points[span.begin]), {}};
+    MemorySpan out{span_label(f, t.points[span.begin]), {}};
     for (const std::size_t i : thinned(t, span, share)) {
       if (i == t.peak) {
         chart.peak_span = chart.spans.size();
@@ -88,10 +95,11 @@ struct Moment {
   std::size_t point;
 };
 
-std::vector<Moment> moments(const MemoryTimeline& t) {
+std::vector<Moment> moments(const MemoryTimeline& t, const Estimate& e) {
   std::vector<Moment> all{{"begin", 0}};
   for (std::size_t p = 0; p < kPhaseCount; ++p) {
     const Phase phase = static_cast<Phase>(p);
+    if (!has_phase(e, phase)) continue;
     std::optional<std::size_t> peak, end;
     for (std::size_t i = 0; i < t.points.size(); ++i) {
       if (t.points[i].phase != phase) continue;
@@ -113,7 +121,7 @@ Source source_of(const Estimate& e, Category category) {
 
 Table phase_table(const Findings& f) {
   const MemoryTimeline& t = f.timeline;
-  const std::vector<Moment> columns = moments(t);
+  const std::vector<Moment> columns = moments(t, f.estimate);
   Table table{"phases", message("table.phases"), {{"category"}}, {}};
   for (const Moment& m : columns) table.columns.push_back({m.id, true});
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
@@ -145,8 +153,8 @@ Section step_section(const Findings& f) {
                                           {"phase", words_of(t.points[t.peak].phase)}}),
                                  areas_of(f)});
   if (t.micro_batches > 2)
-    section.blocks.push_back(
-        Paragraph{message("step.micro_batches", {{"count", count(t.micro_batches)}})});
+    section.blocks.push_back(Paragraph{message(
+        "step.micro_batches", {{"count", count(f.job.plan.workload.gradient_accumulation)}})});
   section.blocks.push_back(phase_table(f));
   return section;
 }

@@ -2,6 +2,7 @@
 
 #include "report/sections/sections.h"
 #include "report/words.h"
+#include "save/estimate.h"
 
 namespace shardplan::report {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::array kParts{
     Part{"communication", &TimeEstimate::exposed_communication_seconds},
     Part{"copies", &TimeEstimate::exposed_copy_seconds},
     Part{"optimizer", &TimeEstimate::optimizer_seconds},
+    Part{"bubble", &TimeEstimate::bubble_seconds},
     Part{"idle", &TimeEstimate::idle_seconds},
 };
 
@@ -22,16 +24,43 @@ Text part_words(const Part& part) {
   return message(std::string("time.") + part.id);
 }
 
+/// What the whole is: "step", "round" (of generation) or "iteration" (of several models).
+std::string whole(const TimeEstimate& t) {
+  return t.generation ? "round" : t.phases.empty() ? "step" : "iteration";
+}
+
+/// What only generation, or only an iteration, has.
+void add_own(Table& table, const TimeEstimate& t) {
+  const auto add = [&](const std::string& id, Text name, Quantity value) {
+    table.rows.push_back({id, {std::move(name), value, Cell()}});
+  };
+  const auto rate = [&](double x) { return Quantity{x, Unit::tokens_per_second, t.source}; };
+  if (t.generation) {
+    const GenerationTime& g = *t.generation;
+    add("prefill", message("time.prefill"), seconds(g.prefill_seconds, t.source));
+    add("prefill_throughput", message("time.prefill_throughput"),
+        rate(g.prefill_tokens_per_second));
+    add("decode", message("time.decode"), seconds(g.decode_seconds, t.source));
+    add("decode_throughput", message("time.decode_throughput"), rate(g.decode_tokens_per_second));
+    add("decode_bound", message("time.decode_bound"),
+        rate(g.decode_tokens_per_second * g.decode_seconds / g.decode_speed_of_light));
+  }
+  for (const TimeEstimate::PhaseTime& phase : t.phases) {
+    const std::string id(name_of(phase.phase));
+    add("phase_" + id, message("span." + id), seconds(phase.seconds, t.source));
+  }
+}
+
 Chart figure(const TimeEstimate& t) {
   Bars bars;
-  Bar bar{message("bar.step"), {}, std::nullopt, seconds(t.step_seconds, t.source)};
+  Bar bar{message("bar." + whole(t)), {}, std::nullopt, seconds(t.step_seconds, t.source)};
   for (const Part& part : kParts) {
     if (t.*part.seconds <= 0) continue;
     bar.parts.emplace_back(part.id, t.*part.seconds);
     bars.legend.emplace_back(part.id, part_words(part));
   }
   bars.bars.push_back(std::move(bar));
-  return {"time", message("figure.time"),
+  return {"time", message("figure.time_" + whole(t)),
           message("figure.time_description", {{"step", seconds(t.step_seconds, t.source)}}),
           std::move(bars)};
 }
@@ -39,7 +68,8 @@ Chart figure(const TimeEstimate& t) {
 }  // namespace
 
 Table time_table(const TimeEstimate& t) {
-  Table table{"time", message("table.time"), {{"part"}, {"value", true}, {"share", true}}, {}};
+  Table table{
+      "time", message("table.time_" + whole(t)), {{"part"}, {"value", true}, {"share", true}}, {}};
   for (const Part& part : kParts) {
     if (t.*part.seconds <= 0) continue;
     table.rows.push_back({part.id,
@@ -47,10 +77,12 @@ Table time_table(const TimeEstimate& t) {
                            Quantity{t.*part.seconds / t.step_seconds, Unit::fraction, t.source}},
                           part.id});
   }
-  const auto add = [&](const char* id, Quantity value, bool marked = false) {
-    table.rows.push_back({id, {message(std::string("time.") + id), value, Cell()}, {}, marked});
+  const auto add = [&](const char* id, Quantity value) {
+    table.rows.push_back({id, {message(std::string("time.") + id), value, Cell()}});
   };
-  add("step", seconds(t.step_seconds, t.source), true);
+  table.rows.push_back(
+      {"step", {message("time." + whole(t)), seconds(t.step_seconds, t.source), Cell()}, {}, true});
+  add_own(table, t);
   add("throughput", {t.tokens_per_second, Unit::tokens_per_second, t.source});
   add("mfu", {t.mfu, Unit::fraction, t.source});
   if (t.hfu > t.mfu) add("hfu", {t.hfu, Unit::fraction, t.source});

@@ -96,6 +96,7 @@ class Checker {
     if (near.empty()) {  // the right name in the wrong block
       const auto elsewhere = ds_schema().paths_named(name);
       if (!elsewhere.empty() && name != "enabled") near = elsewhere.front();
+      if (path != name && ds_schema().find(name) != nullptr) near = name;  // the top level's
     }
     switch (unknown) {
       case DsUnknown::refused:

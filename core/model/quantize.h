@@ -1,0 +1,21 @@
+// Which weights are stored in fewer bits.
+#pragma once
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace shardplan {
+
+/// Where the parameter can be: bitsandbytes leaves the head, and embeddings are no linear layers.
+inline void store_as(Parameter& p, Quantization format) {
+  p.quantized = p.quantizable && format != Quantization::none;
+  p.widened = p.quantized && (format == Quantization::nf4 || format == Quantization::nf4_double);
+}
+
+/// The model with its weights in `format`, as a job that asks for it has it.
+inline Model stored_as(Model model, Quantization format) {
+  for (Parameter& p : model.parameters) store_as(p, format);
+  return model;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "model/quantize.h"
+#include "questions/compare.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Quantization>, 6> kWeights{{
+    {"weights as they are", Quantization::none},
+    {"weights in fp8", Quantization::fp8},
+    {"weights in int8", Quantization::int8},
+    {"weights in nf4", Quantization::nf4},
+    {"weights in 4 bits (GPTQ)", Quantization::gptq},
+    {"weights in 4 bits (AWQ)", Quantization::awq},
+}};
+
+/// ZeRO-Inference on the job's own GPUs.
+void stream_weights(Plan& plan) {
+  if (plan.framework.kind != FrameworkKind::deepspeed) {
+    plan.framework = {};
+    plan.framework.kind = FrameworkKind::deepspeed;
+  }
+  plan.framework.deepspeed.zero.stage = 3;
+  plan.framework.deepspeed.zero.overlap_comm = true;
+  plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::cpu;
+  plan.workload.generation.weights = Quantization::none;
+}
+
+}  // namespace
+
+std::vector<Alternative> compare_generation(const Model& model, const Plan& plan,
+                                            const Calibration& calibration) {
+  std::vector<Alternative> all;
+  const auto add = [&](std::string name, Plan changed, bool current = false) {
+    Estimate e =
+        estimate(stored_as(model, changed.workload.generation.weights), changed, calibration);
+    all.push_back({std::move(name), std::move(changed), std::move(e), current});
+  };
+  const Generation& now = plan.workload.generation;
+  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  add("as asked", plan, true);
+  if (!deepspeed)
+    for (const auto& [name, format] : kWeights) {
+      if (format == now.weights) continue;
+      Plan changed = plan;
+      changed.workload.generation.weights = format;
+      add(std::string(name), std::move(changed));
+    }
+  if (!now.injection) {
+    Plan changed = plan;
+    changed.workload.generation.fp8_cache = !now.fp8_cache;
+    add(now.fp8_cache ? "KV cache as the weights compute" : "KV cache in fp8", std::move(changed));
+  }
+  for (const std::int64_t batch : {plan.workload.micro_batch / 2, 2 * plan.workload.micro_batch}) {
+    if (batch < 1) continue;
+    Plan changed = plan;
+    changed.workload.micro_batch = batch;
+    add(fmt::format("a batch of {}", batch), std::move(changed));
+  }
+  const bool streams =
+      deepspeed && plan.framework.deepspeed.zero.offload_param.device != OffloadDevice::none;
+  if (!now.injection && !streams) {
+    Plan changed = plan;
+    stream_weights(changed);
+    add("weights on the host (ZeRO-Inference)", std::move(changed));
+  }
+  return all;
+}
+
+}  // namespace shardplan

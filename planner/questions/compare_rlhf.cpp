@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <array>
+
+#include "estimate/rlhf.h"
+#include "questions/changes.h"
+#include "questions/compare.h"
+
+namespace shardplan {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int stage;
+  OffloadDevice optimizer;
+};
+constexpr std::array kRows{
+    Row{"ZeRO-0 (data parallel)", 0, OffloadDevice::none},
+    Row{"ZeRO-1", 1, OffloadDevice::none},
+    Row{"ZeRO-2", 2, OffloadDevice::none},
+    Row{"ZeRO-3", 3, OffloadDevice::none},
+    Row{"ZeRO-2 + optimizer on host", 2, OffloadDevice::cpu},
+    Row{"ZeRO-3 + optimizer on host", 3, OffloadDevice::cpu},
+};
+
+/// Every model under the stage; the actor generates from what it trains.
+Rlhf at_stage(const Rlhf& rlhf, const Row& row) {
+  Rlhf changed = rlhf;
+  const auto set = [&](Plan& plan) {
+    const Workload work = plan.workload;
+    set_zero_stage(plan, row.stage);
+    set_offload(plan, row.optimizer, OffloadDevice::none);
+    plan.workload = work;
+  };
+  for (Role& role : changed.roles) set(role.plan);
+  if (changed.generator) set(changed.generation);
+  return changed;
+}
+
+bool is_current(const Rlhf& rlhf, const Row& row) {
+  return std::all_of(rlhf.roles.begin(), rlhf.roles.end(), [&](const Role& role) {
+    const ZeroOptions& zero = role.plan.framework.deepspeed.zero;
+    return role.plan.framework.kind == FrameworkKind::deepspeed && zero.stage == row.stage &&
+           zero.offload_optimizer.device == row.optimizer &&
+           zero.offload_param.device == OffloadDevice::none;
+  });
+}
+
+}  // namespace
+
+std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
+  std::vector<Alternative> all;
+  const auto add = [&](std::string name, const Rlhf& changed, bool current = false) {
+    all.push_back({std::move(name), changed.roles.front().plan, estimate_rlhf(changed, calibration),
+                   current});
+  };
+  const bool listed = std::any_of(kRows.begin(), kRows.end(),
+                                  [&](const Row& row) { return is_current(rlhf, row); });
+  if (!listed) add("as asked", rlhf, true);
+  for (const Row& row : kRows) {
+    const bool current = is_current(rlhf, row);
+    add(std::string(row.name), current ? rlhf : at_stage(rlhf, row), current);
+  }
+  Rlhf away = rlhf;
+  bool moves = false;
+  for (Role& role : away.roles) {
+    moves = moves || (!role.trains && !role.idle_on_host);
+    role.idle_on_host = role.idle_on_host || !role.trains;
+  }
+  if (moves) add("frozen models on the host while idle", away);
+  if (rlhf.hybrid) {
+    Rlhf plain = rlhf;
+    plain.hybrid.reset();
+    plain.generation.workload.generation.injection.reset();
+    add("without the hybrid engine", plain);
+  }
+  return all;
+}
+
+}  // namespace shardplan
