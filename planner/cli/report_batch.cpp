@@ -50,13 +50,13 @@ std::string page_name(std::size_t n) {
 void write_pages(const BatchArguments& a, const std::vector<report::BatchJob>& jobs,
                  const std::vector<report::BatchOutcome>& outcomes, const HardwareCatalog& hardware,
                  const Calibration& calibration) {
-  const RecordList records = built_in_records(hardware);
+  const MeasuredRuns runs = built_in_records(hardware);
   const report::Messages words(a.language);
   Progress progress(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!outcomes[i].estimate) continue;
     const report::Findings found =
-        report::find_out(report::load_batch_job(jobs[i], hardware), calibration, records,
+        report::find_out(report::load_batch_job(jobs[i], hardware), calibration, runs,
                          {.name = jobs[i].name,
                           .version = SHARDPLAN_VERSION,
                           .command = a.command,

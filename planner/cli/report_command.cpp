@@ -78,10 +78,10 @@ std::string rendered(const report::Report& page, const std::string& format,
 }
 
 report::Findings findings_of(const ReportArguments& a, const Json& document,
-                             const std::string& file, const RecordList& records) {
+                             const std::string& file, const MeasuredRuns& runs) {
   Job job = load(document, file);
   const Calibration calibration = a.calibration.load_for(job);
-  return report::find_out(std::move(job), calibration, records,
+  return report::find_out(std::move(job), calibration, runs,
                           {.name = file.empty() ? "the job" : file,
                            .version = SHARDPLAN_VERSION,
                            .command = command_line(*a.command),
@@ -109,15 +109,15 @@ std::optional<report::FoundSearch> found_search(const ReportArguments& a,
 
 Exit one_report(const ReportArguments& a) {
   const std::string format = format_of(a);
-  const RecordList records = built_in_records(load_hardware_catalog());
+  const MeasuredRuns runs = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
-  report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, records);
+  report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, runs);
   if (a.against.empty()) {
     found.search = found_search(a, found);
     a.output.write(rendered(report::job_report(found), format, words));
     return Exit::done;
   }
-  const report::Findings before = findings_of(a, read_json_file(a.against), a.against, records);
+  const report::Findings before = findings_of(a, read_json_file(a.against), a.against, runs);
   a.output.write(rendered(report::difference_report(before, found), format, words));
   return Exit::done;
 }

@@ -33,17 +33,6 @@ const std::string& group_of(const Comparison& c, AccuracyGroup by) {
   return c.framework;
 }
 
-Comparison compare(const Record& record) {
-  const Model& model = record.job.model;
-  const Plan& plan = record.job.plan;
-  Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
-               plan.precision.name, {},          record.measured,       {}};
-  c.predicted = predictions(estimate(model, plan, load_calibration()));
-  for (std::size_t i = 0; i < kPeerRules.size(); ++i)
-    c.peers[i] = kPeerRules[i].estimate(model, plan);
-  return c;
-}
-
 /// Adds one error; means are sums until finish().
 void add(ErrorSummary& s, std::optional<double> error, const std::string& name) {
   if (!error) return;
@@ -106,12 +95,32 @@ std::optional<double> relative_error(std::optional<double> predicted,
   return (*predicted - *measured) / *measured;
 }
 
+Comparison compare_with_record(const Record& record, const Calibration& calibration) {
+  const Model& model = record.job.model;
+  const Plan& plan = record.job.plan;
+  Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
+               plan.precision.name, {},          record.measured,       {}};
+  c.predicted = predictions(estimate(model, plan, calibration));
+  for (std::size_t i = 0; i < kPeerRules.size(); ++i)
+    c.peers[i] = kPeerRules[i].estimate(model, plan);
+  return c;
+}
+
+GroupSummary summary_of(const std::vector<const Comparison*>& comparisons) {
+  GroupSummary all;
+  all.name = "all";
+  for (const Comparison* c : comparisons) add(all, *c);
+  finish(all);
+  return all;
+}
+
 Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
+  const Calibration calibration = load_calibration();
   Accuracy a;
   a.bad = records.bad;
   for (const Record& record : records.records) {
     try {
-      a.comparisons.push_back(compare(record));
+      a.comparisons.push_back(compare_with_record(record, calibration));
     } catch (const InputError& error) {
       Diagnostic d = error.diagnostic();
       d.file = record.file;

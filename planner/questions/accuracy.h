@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "estimate/calibration.h"
 #include "load/record.h"
 #include "questions/peer_rules.h"
 
@@ -56,6 +57,12 @@ std::optional<double> relative_error(std::optional<double> predicted,
 
 /// The group of a plan by framework: "ddp", "deepspeed stage 2".
 std::string framework_group(const Plan& plan);
+
+/// Throws InputError for a job that cannot be estimated.
+Comparison compare_with_record(const Record& record, const Calibration& calibration);
+
+/// The errors of all of them together.
+GroupSummary summary_of(const std::vector<const Comparison*>& comparisons);
 
 Accuracy compare_with_records(const RecordList& records, AccuracyGroup by);
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "embedded/files.h"
 #include "json/document.h"
+#include "load/calibration.h"
 
 namespace shardplan {
 namespace {
@@ -27,26 +29,47 @@ std::vector<std::string> held_out_names() {
 
 }  // namespace
 
-LikeRecords find_like_records(const Plan& plan, const RecordList& records) {
+MeasuredRuns::MeasuredRuns(RecordList list)
+    : records_(std::move(list.records)),
+      calibration_(load_calibration()),
+      predicted_(records_.size()) {
+  const std::vector<std::string> names = held_out_names();
+  for (const Record& r : records_)
+    held_out_.push_back(std::find(names.begin(), names.end(), r.name) != names.end());
+}
+
+const Comparison* MeasuredRuns::compared(std::size_t run) const {
+  Predicted& predicted = predicted_[run];
+  std::call_once(predicted.once, [&] {
+    try {
+      predicted.comparison = compare_with_record(records_[run], calibration_);
+    } catch (const InputError&) {  // `accuracy` says which and why
+    }
+  });
+  return predicted.comparison ? &*predicted.comparison : nullptr;
+}
+
+LikeRecords find_like_records(const Plan& plan, const MeasuredRuns& runs) {
   LikeRecords like;
-  RecordList chosen;
+  std::vector<std::size_t> chosen;
   for (const Likeness likeness : {Likeness::framework_gpus_precision, Likeness::framework_precision,
                                   Likeness::framework, Likeness::any}) {
     like.likeness = likeness;
-    chosen.records.clear();
-    for (const Record& r : records.records)
-      if (is_like(plan, r.job.plan, likeness)) chosen.records.push_back(r);
-    if (static_cast<std::int64_t>(chosen.records.size()) >= kFewestRuns) break;
+    chosen.clear();
+    for (std::size_t i = 0; i < runs.records().size(); ++i)
+      if (is_like(plan, runs.records()[i].job.plan, likeness)) chosen.push_back(i);
+    if (static_cast<std::int64_t>(chosen.size()) >= kFewestRuns) break;
   }
-  like.errors = compare_with_records(chosen, AccuracyGroup::framework).all;
-  const std::vector<std::string> held_out = held_out_names();
-  for (const Record& r : chosen.records) {
-    like.held_out += std::count(held_out.begin(), held_out.end(), r.name);
-    const std::string& gpu = r.job.plan.cluster.gpu.name;
+  std::vector<const Comparison*> comparisons;
+  for (const std::size_t run : chosen) {
+    if (const Comparison* c = runs.compared(run)) comparisons.push_back(c);
+    like.held_out += runs.is_held_out(run) ? 1 : 0;
+    const std::string& gpu = runs.records()[run].job.plan.cluster.gpu.name;
     if (gpu == plan.cluster.gpu.name) ++like.same_gpu;
     if (std::find(like.gpus.begin(), like.gpus.end(), gpu) == like.gpus.end())
       like.gpus.push_back(gpu);
   }
+  like.errors = summary_of(comparisons);
   return like;
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,28 @@ struct LikeRecords {
   std::int64_t same_gpu = 0;      ///< of errors.records: on the job's own GPU
 };
 
-LikeRecords find_like_records(const Plan& plan, const RecordList& records);
+/// Measured runs that many jobs are held against. Each is predicted once, when it is first asked
+/// for, by whichever thread.
+class MeasuredRuns {
+ public:
+  MeasuredRuns(RecordList list);  // NOLINT(google-explicit-constructor): a list of runs is runs
+
+  const std::vector<Record>& records() const { return records_; }
+  /// nullptr for a run whose job cannot be estimated.
+  const Comparison* compared(std::size_t run) const;
+  bool is_held_out(std::size_t run) const { return held_out_[run]; }
+
+ private:
+  struct Predicted {
+    std::once_flag once;
+    std::optional<Comparison> comparison;
+  };
+  std::vector<Record> records_;
+  std::vector<bool> held_out_;  ///< by data/measurements/split.json, of every fit
+  Calibration calibration_;
+  mutable std::deque<Predicted> predicted_;
+};
+
+LikeRecords find_like_records(const Plan& plan, const MeasuredRuns& runs);
 
 }  // namespace shardplan

@@ -21,7 +21,7 @@ void ask_training(Findings& f, const Model& model, const Plan& plan) {
 
 }  // namespace
 
-Findings find_out(Job job, const Calibration& calibration, const RecordList& records,
+Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& runs,
                   Origin origin) {
   const Model& model = job.model;
   const Plan& plan = job.plan;
@@ -34,7 +34,7 @@ Findings find_out(Job job, const Calibration& calibration, const RecordList& rec
   switch (plan.workload.kind) {
     case WorkKind::train:
       ask_training(f, model, plan);
-      f.like = find_like_records(plan, records);  // records are of training
+      f.like = find_like_records(plan, runs);  // records are of training
       break;
     case WorkKind::inference:
       f.capacities = batches_that_fit(model, plan, calibration);

@@ -40,7 +40,6 @@ struct Findings {
 };
 
 /// Throws InputError for a job that cannot be estimated.
-Findings find_out(Job job, const Calibration& calibration, const RecordList& records,
-                  Origin origin);
+Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& runs, Origin origin);
 
 }  // namespace shardplan::report

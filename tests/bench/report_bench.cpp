@@ -39,11 +39,11 @@ BENCHMARK(sweep)->Arg(1)->Arg(2)->Unit(benchmark::kSecond)->UseRealTime()->Itera
 void page(benchmark::State& state) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
-  const RecordList records = built_in_records(hardware);
+  const MeasuredRuns runs = built_in_records(hardware);
   const Json job = parse_json(R"({"model": "llama-2-7b", "cluster": "4xA100-40GB"})", "job.json");
   for (auto _ : state) {
     const Findings found = find_out(load_job(job, "job.json", {.hardware = &hardware}), calibration,
-                                    records, {.name = "job.json"});
+                                    runs, {.name = "job.json"});
     benchmark::DoNotOptimize(report_html(job_report(found), Messages("en")));
   }
 }

@@ -28,10 +28,10 @@ inline const HardwareCatalog& hardware() {
   return catalog;
 }
 
-inline const RecordList& golden_records() {
-  static const RecordList records =
+inline const MeasuredRuns& golden_runs() {
+  static const MeasuredRuns runs =
       load_records({kSources + "/tests/golden/training_steps.json"}, hardware());
-  return records;
+  return runs;
 }
 
 /// Jobs of every kind.
@@ -49,7 +49,7 @@ inline Findings findings_of(const Json& document, const std::string& file) {
   JobContext context;
   context.hardware = &hardware();
   context.directory = kSources + "/configs/jobs";
-  return find_out(load_job(document, file, context), load_calibration(), golden_records(),
+  return find_out(load_job(document, file, context), load_calibration(), golden_runs(),
                   {.name = file,
                    .version = "0.1.0",
                    .command = "shardplan report " + file,
