@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "estimate/assemble.h"
+#include "estimate/detail.h"
 #include "estimate/generation.h"
 #include "estimate/ranks.h"
 #include "lowering/lower.h"
@@ -20,23 +21,24 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 
 /// The allocator with memory to spare; where that is more than `room`, with no more than that: it
 /// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
-std::int64_t simulated(const Program& program, std::int64_t spare, std::int64_t room) {
-  if (spare <= room || room <= 0) return spare;
+std::int64_t simulated(const Program& program, const ReservedProfile& spare, std::int64_t room) {
+  if (spare.reserved <= room || room <= 0) return spare.reserved;
+  if (spare.requested > room) return spare.reserved;  // it would fail, however it cuts its blocks
   AllocatorOptions options;
   options.limit = room;
   const ReservedProfile tight = simulate_reserved(program, options);
-  return tight.out_of_memory ? spare : tight.reserved;
+  return tight.out_of_memory ? spare.reserved : tight.reserved;
 }
 
-/// `spare`: what the allocator holds with memory to spare. `room` and `room_upper`: what the GPU
-/// has beside context and NCCL, and at least has.
-Range simulated_reserved(const Program& program, std::int64_t spare, double upper_ratio,
+/// `spare`: the allocator with memory to spare. `room` and `room_upper`: what the GPU has beside
+/// context and NCCL, and at least has.
+Range simulated_reserved(const Program& program, const ReservedProfile& spare, double upper_ratio,
                          std::int64_t room, std::int64_t room_upper) {
   Range range;
   range.point = simulated(program, spare, room);
   // The bound: everything takes upper_ratio times as much, in the same room.
   const std::int64_t held = program.held_at_most;
-  const std::int64_t most = scaled(spare, upper_ratio) + held;
+  const std::int64_t most = scaled(spare.reserved, upper_ratio) + held;
   range.upper = most;
   if (most > room_upper && room_upper > 0) {
     const std::int64_t shrunk = scaled(room_upper - held, 1 / upper_ratio);
@@ -220,8 +222,8 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   }
   if (!program.one_block && simulates) {
     const ReservedProfile blocks = simulate_reserved(program);
-    e.reserved = simulated_reserved(program, blocks.reserved, upper_ratio_of(plan, calibration),
-                                    room, room_upper);
+    e.reserved =
+        simulated_reserved(program, blocks, upper_ratio_of(plan, calibration), room, room_upper);
     if (program.counts_blocks) {
       e.phases = blocks.phases;
       e.allocated = {blocks.allocated, blocks.allocated};
@@ -305,8 +307,35 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration) {
-  return estimate_ranks(model, plan, run_passes(model, plan, calibration.time), calibration,
-                        ReservedMemory::simulated);
+  DetailedEstimate detail = estimate_in_detail(model, plan, calibration);
+  if (detail.ranks.empty()) detail.ranks.push_back(std::move(detail.estimate));
+  return std::move(detail.ranks);
+}
+
+DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
+                                    const Calibration& calibration) {
+  const Passes passes = run_passes(model, plan, calibration.time);
+  const Model& share = passes.rank.model();
+  WorstRank worst = worst_rank(passes.rank, plan);
+  const auto estimate_of = [&](const Program& program, const MemoryProfile& memory) {
+    return estimate_program(model, plan, calibration, passes, program, memory, worst.timed(),
+                            ReservedMemory::simulated);
+  };
+  DetailedEstimate detail;
+  detail.estimate = estimate_of(worst.program, worst.memory);
+  if (worst.differ) {
+    for (const std::int64_t rank : distinct_ranks(share, plan)) {
+      if (rank == worst.program.rank) {
+        detail.ranks.push_back(detail.estimate);
+        continue;
+      }
+      const Program program = lower(share, plan, passes.rank.run(), rank);
+      detail.ranks.push_back(estimate_of(program, simulate_memory(program)));
+    }
+  }
+  detail.estimate.ranks_differ = worst.differ;
+  detail.program = std::move(worst.program);
+  return detail;
 }
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan, const Passes& passes,

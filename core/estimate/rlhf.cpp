@@ -1,6 +1,7 @@
 #include "estimate/rlhf.h"
 
 #include "estimate/assemble.h"
+#include "estimate/detail.h"
 #include "estimate/generation.h"
 #include "lowering/rlhf/lower.h"
 
@@ -31,7 +32,7 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
 
 }  // namespace
 
-Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
+DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
   bool known = true;
@@ -50,7 +51,7 @@ Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
   } else {
     time = {};
   }
-  const Program program = lower_rlhf(rlhf);
+  Program program = lower_rlhf(rlhf);
   Estimate e = assemble(plan, calibration, program, simulate_memory(program),
                         ReservedMemory::simulated, time);
   for (const Role& role : rlhf.roles) {
@@ -58,7 +59,11 @@ Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
     e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;
     e.tensors += role.model.tensor_count();
   }
-  return e;
+  return {std::move(e), {}, std::move(program)};
+}
+
+Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {
+  return estimate_in_detail(rlhf, calibration).estimate;
 }
 
 }  // namespace shardplan

@@ -43,36 +43,14 @@ CachingAllocator::BlockId CachingAllocator::new_block(const Block& block) {
   return id;
 }
 
-/// The entry at `address` among free blocks of one size, or where it belongs.
-std::vector<CachingAllocator::Free>::iterator CachingAllocator::place_of(std::vector<Free>& same,
-                                                                         std::int64_t address) {
-  return std::lower_bound(same.begin(), same.end(), address,
-                          [](const Free& f, std::int64_t a) { return f.address > a; });
-}
-
 void CachingAllocator::insert(BlockId id) {
-  const Block& block = at(id);
-  std::vector<Free>& same = free_[block.pool][block.size];
-  same.insert(place_of(same, block.address), {block.address, id});
+  Block& block = at(id);
+  block.list = pool_of(block).insert(block.size, {block.address, id});
 }
 
 void CachingAllocator::erase(BlockId id) {
   const Block& block = at(id);
-  const auto size = free_[block.pool].find(block.size);
-  assert(size != free_[block.pool].end());
-  const auto entry = place_of(size->second, block.address);
-  assert(entry != size->second.end() && entry->block == id);
-  size->second.erase(entry);
-  if (size->second.empty()) free_[block.pool].erase(size);
-}
-
-CachingAllocator::BlockId CachingAllocator::take_best_fit(std::size_t pool, std::int64_t size) {
-  const auto best = free_[pool].lower_bound(size);
-  if (best == free_[pool].end()) return kNone;
-  const BlockId id = best->second.back().block;
-  best->second.pop_back();
-  if (best->second.empty()) free_[pool].erase(best);
-  return id;
+  pool_of(block).erase(block.list, {block.address, id});
 }
 
 /// Counts `bytes` as granted by the driver, if it has them.
@@ -139,7 +117,7 @@ void CachingAllocator::split(BlockId id, std::int64_t size) {
 CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
   const std::int64_t size = block_size(bytes);
   const std::size_t pool = 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
-  BlockId id = take_best_fit(pool, size);
+  BlockId id = free_[pool].take_best_fit(size);
   if (id == kNone) id = grow(pool, size);
   if (id == kNone) {
     ++retries_;
@@ -187,10 +165,9 @@ void CachingAllocator::free(BlockId id) {
 /// that nothing is put into any more: there are always addresses behind the last block.
 void CachingAllocator::release_pages(std::size_t pool) {
   const std::int64_t page = is_large(pool) ? kLargeSegment : kSmallSegment;
-  const FreeBlocks list = free_[pool];
-  for (const auto& [size, same] : list)
-    for (auto entry = same.rbegin(); entry != same.rend(); ++entry)
-      release_whole_pages(pool, entry->block, page);
+  std::vector<BlockId> all;
+  free_[pool].for_each([&](BlockId id) { all.push_back(id); });
+  for (const BlockId id : all) release_whole_pages(pool, id, page);
 }
 
 void CachingAllocator::release_whole_pages(std::size_t pool, BlockId id, std::int64_t page) {
@@ -233,15 +210,13 @@ void CachingAllocator::empty_cache() {
       release_pages(pool);
       continue;
     }
-    const auto give_back = [&](const Free& entry) {
-      const Block& block = at(entry.block);
+    free_[pool].erase_if([&](BlockId id) {
+      const Block& block = at(id);
       if (block.previous != kNone || block.next != kNone) return false;
       reserved_ -= block.size;
-      unused_.push_back(entry.block);
+      unused_.push_back(id);
       return true;
-    };
-    for (auto& [size, same] : free_[pool]) std::erase_if(same, give_back);
-    std::erase_if(free_[pool], [](const auto& of_size) { return of_size.second.empty(); });
+    });
   }
 }
 

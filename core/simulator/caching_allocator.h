@@ -5,10 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "program/program.h"
+#include "simulator/free_blocks.h"
 
 namespace shardplan {
 
@@ -20,8 +20,8 @@ struct AllocatorOptions {
 
 class CachingAllocator {
  public:
-  using BlockId = std::int32_t;
-  static constexpr BlockId kNone = -1;
+  using BlockId = FreeBlocks::BlockId;
+  static constexpr BlockId kNone = FreeBlocks::kNone;
 
   explicit CachingAllocator(const AllocatorOptions& options) : options_(options) {}
 
@@ -38,6 +38,7 @@ class CachingAllocator {
   std::int64_t retries() const { return retries_; }  ///< times that cached segments were given back
 
   std::int64_t size_of_block(BlockId block) const { return at(block).size; }
+  std::int64_t address_of_block(BlockId block) const { return at(block).address; }
 
   /// Bytes of the block for a request, and of the segment that is asked for when none fits.
   static std::int64_t block_size(std::int64_t bytes);
@@ -48,25 +49,18 @@ class CachingAllocator {
     std::int64_t address = 0;
     std::int64_t size = 0;
     BlockId previous = kNone, next = kNone;  ///< neighbours in the segment
+    FreeBlocks::ListId list = 0;             ///< of a free block
     std::uint8_t pool = 0;
     bool live = false;
   };
-  /// A pool's free blocks by size; those of one size by falling address, because the lowest is
-  /// taken first and layers free theirs from the highest on.
-  struct Free {
-    std::int64_t address = 0;
-    BlockId block = kNone;
-  };
-  using FreeBlocks = std::map<std::int64_t, std::vector<Free>>;
   static constexpr std::size_t kStreams = 3;
 
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
   BlockId new_block(const Block& block);
-  static std::vector<Free>::iterator place_of(std::vector<Free>& same, std::int64_t address);
+  FreeBlocks& pool_of(const Block& block) { return free_[block.pool]; }
   void insert(BlockId id);
   void erase(BlockId id);
-  BlockId take_best_fit(std::size_t pool, std::int64_t size);
   BlockId grow(std::size_t pool, std::int64_t size);
   BlockId grow_expandable(std::size_t pool, std::int64_t size);
   bool grant(std::int64_t bytes);

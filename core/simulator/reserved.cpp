@@ -24,15 +24,23 @@ class Runner {
     ReservedProfile profile;
     build();
     allocator_.empty_cache();
-    std::int64_t before = 0;  // held when the last step began
+    std::vector<Live> before;
     while (!failed_ && profile.steps < kMostSteps) {
-      before = allocator_.peak_reserved();
+      const std::int64_t peak = allocator_.peak_reserved();
+      const std::int64_t held = allocator_.reserved(), retries = allocator_.retries();
       step_ = ++profile.steps;
       phases_ = {};
       run_range(0, events_.size());
-      if (profile.steps > 2 && allocator_.peak_reserved() == before) break;
+      if (profile.steps > 2 && allocator_.peak_reserved() == peak) break;
+      // Where nothing was granted or given back and the same blocks are alive as before the step,
+      // the allocator is as it was, and would do the same again.
+      std::vector<Live> now = all_alive();
+      const bool repeats = allocator_.reserved() == held && allocator_.retries() == retries;
+      if (repeats && now == before && !does_more_later()) break;
+      before = std::move(now);
     }
     profile.reserved = allocator_.peak_reserved();
+    profile.requested = peak_requested_;
     profile.phases = phases_;
     profile.allocated = allocator_.peak_allocated();
     profile.retries = allocator_.retries();
@@ -47,7 +55,26 @@ class Runner {
     BlockId block = CachingAllocator::kNone;
     std::int64_t bytes = 0;
     Stream pool = Stream::compute;
+    std::int64_t address = 0;  ///< of `block`, which may be another one's number later
+    bool operator==(const Live&) const = default;
   };
+
+  /// Stack by stack: what the next step meets.
+  std::vector<Live> all_alive() const {
+    std::vector<Live> all;
+    const auto add = [&](const std::vector<Live>& stack) {
+      all.insert(all.end(), stack.begin(), stack.end());
+      all.emplace_back();  // tells the stacks apart
+    };
+    for (const std::vector<Live>& stack : named_) add(stack);
+    for (const std::vector<Live>& stack : unnamed_) add(stack);
+    return all;
+  }
+
+  bool does_more_later() const {
+    return std::any_of(program_.once.begin(), program_.once.end(),
+                       [&](const Once& once) { return once.step > step_; });
+  }
 
   void find_ends() {
     std::vector<std::size_t> open;
@@ -103,7 +130,9 @@ class Runner {
       failed_ = true;
       return;
     }
-    stack_of(e).push_back({block, e.bytes, e.stream});
+    stack_of(e).push_back({block, e.bytes, e.stream, allocator_.address_of_block(block)});
+    requested_ += e.bytes;
+    peak_requested_ = std::max(peak_requested_, requested_);
     note_peak();
   }
 
@@ -127,17 +156,22 @@ class Runner {
       assert(stack.size() >= needed && "freed before it was allocated");
       if (stack.size() < needed) return;
       const auto at = stack.end() - (e.older ? 2 : 1);
-      allocator_.free(at->block);
+      give_back(*at);
       stack.erase(at);
       return;
     }
     for (std::size_t i = stack.size(); i-- > 0;) {
       if (stack[i].bytes != e.bytes || stack[i].pool != e.stream) continue;
-      allocator_.free(stack[i].block);
+      give_back(stack[i]);
       stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(i));
       return;
     }
     free_total(stack, e.bytes);
+  }
+
+  void give_back(const Live& live) {
+    allocator_.free(live.block);
+    requested_ -= live.bytes;
   }
 
   /// A total of several blocks: the newest ones. What is less than a block shortens it only in the
@@ -147,10 +181,11 @@ class Runner {
       Live& newest = stack.back();
       if (newest.bytes > bytes) {
         newest.bytes -= bytes;
+        requested_ -= bytes;
         return;
       }
       bytes -= newest.bytes;
-      allocator_.free(newest.block);
+      give_back(newest);
       stack.pop_back();
     }
     assert(bytes == 0 && "more is freed than was allocated");
@@ -210,6 +245,7 @@ class Runner {
   std::array<PhaseBytes, kPhaseCount> phases_;
   std::size_t phase_ = 0;
   std::int64_t step_ = 0;  ///< counted from 1
+  std::int64_t requested_ = 0, peak_requested_ = 0;
   bool failed_ = false;
 };
 

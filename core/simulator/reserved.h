@@ -14,6 +14,7 @@ namespace shardplan {
 struct ReservedProfile {
   std::int64_t reserved = 0;                   ///< the most that was held
   std::int64_t allocated = 0;                  ///< the most that was in blocks
+  std::int64_t requested = 0;                  ///< the most that was asked for: blocks round up
   std::array<PhaseBytes, kPhaseCount> phases;  ///< of the last step, in blocks
   std::int64_t retries = 0;                    ///< times that cached segments had to be given back
   std::int64_t steps = 0;                      ///< until the steady state, or until memory ran out

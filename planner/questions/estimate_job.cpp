@@ -11,6 +11,11 @@ Estimate estimate_job(const Job& job, const Calibration& calibration) {
                   : estimate(job.model, job.plan, calibration);
 }
 
+DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calibration) {
+  return job.rlhf ? estimate_in_detail(*job.rlhf, calibration)
+                  : estimate_in_detail(job.model, job.plan, calibration);
+}
+
 void require_training(const Job& job, std::string_view command, const std::string& file) {
   const WorkKind kind = job.plan.workload.kind;
   if (kind == WorkKind::train) return;

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "estimate/estimate.h"
+#include "estimate/detail.h"
 #include "load/job.h"
 
 namespace shardplan {
@@ -14,6 +14,7 @@ constexpr std::string_view name_of(WorkKind kind) {
 }
 
 Estimate estimate_job(const Job& job, const Calibration& calibration);
+DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calibration);
 
 /// Throws InputError unless the job trains one model: `command` asks about nothing else.
 void require_training(const Job& job, std::string_view command, const std::string& file);

@@ -165,6 +165,25 @@ TEST(SimulateReserved, MakesStatesInTheFirstStep) {
   EXPECT_FALSE(profile.out_of_memory);
 }
 
+TEST(SimulateReserved, StopsWhenAStepLeavesTheAllocatorAsItWas) {
+  // The second step begins as it ends: a third one would do the same.
+  const ReservedProfile profile = simulate_reserved(two_tensor_step());
+  EXPECT_EQ(profile.steps, 2);
+  EXPECT_EQ(profile.requested, (20 + 48 + 40) * kMiB);
+  EXPECT_EQ(profile.phases[static_cast<std::size_t>(Phase::forward)].peak, (20 + 48 + 40) * kMiB);
+}
+
+TEST(SimulateReserved, GoesOnToStepsThatDoMore) {
+  Program program = two_tensor_step();
+  Event late;
+  late.category = Category::workspace;
+  late.bytes = 64 * kMiB;
+  ProgramBuilder(program).once(3, {late});
+  const ReservedProfile profile = simulate_reserved(program);
+  EXPECT_EQ(profile.steps, 4);
+  EXPECT_EQ(profile.reserved, (20 + 48 + 40 + 64) * kMiB);
+}
+
 TEST(SimulateReserved, TellsWhenTheStepRunsOutOfMemory) {
   const Program program = two_tensor_step();
   EXPECT_FALSE(simulate_reserved(program, {.limit = 108 * kMiB}).out_of_memory);

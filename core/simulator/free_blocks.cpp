@@ -1,0 +1,91 @@
+#include "simulator/free_blocks.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kWord = 64;
+
+using Entries = std::vector<FreeBlocks::Entry>;
+
+/// Where `address` is or belongs. Mostly that is the end: what was freed last is taken first.
+Entries::iterator place_in(Entries& same, std::int64_t address) {
+  if (same.empty() || same.back().address > address) return same.end();
+  if (same.back().address == address) return same.end() - 1;
+  return std::lower_bound(
+      same.begin(), same.end(), address,
+      [](const FreeBlocks::Entry& entry, std::int64_t a) { return entry.address > a; });
+}
+
+}  // namespace
+
+/// The first of sizes_ that is not smaller.
+std::size_t FreeBlocks::place_of(std::int64_t size) const {
+  const auto at = std::lower_bound(sizes_.begin(), sizes_.end(), size,
+                                   [](const Size& of, std::int64_t s) { return of.size < s; });
+  return static_cast<std::size_t>(at - sizes_.begin());
+}
+
+/// The list of `size`, if it ever had one.
+FreeBlocks::ListId FreeBlocks::find(std::int64_t size) {
+  ListId& known = recent(size);
+  if (known != kNoList && lists_[known].size == size) return known;
+  const std::size_t place = place_of(size);
+  if (place == sizes_.size() || sizes_[place].size != size) return kNoList;
+  return known = sizes_[place].list;
+}
+
+FreeBlocks::ListId FreeBlocks::add_list(std::int64_t size) {
+  const auto list = static_cast<ListId>(lists_.size());
+  const std::size_t place = place_of(size);
+  sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(place), {size, list});
+  lists_.push_back({size, place, {}});
+  filled_.assign(sizes_.size() / kWord + 1, 0);
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    lists_[sizes_[i].list].place = i;
+    note_filled(lists_[sizes_[i].list]);
+  }
+  return recent(size) = list;
+}
+
+void FreeBlocks::note_filled(const List& list) {
+  const std::uint64_t bit = std::uint64_t{1} << (list.place % kWord);
+  std::uint64_t& word = filled_[list.place / kWord];
+  word = list.entries.empty() ? word & ~bit : word | bit;
+}
+
+FreeBlocks::ListId FreeBlocks::insert(std::int64_t size, const Entry& entry) {
+  ListId id = find(size);
+  if (id == kNoList) id = add_list(size);
+  List& list = lists_[id];
+  list.entries.insert(place_in(list.entries, entry.address), entry);
+  note_filled(list);
+  return id;
+}
+
+void FreeBlocks::erase(ListId id, const Entry& entry) {
+  List& list = lists_[id];
+  const auto place = place_in(list.entries, entry.address);
+  assert(place != list.entries.end() && place->block == entry.block);
+  list.entries.erase(place);
+  note_filled(list);
+}
+
+FreeBlocks::BlockId FreeBlocks::take_best_fit(std::int64_t size) {
+  const ListId own = find(size);
+  std::size_t place = own != kNoList ? lists_[own].place : place_of(size);
+  if (place == sizes_.size()) return kNone;
+  std::uint64_t word = filled_[place / kWord] >> (place % kWord) << (place % kWord);
+  for (place /= kWord; word == 0; word = filled_[place])
+    if (++place == filled_.size()) return kNone;
+  place = place * kWord + static_cast<std::size_t>(std::countr_zero(word));
+  List& list = lists_[sizes_[place].list];
+  const BlockId id = list.entries.back().block;
+  list.entries.pop_back();
+  note_filled(list);
+  return id;
+}
+
+}  // namespace shardplan
