@@ -34,8 +34,9 @@ void Session::find_fixes_later() {
     return;
   }
   finder_.start([this, job = *answer_.job, now = *answer_.estimate,
-                 calibration = workbench_.calibration](const Background::Control&) {
-    std::vector<Fix> fixes = find_fixes(job.model, job.plan, now, calibration);
+                 calibration = workbench_.calibration](const Background::Control& control) {
+    std::vector<Fix> fixes =
+        find_fixes(job.model, job.plan, now, calibration, {.threads = 0, .stop = control.stop});
     return [this, fixes = std::move(fixes)] {
       fixes_ = fixes;
       Q_EMIT fixes_changed();
@@ -48,7 +49,7 @@ void Session::find_fixes_now() {
   fixes_.clear();
   if (answer_.estimate)
     fixes_ = find_fixes(answer_.job->model, answer_.job->plan, *answer_.estimate,
-                        workbench_.calibration);
+                        workbench_.calibration, {.threads = 0});
   Q_EMIT fixes_changed();
 }
 

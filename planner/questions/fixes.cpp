@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "parallel/degrees.h"
+#include "questions/workers.h"
 
 namespace shardplan {
 namespace {
@@ -42,34 +43,48 @@ bool better(const Fix& a, const Fix& b) {
   return a.gpu_saved > b.gpu_saved;
 }
 
+/// What each of the sets of changes would do, on several threads.
+std::vector<Fix> evaluate_all(const Model& model, const Plan& plan, const Estimate& now,
+                              const Calibration& calibration,
+                              const std::vector<std::vector<Change>>& sets, const Effort& effort) {
+  std::vector<Fix> fixes(sets.size());
+  for_each_index(sets.size(), effort.threads, [&](std::size_t i) {
+    if (!effort.stop.stop_requested()) fixes[i] = evaluate(model, plan, now, calibration, sets[i]);
+  });
+  return fixes;
+}
+
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
+/// `singles`: all changes, each alone.
 Fix combine(const Model& model, const Plan& plan, const Estimate& now,
-            const Calibration& calibration) {
+            const Calibration& calibration, const std::vector<Fix>& singles, const Effort& effort) {
   Plan changed = plan;
   Fix best;
   best.after = now;
   std::vector<Change> taken;
   constexpr std::size_t kMostChanges = 6;
-  while (!best.after.verdict.fits && taken.size() < kMostChanges) {
-    Fix next;
-    bool found = false;
+  std::vector<Fix> candidates = singles;
+  while (!candidates.empty()) {
+    const Fix* next = nullptr;
+    for (const Fix& candidate : candidates) {
+      if (candidate.gpu_saved <= best.gpu_saved) continue;
+      if (next == nullptr || better(candidate, *next)) next = &candidate;
+    }
+    if (next == nullptr) break;
+    taken = next->changes;
+    taken.back().apply(changed);
+    best = *next;
+    if (best.after.verdict.fits || taken.size() == kMostChanges) break;
+    std::vector<std::vector<Change>> together;
     for (const Change& change : lighter_changes(model, changed)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
                                     [&](const Change& t) { return t.subject == change.subject; });
       if (used || !is_possible(model, changed, change)) continue;
-      std::vector<Change> together = taken;
-      together.push_back(change);
-      Fix candidate = evaluate(model, plan, now, calibration, std::move(together));
-      if (candidate.gpu_saved <= best.gpu_saved) continue;
-      if (!found || better(candidate, next)) {
-        next = std::move(candidate);
-        found = true;
-      }
+      together.push_back(taken);
+      together.back().push_back(change);
     }
-    if (!found) break;
-    taken = next.changes;
-    taken.back().apply(changed);
-    best = std::move(next);
+    candidates = evaluate_all(model, plan, now, calibration, together, effort);
+    if (effort.stop.stop_requested()) break;
   }
   return best;
 }
@@ -77,19 +92,22 @@ Fix combine(const Model& model, const Plan& plan, const Estimate& now,
 }  // namespace
 
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
-                            const Calibration& calibration) {
+                            const Calibration& calibration, const Effort& effort) {
+  if (plan.workload.kind != WorkKind::train) return {};  // the changes are those of training
+  std::vector<std::vector<Change>> alone;
+  for (Change& change : lighter_changes(model, plan))
+    if (is_possible(model, plan, change)) alone.push_back({std::move(change)});
+  std::vector<Fix> singles = evaluate_all(model, plan, now, calibration, alone, effort);
+  if (effort.stop.stop_requested()) return {};
   std::vector<Fix> fixes;
-  if (plan.workload.kind != WorkKind::train) return fixes;  // the changes are those of training
-  for (const Change& change : lighter_changes(model, plan)) {
-    if (!is_possible(model, plan, change)) continue;
-    Fix fix = evaluate(model, plan, now, calibration, {change});
+  for (const Fix& fix : singles)
     if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
-      fixes.push_back(std::move(fix));
-  }
+      fixes.push_back(fix);
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
   if (!now.verdict.fits && !one_is_enough) {
-    Fix combined = combine(model, plan, now, calibration);
+    Fix combined = combine(model, plan, now, calibration, singles, effort);
+    if (effort.stop.stop_requested()) return {};
     if (combined.changes.size() > 1) fixes.insert(fixes.begin(), std::move(combined));
   }
   return fixes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,15 @@ struct Fix {
   double slowdown = 0;         ///< step time per sample after over before; 0: unknown
 };
 
+struct Effort {
+  unsigned threads = 1;  ///< 0: as many as the machine has
+  std::stop_token stop;
+};
+
 /// Changes that save at least 1 % of the GPU, each alone, best first: those that make the job fit,
 /// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
-/// found greedily is put first. Deterministic.
+/// found greedily is put first. Deterministic; empty when it was asked to stop.
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
-                            const Calibration& calibration);
+                            const Calibration& calibration, const Effort& effort = {});
 
 }  // namespace shardplan
