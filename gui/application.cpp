@@ -5,6 +5,8 @@
 #include <QLocale>
 #include <QStyleFactory>
 
+#include "views/text_label.h"
+
 namespace shardplan::gui {
 
 namespace {
@@ -25,6 +27,7 @@ QFont font_for(const QString& language, QFont font) {
 
 Application::Application(QApplication& qt)
     : qt_(qt), system_palette_(qt.palette()), system_font_(QApplication::font()) {
+  make_text_labels_accessible();
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   system_palette_ = QApplication::palette();
   set_language(QLocale::system().name().left(2));

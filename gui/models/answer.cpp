@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/checked.h"
-#include "estimate/ranks.h"
 #include "load/calibration.h"
 #include "load/cluster.h"
 #include "load/hardware.h"
@@ -60,10 +59,10 @@ Answer answer(const Json& job, const std::string& file, const std::string& direc
   a.error = failure_of([&] {
     a.job = load_job(job, file, {&workbench.hardware, directory});
     require_training(*a.job, "shardplan-gui", file);
-    a.estimate = estimate(a.job->model, a.job->plan, workbench.calibration);
-    if (a.estimate->ranks_differ)
-      a.ranks = estimate_ranks(a.job->model, a.job->plan, workbench.calibration);
-    a.timeline = memory_timeline(worst_program(a.job->model, a.job->plan));
+    DetailedEstimate detail = estimate_job_in_detail(*a.job, workbench.calibration);
+    a.estimate = std::move(detail.estimate);
+    a.ranks = std::move(detail.ranks);
+    a.timeline = std::make_shared<const MemoryTimeline>(memory_timeline(detail.program));
   });
   if (a.error) {
     a.job.reset();

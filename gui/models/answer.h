@@ -2,6 +2,7 @@
 // values.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,10 +27,10 @@ struct Answer {
   std::optional<Job> job;
   std::optional<Estimate> estimate;
   std::vector<Estimate> ranks;  ///< where GPUs hold different parts: of each kind of them
-  MemoryTimeline timeline;
-  std::optional<Cluster> cluster;   ///< where there is no job
-  std::optional<Model> model;       ///< where there is no job
-  std::optional<Diagnostic> error;  ///< why there is no job
+  std::shared_ptr<const MemoryTimeline> timeline;  ///< with an estimate: of its program
+  std::optional<Cluster> cluster;                  ///< where there is no job
+  std::optional<Model> model;                      ///< where there is no job
+  std::optional<Diagnostic> error;                 ///< why there is no job
 
   const Cluster* the_cluster() const;
   const Model* the_model() const;

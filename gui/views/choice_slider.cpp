@@ -1,6 +1,7 @@
 #include "views/choice_slider.h"
 
 #include <QGridLayout>
+#include <QLabel>
 #include <algorithm>
 
 #include "base/format.h"
@@ -12,8 +13,8 @@ ChoiceSlider::ChoiceSlider(Session& session, TrainingField field, std::vector<qi
                            QWidget* parent)
     : QWidget(parent), session_(session), field_(std::move(field)), values_(std::move(values)) {
   auto* label = new QLabel(field_.label, this);
-  value_ = new QLabel(this);
-  value_->setAlignment(Qt::AlignRight);
+  value_ = new TextLabel(TextLabel::Lines::one, this);
+  value_->set_alignment(Qt::AlignRight);
   slider_ = new QSlider(Qt::Horizontal, this);
   slider_->setPageStep(1);
   slider_->setTickPosition(QSlider::TicksBelow);
@@ -53,7 +54,7 @@ void ChoiceSlider::refresh() {
   for (std::size_t i = 0; i < stops_.size(); ++i) {
     if (stops_[i].value != now) continue;
     slider_->setValue(static_cast<int>(i));
-    value_->setText(stops_[i].label);
+    value_->set_text(stops_[i].label);
     slider_->setAccessibleDescription(stops_[i].label);
   }
   is_refreshing_ = false;
@@ -62,7 +63,7 @@ void ChoiceSlider::refresh() {
 void ChoiceSlider::moved(int at) {
   if (is_refreshing_ || at < 0 || static_cast<std::size_t>(at) >= stops_.size()) return;
   const Choice choice = stops_[static_cast<std::size_t>(at)];
-  value_->setText(choice.label);
+  value_->set_text(choice.label);
   field_.write(session_, choice.value);
 }
 

@@ -1,12 +1,12 @@
 // A slider over a list of values, with its label and its value in words.
 #pragma once
 
-#include <QLabel>
 #include <QSlider>
 #include <QWidget>
 #include <vector>
 
 #include "models/training_fields.h"
+#include "views/text_label.h"
 
 namespace shardplan::gui {
 
@@ -27,7 +27,7 @@ class ChoiceSlider : public QWidget {
   TrainingField field_;
   std::vector<qint64> values_;
   std::vector<Choice> stops_;
-  QLabel* value_;
+  TextLabel* value_;
   QSlider* slider_;
   bool is_refreshing_ = false;
 };

@@ -9,7 +9,7 @@
 namespace shardplan::gui {
 
 FixList::FixList(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
-  remark_ = make_text(this);
+  remark_ = new TextLabel(TextLabel::Lines::wrapped, this);
   layout_ = new QVBoxLayout(this);
   layout_->setContentsMargins(4, 4, 4, 4);
   layout_->addWidget(remark_);
@@ -19,7 +19,8 @@ FixList::FixList(Session& session, QWidget* parent) : QWidget(parent), session_(
 
 void FixList::add_row() {
   auto* whole = new QWidget(this);
-  const Row row{whole, make_text(whole), new QPushButton(tr("Apply"), whole)};
+  const Row row{whole, new TextLabel(TextLabel::Lines::wrapped, whole),
+                new QPushButton(tr("Apply"), whole)};
   connect(row.apply, &QPushButton::clicked, this, [this, at = rows_.size()] {
     if (at < session_.fixes().size()) session_.apply(Fix(session_.fixes()[at]));
   });
@@ -31,8 +32,14 @@ void FixList::add_row() {
   rows_.push_back(row);
 }
 
+/// While fixes are looked for, those before stay where they are, dimmed: there is nothing to apply.
 void FixList::refresh() {
   const Answer& a = session_.answer();
+  const bool waits =
+      session_.is_finding_fixes() && !rows_.empty() && !rows_.front().whole->isHidden();
+  for (const Row& row : rows_)
+    row.label->setForegroundRole(waits ? QPalette::PlaceholderText : QPalette::WindowText);
+  if (waits) return;
   const std::size_t count = a.estimate ? session_.fixes().size() : 0;
   while (rows_.size() < count) add_row();
   for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -40,14 +47,17 @@ void FixList::refresh() {
     rows_[i].whole->setVisible(i < count);
   }
   remark_->setVisible(count == 0);
-  if (count == 0 && a.estimate) remark_->setText(Fixes::remark(a, session_.is_finding_fixes()));
+  if (count == 0 && a.estimate) remark_->set_text(Fixes::remark(a, session_.is_finding_fixes()));
 }
 
 void FixList::show_row(const Row& row, const FixWords& fix) {
-  row.label->setText(QStringLiteral("<b>%1</b><br><span style=\"color:%2\">%3 %4</span>: %5")
-                         .arg(fix.what.toHtmlEscaped(), verdict_colour(fix.fit, palette()).name(),
-                              verdict_sign(fix.fit), fix.verdict.toHtmlEscaped(),
-                              fix.effect.toHtmlEscaped()));
+  QTextCharFormat bold, ink;
+  bold.setFontWeight(QFont::Bold);
+  ink.setForeground(verdict_colour(fix.fit, palette()));
+  const QString verdict = QStringLiteral("%1 %2").arg(verdict_sign(fix.fit), fix.verdict);
+  const int title = static_cast<int>(fix.what.size());
+  row.label->set_text(QStringLiteral("%1\n%2: %3").arg(fix.what, verdict, fix.effect),
+                      {{0, title, bold}, {title + 1, static_cast<int>(verdict.size()), ink}});
   set_hint(row.label, fix.hint);
   row.apply->setAccessibleName(tr("Apply: %1").arg(fix.what));
   row.apply->setAccessibleDescription(fix.verdict + QStringLiteral(": ") + fix.effect);

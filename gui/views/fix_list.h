@@ -1,12 +1,12 @@
 // What would make more room: each change with its price, and a button that applies it.
 #pragma once
 
-#include <QLabel>
 #include <QPushButton>
 #include <QWidget>
 #include <vector>
 
 #include "models/fixes.h"
+#include "views/text_label.h"
 
 class QVBoxLayout;
 
@@ -23,7 +23,7 @@ class FixList : public QWidget {
   /// Kept when the fixes change, so that the keyboard stays where it is.
   struct Row {
     QWidget* whole;
-    QLabel* label;
+    TextLabel* label;
     QPushButton* apply;
   };
   void add_row();
@@ -31,7 +31,7 @@ class FixList : public QWidget {
 
   Session& session_;
   QVBoxLayout* layout_;
-  QLabel* remark_;
+  TextLabel* remark_;
   std::vector<Row> rows_;
 };
 

@@ -21,7 +21,7 @@ RankBars::RankBars(QWidget* parent) : QWidget(parent) {
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setVerticalSpacing(1);
   for (std::size_t i = 0; i < kMostKinds; ++i) {
-    Row row{new QLabel(this), new ShareBar(category_brush, this)};
+    Row row{new TextLabel(TextLabel::Lines::one, this), new ShareBar(category_brush, this)};
     row.bar->setFixedHeight(kHeight);
     layout->addWidget(row.name, static_cast<int>(i), 0);
     layout->addWidget(row.bar, static_cast<int>(i), 1);
@@ -38,7 +38,7 @@ void RankBars::set_answer(const Answer& answer, const Calibration& calibration) 
     rows_[i].bar->setVisible(used);
     if (!used) continue;
     const Estimate& e = answer.ranks[i];
-    rows_[i].name->setText(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
+    rows_[i].name->set_text(tr("GPU %1: %2").arg(e.rank).arg(text(format_bytes(e.device.point))));
     rows_[i].bar->setAccessibleName(rows_[i].name->text());
     set_hint(rows_[i].name, Provenance::device(e, answer.job->plan));
     rows_[i].bar->set_shares(EstimateModels::breakdown(e, answer.job->plan, calibration),

@@ -1,11 +1,11 @@
 // GPUs that hold different parts: a slim bar for each kind of them, under one scale.
 #pragma once
 
-#include <QLabel>
 #include <QWidget>
 #include <vector>
 
 #include "views/share_bar.h"
+#include "views/text_label.h"
 
 namespace shardplan::gui {
 
@@ -19,7 +19,7 @@ class RankBars : public QWidget {
 
  private:
   struct Row {
-    QLabel* name;
+    TextLabel* name;
     ShareBar* bar;
   };
   std::vector<Row> rows_;

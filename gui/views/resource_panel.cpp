@@ -14,9 +14,8 @@ ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     int column = 0;
-    for (QLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin}) {
-      *label = new QLabel(this);
-      (*label)->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    for (TextLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin}) {
+      *label = new TextLabel(TextLabel::Lines::one, this);
       layout->addWidget(*label, static_cast<int>(i), column++);
     }
     constexpr std::array kNames{"gpu", "host", "nvme"};
@@ -32,15 +31,15 @@ void ResourcePanel::set_resources(const std::vector<ResourceLine>& lines) {
   for (std::size_t i = 0; i < std::min(rows_.size(), lines.size()); ++i) {
     const ResourceLine& line = lines[i];
     Row& row = rows_[i];
-    row.name->setText(line.name);
-    row.verdict->setText(line.is_used
-                             ? QStringLiteral("%1 %2").arg(verdict_sign(line.fit), line.verdict)
-                             : line.verdict);
+    row.name->set_text(line.name);
+    row.verdict->set_text(line.is_used
+                              ? QStringLiteral("%1 %2").arg(verdict_sign(line.fit), line.verdict)
+                              : line.verdict);
     set_ink(row.verdict, line.is_used ? verdict_colour(line.fit, palette())
                                       : palette().color(QPalette::PlaceholderText));
-    row.amount->setText(line.amount);
-    row.margin->setText(line.margin);
-    for (QLabel* label : {row.name, row.verdict, row.amount, row.margin})
+    row.amount->set_text(line.amount);
+    row.margin->set_text(line.margin);
+    for (TextLabel* label : {row.name, row.verdict, row.amount, row.margin})
       set_hint(label, line.hint);
   }
 }

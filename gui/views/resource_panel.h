@@ -1,12 +1,12 @@
 // The verdict on GPU, host and NVMe, each with its margin, as words and as a small bar.
 #pragma once
 
-#include <QLabel>
 #include <QWidget>
 #include <array>
 #include <vector>
 
 #include "models/estimate_models.h"
+#include "views/text_label.h"
 
 namespace shardplan::gui {
 
@@ -19,7 +19,7 @@ class ResourcePanel : public QWidget {
 
  private:
   struct Row {
-    QLabel *name, *verdict, *amount, *margin;
+    TextLabel *name, *verdict, *amount, *margin;
   };
   std::array<Row, 3> rows_;
 };

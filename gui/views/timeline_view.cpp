@@ -33,24 +33,24 @@ TimelineView::TimelineView(QWidget* parent) : QWidget(parent) {
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 
-void TimelineView::set_timeline(MemoryTimeline timeline, double room) {
+void TimelineView::set_timeline(std::shared_ptr<const MemoryTimeline> timeline, double room) {
   timeline_ = std::move(timeline);
   room_ = room;
   cursor_.reset();
   lay_out();
-  setAccessibleDescription(timeline_.points.empty() ? QString() : description_of(timeline_.peak));
+  setAccessibleDescription(is_empty() ? QString() : description_of(timeline_->peak));
   update();
 }
 
 QString TimelineView::description_of(std::size_t point) const {
-  const TimelinePoint& p = timeline_.points[point];
+  const TimelinePoint& p = points()[point];
   QString where = words(report::words_of(p.phase));
   if (p.iterations > 1) where += tr(", layer %1 of %2").arg(p.iteration + 1).arg(p.iterations);
-  if (timeline_.micro_batches > 1)
-    where += tr(", micro-batch %1 of %2").arg(p.micro_batch + 1).arg(timeline_.micro_batches);
+  if (timeline_->micro_batches > 1)
+    where += tr(", micro-batch %1 of %2").arg(p.micro_batch + 1).arg(timeline_->micro_batches);
   QString out =
       QStringLiteral("<b>%1</b>: %2%3")
-          .arg(bytes(p.total), where, point == timeline_.peak ? tr(" (the peak)") : QString());
+          .arg(bytes(p.total), where, point == timeline_->peak ? tr(" (the peak)") : QString());
   std::array<std::size_t, kCategoryCount> order{};
   for (std::size_t c = 0; c < kCategoryCount; ++c) order[c] = c;
   std::stable_sort(order.begin(), order.end(),
@@ -67,13 +67,14 @@ QRectF TimelineView::plot() const {
 }
 
 double TimelineView::highest() const {
-  return std::max(static_cast<double>(timeline_.points[timeline_.peak].total), room_) * 1.04 + 1;
+  return std::max(static_cast<double>(points()[timeline_->peak].total), room_) * 1.04 + 1;
 }
 
 /// Widths follow the number of points, but a phase of a few large allocations stays readable.
 void TimelineView::lay_out() {
   stretches_.clear();
-  const std::vector<TimelinePoint>& points = timeline_.points;
+  if (is_empty()) return;
+  const std::vector<TimelinePoint>& points = timeline_->points;
   for (std::size_t begin = 0; begin < points.size();) {
     std::size_t end = begin;
     while (end < points.size() && points[end].phase == points[begin].phase &&
@@ -118,7 +119,7 @@ std::size_t TimelineView::point_at(double x) const {
     return s.begin +
            static_cast<std::size_t>(std::lround(within * static_cast<double>(s.end - s.begin - 1)));
   }
-  return timeline_.points.size() - 1;
+  return points().size() - 1;
 }
 
 /// One column a pixel, drawn as its highest point.
@@ -130,12 +131,14 @@ std::vector<std::size_t> TimelineView::columns() const {
     const std::size_t end = std::max(point_at(x + 1), begin + 1);
     shown[c] = begin;
     for (std::size_t i = begin; i < end; ++i)
-      if (timeline_.points[i].total > timeline_.points[shown[c]].total) shown[c] = i;
+      if (points()[i].total > points()[shown[c]].total) shown[c] = i;
   }
   return shown;
 }
 
 void TimelineView::paint_areas(QPainter& painter) const {
+  // Every column is a pixel wide: smoothing would blur it, and take most of the page's time.
+  painter.setRenderHint(QPainter::Antialiasing, false);
   const std::vector<std::size_t> shown = columns();
   std::vector<double> below(shown.size(), 0);
   for (std::size_t category = 0; category < kCategoryCount; ++category) {
@@ -144,7 +147,7 @@ void TimelineView::paint_areas(QPainter& painter) const {
       area << QPointF(plot().left() + static_cast<double>(c), y_of(below[c]));
     bool any = false;
     for (std::size_t c = 0; c < shown.size(); ++c) {
-      const auto live = static_cast<double>(timeline_.points[shown[c]].live[category]);
+      const auto live = static_cast<double>(points()[shown[c]].live[category]);
       any = any || live > 0;
       below[c] += live;
       area << QPointF(plot().left() + static_cast<double>(c), y_of(below[c]));
@@ -154,6 +157,7 @@ void TimelineView::paint_areas(QPainter& painter) const {
     painter.setBrush(category_brush(static_cast<int>(category)));
     painter.drawPolygon(area);
   }
+  painter.setRenderHint(QPainter::Antialiasing);
 }
 
 void TimelineView::paint_phases(QPainter& painter) const {
@@ -165,7 +169,7 @@ void TimelineView::paint_phases(QPainter& painter) const {
     painter.drawLine(QPointF(right, area.top()), QPointF(right, area.bottom()));
     painter.setPen(palette().color(QPalette::WindowText));
     const QRectF label(left + 2, area.bottom() + 1, right - left - 4, kBottom - 2);
-    const QString phase = words(report::words_of(timeline_.points[s.begin].phase));
+    const QString phase = words(report::words_of(points()[s.begin].phase));
     if (painter.fontMetrics().horizontalAdvance(phase) <= label.width())
       painter.drawText(label, Qt::AlignCenter, phase);
   }
@@ -178,8 +182,8 @@ void TimelineView::paint_marks(QPainter& painter) const {
     painter.setPen(QPen(ink, 1.5, Qt::DashLine));
     painter.drawLine(QPointF(area.left(), y_of(room_)), QPointF(area.right(), y_of(room_)));
   }
-  const TimelinePoint& peak = timeline_.points[timeline_.peak];
-  const QPointF at(x_of(timeline_.peak), y_of(static_cast<double>(peak.total)));
+  const TimelinePoint& peak = points()[timeline_->peak];
+  const QPointF at(x_of(timeline_->peak), y_of(static_cast<double>(peak.total)));
   painter.setPen(QPen(ink, 1.5));
   painter.setBrush(palette().color(QPalette::Base));
   painter.drawEllipse(at, 3.5, 3.5);
@@ -197,7 +201,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(plot(), palette().base());
-  if (timeline_.points.empty()) return;
+  if (is_empty()) return;
   paint_areas(painter);
   paint_phases(painter);
   paint_marks(painter);
@@ -207,7 +211,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
 }
 
 bool TimelineView::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip && !timeline_.points.empty()) {
+  if (event->type() == QEvent::ToolTip && !is_empty()) {
     const auto* help = static_cast<QHelpEvent*>(event);
     QToolTip::showText(help->globalPos(), description_of(point_at(help->pos().x())), this);
     return true;
@@ -216,7 +220,7 @@ bool TimelineView::event(QEvent* event) {
 }
 
 void TimelineView::mouseMoveEvent(QMouseEvent* event) {
-  if (timeline_.points.empty()) return;
+  if (is_empty()) return;
   cursor_ = point_at(event->position().x());
   update();
 }
@@ -236,10 +240,10 @@ void TimelineView::move_cursor(std::size_t point) {
 }
 
 void TimelineView::keyPressEvent(QKeyEvent* event) {
-  if (timeline_.points.empty()) return QWidget::keyPressEvent(event);
-  const std::size_t last = timeline_.points.size() - 1;
-  const std::size_t now = cursor_.value_or(timeline_.peak);
-  const std::size_t step = std::max<std::size_t>(timeline_.points.size() / 100, 1);
+  if (is_empty()) return QWidget::keyPressEvent(event);
+  const std::size_t last = points().size() - 1;
+  const std::size_t now = cursor_.value_or(timeline_->peak);
+  const std::size_t step = std::max<std::size_t>(points().size() / 100, 1);
   switch (event->key()) {
     case Qt::Key_Left:
       return move_cursor(now > step ? now - step : 0);
@@ -250,7 +254,7 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_End:
       return move_cursor(last);
     case Qt::Key_P:
-      return move_cursor(timeline_.peak);
+      return move_cursor(timeline_->peak);
     default:
       QWidget::keyPressEvent(event);
   }

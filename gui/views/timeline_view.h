@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QWidget>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,7 @@ class TimelineView : public QWidget {
   explicit TimelineView(QWidget* parent = nullptr);
 
   /// `room`: what tensors may take of the GPU, drawn as a line; 0: none.
-  void set_timeline(MemoryTimeline timeline, double room);
+  void set_timeline(std::shared_ptr<const MemoryTimeline> timeline, double room);
 
   QSize sizeHint() const override { return {480, 170}; }
   QSize minimumSizeHint() const override { return {160, 110}; }
@@ -50,7 +51,10 @@ class TimelineView : public QWidget {
   void paint_marks(QPainter& painter) const;
   void move_cursor(std::size_t point);
 
-  MemoryTimeline timeline_;
+  bool is_empty() const { return timeline_ == nullptr; }
+  const std::vector<TimelinePoint>& points() const { return timeline_->points; }
+
+  std::shared_ptr<const MemoryTimeline> timeline_;  ///< null until there is one
   std::vector<Stretch> stretches_;
   double room_ = 0;
   std::optional<std::size_t> cursor_;

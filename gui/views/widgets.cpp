@@ -100,7 +100,7 @@ QString spoken(const QString& html) {
       .replace(QStringLiteral("&amp;"), QStringLiteral("&"));
 }
 
-void set_ink(QLabel* label, const QColor& colour) {
+void set_ink(QWidget* label, const QColor& colour) {
   QPalette ink = label->palette();
   if (ink.color(QPalette::WindowText) == colour) return;
   ink.setColor(QPalette::WindowText, colour);

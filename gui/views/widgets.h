@@ -33,7 +33,7 @@ QGroupBox* make_box(const QString& title, QLayout* layout, QWidget* parent);
 QString spoken(const QString& html);
 
 /// Writes a label in a colour.
-void set_ink(QLabel* label, const QColor& colour);
+void set_ink(QWidget* label, const QColor& colour);
 
 /// Where a number comes from: on hover, and for screen readers.
 void set_hint(QWidget* widget, const QString& html);

@@ -119,7 +119,7 @@ QWidget* MainWindow::make_navigation() {
   auto* bar = new QWidget(this);
   auto* layout = new QHBoxLayout(bar);
   layout->setContentsMargins(0, 0, 0, 0);
-  summary_ = new QLabel(this);
+  summary_ = new TextLabel(TextLabel::Lines::one, this);
   summary_->setObjectName(QStringLiteral("summary"));
   message_ = make_error(this);
   message_->setObjectName(QStringLiteral("message"));
@@ -226,13 +226,13 @@ void MainWindow::refresh() {
   show_error(message_, {});
   if (a.estimate) {
     const Fit fit = overall(a.estimate->verdict);
-    summary_->setText(QStringLiteral("%1 %2: %3")
-                          .arg(verdict_sign(fit), EstimateModels::headline(a),
-                               EstimateModels::resources(a).front().amount));
+    summary_->set_text(QStringLiteral("%1 %2: %3")
+                           .arg(verdict_sign(fit), EstimateModels::headline(a),
+                                EstimateModels::resources(a).front().amount));
     set_ink(summary_, verdict_colour(fit, palette()));
     set_hint(summary_, Provenance::device(*a.estimate, a.job->plan));
   } else {
-    summary_->clear();
+    summary_->set_text({});
   }
   const QString path = session_.document().path();
   setWindowTitle(

@@ -11,6 +11,7 @@
 
 #include "models/background.h"
 #include "models/session.h"
+#include "views/text_label.h"
 #include "wizard/page.h"
 
 namespace shardplan::gui {
@@ -65,7 +66,8 @@ class MainWindow : public QMainWindow {
   QStackedWidget* stack_;
   Background work_;  ///< a report that is being written
   QMenu* recent_;
-  QLabel *summary_, *message_;
+  TextLabel* summary_;
+  QLabel* message_;
   QPushButton *back_, *next_;
 };
 

@@ -48,12 +48,12 @@ VerdictPage::VerdictPage(Session& session, QWidget* parent) : Page(session, tr("
 }
 
 QLayout* VerdictPage::make_heading() {
-  verdict_ = new QLabel(this);
+  verdict_ = new TextLabel(TextLabel::Lines::one, this);
   verdict_->setObjectName(QStringLiteral("verdict"));
   verdict_->setFont(scaled(font(), 1.9, true));
-  subject_ = make_text(this);
+  subject_ = new TextLabel(TextLabel::Lines::wrapped, this);
   subject_->setFont(scaled(font(), 1.1, true));
-  method_ = make_text(this);
+  method_ = new TextLabel(TextLabel::Lines::wrapped, this);
   method_->setForegroundRole(QPalette::PlaceholderText);
   resources_ = new ResourcePanel(this);
   auto* words = new QVBoxLayout;
@@ -76,7 +76,7 @@ QWidget* VerdictPage::make_memory() {
   memory_->setAccessibleName(tr("Memory of the fullest GPU"));
   memory_->setObjectName(QStringLiteral("memory"));
   ranks_ = new RankBars(this);
-  largest_ = make_text(this);
+  largest_ = new TextLabel(TextLabel::Lines::wrapped, this);
   largest_->setObjectName(QStringLiteral("largest"));
   timeline_ = new TimelineView(this);
   timeline_->setAccessibleName(tr("Memory through the step"));
@@ -94,7 +94,7 @@ QWidget* VerdictPage::make_memory() {
 QWidget* VerdictPage::make_time() {
   time_ = new ShareBar(time_brush, this);
   time_->setAccessibleName(tr("Time of a step"));
-  rates_ = make_text(this);
+  rates_ = new TextLabel(TextLabel::Lines::wrapped, this);
   rates_->setObjectName(QStringLiteral("rates"));
   auto* layout = new QVBoxLayout;
   layout->setContentsMargins(8, 4, 8, 6);
@@ -170,20 +170,20 @@ void VerdictPage::show_answer() {
   const Answer& a = answer();
   const Estimate& e = *a.estimate;
   const Fit fit = overall(e.verdict);
-  verdict_->setText(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
+  verdict_->set_text(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
   set_ink(verdict_, verdict_colour(fit, palette()));
   set_hint(verdict_, Provenance::device(e, a.job->plan));
-  subject_->setText(EstimateModels::subject(a));
-  method_->setText(EstimateModels::method(a));
+  subject_->set_text(EstimateModels::subject(a));
+  method_->set_text(EstimateModels::method(a));
   resources_->set_resources(EstimateModels::resources(a));
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
   ranks_->set_answer(a, calibration());
-  largest_->setText(EstimateModels::largest_consumer(a));
+  largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
   timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));
-  rates_->setText(EstimateModels::rates(a));
+  rates_->set_text(EstimateModels::rates(a));
   set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
   fixes_->refresh();

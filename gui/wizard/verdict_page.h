@@ -10,6 +10,7 @@
 #include "views/rank_bars.h"
 #include "views/resource_panel.h"
 #include "views/share_bar.h"
+#include "views/text_label.h"
 #include "views/timeline_view.h"
 #include "wizard/page.h"
 
@@ -35,7 +36,8 @@ class VerdictPage : public Page {
   void show_answer();
   void show_tab();
 
-  QLabel *verdict_, *subject_, *method_, *error_, *largest_, *rates_;
+  QLabel* error_;
+  TextLabel *verdict_, *subject_, *method_, *largest_, *rates_;
   ResourcePanel* resources_;
   ShareBar *memory_, *time_;
   RankBars* ranks_;

@@ -62,7 +62,7 @@ TEST_F(EstimateModelsTest, ThePhasesAreTheJsons) {
 
 TEST_F(EstimateModelsTest, TheTimelinePeaksAtTheAllocatedPeak) {
   const Answer& a = session_.answer();
-  EXPECT_EQ(a.timeline.points[a.timeline.peak].total, a.estimate->allocated.point);
+  EXPECT_EQ(a.timeline->points[a.timeline->peak].total, a.estimate->allocated.point);
 }
 
 TEST_F(EstimateModelsTest, TheTimeIsTheJsons) {

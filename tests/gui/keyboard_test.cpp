@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <QComboBox>
-#include <QLabel>
 #include <QSlider>
 #include <QStackedWidget>
 #include <QTest>
@@ -57,7 +56,7 @@ TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
   EXPECT_EQ(page(), QStringLiteral("training"));
   press(Qt::Key_N, Qt::AltModifier);
   ASSERT_TRUE(comes_to(3));
-  EXPECT_FALSE(window().findChild<QLabel*>(QStringLiteral("verdict"))->text().isEmpty());
+  EXPECT_FALSE(window().findChild<TextLabel*>(QStringLiteral("verdict"))->text().isEmpty());
   EXPECT_TRUE(session().answer().estimate);
   EXPECT_EQ(session().answer().job->plan.cluster.gpus_per_node, 4);
   for (int at = 0; at < MainWindow::page_names().size(); ++at) {

@@ -57,6 +57,10 @@ TEST_P(Layout, CutsNoTextOff) {
       EXPECT_GE(label->width() + 1, label->sizeHint().width())
           << page << ": " << label->text().toStdString();
     }
+    for (const auto* label : window().findChildren<TextLabel*>()) {
+      if (label->isVisible())
+        EXPECT_FALSE(label->is_cut()) << page << ": " << label->text().toStdString();
+    }
     for (const auto* button : window().findChildren<QAbstractButton*>()) {
       if (!button->isVisible() || button->text().isEmpty()) continue;
       EXPECT_GE(button->width() + 1, button->minimumSizeHint().width())

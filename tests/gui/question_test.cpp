@@ -42,7 +42,7 @@ class Question : public testing::Test {
     ++clicks_;
     QTest::mouseClick(find<QAbstractButton>(button), Qt::LeftButton);
   }
-  QString label(const char* name) { return find<QLabel>(name)->text(); }
+  QString label(const char* name) { return find<TextLabel>(name)->text(); }
 
   /// What the command line answers to the same question.
   static Json asked(const std::vector<std::string>& arguments) {
@@ -102,7 +102,7 @@ TEST_F(Question, ASliderAsksAgainAndTheCommandLineToCopySaysTheSame) {
   stage->setFocus();
   QTest::keyClick(stage, Qt::Key_Left);
   window().show_page(4);
-  const QStringList command = label("command").split(QLatin1Char(' '));
+  const QStringList command = find<QLabel>("command")->text().split(QLatin1Char(' '));
   ASSERT_EQ(command.value(0), QStringLiteral("shardplan"));
   std::vector<std::string> arguments;
   for (const QString& word : command.mid(1)) arguments.push_back(word.toStdString());

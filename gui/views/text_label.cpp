@@ -1,0 +1,132 @@
+#include "views/text_label.h"
+
+#include <QAccessible>
+#include <QAccessibleWidget>
+#include <QApplication>
+#include <QClipboard>
+#include <QContextMenuEvent>
+#include <QMenu>
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+
+namespace shardplan::gui {
+namespace {
+
+constexpr int kNarrowest = 80;  ///< a wrapped text goes no narrower
+constexpr int kReadable = 360;  ///< and asks for no more than this of its own
+
+int up(double length) {
+  return static_cast<int>(std::ceil(length));
+}
+
+QAccessibleInterface* accessible_text(const QString&, QObject* object) {
+  auto* label = qobject_cast<TextLabel*>(object);
+  return label == nullptr ? nullptr : new QAccessibleWidget(label, QAccessible::StaticText);
+}
+
+}  // namespace
+
+void make_text_labels_accessible() {
+  QAccessible::installFactory(accessible_text);
+}
+
+TextLabel::TextLabel(Lines lines, QWidget* parent) : QWidget(parent), lines_(lines) {
+  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+  policy.setHeightForWidth(lines == Lines::wrapped);
+  setSizePolicy(policy);
+  layout_.setCacheEnabled(true);
+}
+
+void TextLabel::set_text(const QString& text, const QList<QTextLayout::FormatRange>& formats) {
+  if (text == text_ && formats == layout_.formats()) return;
+  const int before = lines_ == Lines::wrapped ? heightForWidth(width()) : widest_;
+  text_ = text;
+  setAccessibleName(text);
+  QString laid_out = text;
+  laid_out.replace(QLatin1Char('\n'), QChar(QChar::LineSeparator));
+  layout_.setText(laid_out);
+  layout_.setFormats(formats);
+  shape();
+  if ((lines_ == Lines::wrapped ? heightForWidth(width()) : widest_) != before) updateGeometry();
+  update();
+}
+
+void TextLabel::set_alignment(Qt::Alignment alignment) {
+  alignment_ = alignment;
+  shape();
+}
+
+/// After the text, its font or the widget's width changed.
+void TextLabel::shape() {
+  heights_.clear();
+  layout_.setFont(font());
+  layout_.setTextOption(QTextOption(alignment_));
+  break_lines(layout_, width());
+  natural_width_ = up(layout_.maximumWidth());
+  widest_ = std::max(widest_, natural_width_);
+  if (lines_ == Lines::wrapped) heights_.emplace_back(width(), up(layout_.boundingRect().height()));
+}
+
+void TextLabel::break_lines(QTextLayout& layout, int width) const {
+  layout.beginLayout();
+  double y = 0;
+  for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
+    line.setLineWidth(lines_ == Lines::one ? std::max(width, natural_width_) : width);
+    line.setPosition(QPointF(0, y));
+    y += line.height();
+  }
+  layout.endLayout();
+}
+
+bool TextLabel::is_cut() const {
+  return lines_ == Lines::one ? natural_width_ > width() : heightForWidth(width()) > height();
+}
+
+int TextLabel::heightForWidth(int width) const {
+  if (lines_ == Lines::one) return -1;
+  for (const auto& [known, height] : heights_)
+    if (known == width) return height;
+  QTextLayout other(layout_.text(), layout_.font());
+  other.setFormats(layout_.formats());
+  break_lines(other, width);
+  heights_.emplace_back(width, up(other.boundingRect().height()));
+  return heights_.back().second;
+}
+
+QSize TextLabel::sizeHint() const {
+  if (lines_ == Lines::one) return {widest_, fontMetrics().height()};
+  const int width = std::clamp(natural_width_, kNarrowest, kReadable);
+  return {width, heightForWidth(width)};
+}
+
+QSize TextLabel::minimumSizeHint() const {
+  return lines_ == Lines::one ? sizeHint() : QSize(kNarrowest, fontMetrics().height());
+}
+
+void TextLabel::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setPen(palette().color(foregroundRole()));
+  const double spare = height() - layout_.boundingRect().height();
+  layout_.draw(&painter, QPointF(0, lines_ == Lines::one ? std::max(0.0, spare / 2) : 0.0));
+}
+
+void TextLabel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  break_lines(layout_, width());
+}
+
+void TextLabel::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() != QEvent::FontChange) return;
+  shape();
+  updateGeometry();
+}
+
+void TextLabel::contextMenuEvent(QContextMenuEvent* event) {
+  QMenu menu(this);
+  menu.addAction(tr("&Copy"), this, [this] { QApplication::clipboard()->setText(text_); });
+  menu.exec(event->globalPos());
+}
+
+}  // namespace shardplan::gui
