@@ -7,7 +7,6 @@
 #include "models/core_words.h"
 #include "models/provenance.h"
 #include "models/text.h"
-#include "render/cost_text.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 #include "render/foundation.h"
@@ -98,25 +97,50 @@ std::vector<Share> EstimateModels::time(const Answer& a) {
   add(tr("copies"), t.exposed_copy_seconds, 2, tr("bytes copied to and from the host and NVMe"));
   add(tr("optimizer"), t.optimizer_seconds, 3,
       tr("parameters that are updated, at the rate of what updates them"));
+  add(tr("pipeline"), t.bubble_seconds, 5, tr("waiting for other pipeline stages"));
   add(tr("idle"), t.idle_seconds, 4, tr("launches and waiting that nothing hides"));
   return out;
 }
 
+QString EstimateModels::phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return tr("forward pass");
+    case Phase::backward:
+      return tr("backward pass");
+    case Phase::step:
+      return tr("clipping and optimizer step");
+    case Phase::prefill:
+      return tr("prompt");
+    case Phase::decode:
+      return tr("new tokens");
+    case Phase::generation:
+      return tr("generation");
+    case Phase::experience:
+      return tr("scoring");
+    case Phase::actor_training:
+      return tr("actor's training");
+    case Phase::critic_training:
+      return tr("critic's training");
+  }
+  return {};
+}
+
 std::vector<Fact> EstimateModels::phases(const Answer& a) {
   const Estimate& e = *a.estimate;
-  const std::array names{tr("forward pass"), tr("backward pass"),
-                         tr("clipping and optimizer step")};
   std::vector<Fact> out{{tr("model built"),
                          {},
                          bytes(e.model_bytes),
                          {},
                          Provenance::live(a, e.model_bytes, tr("after the model is built"))}};
-  for (std::size_t p = 0; p < names.size(); ++p)  // a job that trains: Phase begins with these
-    out.push_back({names[p],
-                   bytes(e.phases[p].peak),
-                   bytes(e.phases[p].end),
+  for (const Phase phase : e.run) {
+    const PhaseBytes& held = e.phases[static_cast<std::size_t>(phase)];
+    out.push_back({phase_name(phase),
+                   bytes(held.peak),
+                   bytes(held.end),
                    {},
-                   Provenance::live(a, e.phases[p].peak, tr("at the peak of this phase"))});
+                   Provenance::live(a, held.peak, tr("at the peak of this phase"))});
+  }
   return out;
 }
 
@@ -144,48 +168,10 @@ QString EstimateModels::headline(const Answer& a) {
   return words(report::words_of(overall(a.estimate->verdict)));
 }
 
-QString EstimateModels::subject(const Answer& a) {
-  return tr("%1 (%2 parameters) on %3")
-      .arg(text(report::model_name(a.job->model)),
-           text(format_parameters(a.job->model.parameter_count())),
-           words(report::cluster_words(a.job->plan.cluster)));
-}
-
-QString EstimateModels::method(const Answer& a) {
-  const Plan& p = a.job->plan;
-  const Workload& w = p.workload;
-  const QString how = w.lora ? tr("LoRA of rank %1").arg(w.lora->rank) : tr("full fine-tuning");
-  QString out = tr("%1 with %2, %3, %4; micro-batch %5 × %6 tokens")
-                    .arg(how, words(report::framework_words(p.framework)), text(p.precision.name),
-                         text(optimizer_word(p.optimizer.kind)), text(format_count(w.micro_batch)),
-                         text(format_count(w.sequence_length)));
-  if (w.gradient_accumulation > 1)
-    out += tr(", %1 accumulation steps").arg(text(format_count(w.gradient_accumulation)));
-  out += p.checkpointing == Checkpointing::full        ? tr(", every block checkpointed")
-         : p.checkpointing == Checkpointing::selective ? tr(", selective checkpointing")
-                                                       : tr(", no activation checkpointing");
-  return out +
-         (p.attention == AttentionKind::eager ? tr(", eager attention") : tr(", fused attention"));
-}
-
 QString EstimateModels::largest_consumer(const Answer& a) {
   const Category c = largest_category(*a.estimate);
   return tr("The largest part, %1, is %2.")
       .arg(words(report::words_of(c)), words(what_it_is(c, *a.estimate, a.job->plan)));
-}
-
-QString EstimateModels::rates(const Answer& a) {
-  const TimeEstimate& t = a.estimate->time;
-  if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
-  QString out = tr("about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak")
-                    .arg(text(format_seconds(t.step_seconds)),
-                         text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
-                         QString::number(100 * t.mfu, 'f', 0));
-  const Cost cost = cost_of(a.job->plan, *a.estimate, {});
-  return out +
-         (cost.money_per_billion_tokens
-              ? tr("; %1 for a billion tokens").arg(text(money(*cost.money_per_billion_tokens)))
-              : tr("; cost: the price of a node is not known"));
 }
 
 RowsModel<Share>* EstimateModels::breakdown_model(QObject* parent) {

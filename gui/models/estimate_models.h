@@ -53,10 +53,8 @@ class EstimateModels {
   static std::vector<Fact> foundation(const Answer& a, const Calibration& calibration);
 
   static QString headline(const Answer& a);          ///< "FITS"
-  static QString subject(const Answer& a);           ///< "llama-2-7b (6.74 B parameters) on ..."
-  static QString method(const Answer& a);            ///< "full fine-tuning with ..."
   static QString largest_consumer(const Answer& a);  ///< a sentence
-  static QString rates(const Answer& a);             ///< step, tokens/s, share of the peak, cost
+  static QString phase_name(Phase phase);            ///< "forward pass"
 
   static RowsModel<Share>* breakdown_model(QObject* parent);
   static RowsModel<Fact>* fact_model(const QStringList& titles, bool numbers, QObject* parent);

@@ -132,10 +132,12 @@ std::vector<Finding> Findings::of(const Answer& a) {
 }
 
 QString Findings::summary(const LintReport& report) {
-  const QString counts = tr("%1 errors, %2 warnings, %3 notes")
-                             .arg(report.count(Severity::error))
-                             .arg(report.count(Severity::warning))
-                             .arg(report.count(Severity::note));
+  const int errors = report.count(Severity::error), warnings = report.count(Severity::warning),
+            notes = report.count(Severity::note);
+  const QString counts = tr("%1, %2, %3")
+                             .arg(errors == 1 ? tr("1 error") : tr("%1 errors").arg(errors),
+                                  warnings == 1 ? tr("1 warning") : tr("%1 warnings").arg(warnings),
+                                  notes == 1 ? tr("1 note") : tr("%1 notes").arg(notes));
   if (report.now)
     return tr("%1; as it is: %2 of each GPU")
         .arg(counts, text(format_bytes(report.now->price.gpu)));

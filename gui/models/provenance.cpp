@@ -59,6 +59,11 @@ std::int64_t sharded_over(const Plan& plan, Category category) {
   return 1;
 }
 
+/// One model, whose states are spread over all GPUs or none.
+bool is_plain_training(const Plan& plan) {
+  return plan.workload.kind == WorkKind::train && plan.parallel.only_data();
+}
+
 }  // namespace
 
 QString Provenance::standing(Source source) {
@@ -90,7 +95,7 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
     case Category::optimizer_states: {
       const bool frozen_too = line.category == Category::parameters;
       const std::int64_t count = frozen_too ? e.parameters : e.trainable_parameters;
-      const std::int64_t over = sharded_over(plan, line.category);
+      const std::int64_t over = is_plain_training(plan) ? sharded_over(plan, line.category) : 1;
       formula = tr("%1 parameters, kept on this GPU: %2, which is %3 B for each of them")
                     .arg(text(format_count(count)), precisely(line.resident),
                          QString::number(static_cast<double>(line.resident) /
@@ -180,17 +185,40 @@ QString Provenance::step(const Estimate& e) {
   const TimeEstimate& t = e.time;
   return page(
       tr("Time of a step: %1").arg(text(format_seconds(t.step_seconds))),
-      tr("compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5")
+      tr("compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + pipeline %5 "
+         "+ idle %6")
           .arg(text(format_seconds(t.compute_seconds)),
                text(format_seconds(t.exposed_communication_seconds)),
                text(format_seconds(t.exposed_copy_seconds)),
-               text(format_seconds(t.optimizer_seconds)), text(format_seconds(t.idle_seconds))),
+               text(format_seconds(t.optimizer_seconds)), text(format_seconds(t.bubble_seconds)),
+               text(format_seconds(t.idle_seconds))),
       standing(t.source));
 }
 
 QString Provenance::rates(const Estimate& e, const Plan& plan) {
   const TimeEstimate& t = e.time;
   const Workload& w = plan.workload;
+  if (t.generation)
+    return page(
+        tr("Tokens a second"),
+        tr("%1 sequences × %2 new tokens ÷ %3, after %4 for the prompts\n"
+           "at datasheet rates: %5 for the new tokens")
+            .arg(text(format_count(w.micro_batch)), text(format_count(w.generation.new_tokens)),
+                 text(format_seconds(t.generation->decode_seconds)),
+                 text(format_seconds(t.generation->prefill_seconds)),
+                 text(format_seconds(t.generation->decode_speed_of_light))),
+        standing(t.source));
+  if (!plan.parallel.only_data())
+    return page(tr("Tokens a second"),
+                tr("data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
+                   "at datasheet rates, with everything hidden: %6 a step")
+                    .arg(plan.data_ranks())
+                    .arg(w.micro_batch)
+                    .arg(w.sequence_length)
+                    .arg(w.gradient_accumulation)
+                    .arg(text(format_seconds(t.step_seconds)),
+                         text(format_seconds(t.speed_of_light_seconds))),
+                standing(t.source));
   return page(tr("Tokens a second"),
               tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
                  "at datasheet rates, with everything hidden: %6 a step")

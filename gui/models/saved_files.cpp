@@ -7,6 +7,7 @@
 #include "export/export.h"
 #include "job/fields.h"
 #include "load/record.h"
+#include "questions/estimate_job.h"
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/render/render.h"
@@ -42,6 +43,7 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
     throw InputError({.file = path,
                       .message = "the name has no format",
                       .expected = ".html, .md, .json or .csv"});
+  require_training(*answer.job, "a report", answer.job->model.facts.name);
   report::Origin origin;
   origin.version = version;
   origin.command = command_line(job, "");
@@ -58,6 +60,8 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
 
 std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {
   std::vector<PlanFile> files;
+  if (answer.job->plan.workload.kind != WorkKind::train)  // no launcher runs it from a plan
+    return {{"job.json", job.dump(2) + "\n"}};
   for (ExportedFile& file : export_all(job, *answer.job, *answer.estimate))
     files.push_back({std::move(file.name), std::move(file.text)});
   return files;

@@ -73,8 +73,13 @@ SearchSession::SearchSession(Session& session, QObject* parent)
   connect(&work_, &Background::failed, this, &SearchSession::failed);
 }
 
+bool SearchSession::can_search() const {
+  const std::optional<Job>& job = session_.answer().job;
+  return job && job->plan.workload.kind == WorkKind::train;
+}
+
 void SearchSession::start(Objective objective) {
-  if (!session_.answer().job) return;
+  if (!can_search()) return;
   result_.reset();
   work_.start([this, job = *session_.answer().job, objective,
                calibration = session_.workbench().calibration](const Background::Control& control) {

@@ -33,6 +33,8 @@ class SearchSession : public QObject {
  public:
   SearchSession(Session& session, QObject* parent = nullptr);
 
+  /// A search varies how one model is trained.
+  bool can_search() const;
   void start(Objective objective);
   void cancel() { work_.cancel(); }
   bool is_running() const { return work_.is_running(); }

@@ -1,10 +1,12 @@
 #include "models/training_fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "job/fields.h"
 #include "load/framework.h"
 #include "models/text.h"
+#include "parallel/degrees.h"
 #include "questions/changes.h"
 #include "render/describe.h"
 
@@ -22,12 +24,38 @@ auto write_to(const std::string& pointer) {
       [pointer](Session& s, const QVariant& value) { s.document().set(pointer, json_of(value)); };
 }
 
-bool is_deepspeed(const Job& job) {
-  return job.plan.framework.kind == FrameworkKind::deepspeed;
+bool trains(const Job& job) {
+  return job.plan.workload.kind == WorkKind::train;
 }
 
-bool has_config(const Session& s) {
-  return field_of(s.document().json(), "/framework/ds_config").has_value();
+bool trains_with_deepspeed(const Job& job) {
+  return trains(job) && job.plan.framework.kind == FrameworkKind::deepspeed;
+}
+
+bool does_not_generate(const Job& job) {
+  return job.plan.workload.kind != WorkKind::inference;
+}
+
+/// Sequences of a length of their own: not a prompt and what is generated after it.
+bool has_sequences(const Job& job) {
+  return does_not_generate(job) && !(job.rlhf && generates(job.rlhf->algorithm));
+}
+
+/// A ds_config whose fp16 and bf16 are no "auto", which stands for what the job says.
+bool decides_precision(const Json& ds_config) {
+  if (!ds_config.is_object()) return false;
+  for (const auto* key : {"/bf16/enabled", "/fp16/enabled"})
+    if (ds_config.value(Json::json_pointer(key), Json()) == Json("auto")) return false;
+  return true;
+}
+
+/// Whether what divides the network can after a change. Plain PyTorch has no data parallelism.
+bool can_be(const Job& job, const Plan& changed) {
+  if (changed.cluster.world() % changed.parallel.model_ranks() != 0) return false;
+  if (changed.framework.kind == FrameworkKind::single &&
+      changed.cluster.world() != changed.parallel.tensor)
+    return false;
+  return !degree_problem(job.model, changed);
 }
 
 /// Offload as one choice of the three that DeepSpeed users make.
@@ -65,7 +93,8 @@ TrainingField TrainingFields::micro_batch() {
           .write =
               [](Session& s, const QVariant& v) {
                 s.change_plan([&](Plan& p) { p.workload.micro_batch = v.toLongLong(); });
-              }};
+              },
+          .applies = does_not_generate};
 }
 
 TrainingField TrainingFields::sequence_length() {
@@ -73,7 +102,8 @@ TrainingField TrainingFields::sequence_length() {
           .pointer = "/workload/sequence_length",
           .most = 1 << 20,
           .read = [](const Job& j) { return QVariant::fromValue(j.plan.workload.sequence_length); },
-          .write = write_to("/workload/sequence_length")};
+          .write = write_to("/workload/sequence_length"),
+          .applies = has_sequences};
 }
 
 TrainingField TrainingFields::gpus() {
@@ -84,6 +114,16 @@ TrainingField TrainingFields::gpus() {
           .write =
               [](Session& s, const QVariant& v) {
                 s.change_plan([&](Plan& p) { set_gpus(p, v.toLongLong()); });
+              },
+          .applies =
+              [](const Job& j) {
+                return does_not_generate(j) || j.plan.framework.kind == FrameworkKind::deepspeed;
+              },
+          .allows =
+              [](const Job& j, const QVariant& v) {
+                Plan changed = j.plan;
+                set_gpus(changed, v.toLongLong());
+                return can_be(j, changed);
               }};
 }
 
@@ -94,7 +134,12 @@ TrainingField TrainingFields::stage() {
   f.write = [](Session& s, const QVariant& v) {
     s.change_plan([&](Plan& p) { set_zero_stage(p, v.toInt()); });
   };
-  f.applies = is_deepspeed;
+  f.applies = trains_with_deepspeed;
+  f.allows = [](const Job& j, const QVariant& v) {
+    Plan changed = j.plan;
+    set_zero_stage(changed, v.toInt());
+    return can_be(j, changed);
+  };
   return f;
 }
 
@@ -110,7 +155,13 @@ TrainingField TrainingFields::offload() {
               [](Session& s, const QVariant& v) {
                 s.change_plan([&](Plan& p) { set_offload_choice(p, v.toInt()); });
               },
-          .applies = is_deepspeed};
+          .applies = trains_with_deepspeed,
+          .allows =
+              [](const Job& j, const QVariant& v) {
+                Plan changed = j.plan;
+                set_offload_choice(changed, v.toInt());
+                return can_be(j, changed);
+              }};
 }
 
 TrainingField TrainingFields::checkpointing() {
@@ -120,7 +171,8 @@ TrainingField TrainingFields::checkpointing() {
                       {tr("selective"), QStringLiteral("selective")},
                       {tr("every block"), QStringLiteral("full")}},
           .read = [](const Job& j) { return QVariant(text(name_of(j.plan.checkpointing))); },
-          .write = write_to("/checkpointing")};
+          .write = write_to("/checkpointing"),
+          .applies = does_not_generate};
 }
 
 TrainingField TrainingFields::framework() {
@@ -130,6 +182,7 @@ TrainingField TrainingFields::framework() {
                       {QStringLiteral("DDP"), QStringLiteral("ddp")},
                       {QStringLiteral("FSDP2"), QStringLiteral("fsdp2")},
                       {QStringLiteral("DeepSpeed"), QStringLiteral("deepspeed")},
+                      {QStringLiteral("Megatron-LM"), QStringLiteral("megatron")},
                       {tr("shardplan-validate's engine"), QStringLiteral("native")}},
           .read = [](const Job& j) { return QVariant(text(name_of(j.plan.framework.kind))); },
           .write =
@@ -138,7 +191,13 @@ TrainingField TrainingFields::framework() {
                 Json job = s.document().json();
                 job["framework"] = Json{{"name", v.toString().toStdString()}};
                 job.erase("precision");
+                job.erase("parallel");  // and so do the degrees that each can divide by
                 s.document().replace(std::move(job));
+              },
+          .allows =
+              [](const Job& j, const QVariant& v) {
+                const bool few = v == QStringLiteral("single") || v == QStringLiteral("deepspeed");
+                return few || trains(j);
               }};
 }
 
@@ -158,7 +217,8 @@ TrainingField TrainingFields::method() {
             set_field(job, "/workload/method", json_of(v));
             set_field(job, "/workload/lora", nullptr);
             s.document().replace(std::move(job));
-          }};
+          },
+      .applies = trains};
 }
 
 TrainingField TrainingFields::lora_rank() {
@@ -170,7 +230,7 @@ TrainingField TrainingFields::lora_rank() {
                 return QVariant::fromValue(j.plan.workload.lora ? j.plan.workload.lora->rank : 0);
               },
           .write = write_to("/workload/lora/rank"),
-          .applies = [](const Job& j) { return j.plan.workload.lora.has_value(); }};
+          .applies = [](const Job& j) { return trains(j) && j.plan.workload.lora.has_value(); }};
 }
 
 TrainingField TrainingFields::accumulation() {
@@ -183,7 +243,8 @@ TrainingField TrainingFields::accumulation() {
       .write =
           [](Session& s, const QVariant& v) {
             s.change_plan([&](Plan& p) { p.workload.gradient_accumulation = v.toLongLong(); });
-          }};
+          },
+      .applies = does_not_generate};
 }
 
 TrainingField TrainingFields::precision() {
@@ -192,10 +253,8 @@ TrainingField TrainingFields::precision() {
        {"bf16-master", "bf16-autocast", "bf16-pure", "fp16-master", "fp16-autocast", "fp32"})
     f.choices.push_back({QString::fromLatin1(name), QString::fromLatin1(name)});
   f.read = [](const Job& j) { return QVariant(text(j.plan.precision.name)); };
-  f.write = [](Session& s, const QVariant& v) {
-    if (has_config(s)) return;  // the ds_config decides
-    s.document().set("/precision", json_of(v));
-  };
+  f.write = [](Session& s, const QVariant& v) { s.document().set("/precision", json_of(v)); };
+  f.allows = [](const Job& j, const QVariant&) { return !decides_precision(j.ds_config); };
   return f;
 }
 
@@ -215,6 +274,7 @@ TrainingField TrainingFields::optimizer() {
     return QVariant();
   };
   f.write = write_to("/optimizer/name");
+  f.applies = does_not_generate;
   return f;
 }
 
@@ -242,13 +302,78 @@ TrainingField TrainingFields::loss() {
                                     ? QStringLiteral("fused_linear")
                                     : QStringLiteral("cross_entropy"));
               },
-          .write = write_to("/loss")};
+          .write = write_to("/loss"),
+          .applies = does_not_generate};
+}
+
+std::vector<Choice> TrainingField::offered(const Job& job) const {
+  std::vector<Choice> possible;
+  for (const Choice& choice : choices)
+    if (!allows || allows(job, choice.value) || choice.value == read(job))
+      possible.push_back(choice);
+  return possible;
+}
+
+/// A degree of parallelism; only those are offered that divide the GPUs and the network.
+TrainingField TrainingFields::degree(Degree degree, const QString& label) {
+  const std::string pointer = "/parallel/" + std::string(name_of(degree));
+  TrainingField f{.label = label, .pointer = pointer};
+  constexpr int kEvery = 64, kMost = 1024;  // above the first only powers of two
+  for (int d = 1; d <= kMost; d = d < kEvery ? d + 1 : 2 * d)
+    f.choices.push_back({QString::number(d), d});
+  f.read = [degree](const Job& j) { return QVariant(int(j.plan.parallel.*member_of(degree))); };
+  f.write = [pointer](Session& s, const QVariant& v) {
+    Json job = s.document().json();
+    set_field(job, pointer, v.toInt() == 1 ? Json() : json_of(v));
+    set_field(job, "/parallel/data", nullptr);  // what is left
+    s.document().replace(std::move(job));
+  };
+  f.allows = [degree](const Job& j, const QVariant& v) {
+    Plan changed = j.plan;
+    changed.parallel.*member_of(degree) = v.toInt();
+    changed.parallel.stage_layers.clear();
+    if (degree == Degree::virtual_pipeline)
+      changed.parallel.schedule =
+          v.toInt() > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+    return can_be(j, changed);
+  };
+  f.applies = [degree, choices = f.choices, allows = f.allows](const Job& j) {
+    if (!trains(j) || j.ds_config.is_object()) return false;  // its keys say degrees too
+    if (support_of(j.plan.framework.kind, degree) != Support::yes) return false;
+    return std::count_if(choices.begin(), choices.end(),
+                         [&](const Choice& c) { return allows(j, c.value); }) > 1;
+  };
+  return f;
 }
 
 std::vector<TrainingField> TrainingFields::all() {
-  return {method(),    lora_rank(), sequence_length(), micro_batch(), accumulation(),
-          optimizer(), precision(), checkpointing(),   attention(),   loss(),
-          framework(), stage(),     offload()};
+  return {kind(),
+          algorithm(),
+          method(),
+          lora_rank(),
+          sequence_length(),
+          batch(),
+          prompt_length(),
+          new_tokens(),
+          micro_batch(),
+          accumulation(),
+          weights(),
+          cache_type(),
+          weights_place(),
+          optimizer(),
+          precision(),
+          checkpointing(),
+          attention(),
+          loss(),
+          framework(),
+          stage(),
+          offload(),
+          degree(Degree::tensor, tr("Tensor parallel")),
+          degree(Degree::pipeline, tr("Pipeline stages")),
+          degree(Degree::virtual_pipeline, tr("Chunks a stage")),
+          degree(Degree::sequence, tr("Ulysses (sequence)")),
+          degree(Degree::context, tr("Context parallel")),
+          degree(Degree::expert, tr("Expert parallel"))};
 }
 
 }  // namespace shardplan::gui

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/session.h"
+#include "parallel/support.h"
 
 namespace shardplan::gui {
 
@@ -25,12 +26,19 @@ struct TrainingField {
   std::function<QVariant(const Job&)> read;
   std::function<void(Session&, const QVariant&)> write;
   std::function<bool(const Job&)> applies;  ///< empty: always
+  /// Whether the job can have the value; empty: any. What it cannot have is not offered.
+  std::function<bool(const Job&, const QVariant&)> allows = {};
+
+  bool applies_to(const Job& job) const { return !applies || applies(job); }
+  /// Those of `choices` that the job can have.
+  std::vector<Choice> offered(const Job& job) const;
 };
 
 class TrainingFields {
   Q_DECLARE_TR_FUNCTIONS(TrainingFields)
 
  public:
+  /// Of the training page: each applies to some kinds of jobs.
   static std::vector<TrainingField> all();
 
   // Shared with the sliders of the verdict page.
@@ -40,8 +48,17 @@ class TrainingFields {
   static TrainingField stage();
   static TrainingField offload();
   static TrainingField checkpointing();
+  static TrainingField batch();
+  static TrainingField prompt_length();
+  static TrainingField new_tokens();
+  static TrainingField weights();
+  static TrainingField cache_type();
 
  private:
+  static TrainingField kind();
+  static TrainingField algorithm();
+  static TrainingField weights_place();
+  static TrainingField degree(Degree degree, const QString& label);
   static TrainingField framework();
   static TrainingField method();
   static TrainingField lora_rank();

@@ -238,56 +238,8 @@
         <translation>表示</translation>
     </message>
     <message>
-        <source>%1 (%2 parameters) on %3</source>
-        <translation>%1(パラメータ %2)、%3</translation>
-    </message>
-    <message>
-        <source>LoRA of rank %1</source>
-        <translation>LoRA(ランク %1)</translation>
-    </message>
-    <message>
-        <source>full fine-tuning</source>
-        <translation>全パラメータの学習</translation>
-    </message>
-    <message>
-        <source>%1 with %2, %3, %4; micro-batch %5 × %6 tokens</source>
-        <translation>%1、%2、%3、%4。マイクロバッチ %5 × %6 トークン</translation>
-    </message>
-    <message>
-        <source>, %1 accumulation steps</source>
-        <translation>、勾配累積 %1 回</translation>
-    </message>
-    <message>
-        <source>, every block checkpointed</source>
-        <translation>、全ブロックをチェックポイント</translation>
-    </message>
-    <message>
-        <source>, selective checkpointing</source>
-        <translation>、選択的チェックポイント</translation>
-    </message>
-    <message>
-        <source>, no activation checkpointing</source>
-        <translation>、チェックポイントなし</translation>
-    </message>
-    <message>
-        <source>, eager attention</source>
-        <translation>、eager アテンション</translation>
-    </message>
-    <message>
-        <source>, fused attention</source>
-        <translation>、融合アテンション</translation>
-    </message>
-    <message>
         <source>The largest part, %1, is %2.</source>
         <translation>最大の部分は「%1」: %2。</translation>
-    </message>
-    <message>
-        <source>not estimated: the GPU&apos;s rates are not known</source>
-        <translation>GPU の性能が不明のため見積もっていません</translation>
-    </message>
-    <message>
-        <source>about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak</source>
-        <translation>1 ステップ約 %1、全 GPU で %2 トークン/秒、密行列ピークの %3 %</translation>
     </message>
     <message>
         <source>what</source>
@@ -300,14 +252,6 @@
     <message>
         <source>standing</source>
         <translation>根拠</translation>
-    </message>
-    <message>
-        <source>; %1 for a billion tokens</source>
-        <translation>。10 億トークンあたり %1</translation>
-    </message>
-    <message>
-        <source>; cost: the price of a node is not known</source>
-        <translation>。費用: ノードの価格が不明</translation>
     </message>
     <message>
         <source>optimizer</source>
@@ -324,6 +268,38 @@
     <message>
         <source>launches and waiting that nothing hides</source>
         <translation>何にも隠れない起動と待ち</translation>
+    </message>
+    <message>
+        <source>pipeline</source>
+        <translation>パイプライン</translation>
+    </message>
+    <message>
+        <source>waiting for other pipeline stages</source>
+        <translation>パイプラインの他の段を待つ時間</translation>
+    </message>
+    <message>
+        <source>prompt</source>
+        <translation>プロンプト</translation>
+    </message>
+    <message>
+        <source>new tokens</source>
+        <translation>新しいトークン</translation>
+    </message>
+    <message>
+        <source>generation</source>
+        <translation>生成</translation>
+    </message>
+    <message>
+        <source>scoring</source>
+        <translation>採点</translation>
+    </message>
+    <message>
+        <source>actor&apos;s training</source>
+        <translation>アクターの学習</translation>
+    </message>
+    <message>
+        <source>critic&apos;s training</source>
+        <translation>クリティックの学習</translation>
     </message>
 </context>
 <context>
@@ -413,16 +389,40 @@
         <translation>省略できません: %1</translation>
     </message>
     <message>
-        <source>%1 errors, %2 warnings, %3 notes</source>
-        <translation>エラー %1 件、警告 %2 件、注記 %3 件</translation>
-    </message>
-    <message>
         <source>%1; as it is: %2 of each GPU</source>
         <translation>%1。現状: 各 GPU %2</translation>
     </message>
     <message>
         <source>costs</source>
         <translation>コスト</translation>
+    </message>
+    <message>
+        <source>%1, %2, %3</source>
+        <translation>%1、%2、%3</translation>
+    </message>
+    <message>
+        <source>1 error</source>
+        <translation>エラー 1 件</translation>
+    </message>
+    <message>
+        <source>%1 errors</source>
+        <translation>エラー %1 件</translation>
+    </message>
+    <message>
+        <source>1 warning</source>
+        <translation>警告 1 件</translation>
+    </message>
+    <message>
+        <source>%1 warnings</source>
+        <translation>警告 %1 件</translation>
+    </message>
+    <message>
+        <source>1 note</source>
+        <translation>注記 1 件</translation>
+    </message>
+    <message>
+        <source>%1 notes</source>
+        <translation>注記 %1 件</translation>
     </message>
 </context>
 <context>
@@ -454,6 +454,201 @@
     <message>
         <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
         <translation>この計画でこれ以上軽くできるものはありません。GPU を増やすか、モデルを小さくしてください。</translation>
+    </message>
+    <message>
+        <source>Changes are looked for where one model is trained; here the sliders and the task&apos;s fields tell what each change does.</source>
+        <translation>変更案は 1 つのモデルの学習に対して探します。ここではスライダーと各項目で変更の効果を確かめられます。</translation>
+    </message>
+</context>
+<context>
+    <name>JobWords</name>
+    <message>
+        <source>%1 (%2 parameters)</source>
+        <translation>%1(パラメータ数 %2)</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%1、%2</translation>
+    </message>
+    <message>
+        <source>%1 of %2 on %3</source>
+        <translation>%1: %2、%3</translation>
+    </message>
+    <message>
+        <source>tensor %1</source>
+        <translation>テンソル %1</translation>
+    </message>
+    <message>
+        <source>pipeline %1</source>
+        <translation>パイプライン %1</translation>
+    </message>
+    <message>
+        <source>sequence %1</source>
+        <translation>シーケンス %1</translation>
+    </message>
+    <message>
+        <source>context %1</source>
+        <translation>コンテキスト %1</translation>
+    </message>
+    <message>
+        <source>data %1</source>
+        <translation>データ %1</translation>
+    </message>
+    <message>
+        <source>, %1 chunks a stage</source>
+        <translation>、段あたり %1 チャンク</translation>
+    </message>
+    <message>
+        <source>, experts over %1</source>
+        <translation>、エキスパートを %1 GPU に分割</translation>
+    </message>
+    <message>
+        <source>LoRA of rank %1</source>
+        <translation>LoRA(ランク %1)</translation>
+    </message>
+    <message>
+        <source>full fine-tuning</source>
+        <translation>全パラメータの学習</translation>
+    </message>
+    <message>
+        <source>%1 with %2, %3, %4; micro-batch %5 × %6 tokens</source>
+        <translation>%1、%2、%3、%4。マイクロバッチ %5 × %6 トークン</translation>
+    </message>
+    <message>
+        <source>, %1 accumulation steps</source>
+        <translation>、勾配累積 %1 回</translation>
+    </message>
+    <message>
+        <source>, every block checkpointed</source>
+        <translation>、全ブロックをチェックポイント</translation>
+    </message>
+    <message>
+        <source>, selective checkpointing</source>
+        <translation>、選択的チェックポイント</translation>
+    </message>
+    <message>
+        <source>, no activation checkpointing</source>
+        <translation>、チェックポイントなし</translation>
+    </message>
+    <message>
+        <source>, eager attention</source>
+        <translation>、eager アテンション</translation>
+    </message>
+    <message>
+        <source>, fused attention</source>
+        <translation>、融合アテンション</translation>
+    </message>
+    <message>
+        <source>, nf4 weights</source>
+        <translation>、nf4 の重み</translation>
+    </message>
+    <message>
+        <source>, nf4 weights, scales quantized too</source>
+        <translation>、nf4 の重み(スケールも量子化)</translation>
+    </message>
+    <message>
+        <source>, int8 weights</source>
+        <translation>、int8 の重み</translation>
+    </message>
+    <message>
+        <source>, fp8 weights</source>
+        <translation>、fp8 の重み</translation>
+    </message>
+    <message>
+        <source>, GPTQ weights of 4 bits</source>
+        <translation>、GPTQ 4 ビットの重み</translation>
+    </message>
+    <message>
+        <source>, AWQ weights of 4 bits</source>
+        <translation>、AWQ 4 ビットの重み</translation>
+    </message>
+    <message>
+        <source>inference with DeepSpeed-Inference&apos;s kernels over %1 GPUs</source>
+        <translation>DeepSpeed-Inference のカーネルによる推論(GPU %1 基)</translation>
+    </message>
+    <message>
+        <source>ZeRO-Inference, %1</source>
+        <translation>ZeRO-Inference、%1</translation>
+    </message>
+    <message>
+        <source>inference with transformers</source>
+        <translation>transformers による推論</translation>
+    </message>
+    <message>
+        <source>, fp8 KV cache</source>
+        <translation>、fp8 の KV キャッシュ</translation>
+    </message>
+    <message>
+        <source>; %1 × (%2 tokens of prompt + %3 new)</source>
+        <translation>。%1 ×(プロンプト %2 + 新規 %3 トークン)</translation>
+    </message>
+    <message>
+        <source>actor</source>
+        <translation>アクター</translation>
+    </message>
+    <message>
+        <source>critic</source>
+        <translation>クリティック</translation>
+    </message>
+    <message>
+        <source>reference</source>
+        <translation>参照モデル</translation>
+    </message>
+    <message>
+        <source>reward model</source>
+        <translation>報酬モデル</translation>
+    </message>
+    <message>
+        <source>frozen</source>
+        <translation>固定</translation>
+    </message>
+    <message>
+        <source>trained</source>
+        <translation>学習</translation>
+    </message>
+    <message>
+        <source>%1: %2, %3 with %4, %5</source>
+        <translation>%1: %2、%3、%4、%5</translation>
+    </message>
+    <message>
+        <source>, on the host while idle</source>
+        <translation>、待機中はホスト上</translation>
+    </message>
+    <message>
+        <source>micro-batch %1 × %2 tokens</source>
+        <translation>マイクロバッチ %1 × %2 トークン</translation>
+    </message>
+    <message>
+        <source>, %1 of them generated, %2 sequences at once</source>
+        <translation>、うち %1 を生成、同時に %2 シーケンス</translation>
+    </message>
+    <message>
+        <source>, hybrid engine</source>
+        <translation>、ハイブリッドエンジン</translation>
+    </message>
+    <message>
+        <source>; %1 for a billion tokens</source>
+        <translation>。10 億トークンあたり %1</translation>
+    </message>
+    <message>
+        <source>; cost: the price of a node is not known</source>
+        <translation>。費用: ノードの価格が不明</translation>
+    </message>
+    <message>
+        <source>prompt: about %1, %2 tokens/s; new tokens: about %3, %4 tokens/s, at most %5 at datasheet rates</source>
+        <translation>プロンプト: 約 %1、%2 トークン/秒。新しいトークン: 約 %3、%4 トークン/秒(カタログ性能で最大 %5)</translation>
+    </message>
+    <message>
+        <source>not estimated: the GPU&apos;s rates are not known</source>
+        <translation>GPU の性能が不明のため見積もっていません</translation>
+    </message>
+    <message>
+        <source>about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak</source>
+        <translation>1 ステップ約 %1、全 GPU で %2 トークン/秒、密行列ピークの %3 %</translation>
+    </message>
+    <message>
+        <source>about %1 an iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak</source>
+        <translation>1 反復約 %1(%2)、全 GPU で %3 トークン/秒、密行列ピークの %4 %</translation>
     </message>
 </context>
 <context>
@@ -661,10 +856,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>ステップの時間: %1</translation>
     </message>
     <message>
-        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5</source>
-        <translation>計算 %1 + 隠れない通信 %2 + 隠れないコピー %3 + オプティマイザ %4 + 待ち %5</translation>
-    </message>
-    <message>
         <source>GPU: %1 − %2 = %3 saved; the whole plan estimated with the change</source>
         <translation>GPU: %1 − %2 = %3 の節約。変更後の計画全体を見積もった値</translation>
     </message>
@@ -675,6 +866,22 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>What it sets</source>
         <translation>設定する内容</translation>
+    </message>
+    <message>
+        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + pipeline %5 + idle %6</source>
+        <translation>計算 %1 + 隠れない通信 %2 + 隠れないコピー %3 + オプティマイザ %4 + パイプライン %5 + 待ち %6</translation>
+    </message>
+    <message>
+        <source>%1 sequences × %2 new tokens ÷ %3, after %4 for the prompts
+at datasheet rates: %5 for the new tokens</source>
+        <translation>シーケンス %1 × 新しいトークン %2 ÷ %3(プロンプトに %4 かかった後)
+カタログ性能では新しいトークンに %5</translation>
+    </message>
+    <message>
+        <source>data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5
+at datasheet rates, with everything hidden: %6 a step</source>
+        <translation>データ %1 × マイクロバッチ %2 × %3 トークン × 勾配累積 %4 回 ÷ %5
+カタログ性能ですべて隠れた場合: 1 ステップ %6</translation>
     </message>
 </context>
 <context>
@@ -790,6 +997,98 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>shardplan-validate&apos;s engine</source>
         <translation>shardplan-validate のエンジン</translation>
+    </message>
+    <message>
+        <source>Task</source>
+        <translation>種類</translation>
+    </message>
+    <message>
+        <source>training</source>
+        <translation>学習</translation>
+    </message>
+    <message>
+        <source>generation</source>
+        <translation>生成</translation>
+    </message>
+    <message>
+        <source>reinforcement learning, preferences</source>
+        <translation>強化学習・選好学習</translation>
+    </message>
+    <message>
+        <source>Algorithm</source>
+        <translation>アルゴリズム</translation>
+    </message>
+    <message>
+        <source>supervised fine-tuning</source>
+        <translation>教師ありファインチューニング</translation>
+    </message>
+    <message>
+        <source>reward model</source>
+        <translation>報酬モデル</translation>
+    </message>
+    <message>
+        <source>Sequences</source>
+        <translation>シーケンス数</translation>
+    </message>
+    <message>
+        <source>Prompt length</source>
+        <translation>プロンプト長</translation>
+    </message>
+    <message>
+        <source>New tokens</source>
+        <translation>新しいトークン</translation>
+    </message>
+    <message>
+        <source>Weights</source>
+        <translation>重み</translation>
+    </message>
+    <message>
+        <source>as computed</source>
+        <translation>計算と同じ型</translation>
+    </message>
+    <message>
+        <source>KV cache</source>
+        <translation>KV キャッシュ</translation>
+    </message>
+    <message>
+        <source>Weights are kept</source>
+        <translation>重みの置き場所</translation>
+    </message>
+    <message>
+        <source>on the GPUs</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>on the host</source>
+        <translation>ホスト</translation>
+    </message>
+    <message>
+        <source>on NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>Tensor parallel</source>
+        <translation>テンソル並列</translation>
+    </message>
+    <message>
+        <source>Pipeline stages</source>
+        <translation>パイプラインの段数</translation>
+    </message>
+    <message>
+        <source>Chunks a stage</source>
+        <translation>段あたりのチャンク</translation>
+    </message>
+    <message>
+        <source>Ulysses (sequence)</source>
+        <translation>Ulysses(シーケンス)</translation>
+    </message>
+    <message>
+        <source>Context parallel</source>
+        <translation>コンテキスト並列</translation>
+    </message>
+    <message>
+        <source>Expert parallel</source>
+        <translation>エキスパート並列</translation>
     </message>
 </context>
 <context>
@@ -1302,6 +1601,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Ruled out</source>
         <translation>除外</translation>
     </message>
+    <message>
+        <source>A search varies how one model is trained; this job does something else.</source>
+        <translation>探索は 1 つのモデルの学習方法を変えて行います。このジョブは別の種類です。</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::SearchSession</name>
@@ -1336,6 +1639,13 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>%1 candidates; %2 of them are beaten by no other in time, memory and GPUs at once</source>
         <translation>候補 %1 件。うち %2 件は、時間・メモリ・GPU 数のすべてで他に負けません</translation>
+    </message>
+</context>
+<context>
+    <name>shardplan::gui::TextLabel</name>
+    <message>
+        <source>&amp;Copy</source>
+        <translation>コピー(&amp;C)</translation>
     </message>
 </context>
 <context>

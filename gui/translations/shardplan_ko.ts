@@ -238,56 +238,8 @@
         <translation>표시</translation>
     </message>
     <message>
-        <source>%1 (%2 parameters) on %3</source>
-        <translation>%1(파라미터 %2), %3</translation>
-    </message>
-    <message>
-        <source>LoRA of rank %1</source>
-        <translation>LoRA(랭크 %1)</translation>
-    </message>
-    <message>
-        <source>full fine-tuning</source>
-        <translation>전체 파라미터 학습</translation>
-    </message>
-    <message>
-        <source>%1 with %2, %3, %4; micro-batch %5 × %6 tokens</source>
-        <translation>%1, %2, %3, %4. 마이크로배치 %5 × %6 토큰</translation>
-    </message>
-    <message>
-        <source>, %1 accumulation steps</source>
-        <translation>, 기울기 누적 %1회</translation>
-    </message>
-    <message>
-        <source>, every block checkpointed</source>
-        <translation>, 모든 블록 체크포인트</translation>
-    </message>
-    <message>
-        <source>, selective checkpointing</source>
-        <translation>, 선택적 체크포인트</translation>
-    </message>
-    <message>
-        <source>, no activation checkpointing</source>
-        <translation>, 체크포인트 없음</translation>
-    </message>
-    <message>
-        <source>, eager attention</source>
-        <translation>, eager 어텐션</translation>
-    </message>
-    <message>
-        <source>, fused attention</source>
-        <translation>, 융합 어텐션</translation>
-    </message>
-    <message>
         <source>The largest part, %1, is %2.</source>
         <translation>가장 큰 부분은 &quot;%1&quot;: %2.</translation>
-    </message>
-    <message>
-        <source>not estimated: the GPU&apos;s rates are not known</source>
-        <translation>GPU의 성능을 알 수 없어 추정하지 않았습니다</translation>
-    </message>
-    <message>
-        <source>about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak</source>
-        <translation>스텝당 약 %1, 전체 GPU에서 초당 %2 토큰, 밀집 피크의 %3 %</translation>
     </message>
     <message>
         <source>what</source>
@@ -300,14 +252,6 @@
     <message>
         <source>standing</source>
         <translation>근거</translation>
-    </message>
-    <message>
-        <source>; %1 for a billion tokens</source>
-        <translation>. 10억 토큰당 %1</translation>
-    </message>
-    <message>
-        <source>; cost: the price of a node is not known</source>
-        <translation>. 비용: 노드의 가격을 알 수 없음</translation>
     </message>
     <message>
         <source>optimizer</source>
@@ -324,6 +268,38 @@
     <message>
         <source>launches and waiting that nothing hides</source>
         <translation>아무것에도 가려지지 않은 실행 지연과 대기</translation>
+    </message>
+    <message>
+        <source>pipeline</source>
+        <translation>파이프라인</translation>
+    </message>
+    <message>
+        <source>waiting for other pipeline stages</source>
+        <translation>다른 파이프라인 단계를 기다리는 시간</translation>
+    </message>
+    <message>
+        <source>prompt</source>
+        <translation>프롬프트</translation>
+    </message>
+    <message>
+        <source>new tokens</source>
+        <translation>새 토큰</translation>
+    </message>
+    <message>
+        <source>generation</source>
+        <translation>생성</translation>
+    </message>
+    <message>
+        <source>scoring</source>
+        <translation>채점</translation>
+    </message>
+    <message>
+        <source>actor&apos;s training</source>
+        <translation>액터 학습</translation>
+    </message>
+    <message>
+        <source>critic&apos;s training</source>
+        <translation>크리틱 학습</translation>
     </message>
 </context>
 <context>
@@ -413,16 +389,40 @@
         <translation>생략할 수 없음: %1</translation>
     </message>
     <message>
-        <source>%1 errors, %2 warnings, %3 notes</source>
-        <translation>오류 %1건, 경고 %2건, 참고 %3건</translation>
-    </message>
-    <message>
         <source>%1; as it is: %2 of each GPU</source>
         <translation>%1. 현재: GPU당 %2</translation>
     </message>
     <message>
         <source>costs</source>
         <translation>비용</translation>
+    </message>
+    <message>
+        <source>%1, %2, %3</source>
+        <translation>%1, %2, %3</translation>
+    </message>
+    <message>
+        <source>1 error</source>
+        <translation>오류 1건</translation>
+    </message>
+    <message>
+        <source>%1 errors</source>
+        <translation>오류 %1건</translation>
+    </message>
+    <message>
+        <source>1 warning</source>
+        <translation>경고 1건</translation>
+    </message>
+    <message>
+        <source>%1 warnings</source>
+        <translation>경고 %1건</translation>
+    </message>
+    <message>
+        <source>1 note</source>
+        <translation>참고 1건</translation>
+    </message>
+    <message>
+        <source>%1 notes</source>
+        <translation>참고 %1건</translation>
     </message>
 </context>
 <context>
@@ -454,6 +454,201 @@
     <message>
         <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
         <translation>이 계획에서 더 줄일 수 있는 것이 없습니다. GPU를 늘리거나 더 작은 모델을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>Changes are looked for where one model is trained; here the sliders and the task&apos;s fields tell what each change does.</source>
+        <translation>변경안은 한 모델을 학습할 때 찾습니다. 여기서는 슬라이더와 항목으로 각 변경의 효과를 볼 수 있습니다.</translation>
+    </message>
+</context>
+<context>
+    <name>JobWords</name>
+    <message>
+        <source>%1 (%2 parameters)</source>
+        <translation>%1(파라미터 %2)</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%1, %2</translation>
+    </message>
+    <message>
+        <source>%1 of %2 on %3</source>
+        <translation>%1: %2, %3</translation>
+    </message>
+    <message>
+        <source>tensor %1</source>
+        <translation>텐서 %1</translation>
+    </message>
+    <message>
+        <source>pipeline %1</source>
+        <translation>파이프라인 %1</translation>
+    </message>
+    <message>
+        <source>sequence %1</source>
+        <translation>시퀀스 %1</translation>
+    </message>
+    <message>
+        <source>context %1</source>
+        <translation>컨텍스트 %1</translation>
+    </message>
+    <message>
+        <source>data %1</source>
+        <translation>데이터 %1</translation>
+    </message>
+    <message>
+        <source>, %1 chunks a stage</source>
+        <translation>, 단계당 청크 %1개</translation>
+    </message>
+    <message>
+        <source>, experts over %1</source>
+        <translation>, 전문가를 GPU %1개에 분할</translation>
+    </message>
+    <message>
+        <source>LoRA of rank %1</source>
+        <translation>LoRA(랭크 %1)</translation>
+    </message>
+    <message>
+        <source>full fine-tuning</source>
+        <translation>전체 파라미터 학습</translation>
+    </message>
+    <message>
+        <source>%1 with %2, %3, %4; micro-batch %5 × %6 tokens</source>
+        <translation>%1, %2, %3, %4. 마이크로배치 %5 × %6 토큰</translation>
+    </message>
+    <message>
+        <source>, %1 accumulation steps</source>
+        <translation>, 기울기 누적 %1회</translation>
+    </message>
+    <message>
+        <source>, every block checkpointed</source>
+        <translation>, 모든 블록 체크포인트</translation>
+    </message>
+    <message>
+        <source>, selective checkpointing</source>
+        <translation>, 선택적 체크포인트</translation>
+    </message>
+    <message>
+        <source>, no activation checkpointing</source>
+        <translation>, 체크포인트 없음</translation>
+    </message>
+    <message>
+        <source>, eager attention</source>
+        <translation>, eager 어텐션</translation>
+    </message>
+    <message>
+        <source>, fused attention</source>
+        <translation>, 융합 어텐션</translation>
+    </message>
+    <message>
+        <source>, nf4 weights</source>
+        <translation>, nf4 가중치</translation>
+    </message>
+    <message>
+        <source>, nf4 weights, scales quantized too</source>
+        <translation>, nf4 가중치(스케일도 양자화)</translation>
+    </message>
+    <message>
+        <source>, int8 weights</source>
+        <translation>, int8 가중치</translation>
+    </message>
+    <message>
+        <source>, fp8 weights</source>
+        <translation>, fp8 가중치</translation>
+    </message>
+    <message>
+        <source>, GPTQ weights of 4 bits</source>
+        <translation>, GPTQ 4비트 가중치</translation>
+    </message>
+    <message>
+        <source>, AWQ weights of 4 bits</source>
+        <translation>, AWQ 4비트 가중치</translation>
+    </message>
+    <message>
+        <source>inference with DeepSpeed-Inference&apos;s kernels over %1 GPUs</source>
+        <translation>DeepSpeed-Inference 커널로 추론(GPU %1개)</translation>
+    </message>
+    <message>
+        <source>ZeRO-Inference, %1</source>
+        <translation>ZeRO-Inference, %1</translation>
+    </message>
+    <message>
+        <source>inference with transformers</source>
+        <translation>transformers로 추론</translation>
+    </message>
+    <message>
+        <source>, fp8 KV cache</source>
+        <translation>, fp8 KV 캐시</translation>
+    </message>
+    <message>
+        <source>; %1 × (%2 tokens of prompt + %3 new)</source>
+        <translation>; %1 × (프롬프트 %2 + 새 토큰 %3)</translation>
+    </message>
+    <message>
+        <source>actor</source>
+        <translation>액터</translation>
+    </message>
+    <message>
+        <source>critic</source>
+        <translation>크리틱</translation>
+    </message>
+    <message>
+        <source>reference</source>
+        <translation>참조 모델</translation>
+    </message>
+    <message>
+        <source>reward model</source>
+        <translation>보상 모델</translation>
+    </message>
+    <message>
+        <source>frozen</source>
+        <translation>고정</translation>
+    </message>
+    <message>
+        <source>trained</source>
+        <translation>학습</translation>
+    </message>
+    <message>
+        <source>%1: %2, %3 with %4, %5</source>
+        <translation>%1: %2, %3, %4, %5</translation>
+    </message>
+    <message>
+        <source>, on the host while idle</source>
+        <translation>, 쉬는 동안 호스트에</translation>
+    </message>
+    <message>
+        <source>micro-batch %1 × %2 tokens</source>
+        <translation>마이크로배치 %1 × %2 토큰</translation>
+    </message>
+    <message>
+        <source>, %1 of them generated, %2 sequences at once</source>
+        <translation>, 그중 %1개 생성, 한 번에 %2 시퀀스</translation>
+    </message>
+    <message>
+        <source>, hybrid engine</source>
+        <translation>, 하이브리드 엔진</translation>
+    </message>
+    <message>
+        <source>; %1 for a billion tokens</source>
+        <translation>. 10억 토큰당 %1</translation>
+    </message>
+    <message>
+        <source>; cost: the price of a node is not known</source>
+        <translation>. 비용: 노드의 가격을 알 수 없음</translation>
+    </message>
+    <message>
+        <source>prompt: about %1, %2 tokens/s; new tokens: about %3, %4 tokens/s, at most %5 at datasheet rates</source>
+        <translation>프롬프트: 약 %1, 초당 %2 토큰; 새 토큰: 약 %3, 초당 %4 토큰(데이터시트 성능으로 최대 %5)</translation>
+    </message>
+    <message>
+        <source>not estimated: the GPU&apos;s rates are not known</source>
+        <translation>GPU의 성능을 알 수 없어 추정하지 않았습니다</translation>
+    </message>
+    <message>
+        <source>about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak</source>
+        <translation>스텝당 약 %1, 전체 GPU에서 초당 %2 토큰, 밀집 피크의 %3 %</translation>
+    </message>
+    <message>
+        <source>about %1 an iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak</source>
+        <translation>반복 1회 약 %1(%2), 전체 GPU에서 초당 %3 토큰, 밀집 피크의 %4 %</translation>
     </message>
 </context>
 <context>
@@ -661,10 +856,6 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <translation>스텝 시간: %1</translation>
     </message>
     <message>
-        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + idle %5</source>
-        <translation>계산 %1 + 드러난 통신 %2 + 드러난 복사 %3 + 옵티마이저 %4 + 유휴 %5</translation>
-    </message>
-    <message>
         <source>GPU: %1 − %2 = %3 saved; the whole plan estimated with the change</source>
         <translation>GPU: %1 − %2 = %3 절약. 변경 후의 계획 전체를 추정한 값</translation>
     </message>
@@ -675,6 +866,22 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>What it sets</source>
         <translation>설정하는 내용</translation>
+    </message>
+    <message>
+        <source>compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + pipeline %5 + idle %6</source>
+        <translation>계산 %1 + 드러난 통신 %2 + 드러난 복사 %3 + 옵티마이저 %4 + 파이프라인 %5 + 유휴 %6</translation>
+    </message>
+    <message>
+        <source>%1 sequences × %2 new tokens ÷ %3, after %4 for the prompts
+at datasheet rates: %5 for the new tokens</source>
+        <translation>시퀀스 %1 × 새 토큰 %2 ÷ %3(프롬프트에 %4 걸린 뒤)
+데이터시트 성능으로 새 토큰에 %5</translation>
+    </message>
+    <message>
+        <source>data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5
+at datasheet rates, with everything hidden: %6 a step</source>
+        <translation>데이터 %1 × 마이크로배치 %2 × %3 토큰 × 누적 %4회 ÷ %5
+데이터시트 성능으로 모두 숨겨지면: 스텝당 %6</translation>
     </message>
 </context>
 <context>
@@ -790,6 +997,98 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>shardplan-validate&apos;s engine</source>
         <translation>shardplan-validate 엔진</translation>
+    </message>
+    <message>
+        <source>Task</source>
+        <translation>작업 종류</translation>
+    </message>
+    <message>
+        <source>training</source>
+        <translation>학습</translation>
+    </message>
+    <message>
+        <source>generation</source>
+        <translation>생성</translation>
+    </message>
+    <message>
+        <source>reinforcement learning, preferences</source>
+        <translation>강화 학습, 선호 학습</translation>
+    </message>
+    <message>
+        <source>Algorithm</source>
+        <translation>알고리즘</translation>
+    </message>
+    <message>
+        <source>supervised fine-tuning</source>
+        <translation>지도 미세조정</translation>
+    </message>
+    <message>
+        <source>reward model</source>
+        <translation>보상 모델</translation>
+    </message>
+    <message>
+        <source>Sequences</source>
+        <translation>시퀀스 수</translation>
+    </message>
+    <message>
+        <source>Prompt length</source>
+        <translation>프롬프트 길이</translation>
+    </message>
+    <message>
+        <source>New tokens</source>
+        <translation>새 토큰</translation>
+    </message>
+    <message>
+        <source>Weights</source>
+        <translation>가중치</translation>
+    </message>
+    <message>
+        <source>as computed</source>
+        <translation>계산과 같은 형식</translation>
+    </message>
+    <message>
+        <source>KV cache</source>
+        <translation>KV 캐시</translation>
+    </message>
+    <message>
+        <source>Weights are kept</source>
+        <translation>가중치 위치</translation>
+    </message>
+    <message>
+        <source>on the GPUs</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>on the host</source>
+        <translation>호스트</translation>
+    </message>
+    <message>
+        <source>on NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>Tensor parallel</source>
+        <translation>텐서 병렬</translation>
+    </message>
+    <message>
+        <source>Pipeline stages</source>
+        <translation>파이프라인 단계</translation>
+    </message>
+    <message>
+        <source>Chunks a stage</source>
+        <translation>단계당 청크</translation>
+    </message>
+    <message>
+        <source>Ulysses (sequence)</source>
+        <translation>Ulysses(시퀀스)</translation>
+    </message>
+    <message>
+        <source>Context parallel</source>
+        <translation>컨텍스트 병렬</translation>
+    </message>
+    <message>
+        <source>Expert parallel</source>
+        <translation>전문가 병렬</translation>
     </message>
 </context>
 <context>
@@ -1302,6 +1601,10 @@ at datasheet rates, with everything hidden: %6 a step</source>
         <source>Ruled out</source>
         <translation>제외됨</translation>
     </message>
+    <message>
+        <source>A search varies how one model is trained; this job does something else.</source>
+        <translation>탐색은 한 모델의 학습 방법을 바꿔 봅니다. 이 작업은 다른 종류입니다.</translation>
+    </message>
 </context>
 <context>
     <name>shardplan::gui::SearchSession</name>
@@ -1336,6 +1639,13 @@ at datasheet rates, with everything hidden: %6 a step</source>
     <message>
         <source>%1 candidates; %2 of them are beaten by no other in time, memory and GPUs at once</source>
         <translation>후보 %1건. 그중 %2건은 시간, 메모리, GPU 수에서 동시에 지는 일이 없습니다</translation>
+    </message>
+</context>
+<context>
+    <name>shardplan::gui::TextLabel</name>
+    <message>
+        <source>&amp;Copy</source>
+        <translation>복사(&amp;C)</translation>
     </message>
 </context>
 <context>

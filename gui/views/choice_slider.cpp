@@ -31,25 +31,27 @@ ChoiceSlider::ChoiceSlider(Session& session, TrainingField field, std::vector<qi
   connect(slider_, &QSlider::valueChanged, this, &ChoiceSlider::moved);
 }
 
-std::vector<Choice> ChoiceSlider::stops_with(const QVariant& now) const {
-  if (!field_.choices.empty()) return field_.choices;
+std::vector<Choice> ChoiceSlider::stops_with(const Job& job, const QVariant& now) const {
+  if (!field_.choices.empty()) return field_.offered(job);
   std::vector<qint64> values = values_;
   if (std::find(values.begin(), values.end(), now.toLongLong()) == values.end()) {
     values.push_back(now.toLongLong());  // the job's own value is a stop too
     std::sort(values.begin(), values.end());
   }
   std::vector<Choice> stops;
-  for (const qint64 v : values) stops.push_back({text(format_count(v)), v});
+  for (const qint64 v : values)
+    if (!field_.allows || v == now.toLongLong() || field_.allows(job, v))
+      stops.push_back({text(format_count(v)), v});
   return stops;
 }
 
 void ChoiceSlider::refresh() {
   const std::optional<Job>& job = session_.answer().job;
-  setEnabled(job && (!field_.applies || field_.applies(*job)));
-  if (!job) return;
+  setVisible(job && field_.applies_to(*job));
+  if (!job || !field_.applies_to(*job)) return;
   const QVariant now = field_.read(*job);
   is_refreshing_ = true;
-  stops_ = stops_with(now);
+  stops_ = stops_with(*job, now);
   slider_->setRange(0, static_cast<int>(stops_.size()) - 1);
   for (std::size_t i = 0; i < stops_.size(); ++i) {
     if (stops_[i].value != now) continue;

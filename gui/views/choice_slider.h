@@ -20,7 +20,7 @@ class ChoiceSlider : public QWidget {
   void refresh();
 
  private:
-  std::vector<Choice> stops_with(const QVariant& now) const;
+  std::vector<Choice> stops_with(const Job& job, const QVariant& now) const;
   void moved(int at);
 
   Session& session_;

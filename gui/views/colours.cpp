@@ -27,11 +27,12 @@ constexpr std::array<Ink, kCategoryCount> kCategories{{
     {0xffafafaf},                        // other
     {0xff332288},                        // KV cache: indigo
 }};
-constexpr std::array<Ink, 5> kActivities{{{0xff0072b2},
+constexpr std::array<Ink, 6> kActivities{{{0xff0072b2},
                                           {0xffd55e00},
                                           {0xffcc79a7, Qt::Dense3Pattern},
                                           {0xff009e73},
-                                          {0xff999999, Qt::BDiagPattern}}};
+                                          {0xff999999, Qt::BDiagPattern},
+                                          {0xff666666, Qt::DiagCrossPattern}}};
 
 template <std::size_t N>
 QBrush brush_of(const std::array<Ink, N>& inks, int at) {

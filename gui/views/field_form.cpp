@@ -8,6 +8,19 @@
 #include "job/fields.h"
 
 namespace shardplan::gui {
+namespace {
+
+/// Leaves a list as it is that has the same already: a person may have it open.
+void offer(QComboBox* box, const std::vector<Choice>& choices) {
+  bool same = box->count() == static_cast<int>(choices.size());
+  for (int i = 0; same && i < box->count(); ++i)
+    same = box->itemData(i) == choices[static_cast<std::size_t>(i)].value;
+  if (same) return;
+  box->clear();
+  for (const Choice& choice : choices) box->addItem(choice.label, choice.value);
+}
+
+}  // namespace
 
 FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidget* parent)
     : QWidget(parent), session_(session) {
@@ -41,7 +54,6 @@ QWidget* FieldForm::make_editor(std::size_t row) {
   };
   if (!field.choices.empty()) {
     auto* box = new QComboBox(this);
-    for (const Choice& choice : field.choices) box->addItem(choice.label, choice.value);
     connect(box, &QComboBox::activated, this, [box, write](int at) { write(box->itemData(at)); });
     return box;
   }
@@ -53,22 +65,27 @@ QWidget* FieldForm::make_editor(std::size_t row) {
   return box;
 }
 
+/// Without a job, which may be because of a choice that was made here, what every job has can be
+/// chosen still.
 void FieldForm::refresh_row(const Row& row) {
   const std::optional<Job>& job = session_.answer().job;
-  const bool applies = job && (!row.field.applies || row.field.applies(*job));
+  const bool applies = job ? row.field.applies_to(*job) : !row.field.applies;
   for (QWidget* w :
        {row.editor, static_cast<QWidget*>(row.label), static_cast<QWidget*>(row.standing)})
-    w->setVisible(applies || !job);
-  row.editor->setEnabled(applies);
-  if (!applies) {
-    row.standing->clear();
-    return;
-  }
-  const QVariant value = row.field.read(*job);
-  if (auto* box = qobject_cast<QComboBox*>(row.editor)) box->setCurrentIndex(box->findData(value));
-  if (auto* box = qobject_cast<QSpinBox*>(row.editor)) box->setValue(value.toInt());
+    w->setVisible(applies);
+  if (!applies) return;
   const Json& text = session_.document().json();
-  row.standing->setText(field_of(text, row.field.pointer)        ? tr("given")
+  const auto said = field_of(text, row.field.pointer);
+  const QVariant value = job ? row.field.read(*job)
+                         : said && said->is_string()
+                             ? QVariant(QString::fromStdString(said->get<std::string>()))
+                             : QVariant();
+  if (auto* box = qobject_cast<QComboBox*>(row.editor)) {
+    offer(box, job ? row.field.offered(*job) : row.field.choices);
+    box->setCurrentIndex(box->findData(value));
+  }
+  if (auto* box = qobject_cast<QSpinBox*>(row.editor)) box->setValue(value.toInt());
+  row.standing->setText(said                                     ? tr("given")
                         : field_of(text, "/framework/ds_config") ? tr("ds_config or default")
                                                                  : tr("assumed"));
 }

@@ -31,6 +31,8 @@ SearchPanel::SearchPanel(Session& session, QWidget* parent)
   layout->addWidget(use_, 0, Qt::AlignLeft);
   connect(use_, &QPushButton::clicked, this, [this] { search_.use(plot_->selected()); });
   connect(plot_, &ParetoPlot::selection_changed, this, &SearchPanel::select);
+  connect(&session, &Session::answered, this, &SearchPanel::show_whether_it_can);
+  show_whether_it_can();
   connect(&search_, &SearchSession::started, this, [this] {
     progress_->setValue(0);
     progress_->show();
@@ -77,6 +79,14 @@ QWidget* SearchPanel::make_lists() {
   lists->addTab(found_, tr("Plans"));
   lists->addTab(make_table(search_.ruled_out_model(), tr("Ruled out"), this), tr("Ruled out"));
   return lists;
+}
+
+void SearchPanel::show_whether_it_can() {
+  const bool can = search_.can_search();
+  start_->setEnabled(can);
+  if (session_.answer().job && !can)
+    summary_->setText(
+        tr("A search varies how one model is trained; this job does something else."));
 }
 
 void SearchPanel::show_result() {

@@ -22,6 +22,7 @@ class SearchPanel : public QWidget {
  private:
   QLayout* make_bar();
   QWidget* make_lists();
+  void show_whether_it_can();
   void show_result();
   void select(int row);
 

@@ -47,13 +47,19 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   layout->addLayout(right, 3);
 }
 
+std::vector<Alternative> ComparePage::alternatives(const Answer& a) const {
+  if (a.job->plan.workload.kind == WorkKind::train && a.job->plan.parallel.only_data())
+    return compare_stages(a.job->model, a.job->plan, calibration());
+  return {{"as asked", a.job->plan, *a.estimate, true}};  // no stages to compare: it stands alone
+}
+
 void ComparePage::refresh() {
   const Answer& a = answer();
   if (!a.job) {
     model_->set_plans({}, calibration());
     return;
   }
-  offered_ = compare_stages(a.job->model, a.job->plan, calibration());
+  offered_ = alternatives(a);
   for (const Alternative& plan : kept_) offered_.push_back(plan);
   const bool begins = list_->count() == 0;
   const QSignalBlocker quiet(list_);
@@ -66,8 +72,9 @@ void ComparePage::refresh() {
     auto* item = new QListWidgetItem(words(offered_[i].name), list_);
     const bool is_plain_stage = offered_[i].plan.framework.kind == FrameworkKind::deepspeed &&
                                 offered_[i].name.find('+') == std::string::npos;
-    const bool checked = begins ? is_plain_stage && stages++ < kMostCompared
-                                : i < was_checked.size() && was_checked[i];
+    const bool checked = begins
+                             ? (is_plain_stage || offered_.size() == 1) && stages++ < kMostCompared
+                             : i < was_checked.size() && was_checked[i];
     item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
     item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
   }

@@ -22,6 +22,7 @@ class ComparePage : public Page {
   void refresh() override;
 
  private:
+  std::vector<Alternative> alternatives(const Answer& a) const;
   void keep_current();
   void show_chosen();
 

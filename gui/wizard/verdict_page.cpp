@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 
 #include "base/format.h"
+#include "models/job_words.h"
 #include "models/messages.h"
 #include "models/provenance.h"
 #include "models/text.h"
@@ -111,18 +112,24 @@ QWidget* VerdictPage::make_what_if() {
   grid->setContentsMargins(8, 4, 8, 4);
   grid->setHorizontalSpacing(16);
   grid->setVerticalSpacing(2);
-  const auto add = [&](TrainingField field, std::vector<qint64> values) {
+  // Sliders of different kinds of jobs share a place: those that do not apply are hidden.
+  const auto add = [&](int at, TrainingField field, std::vector<qint64> values = {}) {
     auto* slider = new ChoiceSlider(session(), std::move(field), std::move(values), this);
-    const int at = static_cast<int>(sliders_.size());
     grid->addWidget(slider, at / 2, at % 2);
     sliders_.push_back(slider);
   };
-  add(TrainingFields::micro_batch(), {1, 2, 4, 8, 16, 32, 64});
-  add(TrainingFields::sequence_length(), {512, 1024, 2048, 4096, 8192, 16384, 32768, 65536});
-  add(TrainingFields::gpus(), {1, 2, 4, 8, 16, 32, 64, 128});
-  add(TrainingFields::stage(), {});
-  add(TrainingFields::offload(), {});
-  add(TrainingFields::checkpointing(), {});
+  const std::vector<qint64> lengths{512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+  add(0, TrainingFields::micro_batch(), {1, 2, 4, 8, 16, 32, 64});
+  add(1, TrainingFields::sequence_length(), lengths);
+  add(2, TrainingFields::gpus(), {1, 2, 4, 8, 16, 32, 64, 128});
+  add(3, TrainingFields::stage());
+  add(4, TrainingFields::offload());
+  add(5, TrainingFields::checkpointing());
+  add(0, TrainingFields::batch(), {1, 2, 4, 8, 16, 32, 64, 128, 256});
+  add(1, TrainingFields::prompt_length(), lengths);
+  add(3, TrainingFields::new_tokens(), {64, 128, 256, 512, 1024, 2048, 4096, 8192});
+  add(4, TrainingFields::weights());
+  add(5, TrainingFields::cache_type());
   QWidget* box = make_box(tr("What if"), grid, this);
   box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
   return box;
@@ -152,7 +159,7 @@ QTabWidget* VerdictPage::make_tabs() {
   QTableView* parts = add(breakdown_, tr("Parts"));
   parts->setObjectName(QStringLiteral("parts"));
   parts->setItemDelegateForColumn(0, new LegendDelegate(parts));
-  add(phases_, tr("Phases"));
+  add(phases_, tr("Phases"))->setObjectName(QStringLiteral("phases"));
   add(traffic_, tr("Traffic"));
   add(foundation_, tr("Rests on"));
   return tabs_;
@@ -173,8 +180,8 @@ void VerdictPage::show_answer() {
   verdict_->set_text(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
   set_ink(verdict_, verdict_colour(fit, palette()));
   set_hint(verdict_, Provenance::device(e, a.job->plan));
-  subject_->set_text(EstimateModels::subject(a));
-  method_->set_text(EstimateModels::method(a));
+  subject_->set_text(JobWords::subject(a));
+  method_->set_text(JobWords::method(a));
   resources_->set_resources(EstimateModels::resources(a));
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
@@ -183,7 +190,7 @@ void VerdictPage::show_answer() {
   largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
   timeline_->set_timeline(a.timeline, static_cast<double>(std::max<std::int64_t>(room, 0)));
-  rates_->set_text(EstimateModels::rates(a));
+  rates_->set_text(JobWords::rates(a));
   set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
   fixes_->refresh();

@@ -14,6 +14,7 @@
 #include "load/cluster.h"
 #include "load/ds_config/version.h"
 #include "load/model.h"
+#include "load/precision.h"
 
 namespace shardplan {
 namespace {
@@ -157,6 +158,11 @@ class Linter {
     if (arguments_) {
       c.trainer = arguments_->values;
       c.micro_batch = arguments_->micro_batch;
+    } else if (request_.job.contains("precision")) {  // as a job with this ds_config takes "auto"
+      ObjectReader job(request_.job, "<command line>");
+      const DType compute = load_precision(job, "bf16-master").compute;
+      c.trainer.bf16 = compute == DType::bf16;
+      c.trainer.fp16 = compute == DType::f16;
     }
     const auto number = [&](std::string_view path, std::optional<std::int64_t>& out) {
       const Json* value = job_key(path);

@@ -98,7 +98,7 @@ TEST(Colours, OfMemoryStayApartForEveryEye) {
 
 TEST(Colours, OfTimeStayApartForEveryEye) {
   std::vector<QBrush> brushes;
-  for (int activity = 0; activity < 5; ++activity) brushes.push_back(time_brush(activity));
+  for (int activity = 0; activity < 6; ++activity) brushes.push_back(time_brush(activity));
   expect_apart(brushes, 16);
 }
 

@@ -1,9 +1,12 @@
 // What the windows show against core's JSON: the same numbers in the same words.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "gui_testing.h"
 #include "models/estimate_models.h"
+#include "models/job_words.h"
 #include "models/text.h"
 #include "models/training_fields.h"
 #include "save/estimate.h"
@@ -67,7 +70,7 @@ TEST_F(EstimateModelsTest, TheTimelinePeaksAtTheAllocatedPeak) {
 
 TEST_F(EstimateModelsTest, TheTimeIsTheJsons) {
   const Json time = json()["time"];
-  EXPECT_TRUE(EstimateModels::rates(session_.answer())
+  EXPECT_TRUE(JobWords::rates(session_.answer())
                   .contains(text(format_seconds(time["step_seconds"].get<double>()))));
   double sum = 0;
   for (const Share& part : EstimateModels::time(session_.answer())) sum += part.value;
@@ -96,6 +99,65 @@ TEST_F(EstimateModelsTest, EveryFixCanBeAppliedAndGivesWhatItPromised) {
     EXPECT_EQ(session_.answer().estimate->device.point, fix.after.device.point)
         << fix.changes.front().what;
   }
+}
+
+TrainingField field_at(const char* pointer) {
+  for (const TrainingField& field : TrainingFields::all())
+    if (field.pointer == pointer) return field;
+  ADD_FAILURE() << pointer;
+  return {};
+}
+
+TEST_F(EstimateModelsTest, OnlyDegreesThatDivideGpusAndNetworkAreOffered) {
+  const char* const kMegatron = R"({"model": "mixtral-8x7b", "cluster": "2x8xH100-80GB",
+      "framework": "megatron", "workload": {"gradient_accumulation": 8}})";
+  for (const char* pointer : {"/parallel/tensor", "/parallel/pipeline", "/parallel/context",
+                              "/parallel/expert", "/parallel/sequence"}) {
+    ask(session_, kMegatron);
+    ASSERT_TRUE(session_.answer().job) << pointer;
+    const TrainingField field = field_at(pointer);
+    const Job job = *session_.answer().job;
+    ASSERT_TRUE(field.applies_to(job)) << pointer;
+    const std::vector<Choice> offered = field.offered(job);
+    EXPECT_GT(offered.size(), 2U) << pointer;
+    for (const int degree : {1, 2, 3, 4, 5, 8, 16, 32}) {
+      ask(session_, kMegatron);
+      field.write(session_, degree);
+      const bool is_offered = std::any_of(offered.begin(), offered.end(), [&](const Choice& c) {
+        return c.value.toInt() == degree;
+      });
+      EXPECT_EQ(session_.answer().job.has_value(), is_offered) << pointer << " " << degree;
+      if (is_offered && session_.answer().job) {
+        EXPECT_EQ(field.read(*session_.answer().job).toInt(), degree);
+      }
+    }
+  }
+}
+
+TEST_F(EstimateModelsTest, FieldsFollowTheKindOfTheJob) {
+  const TrainingField kind = field_at("/workload/kind");
+  ask(session_, R"({"model": "llama-3.2-1b", "cluster": "1xH100-80GB"})");
+  EXPECT_FALSE(field_at("/workload/batch").applies_to(*session_.answer().job));
+  kind.write(session_, QStringLiteral("inference"));
+  ASSERT_TRUE(session_.answer().estimate);
+  EXPECT_FALSE(field_at("/workload/micro_batch").applies_to(*session_.answer().job));
+  const std::int64_t one = session_.answer().estimate->device.point;
+  field_at("/workload/batch").write(session_, 16);
+  ASSERT_TRUE(session_.answer().estimate);
+  EXPECT_EQ(field_at("/workload/batch").read(*session_.answer().job), 16);
+  EXPECT_GT(session_.answer().estimate->device.point, one);
+  kind.write(session_, QStringLiteral("rlhf"));
+  ASSERT_TRUE(session_.answer().estimate);
+  for (const char* algorithm : {"sft", "reward", "dpo", "ppo", "grpo"}) {
+    field_at("/workload/algorithm").write(session_, QString::fromLatin1(algorithm));
+    ASSERT_TRUE(session_.answer().estimate) << algorithm;
+    EXPECT_EQ(field_at("/workload/algorithm").read(*session_.answer().job),
+              QString::fromLatin1(algorithm));
+    EXPECT_EQ(field_at("/workload/prompt_length").applies_to(*session_.answer().job),
+              algorithm == std::string("ppo") || algorithm == std::string("grpo"));
+  }
+  kind.write(session_, QStringLiteral("train"));
+  EXPECT_TRUE(session_.answer().estimate);
 }
 
 TEST_F(EstimateModelsTest, EveryTrainingFieldShowsWhatWasWrittenToIt) {

@@ -58,8 +58,8 @@ TEST_P(Layout, CutsNoTextOff) {
           << page << ": " << label->text().toStdString();
     }
     for (const auto* label : window().findChildren<TextLabel*>()) {
-      if (label->isVisible())
-        EXPECT_FALSE(label->is_cut()) << page << ": " << label->text().toStdString();
+      if (!label->isVisible()) continue;
+      EXPECT_FALSE(label->is_cut()) << page << ": " << label->text().toStdString();
     }
     for (const auto* button : window().findChildren<QAbstractButton*>()) {
       if (!button->isVisible() || button->text().isEmpty()) continue;

@@ -56,6 +56,27 @@ TEST_F(LintSessionTest, NamesCostsAndFixesOfADroppedFile) {
   EXPECT_THAT(lint_.summary().toStdString(), HasSubstr("of each GPU"));
 }
 
+TEST_F(LintSessionTest, PricesAnAutoPrecisionByWhatTheJobSays) {
+  drop(R"({"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": 1,
+           "zero_optimization": {"stage": 3, "reduce_bucket_size": 1000000000}})");
+  const QString in_fp32 = lint_.summary();
+  EXPECT_THAT(in_fp32.toStdString(), HasSubstr("of each GPU"));
+  session_.document().set("/precision", "bf16-master");
+  look();
+  EXPECT_THAT(lint_.summary().toStdString(), HasSubstr("of each GPU"));
+  EXPECT_NE(lint_.summary(), in_fp32);
+  const Finding* bucket = finding("zero_optimization.reduce_bucket_size");
+  ASSERT_NE(bucket, nullptr);
+  EXPECT_THAT(bucket->costs.toStdString(), HasSubstr("GPU"));
+}
+
+TEST_F(LintSessionTest, CountsInTheSingularToo) {
+  drop(R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1,
+           "zero_optimization": {"stage": 3}})");
+  EXPECT_THAT(lint_.summary().toStdString(),
+              testing::Not(testing::ContainsRegex("(^| )1 [a-z]+s[,;]")));
+}
+
 TEST_F(LintSessionTest, SaysWhatAutoBecameAndWarns) {
   drop(R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1,
            "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto",

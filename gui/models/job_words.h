@@ -1,0 +1,29 @@
+// A job and its pace in sentences: what trains or generates, how, and how fast.
+#pragma once
+
+#include <QCoreApplication>
+#include <QString>
+
+#include "models/answer.h"
+
+namespace shardplan::gui {
+
+class JobWords {
+  Q_DECLARE_TR_FUNCTIONS(JobWords)
+
+ public:
+  static QString subject(const Answer& a);  ///< "llama-2-7b (6.74 B parameters) on ..."
+  static QString method(const Answer& a);   ///< "full fine-tuning with ..."
+  static QString rates(const Answer& a);    ///< step, tokens/s, share of the peak, cost
+
+ private:
+  static QString quantization(Quantization format);
+  static QString degrees(const Plan& plan);
+  static QString training(const Plan& plan);
+  static QString generation(const Plan& plan);
+  static QString models(const Rlhf& rlhf);
+  static QString generation_rates(const TimeEstimate& t);
+  static QString cost(const Answer& a);
+};
+
+}  // namespace shardplan::gui
