@@ -25,34 +25,50 @@ QString value_of(Figure figure, double value) {
 
 template <typename Row>
 typename RowsModel<Row>::Column column(QString title, QString Row::*member,
-                                       double Row::*value = nullptr) {
+                                       double Row::*value = nullptr, bool is_number = true) {
   return {std::move(title),
           [member, value](const Row& row, int role) -> QVariant {
             if (role == kValueRole) return value ? QVariant(std::abs(row.*value)) : row.*member;
             if (role == Qt::ToolTipRole) return row.hint;
             return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
           },
-          value != nullptr};
+          is_number};
 }
 
 }  // namespace
 
+QString AccuracyModels::figure_name(Figure figure) {
+  switch (figure) {
+    case Figure::allocated_peak:
+      return tr("allocated peak");
+    case Figure::reserved:
+      return tr("reserved");
+    case Figure::device:
+      return tr("each GPU");
+    case Figure::step_seconds:
+      return tr("time of a step");
+    default:
+      return text(kFigureNames[index_of(figure)]);  // none that is shown
+  }
+}
+
 RowsModel<SummaryRow>* AccuracyModels::summary_model(QObject* parent) {
   using Row = SummaryRow;
   return new RowsModel<Row>(
-      {column(tr("records of"), &Row::group), column(tr("figure"), &Row::figure),
-       column(tr("records"), &Row::records),
+      {column(tr("records of"), &Row::group, nullptr, false),
+       column(tr("figure"), &Row::figure, nullptr, false), column(tr("records"), &Row::records),
        column(tr("mean |error|"), &Row::mean, &Row::mean_error),
        column(tr("mean error"), &Row::signed_mean), column(tr("largest"), &Row::largest),
-       column(tr("of record"), &Row::worst)},
+       column(tr("of record"), &Row::worst, nullptr, false)},
       parent);
 }
 
 RowsModel<RecordRow>* AccuracyModels::record_model(QObject* parent) {
   using Row = RecordRow;
   return new RowsModel<Row>(
-      {column(tr("record"), &Row::record), column(tr("framework"), &Row::framework),
-       column(tr("figure"), &Row::figure), column(tr("predicted"), &Row::predicted),
+      {column(tr("record"), &Row::record, nullptr, false),
+       column(tr("framework"), &Row::framework, nullptr, false),
+       column(tr("figure"), &Row::figure, nullptr, false), column(tr("predicted"), &Row::predicted),
        column(tr("measured"), &Row::measured), column(tr("error"), &Row::error, &Row::relative)},
       parent);
 }
@@ -64,8 +80,7 @@ std::vector<SummaryRow> AccuracyModels::summaries(const Accuracy& accuracy) {
       const ErrorSummary& s = group.figures[index_of(figure)];
       if (s.count == 0) continue;
       rows.push_back(
-          {name, text(kFigureNames[index_of(figure)]).replace(QLatin1Char('_'), QLatin1Char(' ')),
-           text(format_count(s.count)), percent(s.mean_absolute, false),
+          {name, figure_name(figure), text(format_count(s.count)), percent(s.mean_absolute, false),
            percent(s.mean_signed, true), percent(s.largest, true), text(s.worst),
            tr("over %1 records: (predicted − measured) ÷ measured of each; measured: read from "
               "records under data/measurements")
@@ -85,8 +100,7 @@ std::vector<RecordRow> AccuracyModels::records(const Accuracy& accuracy) {
       const std::size_t f = index_of(figure);
       const auto error = relative_error(c.predicted[f], c.measured[f]);
       if (!error) continue;
-      rows.push_back({text(c.name), text(c.framework),
-                      text(kFigureNames[f]).replace(QLatin1Char('_'), QLatin1Char(' ')),
+      rows.push_back({text(c.name), text(c.framework), figure_name(figure),
                       value_of(figure, *c.predicted[f]), value_of(figure, *c.measured[f]),
                       percent(*error, true),
                       tr("(%1 − %2) ÷ %2 = %3; predicted for the record's own job, measured: read "

@@ -33,6 +33,9 @@ class AccuracyModels {
   static std::vector<SummaryRow> summaries(const Accuracy& accuracy);
   /// The peaks and the step time of every record, worst first.
   static std::vector<RecordRow> records(const Accuracy& accuracy);
+
+ private:
+  static QString figure_name(Figure figure);
 };
 
 }  // namespace shardplan::gui

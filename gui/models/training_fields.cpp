@@ -322,16 +322,25 @@ TrainingField TrainingFields::degree(Degree degree, const QString& label) {
   for (int d = 1; d <= kMost; d = d < kEvery ? d + 1 : 2 * d)
     f.choices.push_back({QString::number(d), d});
   f.read = [degree](const Job& j) { return QVariant(int(j.plan.parallel.*member_of(degree))); };
-  f.write = [pointer](Session& s, const QVariant& v) {
+  f.write = [pointer, degree](Session& s, const QVariant& v) {
     Json job = s.document().json();
     set_field(job, pointer, v.toInt() == 1 ? Json() : json_of(v));
-    set_field(job, "/parallel/data", nullptr);  // what is left
+    if (degree == Degree::tensor)  // these follow from it
+      for (const auto* key : {"/parallel/expert_tensor", "/parallel/sequence_parallel"})
+        set_field(job, key, nullptr);
+    for (const auto* key : {"/parallel/data", "/parallel/stage_layers"})  // what is left
+      set_field(job, key, nullptr);
     s.document().replace(std::move(job));
   };
   f.allows = [degree](const Job& j, const QVariant& v) {
     Plan changed = j.plan;
     changed.parallel.*member_of(degree) = v.toInt();
     changed.parallel.stage_layers.clear();
+    if (degree == Degree::tensor) {
+      const bool megatron = j.plan.framework.kind == FrameworkKind::megatron;
+      changed.parallel.expert_tensor = megatron ? changed.parallel.tensor : 1;
+      changed.parallel.sequence_parallel = megatron && changed.parallel.tensor > 1;
+    }
     if (degree == Degree::virtual_pipeline)
       changed.parallel.schedule =
           v.toInt() > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;

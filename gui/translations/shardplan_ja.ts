@@ -63,6 +63,22 @@
         <source>(%1 − %2) ÷ %2 = %3; predicted for the record&apos;s own job, measured: read from the record %4</source>
         <translation>(%1 − %2) ÷ %2 = %3。予測は記録自身のジョブに対するもの、実測は記録 %4 から</translation>
     </message>
+    <message>
+        <source>allocated peak</source>
+        <translation>割り当てのピーク</translation>
+    </message>
+    <message>
+        <source>reserved</source>
+        <translation>予約</translation>
+    </message>
+    <message>
+        <source>each GPU</source>
+        <translation>各 GPU</translation>
+    </message>
+    <message>
+        <source>time of a step</source>
+        <translation>1 ステップの時間</translation>
+    </message>
 </context>
 <context>
     <name>CatalogueModels</name>

@@ -63,6 +63,22 @@
         <source>(%1 − %2) ÷ %2 = %3; predicted for the record&apos;s own job, measured: read from the record %4</source>
         <translation>(%1 − %2) ÷ %2 = %3. 예측은 기록 자체의 작업에 대한 것, 실측은 기록 %4에서</translation>
     </message>
+    <message>
+        <source>allocated peak</source>
+        <translation>할당 피크</translation>
+    </message>
+    <message>
+        <source>reserved</source>
+        <translation>예약</translation>
+    </message>
+    <message>
+        <source>each GPU</source>
+        <translation>GPU당</translation>
+    </message>
+    <message>
+        <source>time of a step</source>
+        <translation>스텝 시간</translation>
+    </message>
 </context>
 <context>
     <name>CatalogueModels</name>

@@ -53,6 +53,7 @@ void ChoiceSlider::refresh() {
   is_refreshing_ = true;
   stops_ = stops_with(*job, now);
   slider_->setRange(0, static_cast<int>(stops_.size()) - 1);
+  slider_->setEnabled(stops_.size() > 1);
   for (std::size_t i = 0; i < stops_.size(); ++i) {
     if (stops_[i].value != now) continue;
     slider_->setValue(static_cast<int>(i));

@@ -61,9 +61,13 @@ void TextLabel::set_alignment(Qt::Alignment alignment) {
 void TextLabel::shape() {
   heights_.clear();
   layout_.setFont(font());
-  layout_.setTextOption(QTextOption(alignment_));
+  QTextOption option(alignment_);
+  option.setWrapMode(lines_ == Lines::one ? QTextOption::NoWrap : QTextOption::WordWrap);
+  layout_.setTextOption(option);
   break_lines(layout_, width());
-  natural_width_ = up(layout_.maximumWidth());
+  natural_width_ = up(lines_ == Lines::wrapped  ? layout_.maximumWidth()
+                      : layout_.lineCount() > 0 ? layout_.lineAt(0).naturalTextWidth()
+                                                : 0);
   widest_ = std::max(widest_, natural_width_);
   if (lines_ == Lines::wrapped) heights_.emplace_back(width(), up(layout_.boundingRect().height()));
 }
@@ -72,7 +76,7 @@ void TextLabel::break_lines(QTextLayout& layout, int width) const {
   layout.beginLayout();
   double y = 0;
   for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
-    line.setLineWidth(lines_ == Lines::one ? std::max(width, natural_width_) : width);
+    line.setLineWidth(width);
     line.setPosition(QPointF(0, y));
     y += line.height();
   }

@@ -39,6 +39,9 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   QTableView* table = make_table(model_, tr("Plans side by side"), this);
   table->setItemDelegate(new DiffersDelegate(table));
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  // Rows come after the columns were stretched: a bar that came with them would cover the last.
+  table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
+  table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* right = new QVBoxLayout;
   right->addLayout(bars);
   right->addWidget(table, 1);

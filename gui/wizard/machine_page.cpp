@@ -15,6 +15,15 @@
 #include "views/widgets.h"
 
 namespace shardplan::gui {
+namespace {
+
+/// The catalogue has a cluster's notes as answers list them: behind "cluster: ".
+QString said(const std::string& note) {
+  const QString whole = words("cluster: " + note);
+  return whole.mid(whole.indexOf(QStringLiteral(": ")) + 2);
+}
+
+}  // namespace
 
 MachinePage::MachinePage(Session& session, QWidget* parent)
     : Page(session, tr("Machine"), parent), detected_(detect_machine()) {
@@ -147,7 +156,7 @@ void MachinePage::refresh() {
   }
   QStringList notes;
   if (c != nullptr)
-    for (const std::string& note : c->notes) notes.push_back(words(note));
+    for (const std::string& note : c->notes) notes.push_back(said(note));
   notes_->setText(notes.join(QLatin1Char('\n')));
 }
 

@@ -111,6 +111,12 @@ TrainingField field_at(const char* pointer) {
 TEST_F(EstimateModelsTest, OnlyDegreesThatDivideGpusAndNetworkAreOffered) {
   const char* const kMegatron = R"({"model": "mixtral-8x7b", "cluster": "2x8xH100-80GB",
       "framework": "megatron", "workload": {"gradient_accumulation": 8}})";
+  ask(session_, R"({"model": "llama-2-70b", "cluster": "4x8xH100-80GB", "framework": "megatron",
+                    "parallel": {"tensor": 8, "pipeline": 2},
+                    "workload": {"gradient_accumulation": 8}})");
+  EXPECT_EQ(field_at("/parallel/tensor").offered(*session_.answer().job).size(), 5U);  // to 16
+  field_at("/parallel/tensor").write(session_, 4);
+  EXPECT_TRUE(session_.answer().estimate);
   for (const char* pointer : {"/parallel/tensor", "/parallel/pipeline", "/parallel/context",
                               "/parallel/expert", "/parallel/sequence"}) {
     ask(session_, kMegatron);
