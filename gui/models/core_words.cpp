@@ -2,7 +2,10 @@
 
 #include <QLocale>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "embedded/files.h"
+#include "json/reader.h"
 #include "models/text.h"
 #include "report/messages.h"
 #include "report/words.h"
@@ -16,6 +19,16 @@ const report::Messages& messages() {
   static std::map<QString, report::Messages> read;
   const QString now = language();
   return read.try_emplace(now, now.toStdString()).first->second;
+}
+
+/// Titles by id, each language parsed once.
+const Json& titles() {
+  static std::map<QString, Json> read;
+  const QString now = language();
+  const auto it = read.find(now);
+  if (it != read.end()) return it->second;
+  const std::string path = "lint/titles." + now.toStdString() + ".json";
+  return read[now] = parse_json(std::string(embedded_file(path)), path);
 }
 
 }  // namespace
@@ -33,6 +46,11 @@ QString words(std::string_view english) {
 
 QString words(const report::Text& said) {
   return text(messages().text(said));
+}
+
+QString title_of(const Rule& rule) {
+  if (language() == QStringLiteral("en")) return text(rule.title);
+  return QString::fromStdString(titles().at(std::string(rule.id.text())).get<std::string>());
 }
 
 QString words(Source source) {

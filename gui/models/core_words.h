@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/source.h"
+#include "lint/rule.h"
 #include "report/report.h"
 
 namespace shardplan::gui {
@@ -18,5 +19,7 @@ QString words(std::string_view english);
 /// A message of the catalogue: report/words.h makes them of core's enumerations.
 QString words(const report::Text& text);
 QString words(Source source);
+/// What a rule of the linter is about, in a few words: data/lint has them by its id.
+QString title_of(const Rule& rule);
 
 }  // namespace shardplan::gui

@@ -56,10 +56,17 @@ QString Findings::delta(const PriceDelta& d) {
   return parts.isEmpty() ? tr("nothing") : parts.join(QStringLiteral(", "));
 }
 
+/// What is said with the values at hand is English; the rule's title leads in other languages.
+QString Findings::message_of(const LintFinding& f) {
+  const QString message = said(f.diagnostic);
+  return language() == QStringLiteral("en") ? message
+                                            : tr("%1: %2").arg(title_of(*f.rule), message);
+}
+
 Finding Findings::row_of(const LintFinding& f, const KeyCost* cost) {
   Finding row{.severity = severity(f.diagnostic.severity),
               .key = text(f.diagnostic.key),
-              .message = said(f.diagnostic),
+              .message = message_of(f),
               .level = f.diagnostic.severity,
               .edits = f.edits};
   if (cost != nullptr && cost->costs) row.costs = delta(*cost->costs);

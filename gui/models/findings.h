@@ -35,6 +35,7 @@ class Findings {
  private:
   static QString severity(Severity level);
   static QString delta(const PriceDelta& delta);
+  static QString message_of(const LintFinding& finding);
   static Finding row_of(const LintFinding& finding, const KeyCost* cost);
   static Finding row_of(const KeyCost& cost);
 };

@@ -440,6 +440,10 @@
         <source>%1 notes</source>
         <translation>注記 %1 件</translation>
     </message>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1: %2</translation>
+    </message>
 </context>
 <context>
     <name>Fixes</name>

@@ -440,6 +440,10 @@
         <source>%1 notes</source>
         <translation>참고 %1건</translation>
     </message>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1: %2</translation>
+    </message>
 </context>
 <context>
     <name>Fixes</name>
