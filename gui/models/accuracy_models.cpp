@@ -25,14 +25,21 @@ QString value_of(Figure figure, double value) {
 
 template <typename Row>
 typename RowsModel<Row>::Column column(QString title, QString Row::*member,
-                                       double Row::*value = nullptr, bool is_number = true) {
+                                       double Row::*value = nullptr) {
   return {std::move(title),
           [member, value](const Row& row, int role) -> QVariant {
             if (role == kValueRole) return value ? QVariant(std::abs(row.*value)) : row.*member;
             if (role == Qt::ToolTipRole) return row.hint;
             return role == Qt::DisplayRole ? QVariant(row.*member) : QVariant();
           },
-          is_number};
+          true};
+}
+
+template <typename Row>
+typename RowsModel<Row>::Column words_column(QString title, QString Row::*member) {
+  auto words = column(std::move(title), member);
+  words.is_number = false;
+  return words;
 }
 
 }  // namespace
@@ -55,20 +62,19 @@ QString AccuracyModels::figure_name(Figure figure) {
 RowsModel<SummaryRow>* AccuracyModels::summary_model(QObject* parent) {
   using Row = SummaryRow;
   return new RowsModel<Row>(
-      {column(tr("records of"), &Row::group, nullptr, false),
-       column(tr("figure"), &Row::figure, nullptr, false), column(tr("records"), &Row::records),
+      {words_column(tr("records of"), &Row::group), words_column(tr("figure"), &Row::figure),
+       column(tr("records"), &Row::records),
        column(tr("mean |error|"), &Row::mean, &Row::mean_error),
        column(tr("mean error"), &Row::signed_mean), column(tr("largest"), &Row::largest),
-       column(tr("of record"), &Row::worst, nullptr, false)},
+       words_column(tr("of record"), &Row::worst)},
       parent);
 }
 
 RowsModel<RecordRow>* AccuracyModels::record_model(QObject* parent) {
   using Row = RecordRow;
   return new RowsModel<Row>(
-      {column(tr("record"), &Row::record, nullptr, false),
-       column(tr("framework"), &Row::framework, nullptr, false),
-       column(tr("figure"), &Row::figure, nullptr, false), column(tr("predicted"), &Row::predicted),
+      {words_column(tr("record"), &Row::record), words_column(tr("framework"), &Row::framework),
+       words_column(tr("figure"), &Row::figure), column(tr("predicted"), &Row::predicted),
        column(tr("measured"), &Row::measured), column(tr("error"), &Row::error, &Row::relative)},
       parent);
 }

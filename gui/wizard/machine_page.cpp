@@ -18,7 +18,7 @@ namespace shardplan::gui {
 namespace {
 
 /// The catalogue has a cluster's notes as answers list them: behind "cluster: ".
-QString said(const std::string& note) {
+QString words_of(const std::string& note) {
   const QString whole = words("cluster: " + note);
   return whole.mid(whole.indexOf(QStringLiteral(": ")) + 2);
 }
@@ -156,7 +156,7 @@ void MachinePage::refresh() {
   }
   QStringList notes;
   if (c != nullptr)
-    for (const std::string& note : c->notes) notes.push_back(said(note));
+    for (const std::string& note : c->notes) notes.push_back(words_of(note));
   notes_->setText(notes.join(QLatin1Char('\n')));
 }
 
