@@ -307,15 +307,8 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                                      const Calibration& calibration) {
-  const Passes passes = run_passes(model, plan, calibration.time);
-  const Model& share = passes.rank.model();
-  std::vector<Estimate> all;
-  for (const std::int64_t rank : distinct_ranks(share, plan)) {
-    const Program program = lower(share, plan, passes.rank.run(), rank);
-    all.push_back(estimate_program(model, plan, calibration, passes, program,
-                                   simulate_memory(program), program, ReservedMemory::simulated));
-  }
-  return all;
+  return estimate_ranks(model, plan, run_passes(model, plan, calibration.time), calibration,
+                        ReservedMemory::simulated);
 }
 
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,

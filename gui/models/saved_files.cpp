@@ -7,7 +7,6 @@
 #include "export/export.h"
 #include "job/fields.h"
 #include "load/record.h"
-#include "questions/estimate_job.h"
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/render/render.h"
@@ -43,7 +42,6 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
     throw InputError({.file = path,
                       .message = "the name has no format",
                       .expected = ".html, .md, .json or .csv"});
-  require_training(*answer.job, "a report", answer.job->model.facts.name);
   report::Origin origin;
   origin.version = version;
   origin.command = command_line(job, "");

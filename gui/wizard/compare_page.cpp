@@ -51,9 +51,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
 }
 
 std::vector<Alternative> ComparePage::alternatives(const Answer& a) const {
-  if (a.job->plan.workload.kind == WorkKind::train && a.job->plan.parallel.only_data())
-    return compare_stages(a.job->model, a.job->plan, calibration());
-  return {{"as asked", a.job->plan, *a.estimate, true}};  // no stages to compare: it stands alone
+  return compare_plans(*a.job, calibration());
 }
 
 void ComparePage::refresh() {
@@ -70,14 +68,15 @@ void ComparePage::refresh() {
   for (int i = 0; i < list_->count(); ++i)
     was_checked.push_back(list_->item(i)->checkState() == Qt::Checked);
   list_->clear();
-  std::size_t stages = 0;
+  const bool by_stages = a.job->plan.framework.kind == FrameworkKind::deepspeed && !a.job->rlhf;
+  std::size_t shown = 0;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     auto* item = new QListWidgetItem(words(offered_[i].name), list_);
     const bool is_plain_stage = offered_[i].plan.framework.kind == FrameworkKind::deepspeed &&
                                 offered_[i].name.find('+') == std::string::npos;
-    const bool checked = begins
-                             ? (is_plain_stage || offered_.size() == 1) && stages++ < kMostCompared
-                             : i < was_checked.size() && was_checked[i];
+    const bool begun_with = offered_[i].is_current || is_plain_stage || !by_stages;
+    const bool checked = begins ? begun_with && shown++ < kMostCompared
+                                : i < was_checked.size() && was_checked[i];
     item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
     item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
   }

@@ -82,7 +82,7 @@ bool JobOptions::given(std::string_view flag) const {
 
 Json JobOptions::merged(const Json& base) const {
   Json job = base;
-  if (!file.empty()) job.update(read_json_file(file), true);  // a null in it is said, not absent
+  if (!file.empty()) overlay(job, read_json_file(file));
   for (const Flag& flag : flags_)
     if (flag.option->count() > 0)
       set_field(job, flag.field->pointer,

@@ -190,6 +190,22 @@ TEST(Flags, OverrideTheFile) {
   EXPECT_NE(flags.out, shardplan({"estimate", job, "--format", "json"}).out);
 }
 
+TEST(JobFiles, KeepWhatTheySayIsNull) {
+  const TemporaryFolder folder;
+  Json job = parse_json(kJob, "kJob");
+  job["model"] = {{"model_type", "deepseek_v2"}, {"hidden_size", 256}, {"num_hidden_layers", 2},
+                  {"num_attention_heads", 8}, {"n_routed_experts", 4}, {"num_experts_per_tok", 2},
+                  {"q_lora_rank", nullptr}};
+  const auto parameters = [&](const Json& asked) {
+    const std::string file = folder.file("deepseek.json", asked.dump());
+    return json_of(shardplan({"estimate", file, "--format", "json"}))["model"]["parameters"]
+        .get<std::int64_t>();
+  };
+  const std::int64_t without = parameters(job);
+  job["model"].erase("q_lora_rank");  // the class's default: queries go through 1,536 numbers
+  EXPECT_GT(parameters(job), without);
+}
+
 TEST(Flags, AloneMakeAJob) {
   const Finished f =
       shardplan({"estimate", "--model", "llama-2-7b", "--cluster", "8xH100", "--method", "lora",

@@ -181,7 +181,7 @@ TEST(LargestParameters, AreOfAModelThatTheDegreesDivide) {
 
 TEST(FindFixes, DividesMoreUnderMegatron) {
   const Model model = divided_model(kLlama);
-  Plan plan = divided(3);
+  Plan plan = divided(2);
   plan.workload.micro_batch = 8;
   const Estimate now = estimate(model, plan, Calibration{});
   ASSERT_FALSE(now.verdict.fits);

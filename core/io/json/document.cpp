@@ -99,6 +99,14 @@ std::string read_text_file(const std::string& path) {
   return read_text_file(path, kLargestDocument);
 }
 
+void overlay(Json& base, const Json& over) {
+  if (!base.is_object() || !over.is_object()) {
+    base = over;
+    return;
+  }
+  for (const auto& [key, value] : over.items()) overlay(base[key], value);
+}
+
 Json read_json_file(const std::string& path) {
   return parse_json(read_text_file(path), path);
 }

@@ -23,6 +23,9 @@ enum class JsonComments : std::uint8_t { refused, skipped };
 Json parse_json(std::string_view text, const std::string& file,
                 JsonComments comments = JsonComments::refused);
 
+/// What `over` says takes the place of what `base` says, key by key inside objects. A null is said.
+void overlay(Json& base, const Json& over);
+
 /// Reads and parses a file; throws InputError when it cannot be read.
 Json read_json_file(const std::string& path);
 

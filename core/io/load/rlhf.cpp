@@ -140,7 +140,7 @@ class RlhfLoader {
       Json own = models_->at(std::string(name_of(kind)));
       own.erase("idle");
       if (own.contains("model")) job.erase("model");  // another network, not a change of this one
-      job.update(own, true);
+      overlay(job, own);
     }
     return job;
   }
@@ -159,7 +159,7 @@ class RlhfLoader {
     const Json& whole = json_.at("workload");
     for (const auto* key : {"method", "lora"})
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
-    if (job.contains("workload")) work.update(job.at("workload"), true);
+    if (job.contains("workload")) overlay(work, job.at("workload"));
     job["workload"] = std::move(work);
     return job;
   }
