@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -106,21 +107,22 @@ std::string families(Test&& test) {
   return names;
 }
 
-/// Small projections that every rank has whole: routers, and the way down to MLA's latent rows.
-bool stays_whole(std::string_view module) {
-  for (const std::string_view end :
-       {"mlp.gate", "router", "shared_expert_gate", "q_a_proj", "kv_a_proj_with_mqa"})
-    if (module.ends_with(end)) return true;
-  return false;
-}
-
 std::string_view module_of(std::string_view tensor) {
   for (const std::string_view end : {".weight", ".bias"})
     if (tensor.ends_with(end)) return tensor.substr(0, tensor.size() - end.size());
   return tensor;
 }
 
+bool ends_with_one_of(std::string_view module, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return module.ends_with(end); });
+}
+
 }  // namespace
+
+bool is_router(std::string_view tensor) {
+  return ends_with_one_of(module_of(tensor), {"mlp.gate", "router", "shared_expert_gate"});
+}
 
 Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
     : model_(model), style_(style), parts_of_experts_(plan.parallel.expert_tensor > 1) {
@@ -182,7 +184,8 @@ Cut Cuts::by_plan(const Parameter& p) const {
 
 Cut Cuts::by_flow(const Parameter& p) const {
   const std::string_view module = module_of(p.name);
-  if (stays_whole(module)) return Cut::whole;
+  const bool goes_down = ends_with_one_of(module, {"q_a_proj", "kv_a_proj_with_mqa"});
+  if (is_router(p.name) || goes_down) return Cut::whole;  // goes_down: to MLA's latent rows
   const bool megatron = style_ == SplitStyle::megatron;
   if (p.kind == ParameterKind::embedding)
     return megatron && !p.shape.empty() && p.shape.front() == model_.facts.vocabulary

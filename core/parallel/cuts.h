@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "model/model.h"
 #include "parallel/shard.h"
@@ -19,6 +20,9 @@ enum class Cut : std::uint8_t {
   vocabulary,       ///< a table along its rows; what a rank lacks is summed in
   number,           ///< experts, each whole on one rank
 };
+
+/// Whether a tensor is a router's: small, and whole on every rank.
+bool is_router(std::string_view tensor);
 
 /// The cuts of one network under one framework.
 class Cuts {

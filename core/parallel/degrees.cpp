@@ -25,11 +25,15 @@ Complaint check_key_value_heads(std::int64_t heads, std::int64_t degree) {
                      heads);
 }
 
+std::string key_of(Degree degree) {
+  return fmt::format("parallel.{}", name_of(degree));
+}
+
 class Checker {
  public:
   Checker(const Model& model, const Plan& plan) : model_(model), facts_(model.facts), plan_(plan) {}
 
-  std::optional<DegreeProblem> run() {
+  std::optional<DivisionProblem> run() {
     for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
       if (auto problem = check(static_cast<Degree>(i))) return problem;
     if (auto problem = check_flags()) return problem;
@@ -38,23 +42,23 @@ class Checker {
   }
 
  private:
-  std::optional<DegreeProblem> check(Degree degree) const {
+  std::optional<DivisionProblem> check(Degree degree) const {
     const std::int64_t asked = plan_.parallel.*member_of(degree);
     if (asked == 1) return std::nullopt;
     const Support support = support_of(plan_.framework.kind, degree);
     if (support == Support::never) {
-      return DegreeProblem{
-          name_of(degree),
+      return DivisionProblem{
+          key_of(degree),
           fmt::format("{} has no degree of this kind, found {}", framework(), asked),
           "1" + others_with(degree)};
     }
     if (support == Support::not_yet)
-      return DegreeProblem{
-          name_of(degree),
+      return DivisionProblem{
+          key_of(degree),
           fmt::format("degree {} with {} cannot be estimated yet", asked, framework()), "1"};
     const Complaint complaint = complaint_of(degree, asked);
     if (complaint.empty()) return std::nullopt;
-    return DegreeProblem{name_of(degree), complaint, fmt::format("{}", nearest(degree, asked))};
+    return DivisionProblem{key_of(degree), complaint, fmt::format("{}", nearest(degree, asked))};
   }
 
   std::string_view framework() const { return support_of(plan_.framework.kind).name; }
@@ -144,29 +148,29 @@ class Checker {
     return not_divided(experts, "experts", p.expert);
   }
 
-  std::optional<DegreeProblem> check_flags() const {
+  std::optional<DivisionProblem> check_flags() const {
     const Parallel& p = plan_.parallel;
     if (p.sequence_parallel && p.tensor == 1)
-      return DegreeProblem{"sequence_parallel",
-                           "divides along tokens what tensor-parallel ranks would each keep, and "
-                           "the tensor degree is 1",
-                           "false, or a tensor degree"};
+      return DivisionProblem{"parallel.sequence_parallel",
+                             "divides along tokens what tensor-parallel ranks would each keep, and "
+                             "the tensor degree is 1",
+                             "false, or a tensor degree"};
     return std::nullopt;
   }
 
-  std::optional<DegreeProblem> check_schedule() const {
+  std::optional<DivisionProblem> check_schedule() const {
     const Parallel& p = plan_.parallel;
     if (p.pipeline == 1) return std::nullopt;
     if (auto problem = check_pipeline_engine()) return problem;
     const bool interleaved = p.schedule == PipelineSchedule::interleaved;
     if (interleaved != (p.virtual_pipeline > 1))
-      return DegreeProblem{
-          "schedule",
+      return DivisionProblem{
+          "parallel.schedule",
           fmt::format("{} with {} chunk(s) on each stage", name_of(p.schedule), p.virtual_pipeline),
           interleaved ? "a virtual_pipeline above 1, or 1f1b" : "interleaved"};
     if (interleaved && plan_.workload.gradient_accumulation % p.pipeline != 0)
-      return DegreeProblem{
-          "virtual_pipeline",
+      return DivisionProblem{
+          "parallel.virtual_pipeline",
           fmt::format("the interleaved schedule takes micro-batches {} at a time, one for each "
                       "stage, and workload.gradient_accumulation gives {}",
                       p.pipeline, plan_.workload.gradient_accumulation),
@@ -175,24 +179,25 @@ class Checker {
   }
 
   /// deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__.
-  std::optional<DegreeProblem> check_pipeline_engine() const {
+  std::optional<DivisionProblem> check_pipeline_engine() const {
     if (plan_.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
     const ZeroOptions& zero = plan_.framework.deepspeed.zero;
     if (zero.stage >= 2)
-      return DegreeProblem{
-          "pipeline",
+      return DivisionProblem{
+          "parallel.pipeline",
           fmt::format("DeepSpeed's pipeline engine works with ZeRO stages 0 and 1, "
                       "found {}",
                       zero.stage),
           "framework.zero_stage 0 or 1"};
     if (plan_.parallel.tensor * plan_.parallel.sequence > 1)
-      return DegreeProblem{"pipeline",
-                           "with AutoTP or Ulysses cannot be estimated yet: DeepSpeed's pipeline "
-                           "engine takes neither from its configuration",
-                           "1, or framework megatron"};
+      return DivisionProblem{"parallel.pipeline",
+                             "with AutoTP or Ulysses cannot be estimated yet: DeepSpeed's pipeline "
+                             "engine takes neither from its configuration",
+                             "1, or framework megatron"};
     if (zero.offload_optimizer.device != OffloadDevice::none)
-      return DegreeProblem{"pipeline", "with an optimizer on the host cannot be estimated yet",
-                           "no offload_optimizer"};
+      return DivisionProblem{"parallel.pipeline",
+                             "with an optimizer on the host cannot be estimated yet",
+                             "no offload_optimizer"};
     return std::nullopt;
   }
 
@@ -200,7 +205,7 @@ class Checker {
     return std::max<std::int64_t>(1, (plan_.workload.gradient_accumulation + of - 1) / of) * of;
   }
 
-  std::optional<DegreeProblem> check_stage_layers() const {
+  std::optional<DivisionProblem> check_stage_layers() const {
     const Parallel& p = plan_.parallel;
     if (p.stage_layers.empty()) return std::nullopt;
     const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
@@ -208,19 +213,21 @@ class Checker {
     for (const std::int64_t blocks : p.stage_layers) sum += blocks;
     if (static_cast<std::int64_t>(p.stage_layers.size()) == chunks && sum == block_count(model_))
       return std::nullopt;
-    return DegreeProblem{
-        "stage_layers", fmt::format("{} stages with {} blocks in all", p.stage_layers.size(), sum),
+    return DivisionProblem{
+        "parallel.stage_layers",
+        fmt::format("{} stages with {} blocks in all", p.stage_layers.size(), sum),
         fmt::format("{} stages with {} blocks in all", chunks, block_count(model_))};
   }
 
-  std::optional<DegreeProblem> check_expert_tensor() const {
+  std::optional<DivisionProblem> check_expert_tensor() const {
     const Parallel& p = plan_.parallel;
     if (p.expert_tensor == 1 || p.expert_tensor == p.tensor) return std::nullopt;
-    return DegreeProblem{"expert_tensor",
-                         fmt::format("an expert is on one rank or on all {} tensor-parallel ones, "
-                                     "found {}",
-                                     p.tensor, p.expert_tensor),
-                         p.tensor == 1 ? "1" : fmt::format("1 or {}", p.tensor)};
+    return DivisionProblem{
+        "parallel.expert_tensor",
+        fmt::format("an expert is on one rank or on all {} tensor-parallel ones, "
+                    "found {}",
+                    p.tensor, p.expert_tensor),
+        p.tensor == 1 ? "1" : fmt::format("1 or {}", p.tensor)};
   }
 
   const Model& model_;
@@ -230,7 +237,7 @@ class Checker {
 
 }  // namespace
 
-std::optional<DegreeProblem> degree_problem(const Model& model, const Plan& plan) {
+std::optional<DivisionProblem> degree_problem(const Model& model, const Plan& plan) {
   return Checker(model, plan).run();
 }
 

@@ -2,23 +2,13 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "model/model.h"
-#include "plan/plan.h"
+#include "parallel/problem.h"
 
 namespace shardplan {
 
-/// Why a plan's division over GPUs cannot be, in words for a diagnostic.
-struct DegreeProblem {
-  std::string_view key;  ///< of the job's `parallel`
-  std::string message;
-  std::string expected;  ///< the nearest degree that would do, or what would
-};
-
 /// The first thing that is wrong with plan.parallel; nothing when it can be run and estimated.
-std::optional<DegreeProblem> degree_problem(const Model& model, const Plan& plan);
+std::optional<DivisionProblem> degree_problem(const Model& model, const Plan& plan);
 
 /// The blocks that pipeline stages share out.
 std::int64_t block_count(const Model& model);

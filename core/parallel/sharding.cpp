@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace shardplan {
 namespace {
 
-using Problem = std::optional<ShardingProblem>;
+using Problem = std::optional<DivisionProblem>;
 
 constexpr const char* kZero = "framework.ds_config.zero_optimization.";
 
 Problem check_hybrid(const Plan& plan) {
   const auto size = plan.framework.fsdp2.hybrid_shard_size;
   if (!size || plan.replicas() % *size == 0) return std::nullopt;
-  return ShardingProblem{
+  return DivisionProblem{
       "framework.hybrid_shard_size",
       fmt::format("{} does not divide the {} data-parallel GPUs", *size, plan.replicas()),
       fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
@@ -30,7 +31,7 @@ Problem check_degrees(const Plan& plan) {
                           : zero.quantized_gradients ? "zero_quantized_gradients"
                                                      : nullptr;
   if (key == nullptr) return std::nullopt;
-  return ShardingProblem{kZero + std::string(key),
+  return DivisionProblem{kZero + std::string(key),
                          "its groups are made of all GPUs, whatever the degrees divide: not "
                          "estimated beside tensor, sequence, pipeline or expert parallelism",
                          "no other degree than data parallelism, or without it"};
@@ -49,8 +50,22 @@ Problem check_experts(const Plan& plan) {
                             : plan.workload.lora               ? "under LoRA"
                                                                : "";
   if (where.empty()) return std::nullopt;
-  return ShardingProblem{"parallel.expert", "DeepSpeed's experts cannot be estimated yet " + where,
+  return DivisionProblem{"parallel.expert", "DeepSpeed's experts cannot be estimated yet " + where,
                          "1, or ZeRO stage 1 or 2 over data-parallel GPUs"};
+}
+
+/// Groups of MiCS (zero/mics_utils.py) and of hpZ, which is at most the world (utils/groups.py
+/// _create_zero_param_parallel_group).
+Problem check_groups(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const std::int64_t world = plan.cluster.world();
+  const bool mics = zero.mics();
+  const std::int64_t size = mics ? zero.mics_shard_size : std::min(zero.hpz_partition_size, world);
+  if (size <= 1 || world % size == 0) return std::nullopt;
+  return DivisionProblem{
+      fmt::format("{}{}", kZero, mics ? "mics_shard_size" : "zero_hpz_partition_size"),
+      fmt::format("{} does not divide the {} ranks", size, world),
+      fmt::format("{}", nearest_divisor(world, size))};
 }
 
 /// The first tensor whose shards the quantizer does not take (partition_parameters.py
@@ -75,7 +90,7 @@ Problem check_quantizer(const Model& model, const Plan& plan) {
   if (odd == nullptr) return std::nullopt;
   std::int64_t fewer = ranks - 1;
   while (fewer > 1 && unquantizable(model, zero, fewer) != nullptr) --fewer;
-  return ShardingProblem{
+  return DivisionProblem{
       fmt::format("{}{}", kZero,
                   zero.quantized_weights ? "zero_quantized_weights"
                                          : "zero_quantized_nontrainable_weights"),
@@ -87,12 +102,13 @@ Problem check_quantizer(const Model& model, const Plan& plan) {
 
 }  // namespace
 
-std::optional<ShardingProblem> sharding_problem(const Model& model, const Plan& plan) {
+std::optional<DivisionProblem> sharding_problem(const Model& model, const Plan& plan) {
   if (plan.framework.kind == FrameworkKind::fsdp2) return check_hybrid(plan);
   if (plan.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
   if (auto problem = check_experts(plan)) return problem;
   if (plan.framework.deepspeed.zero.stage < 3) return std::nullopt;
   if (auto problem = check_degrees(plan)) return problem;
+  if (auto problem = check_groups(plan)) return problem;
   return check_quantizer(model, plan);
 }
 

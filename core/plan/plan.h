@@ -143,15 +143,14 @@ struct Plan {
   /// sequences too.
   std::int64_t replicas() const { return data_ranks() * parallel.sequence * parallel.context; }
   /// The ranks that one copy of the states is divided over: all replicas, or fewer under MiCS and
-  /// FSDP2's hybrid sharding. Copies are kept alike by summing gradients among them.
+  /// FSDP2's hybrid sharding, which divides the replicas (parallel/sharding.h). Copies are kept
+  /// alike by summing gradients among them.
   std::int64_t shard_ranks() const {
     const bool mics = framework.kind == FrameworkKind::deepspeed && framework.deepspeed.zero.mics();
-    const std::int64_t asked = mics ? framework.deepspeed.zero.mics_shard_size
-                               : framework.kind == FrameworkKind::fsdp2
-                                   ? framework.fsdp2.hybrid_shard_size.value_or(replicas())
-                                   : replicas();
-    // A job with another size is refused (parallel/sharding.h); a search over GPUs meets them.
-    return replicas() % asked == 0 ? asked : replicas();
+    return mics ? framework.deepspeed.zero.mics_shard_size
+           : framework.kind == FrameworkKind::fsdp2
+               ? framework.fsdp2.hybrid_shard_size.value_or(replicas())
+               : replicas();
   }
   std::int64_t copies() const { return replicas() / shard_ranks(); }
   /// Of all GPUs together, in one micro-batch.

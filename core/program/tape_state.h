@@ -168,7 +168,7 @@ class TapeState {
   std::vector<Kernel>* kernels_ = nullptr;
   std::vector<std::size_t> first_kernels_;    ///< by operation
   std::vector<std::size_t> first_exchanges_;  ///< by operation
-  std::size_t flushed_ = 0;                 ///< kernels that an event has named
+  std::size_t flushed_ = 0;                   ///< kernels that an event has named
   bool in_backward_ = false;
   std::int32_t kept_slots_ = 0;    ///< set aside for what selective checkpointing keeps
   std::int32_t kept_results_ = 0;  ///< of them used

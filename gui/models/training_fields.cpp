@@ -6,7 +6,7 @@
 #include "job/fields.h"
 #include "load/framework.h"
 #include "models/text.h"
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "questions/changes.h"
 #include "render/describe.h"
 
@@ -55,7 +55,7 @@ bool can_be(const Job& job, const Plan& changed) {
   if (changed.framework.kind == FrameworkKind::single &&
       changed.cluster.world() != changed.parallel.tensor)
     return false;
-  return !degree_problem(job.model, changed);
+  return !division_problem(job.model, changed);
 }
 
 /// Offload as one choice of the three that DeepSpeed users make.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "load/precision.h"
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "parallel/support.h"
 
 namespace shardplan {
@@ -30,7 +30,7 @@ void add_degrees(std::vector<Change>& changes, const Model& model, const Plan& p
   const auto add = [&](std::string what, std::string setting, auto&& apply) {
     Plan changed = plan;
     apply(changed);
-    if (degree_problem(model, changed)) return;
+    if (division_problem(model, changed)) return;
     changes.push_back({std::move(what), std::move(setting), apply, "degrees"});
   };
   const Parallel& now = plan.parallel;

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "questions/changes.h"
 #include "questions/other_degrees.h"
 
@@ -68,7 +68,7 @@ std::vector<Alternative> compare_stages(const Model& model, const Plan& plan,
         changed.framework.deepspeed.zero.hpz_partition_size =
             row.within_nodes ? plan.cluster.gpus_per_node : 1;
       }
-      if (current || !degree_problem(model, changed))
+      if (current || !division_problem(model, changed))
         add(std::string(row.name), std::move(changed), current);
     }
   if (divided)

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "questions/workers.h"
 
 namespace shardplan {
@@ -21,7 +21,7 @@ double seconds_per_sample(const Estimate& e, const Plan& plan) {
 /// Whether what divides the network still can after the change.
 bool is_possible(const Model& model, Plan plan, const Change& change) {
   change.apply(plan);
-  return !degree_problem(model, plan);
+  return !division_problem(model, plan);
 }
 
 Fix evaluate(const Model& model, const Plan& plan, const Estimate& now,

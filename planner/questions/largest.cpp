@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/diagnostic.h"
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 
 namespace shardplan {
 namespace {
@@ -89,11 +89,11 @@ Model divisible_model(const Plan& plan, std::int64_t parameters,
   std::int64_t size = parameters;
   for (int i = 0;; ++i, size += std::max<std::int64_t>(1, size / 50)) {
     Model model = build(size);
-    const auto problem = degree_problem(model, plan);
+    const auto problem = division_problem(model, plan);
     if (!problem) return model;
     if (i == kTries)
       throw InputError(
-          {.key = fmt::format("parallel.{}", problem->key),
+          {.key = problem->key,
            .message = fmt::format("no decoder from {:.3g} B parameters on can be "
                                   "divided so: {}",
                                   static_cast<double>(parameters) / 1e9, problem->message),
@@ -119,12 +119,16 @@ LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibratio
   constexpr std::int64_t kMostNodes = 16'384;
   const std::int64_t node = plan.cluster.gpus_per_node;
   const std::int64_t ranks = plan.parallel.model_ranks();  // which share samples, always
-  // Nothing where the degrees do not divide so many GPUs.
-  const auto with = [&](std::int64_t gpus_per_node, std::int64_t nodes) -> std::optional<Estimate> {
+  const auto plan_over = [&](std::int64_t gpus_per_node, std::int64_t nodes) {
     Plan changed = plan;
     changed.cluster.gpus_per_node = gpus_per_node;
     changed.cluster.nodes = nodes;
-    if (degree_problem(model, changed)) return std::nullopt;
+    return changed;
+  };
+  // Nothing where so many GPUs cannot be divided so.
+  const auto with = [&](std::int64_t gpus_per_node, std::int64_t nodes) -> std::optional<Estimate> {
+    const Plan changed = plan_over(gpus_per_node, nodes);
+    if (division_problem(model, changed)) return std::nullopt;
     return estimate(model, changed, calibration);
   };
   const auto take = [&](std::int64_t gpus_per_node, std::int64_t nodes) {
@@ -139,8 +143,10 @@ LargestResult fewest_gpus(const Model& model, const Plan& plan, const Calibratio
   };
   for (std::int64_t n = 1; n <= node; ++n)
     if (take(n, 1)) return result;
-  // More nodes never need more memory a GPU: bisect over as many as the degrees fill.
-  const std::int64_t unit = ranks / std::gcd(ranks, node);
+  // More nodes never need more memory a GPU: bisect over as many as degrees and shard groups fill.
+  const std::int64_t filled = ranks / std::gcd(ranks, node);
+  std::int64_t unit = filled;
+  while (unit <= kMostNodes && division_problem(model, plan_over(node, unit))) unit += filled;
   const auto fits = [&](std::int64_t units) {
     const std::optional<Estimate> e = with(node, units * unit);
     return e && e->verdict.fits;

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "parallel/support.h"
 
 namespace shardplan {
@@ -37,7 +37,7 @@ std::optional<Plan> with_degree(const Model& model, const Plan& plan, Degree deg
   changed.parallel.*member_of(degree) = value;
   settle(changed.parallel, plan.parallel);
   if (plan.cluster.world() % changed.parallel.model_ranks() != 0) return std::nullopt;
-  if (!keep_global_batch(changed, plan) || degree_problem(model, changed)) return std::nullopt;
+  if (!keep_global_batch(changed, plan) || division_problem(model, changed)) return std::nullopt;
   return changed;
 }
 

@@ -424,9 +424,9 @@ TEST(AutoEp, SumsExpertsGradientsAmongThoseThatHaveThem) {
 
 TEST(AutoEp, IsEstimatedAtStagesOneAndTwo) {
   Plan plan = autoep(2);
-  EXPECT_FALSE(sharding_problem(mixtral(), plan));
+  EXPECT_FALSE(division_problem(mixtral(), plan));
   plan.framework.deepspeed.zero.stage = 3;
-  const auto problem = sharding_problem(mixtral(), plan);
+  const auto problem = division_problem(mixtral(), plan);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet at ZeRO stage 3");
 }

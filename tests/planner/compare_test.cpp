@@ -7,7 +7,7 @@
 
 #include "load/calibration.h"
 #include "load/hardware.h"
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "questions/compare.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
@@ -74,6 +74,30 @@ TEST(CompareDegrees, HalvesDoublesAndLeavesOutEachDegree) {
   expect_same(named(all, "pipeline 1 instead of 4").estimate, megatron(R"({"tensor": 4})", 4));
 }
 
+/// What a comparison and the fixes show has to be what a job may ask for.
+void expect_possible(const Job& job) {
+  for (const Alternative& a : compare_plans(job, calibration()))
+    EXPECT_FALSE(division_problem(job.model, a.plan)) << a.name;
+  const Estimate now = estimate_job(job, calibration());
+  for (const Fix& fix : find_fixes(job.model, job.plan, now, calibration())) {
+    Plan plan = job.plan;
+    for (const Change& change : fix.changes) change.apply(plan);
+    EXPECT_FALSE(division_problem(job.model, plan)) << fix.changes.front().what;
+  }
+}
+
+TEST(CompareDegrees, ShowsNoStageAtWhichDeepSpeedSharesNoExperts) {
+  const Job job = job_of(R"({"model": {"model_type": "mixtral", "hidden_size": 1024,
+    "intermediate_size": 3584, "num_hidden_layers": 4, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "num_local_experts": 8, "num_experts_per_tok": 2},
+    "cluster": "8xH100", "framework": {"name": "deepspeed", "zero_stage": 2},
+    "parallel": {"expert": 4}, "workload": {"micro_batch": 1, "sequence_length": 2048}})");
+  const std::vector<Alternative> all = compare_plans(job, calibration());
+  EXPECT_THAT(names_of(all), Contains("ZeRO-1"));
+  EXPECT_THAT(names_of(all), Not(Contains("ZeRO-3")));
+  expect_possible(job);
+}
+
 TEST(CompareDegrees, ShowsOnlyPlansThatCanRun) {
   const Job job = job_of(R"({"model": "llama-2-7b", "cluster": "8xH100",
     "framework": {"name": "deepspeed", "zero_stage": 1}, "parallel": {"pipeline": 4},
@@ -84,13 +108,7 @@ TEST(CompareDegrees, ShowsOnlyPlansThatCanRun) {
   // DeepSpeed's pipeline engine takes no stage above 1.
   EXPECT_THAT(names_of(all), Not(Contains("ZeRO-2")));
   EXPECT_THAT(names_of(all), Not(Contains("ZeRO-3")));
-  for (const Alternative& a : all) EXPECT_FALSE(degree_problem(job.model, a.plan)) << a.name;
-  const Estimate now = estimate_job(job, calibration());
-  for (const Fix& fix : find_fixes(job.model, job.plan, now, calibration())) {
-    Plan plan = job.plan;
-    for (const Change& change : fix.changes) change.apply(plan);
-    EXPECT_FALSE(degree_problem(job.model, plan)) << fix.changes.front().what;
-  }
+  expect_possible(job);
 }
 
 std::string inference(const std::string& framework, const std::string& more) {

@@ -179,6 +179,16 @@ TEST(LargestParameters, AreOfAModelThatTheDegreesDivide) {
   EXPECT_GT(*r.value, 1'000'000'000);
 }
 
+TEST(FewestGpus, AreWholeShardGroups) {
+  Plan plan = limited(0, 4, 40);
+  plan.framework = {};
+  plan.framework.kind = FrameworkKind::fsdp2;
+  plan.framework.fsdp2.hybrid_shard_size = 4;
+  const LargestResult r = fewest_gpus(model_of(kLlama), plan, Calibration{});
+  ASSERT_TRUE(r.value);
+  EXPECT_EQ(*r.value % 4, 0);
+}
+
 TEST(FindFixes, DividesMoreUnderMegatron) {
   const Model model = divided_model(kLlama);
   Plan plan = divided(2);

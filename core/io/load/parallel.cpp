@@ -114,7 +114,7 @@ void check_parallel(const ObjectReader& job, const Model& model, const Plan& pla
                          plan.cluster.world()),
              "ddp, fsdp2 or deepspeed, a tensor degree of all GPUs, or a cluster of one GPU");
   if (const auto problem = degree_problem(model, plan))
-    job.fail(fmt::format("parallel.{}", problem->key), problem->message, problem->expected);
+    job.fail(problem->key, problem->message, problem->expected);
 }
 
 }  // namespace shardplan

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "lowering/tensors.h"
+#include "parallel/cuts.h"
 
 namespace shardplan {
 namespace {
@@ -45,12 +46,6 @@ std::string joined(std::string_view name) {
   return std::string(name);
 }
 
-/// A router's gradient takes autograd's way.
-bool is_router(std::string_view name) {
-  return name.find("mlp.gate.") != name.npos || name.find("router") != name.npos ||
-         name.find("shared_expert_gate") != name.npos;
-}
-
 }  // namespace
 
 void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits) {
@@ -67,7 +62,7 @@ void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::
   std::map<std::string, Shape> weights;
   for_each_parameter(own, [&](const Parameter& p) {
     const bool expert = p.kind == ParameterKind::expert && p.shape.size() == 3;
-    if (!p.trainable || is_router(p.name)) return;
+    if (!p.trainable || is_router(p.name)) return;  // whose gradient takes autograd's way
     if (!expert && p.kind != ParameterKind::linear) return;
     Shape& whole = weights[joined(p.name)];
     whole.first += p.shape[expert ? 1 : 0];

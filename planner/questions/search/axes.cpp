@@ -1,8 +1,23 @@
 #include "questions/search/axes.h"
 
 #include <algorithm>
+#include <memory>
+
+#include "parallel/sharding.h"
+#include "questions/search/degree_axes.h"
 
 namespace shardplan {
+namespace {
+
+/// What a job keeps beside what is searched: ZeRO++, MiCS, hybrid sharding.
+AxisRule shard_groups(const Model& model) {
+  return {"its shard groups divide neither these GPUs nor the tensors", degree_axes::kGpuFlag,
+          [model = std::make_shared<const Model>(model)](const Plan& p, std::size_t) {
+            return sharding_problem(*model, p).has_value();
+          }};
+}
+
+}  // namespace
 
 std::vector<std::int64_t> sorted_values(std::vector<std::int64_t> values,
                                         std::optional<std::int64_t> also) {
@@ -26,6 +41,7 @@ SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& v
   space.base = plan;
   space.axes = {gpu_axis(plan, values), strategy_axis(plan, values)};
   for (Axis& axis : parallel_axes(model, plan, values)) space.axes.push_back(std::move(axis));
+  space.axes.back().rules.push_back(shard_groups(model));
   for (Axis& axis :
        std::vector<Axis>{precision_axis(plan, values), optimizer_offload_axis(plan, values),
                          parameter_offload_axis(plan, values)})

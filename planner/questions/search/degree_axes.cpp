@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 
 namespace shardplan::degree_axes {
 
@@ -27,8 +27,8 @@ std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
 }
 
 bool has_problem(const Model& model, const Plan& plan, Degree degree) {
-  const auto problem = degree_problem(model, plan);
-  return problem && problem->key == name_of(degree);
+  const auto problem = division_problem(model, plan);
+  return problem && problem->key == fmt::format("parallel.{}", name_of(degree));
 }
 
 AxisRule unsupported(Degree degree) {

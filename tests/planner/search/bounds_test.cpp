@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "parallel/degrees.h"
+#include "parallel/problem.h"
 #include "questions/search/bounds.h"
 #include "search_testing.h"
 
@@ -51,7 +51,7 @@ void expect_admissible(const ModelVariants& models, const SearchSpace& space) {
     EXPECT_LE(states.parameter_bytes, states.resident_bytes);
     walk(space, plan, choice, space.states_fixed, space.work_fixed, counts, [&] {
       const Model& model = models.of(plan);
-      ASSERT_FALSE(degree_problem(model, plan)) << shown(space, choice);
+      ASSERT_FALSE(division_problem(model, plan)) << shown(space, choice);
       const Passes& passes = passes_of(plan);
       const WorkBound bound =
           work_bound(least_work(plan, passes, least_passes(passes), calibration.time), states);
