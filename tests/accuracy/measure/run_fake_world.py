@@ -1,27 +1,24 @@
 """Steps of DeepSpeed and of FSDP2 on more ranks than there are GPUs: the first rank's memory, in a fake world.
 
 The programs are those that run on real ranks (run_deepspeed.py, run_fsdp2.py); see fake_world.py for what is fake.
-Every case has a process of its own.
 """
-import argparse
 import os
-import subprocess
-import sys
 
 import torch
 
+from cases_apart import run_apart
 from environment import environment
 from fake_world import join_fake_world
-from jobs import load_cases, world_of
+from jobs import world_of
 from phases import clean, warm_libraries
-from records import append_line, make_record
+from records import make_record
 
-TIMES = ("step_seconds", "tokens_per_second", "device")
+UNREAL = ("step_seconds", "tokens_per_second", "device")  # nothing was sent, and there are no communicators
 
 
-def measure(case):
-    job, world = case["job"], world_of(case["job"])
-    join_fake_world(0, world)
+def measure(case, with_account):
+    job = case["job"]
+    join_fake_world(0, world_of(job))
     device = torch.device("cuda:0")
     warm_libraries(device)
     version = None
@@ -34,35 +31,14 @@ def measure(case):
     else:
         import run_fsdp2 as program
     clean()
-    counts, rank, timing = program.measure(case, device, True)
+    counts, rank, timing = program.measure(case, device, with_account)
     record = make_record(case, os.path.basename(program.__file__), environment(version), counts,
                          [{"rank": 0, **rank}], timing)
-    for name in TIMES:  # nothing was sent, and there are no communicators
+    for name in UNREAL:
         record["measured"].pop(name)
     del record["ranks"][0]["device"]
     return {**record, "fake_world": True, "steps": [], "losses": []}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("cases")
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--case", help="measure this one alone, here")
-    options = parser.parse_args()
-    cases = load_cases(options.cases)
-    if options.case is None:
-        for case in cases:
-            subprocess.run([sys.executable, os.path.abspath(__file__), options.cases, "--output", options.output,
-                            "--case", case["name"]], check=False)
-        return
-    [chosen] = [case for case in cases if case["name"] == options.case]
-    record = measure(chosen)
-    append_line(options.output, record)
-    m = record["measured"]
-    shown = " ".join(f"{name}={value / 2**20:.1f}" for name, value in m["phases"].items())
-    print(f"{chosen['name']} {shown} reserved={m['reserved'] / 2**20:.0f}", flush=True)
-    os._exit(0)  # nothing waits for a fake world
-
-
 if __name__ == "__main__":
-    main()
+    run_apart(__file__, measure)

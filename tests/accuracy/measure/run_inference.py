@@ -49,19 +49,25 @@ class Generation:
         self._timed("decode", lambda: self._decode(cache, token))
 
 
-def measure(case, device, with_account):
-    job = case["job"]
-    config, model = build_model(job, device)
-    model.eval()
-    generation = Generation(job, config, model, device)
+def run_rounds(generation, with_account):
+    """One rank's memory in the last of the rounds."""
     clean()
     model_bytes = torch.cuda.memory_allocated()
     for _ in range(ROUNDS):
         generation.run()
     phases = {"model": model_bytes, **generation.recorder.values}
     rank = {"phases": phases, "allocated_peak": max(phases["prefill_peak"], phases["decode_peak"]), **memory_now()}
-    if with_account and job["workload"]["new_tokens"] <= LONGEST_ACCOUNT:
+    if with_account and generation.new_tokens <= LONGEST_ACCOUNT:
         rank["account"] = record_account(generation.run, generation.recorder)
+    return rank
+
+
+def measure(case, device, with_account):
+    job = case["job"]
+    config, model = build_model(job, device)
+    model.eval()
+    generation = Generation(job, config, model, device)
+    rank = run_rounds(generation, with_account)
     work, seconds = job["workload"], generation.seconds
     return parameter_counts(model), rank, {
         "prefill_seconds": seconds["prefill"],

@@ -1,0 +1,52 @@
+// How far predicted peaks are from those of records, in percent.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include "estimate/estimate.h"
+#include "load/hardware.h"
+#include "load/record.h"
+
+namespace shardplan {
+
+struct PeakErrors {
+  double sum = 0, largest = 0;  ///< absolute
+  std::string worst;            ///< whose is the largest
+  std::size_t count = 0;
+
+  double mean() const { return sum / static_cast<double>(count); }
+
+  void add(const Record& r) {
+    const Estimate e = estimate(r.job.model, r.job.plan, Calibration{});
+    const double measured = *r.measured[index_of(Figure::allocated_peak)];
+    const double error = std::abs(100 * (static_cast<double>(e.allocated.point) / measured - 1));
+    sum += error;
+    ++count;
+    if (error <= largest) return;
+    largest = error;
+    worst = r.name;
+  }
+};
+
+/// Of all records below a folder of data/measurements.
+inline PeakErrors peak_errors(const std::string& folder) {
+  const std::string path = SHARDPLAN_SOURCE_DIR "/data/measurements/" + folder;
+  const RecordList list = load_records({path}, load_hardware_catalog());
+  EXPECT_TRUE(list.bad.empty()) << to_string(list.bad.front());
+  PeakErrors errors;
+  for (const Record& r : list.records) errors.add(r);
+  return errors;
+}
+
+inline void expect_within(const PeakErrors& errors, std::size_t count, double mean,
+                          double largest) {
+  ASSERT_EQ(errors.count, count);
+  EXPECT_LE(errors.mean(), mean) << "percent";
+  EXPECT_LE(errors.largest, largest) << "percent, " << errors.worst;
+}
+
+}  // namespace shardplan
