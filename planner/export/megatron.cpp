@@ -150,6 +150,7 @@ class Network {
       lines.emplace_back("--untie-embeddings-and-output-weights");
     if (const std::int64_t experts = expert_count(model_); experts > 0) {
       lines.push_back(fmt::format("--num-experts {}", experts));
+      lines.push_back(fmt::format("--moe-router-topk {}", experts_of_a_token()));
       lines.emplace_back("--moe-grouped-gemm");
       lines.emplace_back("--moe-token-dispatcher-type alltoall");
     }
@@ -157,6 +158,17 @@ class Network {
   }
 
  private:
+  /// What a token's products take, over what one expert's would.
+  std::int64_t experts_of_a_token() const {
+    for (const Segment& segment : model_.segments)
+      for (const Op& op : segment.graph.ops()) {
+        if (op.kind != OpKind::grouped_linear) continue;
+        const Parameter& weight = model_.parameters[static_cast<std::size_t>(op.weight)];
+        return op.work.per / (weight.numel / weight.shape.front());
+      }
+    return 0;
+  }
+
   /// Of the first parameter with such a name: its dimension `at`, -1 for the last; 0 without one.
   std::int64_t extent(std::string_view name, int at) const {
     for (const Parameter& p : model_.parameters)

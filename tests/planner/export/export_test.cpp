@@ -61,6 +61,26 @@ void expect_same_when_read_back(const Json& asked, const Job& job, const std::st
     EXPECT_EQ(d.severity, Severity::note) << what << ": " << to_string(d);
 }
 
+/// Calls visit(job, its choices in words) for every third plan of a space; how many plans it has.
+template <typename Visit>
+int for_every_third(const Job& job, const AxisValues& values, Visit&& visit) {
+  const SearchSpace space = make_space(job.model, job.plan, values);
+  Plan plan = space.base;
+  Choice choice(space.axes.size(), 0);
+  RuleCounts counts = no_counts(space);
+  int plans = 0;
+  walk(space, plan, choice, 0, space.axes.size(), counts, [&] {
+    if (++plans % 3 != 0) return;
+    Job changed = job;
+    changed.plan = plan;
+    std::string what;
+    for (std::size_t a = 0; a < choice.size(); ++a)
+      what += space.axes[a].name + " " + space.axes[a].values[choice[a]] + "; ";
+    visit(changed, what);
+  });
+  return plans;
+}
+
 TEST(DsConfig, ReadBackGivesTheSameEstimateAtEveryStageAndOffload) {
   const Json asked = Json::parse(kAsked);
   const Job job = job_of(asked);
@@ -74,21 +94,10 @@ TEST(DsConfig, ReadBackGivesTheSameEstimateAtEveryStageAndOffload) {
   values.prefetch_buckets = {0, 50'000'000};
   values.persistence_thresholds = {0, 100'000};
   values.tensors = values.ulysses = values.pipelines = {1, 2};
-  const SearchSpace space = make_space(job.model, job.plan, values);
-  Plan plan = space.base;
-  Choice choice(space.axes.size(), 0);
-  RuleCounts counts = no_counts(space);
-  int looked = 0;
-  walk(space, plan, choice, 0, space.axes.size(), counts, [&] {
-    if (++looked % 3 != 0) return;  // of some thousands
-    Job changed = job;
-    changed.plan = plan;
-    std::string what;
-    for (std::size_t a = 0; a < choice.size(); ++a)
-      what += space.axes[a].name + " " + space.axes[a].values[choice[a]] + "; ";
+  const int plans = for_every_third(job, values, [&](const Job& changed, const std::string& what) {
     expect_same_when_read_back(asked, changed, what);
   });
-  EXPECT_GT(looked, 500);
+  EXPECT_GT(plans, 500);
 }
 
 TEST(DsConfig, KeepsWhatThePlanDoesNotDecideAndResolvesAuto) {
@@ -193,7 +202,7 @@ TEST(JobFile, OfAnyFrameworkReadBackGivesTheSameEstimate) {
 
 constexpr const char* kMegatron = R"({"model": {"model_type": "mixtral", "hidden_size": 256,
   "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
-  "num_key_value_heads": 4, "num_local_experts": 4, "vocab_size": 4000},
+  "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 3, "vocab_size": 4000},
   "cluster": "2x4xA100-40GB", "framework": "megatron", "workload": {"sequence_length": 512}})";
 
 TEST(JobFile, OfEveryDegreeReadBackGivesTheSameEstimate) {
@@ -205,19 +214,11 @@ TEST(JobFile, OfEveryDegreeReadBackGivesTheSameEstimate) {
   values.accumulations = {4};
   values.tensors = values.contexts = values.pipelines = values.virtual_pipelines = {1, 2};
   values.experts = {1, 2, 4};
-  const SearchSpace space = make_space(job.model, job.plan, values);
-  Plan plan = space.base;
-  Choice choice(space.axes.size(), 0);
-  RuleCounts counts = no_counts(space);
-  int looked = 0;
-  walk(space, plan, choice, 0, space.axes.size(), counts, [&] {
-    if (++looked % 3 != 0) return;
-    Job changed = job;
-    changed.plan = plan;
+  const int plans = for_every_third(job, values, [&](const Job& changed, const std::string& what) {
     const Json json = job_json(asked, changed);
-    EXPECT_EQ(estimate_text(job_of(json)), estimate_text(changed)) << json.dump(2);
+    EXPECT_EQ(estimate_text(job_of(json)), estimate_text(changed)) << what << json.dump(2);
   });
-  EXPECT_GT(looked, 300);
+  EXPECT_GT(plans, 300);
 }
 
 TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
@@ -234,6 +235,7 @@ TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
                                "--pipeline-model-parallel-size 2\n",
                                "--num-virtual-stages-per-pipeline-rank 2\n",
                                "--expert-model-parallel-size 2\n",
+                               "--moe-router-topk 3\n",
                                "--expert-tensor-parallel-size 1\n",
                                "--seq-length 512\n",
                                "--micro-batch-size 1\n",
