@@ -208,21 +208,14 @@ QString Provenance::rates(const Estimate& e, const Plan& plan) {
                  text(format_seconds(t.generation->prefill_seconds)),
                  text(format_seconds(t.generation->decode_speed_of_light))),
         standing(t.source));
-  if (!plan.parallel.only_data())
-    return page(tr("Tokens a second"),
-                tr("data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
-                   "at datasheet rates, with everything hidden: %6 a step")
-                    .arg(plan.data_ranks())
-                    .arg(w.micro_batch)
-                    .arg(w.sequence_length)
-                    .arg(w.gradient_accumulation)
-                    .arg(text(format_seconds(t.step_seconds)),
-                         text(format_seconds(t.speed_of_light_seconds))),
-                standing(t.source));
+  const QString product =
+      plan.parallel.only_data()
+          ? tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
+               "at datasheet rates, with everything hidden: %6 a step")
+          : tr("data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
+               "at datasheet rates, with everything hidden: %6 a step");
   return page(tr("Tokens a second"),
-              tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
-                 "at datasheet rates, with everything hidden: %6 a step")
-                  .arg(plan.cluster.world())
+              product.arg(plan.data_ranks())
                   .arg(w.micro_batch)
                   .arg(w.sequence_length)
                   .arg(w.gradient_accumulation)

@@ -75,8 +75,8 @@ void ComparePage::refresh() {
     const bool is_plain_stage = offered_[i].plan.framework.kind == FrameworkKind::deepspeed &&
                                 offered_[i].name.find('+') == std::string::npos;
     const bool begun_with = offered_[i].is_current || is_plain_stage || !by_stages;
-    const bool checked = begins ? begun_with && shown++ < kMostCompared
-                                : i < was_checked.size() && was_checked[i];
+    const bool checked =
+        begins ? begun_with && shown++ < kMostCompared : i < was_checked.size() && was_checked[i];
     item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
     item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
   }

@@ -6,8 +6,8 @@
 
 namespace shardplan {
 
-/// The job's `parallel`: what differs from the defaults of its framework. The data-parallel degree is left out,
-/// because it is what the others leave of the world.
+/// The job's `parallel`: what differs from the defaults of its framework. The data-parallel degree
+/// is left out, because it is what the others leave of the world.
 Json parallel_json(const Plan& plan);
 
 }  // namespace shardplan

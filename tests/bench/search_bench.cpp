@@ -58,27 +58,24 @@ void time_search(benchmark::State& state, const Job& job, const AxisValues& valu
   state.counters["front"] = static_cast<double>(result.front.size());
 }
 
+void for_every_objective(benchmark::internal::Benchmark* search) {
+  search->ArgNames({"objective", "threads"})
+      ->ArgsProduct({{0, 1, 2, 3}, {1, 2}})
+      ->MeasureProcessCPUTime()
+      ->UseRealTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kSecond);
+}
+
 void search_a_million(benchmark::State& state) {
   time_search(state, job_70b(), a_million_plans());
 }
-BENCHMARK(search_a_million)
-    ->ArgNames({"objective", "threads"})
-    ->ArgsProduct({{0, 1, 2, 3}, {1, 2}})
-    ->MeasureProcessCPUTime()
-    ->UseRealTime()
-    ->Iterations(1)
-    ->Unit(benchmark::kSecond);
+BENCHMARK(search_a_million)->Apply(for_every_objective);
 
 void search_a_million_divisions(benchmark::State& state) {
   time_search(state, job_70b("megatron"), a_million_divisions());
 }
-BENCHMARK(search_a_million_divisions)
-    ->ArgNames({"objective", "threads"})
-    ->ArgsProduct({{0, 1, 2, 3}, {1, 2}})
-    ->MeasureProcessCPUTime()
-    ->UseRealTime()
-    ->Iterations(1)
-    ->Unit(benchmark::kSecond);
+BENCHMARK(search_a_million_divisions)->Apply(for_every_objective);
 
 constexpr std::int64_t kPrime = 104'729;  // a step through a space that varies all axes
 

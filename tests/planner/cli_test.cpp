@@ -193,8 +193,9 @@ TEST(Flags, OverrideTheFile) {
 TEST(JobFiles, KeepWhatTheySayIsNull) {
   const TemporaryFolder folder;
   Json job = parse_json(kJob, "kJob");
-  job["model"] = {{"model_type", "deepseek_v2"}, {"hidden_size", 256}, {"num_hidden_layers", 2},
-                  {"num_attention_heads", 8}, {"n_routed_experts", 4}, {"num_experts_per_tok", 2},
+  job["model"] = {{"model_type", "deepseek_v2"}, {"hidden_size", 256},
+                  {"num_hidden_layers", 2},      {"num_attention_heads", 8},
+                  {"n_routed_experts", 4},       {"num_experts_per_tok", 2},
                   {"q_lora_rank", nullptr}};
   const auto parameters = [&](const Json& asked) {
     const std::string file = folder.file("deepseek.json", asked.dump());

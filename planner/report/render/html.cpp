@@ -123,9 +123,9 @@ class Page {
   void add(const Table& table) {
     const SourcePlace place = source_place(table);
     constexpr std::size_t kWide = 10;  // columns that need smaller type to stand beside each other
-    out_ += fmt::format("<div class=\"scroll\">\n<table id=\"table-{}\"{}>\n<caption>{}", table.id,
-                        table.columns.size() >= kWide ? " class=\"wide\"" : "",
-                        message(table.caption));
+    out_ +=
+        fmt::format("<div class=\"scroll\">\n<table id=\"table-{}\"{}>\n<caption>{}", table.id,
+                    table.columns.size() >= kWide ? " class=\"wide\"" : "", message(table.caption));
     if (place == SourcePlace::caption)
       out_ += fmt::format(" <small class=\"source\">{}</small>", source_name(*source_of(table)));
     out_ += "</caption>\n<thead>\n<tr>";
