@@ -16,7 +16,8 @@ def _driver():
         return None
 
 
-def environment(deepspeed_version=None):
+def environment(**libraries):
+    """`libraries`: the versions of those that only some programs use."""
     return {
         "gpu": torch.cuda.get_device_name(),
         "gpu_bytes": torch.cuda.mem_get_info()[1],
@@ -25,7 +26,7 @@ def environment(deepspeed_version=None):
         "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "deepspeed": deepspeed_version,
+        **libraries,
         "python": platform.python_version(),
         "allocator_settings": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
     }

@@ -8,7 +8,7 @@ import glob
 import json
 import os
 
-from jobs import load_cases
+from jobs import load_cases, world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASUREMENTS = os.path.join(HERE, "..", "..", "..", "data", "measurements")
@@ -17,7 +17,8 @@ RULE = ("within one framework (and DeepSpeed version), data-parallel jobs and ot
 
 
 # What no constant is fitted to: a framework, a case list.
-FIXED = {"megatron", "fake_world.json"}
+FIXED = {"megatron", "fake_world.json", "deepspeed_sharding_4gpu.json", "fsdp2_hybrid_4gpu.json",
+         "deepspeed_parallel_4gpu.json", "tensor_parallel_4gpu.json", "native_4gpu.json"}
 
 # Kinds of work whose records lie in folders of their own.
 FOLDERS = {"train": "", "inference": "inference", "rlhf": "preference"}
@@ -31,9 +32,12 @@ def _group(job):
 
 def _folder(record):
     """Records of jobs that divide the model lie in a folder of their own, like those of other kinds of work, those of
-    ranks in a fake world, and those of Megatron, of which some were predicted before they ran."""
+    ranks in a fake world, those of four GPUs, which were all predicted before they ran, and those of Megatron, of which
+    some were."""
     job = record["job"]
     kind = job["workload"]["kind"]
+    if world_of(job) == 4 and not record.get("fake_world") and "held_out" not in record:
+        return "four_gpus"
     if job["framework"]["name"] == "megatron":
         return "megatron/held_out" if record.get("held_out") else "megatron"
     if record.get("fake_world"):

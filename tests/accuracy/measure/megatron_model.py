@@ -100,7 +100,7 @@ def make_config(job):
         "apply_rope_fusion": True, "persist_layer_norm": True, "gradient_accumulation_fusion": True,
         "cross_entropy_loss_fusion": framework.get("cross_entropy_fusion", False), "cross_entropy_fusion_impl": "te",
         "deallocate_pipeline_outputs": True, "batch_p2p_comm": chunks == 1, "overlap_p2p_comm": chunks > 1,
-        "perform_initialization": False,
+        "perform_initialization": torch.distributed.get_backend() != "fake",
     }
     kind = MLATransformerConfig if keys.get("multi_latent_attention") else TransformerConfig
     return kind(**keys)

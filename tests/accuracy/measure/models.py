@@ -67,8 +67,9 @@ def make_batch(job, config, device):
 
 
 def parameter_counts(model):
-    """(all, trainable), shared tensors once; partitioned tensors of ZeRO-3 by their full size."""
+    """As a record says them: shared tensors once; partitioned tensors of ZeRO-3 by their full size."""
     def numel(parameter):
         return getattr(parameter, "ds_numel", parameter.numel())
 
-    return (sum(numel(p) for p in model.parameters()), sum(numel(p) for p in model.parameters() if p.requires_grad))
+    return {"parameters": sum(numel(p) for p in model.parameters()),
+            "trainable_parameters": sum(numel(p) for p in model.parameters() if p.requires_grad)}

@@ -22,8 +22,7 @@ def make_record(case, program, environment, counts, ranks, timing):
         },
         "environment": environment,
         "measured": {
-            "parameters": counts[0],
-            "trainable_parameters": counts[1],
+            **counts,
             "rank": worst["rank"],
             "phases": worst["phases"],
             "allocated_peak": worst["allocated_peak"],

@@ -83,4 +83,5 @@ def measure(case, device, with_account):
 if __name__ == "__main__":
     this_rank, world_size, this_device = bind_device()
     deepspeed.init_distributed("nccl")
-    run_cases("run_deepspeed.py", measure, this_device, this_rank, world_size, deepspeed.__version__)
+    run_cases("run_deepspeed.py", measure, this_device, this_rank, world_size,
+              deepspeed=deepspeed.__version__)

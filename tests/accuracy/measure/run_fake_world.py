@@ -21,18 +21,18 @@ def measure(case, with_account):
     join_fake_world(0, world_of(job))
     device = torch.device("cuda:0")
     warm_libraries(device)
-    version = None
+    libraries = {}
     if job["framework"]["name"] == "deepspeed":
         import deepspeed
         import run_deepspeed as program
 
         deepspeed.init_distributed("nccl")
-        version = deepspeed.__version__
+        libraries = {"deepspeed": deepspeed.__version__}
     else:
         import run_fsdp2 as program
     clean()
     counts, rank, timing = program.measure(case, device, with_account)
-    record = make_record(case, os.path.basename(program.__file__), environment(version), counts,
+    record = make_record(case, os.path.basename(program.__file__), environment(**libraries), counts,
                          [{"rank": 0, **rank}], timing)
     for name in UNREAL:
         record["measured"].pop(name)

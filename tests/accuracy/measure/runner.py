@@ -1,6 +1,7 @@
 """The loop every measuring program shares: cases in, one JSON line per case out, a time limit, one process group.
 
-A program gives `measure(case, device, with_account)`, which returns this rank's (counts, rank, timing). Cases already
+A program gives `measure(case, device, with_account)`, which returns this rank's (counts, rank, timing): parameters as
+`parameter_counts` gives them, what it measured of memory, how long it took. Cases already
 named in the output file's progress list are left out, so that a program that died can be started again.
 """
 import argparse
@@ -25,6 +26,7 @@ def arguments():
     parser.add_argument("cases", nargs="+", help="case lists")
     parser.add_argument("--output", required=True, help="JSON-lines file to append records to")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no case after this many seconds")
+    parser.add_argument("--most", type=int, help="start no more cases than this")
     parser.add_argument("--account", action="store_true", help="also record what is alive at each phase's peak")
     return parser.parse_args()
 
@@ -47,7 +49,7 @@ def _gather(value):
 def _shown(record, seconds):
     m = record["measured"]
     phases = " ".join(f"{name}={value / 2**20:.0f}" for name, value in m["phases"].items())
-    return (f"{record['name']} n={m['parameters']} {phases} peak={m['allocated_peak'] / 2**20:.0f} "
+    return (f"{record['name']} {phases} peak={m['allocated_peak'] / 2**20:.0f} "
             f"reserved={m['reserved'] / 2**20:.0f} device={m['device'] / 2**20:.0f} {_speed(record)} ({seconds:.1f}s)")
 
 
@@ -58,14 +60,14 @@ def _speed(record):
     return f"step={m['step_seconds']:.4f}s loss={record['losses'][0]:.3f}..{record['losses'][-1]:.3f}"
 
 
-def run_cases(program, measure, device, rank=0, world=1, deepspeed_version=None):
+def run_cases(program, measure, device, rank=0, world=1, **libraries):
     options = arguments()
     deadline = time.time() + options.seconds
     progress = options.output + ".progress"
     done = _done(progress)
-    cases = [case for path in options.cases for case in load_cases(path) if case["name"] not in done]
+    cases = [case for path in options.cases for case in load_cases(path) if case["name"] not in done][:options.most]
     warm_libraries(device)
-    about = environment(deepspeed_version)
+    about = environment(**libraries)
     gc.collect()
     gc.freeze()  # what is here now stays: collections between cases look only at what the cases made
     for case in cases:

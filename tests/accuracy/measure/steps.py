@@ -28,24 +28,39 @@ def _one_step(trainer, batch, accumulation, recorder):
     return loss.detach()
 
 
-def run_steps(trainer, batch, job, synchronize, with_account):
-    """One rank's measurements of steady-state steps; `synchronize` lines the ranks up before each step."""
-    accumulation = job["workload"]["gradient_accumulation"]
-    recorder = PhaseRecorder()
-    model_bytes = torch.cuda.memory_allocated()
-    seconds, losses = [], []
+def time_steps(step, synchronize):
+    """(seconds of each step, what each gave); `synchronize` lines the ranks up before each."""
+    seconds, results = [], []
     for _ in range(STEPS):
         synchronize()
         start = time.perf_counter()
-        loss = _one_step(trainer, batch, accumulation, recorder)
+        result = step()
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-        losses.append(float(loss))
-        del loss
+        results.append(float(result))
+        del result
+    return seconds, results
+
+
+def timing_of(seconds, losses):
+    """As a record says it: the median of the steps after the warm-up."""
+    steady = sorted(seconds[WARM_UP:])
+    return {"step_seconds": steady[len(steady) // 2], "steps": seconds, "losses": losses}
+
+
+def run_steps(trainer, batch, job, synchronize, with_account):
+    """One rank's measurements of steady-state steps."""
+    accumulation = job["workload"]["gradient_accumulation"]
+    recorder = PhaseRecorder()
+    model_bytes = torch.cuda.memory_allocated()
+
+    def step():
+        return _one_step(trainer, batch, accumulation, recorder)
+
+    seconds, losses = time_steps(step, synchronize)
     phases = {"model": model_bytes, **recorder.values}
     peak = max(phases["forward_peak"], phases["backward_peak"], phases["step_peak"])
     rank = {"phases": phases, "allocated_peak": peak, "whole_step_peak": recorder.whole_peak, **memory_now()}
     if with_account:
-        rank["account"] = record_account(lambda: _one_step(trainer, batch, accumulation, recorder), recorder)
-    steady = sorted(seconds[WARM_UP:])
-    return rank, {"step_seconds": steady[len(steady) // 2], "steps": seconds, "losses": losses}
+        rank["account"] = record_account(step, recorder)
+    return rank, timing_of(seconds, losses)
