@@ -75,9 +75,8 @@ class Step:
 
 def make_step(job):
     """(the step, bytes that are allocated once model, gradients and optimizer are built)"""
-    from megatron_model import build, provide_gradient_kernel
+    from megatron_model import build
 
-    provide_gradient_kernel()
     initialize(job.get("parallel", {}))
     clean()
     config, model, optimizer = build(job)
@@ -85,7 +84,11 @@ def make_step(job):
     return Step(job, config, model, optimizer), torch.cuda.memory_allocated()
 
 
-def about():
+def prepare_libraries():
+    """Once, before anything of Megatron Core is imported. Their versions."""
+    from megatron_model import provide_gradient_kernel
+
+    provide_gradient_kernel()
     import megatron.core
     import transformer_engine
 

@@ -16,7 +16,7 @@ from account import record_account
 from environment import environment
 from fake_world import join_fake_world
 from jobs import load_cases, world_of
-from megatron_step import about, make_step
+from megatron_step import make_step, prepare_libraries
 from records import append_line
 
 STEPS = 3
@@ -25,17 +25,17 @@ STEPS = 3
 def measure(case, rank, with_account):
     job = case["job"]
     join_fake_world(rank, world_of(job))
+    libraries = prepare_libraries()
     step, built = make_step(job)
     for _ in range(STEPS):
         step()
     torch.cuda.synchronize()
     phases = {"model": built, **step.recorder.values}
     result = {"rank": rank, "phases": phases, "allocated_peak": step.recorder.whole_peak,
-              "reserved": torch.cuda.memory_reserved(),
-              "parameters": step.parameters()}
+              "reserved": torch.cuda.memory_reserved(), "parameters": step.parameters()}
     if with_account:
         result["account"] = record_account(step, step.recorder)
-    return {"environment": {**environment(), **about()}, "result": result}
+    return {"environment": environment(**libraries), "result": result}
 
 
 def make_record(case, answers):

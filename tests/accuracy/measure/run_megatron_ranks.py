@@ -5,7 +5,7 @@ Start it once a case (`--most 1`): what Megatron Core keeps of a layout stays in
 import torch.distributed as dist
 
 from account import record_account
-from megatron_step import about, make_step
+from megatron_step import make_step, prepare_libraries
 from phases import memory_now
 from ranks import bind_device, line_up
 from runner import run_cases
@@ -24,5 +24,5 @@ def measure(case, device, with_account):
 
 if __name__ == "__main__":
     this_rank, world_size, this_device = bind_device()
-    dist.init_process_group("nccl", device_id=this_device)
-    run_cases("run_megatron_ranks.py", measure, this_device, this_rank, world_size, **about())
+    dist.init_process_group("nccl")  # communicators are made when first used, as in Megatron-LM
+    run_cases("run_megatron_ranks.py", measure, this_device, this_rank, world_size, **prepare_libraries())
