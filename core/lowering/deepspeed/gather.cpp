@@ -26,9 +26,9 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
   factor_ = one_buffer || engine.ranks == 1 ? 1 : 2;
   if (!gathers_) return;
   mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold);
-  find_kept(run, zero.max_reuse_distance);
+  prefetches_ = zero.prefetch_bucket_size > 0;
+  find_kept(run, kept_room(run, zero));
   find_prefetch(run, zero);
-  find_ahead(run, zero);
 }
 
 std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
@@ -111,11 +111,25 @@ std::int64_t GatherPlan::module_elements(ModuleId id) const {
   return sum;
 }
 
-/// A module with d elements after it in the forward pass is used again at distance 2d, since
-/// backward mirrors forward (partitioned_param_coordinator.py __params_to_release).
-void GatherPlan::find_kept(const ModelRun& run, std::int64_t reuse_distance) {
+/// A module stays gathered when fewer than this many elements come after it in the forward pass.
+/// With d of them it is used again at distance 2d, since backward mirrors forward
+/// (partitioned_param_coordinator.py __params_to_release). And what the prefetcher has come upon in
+/// the backward pass's part of its queue is not released before its use there: every module's fetch
+/// pops one more bucket off the queue and skips what is there, until max_live_parameters are
+/// (fetch_sub_module).
+std::int64_t GatherPlan::kept_room(const ModelRun& run, const ZeroOptions& zero) const {
+  const std::int64_t reused = (zero.max_reuse_distance + 1) / 2;
+  if (!prefetches_ || run.segments.empty()) return reused;
+  // A last module that is larger than the limit leaves no room to prefetch beside it.
+  std::int64_t last = 0;
+  for (const TapeEvent& e : run.segments.back().forward.forward)
+    if (e.kind == TapeEvent::Kind::fetch) last = std::max(last, module_elements(e.id));
+  return last < zero.max_live_parameters ? std::max(reused, zero.max_live_parameters) : reused;
+}
+
+void GatherPlan::find_kept(const ModelRun& run, std::int64_t room) {
   std::int64_t after = 0;
-  const auto near = [&] { return after < (reuse_distance + 1) / 2; };
+  const auto near = [&] { return after < room; };
   for (std::size_t s = run.segments.size(); s-- > 0 && near();) {
     std::vector<ModuleId> order;
     for (const TapeEvent& e : run.segments[s].forward.forward)
@@ -128,10 +142,9 @@ void GatherPlan::find_kept(const ModelRun& run, std::int64_t reuse_distance) {
       k.kept = repeat;
       continue;
     }
-    const std::int64_t room = (reuse_distance + 1) / 2 - after;
     // The module that starts an iteration has the whole iteration after it, less itself.
     const std::int64_t head = order.empty() ? 0 : module_elements(order.front());
-    k.kept = std::clamp((room - 1 + head) / size, std::int64_t{0}, repeat);
+    k.kept = std::clamp((room - after - 1 + head) / size, std::int64_t{0}, repeat);
     after += k.kept * size;
     if (k.kept == repeat) continue;
     k.has_edge = true;
@@ -142,7 +155,6 @@ void GatherPlan::find_kept(const ModelRun& run, std::int64_t reuse_distance) {
     }
     break;
   }
-  kept_elements_ = after;
 }
 
 /// The queue is popped while fewer than the bucket's elements are under way, so the last tensor
@@ -169,23 +181,6 @@ void GatherPlan::find_prefetch(const ModelRun& run, const ZeroOptions& zero) {
       prefetch_bytes_ = std::max(prefetch_bytes_, prefetched_bytes(window));
     }
   }
-}
-
-void GatherPlan::find_ahead(const ModelRun& run, const ZeroOptions& zero) {
-  prefetches_ = zero.prefetch_bucket_size > 0;
-  if (!prefetches_ || run.segments.empty()) return;
-  std::int64_t total = 0;
-  for (const ParameterGroup& group : model_.groups)
-    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
-      if (!persistent(i))
-        total += group.repeat * model_.parameters[static_cast<std::size_t>(i)].numel;
-  // A last module that is larger than the limit leaves no room to prefetch beside it.
-  std::int64_t last = 0;
-  for (const TapeEvent& e : run.segments.back().forward.forward)
-    if (e.kind == TapeEvent::Kind::fetch) last = std::max(last, module_elements(e.id));
-  if (last >= zero.max_live_parameters) return;
-  const std::int64_t live = std::min(zero.max_live_parameters, total);
-  ahead_bytes_ = in_flight_bytes(std::max<std::int64_t>(live - kept_elements_, 0));
 }
 
 }  // namespace shardplan

@@ -1,5 +1,5 @@
-// Stage 3's gathered parameters: which are persistent, what a fetch costs, what the reuse window
-// keeps over the turn from forward to backward.
+// Stage 3's gathered parameters: which are persistent, what a fetch costs, what stays gathered over
+// the turn from forward to backward.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ class GatherPlan {
   std::int64_t shard_of(ParameterId id, bool secondary) const;
   bool gathers() const { return gathers_; }
 
-  /// How far the reuse window reaches back from the end of the forward pass, by segment: the last
-  /// `kept` iterations stay gathered, and of the one before them the modules flagged in `edge`.
+  /// What stays gathered over the turn, by segment: the last `kept` iterations, and of the one
+  /// before them the modules flagged in `edge`.
   struct Kept {
     std::int64_t kept = 0;
     bool has_edge = false;
@@ -61,17 +61,13 @@ class GatherPlan {
 
   /// What the prefetcher holds ahead of the running module in the forward pass, at most.
   std::int64_t prefetch_bytes() const { return prefetch_bytes_; }
-  /// What it has gathered for the backward pass when the forward pass ends, beyond what the reuse
-  /// window kept: every module's fetch pops one more bucket off the queue and skips what is
-  /// there, until max_live_parameters are (partitioned_param_coordinator.py fetch_sub_module).
-  std::int64_t ahead_bytes() const { return ahead_bytes_; }
   bool prefetches() const { return prefetches_; }
 
  private:
   void mark_persistent(std::int64_t threshold, std::int64_t most);
-  void find_kept(const ModelRun& run, std::int64_t reuse_distance);
+  std::int64_t kept_room(const ModelRun& run, const ZeroOptions& zero) const;
+  void find_kept(const ModelRun& run, std::int64_t room);
   void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
-  void find_ahead(const ModelRun& run, const ZeroOptions& zero);
   std::int64_t module_elements(ModuleId id) const;
   /// Of `elements` that one call has gathered (or is gathering) ahead of their module.
   std::int64_t prefetched_bytes(std::int64_t elements) const;
@@ -90,8 +86,6 @@ class GatherPlan {
   std::vector<Kept> kept_;
   std::vector<bool> backward_;  ///< by module
   std::int64_t prefetch_bytes_ = 0;
-  std::int64_t kept_elements_ = 0;
-  std::int64_t ahead_bytes_ = 0;
   bool prefetches_ = false;
 };
 

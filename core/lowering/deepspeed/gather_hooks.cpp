@@ -5,6 +5,29 @@
 #include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
+namespace {
+
+/// How many modules hold each parameter over the turn: a tied tensor is there until the backward
+/// pass has gone through all of them. Those of a repeated segment belong to one each.
+std::vector<std::int32_t> holders_over_the_turn(const Stage3& z) {
+  std::vector<std::int32_t> holders(z.model.parameters.size(), 0);
+  for (std::size_t s = 0; s < z.run.segments.size(); ++s) {
+    const GatherPlan::Kept& kept = z.gather.kept(s);
+    std::vector<bool> seen(z.model.modules.size(), false);
+    for (const TapeEvent& e : z.run.segments[s].forward.forward) {
+      const auto id = static_cast<std::size_t>(e.id);
+      if (e.kind != TapeEvent::Kind::release || seen[id]) continue;
+      seen[id] = true;
+      if (kept.kept == 0 && !(kept.has_edge && kept.edge[id])) continue;
+      if (!z.gather.used_in_backward(e.id)) continue;
+      for (const ParameterId p : z.model.modules[id].parameters)
+        ++holders[static_cast<std::size_t>(p)];
+    }
+  }
+  return holders;
+}
+
+}  // namespace
 
 GatherHooks::GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
                          std::vector<bool>& divided)
@@ -14,16 +37,26 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches,
       divided_(divided),
       gathered_(z.model.parameters.size(), 0),
       kept_(z.model.parameters.size(), false),
+      holders_(place.backward ? holders_over_the_turn(z)
+                              : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
       uses_(gradient_uses(z.model, z.run)),
       left_(uses_),
       reached_(z.run.segments.size(), 0),
       pending_(z.model.modules.size(), 0) {}
 
+void GatherHooks::prefetch(ProgramBuilder& b) {
+  if (!z_.gather.gathers()) return;
+  prefetched_ = z_.gather.prefetch_bytes();
+  b.alloc(Category::gathered_parameters, prefetched_, z_.gather_pool());
+}
+
+void GatherHooks::end_prefetch(ProgramBuilder& b) {
+  b.free(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  prefetched_ = 0;
+}
+
 void GatherHooks::enter(ProgramBuilder& b, std::size_t k) {
   const bool backward = place_.backward;
-  // Near the end of the forward pass the prefetcher gathers for the backward pass.
-  if (!backward && k == std::max<std::size_t>(stretches_.size(), 2) - 2)
-    b.alloc(Category::gathered_parameters, z_.gather.ahead_bytes(), z_.gather_pool());
   if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
   stretch_ = k;
   const Stretch& s = stretches_[k];
@@ -35,6 +68,8 @@ void GatherHooks::enter(ProgramBuilder& b, std::size_t k) {
       backward ? reached_[s.segment] : repeat - reached_[s.segment] - s.count;
   all_kept_ = from_end < kept.kept;
   edge_ = !all_kept_ && kept.has_edge && from_end == kept.kept && s.count == 1 ? &kept : nullptr;
+  // What is fetched ahead from here on is what stays.
+  if (all_kept_ || edge_ != nullptr) end_prefetch(b);
   kept_.assign(kept_.size(), false);
   const auto& events = backward ? segment.backward.backward : segment.forward.forward;
   for (const TapeEvent& e : events) {
@@ -170,16 +205,22 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
   pending_[static_cast<std::size_t>(id)] = 0;
   const bool keeps = !place_.backward && stays(id);
+  // A repeated segment's next iteration has tensors of its own; what others keep they can share.
+  const bool repeats = z_.run.segments[stretches_[stretch_].segment].segment->repeat > 1;
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
-    if (keeps)
-      gathered_[static_cast<std::size_t>(p)] = 0;
-    else
+    if (!keeps)
       release_parameter(b, p, z_.gather_pool());
+    else if (repeats)
+      gathered_[static_cast<std::size_t>(p)] = 0;
   }
 }
 
 void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream pool) {
   const auto p = static_cast<std::size_t>(id);
+  if (holders_[p] > 1) {
+    --holders_[p];
+    return;
+  }
   b.free(Category::gathered_parameters, gathered_[p], pool);
   gathered_[p] = 0;
   if (!place_.first || !z_.secondary.follows(id)) return;

@@ -24,6 +24,9 @@ class GatherHooks {
   GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
               std::vector<bool>& divided);
 
+  /// Around the forward pass: what the prefetcher holds ahead of the running module.
+  void prefetch(ProgramBuilder& b);
+  void end_prefetch(ProgramBuilder& b);
   void enter(ProgramBuilder& b, std::size_t k);
   /// The first layer's backward has no use for modules that only pass gradients on to its input:
   /// what the forward pass kept of them is released.
@@ -56,10 +59,12 @@ class GatherHooks {
   std::vector<bool>& divided_;
   std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
   std::vector<bool> kept_;              ///< over the turn, by parameter of this stretch
+  std::vector<std::int32_t> holders_;   ///< modules that hold a parameter over the turn, still
   std::vector<std::int32_t> uses_;      ///< gradients of a parameter in a pass, by parameter
   std::vector<std::int32_t> left_;      ///< those it still waits for
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
+  std::int64_t prefetched_ = 0;
   std::size_t stretch_ = 0;
   std::int32_t taken_ = 0;
   bool all_kept_ = false;

@@ -47,14 +47,12 @@ std::vector<Stretch> cut_backward3(const Stage3& z) {
 /// `first` and `last` of the step's micro-batches.
 void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stretch>& forward,
                       const std::vector<Stretch>& backward, bool first, bool last) {
-  const std::int64_t prefetched = z.gather.gathers() ? z.gather.prefetch_bytes() : 0;
   std::vector<bool> divided(z.model.parameters.size(), false);
   GatherHooks ahead(z, forward, {.backward = false, .first = first}, divided);
   b.begin_phase(Phase::forward);
-  b.alloc(Category::gathered_parameters, prefetched, z.gather_pool());
+  ahead.prefetch(b);
   emit_forward(b, z.model, z.run, forward, ahead);
-  // Nothing is left to fetch ahead of the turn.
-  b.free(Category::gathered_parameters, prefetched, z.gather_pool());
+  ahead.end_prefetch(b);
   b.end_phase(Phase::forward);
 
   GatherHooks back(z, backward, {.backward = true, .first = first}, divided);
@@ -62,7 +60,6 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
   // The model's own pre-backward hook prefetches before the loss is differentiated.
   if (z.gather.prefetches()) back.fetch_first(b);
   emit_backward(b, z.model, z.run, backward, back);
-  b.free(Category::gathered_parameters, z.gather.ahead_bytes(), z.gather_pool());
   z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
   z.reduce(b, last);
   if (z.offload_optimizer)

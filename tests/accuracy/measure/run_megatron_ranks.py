@@ -2,6 +2,7 @@
 
 Start it once a case (`--most 1`): what Megatron Core keeps of a layout stays in the process.
 """
+import torch
 import torch.distributed as dist
 
 from account import record_account
@@ -12,9 +13,17 @@ from runner import run_cases
 from steps import time_steps, timing_of
 
 
+def from_last_stage(losses, device):
+    """The last rank is on the last stage of the pipeline, which alone has losses."""
+    values = torch.tensor(losses, device=device)
+    dist.broadcast(values, dist.get_world_size() - 1)
+    return values.tolist()
+
+
 def measure(case, device, with_account):
     step, built = make_step(case["job"])
     seconds, losses = time_steps(step, line_up)
+    losses = from_last_stage(losses, device)
     phases = {"model": built, **step.recorder.values}
     rank = {"phases": phases, "allocated_peak": step.recorder.whole_peak, **memory_now()}
     if with_account:
