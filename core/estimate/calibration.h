@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/source.h"
+#include "estimate/nccl_memory.h"
 #include "plan/plan.h"
 #include "timing/rates.h"
 
@@ -13,11 +14,10 @@ namespace shardplan {
 
 /// What a process holds of a GPU beside the memory that its allocator hands out.
 struct ProcessOverhead {
-  std::int64_t context_bytes = 0;                ///< CUDA context, modules and library handles
-  std::int64_t nccl_base_bytes = 0;              ///< first communicator of more than one rank
-  std::int64_t nccl_bytes_per_peer = 0;          ///< for every other GPU of the node
-  std::int64_t nccl_bytes_per_communicator = 0;  ///< for each communicator after the first
-  double upper = 1.0;                            ///< upper bound over point
+  std::int64_t context_bytes = 0;          ///< CUDA context, modules and library handles
+  std::int64_t foreign_context_bytes = 0;  ///< a context of another GPU's process
+  NcclOverhead nccl;
+  double upper = 1.0;  ///< upper bound over point
 };
 
 /// Applies to GPUs of `arch`; on others the same values are used and shown as assumed.

@@ -8,7 +8,7 @@
 #include "estimate/generation.h"
 #include "estimate/ranks.h"
 #include "lowering/lower.h"
-#include "parallel/groups.h"
+#include "parallel/communicators.h"
 #include "simulator/reserved.h"
 #include "timing/collective_time.h"
 
@@ -90,11 +90,25 @@ WorstRank worst_rank(const RankModel& share, const Plan& plan) {
   return worst;
 }
 
-std::int64_t nccl_bytes(const Plan& plan, const ProcessOverhead& overhead) {
-  if (communicators(plan) == 0) return 0;
-  const std::int64_t peers = plan.cluster.gpus_per_node - 1;
-  return overhead.nccl_base_bytes + overhead.nccl_bytes_per_peer * peers +
-         overhead.nccl_bytes_per_communicator * (communicators(plan) - 1);
+/// What the process of one rank has of its GPU beside the allocator's memory.
+struct Outside {
+  std::int64_t contexts = 0, nccl = 0;
+  std::int64_t upper = 0;  ///< of both
+  std::int64_t point() const { return contexts + nccl; }
+};
+
+Outside outside_of(const Plan& plan, const ProcessOverhead& overhead, std::int64_t rank) {
+  const std::vector<Communicator> list = communicators(plan, rank);
+  Outside outside;
+  outside.contexts =
+      overhead.context_bytes + foreign_contexts(plan) * overhead.foreign_context_bytes;
+  outside.nccl = nccl_bytes(list, overhead.nccl);
+  outside.upper = scaled(outside.point(), overhead.upper);
+  // A program in PyTorch may connect more beside its step; our own engine does not.
+  if (plan.framework.kind != FrameworkKind::native)
+    outside.upper =
+        std::max(outside.upper, outside.contexts + nccl_bytes_at_most(list, overhead.nccl));
+  return outside;
 }
 
 /// By how much a real run may pass the simulated allocator, at most.
@@ -121,8 +135,7 @@ Source source_of(Category category, Source calibration, Source fragmentation) {
 }
 
 void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragmentation,
-                   std::int64_t context, std::int64_t nccl, Source calibration,
-                   Source of_fragmentation) {
+                   const Outside& outside, Source calibration, Source of_fragmentation) {
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     CategoryLine line;
     line.category = static_cast<Category>(c);
@@ -131,8 +144,8 @@ void add_breakdown(Estimate& e, const MemoryProfile& memory, std::int64_t fragme
     if (line.category == Category::gradients)
       line.resident = std::max(memory.at_start[c], memory.gradients_whole);
     if (line.category == Category::fragmentation) line.at_peak = line.resident = fragmentation;
-    if (line.category == Category::cuda_context) line.at_peak = line.resident = context;
-    if (line.category == Category::nccl) line.at_peak = line.resident = nccl;
+    if (line.category == Category::cuda_context) line.at_peak = line.resident = outside.contexts;
+    if (line.category == Category::nccl) line.at_peak = line.resident = outside.nccl;
     line.source = source_of(line.category, calibration, of_fragmentation);
     e.breakdown.push_back(line);
   }
@@ -208,12 +221,10 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
 
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
-  const std::int64_t context = overhead.context_bytes;
-  const std::int64_t nccl = nccl_bytes(plan, overhead);
+  const Outside outside = outside_of(plan, overhead, program.rank);
   e.allocated = {memory.peak, memory.peak};
-  const std::int64_t overhead_upper = scaled(context + nccl, overhead.upper);
-  const std::int64_t room = e.usable_bytes - context - nccl;
-  const std::int64_t room_upper = e.usable_bytes - overhead_upper;
+  const std::int64_t room = e.usable_bytes - outside.point();
+  const std::int64_t room_upper = e.usable_bytes - outside.upper;
   const bool simulates = reserved == ReservedMemory::simulated;
   if (program.one_block) {
     e.reserved = e.allocated;
@@ -229,8 +240,8 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
       e.allocated = {blocks.allocated, blocks.allocated};
     }
   }
-  e.device = {e.reserved.point + context + nccl, e.reserved.upper + overhead_upper};
-  add_breakdown(e, memory, e.reserved.point - memory.peak, context, nccl,
+  e.device = {e.reserved.point + outside.point(), e.reserved.upper + outside.upper};
+  add_breakdown(e, memory, e.reserved.point - memory.peak, outside,
                 fitted ? Source::calibrated : Source::assumed,
                 simulates ? Source::modelled : Source::calibrated);
 
@@ -283,8 +294,8 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
                                 std::int64_t allocated) {
   // simulated_reserved(): what it bounds by is never below the live bytes, with the same ratio.
   const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
-  return scaled(allocated, upper_ratio_of(plan, calibration)) +
-         scaled(overhead.context_bytes + nccl_bytes(plan, overhead), overhead.upper);
+  // The first stage of a pipeline has the fewest neighbours, and no loss.
+  return scaled(allocated, upper_ratio_of(plan, calibration)) + outside_of(plan, overhead, 0).upper;
 }
 
 Program worst_program(const Model& model, const Plan& plan) {

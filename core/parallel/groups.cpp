@@ -69,18 +69,4 @@ std::array<GroupShape, kGroupCount> group_shapes(const Plan& plan) {
   return shapes;
 }
 
-std::int64_t communicators(const Plan& plan) {
-  const FrameworkKind framework = plan.framework.kind;
-  const bool deepspeed = framework == FrameworkKind::deepspeed;
-  const bool megatron = framework == FrameworkKind::megatron;
-  const std::int64_t world = plan.cluster.world();
-  std::int64_t count = deepspeed ? 2 : megatron || world == 1 ? 0 : 1;
-  const auto shapes = group_shapes(plan);
-  for (std::size_t g = 0; g < shapes.size(); ++g) {
-    const bool own = megatron || (deepspeed && static_cast<Group>(g) != Group::data);
-    if (shapes[g].ranks > 1 && (shapes[g].ranks < world || own)) ++count;
-  }
-  return count;
-}
-
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/format.h"
+#include "estimate/nccl_memory.h"
 #include "models/core_words.h"
 #include "models/text.h"
 #include "render/describe.h"
@@ -115,11 +116,13 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
       break;
     case Category::nccl: {
       const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
-      formula = tr("%1 for the first communicator + %2 for each of %3 peers + %4 for each further "
-                   "communicator")
-                    .arg(bytes(overhead.nccl_base_bytes), bytes(overhead.nccl_bytes_per_peer))
-                    .arg(plan.cluster.gpus_per_node - 1)
-                    .arg(bytes(overhead.nccl_bytes_per_communicator));
+      const std::vector<Communicator> list = communicators(plan, e.rank);
+      formula = tr("NCCL's kernels, and the channels of each communicator (of how many ranks):");
+      for (const Communicator& c : list)
+        formula += QStringLiteral("\n%1 (%2): %3")
+                       .arg(text(c.name))
+                       .arg(c.shape.ranks)
+                       .arg(bytes(communicator_bytes(c, overhead.nccl)));
       standing += QStringLiteral(" (%1)").arg(text(calibration.name));
       break;
     }

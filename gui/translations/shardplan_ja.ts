@@ -806,8 +806,8 @@ spread over %1 GPUs, padding included</source>
         <translation>プロセスごとの定数</translation>
     </message>
     <message>
-        <source>%1 for the first communicator + %2 for each of %3 peers + %4 for each further communicator</source>
-        <translation>最初のコミュニケータに %1 + 相手 %3 基それぞれに %2 + 追加のコミュニケータごとに %4</translation>
+        <source>NCCL&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
+        <translation>NCCL のカーネルと、各コミュニケータ（ランク数）のチャネル:</translation>
     </message>
     <message>
         <source>alive when the step&apos;s allocations peak, in %1; %2 between steps</source>

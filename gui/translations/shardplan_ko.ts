@@ -806,8 +806,8 @@ GPU %1개에 분할(패딩 포함)</translation>
         <translation>프로세스의 상수</translation>
     </message>
     <message>
-        <source>%1 for the first communicator + %2 for each of %3 peers + %4 for each further communicator</source>
-        <translation>첫 커뮤니케이터에 %1 + 상대 %3개 각각에 %2 + 추가 커뮤니케이터마다 %4</translation>
+        <source>NCCL&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
+        <translation>NCCL의 커널과 각 커뮤니케이터(랭크 수)의 채널:</translation>
     </message>
     <message>
         <source>alive when the step&apos;s allocations peak, in %1; %2 between steps</source>

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "estimate/estimate.h"
+#include "estimate/nccl_memory.h"
 #include "load/calibration.h"
 
 namespace shardplan {
@@ -100,7 +101,14 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   const Plan& plan = record.job.plan;
   Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
                plan.precision.name, {},          record.measured,       {}};
-  c.predicted = predictions(estimate(model, plan, calibration));
+  const Estimate e = estimate(model, plan, calibration);
+  c.predicted = predictions(e);
+  if (record.connected) {
+    const NcclOverhead& overhead = calibration.overhead_of(plan.framework.kind).nccl;
+    const std::vector<Communicator> list = communicators(plan, e.rank);
+    *c.predicted[index_of(Figure::device)] +=
+        static_cast<double>(nccl_bytes_at_most(list, overhead) - nccl_bytes(list, overhead));
+  }
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);
   return c;

@@ -10,6 +10,7 @@
 #include "lowering/deepspeed/quantize.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
+#include "parallel/communicators.h"
 #include "parallel/groups.h"
 #include "plan_testing.h"
 #include "program_testing.h"
@@ -293,7 +294,7 @@ TEST(Mics, DividesStatesOverItsGroupAndSumsGradientsOverCopiesOnceAStep) {
   EXPECT_EQ(groups[static_cast<std::size_t>(Group::shard)].nodes, 1);
   EXPECT_EQ(groups[static_cast<std::size_t>(Group::replica)].ranks, 4);
   EXPECT_EQ(groups[static_cast<std::size_t>(Group::replica)].nodes, 2);
-  EXPECT_EQ(communicators(plan), 4);  // the world, its clone, a shard group and a replica group
+  EXPECT_EQ(communicators(plan, 0).size(), 4);  // the world, its clone, a shard and a replica group
   expect_balanced(program_of_plan(model, plan));
 }
 
@@ -316,7 +317,7 @@ TEST(Mics, GathersInTwoHopsWhereAskedTo) {
   const Estimate e = estimate(model, plan, Calibration{});
   EXPECT_EQ(payload(e, "parameter all-gather in nodes"), whole);
   EXPECT_EQ(payload(e, "parameter all-gather between nodes"), whole / 8);
-  EXPECT_EQ(communicators(plan), 6);
+  EXPECT_EQ(communicators(plan, 0).size(), 6);
   expect_balanced(program_of_plan(model, plan));
 }
 
@@ -332,8 +333,8 @@ TEST(HybridSharding, DividesStatesOverTheShardGroup) {
   const Model model = llama();
   const std::int64_t psi = kLinears + kNorms;
   EXPECT_EQ(resident(estimate(model, hybrid(), Calibration{}), Category::parameters), 4 * psi / 8);
-  EXPECT_EQ(communicators(hybrid()), 3);
-  EXPECT_EQ(communicators(plan_of(FrameworkKind::fsdp2, "bf16-autocast", 16)), 1);
+  EXPECT_EQ(communicators(hybrid(), 0).size(), 3);
+  EXPECT_EQ(communicators(plan_of(FrameworkKind::fsdp2, "bf16-autocast", 16), 0).size(), 1);
 }
 
 TEST(HybridSharding, SumsReducedGradientsOverCopies) {

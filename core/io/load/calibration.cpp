@@ -20,12 +20,28 @@ void read_time(ObjectReader& o, TimeRates& rates) {
   time->finish();
 }
 
+NcclOverhead read_nccl(ObjectReader& o) {
+  NcclOverhead nccl;
+  auto in = o.object("nccl");
+  if (!in) return nccl;
+  const auto read = [&](const char* key, std::int64_t least, std::int64_t& value) {
+    value = in->integer(key, least).value_or(value);
+  };
+  read("modules_bytes", 0, nccl.modules_bytes);
+  read("collective_bytes", 0, nccl.collective_bytes);
+  read("point_to_point_bytes", 0, nccl.point_to_point_bytes);
+  read("channels", 1, nccl.channels);
+  read("channels_alone", 1, nccl.channels_alone);
+  read("channels_to_peer", 1, nccl.channels_to_peer);
+  in->finish();
+  return nccl;
+}
+
 ProcessOverhead read_overhead(ObjectReader& o) {
   ProcessOverhead overhead;
   overhead.context_bytes = o.integer("context_bytes", 0).value_or(0);
-  overhead.nccl_base_bytes = o.integer("nccl_base_bytes", 0).value_or(0);
-  overhead.nccl_bytes_per_peer = o.integer("nccl_bytes_per_peer", 0).value_or(0);
-  overhead.nccl_bytes_per_communicator = o.integer("nccl_bytes_per_communicator", 0).value_or(0);
+  overhead.foreign_context_bytes = o.integer("foreign_context_bytes", 0).value_or(0);
+  overhead.nccl = read_nccl(o);
   overhead.upper = o.number("overhead_upper", 1, 10).value_or(1);
   return overhead;
 }
@@ -48,7 +64,8 @@ Calibration read(const Json& json, const std::string& file) {
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
-  for (const auto* key : {"fitted_on", "how", "time_records", "time_errors"}) o.find(key);
+  for (const auto* key : {"fitted_on", "how", "nccl_records", "time_records", "time_errors"})
+    o.find(key);
   o.finish();
   return c;
 }

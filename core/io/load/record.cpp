@@ -57,7 +57,12 @@ void read_one(const Json& json, const std::string& file, const std::string& path
     auto measured = o.object("measured");
     if (!measured) o.fail("measured", "missing", "an object with phases and peaks");
     const std::string directory = fs::path(file).parent_path().string();
-    Record record{name, file, {}, read_measured(*measured)};
+    Record record{name, file, {}, read_measured(*measured), false};
+    if (const auto connected = o.text("connected")) {
+      if (*connected != "everything")
+        o.fail("connected", fmt::format("found '{}'", *connected), "everything");
+      record.connected = true;
+    }
     record.job = load_job(*job, file, {.hardware = &hardware, .directory = directory});
     list.records.push_back(std::move(record));
   } catch (const InputError& error) {

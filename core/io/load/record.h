@@ -53,6 +53,9 @@ struct Record {
   std::string file;
   Job job;
   Figures measured;
+  /// "connected": "everything". The process had run every kind of collective, and sends and
+  /// receives, among all ranks before its step.
+  bool connected = false;
 };
 
 /// What could be read, and what could not with the record's name in it.

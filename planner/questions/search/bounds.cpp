@@ -26,6 +26,11 @@ Plan lightest_member(const SearchSpace& space, Plan plan) {
   return plan;
 }
 
+std::int64_t overhead_of(const Estimate& e) {
+  return e.breakdown[index_of(Category::cuda_context)].resident +
+         e.breakdown[index_of(Category::nccl)].resident;
+}
+
 StatesBound states_bound(const Model& model, const Plan& plan, const Passes& passes,
                          const Calibration& calibration) {
   std::vector<Estimate> stages;
@@ -39,11 +44,12 @@ StatesBound states_bound(const Model& model, const Plan& plan, const Passes& pas
     const std::int64_t parameters = e.breakdown[index_of(Category::parameters)].resident;
     bound.parameter_bytes = std::max(bound.parameter_bytes, parameters);
     bound.resident_bytes = std::max(bound.resident_bytes, bound.ranks.back().resident_bytes);
+    const std::int64_t overhead = overhead_of(e);
+    bound.overhead_bytes =
+        bound.ranks.size() == 1 ? overhead : std::min(bound.overhead_bytes, overhead);
   }
   // These are the same on every rank.
   const Estimate& e = stages.front();
-  bound.overhead_bytes = e.breakdown[index_of(Category::cuda_context)].resident +
-                         e.breakdown[index_of(Category::nccl)].resident;
   bound.host = e.verdict.host.fit;
   bound.nvme = e.verdict.nvme.fit;
   bound.off_gpu_excess = excess(e.verdict.host) + excess(e.verdict.nvme);

@@ -20,13 +20,16 @@ struct StatesBound {
   std::vector<Rank> ranks;
   std::int64_t parameter_bytes = 0;  ///< that stay on a GPU between steps
   std::int64_t resident_bytes = 0;   ///< all that stays there
-  std::int64_t overhead_bytes = 0;   ///< CUDA context and NCCL
+  std::int64_t overhead_bytes = 0;   ///< CUDA contexts and NCCL, of the rank with the least
   Fit host = Fit::unknown, nvme = Fit::unknown;
   std::int64_t off_gpu_excess = 0;  ///< bytes that host and NVMe of a node lack
 };
 
 /// The member below `plan`, which has these axes set, that keeps least: its bound holds for all.
 Plan lightest_member(const SearchSpace& space, Plan plan);
+
+/// What a GPU has beside the allocator's memory: CUDA contexts and NCCL.
+std::int64_t overhead_of(const Estimate& e);
 
 /// `passes` are those of the lightest member, `plan`.
 StatesBound states_bound(const Model& model, const Plan& plan, const Passes& passes,

@@ -178,7 +178,7 @@ class GroupFinder {
     for (const Open& g : open_) {
       if (g.rule) tally_.of(*g.rule) += space_.below(space_.work_fixed);
       if (g.rule == Rule::activations) closest_.offer({g.lacks, g.first, space_.work_fixed});
-      if (!g.rule) groups.push_back({g.first, g.passes, g.root->states.overhead_bytes, g.score});
+      if (!g.rule) groups.push_back({g.first, g.passes, g.score});
     }
     return groups;
   }

@@ -41,8 +41,7 @@ struct Closest {
 struct CandidateGroup {
   std::int64_t first = 0;   ///< candidate: the axes behind are at value 0
   std::int32_t passes = 0;  ///< the same for groups that share passes
-  std::int64_t overhead_bytes = 0;
-  Score score;  ///< at best
+  Score score;              ///< at best
 };
 
 /// Groups that may have a plan that fits. What is ruled out is counted in `tally`. Throws what the

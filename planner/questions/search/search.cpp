@@ -124,7 +124,7 @@ class Searcher {
         ++out.tally.of(Rule::limit);
       } else {
         out.candidates.push_back(
-            {index, score_of(plan, e.time.step_seconds, e.allocated.point + group.overhead_bytes)});
+            {index, score_of(plan, e.time.step_seconds, e.allocated.point + overhead_of(e))});
       }
     });
   }

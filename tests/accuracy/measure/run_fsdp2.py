@@ -49,10 +49,6 @@ def shard(job, model, device):
                                            mesh_dim_names=("replicate", "shard"))
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
-    copies_of = framework.get("hybrid_shard_size")
-    if copies_of:
-        options["mesh"] = init_device_mesh("cuda", (dist.get_world_size() // copies_of, copies_of),
-                                           mesh_dim_names=("replicate", "shard"))
     for block in _blocks(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
