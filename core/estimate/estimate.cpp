@@ -209,7 +209,7 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
   const std::int64_t context = overhead.context_bytes;
-  const std::int64_t nccl = nccl_bytes(plan, overhead);
+  const std::int64_t nccl = nccl_bytes(plan, overhead) + program.communicator_bytes;
   e.allocated = {memory.peak, memory.peak};
   const std::int64_t overhead_upper = scaled(context + nccl, overhead.upper);
   const std::int64_t room = e.usable_bytes - context - nccl;

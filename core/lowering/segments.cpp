@@ -78,6 +78,18 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   return rows;
 }
 
+/// Megatron-LM's; userbuffers exchange what the linears of blocks read and make, and Transformer
+/// Engine cuts a product whose result is scattered into four (module/base.py, initialize_ub).
+void hide_exchanges(const Plan& plan, const Segment& segment, TapeOptions& options) {
+  if (plan.framework.kind != FrameworkKind::megatron || plan.parallel.tensor == 1) return;
+  const MegatronOptions& megatron = plan.framework.megatron;
+  options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
+  if (!megatron.tp_comm_overlap || !segment.checkpointable) return;
+  constexpr std::int64_t kSplits = 4;
+  options.gather_chunks = plan.parallel.tensor;
+  options.scatter_chunks = kSplits;
+}
+
 /// Nothing before the segment's output trains: its segments are embeddings only.
 bool frozen_output(const Model& model, const Segment& segment) {
   return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
@@ -130,6 +142,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     s.segment = &segment;
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
+    hide_exchanges(plan, segment, options);
     options.output_gets_grad =
         checkpointed || regime.zero3_linear || !frozen_output(model, segment);
     if (checkpointed && segment.checkpointable) {
