@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lowering/inference/pass.h"
+#include "lowering/megatron/transformer_engine.h"
 
 namespace shardplan {
 
@@ -81,10 +82,9 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
 /// Megatron-LM's; userbuffers exchange what the linears of blocks read and make, and Transformer
 /// Engine cuts a product whose result is scattered into four (module/base.py, initialize_ub).
 void hide_exchanges(const Plan& plan, const Segment& segment, TapeOptions& options) {
-  if (plan.framework.kind != FrameworkKind::megatron || plan.parallel.tensor == 1) return;
-  const MegatronOptions& megatron = plan.framework.megatron;
-  options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
-  if (!megatron.tp_comm_overlap || !segment.checkpointable) return;
+  options.hides_gradient_exchange = plan.framework.kind == FrameworkKind::megatron &&
+                                    plan.framework.megatron.async_tensor_model_parallel_allreduce;
+  if (!cuts_exchanges(plan) || !segment.checkpointable) return;
   constexpr std::int64_t kSplits = 4;
   options.gather_chunks = plan.parallel.tensor;
   options.scatter_chunks = kSplits;

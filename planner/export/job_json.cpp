@@ -82,6 +82,7 @@ Json job_json(const Json& asked, const Job& job) {
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
   json["framework"] = framework_json(plan.framework);
+  if (!plan.parallel.sequence_parallel) json["framework"].erase("tp_comm_overlap");
   Json& workload = json["workload"];
   workload["micro_batch"] = plan.workload.micro_batch;
   workload["sequence_length"] = plan.workload.sequence_length;

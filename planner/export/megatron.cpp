@@ -59,7 +59,8 @@ void add_degrees(Lines& lines, const Plan& plan, std::int64_t experts) {
   const Parallel& p = plan.parallel;
   lines.push_back(fmt::format("--tensor-model-parallel-size {}", p.tensor));
   if (p.sequence_parallel) lines.emplace_back("--sequence-parallel");
-  if (plan.framework.megatron.tp_comm_overlap) lines.emplace_back("--tp-comm-overlap");
+  if (p.sequence_parallel && plan.framework.megatron.tp_comm_overlap)
+    lines.emplace_back("--tp-comm-overlap");
   add_context(lines, p);
   add_pipeline(lines, plan);
   if (experts == 0) return;

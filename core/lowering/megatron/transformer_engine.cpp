@@ -48,9 +48,13 @@ std::string joined(std::string_view name) {
 
 }  // namespace
 
+bool cuts_exchanges(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::megatron && plan.parallel.tensor > 1 &&
+         plan.framework.megatron.tp_comm_overlap && plan.parallel.sequence_parallel;
+}
+
 std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {
-  const Parallel& p = plan.parallel;
-  if (!plan.framework.megatron.tp_comm_overlap || p.tensor == 1) return 0;
+  if (!cuts_exchanges(plan)) return 0;
   constexpr std::int64_t kBuffers = 12;  // forward, dgrad and wgrad of qkv, proj, fc1 and fc2
   const Sizes n = sizes_of(plan);
   const std::int64_t hidden_states =

@@ -9,6 +9,10 @@
 
 namespace shardplan {
 
+/// Whether exchanges run in parts beside their products: --tp-comm-overlap, where sequence
+/// parallelism has any to cut.
+bool cuts_exchanges(const Plan& plan);
+
 /// What --tp-comm-overlap keeps beside PyTorch's allocator: a micro-batch's hidden states, whole,
 /// for each of a block's products whose exchange may run in parts (module/base.py, initialize_ub).
 std::int64_t userbuffer_bytes(const Model& model, const Plan& plan);
