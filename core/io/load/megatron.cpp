@@ -40,7 +40,8 @@ void check_megatron(const ObjectReader& job, const Plan& plan) {
              "bf16-master, fp16-master or fp32");
   if (p.params != DType::f32 && !p.master)
     job.fail("precision", cannot("16-bit parameters without master weights"), "bf16-master");
-  if (plan.framework.megatron.tp_comm_overlap && !plan.parallel.sequence_parallel)
+  const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
+  if (cuts && !plan.parallel.sequence_parallel)
     job.fail("framework.tp_comm_overlap", "true, without parallel.sequence_parallel", "false");
   const OptimizerKind kind = plan.optimizer.kind;
   if (kind != OptimizerKind::adamw && kind != OptimizerKind::adam && kind != OptimizerKind::sgd)
