@@ -221,7 +221,9 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
 
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
-  const Outside outside = outside_of(plan, overhead, program.rank);
+  Outside outside = outside_of(plan, overhead, program.rank);
+  outside.nccl += program.communicator_bytes;
+  outside.upper += program.communicator_bytes;
   e.allocated = {memory.peak, memory.peak};
   const std::int64_t room = e.usable_bytes - outside.point();
   const std::int64_t room_upper = e.usable_bytes - outside.upper;

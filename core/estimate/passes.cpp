@@ -31,6 +31,8 @@ PassKey pass_key(const Plan& plan) {
           p.expert,
           p.expert_tensor,
           number(p.expert_imbalance * 1e9),
+          number(megatron && plan.framework.megatron.async_tensor_model_parallel_allreduce),
+          number(megatron && plan.framework.megatron.tp_comm_overlap),
           number(p.pipeline > 1 && !megatron)};  // tables that the stages share (run_segments)
 }
 

@@ -50,7 +50,7 @@ double hardware_flops(const Program& program) {
 
 TimeEstimate estimate_time(const Program& program, const Plan& plan, const TimeRates& rates) {
   if (!knows_time(plan)) return {};
-  const StepTimes step = simulate_time(program, plan.cluster, plan.precision.compute, rates);
+  const StepTimes step = simulate_time(program, plan, rates);
   return step.flops > 0 ? estimate_of(step, plan, step.flops) : TimeEstimate{};
 }
 
@@ -58,7 +58,7 @@ TimeEstimate estimate_time(const Program& program, const Plan& plan, const Passe
                            const TimeRates& rates) {
   const double flops = model_flops(passes.rank.run(), plan);
   if (!knows_time(plan) || flops <= 0) return {};
-  return estimate_of(simulate_time(program, plan.cluster, plan.precision.compute, rates, nullptr,
+  return estimate_of(simulate_time(program, plan, rates, nullptr,
                                    std::span(passes.timed).first(program.run_kernels)),
                      plan, flops);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lowering/inference/pass.h"
+#include "lowering/megatron/transformer_engine.h"
 
 namespace shardplan {
 
@@ -78,6 +79,17 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   return rows;
 }
 
+/// Megatron-LM's; userbuffers exchange what the linears of blocks read and make, and Transformer
+/// Engine cuts a product whose result is scattered into four (module/base.py, initialize_ub).
+void hide_exchanges(const Plan& plan, const Segment& segment, TapeOptions& options) {
+  options.hides_gradient_exchange = plan.framework.kind == FrameworkKind::megatron &&
+                                    plan.framework.megatron.async_tensor_model_parallel_allreduce;
+  if (!cuts_exchanges(plan) || !segment.checkpointable) return;
+  constexpr std::int64_t kSplits = 4;
+  options.gather_chunks = plan.parallel.tensor;
+  options.scatter_chunks = kSplits;
+}
+
 /// Nothing before the segment's output trains: its segments are embeddings only.
 bool frozen_output(const Model& model, const Segment& segment) {
   return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
@@ -130,6 +142,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     s.segment = &segment;
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
+    hide_exchanges(plan, segment, options);
     options.output_gets_grad =
         checkpointed || regime.zero3_linear || !frozen_output(model, segment);
     if (checkpointed && segment.checkpointable) {

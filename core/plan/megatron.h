@@ -20,6 +20,15 @@ struct MegatronOptions {
   DType gradients = DType::f32;
   std::optional<std::int64_t> bucket_size;  ///< elements; absent: the larger of 40 M and 1 M a rank
   bool pad_buckets = false;                 ///< --ddp-pad-buckets-for-high-nccl-busbw
+  /// Products add their weights' gradients to the buffers themselves; without
+  /// (--no-gradient-accumulation-fusion) each gradient is made and then added.
+  bool gradient_accumulation_fusion = true;
+  /// Exchanges of a column-cut layer's input gradient run beside the products of its weights'
+  /// gradients; Megatron-LM up to 2.6 waited for them.
+  bool async_tensor_model_parallel_allreduce = true;
+  /// --tp-comm-overlap: Transformer Engine's userbuffers cut the other exchanges of sequence
+  /// parallelism into chunks that run beside the products they belong to.
+  bool tp_comm_overlap = false;
   /// --cross-entropy-loss-fusion with Transformer Engine's kernel: no fp32 copy of the logits.
   bool cross_entropy_fusion = false;
 };

@@ -130,6 +130,7 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
+  bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
   /// Whether blocks are run again. Megatron's selective checkpointing runs only the attention
   /// itself again.

@@ -52,7 +52,7 @@ struct TapeExchange {
   Exchange kind = Exchange::none;
   Group group = Group::tensor;
   std::int64_t bytes = 0;  ///< of all ranks together; 0: a recomputation stops before it
-  bool ahead = false;      ///< runs beside the computation up to the wait
+  bool ahead = false;      ///< does not depend on the computation before it
 };
 
 inline constexpr std::int32_t kChainedInputSlot = -1;
@@ -110,6 +110,12 @@ struct TapeOptions {
   /// The next segment's backward leaves a gradient of the output even if this one makes no use of
   /// it: frozen embeddings whose output is told to need one, for checkpointing.
   bool output_gets_grad = true;
+  /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'
+  /// gradients (Megatron-LM).
+  bool hides_gradient_exchange = false;
+  /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the
+  /// product of another (Transformer Engine's userbuffers); 1: they are waited for.
+  std::int64_t gather_chunks = 1, scatter_chunks = 1;
 };
 
 /// Runs `segment`. `input` is the dtype of the chained input. Slots of storages are numbered from

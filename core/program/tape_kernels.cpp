@@ -189,7 +189,7 @@ void TapeState::launch_forward(const Op& op, DType type) {
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
-      launch(product_of(op, type));
+      launch_product(op, type);
       if (op.bias != kNone && casts(op))
         launch_weight_cast(parameter(op.bias), parameter_type(op.bias), type);
       return;
@@ -243,6 +243,19 @@ void TapeState::launch_forward(const Op& op, DType type) {
   launch(kind, Issue::python, type, bytes, most);
 }
 
+void TapeState::launch_product(const Op& op, DType type) {
+  const Kernel product = product_of(op, type);
+  const bool arrives = arriving_.last != kNone && arriving_.value == op.in[0];
+  if (arrives) {
+    launch_beside_gather(product, &graph_.ops()[static_cast<std::size_t>(arriving_.last)] == &op);
+  } else if (chunks_into(product, options_.scatter_chunks) && is_scattered_next(op)) {
+    launch_beside_scatter(product, op);
+    scattered_ = true;
+  } else {
+    launch(product);
+  }
+}
+
 void TapeState::launch_linear_backward(const Op& op, DType type) {
   const bool fused = op.kind == OpKind::fused_linear_loss;
   if (fused) return;  // made in the forward pass
@@ -256,9 +269,15 @@ void TapeState::launch_linear_backward(const Op& op, DType type) {
   weight.n = forward.k;
   weight.k = forward.m;
   const bool input_grad = op.in[0] != kNone && state(op.in[0]).needs_grad;
-  if (input_grad) launch(input);
+  const bool arrives = arriving_.value == op.out;
+  if (arrives && !input_grad) wait_for_exchange();
+  if (input_grad && arrives) launch_beside_gather(input, true);
+  if (input_grad && !arrives) launch(input);
+  if (arrives) arriving_ = {};
   if (input_grad) weight.issue = Issue::nested;
-  if (trains(op.weight)) launch(weight);
+  const bool later = input_grad && waits_for_gradient(op);
+  if (trains(op.weight) && later) weight_products_.push_back(weight);
+  if (trains(op.weight) && !later) launch(weight);
   if (trains(op.bias))
     launch(KernelKind::column_sum, Issue::nested, type, moved(op.out, type), count_of(op.out));
 }

@@ -44,6 +44,14 @@ class TapeState {
     StorageId storage = kExternal;
     bool present = false;
   };
+  /// Of an exchange: its result is needed at once; it runs beside what follows, up to a wait; the
+  /// same, and what it sends has been there all along.
+  enum class When : std::uint8_t { waited, beside, ahead };
+  /// A value whose parts arrive while linears multiply those that are here.
+  struct Arriving {
+    ValueId value = kNone;
+    std::int32_t last = kNone;  ///< index of the last operation that multiplies it
+  };
   /// A value that is put together again in the backward pass.
   struct Regathered {
     ValueId from = kNone;
@@ -87,11 +95,18 @@ class TapeState {
   void note_saved(ValueId value, StorageId id);
   void save_scores_bias(const Op& op, Node& node);
   // Exchanges among ranks (tape_exchange.cpp).
-  void add_exchange(Exchange kind, const Communication& with, std::int64_t bytes, bool ahead);
+  void add_exchange(Exchange kind, const Communication& with, std::int64_t bytes, When when);
   void wait_for_exchange();
+  bool chunks_into(const Kernel& product, std::int64_t chunks) const;
+  std::int32_t last_linear_of(ValueId value) const;
+  bool is_scattered_next(const Op& op) const;
+  bool waits_for_gradient(const Op& op) const;
+  void launch_beside_gather(Kernel product, bool last);
+  void launch_beside_scatter(Kernel product, const Op& op);
   std::int64_t payload_of(const Op& op, DType type) const;
   void exchange_forward(const Op& op);
   void exchange_backward(const Op& op, StorageId gradient);
+  void exchange_gradient(const Op& op, DType type);
   StorageId gather_kept(const Op& op, DType type);
   void ring(const Op& op, Exchange kind, std::int64_t copies);
   void release_names(std::size_t i);
@@ -116,6 +131,7 @@ class TapeState {
   void launch_forward(const Op& op, DType type);
   void launch_math_attention(const Op& op, Issue issue);
   void launch_backward(const Op& op, DType type);
+  void launch_product(const Op& op, DType type);
   void launch_linear_backward(const Op& op, DType type);
   void launch_mul_backward(const Op& op);
 
@@ -160,7 +176,10 @@ class TapeState {
   std::vector<Node> nodes_;
   std::vector<Gradient> gradients_;
   Regathered regathered_;
-  std::vector<CastBack> casts_back_;                        ///< of the node that runs
+  Arriving arriving_;
+  bool scattered_ = false;  ///< all but the last part of the linear's result that was made last
+  std::vector<Kernel> weight_products_;  ///< put off until their layer's exchange has begun
+  std::vector<CastBack> casts_back_;     ///< of the node that runs
   std::vector<std::pair<std::int32_t, ValueId>> releases_;  ///< (op index, value), ascending
   std::size_t next_release_ = 0;
   std::vector<std::pair<ParameterId, StorageId>> weight_casts_;

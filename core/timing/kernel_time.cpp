@@ -37,9 +37,11 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
-  if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0)
-    return r.seconds +
-           std::max(flops / (r.unaligned * gpu.half), product_bytes(p) / (r.memory * gpu.memory));
+  if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0) {
+    // Of a batch no product begins where tensor cores can load it, nor can cuBLAS copy it.
+    const double rate = p.batch > 1 ? r.fp32 * gpu.fp32 : r.unaligned * gpu.half;
+    return r.seconds + std::max(flops / rate, product_bytes(p) / (r.memory * gpu.memory));
+  }
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;

@@ -23,11 +23,12 @@ struct Clocks {
 
 class Simulation {
  public:
-  Simulation(const Program& program, const Cluster& cluster, DType compute, const TimeRates& rates,
-             Trace* trace, std::span<const TimedKernel> timed)
+  Simulation(const Program& program, const Plan& plan, const TimeRates& rates, Trace* trace,
+             std::span<const TimedKernel> timed)
       : program_(program),
-        cluster_(cluster),
-        compute_(compute),
+        cluster_(plan.cluster),
+        compute_(plan.precision.compute),
+        blocking_(plan.launch_blocking),
         rates_(rates),
         trace_(trace),
         kernels_(timed.begin(), timed.end()) {
@@ -207,11 +208,23 @@ class Simulation {
   }
 
   void run_stretch(const KernelStretch& stretch) {
+    if (blocking_) {
+      run_waiting(stretch);
+      return;
+    }
     const double end = std::max(at_.compute + stretch.busy, at_.host + stretch.chain);
     times_.idle += end - at_.compute - stretch.busy;
     (phase_ == Phase::step ? times_.optimizer : times_.compute) += stretch.busy;
     at_.compute = end;
     at_.host += stretch.issue;
+  }
+
+  /// The host issues a kernel, waits for its end, and issues the next.
+  void run_waiting(const KernelStretch& stretch) {
+    const double issued = std::max(at_.compute, at_.host) + stretch.issue;
+    times_.idle += issued - at_.compute;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += stretch.busy;
+    at_.compute = at_.host = issued + stretch.busy;
   }
 
   void run_each_kernel(const Event& e, std::size_t event) {
@@ -227,6 +240,14 @@ class Simulation {
   void run_collective(const Step& s, const Event& e) {
     at_.host += rates_.host.collective_seconds * static_cast<double>(e.count);
     times_.communication += s.seconds;
+    if (blocking_) {  // its kernels too
+      wait(at_.host, times_.idle);
+      at_.communication = at_.compute + s.seconds;
+      add_span(Stream::communication, false, at_.communication - s.seconds, s.seconds, s.event);
+      wait(at_.communication, times_.exposed_communication);
+      at_.host = at_.compute;
+      return;
+    }
     const double slower = rates_.links.contention;
     if (e.bucketed) {
       // Ready at even distances over the phase; the last one when the phase is done.
@@ -347,6 +368,7 @@ class Simulation {
   const Program& program_;
   const Cluster& cluster_;
   DType compute_;
+  bool blocking_;
   const TimeRates& rates_;
   Trace* trace_;
   std::vector<TimedKernel> kernels_;  ///< by row of Program::kernels
@@ -360,9 +382,9 @@ class Simulation {
 
 }  // namespace
 
-StepTimes simulate_time(const Program& program, const Cluster& cluster, DType compute,
-                        const TimeRates& rates, Trace* trace, std::span<const TimedKernel> timed) {
-  return Simulation(program, cluster, compute, rates, trace, timed).run();
+StepTimes simulate_time(const Program& program, const Plan& plan, const TimeRates& rates,
+                        Trace* trace, std::span<const TimedKernel> timed) {
+  return Simulation(program, plan, rates, trace, timed).run();
 }
 
 }  // namespace shardplan

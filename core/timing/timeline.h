@@ -4,14 +4,16 @@
 // A stretch of kernels acts on the clocks of host h and compute stream c as
 //   c' = max(c + busy, h + chain),  h' = h + issue,
 // with `chain` the longest path from the stretch's first issue to its last kernel's end. Stretches
-// compose in closed form, so that a layer of hundreds of kernels costs a few operations.
+// compose in closed form, so that a layer of hundreds of kernels costs a few operations. Where each
+// launch waits for its kernel (CUDA_LAUNCH_BLOCKING), host and GPU take turns:
+//   c' = h' = max(c, h) + issue + busy.
 #pragma once
 
 #include <array>
 #include <span>
 #include <vector>
 
-#include "hardware/cluster.h"
+#include "plan/plan.h"
 #include "program/program.h"
 #include "timing/timed_kernel.h"
 
@@ -61,10 +63,9 @@ struct Trace {
   std::array<double, kPhaseCount> phase_starts{};  ///< by Phase: of its last micro-batch
 };
 
-/// `trace`: if given, is filled. `timed`: the first of the program's kernels, where they are timed
-/// already.
-StepTimes simulate_time(const Program& program, const Cluster& cluster, DType compute,
-                        const TimeRates& rates, Trace* trace = nullptr,
-                        std::span<const TimedKernel> timed = {});
+/// `plan`: the one that the program was lowered from. `trace`: if given, is filled. `timed`: the
+/// first of the program's kernels, where they are timed already.
+StepTimes simulate_time(const Program& program, const Plan& plan, const TimeRates& rates,
+                        Trace* trace = nullptr, std::span<const TimedKernel> timed = {});
 
 }  // namespace shardplan

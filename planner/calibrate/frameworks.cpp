@@ -34,9 +34,7 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
     std::vector<double> all;
     for (const MeasuredStep& s : steps) {
       const Plan& plan = s.record->job.plan;
-      all.push_back(
-          std::log(simulate_time(s.program, plan.cluster, plan.precision.compute, fit.rates).step /
-                   s.seconds));
+      all.push_back(std::log(simulate_time(s.program, plan, fit.rates).step / s.seconds));
     }
     return all;
   };

@@ -44,6 +44,9 @@ Json framework_json(const Framework& framework) {
       if (m.bucket_size) json["bucket_size"] = *m.bucket_size;
       json["pad_buckets"] = m.pad_buckets;
       json["cross_entropy_fusion"] = m.cross_entropy_fusion;
+      json["gradient_accumulation_fusion"] = m.gradient_accumulation_fusion;
+      json["async_tensor_model_parallel_allreduce"] = m.async_tensor_model_parallel_allreduce;
+      json["tp_comm_overlap"] = m.tp_comm_overlap;
       break;
     }
     default:
@@ -79,6 +82,7 @@ Json job_json(const Json& asked, const Job& job) {
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
   json["framework"] = framework_json(plan.framework);
+  if (!plan.parallel.sequence_parallel) json["framework"].erase("tp_comm_overlap");
   Json& workload = json["workload"];
   workload["micro_batch"] = plan.workload.micro_batch;
   workload["sequence_length"] = plan.workload.sequence_length;

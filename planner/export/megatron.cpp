@@ -59,6 +59,8 @@ void add_degrees(Lines& lines, const Plan& plan, std::int64_t experts) {
   const Parallel& p = plan.parallel;
   lines.push_back(fmt::format("--tensor-model-parallel-size {}", p.tensor));
   if (p.sequence_parallel) lines.emplace_back("--sequence-parallel");
+  if (p.sequence_parallel && plan.framework.megatron.tp_comm_overlap)
+    lines.emplace_back("--tp-comm-overlap");
   add_context(lines, p);
   add_pipeline(lines, plan);
   if (experts == 0) return;
@@ -81,6 +83,7 @@ void add_optimizer(Lines& lines, const Plan& plan) {
   if (m.overlap_param_gather) lines.emplace_back("--overlap-param-gather");
   if (m.bucket_size) lines.push_back(fmt::format("--ddp-bucket-size {}", *m.bucket_size));
   if (m.pad_buckets) lines.emplace_back("--ddp-pad-buckets-for-high-nccl-busbw");
+  if (!m.gradient_accumulation_fusion) lines.emplace_back("--no-gradient-accumulation-fusion");
 }
 
 void add_types(Lines& lines, const Plan& plan) {

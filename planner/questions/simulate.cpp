@@ -54,7 +54,7 @@ std::vector<TimedKernel> timed_parts(const Rlhf& rlhf, const TimeRates& rates) {
 
 void run(SimulatedRank& r, const Plan& plan, const TimeRates& rates,
          const std::vector<TimedKernel>& timed = {}) {
-  r.times = simulate_time(*r.program, plan.cluster, plan.precision.compute, rates, &r.trace, timed);
+  r.times = simulate_time(*r.program, plan, rates, &r.trace, timed);
 }
 
 SimulatedRank simulate_iteration(const Rlhf& rlhf, const Calibration& calibration) {

@@ -29,6 +29,7 @@ struct Layout {
   std::int64_t tensor = 1, pipeline = 1, virtual_pipeline = 1;
   std::int64_t micro_batch = 1, global_batch = 1, gpus = 8;
   bool distributed_optimizer = false;
+  std::string gradients = "fp16";
 
   /// What the papers divide time by: every product, recomputation included (SC21, appendix).
   double flops() const {
@@ -39,7 +40,8 @@ struct Layout {
   }
 };
 
-/// fp16, every block checkpointed, unfused attention, gradients reduced after the backward pass: as
+/// fp16, every block checkpointed, unfused attention, gradients reduced after the backward pass,
+/// exchanges of input gradients waited for, gradients in 16 bits made and then added up: as
 /// Megatron-LM ran in 2021.
 Json job_of(const Layout& l) {
   Json job;
@@ -48,7 +50,10 @@ Json job_of(const Layout& l) {
   job["cluster"] = std::to_string(l.gpus / 8) + "x8xA100-SXM4-80GB";
   job["framework"] = {{"name", "megatron"},
                       {"distributed_optimizer", l.distributed_optimizer},
-                      {"overlap_grad_reduce", false}};
+                      {"overlap_grad_reduce", false},
+                      {"async_tensor_model_parallel_allreduce", false},
+                      {"gradient_accumulation_fusion", false},
+                      {"grad_reduce_dtype", l.gradients}};
   job["parallel"] = {{"tensor", l.tensor},
                      {"pipeline", l.pipeline},
                      {"virtual_pipeline", l.virtual_pipeline},
@@ -144,8 +149,8 @@ Json bloom_stages(const std::string& table, std::int64_t layers, std::int64_t st
   return blocks;
 }
 
-/// BLOOM's row as Megatron-LM with its distributed optimizer. Its gradients are in fp32; those of
-/// the rows are in 16 bits, or in 16 bits and in fp32.
+/// BLOOM's row as Megatron-LM with its distributed optimizer, whose gradients are in 16 bits or in
+/// fp32; BF16_Optimizer's are in both.
 struct BloomRow {
   Estimate estimate;
   double device = 0;  ///< bytes, with the row's gradients
@@ -154,19 +159,21 @@ struct BloomRow {
 BloomRow bloom_row(const Json& row) {
   const auto n = [&](std::size_t i) { return at<std::int64_t>(row, i); };
   const auto table = at<std::string>(row, 0);
-  Json job = job_of({n(1), n(2), n(3), 250'880, n(4), n(5), 1, n(6), n(7), n(8), true});
+  const bool both = table == "Rebalancing layers" || table == "Best TFLOPs bf16";
+  Json job = job_of(
+      {n(1), n(2), n(3), 250'880, n(4), n(5), 1, n(6), n(7), n(8), true, both ? "fp32" : "fp16"});
+  job["launch_blocking"] = n(8) >= 320;
   job["cluster"] = {{"gpu", "A100-SXM4-80GB"}, {"gpus_per_node", 8}, {"nodes", n(8) / 8}};
   job["cluster"]["interconnect"] = {
       {"intra_node_bandwidth", "NVLink3"},
       {"inter_node_bandwidth", tables().at("bloom_search").at("inter_node_bandwidth")}};
   job["parallel"]["stage_layers"] = bloom_stages(table, n(1), n(5));
   const Estimate e = estimate_of(job);
-  const bool both = table == "Rebalancing layers" || table == "Best TFLOPs bf16";
   const auto gradients =
       std::find_if(e.breakdown.begin(), e.breakdown.end(),
                    [](const CategoryLine& line) { return line.category == Category::gradients; });
   const double half = static_cast<double>(gradients->resident) / 2;
-  return {e, static_cast<double>(e.device.point) + (both ? half : -half)};
+  return {e, static_cast<double>(e.device.point) + (both ? half : 0)};
 }
 
 TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
@@ -184,9 +191,39 @@ TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
     ++memory_rows;
   }
   EXPECT_GT(correlation(predicted, measured), 0.99);
-  EXPECT_GT(correlation(ranks_of(predicted), ranks_of(measured)), 0.7);
-  EXPECT_LT(memory_error / memory_rows, 0.10);
-  EXPECT_LT(time_error / static_cast<double>(measured.size()), 0.15);
+  EXPECT_GT(correlation(ranks_of(predicted), ranks_of(measured)), 0.77);
+  EXPECT_LT(memory_error / memory_rows, 0.11);
+  EXPECT_LT(time_error / static_cast<double>(measured.size()), 0.10);
+}
+
+/// What spoils the order of the rest is named in docs/pipeline.md: rows from before the machine's
+/// repair, and those with a quarter of a sample a GPU.
+TEST(PublishedLayouts, BloomsComparableRowsAreRankedAsTheyRan) {
+  std::vector<double> predicted, measured;
+  for (const Json& row : tables().at("bloom_search").at("rows")) {
+    const auto n = [&](std::size_t i) { return at<std::int64_t>(row, i); };
+    const bool repaired = at<std::string>(row, 0) != "NHEADs comparison";
+    const bool small = 4 * n(6) <= n(4) && n(8) >= 320;
+    if (!repaired || small) continue;
+    predicted.push_back(bloom_row(row).estimate.time.step_seconds);
+    measured.push_back(at<double>(row, 9));
+  }
+  EXPECT_EQ(predicted.size(), 44U);
+  EXPECT_GT(correlation(ranks_of(predicted), ranks_of(measured)), 0.9);
+}
+
+double blocking_slowdown(std::int64_t gpus, std::int64_t samples) {
+  Json job = job_of({80, 14400, 96, 250'880, 8, 10, 1, 1, samples, gpus, true});
+  const double free = estimate_of(job).time.step_seconds;
+  job["launch_blocking"] = true;
+  return estimate_of(job).time.step_seconds / free - 1;
+}
+
+/// "dealing with JZ hanging on the large model": 97.20 and 91.04 TFLOP/s without and with
+/// CUDA_LAUNCH_BLOCKING=1 on 80 GPUs; on 160 both alike.
+TEST(PublishedLayouts, BloomsWaitingLaunchesCostWhatTheyCostOnOneReplica) {
+  EXPECT_NEAR(blocking_slowdown(80, 512), 97.20 / 91.04 - 1, 0.02);
+  EXPECT_LT(blocking_slowdown(160, 2048), 0.08);
 }
 
 /// The third row needs no more than rows beside it that ran (docs/pipeline.md).

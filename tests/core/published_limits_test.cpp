@@ -2,6 +2,7 @@
 // trained, what a step of one took, and jobs that ran out of memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -24,12 +25,17 @@ struct ZeroRun {
   std::int64_t layers = 1, hidden = 0, heads = 0, sequence = 1024, vocabulary = 50'304;
   std::int64_t stage = 0, micro_batch = 1;
   std::string optimizer = "none", parameters = "none";
+  bool trainer = false;  ///< HF Trainer's sizes for "auto"
 };
 
 Json zero_of(const ZeroRun& run) {
   Json zero{{"stage", run.stage}};
   if (run.optimizer != "none") zero["offload_optimizer"] = {{"device", run.optimizer}};
   if (run.parameters != "none") zero["offload_param"] = {{"device", run.parameters}};
+  if (run.trainer)
+    for (const auto* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size",
+                            "stage3_param_persistence_threshold"})
+      zero[key] = "auto";
   return zero;
 }
 
@@ -139,6 +145,27 @@ TEST(PublishedLimits, WhatRanOutOfMemoryDoesNotFit) {
     const Estimate e = estimate_of(run);
     EXPECT_EQ(e.verdict.gpu.fit, Fit::does_not_fit) << row.dump();
     EXPECT_GT(e.allocated.point, e.usable_bytes) << row.dump() << ": live tensors alone";
+  }
+}
+
+/// Of the two that are missed, live tensors are within 15 % of the GPU (docs/memory.md).
+TEST(PublishedLimits, WhatRanOn64GpusFitsButForItsLargestBatches) {
+  const Json& table = tables().at("ran");
+  for (const Json& row : table.at("rows")) {
+    ZeroRun run{.gpu = "V100-SXM2-32GB", .gpus = 4, .nodes = 16, .layers = 64, .hidden = 8192};
+    run.heads = 32;
+    run.vocabulary = 50'257;
+    run.stage = 3;
+    run.optimizer = row[0];
+    run.parameters = row[1];
+    run.micro_batch = row[2];
+    run.trainer = true;
+    const Estimate e = estimate_of(run);
+    const Json& missed = table.at("missed");
+    if (std::find(missed.begin(), missed.end(), row[2]) == missed.end())
+      EXPECT_TRUE(runs(e)) << row.dump();
+    else
+      EXPECT_LT(static_cast<double>(e.allocated.point), 1.15 * static_cast<double>(e.usable_bytes));
   }
 }
 

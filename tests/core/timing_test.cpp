@@ -106,8 +106,8 @@ TEST(Timeline, IsTheSameWhetherLayersAreRunOneByOneOrInAStride) {
     unrolled.events.clear();
     unroll(program, 0, program.events.size(), unrolled.events);
     const TimeRates rates = load_calibration().time;
-    const StepTimes fast = simulate_time(program, job.plan.cluster, DType::bf16, rates);
-    const StepTimes slow = simulate_time(unrolled, job.plan.cluster, DType::bf16, rates);
+    const StepTimes fast = simulate_time(program, job.plan, rates);
+    const StepTimes slow = simulate_time(unrolled, job.plan, rates);
     EXPECT_NEAR(fast.step, slow.step, 1e-9 * slow.step) << c.name;
     EXPECT_NEAR(fast.idle, slow.idle, 1e-9 * slow.step) << c.name;
     EXPECT_NEAR(fast.exposed_communication, slow.exposed_communication, 1e-9 * slow.step) << c.name;
@@ -119,9 +119,9 @@ TEST(Timeline, IsTheSameKernelByKernelAndItsSpansDoNotOverlapOnAStream) {
     const Job job = job_on(c.cluster, c.framework);
     const Program program = program_of(job);
     const TimeRates rates = load_calibration().time;
-    const StepTimes fast = simulate_time(program, job.plan.cluster, DType::bf16, rates);
+    const StepTimes fast = simulate_time(program, job.plan, rates);
     Trace trace;
-    const StepTimes traced = simulate_time(program, job.plan.cluster, DType::bf16, rates, &trace);
+    const StepTimes traced = simulate_time(program, job.plan, rates, &trace);
     EXPECT_NEAR(fast.step, traced.step, 1e-9 * fast.step) << c.name;
     double until = 0, busy = 0;
     for (const Span& span : trace.spans) {
@@ -138,8 +138,7 @@ TEST(Timeline, IsTheSameKernelByKernelAndItsSpansDoNotOverlapOnAStream) {
 TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
   for (const Case& c : kCases) {
     const Job job = job_on(c.cluster, c.framework);
-    const StepTimes t =
-        simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
+    const StepTimes t = simulate_time(program_of(job), job.plan, load_calibration().time);
     EXPECT_NEAR(t.compute + t.optimizer + t.exposed_communication + t.exposed_copies + t.idle,
                 t.step, 1e-9 * t.step)
         << c.name;
@@ -150,8 +149,7 @@ TEST(Timeline, GivesEverySecondOfAStepToOnePart) {
 TEST(Timeline, HidesReductionsBehindTheBackwardPassButForTheLastBucket) {
   const Job job =
       job_on("4xH200", R"({"name": "ddp"})", R"({"micro_batch": 8, "sequence_length": 2048})");
-  const StepTimes t =
-      simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
+  const StepTimes t = simulate_time(program_of(job), job.plan, load_calibration().time);
   EXPECT_GT(t.communication, 0);
   EXPECT_GT(t.exposed_communication, 0);
   EXPECT_LT(t.exposed_communication, 0.1 * t.communication);
@@ -162,12 +160,78 @@ TEST(Timeline, WaitsForTheHostWhenKernelsAreShort) {
     const Job job =
         job_on("1xH200", R"({"name": "single"})",
                R"({"micro_batch": 1, "sequence_length": )" + std::to_string(tokens) + "}");
-    return simulate_time(program_of(job), job.plan.cluster, DType::bf16, load_calibration().time);
+    return simulate_time(program_of(job), job.plan, load_calibration().time);
   };
   EXPECT_GT(times(16).idle, 0.4 * times(16).step);
   EXPECT_LT(times(8192).idle, 0.1 * times(8192).step);
   // The host's time does not depend on the size of tensors.
   EXPECT_NEAR(times(16).step, times(32).step, 0.05 * times(16).step);
+}
+
+TEST(Timeline, TakesTurnsWithTheHostWhereLaunchesWait) {
+  const TimeRates rates = load_calibration().time;
+  for (const Case& c : kCases) {
+    Job job = job_on(c.cluster, c.framework);
+    const Program program = program_of(job);
+    const StepTimes free = simulate_time(program, job.plan, rates);
+    job.plan.launch_blocking = true;
+    const StepTimes t = simulate_time(program, job.plan, rates);
+    EXPECT_GT(t.step, free.step) << c.name;
+    EXPECT_NEAR(t.exposed_communication, t.communication, 1e-9 * t.step) << c.name;
+    EXPECT_NEAR(t.compute + t.optimizer + t.exposed_communication + t.exposed_copies + t.idle,
+                t.step, 1e-9 * t.step)
+        << c.name;
+    Trace trace;
+    EXPECT_NEAR(simulate_time(program, job.plan, rates, &trace).step, t.step, 1e-9 * t.step);
+  }
+}
+
+Estimate tensor_parallel(const std::string& options, const std::string& parallel = "") {
+  const Job job = job_of(R"({"model": "llama-3.1-8b", "cluster": "8xH100", "workload":
+      {"micro_batch": 2, "sequence_length": 4096}, "framework": {"name": "megatron")" +
+                         options + R"(}, "parallel": {"tensor": 8)" + parallel + "}}");
+  return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio);
+}
+
+/// Megatron Core's LinearWithGradAccumulationAndAsyncCommunication, Transformer Engine's Linear.
+TEST(HiddenExchanges, OfInputGradientsRunBesideTheProductsOfWeightGradients) {
+  for (const std::string parallel : {R"(, "sequence_parallel": false)", ""}) {
+    const TimeEstimate waited =
+        tensor_parallel(R"(, "async_tensor_model_parallel_allreduce": false)", parallel).time;
+    const TimeEstimate beside = tensor_parallel("", parallel).time;
+    EXPECT_NEAR(beside.communication_seconds, waited.communication_seconds, 1e-12);
+    EXPECT_NEAR(beside.compute_seconds, waited.compute_seconds, 1e-9);
+    // A layer exchanges twice forward and, but for a gather that is hidden anyway, as much
+    // backward, of which half is the input gradients'.
+    EXPECT_LT(beside.exposed_communication_seconds, 0.85 * waited.exposed_communication_seconds);
+    EXPECT_GT(beside.exposed_communication_seconds, 0.45 * waited.exposed_communication_seconds);
+    EXPECT_LT(beside.step_seconds, waited.step_seconds);
+  }
+}
+
+TEST(HiddenExchanges, RunInPartsBesideTheirProductsWithUserbuffers) {
+  const Estimate whole = tensor_parallel(""),
+                 parts = tensor_parallel(R"(, "tp_comm_overlap": true)");
+  EXPECT_LT(parts.time.exposed_communication_seconds,
+            0.7 * whole.time.exposed_communication_seconds);
+  EXPECT_LT(parts.time.step_seconds, whole.time.step_seconds);
+  // A part of a product fills the GPU worse.
+  EXPECT_GT(parts.time.compute_seconds, whole.time.compute_seconds);
+  EXPECT_NEAR(parts.time.mfu * parts.time.step_seconds, whole.time.mfu * whole.time.step_seconds,
+              1e-9);
+  EXPECT_THROW(tensor_parallel(R"(, "tp_comm_overlap": true)", R"(, "sequence_parallel": false)"),
+               InputError);
+}
+
+TEST(HiddenExchanges, SendTheSameBytesAndKeepTwelveBuffersOfHiddenStates) {
+  const Estimate whole = tensor_parallel(""),
+                 parts = tensor_parallel(R"(, "tp_comm_overlap": true)");
+  EXPECT_EQ(parts.device.point - whole.device.point, 12LL * 2 * 4096 * 4096 * 2);
+  EXPECT_EQ(parts.allocated.point, whole.allocated.point);
+  ASSERT_EQ(parts.traffic.size(), whole.traffic.size());
+  for (std::size_t i = 0; i < whole.traffic.size(); ++i)
+    EXPECT_EQ(parts.traffic[i].bytes_per_step, whole.traffic[i].bytes_per_step)
+        << whole.traffic[i].what;
 }
 
 TEST(TimeEstimate, CountsRecomputationForHfuAndNotForMfu) {

@@ -99,6 +99,7 @@ class JobLoader {
                            ? AttentionKind::eager
                            : AttentionKind::sdpa;
     plan().checkpointing = read_checkpointing(reader_);
+    plan().launch_blocking = reader_.boolean("launch_blocking").value_or(false);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
     if (is_inference() && plan().data_ranks() != plan().cluster.world() && !generates_divided())

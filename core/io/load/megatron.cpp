@@ -23,6 +23,10 @@ MegatronOptions read_megatron(ObjectReader& o) {
   m.bucket_size = o.integer("bucket_size", 1, std::numeric_limits<std::int64_t>::max());
   m.pad_buckets = o.boolean("pad_buckets").value_or(false);
   m.cross_entropy_fusion = o.boolean("cross_entropy_fusion").value_or(false);
+  m.gradient_accumulation_fusion = o.boolean("gradient_accumulation_fusion").value_or(true);
+  m.async_tensor_model_parallel_allreduce =
+      o.boolean("async_tensor_model_parallel_allreduce").value_or(true);
+  m.tp_comm_overlap = o.boolean("tp_comm_overlap").value_or(false);
   return m;
 }
 
@@ -36,6 +40,9 @@ void check_megatron(const ObjectReader& job, const Plan& plan) {
              "bf16-master, fp16-master or fp32");
   if (p.params != DType::f32 && !p.master)
     job.fail("precision", cannot("16-bit parameters without master weights"), "bf16-master");
+  const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
+  if (cuts && !plan.parallel.sequence_parallel)
+    job.fail("framework.tp_comm_overlap", "true, without parallel.sequence_parallel", "false");
   const OptimizerKind kind = plan.optimizer.kind;
   if (kind != OptimizerKind::adamw && kind != OptimizerKind::adam && kind != OptimizerKind::sgd)
     job.fail("optimizer", "Megatron-LM's optimizers are Adam and SGD here", "adamw or sgd");

@@ -18,15 +18,16 @@ namespace {
 /// (gradient_accumulation_fusion), others by a kernel.
 struct Hooks {
   const Model& model;
-  std::int64_t wide = 4;  ///< bytes of an element of the buffer
+  const MegatronOptions& options;
   std::vector<Kernel> taken;
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
-    if (p.kind == ParameterKind::linear || p.kind == ParameterKind::expert) return;
+    const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
+    if (product && options.gradient_accumulation_fusion) return;
     b.transient(Category::gradients, bytes);
-    taken.push_back(
-        sweep(static_cast<double>(bytes + 2 * p.numel * wide), DType::f32, 1, Issue::autograd));
+    const std::int64_t buffer = checked_mul(p.numel, size_of(options.gradients));
+    taken.push_back(sweep(static_cast<double>(bytes + 2 * buffer), DType::f32, 1, Issue::autograd));
   }
   void end(ProgramBuilder& b) {
     b.compute(taken);
@@ -51,11 +52,12 @@ class MegatronLowering {
     program_.rank = rank;
     program_.groups = groups_;
     program_.bubble_share = bubble_share(plan);
+    program_.communicator_bytes = userbuffer_bytes(model, plan);
   }
 
   Program run() {
     add_residents();
-    Hooks hooks{model_, size_of(options_.gradients), {}};
+    Hooks hooks{model_, options_, {}};
     bool gathered = !options_.overlap_param_gather;
     emit_schedule(
         b_, turns_of(plan_, stage_.index),
@@ -92,7 +94,8 @@ class MegatronLowering {
     const Precision& p = plan_.precision;
     const bool logits = stage_.chunks.back().last;
     add_product_workspaces(b_, own_, plan_, logits);
-    add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    if (options_.gradient_accumulation_fusion)
+      add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
     if (logits) add_gathered_input();
     if (divides())  // parameters are moved into their buffers
       add_buffers(Category::parameters, size_of(p.params));

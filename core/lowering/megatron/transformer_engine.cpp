@@ -48,6 +48,20 @@ std::string joined(std::string_view name) {
 
 }  // namespace
 
+bool cuts_exchanges(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::megatron && plan.parallel.tensor > 1 &&
+         plan.framework.megatron.tp_comm_overlap && plan.parallel.sequence_parallel;
+}
+
+std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {
+  if (!cuts_exchanges(plan)) return 0;
+  constexpr std::int64_t kBuffers = 12;  // forward, dgrad and wgrad of qkv, proj, fc1 and fc2
+  const Sizes n = sizes_of(plan);
+  const std::int64_t hidden_states =
+      checked_mul(checked_mul(n.batch, n.sequence), model.facts.hidden);
+  return checked_mul(kBuffers * size_of(plan.precision.params), hidden_states);
+}
+
 void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits) {
   const Gpu& gpu = plan.cluster.gpu;
   bool experts = false;

@@ -9,6 +9,14 @@
 
 namespace shardplan {
 
+/// Whether exchanges run in parts beside their products: --tp-comm-overlap, where sequence
+/// parallelism has any to cut.
+bool cuts_exchanges(const Plan& plan);
+
+/// What --tp-comm-overlap keeps beside PyTorch's allocator: a micro-batch's hidden states, whole,
+/// for each of a block's products whose exchange may run in parts (module/base.py, initialize_ub).
+std::int64_t userbuffer_bytes(const Model& model, const Plan& plan);
+
 /// Memory that cuBLAS is given to work in: Transformer Engine's for its products, four more for
 /// products of several experts at once (transformer_engine/pytorch/cpp_extensions/gemm.py), and
 /// PyTorch's own two where a stage calls torch.matmul: for logits, and in unfused attention.

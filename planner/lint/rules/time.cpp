@@ -29,6 +29,12 @@ constexpr Rule kRules[] = {
      "Remove the offload blocks."},
     {"zero.stage-unneeded"_rule, Severity::note, "A lower stage fits and is faster",
      "Stage 3 pays for every gather; stage 2 holds the parameters.", kTime, "Use the lower stage."},
+    {"time.launch-blocking"_rule, Severity::warning, "Every launch waits for its kernel",
+     "CUDA_LAUNCH_BLOCKING=1 is for debugging: host and GPU take turns, and no exchange runs "
+     "beside "
+     "computation.",
+     "docs/time.md; CUDA's programming guide, environment variables",
+     "Unset CUDA_LAUNCH_BLOCKING once the fault is found."},
     {"time.cpu-adam-build"_rule, Severity::note, "The offloaded optimizer is compiled at start-up",
      "DeepSpeedCPUAdam is built just in time, with the machine's compiler and CUDA toolkit; a "
      "mismatch of versions stops the job.",
@@ -69,6 +75,16 @@ void check_traffic(const LintSubject& s, const PricedJob& job, DsFindings& findi
         "time.stage-3-traffic"_rule, kStage,
         fmt::format("{} of the step waits for gathers and reductions", percent(exposed)),
         "a lower stage, or a larger micro-batch");
+}
+
+void check_launches(const PricedJob& job, DsFindings& findings) {
+  if (!job.job().plan.launch_blocking) return;
+  const auto without = job.with_job({{"launch_blocking", false}});
+  if (!without || without->price.seconds_per_token == 0) return;
+  const double slower = job.price().seconds_per_token / without->price.seconds_per_token - 1;
+  findings.warning("time.launch-blocking"_rule, "",
+                   fmt::format("CUDA_LAUNCH_BLOCKING=1 makes the step {} longer", percent(slower)),
+                   "launch_blocking false");
 }
 
 void check_stage(const LintSubject& s, const PricedJob& job, DsFindings& findings) {
@@ -124,6 +140,7 @@ void check_time(const LintSubject& s, LintFindings& findings) {
                          "uses DeepSpeedCPUAdam, which is compiled at start-up");
   if (s.priced == nullptr) return;
   check_traffic(s, *s.priced, findings.config);
+  check_launches(*s.priced, findings.config);
   check_stage(s, *s.priced, findings.config);
   check_offload(s, *s.priced, findings.config);
 }

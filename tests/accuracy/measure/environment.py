@@ -29,4 +29,5 @@ def environment(**libraries):
         **libraries,
         "python": platform.python_version(),
         "allocator_settings": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
+        **({"launch_blocking": True} if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1" else {}),
     }

@@ -39,6 +39,7 @@ inline Json job_of(const Json& options) {
   move("micro_batch", "/workload/micro_batch");
   move("pipeline_parallel", "/parallel/pipeline");
   move("checkpointing", "/checkpointing");
+  move("launch_blocking", "/launch_blocking");
   return job;
 }
 
