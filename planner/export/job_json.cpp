@@ -10,7 +10,8 @@
 namespace shardplan {
 namespace {
 
-Json framework_json(const Framework& framework) {
+Json framework_json(const Plan& plan) {
+  const Framework& framework = plan.framework;
   Json json{{"name", name_of(framework.kind)}};
   switch (framework.kind) {
     case FrameworkKind::deepspeed: {
@@ -18,6 +19,13 @@ Json framework_json(const Framework& framework) {
       json["version"] = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
       json["auto"] = "nobody";
       json["ds_config"] = "ds_config.json";
+      const DeepSpeedOptions& o = framework.deepspeed;
+      if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
+        json["checkpoint_function"] = "deepspeed";
+      if (o.moe)
+        json["moe"] = Json{{"capacity_factor", o.moe->capacity_factor},
+                           {"min_capacity", o.moe->min_capacity},
+                           {"drop_tokens", o.moe->drop_tokens}};
       break;
     }
     case FrameworkKind::fsdp2:
@@ -44,6 +52,7 @@ Json framework_json(const Framework& framework) {
       if (m.bucket_size) json["bucket_size"] = *m.bucket_size;
       json["pad_buckets"] = m.pad_buckets;
       json["cross_entropy_fusion"] = m.cross_entropy_fusion;
+      json["distribute_saved_activations"] = plan.distributes_saved_activations();
       break;
     }
     default:
@@ -78,7 +87,7 @@ Json job_json(const Json& asked, const Job& job) {
   Json json{{"schema", "shardplan.job/1"}};
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
-  json["framework"] = framework_json(plan.framework);
+  json["framework"] = framework_json(plan);
   Json& workload = json["workload"];
   workload["micro_batch"] = plan.workload.micro_batch;
   workload["sequence_length"] = plan.workload.sequence_length;
