@@ -9,7 +9,8 @@ namespace shardplan {
 namespace {
 
 /// Blocks, of all stages together: the first stage of a pipeline has as many inputs, those of as
-/// many micro-batches as there are stages. And the largest input among them as it is stored between the passes.
+/// many micro-batches as there are stages. And the largest input among them as it is stored between
+/// the passes.
 struct SavedBlocks {
   std::int64_t count = 0, bytes = 0;
 };

@@ -69,8 +69,8 @@ enum class OpKind : std::uint8_t {
 
 /// Whose kernels the layers of a network run.
 enum class KernelSet : std::uint8_t {
-  eager,     ///< PyTorch's, one for each operation of the reference implementation
-  megatron,  ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
+  eager,          ///< PyTorch's, one for each operation of the reference implementation
+  megatron,       ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
   deepspeed_moe,  ///< PyTorch's, and DeepSpeed's own layers in place of sparse ones
 };
 

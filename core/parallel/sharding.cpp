@@ -45,8 +45,8 @@ Problem check_moe(const Model& model, const Plan& plan) {
   constexpr const char* kMoe = "framework.moe";
   if (expert_count(model) == 0)
     return DivisionProblem{kMoe, "a dense model has no sparse layers to replace", "no moe block"};
-  const bool has_gate = std::any_of(
-      model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
+  const bool has_gate =
+      std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
         return p.kind == ParameterKind::expert && p.name.ends_with("gate_proj");
       });
   if (!has_gate)
@@ -71,14 +71,14 @@ Problem check_experts(const Model& model, const Plan& plan) {
   if (plan.workload.lora && !o.moe)
     return DivisionProblem{key, "AutoEP stops under LoRA: it finds no sparse layer by its name",
                            "1, or workload.method full"};
-  const std::string where = o.zero.stage == 3                  ? "at ZeRO stage 3"
-                            : o.grad_accum_dtype == DType::f32 ? "with fp32 accumulation"
-                            : plan.parallel.model_ranks() > 1  ? "beside another degree"
-                            : plan.workload.lora               ? "under LoRA"
-                                                               : "";
+  const std::string where = o.zero.stage == 3 && o.zero.quantized_weights ? "with quantized weights"
+                            : o.grad_accum_dtype == DType::f32            ? "with fp32 accumulation"
+                            : plan.parallel.model_ranks() > 1             ? "beside another degree"
+                            : plan.workload.lora                          ? "under LoRA"
+                                                                          : "";
   if (where.empty()) return std::nullopt;
   return DivisionProblem{key, "DeepSpeed's experts cannot be estimated yet " + where,
-                         "ZeRO stage 0, 1 or 2 over data-parallel GPUs"};
+                         "ZeRO over data-parallel GPUs, in 16 bits"};
 }
 
 /// Groups of MiCS (zero/mics_utils.py) and of hpZ, which is at most the world (utils/groups.py

@@ -182,8 +182,8 @@ class TapeState {
   std::size_t flushed_ = 0;                   ///< kernels that an event has named
   bool in_backward_ = false;
   StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
-  std::int32_t kept_slots_ = 0;    ///< set aside for what a checkpoint keeps for redo
-  std::int32_t kept_results_ = 0;  ///< of them used
+  std::int32_t kept_slots_ = 0;          ///< set aside for what a checkpoint keeps for redo
+  std::int32_t kept_results_ = 0;        ///< of them used
   TapeRun result_;
 };
 

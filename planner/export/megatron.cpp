@@ -113,8 +113,7 @@ void add_recomputation(Lines& lines, const Plan& plan) {
     lines.emplace_back("--recompute-granularity full");
     lines.emplace_back("--recompute-method uniform");
     lines.emplace_back("--recompute-num-layers 1");
-    if (plan.distributes_saved_activations())
-      lines.emplace_back("--distribute-saved-activations");
+    if (plan.distributes_saved_activations()) lines.emplace_back("--distribute-saved-activations");
   }
   if (how == Checkpointing::selective) {
     lines.emplace_back("--recompute-granularity selective");

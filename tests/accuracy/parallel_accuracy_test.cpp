@@ -20,8 +20,8 @@ bool has_slots(const Record& r) {
 /// Each rank routes its own tokens, and how many reach a rank's experts is chance: a job says so by
 /// parallel.expert_imbalance, and these do not.
 bool is_routed(const Record& r) {
-  return r.job.plan.framework.kind == FrameworkKind::deepspeed &&
-         r.job.plan.parallel.expert > 1 && !has_slots(r);
+  return r.job.plan.framework.kind == FrameworkKind::deepspeed && r.job.plan.parallel.expert > 1 &&
+         !has_slots(r);
 }
 
 PeakErrors errors_where(bool (*which)(const Record&)) {

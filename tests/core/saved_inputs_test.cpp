@@ -2,13 +2,13 @@
 // DeepSpeed's activation_checkpointing.
 #include <gmock/gmock.h>
 
-#include "support/error_of.h"
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "parallel/shard.h"
 #include "plan_testing.h"
 #include "simulator/memory.h"
+#include "support/error_of.h"
 
 namespace shardplan {
 namespace {
@@ -20,16 +20,21 @@ using testing::HasSubstr;
 constexpr std::int64_t kHidden = 1024, kSequence = 512, kBatch = 2, kLayers = 8, kRanks = 4;
 constexpr std::int64_t kInput = 2 * kSequence * kBatch * kHidden;  ///< bytes of one in bf16
 
+Model whole_llama(const Plan& plan) {
+  return model_of(Json{{"model_type", "llama"},
+                       {"hidden_size", kHidden},
+                       {"intermediate_size", 2816},
+                       {"num_hidden_layers", kLayers},
+                       {"num_attention_heads", 16},
+                       {"vocab_size", 4096},
+                       {"tie_word_embeddings", false}}
+                      .dump(),
+                  build_options(plan));
+}
+
+/// One rank's share.
 Model llama(const Plan& plan) {
-  const Model whole = model_of(Json{{"model_type", "llama"},
-                                    {"hidden_size", kHidden},
-                                    {"intermediate_size", 2816},
-                                    {"num_hidden_layers", kLayers},
-                                    {"num_attention_heads", 16},
-                                    {"vocab_size", 4096},
-                                    {"tie_word_embeddings", false}}
-                                   .dump(),
-                               build_options(plan));
+  const Model whole = whole_llama(plan);
   return is_sharded(plan) ? shard(whole, plan) : whole;
 }
 
@@ -80,7 +85,7 @@ TEST(MegatronSavedActivations, ABlockKeepsARanksPartOfItsInput) {
 TEST(MegatronSavedActivations, PartsOfAllBlocksAreGatheredOnceInTheBackwardPass) {
   const auto gathered = [](const Plan& plan) {
     std::int64_t bytes = 0, calls = 0;
-    for (const TrafficLine& line : estimate(llama(plan), plan, Calibration{}).traffic)
+    for (const TrafficLine& line : estimate(whole_llama(plan), plan, Calibration{}).traffic)
       if (line.what == "tensor-parallel all-gather") {
         bytes += line.bytes_per_step;
         calls += line.count;
@@ -210,8 +215,7 @@ TEST(SavedInputs, WhatCannotBeIsNamed) {
   EXPECT_THAT(error("{" + option + "}"), HasSubstr("no tensor-parallel GPUs"));
   EXPECT_THAT(error("{" + option + R"(, "checkpointing": "selective"})"),
               HasSubstr("expected checkpointing full, or false"));
-  EXPECT_EQ(error("{" + option +
-                  R"(, "parallel": {"tensor": 8, "sequence_parallel": false}})"),
+  EXPECT_EQ(error("{" + option + R"(, "parallel": {"tensor": 8, "sequence_parallel": false}})"),
             "no error");
   EXPECT_THAT(error(R"({"framework": {"name": "megatron",
                         "distributed_saved_activations": true}})"),

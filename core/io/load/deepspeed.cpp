@@ -32,8 +32,9 @@ std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job,
     return Diagnostic{.severity = Severity::warning,
                       .file = job.file(),
                       .key = kBlock,
-                      .message = "has no effect on blocks that torch checkpoints, as Hugging "
-                                 "Face's are",
+                      .message =
+                          "has no effect on blocks that torch checkpoints, as Hugging "
+                          "Face's are",
                       .expected = fmt::format("{} \"deepspeed\", where the model calls "
                                               "deepspeed.checkpointing",
                                               kFunction)};

@@ -8,7 +8,8 @@
 
 namespace shardplan {
 
-/// `framework.moe`: what layers of deepspeed.moe.layer.MoE are given beside the model's own numbers.
+/// `framework.moe`: what layers of deepspeed.moe.layer.MoE are given beside the model's own
+/// numbers.
 std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework);
 
 /// `framework.checkpoint_function`: whether blocks are checkpointed by deepspeed.checkpointing.

@@ -9,8 +9,7 @@ namespace {
 
 /// megatron/training/arguments.py validate_args, transformer_config.py __post_init__.
 void check_saved_activations(const ObjectReader& job, const Plan& plan) {
-  if (!plan.framework.megatron.distribute_saved_activations ||
-      plan.distributes_saved_activations())
+  if (!plan.framework.megatron.distribute_saved_activations || plan.distributes_saved_activations())
     return;
   const auto fail = [&](std::string found, std::string expected) {
     job.fail("framework.distribute_saved_activations", std::move(found), std::move(expected));

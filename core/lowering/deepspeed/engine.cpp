@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/tensors.h"
 #include "program/tape.h"
 
@@ -26,6 +27,7 @@ Engine engine_of(const Model& model, const Plan& plan) {
   const Precision& precision = plan.precision;
   Engine e;
   e.ranks = plan.shard_ranks();
+  if (separates_experts(plan)) e.expert_ranks = plan.replicas() / plan.parallel.expert;
   e.b = size_of(precision.params);
   e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
   e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;

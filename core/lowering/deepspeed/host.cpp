@@ -21,7 +21,7 @@ void add(HostMemory& host, std::int64_t bytes, bool pinned) {
 std::int64_t pinned_while_built(const Model& model, const Engine& e) {
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (p.trainable) sum += repeat * pinned_block(e.b * ceil_div(p.numel, e.ranks));
+    if (p.trainable) sum += repeat * pinned_block(e.b * ceil_div(p.numel, e.ranks_of(p)));
   });
   return sum;
 }
@@ -42,7 +42,7 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
       add(host, e.b * partition, pinned);  // staging of the updated 16-bit parameters
     add(host, e.s * partition, false);     // moments: zeros_like in pageable memory
   }
-  add(host, e.b * e.largest, pinned);    // temp_grad_buffer_for_cpu_offload
+  add(host, e.b * e.largest, pinned);  // temp_grad_buffer_for_cpu_offload
   if (plan.workload.gradient_accumulation > 1)
     add(host, e.b * touched, pinned);  // accumulated_grads_in_cpu
   return host;

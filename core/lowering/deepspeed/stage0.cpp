@@ -13,7 +13,7 @@ namespace {
 /// A group of parameters that the optimizer takes at once.
 struct OptimizerGroup {
   std::int64_t elements = 0;
-  std::vector<Event> casts;  ///< of its gradients, to fp32
+  std::vector<Event> casts;    ///< of its gradients, to fp32
   std::int64_t gradients = 0;  ///< bytes
 };
 

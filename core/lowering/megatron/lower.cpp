@@ -18,7 +18,7 @@ namespace {
 /// (gradient_accumulation_fusion), others by a kernel.
 struct Hooks {
   const Model& model;
-  std::int64_t wide = 4;  ///< bytes of an element of the buffer
+  std::int64_t wide = 4;         ///< bytes of an element of the buffer
   std::size_t blocks_begin = 0;  ///< the first stretch of blocks
   std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
