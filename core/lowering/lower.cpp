@@ -2,6 +2,7 @@
 
 #include "lowering/inference/generate.h"
 #include "lowering/pipeline/stages.h"
+#include "lowering/saved_inputs.h"
 #include "parallel/groups.h"
 
 namespace shardplan {
@@ -32,6 +33,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   Program program = plan.workload.kind == WorkKind::inference
                         ? lower_generation(model, plan)
                         : lower_framework(model, plan, run, rank);
+  add_inputs_on_host(program.host, plan, run);
   program.groups = group_shapes(plan);
   return program;
 }

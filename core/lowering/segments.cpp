@@ -7,6 +7,7 @@
 
 #include "lowering/inference/pass.h"
 #include "lowering/megatron/transformer_engine.h"
+#include "lowering/saved_inputs.h"
 
 namespace shardplan {
 
@@ -143,6 +144,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
     hide_exchanges(plan, segment, options);
+    options.saved_input = saved_input_of(plan);
     options.output_gets_grad =
         checkpointed || regime.zero3_linear || !frozen_output(model, segment);
     if (checkpointed && segment.checkpointable) {
@@ -177,6 +179,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
   run.shared_kept = kept_in_backward(model, plan, run);
+  run.held_inputs = held_inputs(plan, run);
   if (plan.parallel.pipeline > 1 || plan.framework.kind == FrameworkKind::megatron) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);
@@ -252,6 +255,14 @@ void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
   });
   assert(name != kExchanges.end() && "an exchange without a name");
   b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
+}
+
+void emit_copy(ProgramBuilder& b, const TapeEvent& e) {
+  const bool back = e.kind == TapeEvent::Kind::to_gpu;
+  b.copy(LinkKind::host, back, e.bytes,
+         back ? "checkpoints from the host" : "checkpoints to the host");
+  if (back || e.id != 0) b.wait(Stream::copy);
+  if (e.id != 0) b.synchronize();
 }
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/model.h"
@@ -34,6 +35,9 @@ struct ModelRun {
   /// Shared tensors that are made once and kept: each pipeline stage has its own, and Megatron
   /// caches its tables. They are in none of the lists above.
   std::int64_t resident_shared = 0;
+  /// Alive from the begin of the forward pass until the backward pass reaches the blocks
+  /// (lowering/saved_inputs.h).
+  std::int64_t held_inputs = 0;
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
@@ -118,6 +122,8 @@ constexpr bool orders_kernels() {
 
 /// Emits the collective that an exchange of a tape is.
 void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
+/// Emits the copy of a checkpointed segment's input to the host or back.
+void emit_copy(ProgramBuilder& b, const TapeEvent& copy);
 
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
@@ -172,6 +178,12 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
         catch_up();
         b.wait(Stream::communication);
         break;
+      case TapeEvent::Kind::to_host:
+      case TapeEvent::Kind::to_gpu:
+        emit_blocks();
+        catch_up();
+        emit_copy(b, e);
+        break;
     }
   }
   emit_blocks();
@@ -217,6 +229,7 @@ inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t in
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<Stretch>& stretches, Hooks& hooks) {
+  b.alloc(Category::activations, run.held_inputs);
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
@@ -261,10 +274,12 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   if (last != nullptr)  // d(loss) = 1, or what the next stage has sent
     b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
+  std::int64_t held = run.held_inputs;
   for (std::size_t k = 0; k < stretches.size(); ++k) {
     const Stretch& stretch = stretches[k];
     if (stretch.count == 0) continue;
     const SegmentRun& s = run.segments[stretch.segment];
+    if (s.segment->checkpointable) b.free(Category::activations, std::exchange(held, 0));
     for (const Input& in : s.segment->graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
       const auto i = static_cast<std::size_t>(in.shared);
@@ -288,6 +303,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
+  b.free(Category::activations, held);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;
     const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;

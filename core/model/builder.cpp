@@ -19,13 +19,18 @@ BuildOptions build_options(const Plan& plan) {
   const bool in_place = megatron && plan.framework.megatron.cross_entropy_fusion;
   // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
   const bool again = megatron && plan.checkpointing == Checkpointing::selective;
+  const auto& moe = plan.framework.deepspeed.moe;
+  const bool own_moe = plan.framework.kind == FrameworkKind::deepspeed && moe;
   return {again ? AttentionKind::sdpa : plan.attention,
           plan.workload.lora,
           in_place ? LossKind::fused_linear : plan.loss,
-          megatron ? KernelSet::megatron : KernelSet::eager,
+          megatron  ? KernelSet::megatron
+          : own_moe ? KernelSet::deepspeed_moe
+                    : KernelSet::eager,
           plan.workload.kind == WorkKind::inference,
           plan.workload.generation.weights,
-          again};
+          again,
+          own_moe ? moe : std::nullopt};
 }
 
 void ModelBuilder::close_group() {

@@ -21,6 +21,7 @@ struct BuildOptions {
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
   bool attention_again = false;               ///< Megatron's selective recomputation
+  std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
 };
 

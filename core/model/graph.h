@@ -69,8 +69,9 @@ enum class OpKind : std::uint8_t {
 
 /// Whose kernels the layers of a network run.
 enum class KernelSet : std::uint8_t {
-  eager,     ///< PyTorch's, one for each operation of the reference implementation
-  megatron,  ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
+  eager,          ///< PyTorch's, one for each operation of the reference implementation
+  megatron,       ///< Megatron-LM's and Transformer Engine's: norms, rotation, gates and loss fused
+  deepspeed_moe,  ///< PyTorch's, and DeepSpeed's own layers in place of sparse ones
 };
 
 /// What ranks of a group do with a tensor each has.
@@ -128,7 +129,8 @@ struct Op {
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;
-  Communication exchange;            ///< communicate
+  /// communicate; of another op: what ranks that share a layer's experts do with its result.
+  Communication exchange;
   CachePart part = CachePart::keys;  ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
@@ -192,6 +194,8 @@ class Graph {
   void set_kernels(KernelSet kernels) { kernels_ = kernels; }
   /// Whether norms, rotation, gates and the loss are a kernel each.
   bool fuses() const { return kernels_ == KernelSet::megatron; }
+  /// Whether routers compute in fp32.
+  bool routes_in_f32() const { return kernels_ == KernelSet::deepspeed_moe; }
   /// Everything made from here on belongs to the logits and the loss.
   void begin_logits() { logits_ = true; }
   /// Attention keeps its keys and values, and nothing trains (generation).

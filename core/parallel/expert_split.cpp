@@ -210,14 +210,33 @@ class AutoEpSplit {
   std::vector<Part> part_;  ///< by value of the old graph
 };
 
+/// Layers that say what their ranks exchange (model/layers/deepspeed_moe.cpp): as many slots arrive
+/// as leave.
+Graph send_slots(const Graph& graph) {
+  GraphRewrite w(graph);
+  for (const Input& in : graph.inputs()) w.input(in, graph.value(in.value).extent);
+  for (const Op& op : graph.ops()) {
+    const Extent extent = graph.value(op.out).extent;
+    Op now = w.with_inputs(op);
+    const bool sends = op.kind != OpKind::communicate && op.exchange.group == Group::expert;
+    if (sends) now.exchange = {};
+    w.append(now, extent);
+    if (sends) w.replace(op.out, w.exchange(w.at(op.out), op.exchange, extent));
+  }
+  return w.finish();
+}
+
 }  // namespace
 
 void split_experts(Model& model, const Plan& plan) {
-  const bool autoep = plan.framework.kind == FrameworkKind::deepspeed;
+  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  const bool slots = deepspeed && plan.framework.deepspeed.moe;
   ExpertSplit split(plan.parallel.expert_imbalance);
   AutoEpSplit autoep_split(plan.parallel.expert_imbalance);
   for (Segment& segment : model.segments)
-    segment.graph = autoep ? autoep_split.split(segment.graph) : split.split(segment.graph);
+    segment.graph = slots       ? send_slots(segment.graph)
+                    : deepspeed ? autoep_split.split(segment.graph)
+                                : split.split(segment.graph);
   const std::int64_t ranks = plan.parallel.expert;
   for (Parameter& p : model.parameters) {
     if (p.kind != ParameterKind::expert) continue;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "parallel/degrees.h"
+
 namespace shardplan {
 namespace {
 
@@ -37,21 +39,46 @@ Problem check_degrees(const Plan& plan) {
                          "no other degree than data parallelism, or without it"};
 }
 
-/// DeepSpeed's AutoEP (module_inject/auto_ep.py): what of it can be estimated.
-Problem check_experts(const Plan& plan) {
+/// DeepSpeed's own sparse layers, in place of a model's.
+Problem check_moe(const Model& model, const Plan& plan) {
+  if (!plan.framework.deepspeed.moe) return std::nullopt;
+  constexpr const char* kMoe = "framework.moe";
+  if (expert_count(model) == 0)
+    return DivisionProblem{kMoe, "a dense model has no sparse layers to replace", "no moe block"};
+  const bool has_gate =
+      std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
+        return p.kind == ParameterKind::expert && p.name.ends_with("gate_proj");
+      });
+  if (!has_gate)
+    return DivisionProblem{kMoe, "experts of this architecture cannot be estimated yet in it",
+                           "mixtral, qwen2_moe, qwen3_moe or deepseek"};
+  // engine.py _validate_zero3_moe_compatibility
+  if (plan.framework.deepspeed.zero.stage == 3)
+    return DivisionProblem{kMoe, "DeepSpeed refuses its own sparse layers at ZeRO stage 3",
+                           "ZeRO stage 0, 1 or 2; or without moe, which leaves AutoEP"};
+  return std::nullopt;
+}
+
+/// DeepSpeed's AutoEP (module_inject/auto_ep.py) and its own layers: what of them can be estimated,
+/// and what they refuse.
+Problem check_experts(const Model& model, const Plan& plan) {
+  if (auto problem = check_moe(model, plan)) return problem;
   const DeepSpeedOptions& o = plan.framework.deepspeed;
-  if (plan.parallel.expert == 1) return std::nullopt;
-  const bool offloads = o.zero.offload_optimizer.device != OffloadDevice::none;
-  const std::string where = o.zero.stage != 1 && o.zero.stage != 2
-                                ? fmt::format("at ZeRO stage {}", o.zero.stage)
-                            : offloads                         ? "with an optimizer on the host"
-                            : o.grad_accum_dtype == DType::f32 ? "with fp32 accumulation"
-                            : plan.parallel.model_ranks() > 1  ? "beside another degree"
-                            : plan.workload.lora               ? "under LoRA"
-                                                               : "";
+  if (plan.parallel.expert == 1 && !o.moe) return std::nullopt;
+  const std::string key = o.moe ? "framework.moe" : "parallel.expert";
+  // Its patterns are of whole module names, before which peft puts "base_model.model."
+  // (_raise_no_moe_layers_detected).
+  if (plan.workload.lora && !o.moe)
+    return DivisionProblem{key, "AutoEP stops under LoRA: it finds no sparse layer by its name",
+                           "1, or workload.method full"};
+  const std::string where = o.zero.stage == 3 && o.zero.quantized_weights ? "with quantized weights"
+                            : o.grad_accum_dtype == DType::f32            ? "with fp32 accumulation"
+                            : plan.parallel.model_ranks() > 1             ? "beside another degree"
+                            : plan.workload.lora                          ? "under LoRA"
+                                                                          : "";
   if (where.empty()) return std::nullopt;
-  return DivisionProblem{"parallel.expert", "DeepSpeed's experts cannot be estimated yet " + where,
-                         "1, or ZeRO stage 1 or 2 over data-parallel GPUs"};
+  return DivisionProblem{key, "DeepSpeed's experts cannot be estimated yet " + where,
+                         "ZeRO over data-parallel GPUs, in 16 bits"};
 }
 
 /// Groups of MiCS (zero/mics_utils.py) and of hpZ, which is at most the world (utils/groups.py
@@ -105,7 +132,7 @@ Problem check_quantizer(const Model& model, const Plan& plan) {
 std::optional<DivisionProblem> sharding_problem(const Model& model, const Plan& plan) {
   if (plan.framework.kind == FrameworkKind::fsdp2) return check_hybrid(plan);
   if (plan.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
-  if (auto problem = check_experts(plan)) return problem;
+  if (auto problem = check_experts(model, plan)) return problem;
   if (plan.framework.deepspeed.zero.stage < 3) return std::nullopt;
   if (auto problem = check_degrees(plan)) return problem;
   if (auto problem = check_groups(plan)) return problem;

@@ -90,6 +90,17 @@ struct DeepSpeedCheckpointing {
   bool cpu_checkpointing = false;
   bool contiguous_memory_optimization = false;
   std::optional<std::int64_t> number_checkpoints;
+  bool synchronize_checkpoint_boundary = false;
+  /// The job's: blocks are checkpointed by deepspeed.checkpointing.checkpoint, whose configure()
+  /// is given the ds_config and the tensor-parallel group.
+  bool called = false;
+};
+
+/// Layers of deepspeed.moe.layer.MoE in place of a model's own sparse ones.
+struct DeepSpeedMoe {
+  double capacity_factor = 1.0;  ///< rows that an expert takes of each rank, over an even share
+  std::int64_t min_capacity = 4;
+  bool drop_tokens = true;  ///< false: as many rows as the fullest expert is sent
 };
 
 /// fp16: a scale of 0 is dynamic.
@@ -146,6 +157,7 @@ struct DeepSpeedOptions {
   bool fp32_optimizer_states = true;          ///< optimizer.params, CPU Adam only
   std::optional<std::string> scheduler_type;
   DeepSpeedCheckpointing activation_checkpointing;
+  std::optional<DeepSpeedMoe> moe;
   std::int64_t tensor_parallel = 1;  ///< tensor_parallel.autotp_size
   std::int64_t sequence_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< expert_parallel.autoep_size

@@ -31,6 +31,9 @@ struct MegatronOptions {
   bool tp_comm_overlap = false;
   /// --cross-entropy-loss-fusion with Transformer Engine's kernel: no fp32 copy of the logits.
   bool cross_entropy_fusion = false;
+  /// --distribute-saved-activations: of the saved input of a recomputed layer each tensor-parallel
+  /// rank keeps a part.
+  bool distribute_saved_activations = false;
 };
 
 }  // namespace shardplan

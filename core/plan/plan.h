@@ -138,6 +138,13 @@ struct Plan {
     return checkpointing == Checkpointing::full ||
            (checkpointing == Checkpointing::selective && framework.kind != FrameworkKind::megatron);
   }
+  /// Megatron's saved inputs in parts. Where sequence parallelism divides them already, or nothing
+  /// is there to divide or to divide over, the option says nothing.
+  bool distributes_saved_activations() const {
+    return framework.kind == FrameworkKind::megatron &&
+           framework.megatron.distribute_saved_activations && parallel.tensor > 1 &&
+           !parallel.sequence_parallel && checkpointing == Checkpointing::full;
+  }
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same

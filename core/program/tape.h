@@ -40,6 +40,8 @@ struct TapeEvent {
     compute,   ///< kernels run: `bytes` of them, from number `id` on
     exchange,  ///< ranks exchange what TapeRun's exchange number `id` says
     wait,      ///< what was exchanged is there
+    to_host,   ///< `bytes` are copied to the host; `id` is 1 where the host waits for it
+    to_gpu,    ///< `bytes` are copied back
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
@@ -101,10 +103,31 @@ enum class TapeMode : std::uint8_t {
 /// Sizes of PyTorch's allocation unit: every tensor takes a multiple of it.
 inline constexpr std::int64_t kAllocationUnit = 512;
 
+/// The function that checkpoints a segment.
+enum class CheckpointFunction : std::uint8_t {
+  /// torch.utils.checkpoint without reentrance: the recomputation stops at the last tensor that is
+  /// saved; its result and the gradient of that go as soon as nothing needs them.
+  torch,
+  /// megatron/core/tensor_parallel/random.py and deepspeed/runtime/activation_checkpointing: a pass
+  /// of autograd inside another. All of the segment is computed again, and until its backward pass
+  /// is over the function holds the result and its gradient.
+  megatron,
+  deepspeed,
+};
+
+/// Where a checkpointed segment keeps its input between the passes.
+struct SavedInput {
+  CheckpointFunction function = CheckpointFunction::torch;
+  bool divided = false;    ///< each of `ranks` keeps a part, which it copies out
+  std::int64_t ranks = 1;  ///< of the tensor-parallel group
+  bool on_host = false;
+};
+
 /// What surrounds a run.
 struct TapeOptions {
   /// discard leaves what matrix products and attention return, and redo finds it.
   bool selective = false;
+  SavedInput saved_input;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;
   /// The next segment's backward leaves a gradient of the output even if this one makes no use of

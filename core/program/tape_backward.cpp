@@ -9,6 +9,8 @@ void TapeState::backward() {
     // The next segment's backward left the gradient of our output; for the loss it is a scalar.
     const auto id = static_cast<StorageId>(storages_.size());
     storages_.push_back({result_.output_bytes, 1, kChainedGradientSlot, Category::activations});
+    if (mode_ == TapeMode::redo && reenters()) held_gradient_ = id;
+    ref(held_gradient_);
     if (state(graph_.output()).needs_grad) {
       gradients_[static_cast<std::size_t>(graph_.output())] = {id, true};
     } else if (options_.output_gets_grad) {
@@ -301,6 +303,9 @@ void TapeState::backward_op(std::size_t i) {
 }
 
 void TapeState::end_backward() {
+  if (mode_ == TapeMode::redo && reenters() && graph_.output() != kNone)
+    unref(state(graph_.output()).storage);
+  unref(held_gradient_);
   for (const Input& in : graph_.inputs()) {
     const Gradient& g = gradients_[static_cast<std::size_t>(in.value)];
     if (in.kind == InputKind::shared) {

@@ -47,7 +47,10 @@ TapeRun TapeState::run() {
   if (options_.selective)
     for (const Op& op : graph_.ops())
       if (is_product(op.kind)) kept_slots_ += 2;  // attention returns its row sums too
+  if (replaces_input()) kept_slots_ += 2;         // a part of the input, and an empty tensor
   prepare_inputs();
+  if (mode_ == TapeMode::discard) save_part();
+  if (redo) restore_input();
   order_releases();
   forward();
   if (keep_) {
@@ -75,6 +78,10 @@ TapeState::StorageId TapeState::allocate(std::int64_t bytes, Category category) 
 TapeState::StorageId TapeState::allocate_result(const Op& op, std::int64_t bytes) {
   const Category category = category_of(op.out);
   if (!options_.selective || !is_product(op.kind)) return allocate(bytes, category);
+  return allocate_kept(bytes, category);
+}
+
+TapeState::StorageId TapeState::allocate_kept(std::int64_t bytes, Category category) {
   const auto id = static_cast<StorageId>(storages_.size());
   storages_.push_back({round_up(bytes, kAllocationUnit), 1, kept_results_++, category, false});
   const Storage& s = storages_.back();
@@ -449,7 +456,7 @@ void TapeState::stop_recomputation() {
 }
 
 void TapeState::end_forward() {
-  if (mode_ == TapeMode::redo) stop_recomputation();
+  if (mode_ == TapeMode::redo && !reenters()) stop_recomputation();
   if (graph_.output() != kNone) {
     const ValueState& out = state(graph_.output());
     result_.output_dtype = out.dtype;
@@ -458,7 +465,7 @@ void TapeState::end_forward() {
       Storage& s = storages_[static_cast<std::size_t>(out.storage)];
       result_.output_bytes = s.bytes;
       if (mode_ == TapeMode::redo) {
-        unref(out.storage);  // the recomputed output is not needed
+        if (!reenters()) unref(out.storage);  // the recomputed output is not needed
       } else {
         s.exported = true;
         result_.output_slot = s.slot;
@@ -475,6 +482,7 @@ void TapeState::end_forward() {
       --s.refs;
     }
   }
+  if (mode_ == TapeMode::discard) replace_input();
   // A checkpointed segment keeps its input for the recomputation; backward lets it go.
   if (mode_ == TapeMode::infer) keep_names_of_model();
   if ((mode_ == TapeMode::keep || mode_ == TapeMode::infer) && !graph_.lets_input_go())

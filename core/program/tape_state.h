@@ -68,6 +68,7 @@ class TapeState {
   // Storages.
   StorageId allocate(std::int64_t bytes, Category category);
   StorageId allocate_result(const Op& op, std::int64_t bytes);
+  StorageId allocate_kept(std::int64_t bytes, Category category);
   void ref(StorageId id);
   void unref(StorageId id);
   void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
@@ -94,6 +95,16 @@ class TapeState {
   void save(Node& node, StorageId id);
   void note_saved(ValueId value, StorageId id);
   void save_scores_bias(const Op& op, Node& node);
+  // The input that a checkpoint keeps (tape_checkpoint.cpp).
+  bool reenters() const;
+  bool replaces_input() const;
+  ValueId chained_input() const;
+  std::int64_t part_bytes() const;
+  void save_part();
+  void replace_input();
+  void restore_input();
+  void copy_part(TapeEvent::Kind direction);
+  void launch_part_copy();
   // Exchanges among ranks (tape_exchange.cpp).
   void add_exchange(Exchange kind, const Communication& with, std::int64_t bytes, When when);
   void wait_for_exchange();
@@ -189,8 +200,9 @@ class TapeState {
   std::vector<std::size_t> first_exchanges_;  ///< by operation
   std::size_t flushed_ = 0;                   ///< kernels that an event has named
   bool in_backward_ = false;
-  std::int32_t kept_slots_ = 0;    ///< set aside for what selective checkpointing keeps
-  std::int32_t kept_results_ = 0;  ///< of them used
+  StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
+  std::int32_t kept_slots_ = 0;          ///< set aside for what a checkpoint keeps for redo
+  std::int32_t kept_results_ = 0;        ///< of them used
   TapeRun result_;
 };
 

@@ -10,7 +10,8 @@
 namespace shardplan {
 namespace {
 
-Json framework_json(const Framework& framework) {
+Json framework_json(const Plan& plan) {
+  const Framework& framework = plan.framework;
   Json json{{"name", name_of(framework.kind)}};
   switch (framework.kind) {
     case FrameworkKind::deepspeed: {
@@ -18,6 +19,13 @@ Json framework_json(const Framework& framework) {
       json["version"] = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
       json["auto"] = "nobody";
       json["ds_config"] = "ds_config.json";
+      const DeepSpeedOptions& o = framework.deepspeed;
+      if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
+        json["checkpoint_function"] = "deepspeed";
+      if (o.moe)
+        json["moe"] = Json{{"capacity_factor", o.moe->capacity_factor},
+                           {"min_capacity", o.moe->min_capacity},
+                           {"drop_tokens", o.moe->drop_tokens}};
       break;
     }
     case FrameworkKind::fsdp2:
@@ -47,6 +55,7 @@ Json framework_json(const Framework& framework) {
       json["gradient_accumulation_fusion"] = m.gradient_accumulation_fusion;
       json["async_tensor_model_parallel_allreduce"] = m.async_tensor_model_parallel_allreduce;
       json["tp_comm_overlap"] = m.tp_comm_overlap;
+      json["distribute_saved_activations"] = plan.distributes_saved_activations();
       break;
     }
     default:
@@ -81,7 +90,7 @@ Json job_json(const Json& asked, const Job& job) {
   Json json{{"schema", "shardplan.job/1"}};
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
-  json["framework"] = framework_json(plan.framework);
+  json["framework"] = framework_json(plan);
   if (!plan.parallel.sequence_parallel) json["framework"].erase("tp_comm_overlap");
   Json& workload = json["workload"];
   workload["micro_batch"] = plan.workload.micro_batch;

@@ -36,6 +36,15 @@ std::string notes(const Plan& plan) {
         "# The model is a deepspeed.pipe.PipelineModule(layers, num_stages={},\n"
         "# partition_method=\"parameters\"), and the program calls engine.train_batch().\n",
         p.pipeline);
+  if (deepspeed && plan.framework.deepspeed.activation_checkpointing.called &&
+      plan.checkpointing == Checkpointing::full)
+    text +=
+        "# Blocks go through deepspeed.checkpointing.checkpoint, once the program has called\n"
+        "# deepspeed.checkpointing.configure(mpu, deepspeed_config=\"ds_config.json\").\n";
+  if (deepspeed && plan.framework.deepspeed.moe)
+    text +=
+        "# Sparse layers are deepspeed.moe.layer.MoE; its parameters go to the optimizer by\n"
+        "# deepspeed.moe.utils.split_params_into_different_moe_groups_for_optimizer.\n";
   if (deepspeed && p.sequence > 1)
     text += fmt::format(
         "# {} GPUs share a sequence: UlyssesSPAttentionHF.register_with_transformers and\n"

@@ -110,11 +110,13 @@ void add_batch(Lines& lines, const Plan& plan) {
                               checked_mul(plan.samples_at_once(), w.gradient_accumulation)));
 }
 
-void add_recomputation(Lines& lines, Checkpointing how) {
+void add_recomputation(Lines& lines, const Plan& plan) {
+  const Checkpointing how = plan.checkpointing;
   if (how == Checkpointing::full) {
     lines.emplace_back("--recompute-granularity full");
     lines.emplace_back("--recompute-method uniform");
     lines.emplace_back("--recompute-num-layers 1");
+    if (plan.distributes_saved_activations()) lines.emplace_back("--distribute-saved-activations");
   }
   if (how == Checkpointing::selective) {
     lines.emplace_back("--recompute-granularity selective");
@@ -200,7 +202,7 @@ std::string megatron_arguments(const Job& job) {
   add_degrees(lines, plan, experts);
   add_batch(lines, plan);
   add_types(lines, plan);
-  add_recomputation(lines, plan.checkpointing);
+  add_recomputation(lines, plan);
   add_optimizer(lines, plan);
   const std::string& name = job.model.facts.name;
   std::string text = network.is_known()

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "lowering/saved_inputs.h"
 #include "parallel/support.h"
 #include "render/table.h"
 
@@ -134,6 +135,16 @@ std::string degree_words(const Plan& p) {
   return words;
 }
 
+/// Where checkpointed blocks keep their inputs, if not whole on each GPU.
+std::string saved_input_words(const Plan& p) {
+  const SavedInput how = saved_input_of(p);
+  if (how.function == CheckpointFunction::torch) return "";
+  std::string words;
+  if (how.divided && how.ranks > 1) words += fmt::format(", inputs in {} parts", how.ranks);
+  if (how.on_host) words += how.divided ? " on the host" : ", inputs on the host";
+  return words;
+}
+
 /// Indented lines: how it is trained, and on how much at a time.
 std::string plan_lines(const Plan& p) {
   const Workload& w = p.workload;
@@ -149,6 +160,7 @@ std::string plan_lines(const Plan& p) {
   batch += p.checkpointing == Checkpointing::full        ? ", every block checkpointed"
            : p.checkpointing == Checkpointing::selective ? ", selective checkpointing"
                                                          : ", no activation checkpointing";
+  batch += saved_input_words(p);
   batch += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
   const std::string degrees = degree_words(p);
   return wrapped(how, "  ", "    ") + (degrees.empty() ? "" : wrapped(degrees, "  ", "    ")) +

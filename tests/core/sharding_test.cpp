@@ -423,13 +423,16 @@ TEST(AutoEp, SumsExpertsGradientsAmongThoseThatHaveThem) {
   EXPECT_EQ(resident(eight, Category::master_parameters), 4 * (dense / 2 / 8 + kLocal / 4));
 }
 
-TEST(AutoEp, IsEstimatedAtStagesOneAndTwo) {
-  Plan plan = autoep(2);
-  EXPECT_FALSE(division_problem(mixtral(), plan));
-  plan.framework.deepspeed.zero.stage = 3;
+TEST(AutoEp, IsEstimatedAtEveryStageWithoutAnotherDegree) {
+  Plan plan = autoep(4);
+  for (const int stage : {0, 1, 2, 3}) {
+    plan.framework.deepspeed.zero.stage = stage;
+    EXPECT_FALSE(division_problem(mixtral(), plan)) << stage;
+  }
+  plan.parallel.sequence = 2;
   const auto problem = division_problem(mixtral(), plan);
   ASSERT_TRUE(problem);
-  EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet at ZeRO stage 3");
+  EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet beside another degree");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "load/deepspeed.h"
 #include "load/ds_config/version.h"
 #include "load/megatron.h"
 
@@ -72,6 +73,9 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
   if (most && !injects)
     o.fail("max_out_tokens", "given without kernel_inject", "\"kernel_inject\": true");
   if (injects) read.injection = {most.value_or(1024), world};
+  DeepSpeedOptions& options = read.framework.deepspeed;
+  options.activation_checkpointing.called = calls_deepspeed_checkpointing(o);
+  options.moe = read_moe(o);
   const Json* config = o.find("ds_config");
   const auto stage = o.integer("zero_stage", 0, 3);
   if (config == nullptr) {

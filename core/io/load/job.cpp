@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "json/reader.h"
 #include "load/cluster.h"
+#include "load/deepspeed.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
@@ -127,6 +128,9 @@ class JobLoader {
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
     if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
+    if (plan().framework.kind == FrameworkKind::deepspeed && !is_inference())
+      if (auto warning = check_deepspeed_checkpointing(reader_, job_))
+        job_.diagnostics.push_back(std::move(*warning));
     // How long and on what to train is shardplan-validate's to read.
     for (const auto* key : {"name", "comment", "description", "run"}) reader_.find(key);
     reader_.finish();
@@ -201,6 +205,9 @@ class JobLoader {
       if (read_.from_file || d.severity != Severity::note) job_.diagnostics.push_back(std::move(d));
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
+    options.moe = read_.framework.deepspeed.moe;
+    options.activation_checkpointing.called =
+        read_.framework.deepspeed.activation_checkpointing.called;
     choose_batch(options);
     choose_precision(options, wanted, has_precision);
     price_ignored_offload();

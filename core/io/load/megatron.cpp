@@ -5,6 +5,28 @@
 #include <limits>
 
 namespace shardplan {
+namespace {
+
+/// megatron/training/arguments.py validate_args, transformer_config.py __post_init__.
+void check_saved_activations(const ObjectReader& job, const Plan& plan) {
+  if (!plan.framework.megatron.distribute_saved_activations || plan.distributes_saved_activations())
+    return;
+  const auto fail = [&](std::string found, std::string expected) {
+    job.fail("framework.distribute_saved_activations", std::move(found), std::move(expected));
+  };
+  if (plan.checkpointing != Checkpointing::full)
+    fail(fmt::format("true, with checkpointing '{}': only inputs of layers that are recomputed "
+                     "whole are saved in parts",
+                     name_of(plan.checkpointing)),
+         "checkpointing full, or false");
+  if (plan.parallel.tensor == 1)
+    fail("true, and no tensor-parallel GPUs to divide saved inputs over",
+         "a tensor degree above 1, or false");
+  fail("true, with parallel.sequence_parallel, which divides saved inputs already",
+       "false, or parallel.sequence_parallel false");
+}
+
+}  // namespace
 
 MegatronOptions read_megatron(ObjectReader& o) {
   MegatronOptions m;
@@ -27,6 +49,7 @@ MegatronOptions read_megatron(ObjectReader& o) {
   m.async_tensor_model_parallel_allreduce =
       o.boolean("async_tensor_model_parallel_allreduce").value_or(true);
   m.tp_comm_overlap = o.boolean("tp_comm_overlap").value_or(false);
+  m.distribute_saved_activations = o.boolean("distribute_saved_activations").value_or(false);
   return m;
 }
 
@@ -48,6 +71,7 @@ void check_megatron(const ObjectReader& job, const Plan& plan) {
     job.fail("optimizer", "Megatron-LM's optimizers are Adam and SGD here", "adamw or sgd");
   if (plan.workload.lora)
     job.fail("workload.method", "LoRA under Megatron-LM cannot be estimated yet", "full");
+  check_saved_activations(job, plan);
 }
 
 }  // namespace shardplan

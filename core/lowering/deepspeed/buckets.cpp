@@ -19,6 +19,7 @@ struct Arrival {
   ParameterId id = kNone;
   std::int64_t numel = 0;
   LayerRange owned;
+  bool apart = false;  ///< an expert, where those have buckets of their own
 };
 
 class Scheduler {
@@ -32,19 +33,24 @@ class Scheduler {
       if (a.owned.first < a.owned.end) next_owned = std::min(next_owned, a.owned.first);
     }
     if (size == 0) return;
+    const bool mixed = std::any_of(arrivals.begin(), arrivals.end(), [&](const Arrival& a) {
+      return a.apart != arrivals.front().apart || (filled_ > 0 && a.apart != apart_);
+    });
     if (!schedule_.first_gradient) schedule_.first_gradient = {segment, 0, arrivals.front().id};
     for (std::int64_t i = 0; i < repeat; ++i) {
       // Whole iterations that fit in the bucket need no walk, up to the first that is owned.
       const bool decided = owned_ || schedule_.first_own;
-      const std::int64_t limit = decided ? repeat : std::max(next_owned, i);
+      const std::int64_t limit = mixed ? i : decided ? repeat : std::max(next_owned, i);
       const std::int64_t skipped =
           std::min(std::max<std::int64_t>(capacity_ - filled_, 0) / size, limit - i);
       filled_ += skipped * size;
       i += skipped;
       if (i == repeat) return;
       for (const Arrival& a : arrivals) {
-        if (filled_ > 0 && filled_ + a.numel > capacity_) flush({segment, i, a.id});
+        const bool fits = filled_ + a.numel <= capacity_ && a.apart == apart_;
+        if (filled_ > 0 && !fits) flush({segment, i, a.id});
         filled_ += a.numel;
+        apart_ = a.apart;
         owned_ = owned_ || a.owned.contains(i);
       }
     }
@@ -54,6 +60,7 @@ class Scheduler {
     if (filled_ > 0) {
       ++schedule_.flushes;
       if (!schedule_.first_flush) schedule_.first_elements = filled_;
+      schedule_.most_elements = std::max(schedule_.most_elements, filled_);
     }
     return schedule_;
   }
@@ -66,12 +73,14 @@ class Scheduler {
       schedule_.first_elements = filled_;
     }
     if (owned_ && !schedule_.first_own) schedule_.first_own = place;
+    schedule_.most_elements = std::max(schedule_.most_elements, filled_);
     filled_ = 0;
     owned_ = false;
   }
 
   std::int64_t capacity_;
   std::int64_t filled_ = 0;
+  bool apart_ = false;  ///< it holds experts alone
   bool owned_ = false;  ///< the bucket has a gradient of this rank's partition
   BucketSchedule schedule_;
 };
@@ -79,7 +88,8 @@ class Scheduler {
 }  // namespace
 
 BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
-                                const std::function<LayerRange(ParameterId)>& owned) {
+                                const std::function<LayerRange(ParameterId)>& owned,
+                                bool experts_apart) {
   Scheduler scheduler(capacity);
   std::vector<std::int32_t> left = gradient_uses(model, run);
   std::vector<Arrival> arrivals;
@@ -90,9 +100,11 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
       if (e.kind != TapeEvent::Kind::gradient) continue;
       if (--left[static_cast<std::size_t>(e.id)] > 0) continue;
       const LayerRange layers = owned(e.id);
+      const Parameter& p = model.parameters[static_cast<std::size_t>(e.id)];
       arrivals.push_back({e.id,
-                          model.parameters[static_cast<std::size_t>(e.id)].numel,
-                          {repeat - layers.end, repeat - layers.first}});
+                          p.numel,
+                          {repeat - layers.end, repeat - layers.first},
+                          experts_apart && p.kind == ParameterKind::expert});
     }
     scheduler.run(s, repeat, arrivals);
   }

@@ -25,6 +25,7 @@ struct BucketSchedule {
   /// The first gradient of all: where the bucket comes into being.
   std::optional<BackwardPlace> first_gradient;
   std::int64_t first_elements = 0;  ///< in the bucket at the first flush
+  std::int64_t most_elements = 0;   ///< at any
   /// The flush that first carries a gradient of this rank's partition; absent: after backward.
   std::optional<BackwardPlace> first_own;
   std::int64_t flushes = 0;  ///< in all, the last one included
@@ -34,8 +35,10 @@ struct BucketSchedule {
 /// A tensor that is larger than the bucket is reduced from its own storage. `owned` tells which
 /// repetitions of a parameter this rank's partition has a part of. A tied parameter's gradient
 /// counts once, at its last use. Takes as long as there are flushes, not layers.
+/// `experts_apart`: a bucket that has experts has nothing else, and is flushed when they end.
 BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
-                                const std::function<LayerRange(ParameterId)>& owned);
+                                const std::function<LayerRange(ParameterId)>& owned,
+                                bool experts_apart = false);
 
 /// How many gradients each parameter receives in one backward pass (more than one when tied).
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);

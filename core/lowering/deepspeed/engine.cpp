@@ -1,17 +1,33 @@
 #include "lowering/deepspeed/engine.h"
 
+#include <algorithm>
 #include <bit>
 
+#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/tensors.h"
 #include "program/tape.h"
 
 namespace shardplan {
+namespace {
+
+/// AutoEP keeps an expert's gate and what it gates apart (moe/ep_experts.py).
+std::int64_t largest_of_autoep(const Model& model) {
+  std::int64_t largest = 0;
+  for (const Parameter& p : model.parameters) {
+    const bool both = p.kind == ParameterKind::expert && p.name.ends_with("gate_up_proj");
+    if (p.trainable) largest = std::max(largest, both ? p.numel / 2 : p.numel);
+  }
+  return largest;
+}
+
+}  // namespace
 
 Engine engine_of(const Model& model, const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const Precision& precision = plan.precision;
   Engine e;
   e.ranks = plan.shard_ranks();
+  if (separates_experts(plan)) e.expert_ranks = plan.replicas() / plan.parallel.expert;
   e.b = size_of(precision.params);
   e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
   e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;
@@ -26,6 +42,7 @@ Engine engine_of(const Model& model, const Plan& plan) {
                      options.zero.offload_optimizer.device == OffloadDevice::none;
   e.trainable = model.trainable_count();
   e.largest = largest_trainable(model);
+  if (plan.parallel.expert > 1 && !options.moe) e.largest = largest_of_autoep(model);
   const Quantization base = quantization_of(plan.workload);
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);

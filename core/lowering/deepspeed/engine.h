@@ -13,6 +13,8 @@ namespace shardplan {
 
 struct Engine {
   std::int64_t ranks = 1;  ///< N
+  /// Ranks that have the same experts, which divide those where experts are shared out; else 0.
+  std::int64_t expert_ranks = 0;
   std::int64_t b = 2, c = 2, g = 2, m = 4, s = 8;
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
   bool overflow_copies = false;           ///< the check for infinities copies what it reads
@@ -22,6 +24,11 @@ struct Engine {
   std::int64_t frozen_bytes = 0;
   const Stage* stage = nullptr;      ///< of a PipelineModule: the one this rank runs
   std::int64_t step_list_bytes = 0;  ///< temporaries of a foreach optimizer, bytes an element
+
+  /// Those that a parameter is divided over at stage 3.
+  std::int64_t ranks_of(const Parameter& p) const {
+    return expert_ranks > 0 && p.kind == ParameterKind::expert ? expert_ranks : ranks;
+  }
 };
 
 Engine engine_of(const Model& model, const Plan& plan);

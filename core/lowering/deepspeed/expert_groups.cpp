@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <numeric>
+
 #include "base/checked.h"
 
 namespace shardplan {
@@ -17,8 +19,30 @@ std::int64_t padded_size(const std::vector<std::int64_t>& group, std::int64_t ra
 
 }  // namespace
 
+bool separates_experts(const Plan& plan) {
+  return plan.parallel.expert > 1 || plan.framework.deepspeed.moe;
+}
+
+std::vector<std::int64_t> ExpertGroups::sizes() const {
+  std::vector<std::int64_t> sizes;
+  for (const auto& group : groups_)
+    sizes.push_back(std::accumulate(group.begin(), group.end(), std::int64_t{0}));
+  return sizes;
+}
+
+std::vector<std::int64_t> ExpertGroups::partitions() const {
+  std::vector<std::int64_t> parts;
+  for (const auto& group : groups_) parts.push_back(padded_size(group, ranks_) / ranks_);
+  return parts;
+}
+
+std::int64_t ExpertGroups::replaced_bytes(const Plan& plan, std::int64_t bytes_each) const {
+  if (plan.framework.deepspeed.moe) return 0;
+  return checked_mul(bytes_each * degree_, elements_);
+}
+
 ExpertGroups::ExpertGroups(const Model& model, const Plan& plan) : degree_(plan.parallel.expert) {
-  if (degree_ == 1) return;
+  if (!separates_experts(plan)) return;
   ranks_ = plan.replicas() / degree_;
   std::int64_t filled = 0;
   for (const ParameterGroup& group : model.groups)

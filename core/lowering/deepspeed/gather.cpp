@@ -33,12 +33,13 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
 
 std::int64_t GatherPlan::gathered_bytes(ParameterId id) const {
   const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
-  return engine_.b * engine_.ranks * ceil_div(p.numel, engine_.ranks);
+  const std::int64_t ranks = engine_.ranks_of(p);
+  return engine_.b * ranks * ceil_div(p.numel, ranks);
 }
 
 std::int64_t GatherPlan::shard_of(ParameterId id, bool secondary) const {
-  const std::int64_t numel = model_.parameters[static_cast<std::size_t>(id)].numel;
-  const std::int64_t shard = ceil_div(numel, engine_.ranks);
+  const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
+  const std::int64_t shard = ceil_div(p.numel, engine_.ranks_of(p));
   return secondary ? shard * (engine_.ranks / secondary_ranks_) : shard;
 }
 

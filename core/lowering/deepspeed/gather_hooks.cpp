@@ -155,7 +155,7 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   b.transient(Category::communication_buffers, bytes.copies, pool);
   b.alloc(Category::communication_buffers, bytes.own, pool);
   b.host_work(Issue::engine, 1);
-  if (z_.e.ranks > 1) {
+  if (z_.ranks_of(set) > 1) {
     send(b, set, bytes.payload);
     b.wait(Stream::communication);
   }
@@ -195,7 +195,7 @@ void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t pay
     b.transient(Category::communication_buffers, largest / z_.e.ranks * nodes, z_.gather_pool());
     gather(payload, "parameter all-gather in nodes", Group::node);
   } else {
-    gather(payload, "parameter all-gather", z_.group);
+    gather(payload, "parameter all-gather", z_.group_of(set));
   }
 }
 

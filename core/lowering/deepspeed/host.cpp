@@ -21,26 +21,28 @@ void add(HostMemory& host, std::int64_t bytes, bool pinned) {
 std::int64_t pinned_while_built(const Model& model, const Engine& e) {
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (p.trainable) sum += repeat * pinned_block(e.b * ceil_div(p.numel, e.ranks));
+    if (p.trainable) sum += repeat * pinned_block(e.b * ceil_div(p.numel, e.ranks_of(p)));
   });
   return sum;
 }
 
 }  // namespace
 
-HostMemory offloaded_stage12(const Plan& plan, const Engine& e, std::int64_t partition,
-                             std::int64_t touched) {
+HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
+                             const std::vector<std::int64_t>& partitions, std::int64_t touched) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   // Until 0.18.3 stages 1 and 2 pinned whatever the file said (deepspeed #7689).
   const bool pinned =
       options.zero.offload_optimizer.pin_memory || options.version < DeepSpeedVersion{0, 18, 3};
   HostMemory host;
-  add(host, e.m * partition, pinned);  // master weights
-  add(host, e.m * partition, pinned);  // their gradient
-  if (options.version >= DeepSpeedVersion{0, 17, 1})
-    add(host, e.b * partition, pinned);  // staging of the updated 16-bit parameters
-  add(host, e.s * partition, false);     // moments: zeros_like in pageable memory
-  add(host, e.b * e.largest, pinned);    // temp_grad_buffer_for_cpu_offload
+  for (const std::int64_t partition : partitions) {
+    add(host, e.m * partition, pinned);  // master weights
+    add(host, e.m * partition, pinned);  // their gradient
+    if (options.version >= DeepSpeedVersion{0, 17, 1})
+      add(host, e.b * partition, pinned);  // staging of the updated 16-bit parameters
+    add(host, e.s * partition, false);     // moments: zeros_like in pageable memory
+  }
+  add(host, e.b * e.largest, pinned);  // temp_grad_buffer_for_cpu_offload
   if (plan.workload.gradient_accumulation > 1)
     add(host, e.b * touched, pinned);  // accumulated_grads_in_cpu
   return host;

@@ -101,10 +101,13 @@ std::int64_t FlatLayout::rank_with_most_touched() const {
   return best;
 }
 
-ShardLayout shard_layout(const Model& model, std::int64_t ranks) {
+ShardLayout shard_layout(const Model& model, std::int64_t ranks, std::int64_t expert_ranks) {
   ShardLayout layout;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const std::int64_t shard = ceil_div(p.numel, ranks);
+    const bool apart = expert_ranks > 0 && p.kind == ParameterKind::expert;
+    const std::int64_t shard = ceil_div(p.numel, apart ? expert_ranks : ranks);
+    if (apart && p.trainable)
+      layout.experts = checked_add(layout.experts, checked_mul(shard, repeat));
     std::int64_t& sum = p.trainable ? layout.trainable : layout.frozen;
     sum = checked_add(sum, checked_mul(shard, repeat));
     if (p.trainable) layout.largest = std::max(layout.largest, shard);
@@ -112,13 +115,17 @@ ShardLayout shard_layout(const Model& model, std::int64_t ranks) {
   return layout;
 }
 
-std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit) {
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit,
+                               bool without_experts) {
   std::int64_t largest = 0, group = 0;
+  const auto takes = [&](const Parameter& p) {
+    return p.trainable && !(without_experts && p.kind == ParameterKind::expert);
+  };
   for (const ParameterGroup& g : model.groups) {
     std::int64_t size = 0;  // of one repetition
     for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
       const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
-      if (p.trainable) size += ceil_div(p.numel, ranks);
+      if (takes(p)) size += ceil_div(p.numel, ranks);
     }
     for (std::int64_t layer = 0; layer < g.repeat; ++layer) {
       // Whole repetitions that cannot fill the group are taken at once.
@@ -130,7 +137,7 @@ std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int6
       }
       for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
         const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
-        if (!p.trainable) continue;
+        if (!takes(p)) continue;
         group += ceil_div(p.numel, ranks);
         if (group < limit) continue;
         largest = std::max(largest, group);

@@ -56,11 +56,15 @@ struct ShardLayout {
   std::int64_t trainable = 0;  ///< P: elements of one rank's trainable shards
   std::int64_t frozen = 0;
   std::int64_t largest = 0;  ///< the largest trainable shard
+  std::int64_t experts = 0;  ///< of `trainable`, what fewer ranks divide
 };
-ShardLayout shard_layout(const Model& model, std::int64_t ranks);
+/// `expert_ranks`: those that divide experts, if not all do.
+ShardLayout shard_layout(const Model& model, std::int64_t ranks, std::int64_t expert_ranks = 0);
 
 /// Elements of one rank's largest optimizer sub-group at stage 3: trainable shards are appended in
 /// registration order until a group has at least `limit` (stage3.py _create_fp16_sub_groups).
-std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit);
+/// `without_experts`: those are in optimizer groups of their own.
+std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit,
+                               bool without_experts = false);
 
 }  // namespace shardplan

@@ -1,4 +1,5 @@
 #include "lowering/lower.h"
+#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/deepspeed/stages.h"
 #include "lowering/pipeline/schedule.h"
 #include "parallel/groups.h"
@@ -45,7 +46,7 @@ std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& pl
   const Engine engine = engine_of(model, plan);
   if (engine.ranks == 1 || engine.bf16_optimizer) return {0};
   const std::int64_t most =
-      FlatLayout(model, engine.ranks, plan.parallel.expert > 1).rank_with_most_touched();
+      FlatLayout(model, engine.ranks, separates_experts(plan)).rank_with_most_touched();
   std::vector<std::int64_t> ranks{0, engine.ranks - 1};
   if (most != 0 && most != engine.ranks - 1) ranks.push_back(most);
   return ranks;

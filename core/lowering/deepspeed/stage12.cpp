@@ -37,7 +37,7 @@ struct Stage12 {
         e(engine),
         zero(plan_.framework.deepspeed.zero),
         rank(rank_),
-        layout(model_, engine.ranks, plan_.parallel.expert > 1),
+        layout(model_, engine.ranks, separates_experts(plan_)),
         experts(model_, plan_),
         touched(layout.touched(rank_) + experts.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
@@ -342,14 +342,13 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
 
   b.resident(Category::parameters,
              engine.b * (z.layout.padded() + z.experts.padded()) + engine.frozen_bytes);
-  // AutoEP copies the experts out of the model's layers. The names that the engine has noted for
-  // debugging keep the layers' own, whole, as long as it lives (engine.py __init__, utils/debug.py
-  // debug_extract_module_and_param_names).
-  b.resident(Category::parameters, engine.b * plan.parallel.expert * z.experts.elements());
+  b.resident(Category::parameters, z.experts.replaced_bytes(plan, engine.b));
   add_common_residents(b, plan);
   if (z.offload) {
     b.resident(Category::communication_buffers, engine.b * engine.largest);
-    program.host = offloaded_stage12(plan, engine, p, z.touched);
+    std::vector<std::int64_t> partitions = z.experts.partitions();
+    partitions.insert(partitions.begin(), z.layout.partition());
+    program.host = offloaded_stage12(plan, engine, partitions, z.touched);
   } else {
     b.resident(Category::master_parameters, engine.m * p);
   }

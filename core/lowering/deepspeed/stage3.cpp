@@ -2,6 +2,7 @@
 // partition_parameters.py, partitioned_param_coordinator.py).
 #include <algorithm>
 
+#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/deepspeed/gather_hooks.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
@@ -60,7 +61,7 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stre
   // The model's own pre-backward hook prefetches before the loss is differentiated.
   if (z.gather.prefetches()) back.fetch_first(b);
   emit_backward(b, z.model, z.run, backward, back);
-  z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
+  z.flush(b, z.last_flush());
   z.reduce(b, last);
   if (z.offload_optimizer)
     b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
@@ -120,6 +121,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
 
   if (!z.offload_param)
     b.resident(Category::parameters, checked_add(checked_mul(e.b, p), z.frozen_bytes()));
+  b.resident(Category::parameters, ExpertGroups(model, plan).replaced_bytes(plan, e.b));
   if (z.secondary.exist() && !z.secondary.on_host())
     b.resident(Category::parameters, z.secondary.frozen_bytes());
   add_common_residents(b, plan);

@@ -1,5 +1,9 @@
 #include "lowering/deepspeed/stage3_plan.h"
 
+#include <algorithm>
+
+#include "lowering/deepspeed/expert_groups.h"
+
 namespace shardplan {
 
 Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine)
@@ -8,18 +12,26 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
       run(run_),
       e(engine),
       zero(plan_.framework.deepspeed.zero),
-      layout(shard_layout(model_, engine.ranks)),
+      layout(shard_layout(model_, engine.ranks, engine.expert_ranks)),
       gather(model_, plan_, run_, engine),
       secondary(model_, plan_, run_, gather),
-      schedule(schedule_buckets(model_, run_, zero.reduce_bucket_size,
-                                [](ParameterId) { return LayerRange{}; })),
-      sub_group(largest_sub_group(model_, engine.ranks, zero.sub_group_size)),
+      schedule(schedule_buckets(
+          model_, run_, zero.reduce_bucket_size, [](ParameterId) { return LayerRange{}; },
+          engine.expert_ranks > 0)),
+      sub_group(std::max(
+          largest_sub_group(model_, engine.ranks, zero.sub_group_size, engine.expert_ranks > 0),
+          ExpertGroups(model_, plan_).largest_partition())),
       offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
       offload_param(zero.offload_param.device != OffloadDevice::none),
       group(zero.mics() ? Group::shard : Group::data),
       quantized_reduction(zero.quantized_gradients && !zero.mics() && plan_.cluster.nodes > 1) {
   if (quantized_reduction)
     hops = shardplan::quantized_reduction(model, e.ranks, plan.cluster.gpus_per_node, zero.loco);
+}
+
+std::int64_t Stage3::last_flush() const {
+  return e.expert_ranks > 0 ? schedule.most_elements
+                            : std::min(zero.reduce_bucket_size, e.trainable);
 }
 
 /// reduce_scatter_coalesced interleaves the bucket into a padded copy and keeps one part;
@@ -53,8 +65,11 @@ void Stage3::reduce(ProgramBuilder& b, bool last) const {
          2 * hops.tensors, Group::across_nodes);
     send(Collective::reduce_scatter, e.c * hops.other_elements, scatter, hops.other_tensors, group);
   } else if (e.ranks > 1) {
-    send(Collective::reduce_scatter, e.c * e.ranks * layout.trainable, scatter, schedule.flushes,
-         group);
+    send(Collective::reduce_scatter, e.c * e.ranks * (layout.trainable - layout.experts), scatter,
+         schedule.flushes, group);
+    if (e.expert_ranks > 1)
+      send(Collective::reduce_scatter, e.c * e.expert_ranks * layout.experts, scatter,
+           schedule.flushes, Group::expert_data);
   }
   if (last && plan.copies() > 1)  // mics.py allreduce_mics_shard_grads, in place
     send(Collective::all_reduce, e.g * layout.trainable, "gradient all-reduce over copies",

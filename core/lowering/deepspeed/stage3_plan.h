@@ -30,6 +30,14 @@ struct Stage3 {
   Stream gather_pool() const { return zero.overlap_comm ? Stream::copy : Stream::compute; }
   Stream reduce_pool() const { return zero.overlap_comm ? Stream::communication : Stream::compute; }
 
+  /// Who gathers a set: experts and other parameters are never in one.
+  std::int64_t ranks_of(const GatherSet& set) const { return e.ranks_of(first_of(set)); }
+  Group group_of(const GatherSet& set) const {
+    return ranks_of(set) == e.ranks ? group : Group::expert_data;
+  }
+
+  /// What the last bucket of a backward pass holds at most.
+  std::int64_t last_flush() const;
   /// Temporaries of one flush of a bucket with `elements`.
   void flush(ProgramBuilder& b, std::int64_t elements) const;
   /// The traffic of all flushes of a backward pass; `last`: of the step's last one.
@@ -39,6 +47,11 @@ struct Stage3 {
   /// Micro-batches that are not all alike: only the first finds no secondary shards, and only the
   /// last sums gradients over MiCS' copies.
   bool distinct_micro_batches() const { return secondary.exist() || plan.copies() > 1; }
+
+ private:
+  const Parameter& first_of(const GatherSet& set) const {
+    return model.parameters[static_cast<std::size_t>(set.ids.front())];
+  }
 };
 
 }  // namespace shardplan

@@ -24,8 +24,8 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan);
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine);
 
 /// Host memory of optimizer offload at stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py).
-HostMemory offloaded_stage12(const Plan& plan, const Engine& engine, std::int64_t partition,
-                             std::int64_t touched);
+HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
+                             const std::vector<std::int64_t>& partitions, std::int64_t touched);
 
 /// Host and NVMe memory of the offloads of stage 3; `shard` and `frozen` in elements, `sub_group`
 /// the largest optimizer sub-group.

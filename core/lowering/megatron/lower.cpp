@@ -19,8 +19,13 @@ namespace {
 struct Hooks {
   const Model& model;
   const MegatronOptions& options;
+  std::size_t blocks_begin = 0;  ///< the first stretch of blocks
+  std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
 
+  void enter(ProgramBuilder& b, std::size_t stretch) {
+    if (stretch == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
+  }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
@@ -57,13 +62,17 @@ class MegatronLowering {
 
   Program run() {
     add_residents();
-    Hooks hooks{model_, options_, {}};
+    Hooks hooks{model_, options_, 0, 0, {}};
     bool gathered = !options_.overlap_param_gather;
     emit_schedule(
         b_, turns_of(plan_, stage_.index),
         [&](std::int64_t c) {
           if (!std::exchange(gathered, true)) gather_parameters(true);
+          const std::int64_t named = embedding_bytes(chunk(c));
+          hooks.named_input = named;
+          hooks.blocks_begin = blocks_begin(chunk(c));
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          b_.free(Category::activations, named);
         },
         [&](std::int64_t c, bool last) {
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
@@ -80,6 +89,29 @@ class MegatronLowering {
   }
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
+  }
+  /// The first stretch of blocks, or how many stretches there are.
+  std::size_t blocks_begin(const StageChunk& c) const {
+    const auto checkpointed = [&](const Stretch& stretch) {
+      return run_.segments[stretch.segment].segment->checkpointable;
+    };
+    return static_cast<std::size_t>(
+        std::find_if(c.stretches.begin(), c.stretches.end(), checkpointed) - c.stretches.begin());
+  }
+  /// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
+  /// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
+  /// that the checkpoint gives that one leave the view alone, which GPTModel.forward has a name
+  /// for. Dropout makes the input anew.
+  std::int64_t embedding_bytes(const StageChunk& c) const {
+    const std::size_t blocks = blocks_begin(c);
+    if (!plan_.distributes_saved_activations() || !c.first || plan_.workload.micro_batch > 1 ||
+        blocks == 0 || blocks == c.stretches.size())
+      return 0;
+    const SegmentRun& embedding = run_.segments[c.stretches[blocks - 1].segment];
+    const auto& ops = embedding.segment->graph.ops();
+    const bool drops = std::any_of(ops.begin(), ops.end(),
+                                   [](const Op& op) { return op.kind == OpKind::dropout; });
+    return drops ? 0 : embedding.forward.output_bytes;
   }
   bool divides() const { return options_.distributed_optimizer; }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "model/layers/deepspeed_moe.h"
+
 namespace shardplan {
 namespace {
 
@@ -80,10 +82,15 @@ ValueId clamped_gate(Graph& g, ValueId both, Extent half) {
 Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std::int64_t hidden,
                 std::int64_t ffn) {
   const std::string prefix(name);
-  Experts e{.count = count, .hidden = hidden, .ffn = ffn};
-  e.gate_up = m.tensor(prefix + ".gate_up_proj", {count, 2 * ffn, hidden}, ParameterKind::expert);
+  Experts e{.count = count, .hidden = hidden, .ffn = ffn, .moe = m.options().moe};
+  if (e.moe) {
+    e.gate = m.tensor(prefix + ".gate_proj", {count, ffn, hidden}, ParameterKind::expert);
+    e.up = m.tensor(prefix + ".up_proj", {count, ffn, hidden}, ParameterKind::expert);
+  } else {
+    e.gate_up = m.tensor(prefix + ".gate_up_proj", {count, 2 * ffn, hidden}, ParameterKind::expert);
+  }
   e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
-  e.module = m.owner(e.gate_up);
+  e.module = m.owner(e.down);
   return e;
 }
 
@@ -122,7 +129,7 @@ ValueId normalize_rows(Graph& g, ValueId weights) {
 
 Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k, bool normalize,
                         ValueId x) {
-  const ValueId logits = apply(g, router, x);
+  const ValueId logits = g.routes_in_f32() ? f32_logits(g, router, x) : apply(g, router, x);
   const ValueId weights = choose(g, g.map(OpKind::softmax_f32, logits), top_k);
   return {logits, normalize ? normalize_rows(g, weights) : weights};
 }
@@ -145,6 +152,7 @@ void note_router_loss(ModelBuilder& m, const ModelConfig& config) {
 ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,
               ValueId weights) {
   if (g.fuses() && gate == ExpertGate::activation) return dispatched(g, e, x, weights);
+  if (e.moe) return deepspeed_moe(g, e, activation, x, weights);
   const std::int64_t k = per(g, weights);
   const Extent half{k * e.ffn, Scale::tokens};
   const ValueId rows = gather(g, x, k, k * e.hidden);

@@ -66,6 +66,14 @@ std::string name_of_file(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
+/// The models that the linter is told of are Hugging Face's.
+void check_block_of_model(const LintSubject& s, LintFindings& findings) {
+  if (s.model == nullptr || s.values.given("activation_checkpointing") == nullptr) return;
+  findings.config.warning("hf.checkpointing-block"_rule, "activation_checkpointing",
+                          "has no effect on Hugging Face's models",
+                          "gradient_checkpointing in the program");
+}
+
 }  // namespace
 
 std::span<const Rule> trainer_rules() {
@@ -73,7 +81,10 @@ std::span<const Rule> trainer_rules() {
 }
 
 void check_trainer(const LintSubject& s, LintFindings& findings) {
-  if (s.arguments == nullptr) return;
+  if (s.arguments == nullptr) {
+    check_block_of_model(s, findings);
+    return;
+  }
   const TrainingArguments& a = *s.arguments;
   const bool optimizer = s.values.given("optimizer") != nullptr;
   if (optimizer && a.adafactor)

@@ -74,7 +74,8 @@ def _network(model):
 
 def _recomputation(job):
     if job["checkpointing"] == "full":
-        return {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+        return {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
+                "distribute_saved_activations": job["framework"].get("distribute_saved_activations", False)}
     if job["checkpointing"] == "selective":
         return {"recompute_granularity": "selective"}
     return {}

@@ -105,7 +105,8 @@ DeepSpeedCheckpointing checkpointing(const DsValues& v) {
   return {.partition_activations = v.flag(block + "partition_activations"),
           .cpu_checkpointing = v.flag(block + "cpu_checkpointing"),
           .contiguous_memory_optimization = v.flag(block + "contiguous_memory_optimization"),
-          .number_checkpoints = v.maybe_integer(block + "number_checkpoints")};
+          .number_checkpoints = v.maybe_integer(block + "number_checkpoints"),
+          .synchronize_checkpoint_boundary = v.flag(block + "synchronize_checkpoint_boundary")};
 }
 
 LossScaling loss_scaling(const DsValues& v) {

@@ -1,0 +1,22 @@
+// What a job says about a model under DeepSpeed that no ds_config does.
+#pragma once
+
+#include <optional>
+
+#include "json/reader.h"
+#include "load/job.h"
+
+namespace shardplan {
+
+/// `framework.moe`: what layers of deepspeed.moe.layer.MoE are given beside the model's own
+/// numbers.
+std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework);
+
+/// `framework.checkpoint_function`: whether blocks are checkpointed by deepspeed.checkpointing.
+bool calls_deepspeed_checkpointing(ObjectReader& framework);
+
+/// Throws for what deepspeed.checkpointing refuses; a warning where the ds_config's block reaches
+/// nothing.
+std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job, const Job& read);
+
+}  // namespace shardplan

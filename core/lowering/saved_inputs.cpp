@@ -1,0 +1,78 @@
+#include "lowering/saved_inputs.h"
+
+#include <algorithm>
+
+#include "lowering/deepspeed/engine.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// Blocks, of all stages together: the first stage of a pipeline has as many inputs, those of as
+/// many micro-batches as there are stages. And the largest input among them as it is stored between
+/// the passes.
+struct SavedBlocks {
+  std::int64_t count = 0, bytes = 0;
+};
+
+SavedBlocks saved_blocks(const SavedInput& how, const ModelRun& run) {
+  SavedBlocks blocks;
+  std::int64_t input = 0;
+  for (const SegmentRun& s : run.segments) {
+    if (s.segment->checkpointable) {
+      blocks.count += s.segment->repeat;
+      blocks.bytes = std::max(blocks.bytes, input);
+    }
+    input = s.forward.output_bytes;
+  }
+  if (how.divided) blocks.bytes = ceil_div(blocks.bytes, how.ranks);
+  return blocks;
+}
+
+}  // namespace
+
+SavedInput saved_input_of(const Plan& plan) {
+  const bool full = plan.checkpointing == Checkpointing::full;
+  const std::int64_t ranks = plan.parallel.tensor;
+  if (plan.framework.kind == FrameworkKind::megatron && full)
+    return {CheckpointFunction::megatron, plan.distributes_saved_activations(), ranks, false};
+  if (plan.framework.kind != FrameworkKind::deepspeed || !full) return {};
+  const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
+  if (options.called)
+    return {CheckpointFunction::deepspeed, options.partition_activations, ranks,
+            options.cpu_checkpointing};
+  // PipelineModule's activation_checkpoint_func, which nobody has configured.
+  if (plan.parallel.pipeline > 1) return {CheckpointFunction::deepspeed, false, ranks, false};
+  return {};
+}
+
+std::int64_t held_inputs(const Plan& plan, const ModelRun& run) {
+  const SavedInput how = saved_input_of(plan);
+  if (how.function != CheckpointFunction::deepspeed) return 0;
+  const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
+  const SavedBlocks blocks = saved_blocks(how, run);
+  // offload_activations.py: keep_last_count, and of max_fwd_stash_count the one that is underway.
+  constexpr std::int64_t kNewest = 2;
+  if (how.on_host && !how.divided) return std::min(kNewest, blocks.count) * blocks.bytes;
+  if (how.on_host || !options.contiguous_memory_optimization || !options.number_checkpoints)
+    return 0;
+  const std::int64_t unused = *options.number_checkpoints - blocks.count;
+  return std::max<std::int64_t>(0, unused) * round_up(blocks.bytes, kAllocationUnit);
+}
+
+void add_inputs_on_host(HostMemory& host, const Plan& plan, const ModelRun& run) {
+  const SavedInput how = saved_input_of(plan);
+  if (!how.on_host) return;
+  const SavedBlocks blocks = saved_blocks(how, run);
+  const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
+  if (!how.divided) {  // pinned buffers, used again in the next pass
+    host.pinned += blocks.count * pinned_block(blocks.bytes);
+    return;
+  }
+  const bool contiguous = options.contiguous_memory_optimization && options.number_checkpoints;
+  const std::int64_t count =
+      contiguous ? std::max(blocks.count, *options.number_checkpoints) : blocks.count;
+  host.pageable += count * blocks.bytes;
+}
+
+}  // namespace shardplan
