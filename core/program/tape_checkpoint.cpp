@@ -95,7 +95,7 @@ void TapeState::restore_input() {
   }
   Communication with;
   with.group = Group::tensor;
-  add_exchange(Exchange::all_gather, with, bytes_of(extent, type), false);
+  add_exchange(Exchange::all_gather, with, bytes_of(extent, type), When::waited);
   unref(part);
   state(input).storage = whole;
 }
