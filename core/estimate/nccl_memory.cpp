@@ -34,9 +34,10 @@ std::int64_t set_up(const Communicator& c, const NcclOverhead& o) {
   return c.shape.ranks == 1 ? o.channels_alone : std::max(o.channels, o.channels_to_peer);
 }
 
-/// Of a sort of exchanges over all channels: each has one neighbour to send to, one to hear from.
-std::int64_t ring(const NcclOverhead& o) {
-  return o.channels * (kSend + kReceive);
+/// Every channel has one neighbour to send to, one to hear from. Between nodes small all-reduces
+/// (barriers, norms) go over trees, which within a node are the way back.
+std::int64_t rings_and_trees(const Communicator& c, const NcclOverhead& o) {
+  return (c.shape.nodes > 1 ? 2 : 1) * o.channels * (kSend + kReceive);
 }
 
 std::int64_t peers(const Communicator& c, const NcclOverhead& o) {
@@ -60,7 +61,7 @@ std::int64_t communicator_bytes(const Communicator& c, const NcclOverhead& o) {
   if (o.channels == 0) return 0;
   std::int64_t bytes = kCommunicator + set_up(c, o) * kChannel;
   if (c.shape.ranks == 1) return bytes;
-  if (c.collectives) bytes += ring(o);
+  if (c.collectives) bytes += rings_and_trees(c, o);
   if (exchanges_with_peers(c)) bytes += peers(c, o);
   return bytes;
 }
@@ -86,9 +87,7 @@ std::int64_t nccl_bytes_at_most(const std::vector<Communicator>& list,
   Communicator& world = connected.front();
   world.collectives = true;
   world.peers = {world.shape.ranks - 1, world.shape.ranks - 1};
-  // A tree goes the other way round as well; across nodes small all-reduces take it.
-  const std::int64_t trees = world.shape.nodes > 1 ? ring(overhead) : 0;
-  return nccl_bytes(connected, overhead) + trees;
+  return nccl_bytes(connected, overhead);
 }
 
 }  // namespace shardplan

@@ -65,8 +65,7 @@ class List {
   std::vector<Communicator> all_;
 };
 
-/// DDP, FSDP2, transformers' tensor and expert parallelism: a mesh of the degrees that the plan
-/// has.
+/// DDP, FSDP2, transformers' tensor and expert parallelism: a mesh of the plan's degrees.
 void add_pytorch(List& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), Use::collectives);
@@ -104,7 +103,7 @@ void add_deepspeed(List& list, const Plan& plan) {
     list.add_dimension("data", list.ranks(Group::data), list.shape(Group::data));
     list.add_dimension("tensor", p.tensor, list.shape(Group::tensor));
   } else {
-    // What gradients are summed over: dist.group.WORLD itself is not used. With Ulysses it is the
+    // Gradients are summed over it, and over the world's own go barriers. With Ulysses it is the
     // group of all sequence and data ranks.
     list.add("clone of the world", list.world(), Use::collectives);
   }
@@ -143,7 +142,7 @@ void add_injected(List& list, const KernelInjection& injection) {
 /// group's communicator; interleaved stages send one by one, for which PyTorch opens one with each
 /// neighbour, and with two stages one a direction.
 void add_megatron_pipeline(List& list, const Plan& plan) {
-  const GroupShape pair{2, list.shape(Group::pipeline).nodes};
+  const GroupShape pair{2, std::min<std::int64_t>(2, list.shape(Group::pipeline).nodes)};
   if (plan.parallel.virtual_pipeline == 1) {
     const std::int64_t neighbours = list.neighbours();
     list.add(Group::pipeline, Use::none);
