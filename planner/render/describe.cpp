@@ -44,7 +44,9 @@ std::string framework_words(const Framework& framework) {
     case FrameworkKind::deepspeed:
       break;
   }
-  return deepspeed_words(framework.deepspeed.zero);
+  const auto& moe = framework.deepspeed.moe;
+  return deepspeed_words(framework.deepspeed.zero) +
+         (moe ? fmt::format(", its own sparse layers of capacity {}", moe->capacity_factor) : "");
 }
 
 std::string model_words(const Model& model) {

@@ -263,6 +263,36 @@ TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
                     HasSubstr("--pipeline-model-parallel-layout 'Et|tttL'\n")));
 }
 
+TEST(Exports, SayThatSavedActivationsAreDistributedWhereTheyAre) {
+  Json asked = Json::parse(kMegatron);
+  asked["framework"] = Json{{"name", "megatron"}, {"distribute_saved_activations", true}};
+  asked["checkpointing"] = "full";
+  asked["parallel"] = Json{{"tensor", 2}, {"sequence_parallel", false}};
+  Job job = job_of(asked);
+  constexpr const char* kArgument = "--distribute-saved-activations\n";
+  EXPECT_THAT(megatron_arguments(job), HasSubstr(kArgument));
+  EXPECT_TRUE(job_json(asked, job)["framework"]["distribute_saved_activations"].get<bool>());
+  job.plan.parallel.sequence_parallel = true;  // as a search may
+  EXPECT_THAT(megatron_arguments(job), Not(HasSubstr(kArgument)));
+  EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
+}
+
+TEST(Exports, SayWhatAModelUnderDeepSpeedMustCallItself) {
+  const Json asked = Json::parse(R"({"model": {"model_type": "mixtral", "hidden_size": 256,
+    "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 4000},
+    "cluster": "4xA100-40GB", "checkpointing": "full", "parallel": {"expert": 2},
+    "workload": {"sequence_length": 512}, "framework": {"name": "deepspeed", "zero_stage": 1,
+    "checkpoint_function": "deepspeed", "moe": {"capacity_factor": 1.5}}})");
+  const Job job = job_of(asked);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  EXPECT_THAT(launch_script(job, e), AllOf(HasSubstr("deepspeed.checkpointing.configure"),
+                                           HasSubstr("deepspeed.moe.layer.MoE")));
+  const Json framework = job_json(asked, job)["framework"];
+  EXPECT_EQ(framework["checkpoint_function"], "deepspeed");
+  EXPECT_EQ(framework["moe"]["capacity_factor"], 1.5);
+}
+
 TEST(Exports, MakeAMeshForTensorParallelFsdp) {
   Json asked = Json::parse(kAsked);
   asked["framework"] = "fsdp2";

@@ -109,6 +109,14 @@ TEST(LintPositions, AreThoseOfTheKeyInItsOwnFile) {
                                      "args.json:3:3 hf.misspelt-argument"));
 }
 
+TEST(LintCheckpointing, SaysThatTheBlockReachesNoModelOfHuggingFace) {
+  const char* const config = R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+    "zero_optimization": {"stage": 2}, "activation_checkpointing": {"partition_activations": true}})";
+  EXPECT_THAT(rules_of(lint_text_of(config), Severity::warning), IsEmpty());
+  EXPECT_THAT(rules_of(lint_text_of(config, machine("llama-2-7b", "8xH100")), Severity::warning),
+              Contains("hf.checkpointing-block"));
+}
+
 TEST(LintAuto, IsResolvedWithTheTrainersArguments) {
   LintRequest request;
   request.config = SourceText{"ds.json", R"({"train_micro_batch_size_per_gpu": "auto",
