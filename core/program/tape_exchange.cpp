@@ -190,7 +190,8 @@ TapeState::StorageId TapeState::gather_kept(const Op& op, DType type) {
     regathered_ = {op.kept, temporary(whole, type)};
     Communication with;
     with.group = Group::tensor;
-    add_exchange(Exchange::all_gather, with, bytes_of(whole, type), When::ahead);
+    add_exchange(Exchange::all_gather, with, bytes_of(whole, type),
+                 options_.hides_gradient_exchange ? When::ahead : When::waited);
   }
   ref(regathered_.whole);
   const StorageId gathered = regathered_.whole;

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
@@ -16,15 +18,40 @@ constexpr const char* kAbout =
     "Predicts memory, traffic and time of a training step before you rent the GPUs.\n"
     "Example: shardplan fit llama-2-7b 4xA100-40GB";
 
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App& app, Run& run);
+};
+
+/// In the order in which --help lists them.
+constexpr std::array kCommands{
+    Command{"fit", add_fit},           Command{"model", add_model},
+    Command{"estimate", add_estimate}, Command{"compare", add_compare},
+    Command{"max", add_max},           Command{"search", add_search},
+    Command{"export", add_export},     Command{"accuracy", add_accuracy},
+    Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
+    Command{"report", add_report},     Command{"catalog", add_catalog},
+    Command{"lint", add_lint},
+};
+
+/// Declares the flags of the command that is asked for, else of all: they are hundreds, and take
+/// longer than a small answer.
+void add_commands(CLI::App& app, Run& run, std::string_view asked) {
+  const auto known = [&](const Command& command) { return command.name == asked; };
+  const bool one = std::any_of(kCommands.begin(), kCommands.end(), known);
+  for (const Command& command : kCommands)
+    if (!one || known(command)) command.add(app, run);
+}
+
 /// What is wrong with the command's name, or "": CLI11 would call it a stray argument.
-std::string command_error(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return {};
+std::string command_error(std::string_view asked) {
+  if (asked.empty() || asked.front() == '-') return {};
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return {};
-  return to_string({.message = fmt::format("unknown command '{}'", argv[1]),
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  if (std::find(names.begin(), names.end(), asked) != names.end()) return {};
+  return to_string({.message = fmt::format("unknown command '{}'", asked),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                    .nearest = nearest(argv[1], std::span<const std::string>(names))});
+                    .nearest = nearest(asked, std::span<const std::string>(names))});
 }
 
 Exit usage_error(std::string_view message) {
@@ -37,22 +64,10 @@ Exit run(int argc, char** argv) {
   app.set_version_flag("--version", SHARDPLAN_VERSION);
   app.require_subcommand(1);
   Run chosen;
-  add_fit(app, chosen);
-  add_model(app, chosen);
-  add_estimate(app, chosen);
-  add_compare(app, chosen);
-  add_max(app, chosen);
-  add_search(app, chosen);
-  add_export(app, chosen);
-  add_accuracy(app, chosen);
-  add_simulate(app, chosen);
-  add_calibrate(app, chosen);
-  add_report(app, chosen);
-  add_catalog(app, chosen);
-  add_lint(app, chosen);
+  const std::string_view asked = argc < 2 ? "" : argv[1];
   try {
-    if (const std::string error = command_error(app, argc, argv); !error.empty())
-      return usage_error(error);
+    if (const std::string error = command_error(asked); !error.empty()) return usage_error(error);
+    add_commands(app, chosen, asked);
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
     app.exit(e);
