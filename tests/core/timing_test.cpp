@@ -200,8 +200,9 @@ TEST(HiddenExchanges, OfInputGradientsRunBesideTheProductsOfWeightGradients) {
         tensor_parallel(R"(, "async_tensor_model_parallel_allreduce": false)", parallel).time;
     const TimeEstimate beside = tensor_parallel("", parallel).time;
     EXPECT_NEAR(beside.communication_seconds, waited.communication_seconds, 1e-12);
-    // Of a layer's exchanges, two forward and two backward are still waited for.
-    EXPECT_LT(beside.compute_seconds, 1.05 * waited.compute_seconds);
+    // A gather that runs ahead slows down what it runs beside.
+    EXPECT_GE(beside.compute_seconds, (1 - 1e-9) * waited.compute_seconds);
+    EXPECT_LT(beside.compute_seconds, 1.2 * waited.compute_seconds);
     EXPECT_LT(beside.exposed_communication_seconds, 0.85 * waited.exposed_communication_seconds);
     EXPECT_GT(beside.exposed_communication_seconds, 0.45 * waited.exposed_communication_seconds);
     EXPECT_LT(beside.step_seconds, waited.step_seconds);
