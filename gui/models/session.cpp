@@ -14,6 +14,8 @@ namespace shardplan::gui {
 
 Session::Session(QObject* parent) : QObject(parent), workbench_(load_workbench()) {
   connect(&document_, &JobDocument::changed, this, &Session::recompute);
+  find_fixes_soon_.setSingleShot(true);
+  connect(&find_fixes_soon_, &QTimer::timeout, this, &Session::start_finding_fixes);
   recompute();
 }
 
@@ -27,12 +29,18 @@ void Session::recompute() {
   Q_EMIT answered();
 }
 
+/// The answer is painted first: the threads that look for fixes would take the processor from it.
 void Session::find_fixes_later() {
-  if (!answer_.estimate) {
-    finder_.cancel();
+  finder_.cancel();
+  find_fixes_soon_.stop();
+  if (answer_.estimate) {
+    find_fixes_soon_.start(0);
+  } else {
     Q_EMIT fixes_changed();
-    return;
   }
+}
+
+void Session::start_finding_fixes() {
   finder_.start([this, job = *answer_.job, now = *answer_.estimate,
                  calibration = workbench_.calibration](const Background::Control& control) {
     std::vector<Fix> fixes =
@@ -45,6 +53,7 @@ void Session::find_fixes_later() {
 }
 
 void Session::find_fixes_now() {
+  find_fixes_soon_.stop();
   finder_.cancel();
   fixes_.clear();
   if (answer_.estimate)
