@@ -41,10 +41,10 @@ void Session::find_fixes_later() {
 }
 
 void Session::start_finding_fixes() {
-  finder_.start([this, job = *answer_.job, now = *answer_.estimate,
+  finder_.start([this, job = *answer_.job, now = *answer_.estimate, written = written_job(),
                  calibration = workbench_.calibration](const Background::Control& control) {
     std::vector<Fix> fixes =
-        find_fixes(job.model, job.plan, now, calibration, {.threads = 0, .stop = control.stop});
+        find_fixes(job, written, now, calibration, {.threads = 0, .stop = control.stop});
     return [this, fixes = std::move(fixes)] {
       fixes_ = fixes;
       Q_EMIT fixes_changed();
@@ -57,12 +57,22 @@ void Session::find_fixes_now() {
   finder_.cancel();
   fixes_.clear();
   if (answer_.estimate)
-    fixes_ = find_fixes(answer_.job->model, answer_.job->plan, *answer_.estimate,
-                        workbench_.calibration, {.threads = 0});
+    fixes_ = find_fixes(*answer_.job, written_job(), *answer_.estimate, workbench_.calibration,
+                        {.threads = 0});
   Q_EMIT fixes_changed();
 }
 
+WrittenJob Session::written_job() const {
+  return {document_.json(),
+          document_.name(),
+          {.hardware = &workbench_.hardware, .directory = document_.directory()}};
+}
+
 void Session::apply(const Fix& fix) {
+  if (answer_.job && answer_.job->plan.workload.kind != WorkKind::train) {
+    document_.replace(with_fields(document_.json(), fix.changes));
+    return;
+  }
   change_plan([&](Plan& plan) {
     for (const Change& change : fix.changes) change.apply(plan);
   });

@@ -54,6 +54,7 @@ class Session : public QObject {
   void recompute();
   void find_fixes_later();
   void start_finding_fixes();
+  WrittenJob written_job() const;
 
   Workbench workbench_;
   JobDocument document_;
