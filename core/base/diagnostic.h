@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rule_id.h"
+#include "base/said.h"
 
 namespace shardplan {
 
@@ -31,8 +32,8 @@ struct Diagnostic {
   Severity severity = Severity::error;
   std::string file;       ///< path as the user gave it, or "<command line>"
   std::string key;        ///< path of the key: zero_optimization.stage, tensors[3][1]
-  std::string message;    ///< what is wrong
-  std::string expected;   ///< what would have been right
+  Said message;           ///< what is wrong
+  Said expected;          ///< what would have been right
   std::string nearest;    ///< the nearest valid spelling, if a name was unknown
   TextPosition position;  ///< in the file, where it is known
   RuleId rule;            ///< the check that found it, where it has a name

@@ -1,12 +1,22 @@
 // The parts of an estimate that follow from a program alone.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "estimate/estimate.h"
+#include "simulator/reserved.h"
 
 namespace shardplan {
 
-/// All but what is about a model: parameters and tensors are left at 0.
+/// Programs of one plan's ranks on the caching allocator, with as much room as the plan's GPU has
+/// and with as much as the upper bounds ask about.
+std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
+                                         std::span<const Program* const> programs);
+
+/// All but what is about a model: parameters and tensors are left at 0. `runs`: the program's;
+/// nullptr: reserved memory by ratio.
 Estimate assemble(const Plan& plan, const Calibration& calibration, const Program& program,
-                  const MemoryProfile& memory, ReservedMemory reserved, const TimeEstimate& time);
+                  const MemoryProfile& memory, const ReservedRuns* runs, const TimeEstimate& time);
 
 }  // namespace shardplan

@@ -1,7 +1,7 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
@@ -19,75 +19,78 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
 
+/// What a GPU has beside context and NCCL, and at least has.
+struct Room {
+  std::int64_t point = 0, upper = 0;
+
+  /// For the upper bound everything takes `ratio` times as much, in the same room.
+  std::int64_t shrunk(std::int64_t held, double ratio) const {
+    return scaled(upper - held, 1 / ratio);
+  }
+};
+
 /// The allocator with memory to spare; where that is more than `room`, with no more than that: it
 /// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
-std::int64_t simulated(const Program& program, const ReservedProfile& spare, std::int64_t room) {
+std::int64_t simulated(const ReservedRuns& runs, std::int64_t room) {
+  const ReservedProfile& spare = runs.spare();
   if (spare.reserved <= room || room <= 0) return spare.reserved;
   if (spare.requested > room) return spare.reserved;  // it would fail, however it cuts its blocks
-  AllocatorOptions options;
-  options.limit = room;
-  const ReservedProfile tight = simulate_reserved(program, options);
+  const ReservedProfile tight = runs.within(room);
   return tight.out_of_memory ? spare.reserved : tight.reserved;
 }
 
-/// `spare`: the allocator with memory to spare. `room` and `room_upper`: what the GPU has beside
-/// context and NCCL, and at least has.
-Range simulated_reserved(const Program& program, const ReservedProfile& spare, double upper_ratio,
-                         std::int64_t room, std::int64_t room_upper) {
+/// `held`: what chance may keep alive on top.
+Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, double upper_ratio,
+                         const Room& room) {
   Range range;
-  range.point = simulated(program, spare, room);
-  // The bound: everything takes upper_ratio times as much, in the same room.
-  const std::int64_t held = program.held_at_most;
-  const std::int64_t most = scaled(spare.reserved, upper_ratio) + held;
+  range.point = simulated(runs, room.point);
+  const std::int64_t most = scaled(runs.spare().reserved, upper_ratio) + held;
   range.upper = most;
-  if (most > room_upper && room_upper > 0) {
-    const std::int64_t shrunk = scaled(room_upper - held, 1 / upper_ratio);
-    if (simulated(program, spare, shrunk) <= shrunk) range.upper = room_upper;
+  if (most > room.upper && room.upper > 0) {
+    const std::int64_t shrunk = room.shrunk(held, upper_ratio);
+    if (simulated(runs, shrunk) <= shrunk) range.upper = room.upper;
   }
   range.upper = std::max(range.upper, range.point);
   return range;
 }
 
 /// Without simulation: with room to spare the allocator caches freely.
-Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, std::int64_t room,
-                        std::int64_t room_upper) {
-  return {std::clamp(room, allocated, scaled(allocated, c.reserved_ratio)),
-          std::clamp(room_upper, scaled(allocated, c.reserved_ratio),
+Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, const Room& room) {
+  return {std::clamp(room.point, allocated, scaled(allocated, c.reserved_ratio)),
+          std::clamp(room.upper, scaled(allocated, c.reserved_ratio),
                      scaled(allocated, c.reserved_ratio_upper))};
 }
 
-/// Among the ranks that differ: the one whose peak is highest, and the one that computes most,
-/// which the others of a pipeline wait for.
-struct WorstRank {
-  Program program;
-  MemoryProfile memory;
+/// The ranks that may need more than others: each one's program and live bytes.
+struct RankPrograms {
+  std::vector<Program> programs;
+  std::vector<MemoryProfile> memory;
+  std::size_t worst = 0;  ///< the one whose peak is highest
+  std::size_t timed = 0;  ///< the one that computes most, which the others of a pipeline wait for
   bool differ = false;
-  std::optional<Program> slowest;  ///< where it is another one
-  const Program& timed() const { return slowest ? *slowest : program; }
+
+  std::vector<const Program*> all() const {
+    std::vector<const Program*> all;
+    for (const Program& program : programs) all.push_back(&program);
+    return all;
+  }
 };
 
-WorstRank worst_rank(const RankModel& share, const Plan& plan) {
-  WorstRank worst;
+RankPrograms lower_ranks(const RankModel& share, const Plan& plan) {
+  RankPrograms ranks;
   double most = 0;
-  bool first = true;
   for (const std::int64_t rank : distinct_ranks(share.model(), plan)) {
-    Program program = lower(share.model(), plan, share.run(), rank);
-    MemoryProfile memory = simulate_memory(program);
+    const std::size_t at = ranks.programs.size();
+    const Program& program =
+        ranks.programs.emplace_back(lower(share.model(), plan, share.run(), rank));
+    const MemoryProfile& memory = ranks.memory.emplace_back(simulate_memory(program));
     const double flops = plan.parallel.pipeline > 1 ? hardware_flops(program) : 0;
-    worst.differ = worst.differ || (!first && memory.peak != worst.memory.peak);
-    const bool fuller = first || memory.peak > worst.memory.peak;
-    const bool slower = first || flops > most;
-    if (slower) worst.slowest.reset();
-    if (slower && !fuller) worst.slowest = std::move(program);
-    if (fuller) {
-      if (!slower && !worst.slowest) worst.slowest = std::move(worst.program);
-      worst.program = std::move(program);
-      worst.memory = memory;
-    }
+    ranks.differ = ranks.differ || memory.peak != ranks.memory[ranks.worst].peak;
+    if (at == 0 || memory.peak > ranks.memory[ranks.worst].peak) ranks.worst = at;
+    if (at == 0 || flops > most) ranks.timed = at;
     most = std::max(most, flops);
-    first = false;
   }
-  return worst;
+  return ranks;
 }
 
 /// What the process of one rank has of its GPU beside the allocator's memory.
@@ -206,10 +209,33 @@ void add_verdict(Estimate& e, const Plan& plan) {
                                      : "";
 }
 
+Outside outside_of(const Plan& plan, const Calibration& calibration, const Program& program) {
+  Outside outside = outside_of(plan, calibration.overhead_of(plan.framework.kind), program.rank);
+  outside.nccl += program.communicator_bytes;
+  outside.upper += program.communicator_bytes;
+  return outside;
+}
+
+Room room_beside(const Outside& outside, const Plan& plan) {
+  const std::int64_t usable = plan.cluster.gpu.usable.count();
+  return {usable - outside.point(), usable - outside.upper};
+}
+
 }  // namespace
 
+std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
+                                         std::span<const Program* const> programs) {
+  std::vector<std::int64_t> limits;
+  for (const Program* program : programs) {
+    const Room room = room_beside(outside_of(plan, calibration, *program), plan);
+    limits.push_back(room.point);
+    limits.push_back(room.shrunk(program->held_at_most, upper_ratio_of(plan, calibration)));
+  }
+  return reserved_runs(programs, std::move(limits));
+}
+
 Estimate assemble(const Plan& plan, const Calibration& calibration, const Program& program,
-                  const MemoryProfile& memory, ReservedMemory reserved, const TimeEstimate& time) {
+                  const MemoryProfile& memory, const ReservedRuns* runs, const TimeEstimate& time) {
   Estimate e;
   e.capacity_bytes = plan.cluster.gpu.capacity.count();
   e.usable_bytes = plan.cluster.gpu.usable.count();
@@ -220,24 +246,18 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   e.peak_phase = memory.peak_phase;
 
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
-  const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
-  Outside outside = outside_of(plan, overhead, program.rank);
-  outside.nccl += program.communicator_bytes;
-  outside.upper += program.communicator_bytes;
+  const Outside outside = outside_of(plan, calibration, program);
+  const Room room = room_beside(outside, plan);
   e.allocated = {memory.peak, memory.peak};
-  const std::int64_t room = e.usable_bytes - outside.point();
-  const std::int64_t room_upper = e.usable_bytes - outside.upper;
-  const bool simulates = reserved == ReservedMemory::simulated;
   if (program.one_block) {
     e.reserved = e.allocated;
+  } else if (runs == nullptr) {
+    e.reserved = reserved_by_ratio(memory.peak, calibration, room);
   } else {
-    e.reserved = reserved_by_ratio(memory.peak, calibration, room, room_upper);
-  }
-  if (!program.one_block && simulates) {
-    const ReservedProfile blocks = simulate_reserved(program);
     e.reserved =
-        simulated_reserved(program, blocks, upper_ratio_of(plan, calibration), room, room_upper);
+        simulated_reserved(*runs, program.held_at_most, upper_ratio_of(plan, calibration), room);
     if (program.counts_blocks) {
+      const ReservedProfile& blocks = runs->spare();
       e.phases = blocks.phases;
       e.allocated = {blocks.allocated, blocks.allocated};
     }
@@ -245,7 +265,7 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   e.device = {e.reserved.point + outside.point(), e.reserved.upper + outside.upper};
   add_breakdown(e, memory, e.reserved.point - memory.peak, outside,
                 fitted ? Source::calibrated : Source::assumed,
-                simulates ? Source::modelled : Source::calibrated);
+                runs != nullptr || program.one_block ? Source::modelled : Source::calibrated);
 
   const HostMemory& rank = program.host;
   const std::int64_t ranks = plan.cluster.gpus_per_node;
@@ -260,21 +280,39 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
 
 namespace {
 
-/// `program` is one rank's, `passes` what it was lowered from; `timed` is the rank that the step
-/// waits for.
-Estimate estimate_program(const Model& model, const Plan& plan, const Calibration& calibration,
-                          const Passes& passes, const Program& program, const MemoryProfile& memory,
-                          const Program& timed, ReservedMemory reserved) {
-  const TimeEstimate time =
-      plan.workload.kind == WorkKind::inference
-          ? estimate_generation_time(passes.rank.model(), plan, calibration.time)
-          : estimate_time(timed, plan, passes, calibration.time);
-  Estimate e = assemble(plan, calibration, program, memory, reserved, time);
-  e.parameters = model.parameter_count();
-  e.trainable_parameters = model.trainable_count();
-  e.tensors = model.tensor_count();
-  return e;
-}
+/// What the estimates of a plan's ranks have in common.
+struct Question {
+  const Model& model;
+  const Plan& plan;
+  const Passes& passes;  ///< what the ranks' programs were lowered from
+  const Calibration& calibration;
+
+  /// `timed`: the rank that the step waits for.
+  TimeEstimate time(const Program& timed) const {
+    return plan.workload.kind == WorkKind::inference
+               ? estimate_generation_time(passes.rank.model(), plan, calibration.time)
+               : estimate_time(timed, plan, passes, calibration.time);
+  }
+
+  /// None where the allocator is not simulated, or has nothing to do.
+  std::vector<ReservedRuns> runs(const std::vector<const Program*>& programs,
+                                 ReservedMemory reserved) const {
+    if (reserved == ReservedMemory::ratio || programs.front()->one_block) return {};
+    return allocator_runs(plan, calibration, programs);
+  }
+
+  /// `runs`: of several programs, this one's is number `i`.
+  Estimate estimate(const Program& program, const MemoryProfile& memory,
+                    const std::vector<ReservedRuns>& runs, std::size_t i,
+                    const TimeEstimate& time) const {
+    Estimate e =
+        assemble(plan, calibration, program, memory, runs.empty() ? nullptr : &runs[i], time);
+    e.parameters = model.parameter_count();
+    e.trainable_parameters = model.trainable_count();
+    e.tensors = model.tensor_count();
+    return e;
+  }
+};
 
 }  // namespace
 
@@ -301,7 +339,8 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
 }
 
 Program worst_program(const Model& model, const Plan& plan) {
-  return worst_rank(RankModel(model, plan), plan).program;
+  RankPrograms ranks = lower_ranks(RankModel(model, plan), plan);
+  return std::move(ranks.programs[ranks.worst]);
 }
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
@@ -311,11 +350,36 @@ Estimate estimate(const Model& model, const Plan& plan, const Calibration& calib
 
 Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
                   const Calibration& calibration, ReservedMemory reserved) {
-  const WorstRank worst = worst_rank(passes.rank, plan);
-  Estimate e = estimate_program(model, plan, calibration, passes, worst.program, worst.memory,
-                                worst.timed(), reserved);
-  e.ranks_differ = worst.differ;
+  const Question question{model, plan, passes, calibration};
+  const RankPrograms ranks = lower_ranks(passes.rank, plan);
+  const Program& worst = ranks.programs[ranks.worst];
+  const std::vector<ReservedRuns> runs = question.runs({&worst}, reserved);
+  Estimate e = question.estimate(worst, ranks.memory[ranks.worst], runs, 0,
+                                 question.time(ranks.programs[ranks.timed]));
+  e.ranks_differ = ranks.differ;
   return e;
+}
+
+DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
+                                    const Calibration& calibration) {
+  const Passes passes = run_passes(model, plan, calibration.time);
+  const Question question{model, plan, passes, calibration};
+  RankPrograms ranks = lower_ranks(passes.rank, plan);
+  Program& worst = ranks.programs[ranks.worst];
+  const TimeEstimate time = question.time(ranks.programs[ranks.timed]);
+  DetailedEstimate detail;
+  if (ranks.differ) {
+    const std::vector<ReservedRuns> runs = question.runs(ranks.all(), ReservedMemory::simulated);
+    for (std::size_t i = 0; i < ranks.programs.size(); ++i)
+      detail.ranks.push_back(question.estimate(ranks.programs[i], ranks.memory[i], runs, i, time));
+    detail.estimate = detail.ranks[ranks.worst];
+  } else {
+    const std::vector<ReservedRuns> runs = question.runs({&worst}, ReservedMemory::simulated);
+    detail.estimate = question.estimate(worst, ranks.memory[ranks.worst], runs, 0, time);
+  }
+  detail.estimate.ranks_differ = ranks.differ;
+  detail.program = std::move(worst);
+  return detail;
 }
 
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
@@ -324,41 +388,15 @@ std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan,
                         ReservedMemory::simulated);
 }
 
-DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
-                                    const Calibration& calibration) {
-  const Passes passes = run_passes(model, plan, calibration.time);
-  const Model& share = passes.rank.model();
-  WorstRank worst = worst_rank(passes.rank, plan);
-  const auto estimate_of = [&](const Program& program, const MemoryProfile& memory) {
-    return estimate_program(model, plan, calibration, passes, program, memory, worst.timed(),
-                            ReservedMemory::simulated);
-  };
-  DetailedEstimate detail;
-  detail.estimate = estimate_of(worst.program, worst.memory);
-  if (worst.differ) {
-    for (const std::int64_t rank : distinct_ranks(share, plan)) {
-      if (rank == worst.program.rank) {
-        detail.ranks.push_back(detail.estimate);
-        continue;
-      }
-      const Program program = lower(share, plan, passes.rank.run(), rank);
-      detail.ranks.push_back(estimate_of(program, simulate_memory(program)));
-    }
-  }
-  detail.estimate.ranks_differ = worst.differ;
-  detail.program = std::move(worst.program);
-  return detail;
-}
-
 std::vector<Estimate> estimate_ranks(const Model& model, const Plan& plan, const Passes& passes,
                                      const Calibration& calibration, ReservedMemory reserved) {
-  const Model& share = passes.rank.model();
+  const Question question{model, plan, passes, calibration};
+  const RankPrograms ranks = lower_ranks(passes.rank, plan);
+  const std::vector<ReservedRuns> runs = question.runs(ranks.all(), reserved);
   std::vector<Estimate> all;
-  for (const std::int64_t rank : distinct_ranks(share, plan)) {
-    const Program program = lower(share, plan, passes.rank.run(), rank);
-    all.push_back(estimate_program(model, plan, calibration, passes, program,
-                                   simulate_memory(program), program, reserved));
-  }
+  for (std::size_t i = 0; i < ranks.programs.size(); ++i)
+    all.push_back(question.estimate(ranks.programs[i], ranks.memory[i], runs, i,
+                                    question.time(ranks.programs[i])));
   return all;
 }
 

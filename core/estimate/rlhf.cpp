@@ -52,8 +52,9 @@ DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibra
     time = {};
   }
   Program program = lower_rlhf(rlhf);
-  Estimate e = assemble(plan, calibration, program, simulate_memory(program),
-                        ReservedMemory::simulated, time);
+  const Program* const only = &program;
+  const std::vector<ReservedRuns> runs = allocator_runs(plan, calibration, {&only, 1});
+  Estimate e = assemble(plan, calibration, program, simulate_memory(program), &runs.front(), time);
   for (const Role& role : rlhf.roles) {
     e.parameters += role.model.parameter_count();
     e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;

@@ -114,16 +114,11 @@ void CachingAllocator::split(BlockId id, std::int64_t size) {
   insert(rest_id);
 }
 
-CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
+CachingAllocator::BlockId CachingAllocator::try_allocate(std::int64_t bytes, Stream stream) {
   const std::int64_t size = block_size(bytes);
   const std::size_t pool = 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
   BlockId id = free_[pool].take_best_fit(size);
   if (id == kNone) id = grow(pool, size);
-  if (id == kNone) {
-    ++retries_;
-    empty_cache();
-    id = grow(pool, size);
-  }
   if (id == kNone) return kNone;
   const std::int64_t rest = at(id).size - size;
   const bool cut = is_large(pool) && !options_.expandable_segments ? rest > kSmall : rest >= kUnit;
@@ -132,6 +127,14 @@ CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream 
   allocated_ += at(id).size;
   peak_allocated_ = std::max(peak_allocated_, allocated_);
   return id;
+}
+
+CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
+  const BlockId id = try_allocate(bytes, stream);
+  if (id != kNone) return id;
+  ++retries_;
+  empty_cache();
+  return try_allocate(bytes, stream);
 }
 
 void CachingAllocator::merge_into(BlockId id, BlockId neighbour) {

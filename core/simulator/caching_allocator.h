@@ -27,9 +27,14 @@ class CachingAllocator {
 
   /// A block of at least `bytes` from the pool of `stream`, or kNone when memory runs out.
   BlockId allocate(std::int64_t bytes, Stream stream = Stream::compute);
+  /// The same without giving cached segments back: kNone, and nothing is changed, where they would
+  /// have to be.
+  BlockId try_allocate(std::int64_t bytes, Stream stream = Stream::compute);
   void free(BlockId block);
   /// Gives back every segment without a live block.
   void empty_cache();
+  /// What the driver grants in all from now on; no less than is reserved.
+  void set_limit(std::int64_t bytes) { options_.limit = bytes; }
 
   std::int64_t reserved() const { return reserved_; }
   std::int64_t peak_reserved() const { return peak_reserved_; }

@@ -42,26 +42,37 @@ FreeBlocks::ListId FreeBlocks::add_list(std::int64_t size) {
   const std::size_t place = place_of(size);
   sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(place), {size, list});
   lists_.push_back({size, place, {}});
-  filled_.assign(sizes_.size() / kWord + 1, 0);
-  for (std::size_t i = 0; i < sizes_.size(); ++i) {
-    lists_[sizes_[i].list].place = i;
-    note_filled(lists_[sizes_[i].list]);
-  }
+  filled_.resize(sizes_.size() / kWord + 1, 0);
+  open_bit(place);
+  for (std::size_t i = place + 1; i < sizes_.size(); ++i) lists_[sizes_[i].list].place = i;
   return recent(size) = list;
 }
 
-void FreeBlocks::note_filled(const List& list) {
-  const std::uint64_t bit = std::uint64_t{1} << (list.place % kWord);
-  std::uint64_t& word = filled_[list.place / kWord];
-  word = list.entries.empty() ? word & ~bit : word | bit;
+/// Moves the bits from `place` on up by one, and leaves that one empty.
+void FreeBlocks::open_bit(std::size_t place) {
+  const std::size_t first = place / kWord;
+  for (std::size_t i = filled_.size() - 1; i > first; --i)
+    filled_[i] = filled_[i] << 1 | filled_[i - 1] >> (kWord - 1);
+  const std::uint64_t below = (std::uint64_t{1} << (place % kWord)) - 1;
+  filled_[first] = (filled_[first] & below) | (filled_[first] & ~below) << 1;
+}
+
+void FreeBlocks::note_emptied(const List& list) {
+  if (list.entries.empty())
+    filled_[list.place / kWord] &= ~(std::uint64_t{1} << (list.place % kWord));
 }
 
 FreeBlocks::ListId FreeBlocks::insert(std::int64_t size, const Entry& entry) {
   ListId id = find(size);
   if (id == kNoList) id = add_list(size);
   List& list = lists_[id];
-  list.entries.insert(place_in(list.entries, entry.address), entry);
-  note_filled(list);
+  const auto place = place_in(list.entries, entry.address);
+  if (place == list.entries.end()) {
+    list.entries.push_back(entry);
+  } else {
+    list.entries.insert(place, entry);
+  }
+  filled_[list.place / kWord] |= std::uint64_t{1} << (list.place % kWord);
   return id;
 }
 
@@ -70,7 +81,7 @@ void FreeBlocks::erase(ListId id, const Entry& entry) {
   const auto place = place_in(list.entries, entry.address);
   assert(place != list.entries.end() && place->block == entry.block);
   list.entries.erase(place);
-  note_filled(list);
+  note_emptied(list);
 }
 
 FreeBlocks::BlockId FreeBlocks::take_best_fit(std::int64_t size) {
@@ -84,7 +95,7 @@ FreeBlocks::BlockId FreeBlocks::take_best_fit(std::int64_t size) {
   List& list = lists_[sizes_[place].list];
   const BlockId id = list.entries.back().block;
   list.entries.pop_back();
-  note_filled(list);
+  note_emptied(list);
   return id;
 }
 

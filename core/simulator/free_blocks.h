@@ -45,7 +45,7 @@ class FreeBlocks {
   void erase_if(Gone&& gone) {
     for (const Size& of : sizes_) {
       std::erase_if(lists_[of.list].entries, [&](const Entry& entry) { return gone(entry.block); });
-      note_filled(lists_[of.list]);
+      note_emptied(lists_[of.list]);
     }
   }
 
@@ -73,7 +73,8 @@ class FreeBlocks {
   ListId find(std::int64_t size);
   ListId add_list(std::int64_t size);
   std::size_t place_of(std::int64_t size) const;
-  void note_filled(const List& list);
+  void open_bit(std::size_t place);
+  void note_emptied(const List& list);
 
   std::vector<List> lists_;
   std::vector<Size> sizes_;            ///< of all lists, rising

@@ -1,258 +1,91 @@
 #include "simulator/reserved.h"
 
 #include <algorithm>
-#include <cassert>
-#include <optional>
-#include <vector>
+#include <functional>
+#include <limits>
 
 namespace shardplan {
 namespace {
 
-/// Steps that are run at most: the allocator's state repeats after two or three.
-constexpr std::int64_t kMostSteps = 5;
-/// Micro-batches between the first and the last that are run: they are alike.
-constexpr std::int64_t kMostMicroBatches = 2;
+using Script = std::shared_ptr<const BlockScript>;
 
-class Runner {
- public:
-  Runner(const Program& program, const AllocatorOptions& options)
-      : program_(program), events_(program.events), allocator_(options), ends_(events_.size(), 0) {
-    find_ends();
-  }
+constexpr std::size_t kNoRow = BlockRun::Halt{}.row;
 
-  ReservedProfile run() {
-    ReservedProfile profile;
-    build();
-    allocator_.empty_cache();
-    std::vector<Live> before;
-    while (!failed_ && profile.steps < kMostSteps) {
-      const std::int64_t peak = allocator_.peak_reserved();
-      const std::int64_t held = allocator_.reserved(), retries = allocator_.retries();
-      step_ = ++profile.steps;
-      phases_ = {};
-      run_range(0, events_.size());
-      if (profile.steps > 2 && allocator_.peak_reserved() == peak) break;
-      // Where nothing was granted or given back and the same blocks are alive as before the step,
-      // the allocator is as it was, and would do the same again.
-      std::vector<Live> now = all_alive();
-      const bool repeats = allocator_.reserved() == held && allocator_.retries() == retries;
-      if (repeats && now == before && !does_more_later()) break;
-      before = std::move(now);
-    }
-    profile.reserved = allocator_.peak_reserved();
-    profile.requested = peak_requested_;
-    profile.phases = phases_;
-    profile.allocated = allocator_.peak_allocated();
-    profile.retries = allocator_.retries();
-    profile.out_of_memory = failed_;
-    return profile;
-  }
+Script script_of(const Program& program) {
+  return std::make_shared<const BlockScript>(block_script(program));
+}
 
- private:
-  using BlockId = CachingAllocator::BlockId;
-
-  struct Live {
-    BlockId block = CachingAllocator::kNone;
-    std::int64_t bytes = 0;
-    Stream pool = Stream::compute;
-    std::int64_t address = 0;  ///< of `block`, which may be another one's number later
-    bool operator==(const Live&) const = default;
-  };
-
-  /// Stack by stack: what the next step meets.
-  std::vector<Live> all_alive() const {
-    std::vector<Live> all;
-    const auto add = [&](const std::vector<Live>& stack) {
-      all.insert(all.end(), stack.begin(), stack.end());
-      all.emplace_back();  // tells the stacks apart
-    };
-    for (const std::vector<Live>& stack : named_) add(stack);
-    for (const std::vector<Live>& stack : unnamed_) add(stack);
-    return all;
-  }
-
-  bool does_more_later() const {
-    return std::any_of(program_.once.begin(), program_.once.end(),
-                       [&](const Once& once) { return once.step > step_; });
-  }
-
-  void find_ends() {
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      if (events_[i].kind == Event::Kind::begin_repeat) open.push_back(i);
-      if (events_[i].kind == Event::Kind::end_repeat) {
-        ends_[open.back()] = i;
-        open.pop_back();
-      }
-    }
-  }
-
-  bool is_lazy(Category category) const {
-    for (const Once& once : program_.once)
-      for (const Event& e : once.events)
-        if (once.step == 1 && e.category == category) return true;
-    return false;
-  }
-
-  void build() {
-    if (!program_.build.empty()) {
-      play(program_.build);
-      return;
-    }
-    std::vector<Event> built;
-    for (const Event& e : program_.resident)
-      if (!is_lazy(e.category)) built.push_back(e);
-    play(built);
-  }
-
-  /// Neighbours of equal count are the tensors of layers: all of one layer, then the next one's.
-  void play(const std::vector<Event>& list) {
-    for (std::size_t i = 0; i < list.size();) {
-      std::size_t end = i + 1;
-      while (end < list.size() && list[end].count == list[i].count && list[i].count > 1) ++end;
-      for (std::int64_t k = 0; k < list[i].count; ++k) {
-        for (std::size_t j = i; j < end; ++j) {
-          if (list[j].kind == Event::Kind::free) {
-            free(list[j]);
-          } else {
-            allocate(list[j]);
-          }
-        }
-      }
-      i = end;
-    }
-  }
-
-  void allocate(const Event& e) {
-    if (failed_) return;
-    const BlockId block = allocator_.allocate(e.bytes, e.stream);
-    if (block == CachingAllocator::kNone) {
-      failed_ = true;
-      return;
-    }
-    stack_of(e).push_back({block, e.bytes, e.stream, allocator_.address_of_block(block)});
-    requested_ += e.bytes;
-    peak_requested_ = std::max(peak_requested_, requested_);
-    note_peak();
-  }
-
-  void note_peak() {
-    PhaseBytes& bytes = phases_[phase_];
-    bytes.peak = std::max(bytes.peak, allocator_.allocated());
-  }
-
-  std::vector<Live>& stack_of(const Event& e) {
-    if (e.name == kUnnamed) return unnamed_[index_of(e.category)];
-    const auto name = static_cast<std::size_t>(e.name);
-    if (name >= named_.size()) named_.resize(name + 1);
-    return named_[name];
-  }
-
-  void free(const Event& e) {
-    if (failed_) return;
-    std::vector<Live>& stack = stack_of(e);
-    if (e.name != kUnnamed) {
-      const std::size_t needed = e.older ? 2 : 1;
-      assert(stack.size() >= needed && "freed before it was allocated");
-      if (stack.size() < needed) return;
-      const auto at = stack.end() - (e.older ? 2 : 1);
-      give_back(*at);
-      stack.erase(at);
-      return;
-    }
-    for (std::size_t i = stack.size(); i-- > 0;) {
-      if (stack[i].bytes != e.bytes || stack[i].pool != e.stream) continue;
-      give_back(stack[i]);
-      stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
-    free_total(stack, e.bytes);
-  }
-
-  void give_back(const Live& live) {
-    allocator_.free(live.block);
-    requested_ -= live.bytes;
-  }
-
-  /// A total of several blocks: the newest ones. What is less than a block shortens it only in the
-  /// program's account: the allocator cannot give back a part.
-  void free_total(std::vector<Live>& stack, std::int64_t bytes) {
-    while (bytes > 0 && !stack.empty()) {
-      Live& newest = stack.back();
-      if (newest.bytes > bytes) {
-        newest.bytes -= bytes;
-        requested_ -= bytes;
-        return;
-      }
-      bytes -= newest.bytes;
-      give_back(newest);
-      stack.pop_back();
-    }
-    assert(bytes == 0 && "more is freed than was allocated");
-  }
-
-  void run_range(std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end && !failed_; ++i) {
-      const Event& e = events_[i];
-      switch (e.kind) {
-        case Event::Kind::alloc:
-          allocate(e);
-          break;
-        case Event::Kind::free:
-          free(e);
-          break;
-        case Event::Kind::blocks:
-          for_each_block(program_, e, [&](const Event& block) {
-            block.kind == Event::Kind::alloc ? allocate(block) : free(block);
-          });
-          break;
-        case Event::Kind::begin_phase:
-          phase_ = static_cast<std::size_t>(e.phase);
-          note_peak();
-          break;
-        case Event::Kind::end_phase:
-          phases_[phase_].end = allocator_.allocated();
-          break;
-        case Event::Kind::once: {
-          const Once& once = program_.once[static_cast<std::size_t>(e.count)];
-          if (once.step == step_) play(once.events);
-          break;
-        }
-        case Event::Kind::begin_repeat:
-          run_repeat(i);
-          i = ends_[i];
-          break;
-        default:
-          break;
-      }
-    }
-  }
-
-  void run_repeat(std::size_t begin) {
-    const std::size_t end = ends_[begin];
-    std::int64_t count = events_[begin].count;
-    for (std::size_t i = begin; i < end; ++i)
-      if (events_[i].kind == Event::Kind::begin_phase) count = std::min(count, kMostMicroBatches);
-    for (std::int64_t k = 0; k < count && !failed_; ++k) run_range(begin + 1, end);
-  }
-
-  const Program& program_;
-  const std::vector<Event>& events_;
-  CachingAllocator allocator_;
-  std::vector<std::size_t> ends_;  ///< of the repetition that begins at this event
-  std::vector<std::vector<Live>> named_;
-  std::array<std::vector<Live>, kCategoryCount> unnamed_;
-  std::array<PhaseBytes, kPhaseCount> phases_;
-  std::size_t phase_ = 0;
-  std::int64_t step_ = 0;  ///< counted from 1
-  std::int64_t requested_ = 0, peak_requested_ = 0;
-  bool failed_ = false;
-};
+/// Where the first of the scripts that are not all alike parts from another one.
+std::size_t parting(const std::vector<Script>& scripts) {
+  std::size_t row = kNoRow;
+  for (const Script& script : scripts)
+    if (script->rows != scripts.front()->rows)
+      row = std::min(row, first_difference(*script, *scripts.front()));
+  return row;
+}
 
 }  // namespace
 
 ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options) {
-  return Runner(program, options).run();
+  BlockRun run(script_of(program), options);
+  run.run({});
+  return run.profile();
+}
+
+ReservedRuns::ReservedRuns(Script script, std::vector<std::int64_t> limits)
+    : run_(std::move(script), {}), ahead_(std::move(limits)) {
+  std::sort(ahead_.begin(), ahead_.end(), std::greater<>());
+}
+
+/// Leaves a copy behind at every limit that it passes.
+void ReservedRuns::run_to(std::size_t row) {
+  const auto limit = [&] {
+    return ahead_.empty() ? std::numeric_limits<std::int64_t>::max() : ahead_.back();
+  };
+  run_.set_limit(limit());
+  while (run_.run({row, !ahead_.empty()}) == BlockRun::Stop::at_limit) {
+    scarce_.push_back({limit(), run_});
+    ahead_.pop_back();
+    run_.set_limit(limit());
+  }
+}
+
+void ReservedRuns::finish(const Script& script) {
+  run_.follow(script);
+  for (Scarce& scarce : scarce_) scarce.run.follow(script);
+  run_to(kNoRow);
+  spare_ = run_.profile();
+}
+
+ReservedProfile ReservedRuns::within(std::int64_t limit) const {
+  const auto it = std::find_if(scarce_.begin(), scarce_.end(),
+                               [&](const Scarce& s) { return s.limit == limit; });
+  if (it == scarce_.end()) return spare_;
+  BlockRun run = it->run;
+  run.run({});
+  return run.profile();
+}
+
+std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+                                        std::vector<std::int64_t> limits) {
+  std::vector<Script> scripts;
+  for (const Program* program : programs) scripts.push_back(script_of(*program));
+  ReservedRuns common(scripts.front(), std::move(limits));
+  common.run_to(parting(scripts));
+  std::vector<ReservedRuns> all;
+  for (std::size_t i = 0; i < scripts.size(); ++i) {
+    const auto alike =
+        std::find_if(scripts.begin(), scripts.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const Script& s) { return s->rows == scripts[i]->rows; });
+    const auto first = static_cast<std::size_t>(alike - scripts.begin());
+    if (first < i) {
+      all.push_back(all[first]);
+      continue;
+    }
+    all.push_back(common);
+    all.back().finish(scripts[i]);
+  }
+  return all;
 }
 
 }  // namespace shardplan

@@ -1,26 +1,48 @@
-// Runs a step program on the caching allocator, from the built model to the steady state, every
-// layer and every block: what a process holds of the GPU, and whether it runs out.
+// What a process holds of the GPU, and whether it runs out: programs on the caching allocator, from
+// the built model to the steady state, every layer and every block.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "program/program.h"
-#include "simulator/caching_allocator.h"
-#include "simulator/memory.h"
+#include "simulator/block_run.h"
 
 namespace shardplan {
 
-struct ReservedProfile {
-  std::int64_t reserved = 0;                   ///< the most that was held
-  std::int64_t allocated = 0;                  ///< the most that was in blocks
-  std::int64_t requested = 0;                  ///< the most that was asked for: blocks round up
-  std::array<PhaseBytes, kPhaseCount> phases;  ///< of the last step, in blocks
-  std::int64_t retries = 0;                    ///< times that cached segments had to be given back
-  std::int64_t steps = 0;                      ///< until the steady state, or until memory ran out
-  bool out_of_memory = false;
+ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options = {});
+
+/// One program with memory to spare and with less. What the runs have in common is run once: they
+/// part where the one with less must give cached segments back.
+class ReservedRuns {
+ public:
+  const ReservedProfile& spare() const { return spare_; }
+  /// With no more than `limit`, one of those that were asked for.
+  ReservedProfile within(std::int64_t limit) const;
+
+ private:
+  friend std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+                                                 std::vector<std::int64_t> limits);
+  struct Scarce {
+    std::int64_t limit = 0;
+    BlockRun run;  ///< up to the first request beyond the limit
+  };
+
+  ReservedRuns(std::shared_ptr<const BlockScript> script, std::vector<std::int64_t> limits);
+  void run_to(std::size_t row);
+  void finish(const std::shared_ptr<const BlockScript>& script);
+
+  BlockRun run_;
+  std::vector<std::int64_t> ahead_;  ///< limits that were not reached yet, the lowest last
+  std::vector<Scarce> scarce_;
+  ReservedProfile spare_;
 };
 
-ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options = {});
+/// Of programs that begin alike, such as those of a plan's ranks: the beginning is run once for
+/// all. `limits`: those that ReservedRuns::within() may be asked about.
+std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+                                        std::vector<std::int64_t> limits);
 
 }  // namespace shardplan

@@ -44,6 +44,10 @@ QString words(std::string_view english) {
   return text(messages().phrase(english).value_or(std::string(english)));
 }
 
+QString said(const Said& sentence) {
+  return text(messages().say(sentence));
+}
+
 QString words(const report::Text& said) {
   return text(messages().text(said));
 }

@@ -5,6 +5,7 @@
 #include <QString>
 #include <string_view>
 
+#include "base/said.h"
 #include "base/source.h"
 #include "lint/rule.h"
 #include "report/report.h"
@@ -19,6 +20,8 @@ QString words(std::string_view english);
 /// A message of the catalogue: report/words.h makes them of core's enumerations.
 QString words(const report::Text& text);
 QString words(Source source);
+/// What a rule or a loader says, by the pattern that it was made of.
+QString said(const Said& sentence);
 /// What a rule of the linter is about, in a few words: data/lint has them by its id.
 QString title_of(const Rule& rule);
 

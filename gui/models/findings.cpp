@@ -56,7 +56,7 @@ QString Findings::delta(const PriceDelta& d) {
   return parts.isEmpty() ? tr("nothing") : parts.join(QStringLiteral(", "));
 }
 
-/// What is said with the values at hand is English; the rule's title leads in other languages.
+/// In other languages the rule's title leads: a message may be no more than a value.
 QString Findings::message_of(const LintFinding& f) {
   const QString message = said(f.diagnostic);
   return language() == QStringLiteral("en") ? message
@@ -72,7 +72,7 @@ Finding Findings::row_of(const LintFinding& f, const KeyCost* cost) {
   if (cost != nullptr && cost->costs) row.costs = delta(*cost->costs);
   QStringList edits;
   for (const Edit& edit : f.edits) edits.push_back(text(to_string(edit)));
-  row.fix = edits.isEmpty() ? words(f.rule->fix) : edits.join(QStringLiteral("; "));
+  row.fix = edits.isEmpty() ? gui::said(Said(f.rule->fix)) : edits.join(QStringLiteral("; "));
   row.detail =
       QStringLiteral("<p><b>%1</b>%2</p>")
           .arg(row.message.toHtmlEscaped(), f.diagnostic.position.known()
@@ -113,7 +113,7 @@ std::vector<Finding> Findings::of(const LintReport& report) {
   for (const KeyCost& cost : report.costs)
     if (cost.given) rows.push_back(row_of(cost));
   for (const ResolvedAuto& r : report.autos) {
-    const QString message = tr("becomes %1: %2").arg(text(r.value.dump()), words(r.rule));
+    const QString message = tr("becomes %1: %2").arg(text(r.value.dump()), gui::said(r.rule));
     rows.push_back({.severity = tr("auto"),
                     .key = text(r.path),
                     .message = message,

@@ -42,10 +42,6 @@ FixWords Fixes::words_of(const Fix& fix, const Answer& now) {
 
 QString Fixes::remark(const Answer& now, bool are_being_found) {
   if (are_being_found) return tr("finding what would help…");
-  if (now.job->plan.workload.kind != WorkKind::train)
-    return tr(
-        "Changes are looked for where one model is trained; here the sliders and the task's "
-        "fields tell what each change does.");
   return now.estimate->verdict.fits
              ? tr("Nothing in this plan needs to be made lighter.")
              : tr("Nothing in this plan can be made lighter: it takes more GPUs or a smaller "

@@ -57,11 +57,13 @@ void LintSession::look() {
     request.directory = directory;
     request.hardware = &workbench->hardware;
     request.calibration = &workbench->calibration;
-    return [this, report = lint(request)] { take(report); };
+    const LintReport report = lint(request);
+    return [this, report, repaired = repaired(request, report)] { take(report, repaired); };
   });
 }
 
-void LintSession::take(const LintReport& report) {
+void LintSession::take(const LintReport& report, const Json& repaired) {
+  repaired_ = repaired;
   rows_->set_rows(Findings::of(report));
   summary_ = Findings::summary(report);
 }
@@ -77,10 +79,8 @@ void LintSession::apply(int row) {
 }
 
 void LintSession::apply_all() {
-  std::vector<Edit> edits;
-  for (const Finding& row : rows_->rows())
-    edits.insert(edits.end(), row.edits.begin(), row.edits.end());
-  write(edits);
+  if (fixable() == 0 || repaired_.is_null()) return;
+  session_.document().set(kConfig, repaired_);
 }
 
 void LintSession::write(const std::vector<Edit>& edits) {

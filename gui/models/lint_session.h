@@ -35,12 +35,13 @@ class LintSession : public QObject {
   void changed();
 
  private:
-  void take(const LintReport& report);
+  void take(const LintReport& report, const Json& repaired);
   void write(const std::vector<Edit>& edits);
 
   Session& session_;
   RowsModel<Finding>* rows_;
   QString summary_;
+  Json repaired_;          ///< the ds_config with all fixes; null where none can be read
   quint64 looked_at_ = 0;  ///< the answer that the findings are about
   Background work_;
 };

@@ -14,6 +14,8 @@ namespace shardplan::gui {
 
 Session::Session(QObject* parent) : QObject(parent), workbench_(load_workbench()) {
   connect(&document_, &JobDocument::changed, this, &Session::recompute);
+  find_fixes_soon_.setSingleShot(true);
+  connect(&find_fixes_soon_, &QTimer::timeout, this, &Session::start_finding_fixes);
   recompute();
 }
 
@@ -27,16 +29,22 @@ void Session::recompute() {
   Q_EMIT answered();
 }
 
+/// The answer is painted first: the threads that look for fixes would take the processor from it.
 void Session::find_fixes_later() {
-  if (!answer_.estimate) {
-    finder_.cancel();
+  finder_.cancel();
+  find_fixes_soon_.stop();
+  if (answer_.estimate) {
+    find_fixes_soon_.start(0);
+  } else {
     Q_EMIT fixes_changed();
-    return;
   }
-  finder_.start([this, job = *answer_.job, now = *answer_.estimate,
+}
+
+void Session::start_finding_fixes() {
+  finder_.start([this, job = *answer_.job, now = *answer_.estimate, written = written_job(),
                  calibration = workbench_.calibration](const Background::Control& control) {
     std::vector<Fix> fixes =
-        find_fixes(job.model, job.plan, now, calibration, {.threads = 0, .stop = control.stop});
+        find_fixes(job, written, now, calibration, {.threads = 0, .stop = control.stop});
     return [this, fixes = std::move(fixes)] {
       fixes_ = fixes;
       Q_EMIT fixes_changed();
@@ -45,15 +53,26 @@ void Session::find_fixes_later() {
 }
 
 void Session::find_fixes_now() {
+  find_fixes_soon_.stop();
   finder_.cancel();
   fixes_.clear();
   if (answer_.estimate)
-    fixes_ = find_fixes(answer_.job->model, answer_.job->plan, *answer_.estimate,
-                        workbench_.calibration, {.threads = 0});
+    fixes_ = find_fixes(*answer_.job, written_job(), *answer_.estimate, workbench_.calibration,
+                        {.threads = 0});
   Q_EMIT fixes_changed();
 }
 
+WrittenJob Session::written_job() const {
+  return {document_.json(),
+          document_.name(),
+          {.hardware = &workbench_.hardware, .directory = document_.directory()}};
+}
+
 void Session::apply(const Fix& fix) {
+  if (answer_.job && answer_.job->plan.workload.kind != WorkKind::train) {
+    document_.replace(with_fields(document_.json(), fix.changes));
+    return;
+  }
   change_plan([&](Plan& plan) {
     for (const Change& change : fix.changes) change.apply(plan);
   });

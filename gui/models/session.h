@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QObject>
+#include <QTimer>
 #include <memory>
 #include <vector>
 
@@ -31,7 +32,7 @@ class Session : public QObject {
 
   /// What would make more room: found in the background after each change, none until then.
   const std::vector<Fix>& fixes() const { return fixes_; }
-  bool is_finding_fixes() const { return finder_.is_running(); }
+  bool is_finding_fixes() const { return find_fixes_soon_.isActive() || finder_.is_running(); }
   /// Waits for the fixes and takes them over: for pictures, where nobody waits.
   void find_fixes_now();
   /// Makes the job say what the fix does.
@@ -52,12 +53,15 @@ class Session : public QObject {
  private:
   void recompute();
   void find_fixes_later();
+  void start_finding_fixes();
+  WrittenJob written_job() const;
 
   Workbench workbench_;
   JobDocument document_;
   Answer answer_;
   quint64 answers_ = 0;
   std::vector<Fix> fixes_;
+  QTimer find_fixes_soon_;  ///< runs out when the windows have painted the answer
   Background finder_;
 };
 

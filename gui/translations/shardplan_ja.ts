@@ -475,10 +475,6 @@
         <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
         <translation>この計画でこれ以上軽くできるものはありません。GPU を増やすか、モデルを小さくしてください。</translation>
     </message>
-    <message>
-        <source>Changes are looked for where one model is trained; here the sliders and the task&apos;s fields tell what each change does.</source>
-        <translation>変更案は 1 つのモデルの学習に対して探します。ここではスライダーと各項目で変更の効果を確かめられます。</translation>
-    </message>
 </context>
 <context>
     <name>JobWords</name>

@@ -475,10 +475,6 @@
         <source>Nothing in this plan can be made lighter: it takes more GPUs or a smaller model.</source>
         <translation>이 계획에서 더 줄일 수 있는 것이 없습니다. GPU를 늘리거나 더 작은 모델을 쓰세요.</translation>
     </message>
-    <message>
-        <source>Changes are looked for where one model is trained; here the sliders and the task&apos;s fields tell what each change does.</source>
-        <translation>변경안은 한 모델을 학습할 때 찾습니다. 여기서는 슬라이더와 항목으로 각 변경의 효과를 볼 수 있습니다.</translation>
-    </message>
 </context>
 <context>
     <name>JobWords</name>

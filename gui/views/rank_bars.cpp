@@ -31,7 +31,6 @@ RankBars::RankBars(QWidget* parent) : QWidget(parent) {
 }
 
 void RankBars::set_answer(const Answer& answer, const Calibration& calibration) {
-  setVisible(!answer.ranks.empty());
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const bool used = i < answer.ranks.size();
     rows_[i].name->setVisible(used);
@@ -46,6 +45,7 @@ void RankBars::set_answer(const Answer& answer, const Calibration& calibration) 
                              static_cast<double>(e.device.upper));
     rows_[i].bar->set_longest(static_cast<double>(answer.estimate->device.upper));
   }
+  setVisible(!answer.ranks.empty());  // last: the window is laid out anew once, not for each row
 }
 
 }  // namespace shardplan::gui

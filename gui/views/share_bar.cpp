@@ -104,7 +104,9 @@ void ShareBar::paintEvent(QPaintEvent*) {
     }
   }
   painter.setPen(QPen(palette().color(hasFocus() ? QPalette::Highlight : QPalette::Mid), 1));
-  painter.drawRect(area);
+  painter.setRenderHint(QPainter::Antialiasing, false);  // a frame of whole pixels
+  painter.drawRect(area.toRect());
+  painter.setRenderHint(QPainter::Antialiasing);
   if (limit_ > 0) {
     const double x = area.left() + limit_ * unit;
     painter.setPen(QPen(palette().color(QPalette::WindowText), 2));

@@ -1,9 +1,9 @@
 #include "views/timeline_view.h"
 
 #include <QHelpEvent>
+#include <QImage>
 #include <QKeyEvent>
 #include <QPainter>
-#include <QPainterPath>
 #include <QToolTip>
 #include <algorithm>
 #include <array>
@@ -136,28 +136,32 @@ std::vector<std::size_t> TimelineView::columns() const {
   return shown;
 }
 
+/// Column by column into an image: a painter's polygons or rectangles of a pixel each take longer
+/// than all else on the page. What is alive are tensors, which have plain colours.
 void TimelineView::paint_areas(QPainter& painter) const {
-  // Every column is a pixel wide: smoothing would blur it, and take most of the page's time.
-  painter.setRenderHint(QPainter::Antialiasing, false);
   const std::vector<std::size_t> shown = columns();
-  std::vector<double> below(shown.size(), 0);
-  for (std::size_t category = 0; category < kCategoryCount; ++category) {
-    QPolygonF area;
-    for (std::size_t c = shown.size(); c-- > 0;)
-      area << QPointF(plot().left() + static_cast<double>(c), y_of(below[c]));
-    bool any = false;
-    for (std::size_t c = 0; c < shown.size(); ++c) {
-      const auto live = static_cast<double>(points()[shown[c]].live[category]);
-      any = any || live > 0;
-      below[c] += live;
-      area << QPointF(plot().left() + static_cast<double>(c), y_of(below[c]));
+  const QRect area = plot().toRect();
+  const int rows = qRound(area.height() * devicePixelRatioF());
+  QImage image(static_cast<int>(shown.size()), rows, QImage::Format_RGB32);
+  image.fill(palette().color(QPalette::Base));
+  std::array<QRgb, kCategoryCount> colours{};
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    colours[c] = category_brush(static_cast<int>(c)).color().rgb();
+  auto* const pixels = reinterpret_cast<QRgb*>(image.bits());
+  const auto stride = image.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
+  const double unit = rows / highest();
+  for (std::size_t x = 0; x < shown.size(); ++x) {
+    double below = 0;
+    int bottom = rows;
+    for (std::size_t c = 0; c < kCategoryCount; ++c) {
+      below += static_cast<double>(points()[shown[x]].live[c]);
+      const int top = std::clamp(rows - qRound(below * unit), 0, bottom);
+      for (int y = top; y < bottom; ++y)
+        pixels[y * stride + static_cast<qsizetype>(x)] = colours[c];
+      bottom = top;
     }
-    if (!any) continue;
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(category_brush(static_cast<int>(category)));
-    painter.drawPolygon(area);
   }
-  painter.setRenderHint(QPainter::Antialiasing);
+  painter.drawImage(QRect(area.left(), area.top(), image.width(), area.height()), image);
 }
 
 void TimelineView::paint_phases(QPainter& painter) const {
@@ -207,7 +211,8 @@ void TimelineView::paintEvent(QPaintEvent*) {
   paint_marks(painter);
   painter.setBrush(Qt::NoBrush);
   painter.setPen(palette().color(hasFocus() ? QPalette::Highlight : QPalette::Mid));
-  painter.drawRect(plot());
+  painter.setRenderHint(QPainter::Antialiasing, false);  // a frame of whole pixels
+  painter.drawRect(plot().toRect());
 }
 
 bool TimelineView::event(QEvent* event) {

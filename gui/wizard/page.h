@@ -18,6 +18,9 @@ class Page : public QWidget {
   }
 
   const QString& title() const { return title_; }
+  /// The window is as high as it is: it need not ask how high its pages would like to be, hidden
+  /// ones too, whenever a word changes.
+  bool hasHeightForWidth() const override { return false; }
   /// Gives the keyboard to what a person fills in first.
   virtual void take_focus() {}
   /// Something that it shows is still on its way from the background.

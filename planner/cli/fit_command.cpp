@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "load/hardware.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
 #include "render/cost_text.h"
@@ -32,15 +33,15 @@ Json defaults(const FitArguments& a) {
 }
 
 Exit fit(const FitArguments& a) {
-  Job job = load(a.job.merged(defaults(a)), "");
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const WrittenJob written{a.job.merged(defaults(a)), "<command line>", {.hardware = &hardware}};
+  Job job = load_job(written.json, written.file, written.context);
   if (!a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
   const Cost cost = cost_of(job.plan, e, a.cost);
-  std::vector<Fix> fixes;  // ways to train: there are none to generate or for several models
-  if (job.plan.workload.kind == WorkKind::train)
-    fixes = find_fixes(job.model, job.plan, e, calibration);
+  const std::vector<Fix> fixes = find_fixes(job, written, e, calibration);
   if (a.output.json()) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost);

@@ -92,8 +92,9 @@ LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,
 }
 
 /// Writes the corrected copy; never over a file unless that was asked for.
-void write_fixed(const LintArguments& a, const LintReport& report) {
-  if (report.fixed.is_null())
+void write_fixed(const LintArguments& a, const LintRequest& request, const LintReport& report) {
+  const Json fixed = repaired(request, report);
+  if (fixed.is_null())
     throw InputError({.file = a.config, .message = "cannot be corrected: it could not be read"});
   std::error_code error;
   if (!a.overwrite && std::filesystem::exists(a.fixed, error))
@@ -103,7 +104,7 @@ void write_fixed(const LintArguments& a, const LintReport& report) {
                       .expected = "another name, or --overwrite"});
   Output copy;
   copy.file = a.fixed;
-  copy.write(report.fixed.dump(2) + "\n");
+  copy.write(fixed.dump(2) + "\n");
 }
 
 Exit run_lint(const LintArguments& a) {
@@ -113,8 +114,9 @@ Exit run_lint(const LintArguments& a) {
   }
   const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
-  const LintReport report = lint(request_of(a, hardware, calibration));
-  if (!a.fixed.empty()) write_fixed(a, report);
+  const LintRequest request = request_of(a, hardware, calibration);
+  const LintReport report = lint(request);
+  if (!a.fixed.empty()) write_fixed(a, request, report);
   if (a.output.json())
     a.output.write(lint_json(report).dump(2) + "\n");
   else if (a.output.format == "sarif")

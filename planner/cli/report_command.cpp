@@ -85,7 +85,8 @@ report::Findings findings_of(const ReportArguments& a, const Json& document,
                           {.name = file.empty() ? "the job" : file,
                            .version = SHARDPLAN_VERSION,
                            .command = command_line(*a.command),
-                           .job = document.dump(2)});
+                           .job = document.dump(2),
+                           .directory = std::filesystem::path(file).parent_path().string()});
 }
 
 /// Around the job, with the usual values of all axes; the fastest plan, or the smallest one where

@@ -239,12 +239,13 @@ class Linter {
     report_.costs = price_keys(job, values);
     for (const KeyCost& cost : report_.costs) {
       if (!cost.better) continue;
-      const std::string place = cost.given ? "" : fmt::format("{} by default; ", cost.value.dump());
-      findings_.config.note(
-          "memory.better-value"_rule, cost.path,
-          fmt::format("{}{} saves {} of each GPU", place, cost.better->value.dump(),
-                      format_bytes(-cost.better->change.gpu)),
-          cost.better->value.dump());
+      const std::string better = cost.better->value.dump();
+      const std::string bytes = format_bytes(-cost.better->change.gpu);
+      findings_.config.note("memory.better-value"_rule, cost.path,
+                            cost.given ? say("{} saves {} of each GPU", better, bytes)
+                                       : say("{} by default; {} saves {} of each GPU",
+                                             cost.value.dump(), better, bytes),
+                            better);
     }
   }
 
@@ -270,7 +271,7 @@ class Linter {
       if (finding.rule->repair != nullptr)
         finding.edits = finding.rule->repair(diagnostic, config_.document);
       else if (diagnostic.rule == "memory.better-value"_rule)
-        finding.edits = {set_key(diagnostic.key, Json::parse(diagnostic.expected))};
+        finding.edits = {set_key(diagnostic.key, Json::parse(diagnostic.expected.text))};
     }
     report_.findings.push_back(std::move(finding));
   }
@@ -316,6 +317,19 @@ int LintReport::count(Severity severity) const {
 
 LintReport lint(const LintRequest& request) {
   return Linter(request).run();
+}
+
+Json repaired(const LintRequest& request, const LintReport& first) {
+  constexpr int kMostRounds = 8;  // a repair that another one undoes would go on for ever
+  LintRequest again = request;
+  Json now = first.fixed;
+  for (int round = 0; round < kMostRounds && !now.is_null() && again.config; ++round) {
+    again.config->text = now.dump(2);
+    const LintReport report = lint(again);
+    if (report.fixed.is_null() || report.fixed == now) break;
+    now = report.fixed;
+  }
+  return now;
 }
 
 }  // namespace shardplan

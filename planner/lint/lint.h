@@ -60,4 +60,9 @@ struct LintReport {
 /// contradicts the ds_config.
 LintReport lint(const LintRequest& request);
 
+/// The ds_config with all repairs, and with those of what they bring up: a misspelt key that is
+/// deprecated is renamed first and moved then. `first`: the request's report. Null when the file
+/// could not be read.
+Json repaired(const LintRequest& request, const LintReport& first);
+
 }  // namespace shardplan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "job/fields.h"
 #include "load/precision.h"
 #include "parallel/problem.h"
 #include "parallel/support.h"
@@ -143,6 +144,12 @@ void set_offload(Plan& plan, OffloadDevice optimizer, OffloadDevice parameters) 
   // MiCS sums gradients over its copies on GPUs only.
   if (optimizer != OffloadDevice::none && plan.copies() > 1) zero.mics_shard_size = -1;
   zero.offload_param.device = parameters;
+}
+
+Json with_fields(Json job, const std::vector<Change>& changes) {
+  for (const Change& change : changes)
+    for (const FieldEdit& edit : change.fields) set_field(job, edit.pointer, edit.value);
+  return job;
 }
 
 std::vector<Change> lighter_changes(const Model& model, const Plan& plan) {

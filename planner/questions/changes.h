@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "json/document.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
 namespace shardplan {
+
+/// A field of the job, by its JSON pointer, and what is written there; null takes it away.
+struct FieldEdit {
+  std::string pointer;
+  Json value;
+};
 
 struct Change {
   std::string what;  ///< "activation checkpointing on every block"
@@ -17,7 +24,12 @@ struct Change {
   std::function<void(Plan&)> apply;
   /// Changes of one subject exclude each other: only one of them is taken in a combination.
   std::string subject;
+  /// Of a job that is no training of one model: what says it, in place of `apply`.
+  std::vector<FieldEdit> fields{};
 };
+
+/// The job with all of them said.
+Json with_fields(Json job, const std::vector<Change>& changes);
 
 /// Changes that make a job need less, of those that apply to `plan`.
 std::vector<Change> lighter_changes(const Model& model, const Plan& plan);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "load/job.h"
 #include "questions/changes.h"
 
 namespace shardplan {
@@ -28,6 +29,18 @@ struct Effort {
 /// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
 /// found greedily is put first. Deterministic; empty when it was asked to stop.
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
+                            const Calibration& calibration, const Effort& effort = {});
+
+/// A job as it is written, for changes that its fields say.
+struct WrittenJob {
+  Json json;
+  std::string file;
+  JobContext context;
+};
+
+/// The same for a job of any kind: generation and several models have changes of their own, each
+/// one a few fields of `written`, which means `job`.
+std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort = {});
 
 }  // namespace shardplan

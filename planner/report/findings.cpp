@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "estimate/ranks.h"
+#include "json/document.h"
+#include "load/hardware.h"
 #include "lowering/pipeline/stages.h"
 #include "lowering/rank_model.h"
 #include "lowering/rlhf/lower.h"
@@ -17,6 +19,18 @@ void ask_training(Findings& f, const Model& model, const Plan& plan) {
   f.fixes = find_fixes(model, plan, f.estimate, f.calibration);
   if (plan.parallel.pipeline > 1)
     f.blocks_of_chunks = blocks_of_chunks(RankModel(model, plan).model(), plan.parallel);
+}
+
+/// The changes of other jobs are fields of what was written.
+std::vector<Fix> fixes_of(const Job& job, const Origin& origin, const Estimate& now,
+                          const Calibration& calibration) {
+  if (origin.job.empty()) return {};
+  const HardwareCatalog hardware = load_hardware_catalog();
+  return find_fixes(job,
+                    {parse_json(origin.job, origin.name),
+                     origin.name,
+                     {.hardware = &hardware, .directory = origin.directory}},
+                    now, calibration);
 }
 
 }  // namespace
@@ -38,8 +52,10 @@ Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& r
       break;
     case WorkKind::inference:
       f.capacities = batches_that_fit(model, plan, calibration);
+      f.fixes = fixes_of(job, origin, f.estimate, calibration);
       break;
     case WorkKind::rlhf:
+      f.fixes = fixes_of(job, origin, f.estimate, calibration);
       break;
   }
   f.job = std::move(job);

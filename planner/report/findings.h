@@ -18,10 +18,11 @@ namespace shardplan::report {
 
 /// What a report says of its own making.
 struct Origin {
-  std::string name;     ///< of the job: its file, or "" when flags alone make it
-  std::string version;  ///< of the program
-  std::string command;  ///< that writes the same report again
-  std::string job;      ///< the job with all flags in it, as JSON text
+  std::string name;       ///< of the job: its file, or "" when flags alone make it
+  std::string version;    ///< of the program
+  std::string command;    ///< that writes the same report again
+  std::string job;        ///< the job with all flags in it, as JSON text
+  std::string directory;  ///< where its relative paths start
 };
 
 struct Findings {
@@ -33,7 +34,7 @@ struct Findings {
   MemoryTimeline timeline;                     ///< of the worst rank
   std::vector<std::int64_t> blocks_of_chunks;  ///< of a pipeline, in the order of the network
   std::vector<Alternative> alternatives;
-  std::vector<Fix> fixes;                   ///< of training
+  std::vector<Fix> fixes;
   std::vector<ContextCapacity> capacities;  ///< of generation
   LikeRecords like;
   std::optional<FoundSearch> search;  ///< when one was made, or its result given

@@ -75,8 +75,15 @@ Messages::Messages(std::string_view language) : language_(language) {
     messages_.push_back({key, words.get<std::string>()});
   for (const auto& [pattern, words] : catalogue.at("phrases").items())
     phrases_.push_back({pattern, words.get<std::string>()});
-  std::sort(messages_.begin(), messages_.end(),
-            [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  if (language_ != "en") {
+    const std::string lint = "lint/said." + language_ + std::string(kExtension);
+    const Json said = parse_json(embedded_file(lint), "data/" + lint);
+    for (const auto& [pattern, words] : said.items())
+      said_.push_back({pattern, words.get<std::string>()});
+  }
+  const auto by_key = [](const Entry& a, const Entry& b) { return a.key < b.key; };
+  std::sort(messages_.begin(), messages_.end(), by_key);
+  std::sort(said_.begin(), said_.end(), by_key);
 }
 
 std::string Messages::text(const Text& text) const {
@@ -102,6 +109,18 @@ std::string Messages::cell(const Cell& cell) const {
   if (const auto* said = std::get_if<Phrase>(&cell))
     return phrase(said->english).value_or(said->english);
   return "";
+}
+
+std::string Messages::say(const Said& said) const {
+  const auto entry =
+      std::lower_bound(said_.begin(), said_.end(), said.id(),
+                       [](const Entry& e, std::string_view id) { return e.key < id; });
+  if (entry == said_.end() || entry->key != said.id()) return phrase(said.text).value_or(said.text);
+  if (said.values.empty()) return entry->words;
+  Values values;  // {0}, {1}: by their place in the English pattern
+  for (std::size_t i = 0; i < said.values.size(); ++i)
+    values.emplace_back(std::to_string(i), say(said.values[i]));
+  return filled(entry->words, values);
 }
 
 std::optional<std::string> Messages::phrase(std::string_view english) const {

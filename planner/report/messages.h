@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/said.h"
 #include "report/report.h"
 
 namespace shardplan::report {
@@ -32,6 +33,9 @@ class Messages {
   /// Core's words in this language; nullopt when the phrase book has none. English has them all.
   std::optional<std::string> phrase(std::string_view english) const;
 
+  /// What a rule of the linter or a loader says, by its pattern: data/lint, one file a language.
+  std::string say(const Said& said) const;
+
  private:
   struct Entry {
     std::string key, words;
@@ -39,6 +43,7 @@ class Messages {
   std::string language_;
   std::vector<Entry> messages_;  ///< sorted by key
   std::vector<Entry> phrases_;   ///< patterns with placeholders, in the order of the file
+  std::vector<Entry> said_;      ///< sorted by pattern
 };
 
 /// The values of the placeholders of `pattern` ("stage {n}") in `text`, or nullopt when it does not

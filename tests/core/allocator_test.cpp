@@ -207,6 +207,57 @@ TEST(SimulateReserved, FreesTheOlderOfTwoBlocksOfAName) {
   EXPECT_EQ(simulate_reserved(program).reserved, 42 * kMiB);
 }
 
+/// What ReservedRuns shares must be what each program and each limit would have come to alone.
+void expect_same_as_alone(const std::vector<Program>& programs) {
+  std::vector<const Program*> all;
+  for (const Program& program : programs) all.push_back(&program);
+  const std::int64_t most = simulate_reserved(programs.front()).reserved;
+  const std::vector<std::int64_t> limits{most - most / 50, most - most / 10, most / 2, 2 * most};
+  const std::vector<ReservedRuns> runs = reserved_runs(all, limits);
+  ASSERT_EQ(runs.size(), programs.size());
+  const auto expect_equal = [](const ReservedProfile& a, const ReservedProfile& b) {
+    EXPECT_EQ(a.reserved, b.reserved);
+    EXPECT_EQ(a.allocated, b.allocated);
+    EXPECT_EQ(a.requested, b.requested);
+    EXPECT_EQ(a.retries, b.retries);
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.out_of_memory, b.out_of_memory);
+  };
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    expect_equal(runs[i].spare(), simulate_reserved(programs[i]));
+    for (const std::int64_t limit : limits)
+      expect_equal(runs[i].within(limit), simulate_reserved(programs[i], {.limit = limit}));
+  }
+}
+
+TEST(ReservedRuns, AreThoseOfEachProgramAndLimitAlone) {
+  expect_same_as_alone({two_tensor_step()});
+  Program other = two_tensor_step();  // parts from the first in its step
+  Event late;
+  late.category = Category::workspace;
+  late.bytes = 24 * kMiB;
+  ProgramBuilder(other).once(2, {late});
+  expect_same_as_alone({two_tensor_step(), other, two_tensor_step()});
+  expect_same_as_alone({other, two_tensor_step()});
+}
+
+TEST(ReservedRuns, OfRanksThatDifferAreThoseOfEachAlone) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  for (const int stage : {1, 2}) {
+    const Json json{{"model", "gpt2"},
+                    {"cluster", "8xA100-40GB"},
+                    {"framework", {{"name", "deepspeed"}, {"zero_stage", stage}}},
+                    {"workload", {{"micro_batch", 2}, {"sequence_length", 512}}}};
+    const Job job = load_job(json, "job.json", {.hardware = &hardware});
+    const ModelRun run = run_segments(job.model, job.plan);
+    std::vector<Program> programs;
+    for (const std::int64_t rank : distinct_ranks(job.model, job.plan))
+      programs.push_back(lower(job.model, job.plan, run, rank));
+    ASSERT_GT(programs.size(), 1U);
+    expect_same_as_alone(programs);
+  }
+}
+
 struct Errors {
   double sum = 0, worst = 0;
   int count = 0;

@@ -7,6 +7,7 @@
 #include "base/diagnostic.h"
 #include "base/dtype.h"
 #include "base/nearest.h"
+#include "base/said.h"
 
 namespace shardplan {
 namespace {
@@ -48,6 +49,23 @@ TEST(DType, ReadsItsOwnAndPyTorchsNames) {
     EXPECT_EQ(parse_dtype(name_of(type)), type);
   EXPECT_EQ(parse_dtype("torch.bfloat16"), DType::bf16);
   EXPECT_EQ(parse_dtype("fp12"), std::nullopt);
+}
+
+TEST(Said, KeepsThePatternAndTheValuesOfItsFields) {
+  const Said inner = say("{} of {}", "3.0 GiB", 4);
+  const Said outer = say("{{a}} costs {}: {:.1f} %", inner, 12.345);
+  EXPECT_EQ(outer.text, "{a} costs 3.0 GiB of 4: 12.3 %");
+  EXPECT_EQ(outer.id(), "{{a}} costs {}: {:.1f} %");
+  ASSERT_EQ(outer.values.size(), 2U);
+  EXPECT_EQ(outer.values[0].id(), "{} of {}");
+  EXPECT_EQ(outer.values[0].values[0].text, "3.0 GiB");
+  EXPECT_EQ(outer.values[1].text, "12.3");
+}
+
+TEST(Said, OfATextAloneIsItsOwnId) {
+  const Said said = "must be odd";
+  EXPECT_EQ(said.id(), "must be odd");
+  EXPECT_TRUE(said.values.empty());
 }
 
 }  // namespace

@@ -216,6 +216,8 @@ TEST(BadJobs, NameFileKeyExpectationAndNearestSpelling) {
       {R"({"cluster": "0xH100"})", {"cluster"}},
       {R"({"cluster": "-4xH100"})", {"cluster"}},
       {R"({"cluster": null})", {"job.json: cluster: missing", "4xA100-40GB"}},
+      {R"({"cluster": null, "clutser": "8xH100"})",
+       {"job.json: clutser: unknown key", "4xA100-40GB", "did you mean 'cluster'?"}},
       {R"({"cluster": {"gpu": "H100", "gpus_per_nod": 8}})",
        {"cluster.gpus_per_nod: unknown key", "did you mean 'gpus_per_node'?"}},
       {R"({"optimiser": "adamw"})",

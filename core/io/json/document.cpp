@@ -65,12 +65,12 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
     return Json::parse(text.begin(), text.end(), watch, true, comments == JsonComments::skipped);
   } catch (const Json::parse_error& e) {
     throw InputError({.file = file,
-                      .message = fmt::format("not valid JSON: {}", reason_of(e.what())),
+                      .message = say("not valid JSON: {}", reason_of(e.what())),
                       .position = position_of(text, e.byte),
                       .rule = "json.syntax"_rule});
   } catch (const Json::exception& e) {  // a number out of range
     throw InputError({.file = file,
-                      .message = fmt::format("not valid JSON: {}", e.what()),
+                      .message = say("not valid JSON: {}", e.what()),
                       .rule = "json.syntax"_rule});
   }
 }

@@ -27,7 +27,7 @@ ObjectReader::ObjectReader(const Json& value, std::string file, std::string path
   if (!value.is_object()) {
     throw InputError({.file = file_,
                       .key = path_,
-                      .message = "found " + describe(value),
+                      .message = say("found {}", describe(value)),
                       .expected = "an object"});
   }
 }
@@ -48,13 +48,23 @@ bool ObjectReader::has(std::string_view key) {
   return value_->contains(key);
 }
 
-void ObjectReader::fail(std::string_view key, std::string message, std::string expected,
+void ObjectReader::fail(std::string_view key, Said message, Said expected,
                         std::string nearest) const {
   throw InputError({.file = file_,
                     .key = path_of(key),
                     .message = std::move(message),
                     .expected = std::move(expected),
                     .nearest = std::move(nearest)});
+}
+
+void ObjectReader::missing(std::string_view key, Said expected) const {
+  const std::vector<std::string_view> only{key};
+  for (const auto& [given, value] : value_->items()) {
+    if (std::find(known_.begin(), known_.end(), given) != known_.end()) continue;
+    if (nearest(given, std::span<const std::string_view>(only)) == key)
+      fail(given, "unknown key", std::move(expected), std::string(key));
+  }
+  fail(key, "missing", std::move(expected));
 }
 
 std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int64_t least,
@@ -70,42 +80,44 @@ std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int
   if (value->is_number_unsigned()) {
     const auto n = value->get<std::uint64_t>();
     if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      fail(key, "found " + describe(*value), expected);
+      fail(key, say("found {}", describe(*value)), expected);
     result = static_cast<std::int64_t>(n);
   } else if (value->is_number_integer()) {
     result = value->get<std::int64_t>();
   } else if (value->is_number_float()) {
     const double x = value->get<double>();
-    if (std::floor(x) != x || std::abs(x) > 9e18) fail(key, "found " + describe(*value), expected);
+    if (std::floor(x) != x || std::abs(x) > 9e18)
+      fail(key, say("found {}", describe(*value)), expected);
     result = static_cast<std::int64_t>(x);
   } else {
-    fail(key, "found " + describe(*value), expected);
+    fail(key, say("found {}", describe(*value)), expected);
   }
-  if (result < least || result > most) fail(key, "found " + describe(*value), expected);
+  if (result < least || result > most) fail(key, say("found {}", describe(*value)), expected);
   return result;
 }
 
 std::optional<double> ObjectReader::number(std::string_view key, double least, double most) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) fail(key, "found " + describe(*value), "a number");
+  if (!value->is_number()) fail(key, say("found {}", describe(*value)), "a number");
   const double x = value->get<double>();
   if (!(x >= least && x <= most))
-    fail(key, "found " + describe(*value), fmt::format("a number from {} to {}", least, most));
+    fail(key, say("found {}", describe(*value)),
+         fmt::format("a number from {} to {}", least, most));
   return x;
 }
 
 std::optional<bool> ObjectReader::boolean(std::string_view key) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_boolean()) fail(key, "found " + describe(*value), "true or false");
+  if (!value->is_boolean()) fail(key, say("found {}", describe(*value)), "true or false");
   return value->get<bool>();
 }
 
 std::optional<std::string> ObjectReader::text(std::string_view key) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_string()) fail(key, "found " + describe(*value), "a string");
+  if (!value->is_string()) fail(key, say("found {}", describe(*value)), "a string");
   return value->get<std::string>();
 }
 
@@ -117,7 +129,8 @@ std::optional<ObjectReader> ObjectReader::object(std::string_view key) {
 
 const Json* ObjectReader::array(std::string_view key) {
   const Json* value = find(key);
-  if (value != nullptr && !value->is_array()) fail(key, "found " + describe(*value), "an array");
+  if (value != nullptr && !value->is_array())
+    fail(key, say("found {}", describe(*value)), "an array");
   return value;
 }
 

@@ -46,8 +46,10 @@ class ObjectReader {
   /// Throws for the first key that nothing asked for.
   void finish() const;
 
-  [[noreturn]] void fail(std::string_view key, std::string message, std::string expected = "",
+  [[noreturn]] void fail(std::string_view key, Said message, Said expected = "",
                          std::string nearest = "") const;
+  /// For a key that must be there: where one that nothing asked for is spelt nearly so, about that.
+  [[noreturn]] void missing(std::string_view key, Said expected) const;
 
  private:
   const Json* value_;

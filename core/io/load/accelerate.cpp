@@ -97,8 +97,8 @@ class Reader {
     const Json* value = value_at(document_, path);
     if (value == nullptr || value->is_null()) return nullptr;
     if ((value->*is)()) return value;
-    findings_.error("accelerate.wrong-type"_rule, std::string(path), "found " + describe(*value),
-                    expected);
+    findings_.error("accelerate.wrong-type"_rule, std::string(path),
+                    say("found {}", describe(*value)), expected);
     return nullptr;
   }
 

@@ -58,7 +58,7 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
   gpu.compute_capability = in.text("compute_capability").value_or("");
   const auto memory = in.integer("memory_bytes", 1);
   const auto usable = in.integer("usable_bytes", 1);
-  if (!memory && !usable) in.fail("memory_bytes", "is missing", "the bytes of a GPU's memory");
+  if (!memory && !usable) in.missing("memory_bytes", "the bytes of a GPU's memory");
   gpu.capacity = Bytes(memory.value_or(usable.value_or(0)));
   if (usable) {
     if (*usable > gpu.capacity.count())
@@ -87,7 +87,7 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
 Gpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog, std::vector<std::string>& notes) {
   const Json* value = in.find("gpu");
   if (value == nullptr)
-    in.fail("gpu", "is missing", "a GPU such as A100-40GB, or an object with memory_bytes");
+    in.missing("gpu", "a GPU such as A100-40GB, or an object with memory_bytes");
   const std::string path = in.path_of("gpu");
   if (value->is_string()) {
     ResolvedGpu resolved = at(in.file(), path, [&] {
@@ -96,7 +96,8 @@ Gpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog, std::vector<std::
     notes = std::move(resolved.notes);
     return std::move(resolved.gpu);
   }
-  if (!value->is_object()) in.fail("gpu", "found " + describe(*value), "a GPU's name or an object");
+  if (!value->is_object())
+    in.fail("gpu", say("found {}", describe(*value)), "a GPU's name or an object");
   ObjectReader gpu(*value, in.file(), path);
   return read_gpu_object(gpu, catalog, notes);
 }
@@ -105,7 +106,7 @@ std::optional<Nvme> read_nvme(ObjectReader& in) {
   auto nvme = in.object("nvme");
   if (!nvme) return std::nullopt;
   const auto bytes = nvme->integer("bytes", 0);
-  if (!bytes) nvme->fail("bytes", "is missing", "an integer of at least 0");
+  if (!bytes) nvme->missing("bytes", "an integer of at least 0");
   const Nvme out{.capacity = Bytes(*bytes),
                  .read_bandwidth = rate(*nvme, "read_bandwidth"),
                  .write_bandwidth = rate(*nvme, "write_bandwidth")};
@@ -209,7 +210,7 @@ Cluster load_cluster(const Json& value, const std::string& file, const std::stri
   if (!value.is_object()) {
     throw InputError({.file = file,
                       .key = key_path,
-                      .message = "found " + describe(value),
+                      .message = say("found {}", describe(value)),
                       .expected = "a cluster such as \"4xA100-40GB\", or an object"});
   }
   ObjectReader in(value, file, key_path);

@@ -97,7 +97,7 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
     read.ds_config = read_json_file(full.string());
     read.ds_file = full.string();
   } else {
-    o.fail("ds_config", "found " + describe(*config), "a path or an object");
+    o.fail("ds_config", say("found {}", describe(*config)), "a path or an object");
   }
 }
 

@@ -33,7 +33,8 @@ Lora read_lora(ObjectReader& workload) {
     lora.rank = o->integer("rank", 1, 1 << 20).value_or(16);
     if (const Json* targets = o->array("targets"))
       for (const Json& target : *targets) {
-        if (!target.is_string()) o->fail("targets", "found " + describe(target), "module names");
+        if (!target.is_string())
+          o->fail("targets", say("found {}", describe(target)), "module names");
         lora.targets.push_back(target.get<std::string>());
       }
     const auto base = o->choice("quantization", {"none", "nf4", "nf4_double"});
@@ -149,15 +150,14 @@ class JobLoader {
 
   void read_cluster() {
     const Json* cluster = reader_.find("cluster");
-    if (cluster == nullptr) reader_.fail("cluster", "missing", "a cluster such as \"4xA100-40GB\"");
+    if (cluster == nullptr) reader_.missing("cluster", "a cluster such as \"4xA100-40GB\"");
     plan().cluster = load_cluster(*cluster, reader_.file(), "cluster", *context_.hardware);
     for (const std::string& note : plan().cluster.notes) job_.assumed.push_back("cluster: " + note);
   }
 
   void read_model() {
     const Json* model = reader_.find("model");
-    if (model == nullptr)
-      reader_.fail("model", "missing", "a catalogue name, a config.json or an object");
+    if (model == nullptr) reader_.missing("model", "a catalogue name, a config.json or an object");
     BuildOptions options = build_options(plan());
     options.scalar_head = context_.scalar_head;
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
@@ -237,7 +237,7 @@ class JobLoader {
     for (Diagnostic& d : job_.diagnostics)
       if (d.severity == Severity::warning && d.key == "zero_optimization.offload_param" &&
           plan().framework.deepspeed.zero.stage < 3)
-        d.message += fmt::format(", {} of them", format_bytes(bytes));
+        d.message = say("{}, {} of them", d.message, format_bytes(bytes));
   }
 
   /// The file's batch keys win where the job is silent; two different answers are an error.

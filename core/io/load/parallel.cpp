@@ -69,7 +69,7 @@ void read_layout(ObjectReader& reader, FrameworkKind framework, Parallel& parall
     for (const Json& count : *layers) {
       if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
           count.get<std::int64_t>() > kLargestDegree)
-        reader.fail("stage_layers", "found " + describe(count), "numbers of blocks");
+        reader.fail("stage_layers", say("found {}", describe(count)), "numbers of blocks");
       parallel.stage_layers.push_back(count.get<std::int64_t>());
     }
 }

@@ -140,7 +140,7 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
   row.object("host_seconds");
   auto host = row.object("least_host_seconds");
   if (!host) host = row.object("host_seconds");
-  if (!host) row.fail("host_seconds", "missing", "forward, backward and step in seconds");
+  if (!host) row.missing("host_seconds", "forward, backward and step in seconds");
   out.seconds = {host->number("forward", 0).value_or(0), host->number("backward", 0).value_or(0),
                  host->number("step", 0).value_or(0)};
   if (const Json* kernels = row.array("kernels"))

@@ -53,9 +53,9 @@ void read_one(const Json& json, const std::string& file, const std::string& path
     if (schema && *schema != kRecordSchema)
       o.fail("schema", fmt::format("found '{}'", *schema), std::string(kRecordSchema));
     const Json* job = o.find("job");
-    if (job == nullptr) o.fail("job", "missing", "a job (shardplan.job/1)");
+    if (job == nullptr) o.missing("job", "a job (shardplan.job/1)");
     auto measured = o.object("measured");
-    if (!measured) o.fail("measured", "missing", "an object with phases and peaks");
+    if (!measured) o.missing("measured", "an object with phases and peaks");
     const std::string directory = fs::path(file).parent_path().string();
     Record record{name, file, {}, read_measured(*measured), false};
     if (const auto connected = o.text("connected")) {

@@ -72,8 +72,7 @@ class RlhfLoader {
     std::vector<std::string> known;
     for (const Names& n : algorithms()) known.emplace_back(n.name);
     const auto algorithm = work_.choice("algorithm", known);
-    if (!algorithm)
-      work_.fail("algorithm", "missing", fmt::format("one of {}", fmt::join(known, ", ")));
+    if (!algorithm) work_.missing("algorithm", fmt::format("one of {}", fmt::join(known, ", ")));
     names_ = &*std::find_if(algorithms().begin(), algorithms().end(),
                             [&](const Names& n) { return n.name == *algorithm; });
     const auto count = [&](const char* key) { return work_.integer(key, 1, kLongest).value_or(0); };
@@ -85,14 +84,14 @@ class RlhfLoader {
       sizes_.generation_batch = count("generation_batch");
       for (const auto& [key, value] :
            {std::pair{"prompt_length", sizes_.prompt}, std::pair{"new_tokens", sizes_.new_tokens}})
-        if (value == 0) work_.fail(key, "missing", "tokens of each sequence");
+        if (value == 0) work_.missing(key, "tokens of each sequence");
       if (sizes_.generation_batch == 0)
         sizes_.generation_batch = sizes_.micro_batch * sizes_.accumulation;
       sizes_.sequence = sizes_.prompt + sizes_.new_tokens;
       read_hybrid_engine();
     } else {
       sizes_.sequence = count("sequence_length");
-      if (sizes_.sequence == 0) work_.fail("sequence_length", "missing", "tokens of a sequence");
+      if (sizes_.sequence == 0) work_.missing("sequence_length", "tokens of a sequence");
     }
     work_.find("method");
     work_.find("lora");
@@ -122,7 +121,8 @@ class RlhfLoader {
 
   /// Only models that the algorithm has, each an object.
   void check_models() {
-    if (!models_->is_object()) work_.fail("models", "found " + describe(*models_), "an object");
+    if (!models_->is_object())
+      work_.fail("models", say("found {}", describe(*models_)), "an object");
     ObjectReader o(*models_, file_, "workload.models");
     o.object("actor");
     if (names_->critic) o.object("critic");

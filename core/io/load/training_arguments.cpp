@@ -143,7 +143,8 @@ class Reader {
 
  private:
   std::nullopt_t wrong(const char* key, const Json& value, std::string expected) {
-    findings_.error("hf.wrong-type"_rule, key, "found " + describe(value), std::move(expected));
+    findings_.error("hf.wrong-type"_rule, key, say("found {}", describe(value)),
+                    std::move(expected));
     return std::nullopt;
   }
 

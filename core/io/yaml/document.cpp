@@ -145,7 +145,7 @@ YamlDocument parse_yaml(std::string_view text, const std::string& file) {
     return {std::move(value), std::move(converter.positions)};
   } catch (const YAML::Exception& e) {
     throw InputError({.file = file,
-                      .message = fmt::format("not valid YAML: {}", e.msg),
+                      .message = say("not valid YAML: {}", e.msg),
                       .position = position_of(e.mark),
                       .rule = "yaml.syntax"_rule});
   }

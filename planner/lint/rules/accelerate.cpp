@@ -96,12 +96,12 @@ void check_launch(const LintSubject& s, const AccelerateConfig& a, DsFindings& f
   if (a.processes && s.cluster != nullptr && *a.processes != s.cluster->world())
     findings.error(
         "accelerate.processes"_rule, "num_processes",
-        fmt::format("{}, but {} has {} GPUs", *a.processes, s.cluster->label, s.cluster->world()),
-        fmt::format("{}", s.cluster->world()));
+        say("{}, but {} has {} GPUs", *a.processes, s.cluster->label, s.cluster->world()),
+        say("{}", s.cluster->world()));
   if (a.processes && a.machines > 1 && *a.processes % a.machines != 0)
     findings.error("accelerate.uneven-machines"_rule, "num_processes",
-                   fmt::format("{} processes on {} machines", *a.processes, a.machines),
-                   fmt::format("a multiple of {}", a.machines));
+                   say("{} processes on {} machines", *a.processes, a.machines),
+                   say("a multiple of {}", a.machines));
   const Json* policy = a.fsdp_key("fsdp_auto_wrap_policy");
   if (a.distributed_type == "FSDP" && policy != nullptr && *policy == "NO_WRAP")
     findings.warning("accelerate.fsdp-no-wrap"_rule, "fsdp_config.fsdp_auto_wrap_policy",
@@ -114,16 +114,15 @@ void check_precision_of(const LintSubject& s, const AccelerateConfig& a, LintFin
   const bool fp16 = type == "fp16", bf16 = type == "bf16";
   const char* other = fp16 ? "bf16.enabled" : "fp16.enabled";
   if ((fp16 || bf16) && s.values.flag(other))
-    findings.accelerate.error(
-        "accelerate.mixed-precision"_rule, "mixed_precision",
-        fmt::format("{}, but {} enables {}", type, findings.config.file(), other),
-        "the same type in both");
+    findings.accelerate.error("accelerate.mixed-precision"_rule, "mixed_precision",
+                              say("{}, but {} enables {}", type, findings.config.file(), other),
+                              "the same type in both");
   if (s.arguments == nullptr || !(fp16 || bf16)) return;
   const TrainerArguments& t = s.arguments->values;
   if ((fp16 && t.bf16.value_or(false)) || (bf16 && t.fp16.value_or(false)))
     findings.accelerate.error(
         "accelerate.trainer-precision"_rule, "mixed_precision",
-        fmt::format("{}, but {} sets {}", type, s.arguments->file, fp16 ? "bf16" : "fp16"),
+        say("{}, but {} sets {}", type, s.arguments->file, fp16 ? "bf16" : "fp16"),
         "the same type in both");
 }
 
@@ -140,7 +139,7 @@ void check_accelerate(const LintSubject& s, LintFindings& findings) {
   if (!a.distributed_type.empty() && !a.deepspeed()) {
     if (a.distributed_type != "FSDP" || a.document.contains("deepspeed_config"))
       findings.accelerate.warning("accelerate.not-deepspeed"_rule, "distributed_type",
-                                  fmt::format("{} starts without DeepSpeed", a.distributed_type),
+                                  say("{} starts without DeepSpeed", a.distributed_type),
                                   "DEEPSPEED");
     return;
   }
@@ -148,21 +147,20 @@ void check_accelerate(const LintSubject& s, LintFindings& findings) {
   if (!a.deepspeed_file || !a.mixed_precision) check_precision_of(s, a, findings);
   const std::string& linted = findings.config.file();
   if (a.deepspeed_file && name_of_file(*a.deepspeed_file) != name_of_file(linted))
-    findings.accelerate.warning(
-        "accelerate.other-config"_rule, "deepspeed_config.deepspeed_config_file",
-        fmt::format("names {}, and {} is linted", *a.deepspeed_file, linted));
+    findings.accelerate.warning("accelerate.other-config"_rule,
+                                "deepspeed_config.deepspeed_config_file",
+                                say("names {}, and {} is linted", *a.deepspeed_file, linted));
   const Json* init = a.deepspeed_key("zero3_init_flag");
   if (init != nullptr && *init == true && s.values.stage() != 3)
     findings.accelerate.warning("accelerate.zero3-init"_rule, "deepspeed_config.zero3_init_flag",
-                                fmt::format("has no effect at stage {}", s.values.stage()),
-                                "false");
+                                say("has no effect at stage {}", s.values.stage()), "false");
   const Json* steps = a.deepspeed_key("gradient_accumulation_steps");
   if (s.arguments != nullptr && !a.deepspeed_file && steps != nullptr &&
       steps->is_number_integer() && *steps != *s.arguments->values.gradient_accumulation_steps)
     findings.accelerate.error("accelerate.accumulation"_rule,
                               "deepspeed_config.gradient_accumulation_steps",
-                              fmt::format("{}, but {} has {}", describe(*steps), s.arguments->file,
-                                          *s.arguments->values.gradient_accumulation_steps),
+                              say("{}, but {} has {}", describe(*steps), s.arguments->file,
+                                  *s.arguments->values.gradient_accumulation_steps),
                               "the same number in both");
 }
 

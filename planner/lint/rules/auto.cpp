@@ -56,12 +56,12 @@ std::span<const Rule> auto_rules() {
 void check_auto(const LintSubject& s, LintFindings& findings) {
   for (const ResolvedAuto& resolved : s.config.autos) {
     const DsNode* key = ds_schema().find(resolved.path);
-    if (key == nullptr || !resolved.rule.starts_with("dropped")) continue;
+    if (key == nullptr || !resolved.rule.text.starts_with("dropped")) continue;
     if (!key->trainer_rule.empty() || !key->accelerate_rule.empty()) continue;
     findings.config.warning(
         "auto.dropped"_rule, resolved.path,
-        fmt::format("\"auto\" is filled in by nobody and dropped: DeepSpeed's default {} holds",
-                    resolved.value.dump()),
+        say("\"auto\" is filled in by nobody and dropped: DeepSpeed's default {} holds",
+            resolved.value.dump()),
         "a value");
   }
   if (s.model == nullptr || s.model->facts.hidden > 0 ||

@@ -73,14 +73,14 @@ constexpr Rule kRules[] = {
 };
 
 /// "1, 2, 4 or 8"
-std::string divisors(std::int64_t n) {
+Said divisors(std::int64_t n) {
   std::vector<std::int64_t> all;
   for (std::int64_t d = 1; d <= n; ++d)
     if (n % d == 0) all.push_back(d);
   if (all.size() == 1) return "1";
   const std::int64_t last = all.back();
   all.pop_back();
-  return fmt::format("{} or {}", fmt::join(all, ", "), last);
+  return say("{} or {}", fmt::join(all, ", "), last);
 }
 
 class DegreeChecks {
@@ -108,36 +108,33 @@ class DegreeChecks {
     if (degree <= 1) return;
     if (ranks() > 0 && ranks() % degree != 0)
       found_.error("parallel.tensor-ranks"_rule, kTensorSize,
-                   fmt::format("{} does not divide the {} ranks", degree, ranks()),
-                   divisors(ranks()));
+                   say("{} does not divide the {} ranks", degree, ranks()), divisors(ranks()));
     const std::int64_t heads =
         facts_.key_value_heads > 0 ? facts_.key_value_heads : facts_.attention_heads;
     if (heads > 0 && degree > heads) {
-      found_.error("parallel.tensor-heads"_rule, kTensorSize,
-                   fmt::format("{} ranks share {} key-value heads, and {} get none", degree, heads,
-                               degree - heads),
-                   fmt::format("at most {}", heads));
+      found_.error(
+          "parallel.tensor-heads"_rule, kTensorSize,
+          say("{} ranks share {} key-value heads, and {} get none", degree, heads, degree - heads),
+          say("at most {}", heads));
     } else if (heads > 0 && heads % degree != 0) {
       found_.warning("parallel.tensor-uneven"_rule, kTensorSize,
-                     fmt::format("{} does not divide the {} key-value heads: some ranks have {}, "
-                                 "others {}",
-                                 degree, heads, heads / degree + 1, heads / degree),
+                     say("{} does not divide the {} key-value heads: some ranks have {}, "
+                         "others {}",
+                         degree, heads, heads / degree + 1, heads / degree),
                      divisors(heads));
     }
     if (s_.cluster == nullptr || s_.cluster->nodes < 2) return;
     const std::int64_t node = s_.cluster->gpus_per_node;
     if (node % degree != 0)
       found_.warning("parallel.tensor-across-nodes"_rule, kTensorSize,
-                     fmt::format("groups of {} ranks span nodes of {} GPUs", degree, node),
-                     divisors(node));
+                     say("groups of {} ranks span nodes of {} GPUs", degree, node), divisors(node));
   }
 
   void pipeline(std::int64_t stages) {
     if (stages <= 1) return;
     if (ranks() > 0 && ranks() % stages != 0)
       found_.error("parallel.pipeline-ranks"_rule, kStages,
-                   fmt::format("{} stages do not divide the {} ranks", stages, ranks()),
-                   divisors(ranks()));
+                   say("{} stages do not divide the {} ranks", stages, ranks()), divisors(ranks()));
     if (facts_.layers > 0) layers(stages);
     const std::optional<std::int64_t> batches = s_.config.options.gradient_accumulation;
     if (!batches) return;
@@ -145,17 +142,17 @@ class DegreeChecks {
         static_cast<double>(stages - 1) / static_cast<double>(*batches + stages - 1);
     if (bubble > kBubble)
       found_.warning("parallel.pipeline-bubble"_rule, kAccumulation,
-                     fmt::format("{} micro-batches on {} stages: the pipeline stands still for "
-                                 "{:.0f} % of its time",
-                                 *batches, stages, 100 * bubble),
-                     fmt::format("{} or more", 4 * stages));
+                     say("{} micro-batches on {} stages: the pipeline stands still for "
+                         "{:.0f} % of its time",
+                         *batches, stages, 100 * bubble),
+                     say("{} or more", 4 * stages));
   }
 
   void layers(std::int64_t stages) {
     if (stages > facts_.layers) {
       found_.error("parallel.pipeline-empty"_rule, kStages,
-                   fmt::format("{} stages for {} layers", stages, facts_.layers),
-                   fmt::format("at most {}", facts_.layers));
+                   say("{} stages for {} layers", stages, facts_.layers),
+                   say("at most {}", facts_.layers));
       return;
     }
     const std::int64_t longest = (facts_.layers + stages - 1) / stages;
@@ -163,9 +160,9 @@ class DegreeChecks {
         static_cast<double>(longest * stages) / static_cast<double>(facts_.layers) - 1;
     if (over > kImbalance)
       found_.warning("parallel.pipeline-uneven"_rule, kStages,
-                     fmt::format("{} layers on {} stages: the longest has {}, and all wait for it, "
-                                 "{:.0f} % of the time",
-                                 facts_.layers, stages, longest, 100 * over / (1 + over)),
+                     say("{} layers on {} stages: the longest has {}, and all wait for it, "
+                         "{:.0f} % of the time",
+                         facts_.layers, stages, longest, 100 * over / (1 + over)),
                      divisors(facts_.layers));
   }
 
@@ -176,10 +173,10 @@ class DegreeChecks {
     if (heads % degree != 0 || !shares)
       found_.error("parallel.sequence-heads"_rule, kSequenceSize,
                    heads % degree != 0
-                       ? fmt::format("{} does not divide the {} attention heads", degree, heads)
-                       : fmt::format("{} neither divides the {} key-value heads nor is a multiple "
-                                     "of them",
-                                     degree, shared),
+                       ? say("{} does not divide the {} attention heads", degree, heads)
+                       : say("{} neither divides the {} key-value heads nor is a multiple "
+                             "of them",
+                             degree, shared),
                    divisors(shared == 0 ? heads : std::min(heads, shared)));
   }
 
@@ -188,11 +185,10 @@ class DegreeChecks {
     const std::int64_t count = expert_count(*s_.model);
     if (count == 0) {
       found_.warning("parallel.expert-dense"_rule, "expert_parallel",
-                     fmt::format("{} has no experts", facts_.name), "no such block");
+                     say("{} has no experts", facts_.name), "no such block");
     } else if (degree > 0 && count % degree != 0) {
       found_.error("parallel.expert-count"_rule, kExpertSize,
-                   fmt::format("{} does not divide the {} experts", degree, count),
-                   divisors(count));
+                   say("{} does not divide the {} experts", degree, count), divisors(count));
     }
   }
 

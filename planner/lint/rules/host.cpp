@@ -46,8 +46,8 @@ constexpr Rule kRules[] = {
 
 constexpr const char* kGather = "zero_optimization.stage3_gather_16bit_weights_on_model_save";
 
-std::string needs(std::int64_t bytes, const char* of) {
-  return fmt::format("needs {} of {}", format_bytes(bytes), of);
+Said needs(std::int64_t bytes, const Said& of) {
+  return say("needs {} of {}", format_bytes(bytes), of);
 }
 
 void check_fit(const PricedJob& job, DsFindings& findings) {
@@ -55,11 +55,11 @@ void check_fit(const PricedJob& job, DsFindings& findings) {
   if (v.host.fit == Fit::does_not_fit)
     findings.error("fit.host"_rule, "zero_optimization.offload_optimizer",
                    needs(v.host.needed, "each host's memory"),
-                   fmt::format("well below {}", format_bytes(v.host.available.value_or(0))));
+                   say("well below {}", format_bytes(v.host.available.value_or(0))));
   if (v.nvme.fit == Fit::does_not_fit && v.nvme.available.value_or(0) > 0)
     findings.error("fit.nvme"_rule, "zero_optimization.offload_optimizer.device",
                    needs(v.nvme.needed, "each node's NVMe"),
-                   fmt::format("at most {}", format_bytes(v.nvme.available.value_or(0))));
+                   say("at most {}", format_bytes(v.nvme.available.value_or(0))));
 }
 
 void check_loading(const LintSubject& s, const PricedJob& job, std::int64_t host,
@@ -74,8 +74,8 @@ void check_loading(const LintSubject& s, const PricedJob& job, std::int64_t host
       checked_mul(checked_mul(job.job().model.parameter_count(), kFp32), ranks);
   if (bytes > host)
     findings.warning("host.every-rank-loads"_rule, "zero_optimization.stage",
-                     fmt::format("{} ranks load {} in fp32 on a host of {}", ranks,
-                                 format_bytes(bytes), format_bytes(host)),
+                     say("{} ranks load {} in fp32 on a host of {}", ranks, format_bytes(bytes),
+                         format_bytes(host)),
                      "zero.Init at stage 3, or low_cpu_mem_usage");
 }
 
@@ -86,11 +86,10 @@ void check_saving(const LintSubject& s, const PricedJob& job, std::int64_t host,
   const std::int64_t whole = checked_mul(job.job().model.parameter_count(), kHalf);
   const std::int64_t together = checked_add(whole, job.price().host);
   if (together > host)
-    findings.warning(
-        "save.gathers-on-host"_rule, kGather,
-        fmt::format("collects {} on a host of {} that holds {} already", format_bytes(whole),
-                    format_bytes(host), format_bytes(job.price().host)),
-        "false");
+    findings.warning("save.gathers-on-host"_rule, kGather,
+                     say("collects {} on a host of {} that holds {} already", format_bytes(whole),
+                         format_bytes(host), format_bytes(job.price().host)),
+                     "false");
 }
 
 void note_pinning(const DsValues& v, DsFindings& findings) {
@@ -124,7 +123,7 @@ void check_host(const LintSubject& s, LintFindings& findings) {
   const std::int64_t pinned = job.estimate().host_per_node.pinned;
   if (pinned > host / 2)
     findings.config.warning("host.pinned"_rule, "zero_optimization.offload_optimizer.pin_memory",
-                            fmt::format("pins {} of {}", format_bytes(pinned), format_bytes(host)),
+                            say("pins {} of {}", format_bytes(pinned), format_bytes(host)),
                             "less than half of the host");
 }
 

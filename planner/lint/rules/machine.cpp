@@ -47,7 +47,7 @@ void check_machine(const LintSubject& s, LintFindings& findings) {
     const Gpu& gpu = s.cluster->gpu;
     if (gpu.peak.fp16 && !gpu.peak.bf16)
       findings.config.warning("gpu.no-bf16"_rule, "bf16.enabled",
-                              fmt::format("{} has no bf16 units", gpu.name), "fp16.enabled");
+                              say("{} has no bf16 units", gpu.name), "fp16.enabled");
   }
   if (s.model == nullptr || s.values.stage() != 3) return;
   const auto family = std::find_if(
@@ -62,8 +62,8 @@ void check_machine(const LintSubject& s, LintFindings& findings) {
   if (!by_default && !by_accelerate && !by_file)
     findings.config.warning(
         "moe.leaf-modules"_rule, "zero_optimization.leaf_module",
-        fmt::format("{} has experts, and nothing says that their block is fetched as one",
-                    s.model->facts.name),
+        say("{} has experts, and nothing says that their block is fetched as one",
+            s.model->facts.name),
         "zero_optimization.leaf_module.classes");
 }
 

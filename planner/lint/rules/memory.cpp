@@ -62,8 +62,8 @@ constexpr Rule kRules[] = {
      "Both were estimated for this model and machine.", kEstimate, "Take the value that is shown."},
 };
 
-std::string saved(std::int64_t bytes, const PricedJob& job) {
-  return fmt::format("{} of {} on each GPU", format_bytes(bytes), format_bytes(job.price().gpu));
+Said saved(std::int64_t bytes, const PricedJob& job) {
+  return say("{} of {} on each GPU", format_bytes(bytes), format_bytes(job.price().gpu));
 }
 
 std::int64_t at_peak(const Estimate& e, Category category) {
@@ -80,21 +80,21 @@ void check_fit(const PricedJob& job, DsFindings& findings) {
   const Estimate& e = job.estimate();
   if (e.verdict.gpu.fit == Fit::does_not_fit)
     findings.error("fit.gpu"_rule, "zero_optimization",
-                   fmt::format("needs {} of each GPU", format_bytes(e.device.point)),
-                   fmt::format("at most {}", format_bytes(e.usable_bytes)));
+                   say("needs {} of each GPU", format_bytes(e.device.point)),
+                   say("at most {}", format_bytes(e.usable_bytes)));
   if (e.verdict.gpu.fit == Fit::tight)
     findings.warning("fit.gpu-tight"_rule, "zero_optimization",
-                     fmt::format("needs {} of each GPU, at most {}", format_bytes(e.device.point),
-                                 format_bytes(e.device.upper)),
-                     fmt::format("at most {}", format_bytes(e.usable_bytes)));
+                     say("needs {} of each GPU, at most {}", format_bytes(e.device.point),
+                         format_bytes(e.device.upper)),
+                     say("at most {}", format_bytes(e.usable_bytes)));
   if (e.verdict.gpu.fit != Fit::does_not_fit) return;
   const int stage = job.job().plan.framework.deepspeed.zero.stage;
   const auto states = stage == 3 ? deepspeed_zero3_estimate(job.job().model, job.job().plan)
                                  : deepspeed_zero2_estimate(job.job().model, job.job().plan);
   if (states && *states <= e.usable_bytes)
     findings.warning("memory.estimator-misleads"_rule, "zero_optimization.stage",
-                     fmt::format("DeepSpeed's estimator says {}, the states alone; the peak is {}",
-                                 format_bytes(*states), format_bytes(e.device.point)));
+                     say("DeepSpeed's estimator says {}, the states alone; the peak is {}",
+                         format_bytes(*states), format_bytes(e.device.point)));
 }
 
 void check_optimizer_step(const LintSubject& s, const PricedJob& job, DsFindings& findings) {
@@ -103,7 +103,7 @@ void check_optimizer_step(const LintSubject& s, const PricedJob& job, DsFindings
   const auto fused = job.with({remove_key(kTorchAdam)});
   if (!fused || !at_least(job.price().gpu - fused->price.gpu, job.price().gpu, 0.02)) return;
   findings.warning("memory.step-temporaries"_rule, kTorchAdam,
-                   "costs " + saved(job.price().gpu - fused->price.gpu, job), "FusedAdam");
+                   say("costs {}", saved(job.price().gpu - fused->price.gpu, job)), "FusedAdam");
 }
 
 void check_logits(const PricedJob& job, DsFindings& findings) {
@@ -112,11 +112,11 @@ void check_logits(const PricedJob& job, DsFindings& findings) {
   const auto fused = job.with_job(Json{{"loss", "fused_linear"}});
   if (!fused || !at_least(job.price().gpu - fused->price.gpu, job.price().gpu, 0.1)) return;
   findings.warning("memory.logits"_rule, "train_micro_batch_size_per_gpu",
-                   fmt::format("logits of {} tokens x {} words cost {}",
-                               format_count(job.job().plan.workload.micro_batch *
-                                            job.job().plan.workload.sequence_length),
-                               format_count(job.job().model.facts.vocabulary),
-                               saved(job.price().gpu - fused->price.gpu, job)),
+                   say("logits of {} tokens x {} words cost {}",
+                       format_count(job.job().plan.workload.micro_batch *
+                                    job.job().plan.workload.sequence_length),
+                       format_count(job.job().model.facts.vocabulary),
+                       saved(job.price().gpu - fused->price.gpu, job)),
                    "a fused linear cross-entropy");
 }
 
@@ -126,7 +126,7 @@ void check_fragmentation(const PricedJob& job, DsFindings& findings) {
   constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
   if (fragments >= kGibibyte && at_least(fragments, job.price().gpu, 0.1))
     findings.warning("memory.fragmentation"_rule, "zero_optimization",
-                     "fragments of the allocator take " + saved(fragments, job),
+                     say("fragments of the allocator take {}", saved(fragments, job)),
                      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
@@ -141,10 +141,10 @@ void check_bucket(const LintSubject& s, const PricedJob& job, DsFindings& findin
   const auto smaller = job.with({set_key(kBucket, checked_mul(hidden, hidden))});
   if (!smaller || !at_least(job.price().gpu - smaller->price.gpu, job.price().gpu, 0.02)) return;
   findings.warning("memory.bucket"_rule, kBucket,
-                   fmt::format("{} elements, and {} are trained on a rank: costs {}",
-                               format_count(s.values.integer(kBucket)), format_count(trained),
-                               saved(job.price().gpu - smaller->price.gpu, job)),
-                   fmt::format("{}", hidden * hidden));
+                   say("{} elements, and {} are trained on a rank: costs {}",
+                       format_count(s.values.integer(kBucket)), format_count(trained),
+                       saved(job.price().gpu - smaller->price.gpu, job)),
+                   say("{}", hidden * hidden));
 }
 
 void check_fp32(const LintSubject& s, const PricedJob& job, DsFindings& findings) {
@@ -155,8 +155,8 @@ void check_fp32(const LintSubject& s, const PricedJob& job, DsFindings& findings
   const auto half = job.with(edits);
   if (!half) return;
   findings.warning("memory.fp32"_rule, "bf16.enabled",
-                   fmt::format("fp32 needs {} of each GPU, bf16 {}", format_bytes(job.price().gpu),
-                               format_bytes(half->price.gpu)),
+                   say("fp32 needs {} of each GPU, bf16 {}", format_bytes(job.price().gpu),
+                       format_bytes(half->price.gpu)),
                    "true");
 }
 
@@ -166,9 +166,9 @@ void check_activations(const PricedJob& job, DsFindings& findings) {
   const auto full = job.with_job(Json{{"checkpointing", "full"}});
   if (!full) return;
   findings.warning("memory.activations"_rule, "train_micro_batch_size_per_gpu",
-                   fmt::format("without checkpointing activations take {}; with it the peak is {}",
-                               format_bytes(at_peak(job.estimate(), Category::activations)),
-                               format_bytes(full->price.gpu)),
+                   say("without checkpointing activations take {}; with it the peak is {}",
+                       format_bytes(at_peak(job.estimate(), Category::activations)),
+                       format_bytes(full->price.gpu)),
                    "gradient checkpointing");
 }
 

@@ -23,7 +23,7 @@ std::vector<Edit> align(const Diagnostic& finding, const Json& document) {
 
 std::vector<Edit> grow_buffer(const Diagnostic& finding, const Json&) {
   std::string digits;
-  for (const char c : finding.expected)
+  for (const char c : finding.expected.text)
     if (c >= '0' && c <= '9') digits += c;
   if (digits.empty()) return {};
   return {set_key(finding.key, Json::parse(digits))};
@@ -68,14 +68,13 @@ void check_path(const DsValues& v, const std::string& block, DsFindings& finding
   const std::string path = v.maybe_text(key).value_or("");
   if (path.empty()) return;
   if (path[0] != '/') {
-    findings.warning("nvme.relative-path"_rule, key, fmt::format("'{}' is relative", path),
+    findings.warning("nvme.relative-path"_rule, key, say("'{}' is relative", path),
                      "an absolute path");
     return;
   }
   for (const std::string root : {"/dev/shm", "/run", "/tmp"})
     if (path == root || path.starts_with(root + "/"))
-      findings.warning("nvme.volatile-path"_rule, key,
-                       fmt::format("{} is usually host memory", root),
+      findings.warning("nvme.volatile-path"_rule, key, say("{} is usually host memory", root),
                        "a folder on a local NVMe device");
 }
 
@@ -83,17 +82,16 @@ void check_requests(const DsValues& v, DsFindings& findings) {
   const std::int64_t block = v.integer("aio.block_size");
   if (block % kAlignment != 0)
     findings.error("nvme.block-size-alignment"_rule, "aio.block_size",
-                   fmt::format("{} is no multiple of {}", block, kAlignment),
-                   fmt::format("a multiple of {}", kAlignment));
+                   say("{} is no multiple of {}", block, kAlignment),
+                   say("a multiple of {}", kAlignment));
   constexpr double kEnough = 4.0 * 1024 * 1024;
   const double flying = static_cast<double>(block) *
                         static_cast<double>(v.integer("aio.queue_depth")) *
                         static_cast<double>(v.integer("aio.intra_op_parallelism"));
   if (flying < kEnough)
-    findings.note(
-        "nvme.few-requests"_rule, "aio",
-        fmt::format("{} in flight at once", format_bytes(static_cast<std::int64_t>(flying))),
-        "at least 4 MiB");
+    findings.note("nvme.few-requests"_rule, "aio",
+                  say("{} in flight at once", format_bytes(static_cast<std::int64_t>(flying))),
+                  "at least 4 MiB");
 }
 
 /// Elements of the largest tensor's part on one rank.
@@ -118,7 +116,7 @@ void check_nvme(const LintSubject& s, LintFindings& findings) {
     check_path(v, block, findings.config);
     if (s.cluster != nullptr && s.cluster->nvme && s.cluster->nvme->capacity.count() == 0)
       findings.config.error("nvme.no-device"_rule, std::string(block) + ".device",
-                            fmt::format("{} has no local NVMe", s.cluster->label), "cpu");
+                            say("{} has no local NVMe", s.cluster->label), "cpu");
   }
   if (any) check_requests(v, findings.config);
   constexpr const char* kBuffer = "zero_optimization.offload_param.buffer_size";
@@ -127,8 +125,8 @@ void check_nvme(const LintSubject& s, LintFindings& findings) {
   if (v.integer(kBuffer) < shard)
     findings.config.error(
         "nvme.small-buffer"_rule, kBuffer,
-        fmt::format("{} elements do not hold the largest shard, {}", v.integer(kBuffer), shard),
-        fmt::format("at least {}", shard));
+        say("{} elements do not hold the largest shard, {}", v.integer(kBuffer), shard),
+        say("at least {}", shard));
 }
 
 }  // namespace shardplan

@@ -67,14 +67,13 @@ void check_traffic(const LintSubject& s, const PricedJob& job, DsFindings& findi
   constexpr double kSockets = 3.2e9;  // 25 Gbit/s for each GPU
   if (cluster.nodes > 1 && cluster.inter_node_bandwidth <= kSockets)
     findings.warning("time.slow-network"_rule, "zero_optimization",
-                     fmt::format("{} of the step waits for a network of {:.1f} GB/s a GPU",
-                                 percent(exposed), cluster.inter_node_bandwidth / 1e9),
+                     say("{} of the step waits for a network of {:.1f} GB/s a GPU",
+                         percent(exposed), cluster.inter_node_bandwidth / 1e9),
                      "InfiniBand or RoCE");
   else if (s.values.stage() == 3)
-    findings.warning(
-        "time.stage-3-traffic"_rule, kStage,
-        fmt::format("{} of the step waits for gathers and reductions", percent(exposed)),
-        "a lower stage, or a larger micro-batch");
+    findings.warning("time.stage-3-traffic"_rule, kStage,
+                     say("{} of the step waits for gathers and reductions", percent(exposed)),
+                     "a lower stage, or a larger micro-batch");
 }
 
 void check_launches(const PricedJob& job, DsFindings& findings) {
@@ -97,8 +96,8 @@ void check_stage(const LintSubject& s, const PricedJob& job, DsFindings& finding
   constexpr double kWorthwhile = 0.05;
   if (faster >= kWorthwhile)
     findings.note("zero.stage-unneeded"_rule, kStage,
-                  fmt::format("stage 2 needs {} of each GPU and saves {} of the step",
-                              format_bytes(lower->price.gpu), percent(faster)),
+                  say("stage 2 needs {} of each GPU and saves {} of the step",
+                      format_bytes(lower->price.gpu), percent(faster)),
                   "2");
 }
 
@@ -111,8 +110,7 @@ void check_offload(const LintSubject& s, const PricedJob& job, DsFindings& findi
   if (without && without->price.fits) {
     findings.warning(
         "zero.offload-unneeded"_rule, key,
-        fmt::format(
-            "without offload the job needs {} of each GPU and takes {} of the time",
+        say("without offload the job needs {} of each GPU and takes {} of the time",
             format_bytes(without->price.gpu),
             percent(share(without->price.seconds_per_token, job.price().seconds_per_token))),
         "no offload");
@@ -123,8 +121,8 @@ void check_offload(const LintSubject& s, const PricedJob& job, DsFindings& findi
   constexpr double kMost = 0.5;
   if (host >= kMost)
     findings.warning("time.offload"_rule, key,
-                     fmt::format("{} of a step of {} goes to copies and the CPU's update",
-                                 percent(host), format_seconds(t.step_seconds)),
+                     say("{} of a step of {} goes to copies and the CPU's update", percent(host),
+                         format_seconds(t.step_seconds)),
                      "more accumulation, or less offload");
 }
 

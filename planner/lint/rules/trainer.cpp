@@ -93,11 +93,11 @@ void check_trainer(const LintSubject& s, LintFindings& findings) {
   else if (optimizer && a.optimizer)
     findings.arguments.warning(
         "hf.optim-unused"_rule, "optim",
-        fmt::format("{} has no effect: the ds_config has an optimizer block", *a.optimizer));
+        say("{} has no effect: the ds_config has an optimizer block", *a.optimizer));
   if (a.scheduler && s.values.given("scheduler") != nullptr)
     findings.arguments.warning(
         "hf.scheduler-unused"_rule, "lr_scheduler_type",
-        fmt::format("{} has no effect: the ds_config has a scheduler block", *a.scheduler));
+        say("{} has no effect: the ds_config has a scheduler block", *a.scheduler));
   if (s.values.given("activation_checkpointing") != nullptr)
     findings.config.warning(
         "hf.checkpointing-block"_rule, "activation_checkpointing",
@@ -108,7 +108,7 @@ void check_trainer(const LintSubject& s, LintFindings& findings) {
   const std::string& linted = findings.config.file();
   if (a.deepspeed && name_of_file(*a.deepspeed) != name_of_file(linted))
     findings.arguments.warning("hf.other-config"_rule, "deepspeed",
-                               fmt::format("names {}, and {} is linted", *a.deepspeed, linted));
+                               say("names {}, and {} is linted", *a.deepspeed, linted));
 }
 
 }  // namespace shardplan

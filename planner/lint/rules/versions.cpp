@@ -42,17 +42,22 @@ void check_versions(const LintSubject& s, LintFindings& findings) {
   for (const std::string& path : ds_schema().paths()) {
     const DsNode& key = *ds_schema().find(path);
     if (key.changes.size() < 2 || value_at(s.document, path) != nullptr || !acts(key, s)) continue;
-    std::string history;
-    for (const DsChange& change : key.changes)
-      history += fmt::format("{}{}{}", history.empty() ? "" : ", ", change.value.dump(),
-                             change.since == DeepSpeedVersion{0, 0, 0}
-                                 ? std::string(" at first")
-                                 : fmt::format(" from {} on", to_string(change.since)));
+    Said history;
+    for (const DsChange& change : key.changes) {
+      const std::string value = change.value.dump();
+      const Said here = change.since == DeepSpeedVersion{0, 0, 0}
+                            ? say("{} at first", value)
+                            : say("{} from {} on", value, to_string(change.since));
+      history = history.empty() ? here : say("{}, {}", history, here);
+    }
+    const std::string now = key.default_at(s.values.version()).dump();
+    const std::string version = to_string(s.values.version());
     findings.config.note(
         "version.default-moved"_rule, path,
-        fmt::format("not in the file: {} with DeepSpeed {}{}; {}",
-                    key.default_at(s.values.version()).dump(), to_string(s.values.version()),
-                    s.version_given ? "" : ", which was assumed", history));
+        s.version_given
+            ? say("not in the file: {} with DeepSpeed {}; {}", now, version, history)
+            : say("not in the file: {} with DeepSpeed {}, which was assumed; {}", now, version,
+                  history));
   }
 }
 

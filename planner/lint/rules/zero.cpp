@@ -162,22 +162,20 @@ void check_zero(const LintSubject& s, LintFindings& findings) {
   const DsValues& v = s.values;
   if (s.context.world_size == 1 && v.stage() > 0 && !offloads(v))
     findings.config.warning("zero.single-rank"_rule, "zero_optimization.stage",
-                            fmt::format("stage {} on one GPU shards nothing", v.stage()),
+                            say("stage {} on one GPU shards nothing", v.stage()),
                             "0, or offload_optimizer");
   if (s.cluster == nullptr || v.stage() != 3) return;
   const std::int64_t node = s.cluster->gpus_per_node;
   const std::int64_t secondary = v.integer(kHpz);
   if (secondary > node && s.cluster->world() % secondary == 0)
-    findings.config.warning(
-        "zero.hpz-across-nodes"_rule, kHpz,
-        fmt::format("groups of {} GPUs do not fit a node of {}", secondary, node),
-        fmt::format("{}", node));
+    findings.config.warning("zero.hpz-across-nodes"_rule, kHpz,
+                            say("groups of {} GPUs do not fit a node of {}", secondary, node),
+                            say("{}", node));
   const std::int64_t shard = v.integer("zero_optimization.mics_shard_size");
   if (shard > 0 && v.flag(kHierarchical) && (shard / node < 2 || shard % node != 0))
     findings.config.error(
         "zero.mics-hierarchical"_rule, kHierarchical,
-        fmt::format("a shard group of {} does not span whole nodes of {} GPUs", shard, node),
-        "false");
+        say("a shard group of {} does not span whole nodes of {} GPUs", shard, node), "false");
   if (s.cluster->nodes == 1 && v.flag(kQuantized) && v.flag("zero_optimization.reduce_scatter"))
     findings.config.warning("zero.quantized-gradients-one-node"_rule, kQuantized,
                             "has no effect on a single node");

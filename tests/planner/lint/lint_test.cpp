@@ -189,5 +189,22 @@ TEST(LintDocument, ListsEveryRuleAsTheTableHasIt) {
   EXPECT_THAT(page, HasSubstr(rules_markdown())) << "write it again: tools/make_lint_doc.sh";
 }
 
+/// A misspelt key that is deprecated is renamed first; then it can be moved.
+TEST(LintRepairs, GoOnUntilNothingMoreChanges) {
+  const std::string text = R"({"bf16": {"enabled": true},
+    "zero_optimization": {"stage": 3, "cpu_ofload": true}})";
+  LintRequest request;
+  request.config = SourceText{"ds.json", text};
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  static const Calibration calibration = load_calibration();
+  request.hardware = &hardware;
+  request.calibration = &calibration;
+  const LintReport first = lint(request);
+  EXPECT_TRUE(first.fixed["zero_optimization"].contains("cpu_offload"));
+  const Json fixed = repaired(request, first);
+  EXPECT_FALSE(fixed["zero_optimization"].contains("cpu_offload")) << fixed.dump();
+  EXPECT_EQ(fixed["zero_optimization"]["offload_optimizer"]["device"], "cpu") << fixed.dump();
+}
+
 }  // namespace
 }  // namespace shardplan

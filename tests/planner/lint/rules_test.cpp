@@ -1,8 +1,10 @@
 // Every rule has a configuration that breaks it, and nothing else, and one that keeps it.
 #include <set>
 
+#include "embedded/files.h"
 #include "lint/lint_testing.h"
 #include "lint/registry.h"
+#include "report/messages.h"
 
 namespace shardplan {
 namespace {
@@ -46,8 +48,9 @@ TEST_P(LintRule, IsKeptByItsPassingExampleAsAreAllOthers) {
 TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
   const LintReport report = lint_example(folder(), "fail", options_of(folder(), "fail"));
   for (const LintFinding& finding : report.findings) {
-    EXPECT_EQ(finding.diagnostic.severity, finding.rule->severity) << finding.diagnostic.message;
-    EXPECT_TRUE(finding.diagnostic.position.known()) << finding.diagnostic.message;
+    EXPECT_EQ(finding.diagnostic.severity, finding.rule->severity)
+        << finding.diagnostic.message.text;
+    EXPECT_TRUE(finding.diagnostic.position.known()) << finding.diagnostic.message.text;
     EXPECT_FALSE(finding.diagnostic.message.empty());
   }
 }
@@ -69,6 +72,31 @@ TEST_P(LintRule, IsCuredByItsRepair) {
   const LintReport after = lint_with(std::move(request));
   EXPECT_THAT(rules_of(after, Severity::note), Not(Contains(GetParam()))) << report.fixed.dump(2);
   EXPECT_LE(after.count(Severity::error), report.count(Severity::error));
+}
+
+/// By the patterns that sentences were made of, and what stands in their fields. A word alone, or a
+/// number, is a value.
+void expect_known(const Json& translations, const Said& said) {
+  if (said.text.find(' ') != std::string::npos)
+    EXPECT_TRUE(translations.contains(std::string(said.id()))) << said.id();
+}
+
+TEST_P(LintRule, IsSaidInEveryLanguage) {
+  const LintReport report = lint_example(folder(), "fail", options_of(folder(), "fail"));
+  const Rule* rule = find_rule(GetParam());
+  ASSERT_NE(rule, nullptr);
+  for (const std::string& language : report::report_languages()) {
+    if (language == "en") continue;
+    const std::string path = "lint/said." + language + ".json";
+    const Json translations = parse_json(embedded_file(path), path);
+    const report::Messages messages(language);
+    EXPECT_NE(messages.say(Said(rule->fix)), rule->fix) << language;
+    for (const LintFinding& finding : report.findings) {
+      expect_known(translations, finding.diagnostic.message);
+      expect_known(translations, finding.diagnostic.expected);
+      EXPECT_FALSE(messages.say(finding.diagnostic.message).empty());  // fills every field
+    }
+  }
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {

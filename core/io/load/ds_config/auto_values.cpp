@@ -23,7 +23,7 @@ std::string_view name_of(AutoResolver resolver) {
 
 struct Resolution {
   Json value;
-  std::string rule;
+  Said rule;
 };
 
 /// Divides the world as the batch triangle does; 1 when the file's value is no use.
@@ -42,8 +42,8 @@ int stage_of(const Json& document) {
 /// TrainingArguments' value: given, or its default.
 template <typename T>
 Resolution argument(const std::optional<T>& given, std::string_view name, T fallback) {
-  if (given) return {*given, std::string(name)};
-  return {fallback, fmt::format("{}, its default", name)};
+  if (given) return {*given, Said(name)};
+  return {fallback, say("{}, its default", name)};
 }
 
 class Rules {
@@ -53,7 +53,7 @@ class Rules {
 
   /// What `rule` of the schema gives, or nullopt where it does not apply or lacks an input;
   /// `missing` then names the input.
-  std::optional<Resolution> apply(std::string_view rule, std::string& missing) const {
+  std::optional<Resolution> apply(std::string_view rule, Said& missing) const {
     const TrainerArguments& args = context_.trainer;
     if (rule == "zero") return Resolution{0, "always 0"};
     if (rule == "one") return Resolution{1.0, "always 1.0"};
@@ -105,7 +105,7 @@ class Rules {
                     std::int64_t{1});
   }
 
-  std::optional<Resolution> train_batch(std::string& missing) const {
+  std::optional<Resolution> train_batch(Said& missing) const {
     if (!context_.world_size) {
       missing = "the number of ranks";
       return std::nullopt;
@@ -117,12 +117,11 @@ class Rules {
     const std::int64_t micro = !own && file_micro ? *file_micro : integer_of(micro_batch().value);
     const std::int64_t steps = !own && file_steps ? *file_steps : integer_of(accumulation().value);
     const std::int64_t ranks = *context_.world_size / sequence_parallel_of(document_);
-    return Resolution{
-        checked_mul(checked_mul(micro, steps), ranks),
-        fmt::format("{} micro-batch x {} accumulation x {} ranks", micro, steps, ranks)};
+    return Resolution{checked_mul(checked_mul(micro, steps), ranks),
+                      say("{} micro-batch x {} accumulation x {} ranks", micro, steps, ranks)};
   }
 
-  std::optional<Resolution> by_hidden_size(std::string_view rule, std::string& missing) const {
+  std::optional<Resolution> by_hidden_size(std::string_view rule, Said& missing) const {
     const bool squared = rule == "hidden_squared";
     const bool prefetch = rule == "hidden_squared_90_percent";
     if (!squared && !prefetch && rule != "hidden_times_10") return std::nullopt;
@@ -195,13 +194,12 @@ class Resolver {
     if (found.key == nullptr || found.key->block || means_itself(*found.key)) return;
     const DsNode& key = *found.key;
     const std::string& rule = rule_of(key);
-    std::string missing;
+    Said missing;
     if (!rule.empty()) {
       if (auto resolution = Rules(document_, context_).apply(rule, missing)) {
         set_value(document_, found.path, resolution->value);
-        resolved_.push_back(
-            {found.path, std::move(resolution->value),
-             fmt::format("{}: {}", name_of(context_.auto_resolver), resolution->rule)});
+        resolved_.push_back({found.path, std::move(resolution->value),
+                             say("{}: {}", name_of(context_.auto_resolver), resolution->rule)});
         return;
       }
     }
@@ -209,9 +207,9 @@ class Resolver {
     remove_value(document_, found.path);
     if (found.block == DsUnknown::refused || !missing.empty()) {
       if (!missing.empty())
-        findings_.note("auto.missing-input"_rule, found.path,
-                       fmt::format("\"auto\" needs {}, which is not known; {}", missing,
-                                   fallback_text(fallback)));
+        findings_.note(
+            "auto.missing-input"_rule, found.path,
+            say("\"auto\" needs {}, which is not known; {}", missing, fallback_text(fallback)));
       resolved_.push_back({found.path, fallback, "dropped: DeepSpeed's default"});
       return;
     }
@@ -221,16 +219,15 @@ class Resolver {
                       key.trainer_rule.empty() ? "a value" : "a value, or a run under HF Trainer");
     } else {
       findings_.error("auto.not-resolved"_rule, found.path,
-                      fmt::format("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
-                                  name_of(context_.auto_resolver)),
+                      say("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
+                          name_of(context_.auto_resolver)),
                       "a value");
     }
   }
 
-  static std::string fallback_text(const Json& fallback) {
-    return fallback.is_null()
-               ? std::string("left out")
-               : fmt::format("DeepSpeed's default {} is assumed", describe(fallback));
+  static Said fallback_text(const Json& fallback) {
+    return fallback.is_null() ? Said("left out")
+                              : say("DeepSpeed's default {} is assumed", describe(fallback));
   }
 
   const std::string& rule_of(const DsNode& key) const {
@@ -301,9 +298,9 @@ void compare_with_trainer(const Json& document, const DsConfigContext& context,
     const Json expected = expected_by_trainer(rule, document, context);
     if (expected.is_null() || *given == expected) continue;
     findings.error(mismatch_rule(path), path,
-                   fmt::format("{} differs from the training arguments, which HF Trainer refuses",
-                               given->is_array() ? given->dump() : describe(*given)),
-                   fmt::format("{} or \"auto\"", expected.dump()));
+                   say("{} differs from the training arguments, which HF Trainer refuses",
+                       given->is_array() ? given->dump() : describe(*given)),
+                   say("{} or \"auto\"", expected.dump()));
   }
 }
 

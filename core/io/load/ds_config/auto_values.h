@@ -13,8 +13,8 @@ namespace shardplan {
 
 struct ResolvedAuto {
   std::string path;
-  Json value;        ///< null when DeepSpeed's default is "none"
-  std::string rule;  ///< in words: "hidden_size^2", "dropped, so DeepSpeed's default"
+  Json value;  ///< null when DeepSpeed's default is "none"
+  Said rule;   ///< in words: "hidden_size^2", "dropped, so DeepSpeed's default"
 };
 
 /// Replaces every "auto" of `document` or removes it. Where nobody resolves it DeepSpeed drops it

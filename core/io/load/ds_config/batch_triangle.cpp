@@ -42,8 +42,8 @@ std::optional<std::int64_t> ranks_of(const DsValues& values, const DsConfigConte
   const auto sequence = values.maybe_integer("sequence_parallel_size").value_or(1);
   if (*context.world_size % sequence == 0) return *context.world_size / sequence;
   findings.error("ds.sequence-parallel-ranks"_rule, "sequence_parallel_size",
-                 fmt::format("{} does not divide the {} ranks", sequence, *context.world_size),
-                 fmt::format("a divisor of {}", *context.world_size));
+                 say("{} does not divide the {} ranks", sequence, *context.world_size),
+                 say("a divisor of {}", *context.world_size));
   return std::nullopt;
 }
 
@@ -51,13 +51,12 @@ void check_product(const BatchTriangle& t, std::int64_t ranks, std::int64_t sequ
                    DsFindings& findings) {
   const std::int64_t product = checked_mul(checked_mul(*t.micro_batch, *t.accumulation), ranks);
   if (*t.micro_batch > 0 && *t.accumulation > 0 && product == *t.train_batch) return;
-  const std::string shown = sequence == 1
-                                ? fmt::format("{} ranks", ranks)
-                                : fmt::format("{} ranks ({} / {} sequence-parallel)", ranks,
-                                              checked_mul(ranks, sequence), sequence);
+  const Said shown = sequence == 1 ? say("{} ranks", ranks)
+                                   : say("{} ranks ({} / {} sequence-parallel)", ranks,
+                                         checked_mul(ranks, sequence), sequence);
   findings.error("ds.batch-triangle"_rule, kTrain,
-                 fmt::format("{} is not {} micro-batch x {} accumulation x {} = {}", *t.train_batch,
-                             *t.micro_batch, *t.accumulation, shown, product),
+                 say("{} is not {} micro-batch x {} accumulation x {} = {}", *t.train_batch,
+                     *t.micro_batch, *t.accumulation, shown, product),
                  "a product that closes");
 }
 
@@ -76,14 +75,14 @@ BatchTriangle close_batch_triangle(const DsValues& values, const DsConfigContext
     t.accumulation = context.gradient_accumulation;
     findings.note(
         "ds.batch-from-job"_rule, kMicro,
-        fmt::format("not in the file: the job's micro-batch of {} is taken", *context.micro_batch));
+        say("not in the file: the job's micro-batch of {} is taken", *context.micro_batch));
   } else if (!t.accumulation && context.auto_resolver == AutoResolver::accelerate) {
     t.accumulation = 1;  // accelerate writes it into a file that has none
   }
   if (!t.train_batch && !t.micro_batch) {
     findings.error("ds.batch-missing"_rule, kMicro,
                    "neither the batch size nor the micro-batch size is given",
-                   fmt::format("'{}' or '{}'", kTrain, kMicro));
+                   say("'{}' or '{}'", kTrain, kMicro));
     return t;
   }
   const auto ranks = ranks_of(values, context, findings);

@@ -58,15 +58,15 @@ class Checker {
   bool known(const DsNode& node, const std::string& path, DsUnknown unknown) {
     if (node.known_at(version_)) return true;
     const bool early = node.since && version_ < *node.since;
-    const std::string message =
-        early ? fmt::format("DeepSpeed {} does not know this key, which came with {}",
-                            to_string(version_), to_string(*node.since))
-              : fmt::format("DeepSpeed {} no longer knows this key, which went with {}",
-                            to_string(version_), to_string(*node.until));
+    const Said message = early ? say("DeepSpeed {} does not know this key, which came with {}",
+                                     to_string(version_), to_string(*node.since))
+                               : say("DeepSpeed {} no longer knows this key, which went with {}",
+                                     to_string(version_), to_string(*node.until));
     if (unknown == DsUnknown::refused)
-      findings_.error("ds.key-of-other-version"_rule, path, message + ", and refuses it");
+      findings_.error("ds.key-of-other-version"_rule, path, say("{}, and refuses it", message));
     else
-      findings_.warning("ds.key-of-other-version-ignored"_rule, path, message + ", and ignores it");
+      findings_.warning("ds.key-of-other-version-ignored"_rule, path,
+                        say("{}, and ignores it", message));
     return false;
   }
 
@@ -120,7 +120,7 @@ class Checker {
     if (value.is_object()) return block(value, node, path);
     if (value.is_null() && node.nullable) return std::nullopt;
     if (node.takes(DsType::boolean) && value.is_boolean()) return value;
-    findings_.error("ds.not-an-object"_rule, path, "found " + describe(value), "an object");
+    findings_.error("ds.not-an-object"_rule, path, say("found {}", describe(value)), "an object");
     return std::nullopt;
   }
 
@@ -132,7 +132,7 @@ class Checker {
     }
     Coerced coerced = coerce(value, key, unknown == DsUnknown::refused);
     if (!coerced.value) {
-      findings_.error(rule_of(coerced.refusal), path, "found " + describe(value),
+      findings_.error(rule_of(coerced.refusal), path, say("found {}", describe(value)),
                       expected_text(key), coerced.nearest);
       return std::nullopt;
     }

@@ -58,7 +58,7 @@ std::optional<bool> boolean_in(const std::string& text) {
   return std::nullopt;
 }
 
-Coerced accepted(Json value, std::string remark = "") {
+Coerced accepted(Json value, Said remark = "") {
   return {.value = std::move(value), .remark = std::move(remark)};
 }
 
@@ -66,10 +66,10 @@ Coerced as_boolean(const Json& value, bool typed_block) {
   if (value.is_boolean()) return accepted(value);
   const auto number = whole(value);
   if (number && (*number == 0 || *number == 1))
-    return accepted(*number == 1, fmt::format("{} is read as {}", *number, *number == 1));
+    return accepted(*number == 1, say("{} is read as {}", *number, *number == 1));
   if (typed_block && value.is_string())
     if (const auto flag = boolean_in(value.get<std::string>()))
-      return accepted(*flag, fmt::format("{} is read as {}", value.dump(), *flag));
+      return accepted(*flag, say("{} is read as {}", value.dump(), *flag));
   return {};
 }
 
@@ -80,7 +80,7 @@ bool refuses_booleans(const DsNode& key) {
 }
 
 Coerced as_number(const Json& value, const DsNode& key, bool typed_block, bool integer) {
-  const auto of = [&](const Json& number, std::string remark) -> Coerced {
+  const auto of = [&](const Json& number, Said remark) -> Coerced {
     if (!integer) return accepted(number, std::move(remark));
     const auto n = whole(number);
     return n ? accepted(*n, std::move(remark)) : Coerced{};
@@ -92,10 +92,10 @@ Coerced as_number(const Json& value, const DsNode& key, bool typed_block, bool i
   }
   if (!typed_block) return {};
   if (value.is_boolean() && !refuses_booleans(key))
-    return of(value.get<bool>() ? 1 : 0, fmt::format("{} is read as a number", value.dump()));
+    return of(value.get<bool>() ? 1 : 0, say("{} is read as a number", value.dump()));
   if (value.is_string())
     if (const auto number = number_in(value.get<std::string>()))
-      return of(*number, fmt::format("{} is read as a number", value.dump()));
+      return of(*number, say("{} is read as a number", value.dump()));
   return {};
 }
 
@@ -158,13 +158,13 @@ std::string nearest_choice(const Json& value, const DsNode& key) {
                            : std::string();
 }
 
-std::string range_text(const DsNode& key, std::string_view noun) {
-  if (key.least && key.most) return fmt::format("{} from {} to {}", noun, *key.least, *key.most);
-  if (key.least) return fmt::format("{} of at least {}", noun, *key.least);
-  return std::string(noun);
+Said range_text(const DsNode& key, const Said& noun) {
+  if (key.least && key.most) return say("{} from {} to {}", noun, *key.least, *key.most);
+  if (key.least) return say("{} of at least {}", noun, *key.least);
+  return noun;
 }
 
-std::string type_text(const DsNode& key, DsType type) {
+Said type_text(const DsNode& key, DsType type) {
   switch (type) {
     case DsType::boolean:
       return "true or false";
@@ -176,9 +176,9 @@ std::string type_text(const DsNode& key, DsType type) {
       return "a string";
     case DsType::list:
       if (!key.element) return "an array";
-      return fmt::format("an array of {}", *key.element == DsType::text      ? "strings"
-                                           : *key.element == DsType::integer ? "integers"
-                                                                             : "numbers");
+      return *key.element == DsType::text      ? "an array of strings"
+             : *key.element == DsType::integer ? "an array of integers"
+                                               : "an array of numbers";
     case DsType::dict:
       return "an object";
     case DsType::any:
@@ -206,15 +206,16 @@ Coerced coerce(const Json& value, const DsNode& key, bool typed_block) {
   return {};
 }
 
-std::string expected_text(const DsNode& key) {
+Said expected_text(const DsNode& key) {
   if (!key.one_of.empty()) {
     std::vector<std::string> names;
     for (const Json& allowed : key.one_of)
       names.push_back(allowed.is_string() ? allowed.get<std::string>() : allowed.dump());
-    return fmt::format("one of {}", fmt::join(names, ", "));
+    return say("one of {}", fmt::join(names, ", "));
   }
-  std::string text;
-  for (const DsType type : key.types) text += (text.empty() ? "" : " or ") + type_text(key, type);
+  Said text;
+  for (const DsType type : key.types)
+    text = text.empty() ? type_text(key, type) : say("{} or {}", text, type_text(key, type));
   return text;
 }
 

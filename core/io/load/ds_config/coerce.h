@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/said.h"
 #include "json/document.h"
 #include "load/ds_config/schema.h"
 
@@ -15,7 +16,7 @@ enum class Refusal : std::uint8_t { type, range, choice };
 
 struct Coerced {
   std::optional<Json> value;        ///< absent: DeepSpeed refuses it, or misreads it
-  std::string remark;               ///< not empty: accepted, but not what one would write
+  Said remark;                      ///< not empty: accepted, but not what one would write
   std::string nearest;              ///< for a text that is not one of the allowed ones
   Refusal refusal = Refusal::type;  ///< why there is no value
 };
@@ -25,6 +26,6 @@ struct Coerced {
 Coerced coerce(const Json& value, const DsNode& key, bool typed_block);
 
 /// "an integer of at least 0", "one of cpu, nvme, none": what a key takes.
-std::string expected_text(const DsNode& key);
+Said expected_text(const DsNode& key);
 
 }  // namespace shardplan

@@ -24,8 +24,8 @@ void expand_boolean_zero(Json& document, DsFindings& findings) {
   if (!boolean) return;
   const bool on = zero->get<bool>();
   findings.warning("ds.boolean-zero"_rule, "zero_optimization",
-                   fmt::format("the boolean form is deprecated; {} means stage {}", on, on ? 1 : 0),
-                   fmt::format("{{\"stage\": {}}}", on ? 1 : 0));
+                   say("the boolean form is deprecated; {} means stage {}", on, on ? 1 : 0),
+                   say("{{\"stage\": {}}}", on ? 1 : 0));
   Json block = Json::object();
   block["stage"] = on ? 1 : 0;
   if (on && size != nullptr && size->is_number()) block["allgather_bucket_size"] = *size;
@@ -53,18 +53,18 @@ void move_key(Json& document, const DsNode& old, DsFindings& findings) {
   remove_value(document, old.path);
   if (replacement != nullptr && !replacement->is_null() && deprecation.loses) {
     findings.warning("ds.deprecated-shadowed"_rule, old.path,
-                     fmt::format("ignored, because '{}' is there too", deprecation.replacement));
+                     say("ignored, because '{}' is there too", deprecation.replacement));
     return;
   }
   if (replacement != nullptr) {
-    findings.error("ds.deprecated-twice"_rule, old.path,
-                   fmt::format("deprecated, and given together with its replacement '{}'",
-                               deprecation.replacement),
-                   "only the replacement");
+    findings.error(
+        "ds.deprecated-twice"_rule, old.path,
+        say("deprecated, and given together with its replacement '{}'", deprecation.replacement),
+        "only the replacement");
     return;
   }
   findings.warning("ds.deprecated-key"_rule, old.path, "deprecated",
-                   fmt::format("'{}'", deprecation.replacement));
+                   say("'{}'", deprecation.replacement));
   if (!deprecation.when_true.is_null()) {
     if (!value.is_boolean() || !value.get<bool>()) return;
     value = deprecation.when_true;
@@ -80,7 +80,7 @@ void move_alias(Json& document, const DsNode& alias, DsFindings& findings) {
   remove_value(document, alias.path);
   if (value_at(document, alias.alias_of) != nullptr) {
     findings.error("ds.alias-twice"_rule, alias.path,
-                   fmt::format("another name of '{}', which is there too", alias.alias_of),
+                   say("another name of '{}', which is there too", alias.alias_of),
                    "one of the two");
     return;
   }

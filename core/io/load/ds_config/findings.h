@@ -13,17 +13,17 @@ class DsFindings {
  public:
   explicit DsFindings(std::string file) : file_(std::move(file)) {}
 
-  void error(RuleId rule, std::string key, std::string message, std::string expected = "",
+  void error(RuleId rule, std::string key, Said message, Said expected = "",
              std::string nearest = "") {
     add(Severity::error, rule, std::move(key), std::move(message), std::move(expected),
         std::move(nearest));
   }
-  void warning(RuleId rule, std::string key, std::string message, std::string expected = "",
+  void warning(RuleId rule, std::string key, Said message, Said expected = "",
                std::string nearest = "") {
     add(Severity::warning, rule, std::move(key), std::move(message), std::move(expected),
         std::move(nearest));
   }
-  void note(RuleId rule, std::string key, std::string message, std::string expected = "") {
+  void note(RuleId rule, std::string key, Said message, Said expected = "") {
     add(Severity::note, rule, std::move(key), std::move(message), std::move(expected), "");
   }
 
@@ -31,8 +31,8 @@ class DsFindings {
   const std::vector<Diagnostic>& all() const { return all_; }
 
  private:
-  void add(Severity severity, RuleId rule, std::string key, std::string message,
-           std::string expected, std::string nearest) {
+  void add(Severity severity, RuleId rule, std::string key, Said message, Said expected,
+           std::string nearest) {
     all_.push_back({.severity = severity,
                     .file = file_,
                     .key = std::move(key),

@@ -9,15 +9,15 @@
 namespace shardplan {
 namespace {
 
-std::string stages_text(const DsNode& node) {
-  return fmt::format("read at stage{} {}", node.stages.size() == 1 ? "" : "s",
-                     fmt::join(node.stages, ", "));
+Said stages_text(const DsNode& node) {
+  return node.stages.size() == 1 ? say("read at stage {}", node.stages.front())
+                                 : say("read at stages {}", fmt::join(node.stages, ", "));
 }
 
 void report(const DsNode& node, int stage, DsFindings& findings) {
   findings.warning("ds.no-effect-at-stage"_rule, node.path,
-                   fmt::format("has no effect at ZeRO stage {}: {}", stage,
-                               node.effect.empty() ? stages_text(node) : node.effect));
+                   say("has no effect at ZeRO stage {}: {}", stage,
+                       node.effect.empty() ? stages_text(node) : Said(node.effect)));
 }
 
 /// An offload block that offloads nothing is not worth a word.

@@ -64,10 +64,9 @@ bool offloaded(const DsValues& values) {
 void check_one_bit_and_lamb(const std::string& name, const DsValues& values, DsFindings& findings) {
   const bool one_bit = name.starts_with("onebit") || name == "zerooneadam";
   if (one_bit && values.stage() > 0)
-    findings.error(
-        "ds.one-bit-with-zero"_rule, "optimizer.type",
-        fmt::format("the 1-bit optimizers do not work with ZeRO stage {}", values.stage()),
-        "stage 0, or another optimizer");
+    findings.error("ds.one-bit-with-zero"_rule, "optimizer.type",
+                   say("the 1-bit optimizers do not work with ZeRO stage {}", values.stage()),
+                   "stage 0, or another optimizer");
   if (one_bit && !values.flag("fp16.enabled"))
     findings.warning("ds.one-bit-without-fp16"_rule, "optimizer.type",
                      "the 1-bit optimizers are tried only with fp16");
@@ -89,7 +88,7 @@ void check_adam_arguments(const std::string& name, const DsValues& values, DsFin
   if ((fused || torch) && values.given("optimizer.params.fp32_optimizer_states") != nullptr)
     findings.error(
         "ds.fp32-states-without-cpu-adam"_rule, "optimizer.params.fp32_optimizer_states",
-        fmt::format("only CPU Adam takes it, and this is {}", torch ? "torch.optim" : "FusedAdam"),
+        say("only CPU Adam takes it, and this is {}", torch ? "torch.optim" : "FusedAdam"),
         "zero_optimization.offload_optimizer, or no such key");
   if (torch && offloaded(values))
     findings.warning("ds.torch-adam-offloaded"_rule, "optimizer.params.torch_adam",
@@ -127,8 +126,8 @@ void check_optimizer(const DsValues& values, const DsConfigContext& context, DsF
   const std::string name = deepspeed_name(*type);
   if (name.empty() && !contains(kTorchOptimizers, *type)) {
     findings.error(
-        "ds.unknown-optimizer"_rule, "optimizer.type", fmt::format("unknown optimizer '{}'", *type),
-        fmt::format("one of {} or a class of torch.optim", fmt::join(kDeepSpeedOptimizers, ", ")),
+        "ds.unknown-optimizer"_rule, "optimizer.type", say("unknown optimizer '{}'", *type),
+        say("one of {} or a class of torch.optim", fmt::join(kDeepSpeedOptimizers, ", ")),
         nearest_of(*type, kDeepSpeedOptimizers, kTorchOptimizers));
     return;
   }
@@ -136,7 +135,7 @@ void check_optimizer(const DsValues& values, const DsConfigContext& context, DsF
       !values.flag("zero_allow_untested_optimizer") && !name.starts_with("onebit") &&
       name != "zerooneadam")
     findings.error("ds.untested-optimizer"_rule, "optimizer.type",
-                   fmt::format("ZeRO was not tested with {} and refuses it", *type),
+                   say("ZeRO was not tested with {} and refuses it", *type),
                    "'zero_allow_untested_optimizer': true");
   if (values.given("optimizer.params.max_grad_norm") != nullptr)
     findings.error("ds.max-grad-norm"_rule, "optimizer.params.max_grad_norm",
@@ -158,21 +157,21 @@ void check_scheduler_arguments(const std::string& type, const DsValues& values,
     const bool takes = contains(key.applies_to, type);
     const bool given = values.given(key.path) != nullptr;
     if (given && !takes)
-      findings.error("ds.scheduler-argument"_rule, key.path,
-                     fmt::format("{} takes no such argument", type),
-                     fmt::format("an argument of {}", type));
+      findings.error("ds.scheduler-argument"_rule, key.path, say("{} takes no such argument", type),
+                     say("an argument of {}", type));
     if (key.required && takes && !given && !resolved_later(key.path))
-      findings.error("ds.scheduler-argument-missing"_rule, key.path,
-                     fmt::format("{} needs it", type), "a value");
+      findings.error("ds.scheduler-argument-missing"_rule, key.path, say("{} needs it", type),
+                     "a value");
   }
   const std::string warmup_key = "scheduler.params.warmup_num_steps";
   const bool supposed = std::any_of(autos.begin(), autos.end(), [&](const ResolvedAuto& a) {
-    return a.path == warmup_key && a.rule.ends_with("its default");  // the arguments are not known
+    return a.path == warmup_key &&
+           a.rule.text.ends_with("its default");  // the arguments are not known
   });
   const auto warmup = values.maybe_integer(warmup_key);
   if (type != "LRRangeTest" && type != "OneCycle" && warmup && *warmup < 1 && !supposed &&
       values.version() >= DeepSpeedVersion{0, 19, 3})
-    findings.error("ds.warmup-steps"_rule, warmup_key, fmt::format("found {}", *warmup),
+    findings.error("ds.warmup-steps"_rule, warmup_key, say("found {}", *warmup),
                    "an integer of at least 1");
 }
 
@@ -189,9 +188,9 @@ void check_scheduler(const DsValues& values, std::span<const ResolvedAuto> autos
     check_scheduler_arguments(*type, values, autos, findings);
   else if (!contains(kTorchSchedulers, *type))
     findings.error("ds.unknown-scheduler"_rule, "scheduler.type",
-                   fmt::format("unknown scheduler '{}'", *type),
-                   fmt::format("one of {} or a class of torch.optim.lr_scheduler",
-                               fmt::join(kDeepSpeedSchedulers, ", ")),
+                   say("unknown scheduler '{}'", *type),
+                   say("one of {} or a class of torch.optim.lr_scheduler",
+                       fmt::join(kDeepSpeedSchedulers, ", ")),
                    nearest_of(*type, kDeepSpeedSchedulers, kTorchSchedulers));
 }
 

@@ -17,7 +17,7 @@ void check_pipeline(const DsValues& values, const DsConfigContext& context, DsFi
     const std::string refusal = "a PipelineModule works only with ZeRO stages 0 and 1";
     if (context.pipeline_parallel > 1)
       findings.error("ds.pipeline-stage"_rule, "zero_optimization.stage",
-                     fmt::format("{}: {}", values.stage(), refusal), "0 or 1");
+                     say("{}: {}", values.stage(), refusal), "0 or 1");
     else if (values.given("pipeline") != nullptr)
       findings.warning("ds.pipeline-block-stage"_rule, "pipeline", refusal,
                        "zero_optimization.stage 0 or 1");
@@ -34,16 +34,14 @@ void check_tensor_parallel(const DsValues& values, DsFindings& findings) {
   const std::int64_t ranks = values.integer("tensor_parallel.autotp_size");
   const std::int64_t inner = values.integer("tensor_parallel.tp.tp_size");
   if (ranks == 0) {
-    findings.warning(
-        "ds.autotp-off"_rule, "tensor_parallel.autotp_size",
-        "tensor parallelism is off: autotp_size is 0 or missing",
-        inner > 1 ? fmt::format("autotp_size {}", inner) : std::string("a size above 1"));
+    findings.warning("ds.autotp-off"_rule, "tensor_parallel.autotp_size",
+                     "tensor parallelism is off: autotp_size is 0 or missing",
+                     inner > 1 ? say("autotp_size {}", inner) : Said("a size above 1"));
     return;
   }
   if (inner != 1 && inner != ranks)
     findings.error("ds.autotp-sizes"_rule, "tensor_parallel.tp.tp_size",
-                   fmt::format("{} differs from autotp_size {}", inner, ranks),
-                   fmt::format("1 or {}", ranks));
+                   say("{} differs from autotp_size {}", inner, ranks), say("1 or {}", ranks));
   const auto sequence = values.maybe_integer("sequence_parallel_size").value_or(1);
   if (ranks > 1 && sequence > 1)
     findings.error("ds.autotp-sequence"_rule, "tensor_parallel.autotp_size",
@@ -60,13 +58,13 @@ void check_expert_parallel(const DsValues& values, const DsConfigContext& contex
   const Json* coefficient = values.given("expert_parallel.load_balance_coeff");
   if (coefficient != nullptr)
     findings.error("ds.expert-load-balance"_rule, "expert_parallel.load_balance_coeff",
-                   fmt::format("found {}, which is not supported", coefficient->dump()), "null");
+                   say("found {}, which is not supported", coefficient->dump()), "null");
   if (!values.flag("expert_parallel.enabled")) return;
   const std::int64_t experts = values.integer("expert_parallel.autoep_size");
   if (context.world_size && *context.world_size % experts != 0)
     findings.error("ds.expert-ranks"_rule, "expert_parallel.autoep_size",
-                   fmt::format("{} does not divide the {} ranks", experts, *context.world_size),
-                   fmt::format("a divisor of {}", *context.world_size));
+                   say("{} does not divide the {} ranks", experts, *context.world_size),
+                   say("a divisor of {}", *context.world_size));
   if (values.stage() != 3) return;
   const auto refuse = [&](const char* key) {
     findings.error("ds.expert-stage-3"_rule, key,
@@ -111,7 +109,7 @@ void check_parallel_rules(const DsValues& values, const DsConfigContext& context
   const auto vocabulary = values.maybe_integer("vocabulary_size");
   if (vocabulary && *vocabulary % 8 != 0)
     findings.warning("ds.vocabulary-size"_rule, "vocabulary_size",
-                     fmt::format("{} is no multiple of 8, which slows tensor cores", *vocabulary),
+                     say("{} is no multiple of 8, which slows tensor cores", *vocabulary),
                      "a multiple of 8");
 }
 

@@ -28,7 +28,7 @@ void check_modes(const DsValues& values, DsFindings& findings) {
   if (!values.flag("amp.enabled")) return;
   if (values.stage() > 0)
     findings.error("ds.amp-with-zero"_rule, "amp.enabled",
-                   fmt::format("amp does not work with ZeRO stage {}", values.stage()),
+                   say("amp does not work with ZeRO stage {}", values.stage()),
                    "fp16 or bf16 instead");
   else if (fp16 || bf16)
     findings.error("ds.amp-with-16bit"_rule, "amp.enabled", "amp does not work with fp16 or bf16",
@@ -41,7 +41,7 @@ void check_loss_scale(const DsValues& values, DsFindings& findings) {
   for (const char* key : {"fp16.loss_scale_window", "fp16.min_loss_scale"})
     if (values.integer(key) <= 0)
       findings.error("ds.loss-scale-range"_rule, key,
-                     fmt::format("found {} with dynamic loss scaling", values.integer(key)),
+                     say("found {} with dynamic loss scaling", values.integer(key)),
                      "an integer of at least 1");
 }
 
@@ -61,10 +61,10 @@ void check_masters(const DsValues& values, DsFindings& findings) {
   if (states && !bf16)
     findings.error("ds.states-without-masters"_rule, kBf16States,
                    "16-bit optimizer states need 16-bit master weights",
-                   fmt::format("'{}': true", kBf16Masters));
+                   say("'{}': true", kBf16Masters));
   if (fp16 && bf16)
-    findings.error("ds.masters-of-both"_rule, kBf16Masters,
-                   fmt::format("excludes '{}'", kFp16Masters), "one of the two");
+    findings.error("ds.masters-of-both"_rule, kBf16Masters, say("excludes '{}'", kFp16Masters),
+                   "one of the two");
   for (const char* key : {kFp16Masters, kBf16Masters, kBf16States}) {
     if (!values.flag(key) || values.stage() > 0) continue;
     findings.error("ds.masters-without-zero"_rule, key, "works only with ZeRO",
@@ -79,11 +79,11 @@ void check_masters(const DsValues& values, DsFindings& findings) {
     findings.error("ds.masters-without-offload"_rule, key,
                    "16-bit master weights need the optimizer offloaded to CPU Adam",
                    fp16 ? "zero_optimization.offload_optimizer"
-                        : fmt::format("zero_optimization.offload_optimizer, or '{}'", kBf16States));
+                        : say("zero_optimization.offload_optimizer, or '{}'", kBf16States));
   else if (offload && !makes_cpu_adam(values))
     findings.error("ds.masters-without-cpu-adam"_rule, key,
-                   fmt::format("16-bit master weights need CPU Adam, not {}",
-                               values.maybe_text("optimizer.type").value_or("")),
+                   say("16-bit master weights need CPU Adam, not {}",
+                       values.maybe_text("optimizer.type").value_or("")),
                    "optimizer.type Adam or AdamW without torch_adam");
 }
 
@@ -93,7 +93,7 @@ void check_data_types(const DsValues& values, DsFindings& findings) {
   const auto parameters = values.maybe_text("data_types.param_dtype");
   if (parameters && parse_dtype(*parameters) != engine)
     findings.error("ds.param-dtype"_rule, "data_types.param_dtype",
-                   fmt::format("{} contradicts the engine type {}", *parameters, name_of(engine)),
+                   say("{} contradicts the engine type {}", *parameters, name_of(engine)),
                    std::string(name_of(engine)));
   const auto text = values.maybe_text("data_types.grad_accum_dtype");
   if (!text || parse_dtype(*text) == engine) return;
@@ -102,15 +102,14 @@ void check_data_types(const DsValues& values, DsFindings& findings) {
   const bool old_bf16 = values.version() < DeepSpeedVersion{0, 17, 6} && engine == DType::bf16 &&
                         parse_dtype(*text) == DType::f32;
   if (values.stage() == 0 && !old_bf16)
-    findings.error(
-        "ds.grad-accum-dtype"_rule, kKey,
-        fmt::format("without ZeRO gradients accumulate in the engine type {}", name_of(engine)),
-        std::string(name_of(engine)));
+    findings.error("ds.grad-accum-dtype"_rule, kKey,
+                   say("without ZeRO gradients accumulate in the engine type {}", name_of(engine)),
+                   std::string(name_of(engine)));
   if (values.stage() == 2)
     findings.warning("ds.grad-accum-dtype-ignored"_rule, kKey,
-                     fmt::format("has no effect on the gradients that ZeRO stage 2 keeps: "
-                                 "they stay {}",
-                                 name_of(engine)));
+                     say("has no effect on the gradients that ZeRO stage 2 keeps: "
+                         "they stay {}",
+                         name_of(engine)));
 }
 
 /// engine.py _do_optimizer_sanity_check picks BF16_Optimizer, the only reader of the key.

@@ -24,15 +24,15 @@ void check_reduction(const DsValues& values, DsFindings& findings) {
   if (stage >= 2 && values.flag(key_of("reduce_scatter"))) {
     if (values.number("gradient_predivide_factor") != 1.0)
       findings.error("ds.predivide-with-reduce-scatter"_rule, "gradient_predivide_factor",
-                     fmt::format("must be 1 with reduce_scatter at stage {}", stage), "1.0");
+                     say("must be 1 with reduce_scatter at stage {}", stage), "1.0");
     if (values.flag("prescale_gradients"))
       findings.error("ds.prescale-with-reduce-scatter"_rule, "prescale_gradients",
-                     fmt::format("must be off with reduce_scatter at stage {}", stage), "false");
+                     say("must be off with reduce_scatter at stage {}", stage), "false");
   }
   if (values.text("gradient_allreduce_op") == "sum") {
     const auto refuse = [&](const char* what) {
       findings.error("ds.sum-reduction"_rule, "gradient_allreduce_op",
-                     fmt::format("sum does not work with {}", what), "mean");
+                     say("sum does not work with {}", what), "mean");
     };
     if (stage == 3) refuse("ZeRO stage 3");
     if (values.given(key_of("zenflow")) != nullptr) refuse("ZenFlow");
@@ -40,7 +40,7 @@ void check_reduction(const DsValues& values, DsFindings& findings) {
   }
   if ((stage == 1 || stage == 2) && values.integer(key_of("allgather_bucket_size")) % 2 != 0)
     findings.error("ds.odd-allgather-bucket"_rule, key_of("allgather_bucket_size"),
-                   fmt::format("{} is odd", values.integer(key_of("allgather_bucket_size"))),
+                   say("{} is odd", values.integer(key_of("allgather_bucket_size"))),
                    "a multiple of 2");
   if (stage == 3 && values.flag(key_of("zero_quantized_gradients")) &&
       !values.flag(key_of("reduce_scatter")))
@@ -56,11 +56,11 @@ void check_offload(const DsValues& values, DsFindings& findings) {
   const double ratio = values.number(key_of("offload_optimizer.ratio"));
   if (ratio < 1.0 && stage != 3)
     findings.error("ds.partial-offload-stage"_rule, key_of("offload_optimizer.ratio"),
-                   fmt::format("{} at stage {}: a part is offloaded only at stage 3", ratio, stage),
+                   say("{} at stage {}: a part is offloaded only at stage 3", ratio, stage),
                    "1.0, or stage 3");
   if (optimizer == "nvme" && (stage == 1 || stage == 2))
     findings.warning("ds.nvme-below-stage-3"_rule, key_of("offload_optimizer.device"),
-                     fmt::format("stage {} keeps the states in host memory, not on NVMe", stage),
+                     say("stage {} keeps the states in host memory, not on NVMe", stage),
                      "cpu, or stage 3");
   for (const std::string block : {"offload_optimizer", "offload_param"})
     if (stage == 3 && device_of(values, block) == "nvme" &&
@@ -70,10 +70,9 @@ void check_offload(const DsValues& values, DsFindings& findings) {
   constexpr std::int64_t kAdamTensors = 4;  // parameter, gradient, two moments
   const std::int64_t buffers = values.integer(key_of("offload_optimizer.buffer_count"));
   if (stage == 3 && optimizer == "nvme" && buffers < kAdamTensors)
-    findings.warning(
-        "ds.nvme-buffer-count"_rule, key_of("offload_optimizer.buffer_count"),
-        fmt::format("{} buffers do not hold the {} tensors of Adam", buffers, kAdamTensors),
-        "at least 4");
+    findings.warning("ds.nvme-buffer-count"_rule, key_of("offload_optimizer.buffer_count"),
+                     say("{} buffers do not hold the {} tensors of Adam", buffers, kAdamTensors),
+                     "at least 4");
 }
 
 /// zero/mics.py, and since 0.19.3 zero/stage3.py _get_param_partition_group, which names the
@@ -82,24 +81,22 @@ void check_mics(const DsValues& values, std::int64_t shard, std::int64_t world,
                 DsFindings& findings) {
   constexpr DeepSpeedVersion kGroupsByParameter{0, 19, 3};
   if (world % shard != 0) {
-    findings.error(
-        "ds.mics-ranks"_rule, key_of("mics_shard_size"),
-        fmt::format("{} does not divide the {} ranks", shard, world),
-        fmt::format("{}, or another divisor of {}", nearest_divisor(world, shard), world));
+    findings.error("ds.mics-ranks"_rule, key_of("mics_shard_size"),
+                   say("{} does not divide the {} ranks", shard, world),
+                   say("{}, or another divisor of {}", nearest_divisor(world, shard), world));
     return;
   }
   if (world == shard) return;
   if (device_of(values, "offload_optimizer") != "none")
-    findings.error(
-        "ds.mics-offload"_rule, key_of("mics_shard_size"),
-        fmt::format("MiCS with {} replicas does not work with optimizer offload", world / shard),
-        "no offload_optimizer, or one shard group over all ranks");
+    findings.error("ds.mics-offload"_rule, key_of("mics_shard_size"),
+                   say("MiCS with {} replicas does not work with optimizer offload", world / shard),
+                   "no offload_optimizer, or one shard group over all ranks");
   if (values.version() >= kGroupsByParameter)
     findings.warning(
         "ds.mics-copies"_rule, key_of("mics_shard_size"),
-        fmt::format("with {} replicas, DeepSpeed {} scatters gradients over all {} ranks and not "
-                    "over the {} of a shard group",
-                    world / shard, to_string(values.version()), world, shard),
+        say("with {} replicas, DeepSpeed {} scatters gradients over all {} ranks and not "
+            "over the {} of a shard group",
+            world / shard, to_string(values.version()), world, shard),
         "DeepSpeed 0.19.2, or one shard group over all ranks");
 }
 
@@ -147,10 +144,9 @@ void check_shard_groups(const DsValues& values, const DsConfigContext& context,
   if (!context.world_size) return;
   const std::int64_t world = *context.world_size;
   if (secondary > 1 && world % std::min(secondary, world) != 0)
-    findings.error(
-        "ds.hpz-ranks"_rule, key_of("zero_hpz_partition_size"),
-        fmt::format("{} does not divide the {} ranks", secondary, world),
-        fmt::format("{}, or another divisor of {}", nearest_divisor(world, secondary), world));
+    findings.error("ds.hpz-ranks"_rule, key_of("zero_hpz_partition_size"),
+                   say("{} does not divide the {} ranks", secondary, world),
+                   say("{}, or another divisor of {}", nearest_divisor(world, secondary), world));
   if (shard > 0) check_mics(values, shard, world, findings);
 }
 
@@ -180,7 +176,7 @@ void check_unmanaged_accumulation(const DsValues& values, const DsConfigContext&
     return;
   const auto refuse = [&](const char* what) {
     findings.error("ds.unmanaged-accumulation"_rule, "managed_gradient_accumulation",
-                   fmt::format("false does not work with {}", what), "true");
+                   say("false does not work with {}", what), "true");
   };
   if (values.stage() < 2 && values.flag(key_of("overlap_comm")))
     refuse("overlap_comm below stage 2");

@@ -1,0 +1,199 @@
+#include "simulator/block_run.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace shardplan {
+namespace {
+
+/// Steps that are run at most: the allocator's state repeats after two or three.
+constexpr std::int64_t kMostSteps = 5;
+
+}  // namespace
+
+BlockRun::Stop BlockRun::run(const Halt& halt) {
+  using Kind = BlockRow::Kind;
+  const std::vector<BlockRow>& rows = script_->rows;
+  while (!done_) {
+    if (at_ == halt.row) return Stop::at_row;
+    if (at_ == rows.size()) {
+      end_step();
+      continue;
+    }
+    const BlockRow& row = rows[at_];
+    switch (row.kind) {
+      case Kind::alloc: {
+        BlockId block = allocator_.try_allocate(row.amount, row.stream);
+        if (block == CachingAllocator::kNone) {
+          if (halt.at_limit) return Stop::at_limit;
+          block = allocator_.allocate(row.amount, row.stream);
+        }
+        allocate(row, block);
+        ++at_;
+        break;
+      }
+      case Kind::free_newest:
+      case Kind::free_older:
+        free_named(row);
+        ++at_;
+        break;
+      case Kind::free_size:
+        free_size(row);
+        ++at_;
+        break;
+      case Kind::begin_step:
+        begin_step();
+        ++at_;
+        break;
+      case Kind::begin_phase:
+        phase_ = static_cast<std::size_t>(row.number);
+        note_peak();
+        ++at_;
+        break;
+      case Kind::end_phase:
+        phases_[phase_].end = allocator_.allocated();
+        ++at_;
+        break;
+      case Kind::repeat:
+        begin_repeat(row);
+        break;
+      case Kind::end_repeat:
+        end_repeat();
+        break;
+      case Kind::only_in_step:
+        at_ = row.amount == step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
+        break;
+    }
+  }
+  return Stop::done;
+}
+
+ReservedProfile BlockRun::profile() const {
+  ReservedProfile profile;
+  profile.reserved = allocator_.peak_reserved();
+  profile.allocated = allocator_.peak_allocated();
+  profile.requested = peak_requested_;
+  profile.phases = phases_;
+  profile.retries = allocator_.retries();
+  profile.steps = step_;
+  profile.out_of_memory = failed_;
+  return profile;
+}
+
+void BlockRun::follow(std::shared_ptr<const BlockScript> script) {
+  script_ = std::move(script);
+  stacks_.resize(std::max(stacks_.size(), script_->stacks));
+}
+
+void BlockRun::allocate(const BlockRow& row, BlockId block) {
+  if (block == CachingAllocator::kNone) {
+    failed_ = done_ = true;
+    return;
+  }
+  stacks_[static_cast<std::size_t>(row.number)].push_back({block, row.stream, row.amount});
+  requested_ += row.amount;
+  peak_requested_ = std::max(peak_requested_, requested_);
+  note_peak();
+}
+
+void BlockRun::note_peak() {
+  PhaseBytes& bytes = phases_[phase_];
+  bytes.peak = std::max(bytes.peak, allocator_.allocated());
+}
+
+void BlockRun::give_back(const Live& live) {
+  allocator_.free(live.block);
+  requested_ -= live.bytes;
+}
+
+void BlockRun::free_named(const BlockRow& row) {
+  std::vector<Live>& stack = stacks_[static_cast<std::size_t>(row.number)];
+  const std::size_t from_end = row.kind == BlockRow::Kind::free_older ? 2 : 1;
+  assert(stack.size() >= from_end && "freed before it was allocated");
+  if (stack.size() < from_end) return;
+  const auto at = stack.end() - static_cast<std::ptrdiff_t>(from_end);
+  give_back(*at);
+  if (from_end == 2) *at = stack.back();
+  stack.pop_back();
+}
+
+void BlockRun::free_size(const BlockRow& row) {
+  std::vector<Live>& stack = stacks_[static_cast<std::size_t>(row.number)];
+  for (std::size_t i = stack.size(); i-- > 0;) {
+    if (stack[i].bytes != row.amount || stack[i].stream != row.stream) continue;
+    give_back(stack[i]);
+    stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  free_total(stack, row.amount);
+}
+
+/// A total of several blocks: the newest ones. What is less than a block shortens it only in the
+/// program's account: the allocator cannot give back a part.
+void BlockRun::free_total(std::vector<Live>& stack, std::int64_t bytes) {
+  while (bytes > 0 && !stack.empty()) {
+    Live& newest = stack.back();
+    if (newest.bytes > bytes) {
+      newest.bytes -= bytes;
+      requested_ -= bytes;
+      return;
+    }
+    bytes -= newest.bytes;
+    give_back(newest);
+    stack.pop_back();
+  }
+  assert(bytes == 0 && "more is freed than was allocated");
+}
+
+void BlockRun::begin_repeat(const BlockRow& row) {
+  if (row.amount <= 0) {
+    at_ = static_cast<std::size_t>(row.number);
+    return;
+  }
+  loops_.push_back({++at_, row.amount - 1});
+}
+
+void BlockRun::end_repeat() {
+  Loop& loop = loops_.back();
+  if (loop.left > 0) {
+    --loop.left;
+    at_ = loop.begin;
+    return;
+  }
+  loops_.pop_back();
+  ++at_;
+}
+
+void BlockRun::begin_step() {
+  if (step_++ == 0) allocator_.empty_cache();
+  phases_ = {};
+  peak_before_ = allocator_.peak_reserved();
+  held_before_ = allocator_.reserved();
+  retries_before_ = allocator_.retries();
+}
+
+/// Where nothing was granted or given back and the same blocks are alive as before the step, the
+/// allocator is as it was, and would do the same again.
+void BlockRun::end_step() {
+  at_ = script_->step;
+  done_ = step_ == kMostSteps || (step_ > 2 && allocator_.peak_reserved() == peak_before_);
+  if (done_) return;
+  std::vector<Place> now = all_alive();
+  const bool repeats =
+      allocator_.reserved() == held_before_ && allocator_.retries() == retries_before_;
+  done_ = repeats && now == before_ && step_ >= script_->last_own;
+  before_ = std::move(now);
+}
+
+/// Stack by stack.
+std::vector<BlockRun::Place> BlockRun::all_alive() const {
+  std::vector<Place> all;
+  for (const std::vector<Live>& stack : stacks_) {
+    for (const Live& live : stack)
+      all.push_back({live.block, live.bytes, allocator_.address_of_block(live.block)});
+    all.emplace_back();  // tells the stacks apart
+  }
+  return all;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,94 @@
+// A run of a program's blocks on the caching allocator, from the built model to the steady state.
+// A value: a run that has come to where memory gets scarce, or to where two programs part, is
+// copied and goes on both ways.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "simulator/block_script.h"
+#include "simulator/caching_allocator.h"
+#include "simulator/memory.h"
+
+namespace shardplan {
+
+struct ReservedProfile {
+  std::int64_t reserved = 0;                   ///< the most that was held
+  std::int64_t allocated = 0;                  ///< the most that was in blocks
+  std::int64_t requested = 0;                  ///< the most that was asked for: blocks round up
+  std::array<PhaseBytes, kPhaseCount> phases;  ///< of the last step, in blocks
+  std::int64_t retries = 0;                    ///< times that cached segments had to be given back
+  std::int64_t steps = 0;                      ///< until the steady state, or until memory ran out
+  bool out_of_memory = false;
+};
+
+class BlockRun {
+ public:
+  BlockRun(std::shared_ptr<const BlockScript> script, const AllocatorOptions& options)
+      : script_(std::move(script)), allocator_(options), stacks_(script_->stacks) {}
+
+  /// Where a run stops before it is done: ahead of a row, or of giving cached segments back.
+  struct Halt {
+    std::size_t row = static_cast<std::size_t>(-1);
+    bool at_limit = false;
+  };
+  enum class Stop : std::uint8_t { done, at_row, at_limit };
+
+  /// Runs up to the steady state, until memory runs out, or up to `halt`.
+  Stop run(const Halt& halt);
+  ReservedProfile profile() const;
+
+  /// From here on; it is never below what the run holds.
+  void set_limit(std::int64_t bytes) { allocator_.set_limit(bytes); }
+  /// Goes on with another script, which has the same rows up to here.
+  void follow(std::shared_ptr<const BlockScript> script);
+
+ private:
+  using BlockId = CachingAllocator::BlockId;
+
+  struct Live {
+    BlockId block = CachingAllocator::kNone;
+    Stream stream = Stream::compute;
+    std::int64_t bytes = 0;
+  };
+  struct Loop {
+    std::size_t begin = 0;  ///< the first row of the body
+    std::int64_t left = 0;  ///< iterations after this one
+  };
+  /// What a step meets: a block's number may be another one's later, its address tells.
+  struct Place {
+    BlockId block = CachingAllocator::kNone;
+    std::int64_t bytes = 0, address = 0;
+    bool operator==(const Place&) const = default;
+  };
+
+  void allocate(const BlockRow& row, CachingAllocator::BlockId block);
+  void free_named(const BlockRow& row);
+  void free_size(const BlockRow& row);
+  void free_total(std::vector<Live>& stack, std::int64_t bytes);
+  void give_back(const Live& live);
+  void note_peak();
+  void begin_repeat(const BlockRow& row);
+  void end_repeat();
+  void begin_step();
+  void end_step();
+  std::vector<Place> all_alive() const;
+
+  std::shared_ptr<const BlockScript> script_;
+  CachingAllocator allocator_;
+  std::vector<std::vector<Live>> stacks_;
+  std::vector<Loop> loops_;  ///< those under way, the outermost first
+  std::size_t at_ = 0;
+  std::array<PhaseBytes, kPhaseCount> phases_{};
+  std::size_t phase_ = 0;
+  std::int64_t step_ = 0;  ///< counted from 1; 0 while the model is built
+  std::int64_t requested_ = 0, peak_requested_ = 0;
+  bool failed_ = false, done_ = false;
+  std::vector<Place> before_;  ///< what was alive before this step
+  std::int64_t peak_before_ = 0, held_before_ = 0, retries_before_ = 0;
+};
+
+}  // namespace shardplan

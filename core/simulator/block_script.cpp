@@ -1,0 +1,154 @@
+#include "simulator/block_script.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+/// Micro-batches between the first and the last that are run: they are alike.
+constexpr std::int64_t kMostMicroBatches = 2;
+
+class ScriptWriter {
+ public:
+  explicit ScriptWriter(const Program& program) : program_(program) {}
+
+  BlockScript write() {
+    write_build();
+    script_.step = add(Kind::begin_step, 0, 0);
+    write_step();
+    for (const Once& once : program_.once) script_.last_own = std::max(script_.last_own, once.step);
+    return std::move(script_);
+  }
+
+ private:
+  using Kind = BlockRow::Kind;
+
+  std::size_t add(Kind kind, std::size_t number, std::int64_t amount,
+                  Stream stream = Stream::compute) {
+    BlockRow& row = script_.rows.emplace_back();
+    row.kind = kind;
+    row.stream = stream;
+    row.number = static_cast<std::int32_t>(number);
+    row.amount = amount;
+    return script_.rows.size() - 1;
+  }
+
+  /// Where a repetition or a part of one step ends: the next row to be written.
+  void close(std::size_t row) {
+    script_.rows[row].number = static_cast<std::int32_t>(script_.rows.size());
+  }
+
+  /// Blocks without a name: a stack a category. Behind them the names.
+  std::size_t stack_of(const Event& e) {
+    const std::size_t stack = e.name == kUnnamed
+                                  ? index_of(e.category)
+                                  : kCategoryCount + static_cast<std::size_t>(e.name);
+    script_.stacks = std::max(script_.stacks, stack + 1);
+    return stack;
+  }
+
+  void add_block(const Event& e) {
+    const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
+                      : e.name == kUnnamed        ? Kind::free_size
+                      : e.older                   ? Kind::free_older
+                                                  : Kind::free_newest;
+    add(kind, stack_of(e), e.bytes, e.stream);
+  }
+
+  bool is_lazy(Category category) const {
+    for (const Once& once : program_.once)
+      for (const Event& e : once.events)
+        if (once.step == 1 && e.category == category) return true;
+    return false;
+  }
+
+  void write_build() {
+    if (!program_.build.empty()) {
+      write_list(program_.build);
+      return;
+    }
+    std::vector<Event> built;
+    for (const Event& e : program_.resident)
+      if (!is_lazy(e.category)) built.push_back(e);
+    write_list(built);
+  }
+
+  /// Neighbours of equal count are the tensors of layers: all of one layer, then the next one's.
+  void write_list(const std::vector<Event>& list) {
+    for (std::size_t i = 0; i < list.size();) {
+      std::size_t end = i + 1;
+      while (end < list.size() && list[end].count == list[i].count && list[i].count > 1) ++end;
+      const std::size_t repeat = add(Kind::repeat, 0, list[i].count);
+      for (std::size_t j = i; j < end; ++j) add_block(list[j]);
+      add(Kind::end_repeat, 0, 0);
+      close(repeat);
+      i = end;
+    }
+  }
+
+  void write_step() {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < program_.events.size(); ++i) {
+      const Event& e = program_.events[i];
+      switch (e.kind) {
+        case Event::Kind::alloc:
+        case Event::Kind::free:
+          add_block(e);
+          break;
+        case Event::Kind::blocks:
+          for_each_block(program_, e, [&](const Event& block) { add_block(block); });
+          break;
+        case Event::Kind::begin_phase:
+          add(Kind::begin_phase, static_cast<std::size_t>(e.phase), 0);
+          break;
+        case Event::Kind::end_phase:
+          add(Kind::end_phase, static_cast<std::size_t>(e.phase), 0);
+          break;
+        case Event::Kind::once: {
+          const Once& once = program_.once[static_cast<std::size_t>(e.count)];
+          const std::size_t only = add(Kind::only_in_step, 0, once.step);
+          write_list(once.events);
+          close(only);
+          break;
+        }
+        case Event::Kind::begin_repeat:
+          open.push_back(add(Kind::repeat, 0, times_run(i)));
+          break;
+        case Event::Kind::end_repeat:
+          add(Kind::end_repeat, 0, 0);
+          close(open.back());
+          open.pop_back();
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  /// Of the repetition that begins with event `begin`: all, but of micro-batches the first and one
+  /// more.
+  std::int64_t times_run(std::size_t begin) const {
+    const std::size_t end = matching_end(program_.events, begin);
+    for (std::size_t i = begin; i < end; ++i)
+      if (program_.events[i].kind == Event::Kind::begin_phase)
+        return std::min(program_.events[begin].count, kMostMicroBatches);
+    return program_.events[begin].count;
+  }
+
+  const Program& program_;
+  BlockScript script_;
+};
+
+}  // namespace
+
+BlockScript block_script(const Program& program) {
+  return ScriptWriter(program).write();
+}
+
+std::size_t first_difference(const BlockScript& a, const BlockScript& b) {
+  const auto [in_a, in_b] =
+      std::mismatch(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end());
+  return static_cast<std::size_t>(in_a - a.rows.begin());
+}
+
+}  // namespace shardplan

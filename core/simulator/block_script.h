@@ -1,0 +1,45 @@
+// What a program asks of the caching allocator, from the built model through one step, as a list
+// of short rows: what runs every block of every layer reads no more than it needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "program/program.h"
+
+namespace shardplan {
+
+struct BlockRow {
+  enum class Kind : std::uint8_t {
+    alloc,        ///< onto a stack of live blocks
+    free_newest,  ///< of a stack whose blocks have a name of their own
+    free_older,   ///< the one before the newest
+    free_size,    ///< of a stack without a name: the newest of this size and stream
+    begin_step,   ///< before the first one, what building the model left cached is given back
+    begin_phase,
+    end_phase,
+    repeat,        ///< the rows before row `number` happen `amount` times
+    end_repeat,    ///< the last of them
+    only_in_step,  ///< the rows before row `number` belong to step `amount` alone
+  };
+  Kind kind = Kind::alloc;
+  Stream stream = Stream::compute;
+  std::int32_t number = 0;  ///< a stack, a phase or a row
+  std::int64_t amount = 0;  ///< bytes, where nothing else is said
+  friend bool operator==(const BlockRow&, const BlockRow&) = default;
+};
+
+struct BlockScript {
+  std::vector<BlockRow> rows;  ///< of building the model, then of a step
+  std::size_t step = 0;        ///< the step's first row
+  std::size_t stacks = kCategoryCount;
+  std::int64_t last_own = 0;  ///< the last step that does what others do not
+};
+
+BlockScript block_script(const Program& program);
+
+/// The first row in which the two differ; the length of the shorter one when neither does before.
+std::size_t first_difference(const BlockScript& a, const BlockScript& b);
+
+}  // namespace shardplan

@@ -1,0 +1,230 @@
+#include "questions/job_changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "job/cluster_json.h"
+#include "job/fields.h"
+
+namespace shardplan {
+namespace {
+
+/// "workload.quantization: int8"
+std::string setting_of(const FieldEdit& edit) {
+  std::string key = edit.pointer.substr(1);
+  std::replace(key.begin(), key.end(), '/', '.');
+  return fmt::format("{}: {}", key,
+                     edit.value.is_string() ? edit.value.get<std::string>() : edit.value.dump());
+}
+
+class Collector {
+ public:
+  void add(std::string what, std::string subject, std::vector<FieldEdit> fields) {
+    std::string how;
+    for (const FieldEdit& edit : fields) {
+      if (edit.value.is_null()) continue;  // makes room for what is said instead
+      how += (how.empty() ? "" : ", ") + setting_of(edit);
+    }
+    changes_.push_back(
+        {std::move(what), std::move(how), nullptr, std::move(subject), std::move(fields)});
+  }
+  std::vector<Change> take() { return std::move(changes_); }
+
+ private:
+  std::vector<Change> changes_;
+};
+
+// ---- generation
+
+void add_formats(Collector& out, const Plan& plan) {
+  constexpr std::array<std::pair<const char*, Quantization>, 5> kFormats{{
+      {"fp8", Quantization::fp8},
+      {"int8", Quantization::int8},
+      {"nf4", Quantization::nf4},
+      {"gptq", Quantization::gptq},
+      {"awq", Quantization::awq},
+  }};
+  const Generation& now = plan.workload.generation;
+  if (plan.framework.kind == FrameworkKind::single)
+    for (const auto& [name, format] : kFormats)
+      if (format != now.weights)
+        out.add(fmt::format("weights in {}", name), "weights", {{"/workload/quantization", name}});
+  if (!now.injection && !now.fp8_cache)
+    out.add("KV cache in fp8", "cache", {{"/workload/kv_cache_dtype", "fp8"}});
+}
+
+void add_generation_sizes(Collector& out, const Workload& w) {
+  for (const std::int64_t batch : {w.micro_batch / 2, std::int64_t{1}}) {
+    if (batch < 1 || batch >= w.micro_batch) continue;
+    out.add(fmt::format("a batch of {}", batch), "batch", {{"/workload/batch", batch}});
+    if (batch == 1) break;
+  }
+  constexpr std::int64_t kShortest = 256;
+  if (w.sequence_length >= 2 * kShortest)
+    out.add(fmt::format("prompts of {} tokens", w.sequence_length / 2), "prompt",
+            {{"/workload/prompt_length", w.sequence_length / 2}});
+}
+
+/// DeepSpeed-Inference cuts each layer over all GPUs: over those that there are, or twice as many.
+void add_tensor_parallel(Collector& out, const Job& job) {
+  const Plan& plan = job.plan;
+  const Workload& w = plan.workload;
+  const std::int64_t tokens = w.sequence_length + w.generation.new_tokens;
+  const auto& injection = w.generation.injection;
+  if (injection && injection->max_out_tokens > tokens)
+    out.add(fmt::format("a workspace for {} tokens", tokens), "workspace",
+            {{"/framework/max_out_tokens", tokens}});
+  const std::int64_t world = plan.cluster.world();
+  const std::int64_t ranks = injection ? 2 * world : std::max<std::int64_t>(world, 2);
+  const std::int64_t heads = job.model.facts.attention_heads;
+  if (heads == 0 || heads % ranks != 0) return;
+  std::vector<FieldEdit> fields;
+  if (!injection)
+    fields = {{"/framework",
+               Json{{"name", "deepspeed"}, {"kernel_inject", true}, {"max_out_tokens", tokens}}},
+              {"/workload/quantization", nullptr},
+              {"/workload/kv_cache_dtype", nullptr}};
+  if (ranks != world) {
+    Cluster more = plan.cluster;
+    more.gpus_per_node *= ranks / world;
+    more.price_per_hour.reset();  // was that of fewer
+    fields.push_back({"/cluster", cluster_json(more, false)});
+  }
+  out.add(fmt::format("each layer over {} GPUs (DeepSpeed-Inference)", ranks), "tensor",
+          std::move(fields));
+}
+
+/// Weights stay in the host's memory and stream through the GPU in every pass.
+void add_streaming(Collector& out, const Plan& plan) {
+  const bool streams = plan.framework.kind == FrameworkKind::deepspeed &&
+                       plan.framework.deepspeed.zero.offload_param.device != OffloadDevice::none;
+  if (plan.workload.generation.injection || streams) return;
+  out.add("weights on the host (ZeRO-Inference)", "tensor",
+          {{"/framework", Json{{"name", "deepspeed"}, {"zero_stage", 3}, {"offload_param", "cpu"}}},
+           {"/workload/quantization", nullptr}});
+}
+
+// ---- several models
+
+/// Where the job says options of zero_optimization: in the short form of `framework`, or in a
+/// ds_config inside the job. Nothing where a file says them.
+class ZeroFields {
+ public:
+  explicit ZeroFields(const Json& written) {
+    const auto config = field_of(written, "/framework/ds_config");
+    is_said_ = !config || config->is_object();
+    in_config_ = config.has_value();
+  }
+  bool is_said() const { return is_said_; }
+  FieldEdit stage(int stage) const {
+    return in_config_ ? FieldEdit{"/framework/ds_config/zero_optimization/stage", stage}
+                      : FieldEdit{"/framework/zero_stage", stage};
+  }
+  FieldEdit offload(const std::string& key) const {
+    return in_config_
+               ? FieldEdit{fmt::format("/framework/ds_config/zero_optimization/{}/device", key),
+                           "cpu"}
+               : FieldEdit{"/framework/" + key, "cpu"};
+  }
+
+ private:
+  bool is_said_ = false, in_config_ = false;
+};
+
+void add_states(Collector& out, const Rlhf& rlhf, const Json& written) {
+  const Plan& plan = rlhf.roles.front().plan;
+  const ZeroFields fields(written);
+  if (plan.framework.kind != FrameworkKind::deepspeed || !fields.is_said()) return;
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  if (plan.cluster.world() > 1)
+    for (int stage = std::max(zero.stage + 1, 1); stage <= 3; ++stage)
+      out.add(fmt::format("ZeRO stage {}", stage), "stage", {fields.stage(stage)});
+  if (zero.stage == 0) return;
+  const FieldEdit optimizer = fields.offload("offload_optimizer");
+  if (zero.offload_optimizer.device == OffloadDevice::none)
+    out.add("optimizer states on the host", "offload", {optimizer});
+  if (zero.stage == 3 && zero.offload_param.device == OffloadDevice::none)
+    out.add("optimizer states and parameters on the host", "offload",
+            {optimizer, fields.offload("offload_param")});
+}
+
+/// Models that wait for their turn: what is frozen, and the critic.
+void add_idle(Collector& out, const Rlhf& rlhf) {
+  std::vector<FieldEdit> frozen, all;
+  for (const Role& role : rlhf.roles) {
+    if (role.idle_on_host || role.kind == RoleKind::actor) continue;
+    all.push_back({fmt::format("/workload/models/{}/idle", name_of(role.kind)), "host"});
+    if (!role.trains) frozen.push_back(all.back());
+  }
+  if (!frozen.empty()) out.add("frozen models on the host while idle", "idle", frozen);
+  if (all.size() > frozen.size())
+    out.add("critic and frozen models on the host while idle", "idle", all);
+}
+
+void add_passes(Collector& out, const Rlhf& rlhf) {
+  const Plan& plan = rlhf.roles.front().plan;
+  if (plan.checkpointing == Checkpointing::none)
+    out.add("activation checkpointing on every block", "checkpointing",
+            {{"/checkpointing", "full"}});
+  if (plan.loss != LossKind::fused_linear)
+    out.add("a loss that never has all logits", "loss", {{"/loss", "fused_linear"}});
+  if (!plan.workload.lora)
+    out.add("LoRA of rank 16 in place of all the actor's parameters", "method",
+            {{"/workload/method", "lora"}, {"/workload/lora", Json{{"rank", 16}}}});
+  if (!rlhf.hybrid) return;
+  if (!rlhf.hybrid->release_inference_cache)
+    out.add("the workspace of generation given back before training", "workspace",
+            {{"/workload/hybrid_engine/release_inference_cache", true}});
+  if (rlhf.hybrid->pin_parameters && plan.framework.deepspeed.zero.stage == 3)
+    out.add("parameters gathered a few layers at a time for generation", "pin",
+            {{"/workload/hybrid_engine/pin_parameters", false}});
+}
+
+/// Pairs count as one sample in the job and as two in its plan.
+void add_rlhf_sizes(Collector& out, const Rlhf& rlhf, const Json& written) {
+  const Workload& w = rlhf.roles.front().plan.workload;
+  const auto said = [&](const char* pointer, std::int64_t otherwise) {
+    const auto value = field_of(written, pointer);
+    return value && value->is_number_integer() ? value->get<std::int64_t>() : otherwise;
+  };
+  const std::int64_t micro = said("/workload/micro_batch", 1);
+  const std::int64_t accumulation = w.gradient_accumulation;
+  if (micro % 2 == 0)
+    out.add(fmt::format("micro-batch {} with {} accumulation steps", micro / 2, 2 * accumulation),
+            "batch",
+            {{"/workload/micro_batch", micro / 2},
+             {"/workload/gradient_accumulation", 2 * accumulation}});
+  if (!rlhf.generator) return;
+  const std::int64_t generated = rlhf.generation.workload.micro_batch;
+  const bool in_parts = accumulation % 2 == 0, whole = accumulation == 1 && micro % 2 == 0;
+  if (generated % 2 != 0 || !(in_parts || whole)) return;
+  std::vector<FieldEdit> half{{"/workload/generation_batch", generated / 2}};
+  if (in_parts) half.push_back({"/workload/gradient_accumulation", accumulation / 2});
+  if (whole) half.push_back({"/workload/micro_batch", micro / 2});
+  out.add(fmt::format("{} sequences generated at a time", generated / 2), "batch", std::move(half));
+}
+
+}  // namespace
+
+std::vector<Change> lighter_changes(const Job& job, const Json& written) {
+  Collector out;
+  if (job.rlhf) {
+    add_states(out, *job.rlhf, written);
+    add_idle(out, *job.rlhf);
+    add_passes(out, *job.rlhf);
+    add_rlhf_sizes(out, *job.rlhf, written);
+  } else if (job.plan.workload.kind == WorkKind::inference) {
+    add_formats(out, job.plan);
+    add_generation_sizes(out, job.plan.workload);
+    add_tensor_parallel(out, job);
+    add_streaming(out, job.plan);
+  }
+  return out.take();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,138 @@
+// Fixes of jobs that generate, and of jobs of several models: each is a few fields of the job, and
+// the job with them must need what the fix says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "questions/estimate_job.h"
+#include "questions/fixes.h"
+#include "report/messages.h"
+
+namespace shardplan {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Not;
+
+class JobFixes : public testing::Test {
+ protected:
+  Job loaded(const Json& json) const {
+    return load_job(json, "job.json", {.hardware = &hardware_});
+  }
+
+  std::vector<Fix> fixes_of(const Json& json) const {
+    const Job job = loaded(json);
+    return find_fixes(job, {json, "job.json", {.hardware = &hardware_}},
+                      estimate_job(job, calibration_), calibration_);
+  }
+
+  static std::vector<std::string> singles(const std::vector<Fix>& fixes) {
+    std::vector<std::string> what;
+    for (const Fix& fix : fixes)
+      if (fix.changes.size() == 1) what.push_back(fix.changes.front().what);
+    return what;
+  }
+
+  void expect_as_said(const Json& json) const {
+    const Estimate now = estimate_job(loaded(json), calibration_);
+    for (const Fix& fix : fixes_of(json)) {
+      const Json changed = with_fields(json, fix.changes);
+      const Estimate after = estimate_job(loaded(changed), calibration_);
+      EXPECT_EQ(after.device.point, fix.after.device.point) << changed.dump();
+      EXPECT_EQ(now.device.point - after.device.point, fix.gpu_saved) << changed.dump();
+      EXPECT_GT(fix.gpu_saved, 0) << changed.dump();
+      EXPECT_GT(fix.slowdown, 0) << changed.dump();
+      for (const Change& change : fix.changes) {
+        EXPECT_FALSE(change.how.empty()) << change.what;
+        for (const char* language : {"ja", "ko"})
+          EXPECT_TRUE(report::Messages(language).phrase(change.what)) << change.what;
+      }
+    }
+  }
+
+  const HardwareCatalog hardware_ = load_hardware_catalog();
+  const Calibration calibration_ = load_calibration();
+  const Json serving_ = Json::parse(
+      R"({"model": "llama-3.1-8b", "cluster": "1xRTX4090", "framework": "single",
+          "precision": "bf16-pure",
+          "workload": {"kind": "inference", "batch": 16, "prompt_length": 4096,
+                       "new_tokens": 256}})");
+  const Json ppo_ = Json::parse(
+      R"({"model": "opt-1.3b", "cluster": "4xRTX4090",
+          "framework": {"name": "deepspeed", "zero_stage": 1}, "precision": "bf16-master",
+          "workload": {"kind": "rlhf", "algorithm": "ppo", "micro_batch": 8, "prompt_length": 512,
+                       "new_tokens": 512}})");
+};
+
+TEST_F(JobFixes, GenerationIsOfferedItsFormatsSizesAndPlaces) {
+  const std::vector<std::string> what = singles(fixes_of(serving_));
+  for (const char* change :
+       {"weights in int8", "weights in nf4", "KV cache in fp8", "a batch of 8", "a batch of 1",
+        "prompts of 2048 tokens", "each layer over 2 GPUs (DeepSpeed-Inference)",
+        "weights on the host (ZeRO-Inference)"})
+    EXPECT_THAT(what, Contains(change));
+  EXPECT_THAT(what, Not(Contains("activation checkpointing on every block")));
+}
+
+TEST_F(JobFixes, OfGenerationAreWhatTheChangedJobNeeds) {
+  expect_as_said(serving_);
+}
+
+TEST_F(JobFixes, SomethingMakesAJobFitThatDoesNot) {
+  for (const Json& json : {serving_, ppo_}) {
+    ASSERT_FALSE(estimate_job(loaded(json), calibration_).verdict.fits) << json.dump();
+    const std::vector<Fix> fixes = fixes_of(json);
+    ASSERT_FALSE(fixes.empty());
+    EXPECT_TRUE(fixes.front().after.verdict.fits) << fixes.front().changes.front().what;
+  }
+}
+
+TEST_F(JobFixes, SeveralModelsAreOfferedTheirStatesTurnsAndBatches) {
+  const std::vector<std::string> what = singles(fixes_of(ppo_));
+  for (const char* change :
+       {"ZeRO stage 3", "optimizer states on the host", "frozen models on the host while idle",
+        "critic and frozen models on the host while idle",
+        "activation checkpointing on every block", "micro-batch 4 with 2 accumulation steps",
+        "LoRA of rank 16 in place of all the actor's parameters"})
+    EXPECT_THAT(what, Contains(change));
+}
+
+TEST_F(JobFixes, OfSeveralModelsAreWhatTheChangedJobNeeds) {
+  expect_as_said(ppo_);
+}
+
+TEST_F(JobFixes, AreWrittenIntoADsConfigThatIsInTheJob) {
+  Json json = ppo_;
+  json["framework"] = Json::parse(
+      R"({"name": "deepspeed", "ds_config": {"bf16": {"enabled": true},
+          "zero_optimization": {"stage": 1}}})");
+  json.erase("precision");
+  const std::vector<Fix> fixes = fixes_of(json);
+  const auto stage_3 = std::find_if(fixes.begin(), fixes.end(), [](const Fix& fix) {
+    return fix.changes.size() == 1 && fix.changes.front().what == "ZeRO stage 3";
+  });
+  ASSERT_NE(stage_3, fixes.end());
+  EXPECT_EQ(with_fields(json, stage_3->changes)["framework"]["ds_config"]["zero_optimization"],
+            Json({{"stage", 3}}));
+}
+
+TEST_F(JobFixes, AreFoundForEveryExampleOfAnotherKindThanTraining) {
+  int jobs = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SHARDPLAN_SOURCE_DIR "/configs/jobs")) {
+    const Json json = read_json_file(entry.path().string());
+    if (json.at("workload").value("kind", "train") == "train") continue;
+    EXPECT_FALSE(fixes_of(json).empty()) << entry.path();
+    expect_as_said(json);
+    ++jobs;
+  }
+  EXPECT_GE(jobs, 5);
+}
+
+}  // namespace
+}  // namespace shardplan
