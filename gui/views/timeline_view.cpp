@@ -137,7 +137,7 @@ std::vector<std::size_t> TimelineView::columns() const {
 }
 
 /// Column by column into an image: a painter's polygons or rectangles of a pixel each take longer
-/// than all else on the page. What is alive are tensors, which have plain colours.
+/// than all else on the page. A hatched colour leaves every fourth pixel of a row to the ground.
 void TimelineView::paint_areas(QPainter& painter) const {
   const std::vector<std::size_t> shown = columns();
   const QRect area = plot().toRect();
@@ -145,8 +145,12 @@ void TimelineView::paint_areas(QPainter& painter) const {
   QImage image(static_cast<int>(shown.size()), rows, QImage::Format_RGB32);
   image.fill(palette().color(QPalette::Base));
   std::array<QRgb, kCategoryCount> colours{};
-  for (std::size_t c = 0; c < kCategoryCount; ++c)
-    colours[c] = category_brush(static_cast<int>(c)).color().rgb();
+  std::array<bool, kCategoryCount> hatched{};
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const QBrush brush = category_brush(static_cast<int>(c));
+    colours[c] = brush.color().rgb();
+    hatched[c] = brush.style() != Qt::SolidPattern;
+  }
   auto* const pixels = reinterpret_cast<QRgb*>(image.bits());
   const auto stride = image.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
   const double unit = rows / highest();
@@ -157,7 +161,8 @@ void TimelineView::paint_areas(QPainter& painter) const {
       below += static_cast<double>(points()[shown[x]].live[c]);
       const int top = std::clamp(rows - qRound(below * unit), 0, bottom);
       for (int y = top; y < bottom; ++y)
-        pixels[y * stride + static_cast<qsizetype>(x)] = colours[c];
+        if (!hatched[c] || (static_cast<int>(x) + 2 * y) % 4 != 0)
+          pixels[y * stride + static_cast<qsizetype>(x)] = colours[c];
       bottom = top;
     }
   }

@@ -39,7 +39,7 @@ TEST(DroppedFile, ADroppedConfigurationIsUsedAsItIs) {
   Session session;
   ask(session, R"({"model": "llama-2-7b", "cluster": "4xA100-40GB", "precision": "fp16-master"})");
   take_file(session.document(), configs("deepspeed/zero3_offload_cpu.json"));
-  ASSERT_TRUE(session.answer().job) << session.answer().error->message;
+  ASSERT_TRUE(session.answer().job) << session.answer().error->message.text;
   EXPECT_EQ(session.answer().job->plan.framework.deepspeed.zero.stage, 3);
 }
 

@@ -36,7 +36,7 @@ TEST_P(MachineFieldsTest, EachCanBeChangedAndChangesNoOther) {
     const QString wanted = fields[i].whole ? QStringLiteral("3") : QStringLiteral("17.5");
     ASSERT_TRUE(fields[i].commit(session_, wanted)) << fields[i].pointer;
     ASSERT_NE(session_.answer().the_cluster(), nullptr) << fields[i].pointer;
-    EXPECT_FALSE(session_.answer().error) << session_.answer().error->message;
+    EXPECT_FALSE(session_.answer().error) << session_.answer().error->message.text;
     EXPECT_EQ(fields[i].standing(session_), MachineFields::given()) << fields[i].pointer;
     const std::vector<QString> after = shown(fields);
     for (std::size_t j = 0; j < fields.size(); ++j) {

@@ -82,7 +82,7 @@ void check_launches(const PricedJob& job, DsFindings& findings) {
   if (!without || without->price.seconds_per_token == 0) return;
   const double slower = job.price().seconds_per_token / without->price.seconds_per_token - 1;
   findings.warning("time.launch-blocking"_rule, "",
-                   fmt::format("CUDA_LAUNCH_BLOCKING=1 makes the step {} longer", percent(slower)),
+                   say("CUDA_LAUNCH_BLOCKING=1 makes the step {} longer", percent(slower)),
                    "launch_blocking false");
 }
 

@@ -77,8 +77,8 @@ TEST_P(LintRule, IsCuredByItsRepair) {
 /// By the patterns that sentences were made of, and what stands in their fields. A word alone, or a
 /// number, is a value.
 void expect_known(const Json& translations, const Said& said) {
-  if (said.text.find(' ') != std::string::npos)
-    EXPECT_TRUE(translations.contains(std::string(said.id()))) << said.id();
+  if (said.text.find(' ') == std::string::npos) return;
+  EXPECT_TRUE(translations.contains(std::string(said.id()))) << said.id();
 }
 
 TEST_P(LintRule, IsSaidInEveryLanguage) {
