@@ -35,6 +35,7 @@ ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions
 ReservedRuns::ReservedRuns(Script script, std::vector<std::int64_t> limits)
     : run_(std::move(script), {}), ahead_(std::move(limits)) {
   std::sort(ahead_.begin(), ahead_.end(), std::greater<>());
+  ahead_.erase(std::unique(ahead_.begin(), ahead_.end()), ahead_.end());
 }
 
 /// Leaves a copy behind at every limit that it passes.
