@@ -21,7 +21,9 @@ PeakErrors errors_of(FrameworkKind framework, bool routed = false) {
   return errors;
 }
 
-TEST(FourGpus, ReadsEveryRecord) { EXPECT_TRUE(records().bad.empty()); }
+TEST(FourGpus, ReadsEveryRecord) {
+  EXPECT_TRUE(records().bad.empty());
+}
 
 TEST(FourGpus, HoldsTensorAndExpertParallelismOfTransformers) {
   expect_within(errors_of(FrameworkKind::single), 6, 0.06, 0.25);
@@ -37,7 +39,9 @@ TEST(FourGpus, HoldsMegatronCoreAmongRealRanks) {
 
 // AutoTP with a replica, hpZ, qwZ, qgZ. What ZeRO-3 keeps gathered over the turn was mended with
 // those of stage 3 in view: predicted first, they were 1.6 % off in the mean and 5.2 % at most.
-TEST(FourGpus, HoldsDeepSpeed) { expect_within(errors_of(FrameworkKind::deepspeed), 8, 0.1, 0.4); }
+TEST(FourGpus, HoldsDeepSpeed) {
+  expect_within(errors_of(FrameworkKind::deepspeed), 8, 0.1, 0.4);
+}
 
 // Its routing was uneven, and the job does not say how.
 TEST(FourGpus, HoldsDeepSpeedsExperts) {
@@ -50,8 +54,8 @@ TEST(FourGpus, HoldsTheNativeEngineToTheByte) {
 
 TEST(ShardGroups, HoldSecondaryShardsOnTwoGpus) {
   PeakErrors errors;
-  const RecordList list = load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/sharding"},
-                                       load_hardware_catalog());
+  const RecordList list =
+      load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/sharding"}, load_hardware_catalog());
   ASSERT_TRUE(list.bad.empty());
   for (const Record& r : list.records)
     if (!r.job.plan.framework.deepspeed.zero.mics()) errors.add(r);

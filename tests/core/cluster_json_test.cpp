@@ -112,9 +112,9 @@ TEST(ClusterJson, MistakesNameTheKeyAndTheNearestSpelling) {
   EXPECT_THAT(error_of(R"({"gpu": "A100-30GB"})"),
               HasSubstr("cluster.gpu: no A100 has 30GB of memory; expected 40GB or 80GB"));
   EXPECT_THAT(error_of(R"({"gpus_per_node": 8})"), HasSubstr("cluster.gpu: missing"));
-  EXPECT_THAT(error_of(R"({"gpuu": "H100", "gpus_per_node": 8})"),
-              AllOf(HasSubstr("job.json: cluster.gpuu: unknown key"),
-                    HasSubstr("did you mean 'gpu'?")));
+  EXPECT_THAT(
+      error_of(R"({"gpuu": "H100", "gpus_per_node": 8})"),
+      AllOf(HasSubstr("job.json: cluster.gpuu: unknown key"), HasSubstr("did you mean 'gpu'?")));
   EXPECT_THAT(error_of(R"({"gpu": 4})"), HasSubstr("cluster.gpu: found 4"));
   EXPECT_THAT(error_of(R"({"gpu": "H100", "interconnect": "NVLnk4"})"),
               HasSubstr("did you mean 'NVLink4'?"));

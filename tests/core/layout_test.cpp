@@ -232,6 +232,7 @@ TEST(ReuseWindow, IsBruteForceOverTheTrace) {
     for (std::int64_t distance = 0; distance < 500'000; distance += 3191) {
       Plan plan = zero_plan(3, "bf16-master", 4);
       plan.framework.deepspeed.zero.max_reuse_distance = distance;
+      plan.framework.deepspeed.zero.prefetch_bucket_size = 0;  // which keeps more
       const ModelRun run = run_segments(model, plan);
       const Engine engine = engine_of(model, plan);
       const GatherPlan gather(model, plan, run, engine);
@@ -272,6 +273,41 @@ TEST(ReuseWindow, IsBruteForceOverTheTrace) {
       }
     }
   }
+}
+
+/// partitioned_param_coordinator.py fetch_sub_module: what the prefetcher comes upon in the
+/// backward pass's part of its queue stays, up to max_live_parameters.
+TEST(PrefetchOverTheTurn, KeepsTheLastModulesUpToTheLiveLimit) {
+  const Model model = small_llama(5, false);
+  Plan plan = zero_plan(3, "bf16-master", 4);
+  ZeroOptions& zero = plan.framework.deepspeed.zero;
+  zero.max_reuse_distance = 0;
+  const ModelRun run = run_segments(model, plan);
+  const Engine engine = engine_of(model, plan);
+  const auto kept = [&](std::size_t segment) {
+    return GatherPlan(model, plan, run, engine).kept(segment).kept;
+  };
+  const auto elements = [&](std::size_t group) {
+    std::int64_t sum = 0;
+    const ParameterGroup& g = model.groups[group];
+    for (std::int32_t i = g.first; i < g.first + g.count; ++i)
+      sum += model.parameters[static_cast<std::size_t>(i)].numel;
+    return sum;
+  };
+  const std::size_t layers = 1, last = run.segments.size() - 1;
+  const std::int64_t layer = elements(1);
+  const std::int64_t tail = elements(model.groups.size() - 1);
+  zero.max_live_parameters = tail + 2 * layer;
+  EXPECT_EQ(kept(last), 1);
+  EXPECT_EQ(kept(layers), 2);
+  zero.max_live_parameters = tail + 4 * layer;
+  EXPECT_EQ(kept(layers), 4);
+  zero.max_live_parameters = tail / 2;  // the head alone is more
+  EXPECT_EQ(kept(last), 0);
+  EXPECT_EQ(kept(layers), 0);
+  zero.max_live_parameters = tail + 2 * layer;
+  zero.prefetch_bucket_size = 0;
+  EXPECT_EQ(kept(layers), 0);
 }
 
 TEST(PersistentParameters, AreMarkedUpToTheModelsLimit) {

@@ -69,9 +69,8 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
                       .position = position_of(text, e.byte),
                       .rule = "json.syntax"_rule});
   } catch (const Json::exception& e) {  // a number out of range
-    throw InputError({.file = file,
-                      .message = say("not valid JSON: {}", e.what()),
-                      .rule = "json.syntax"_rule});
+    throw InputError(
+        {.file = file, .message = say("not valid JSON: {}", e.what()), .rule = "json.syntax"_rule});
   }
 }
 

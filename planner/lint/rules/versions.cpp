@@ -54,10 +54,9 @@ void check_versions(const LintSubject& s, LintFindings& findings) {
     const std::string version = to_string(s.values.version());
     findings.config.note(
         "version.default-moved"_rule, path,
-        s.version_given
-            ? say("not in the file: {} with DeepSpeed {}; {}", now, version, history)
-            : say("not in the file: {} with DeepSpeed {}, which was assumed; {}", now, version,
-                  history));
+        s.version_given ? say("not in the file: {} with DeepSpeed {}; {}", now, version, history)
+                        : say("not in the file: {} with DeepSpeed {}, which was assumed; {}", now,
+                              version, history));
   }
 }
 

@@ -258,33 +258,27 @@ Axis optimizer_offload_axis(const Plan& base, const AxisValues& values) {
   axis.apply = [all](Plan& p, std::size_t v) {
     set_device(p.framework.deepspeed.zero.offload_optimizer, all[v]);
   };
-  axis.rules = {
-      {"DDP, plain PyTorch and Megatron-LM keep their states on the GPU", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && !is_deepspeed(p) &&
-                p.framework.kind != FrameworkKind::fsdp2;
-       }},
-      {"DeepSpeed offloads the optimizer from ZeRO stage 1 on", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
-                zero_of(p).stage == 0;
-       }},
-      {"DeepSpeed's pipeline with an optimizer on the host cannot be estimated",
-       "--pipeline-degrees",
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
-                p.parallel.pipeline > 1;
-       }},
-      {"DeepSpeed's experts with an optimizer on the host cannot be estimated", "--expert-degrees",
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
-                p.parallel.expert > 1;
-       }},
-      {"DeepSpeed offloads to NVMe at ZeRO stage 3 only, and FSDP2 not at all", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return optimizer_device(p) == OffloadDevice::nvme &&
-                (!is_deepspeed(p) || zero_of(p).stage < 3);
-       }}};
+  axis.rules = {{"DDP, plain PyTorch and Megatron-LM keep their states on the GPU", kStrategyFlag,
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && !is_deepspeed(p) &&
+                          p.framework.kind != FrameworkKind::fsdp2;
+                 }},
+                {"DeepSpeed offloads the optimizer from ZeRO stage 1 on", kStrategyFlag,
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
+                          zero_of(p).stage == 0;
+                 }},
+                {"DeepSpeed's pipeline with an optimizer on the host cannot be estimated",
+                 "--pipeline-degrees",
+                 [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) != OffloadDevice::none && is_deepspeed(p) &&
+                          p.parallel.pipeline > 1;
+                 }},
+                {"DeepSpeed offloads to NVMe at ZeRO stage 3 only, and FSDP2 not at all",
+                 kStrategyFlag, [](const Plan& p, std::size_t) {
+                   return optimizer_device(p) == OffloadDevice::nvme &&
+                          (!is_deepspeed(p) || zero_of(p).stage < 3);
+                 }}};
   return axis;
 }
 

@@ -137,18 +137,10 @@ Axis expert_axis(const SharedModel& model, const Plan& base, const AxisValues& v
          return p.parallel.expert > 1 && p.parallel.expert != p.parallel.tensor &&
                 (framework == FrameworkKind::single || framework == FrameworkKind::fsdp2);
        }},
-      {"DeepSpeed shares experts at ZeRO stages 1 and 2 alone", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         const int stage = p.framework.deepspeed.zero.stage;
-         return is_deepspeed(p) && p.parallel.expert > 1 && stage != 1 && stage != 2;
-       }},
       {"the expert degree divides neither the experts nor the GPUs of a stage, or another degree "
        "excludes it",
-       kModelFlag, [model](const Plan& p, std::size_t) {
-         Plan alone = p;  // what a later axis decides has a rule of its own there
-         alone.framework.deepspeed.zero.offload_optimizer = {};
-         return has_problem(*model, alone, Degree::expert);
-       }}};
+       kModelFlag,
+       [model](const Plan& p, std::size_t) { return has_problem(*model, p, Degree::expert); }}};
   return axis;
 }
 

@@ -116,7 +116,7 @@ TEST(DividedCosts, ShowTheStagesOwnDefaultOfOverlap) {
   const LintReport report = lint_text_of(
       R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
           "zero_optimization": {"stage": 3}})",
-      {{"model", "llama-2-7b"}, {"gpus", "8xH100"}});
+      {{"model", "llama-3.1-8b"}, {"gpus", "8xH100"}});
   EXPECT_THAT(lint_text(report), HasSubstr("overlap_comm: true by default; false saves"));
 }
 

@@ -39,16 +39,22 @@ inline Json job_of(const Json& options) {
   move("micro_batch", "/workload/micro_batch");
   move("pipeline_parallel", "/parallel/pipeline");
   move("checkpointing", "/checkpointing");
+  move("sequence_length", "/workload/sequence_length");
   move("launch_blocking", "/launch_blocking");
   return job;
 }
 
-inline LintReport lint_with(LintRequest request) {
+/// The request with the built-in data.
+inline LintRequest complete(LintRequest request) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
   request.hardware = &hardware;
   request.calibration = &calibration;
-  return lint(request);
+  return request;
+}
+
+inline LintReport lint_with(LintRequest request) {
+  return lint(complete(std::move(request)));
 }
 
 inline LintReport lint_text_of(const std::string& text, const Json& options = Json::object()) {
@@ -59,8 +65,8 @@ inline LintReport lint_text_of(const std::string& text, const Json& options = Js
 }
 
 /// NAME.json of a folder, with NAME.yaml and NAME.arguments.json where they are.
-inline LintReport lint_example(const std::filesystem::path& folder, const std::string& name,
-                               const Json& options = Json::object()) {
+inline LintRequest example_request(const std::filesystem::path& folder, const std::string& name,
+                                   const Json& options) {
   LintRequest request;
   request.config = source_at(folder / (name + ".json"));
   if (const auto yaml = folder / (name + ".yaml"); std::filesystem::exists(yaml))
@@ -69,7 +75,12 @@ inline LintReport lint_example(const std::filesystem::path& folder, const std::s
       std::filesystem::exists(arguments))
     request.arguments = source_at(arguments);
   request.job = job_of(options);
-  return lint_with(std::move(request));
+  return complete(std::move(request));
+}
+
+inline LintReport lint_example(const std::filesystem::path& folder, const std::string& name,
+                               const Json& options = Json::object()) {
+  return lint(example_request(folder, name, options));
 }
 
 /// options.json of a rule's folder; what it says under "fail" or "pass" holds for that example.

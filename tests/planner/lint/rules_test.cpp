@@ -58,19 +58,16 @@ TEST_P(LintRule, IsReportedAsSevereAsItIsAndAtItsPlace) {
 /// A repair must cure what it repairs, and make nothing worse.
 TEST_P(LintRule, IsCuredByItsRepair) {
   const Json options = options_of(folder(), "fail");
-  const LintReport report = lint_example(folder(), "fail", options);
-  bool repaired = false;
+  LintRequest request = example_request(folder(), "fail", options);
+  const LintReport report = lint(request);
+  bool has_repair = false;
   for (const LintFinding& finding : report.findings)
-    if (finding.rule->id.text() == GetParam()) repaired = repaired || !finding.edits.empty();
-  if (!repaired) GTEST_SKIP() << "a person must choose";
-  LintRequest request;
-  request.config = SourceText{"fail.json", report.fixed.dump(2)};
-  for (const char* suffix : {".yaml", ".arguments.json"})
-    if (const auto file = folder() / (std::string("fail") + suffix); std::filesystem::exists(file))
-      (suffix[1] == 'y' ? request.accelerate : request.arguments) = source_at(file);
-  request.job = job_of(options);
-  const LintReport after = lint_with(std::move(request));
-  EXPECT_THAT(rules_of(after, Severity::note), Not(Contains(GetParam()))) << report.fixed.dump(2);
+    if (finding.rule->id.text() == GetParam()) has_repair = has_repair || !finding.edits.empty();
+  if (!has_repair) GTEST_SKIP() << "a person must choose";
+  const std::string fixed = repaired(request, report).dump(2);
+  request.config = SourceText{"fail.json", fixed};
+  const LintReport after = lint(request);
+  EXPECT_THAT(rules_of(after, Severity::note), Not(Contains(GetParam()))) << fixed;
   EXPECT_LE(after.count(Severity::error), report.count(Severity::error));
 }
 

@@ -148,7 +148,7 @@ TEST(Search, FindsTheSameAmongDegrees) {
   AxisValues values = few_degrees();
   values.global_batch = 64;
   for (const Objective objective : {Objective::throughput, Objective::memory, Objective::gpus}) {
-    const SearchSpace space = make_space(model, megatron_plan(4), values);
+    const SearchSpace space = make_space(model, megatron_plan(8), values);
     const Goal goal{.objective = objective};
     const SearchResult r = search(model, space, goal, load_calibration());
     EXPECT_EQ(indices_of(r), front_of(all_that_fit(model, space, goal), objective));
