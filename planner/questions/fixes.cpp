@@ -16,11 +16,10 @@ namespace {
 /// A change that saves less of the GPU than this is not worth a person's time.
 constexpr double kWorthwhile = 0.01;
 
-double seconds_per_sample(const Estimate& e, const Plan& plan) {
-  const double samples =
-      static_cast<double>(plan.workload.micro_batch * plan.workload.gradient_accumulation) *
-      static_cast<double>(plan.workload.sequence_length);
-  return e.time.step_seconds / samples;
+/// Of all GPUs together: a change of degrees changes how many samples a step has. 0: unknown.
+double slowdown(const Estimate& before, const Estimate& after) {
+  const double was = before.time.tokens_per_second, is = after.time.tokens_per_second;
+  return was > 0 && is > 0 ? was / is : 0;
 }
 
 /// What a search for fixes asks of the job that it is about.
@@ -128,8 +127,7 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
     Fix fix;
     fix.after = estimate(model, changed, calibration);
     fix.gpu_saved = now.device.point - fix.after.device.point;
-    if (now.time.step_seconds > 0)
-      fix.slowdown = seconds_per_sample(fix.after, changed) / seconds_per_sample(now, plan);
+    fix.slowdown = slowdown(now, fix.after);
     return std::optional(std::move(fix));
   };
   return search_fixes(asked, now, effort);
@@ -152,8 +150,7 @@ std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Est
       Fix fix;
       fix.after = estimate_job(other, calibration);
       fix.gpu_saved = now.device.point - fix.after.device.point;
-      const double before = now.time.tokens_per_second, after = fix.after.time.tokens_per_second;
-      if (before > 0 && after > 0) fix.slowdown = before / after;
+      fix.slowdown = slowdown(now, fix.after);
       return fix;
     } catch (const InputError&) {  // the change cannot be had with all else in this job
       return std::nullopt;

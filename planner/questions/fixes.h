@@ -17,7 +17,7 @@ struct Fix {
   std::vector<Change> changes;
   Estimate after;
   std::int64_t gpu_saved = 0;  ///< device bytes: before minus after, point estimates
-  double slowdown = 0;         ///< step time per sample after over before; 0: unknown
+  double slowdown = 0;         ///< time for each token after over before; 0: unknown
 };
 
 struct Effort {
