@@ -44,17 +44,11 @@ LeftOver left_over(const std::string& name) {
         left.communicators.push_back(group(2, used));
     return left;
   }
-  if (has("2x-deepspeed-qwz") || has("2x-deepspeed-mics")) return {{group(2, true)}};  // hpZ's
+  if (has("2x-deepspeed-mics")) return {{group(2, true)}};  // hpZ's
   if (has("qgz-llama")) return {{group(4, false)}};
   // A context more on every GPU than the first batch's exchange opens; not explained.
   if (has("4x-deepspeed-autotp2")) return {{}, 1};
   return {};
-}
-
-/// Groups of the four-GPU process's first case, which had two tensor-parallel ranks, were kept: it
-/// ran with those.
-bool ran_another_layout(const std::string& name) {
-  return name.find("4x-deepspeed-autotp4") != std::string::npos;
 }
 
 /// On the GPU where that is most.
@@ -98,7 +92,7 @@ std::vector<Outside> errors(bool fitted) {
   for (const Record& r : load_records({folder}, load_hardware_catalog()).records) {
     const Plan& plan = r.job.plan;
     const bool opens = !communicators(plan, 0).empty();
-    if (!opens || ran_another_layout(r.name) || names.contains(r.name) != fitted) continue;
+    if (!opens || names.contains(r.name) != fitted) continue;
     if (const auto measured = measured_outside(r)) {
       all.push_back({r.name, predicted_outside(r) / kMiB, *measured / kMiB});
     }

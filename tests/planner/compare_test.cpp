@@ -84,8 +84,7 @@ void expect_possible(const Job& job) {
     for (const Change& change : fix.changes) change.apply(plan);
     EXPECT_FALSE(division_problem(job.model, plan)) << fix.changes.front().what;
     const double after = estimate(job.model, plan, calibration()).time.tokens_per_second;
-    EXPECT_DOUBLE_EQ(fix.slowdown, now.time.tokens_per_second / after)
-        << fix.changes.front().what;
+    EXPECT_DOUBLE_EQ(fix.slowdown, now.time.tokens_per_second / after) << fix.changes.front().what;
   }
 }
 

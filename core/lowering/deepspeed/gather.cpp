@@ -79,15 +79,10 @@ GatherBytes GatherPlan::quantized(const GatherSet& set) const {
   return bytes;
 }
 
-std::int64_t GatherPlan::in_flight_bytes(std::int64_t elements) const {
-  if (!quantizes_ || engine_.ranks == 1) return engine_.b * elements;
-  return engine_.ranks * quantized_bytes(ceil_div(elements, engine_.ranks));
-}
-
 std::int64_t GatherPlan::prefetched_bytes(std::int64_t elements) const {
   if (!quantizes_ || engine_.ranks == 1) return engine_.b * elements * factor_;
-  const std::int64_t shared = factor_ > 1 ? in_flight_bytes(elements) + 2 * elements : 0;
-  return engine_.b * elements + shared;
+  const std::int64_t in_8_bits = engine_.ranks * quantized_bytes(ceil_div(elements, engine_.ranks));
+  return engine_.b * elements + (factor_ > 1 ? in_8_bits + 2 * elements : 0);
 }
 
 /// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once.

@@ -69,9 +69,8 @@ class GatherPlan {
   void find_kept(const ModelRun& run, std::int64_t room);
   void find_prefetch(const ModelRun& run, const ZeroOptions& zero);
   std::int64_t module_elements(ModuleId id) const;
-  /// Of `elements` that one call has gathered (or is gathering) ahead of their module.
+  /// Of `elements` that one call has gathered ahead of their module.
   std::int64_t prefetched_bytes(std::int64_t elements) const;
-  std::int64_t in_flight_bytes(std::int64_t elements) const;
   GatherBytes quantized(const GatherSet& set) const;
 
   const Model& model_;
