@@ -16,12 +16,23 @@ def _driver():
         return None
 
 
+def _cpu():
+    """The processor's name, which says how fast the host issues kernels."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return None
+
+
 def environment(**libraries):
     """`libraries`: the versions of those that only some programs use."""
     return {
         "gpu": torch.cuda.get_device_name(),
         "gpu_bytes": torch.cuda.mem_get_info()[1],
         "driver": _driver(),
+        "cpu": _cpu(),
+        "cpus": os.cpu_count(),
         "cuda": torch.version.cuda,
         "nccl": ".".join(str(part) for part in torch.cuda.nccl.version()),
         "torch": torch.__version__,
