@@ -1,7 +1,7 @@
 """Where a Megatron Core step's time goes: its seconds, and every kernel's share of each stream, of rank 0.
 
-`--tiny` runs the same layouts over 64 tokens a rank, where the GPU waits for the host. One case a process (`--case`),
-because what Megatron Core keeps of a layout stays; start it with torchrun. Adds a row to `shardplan.step_times/1`.
+`--tiny` runs the same layouts over 64 tokens a rank, where the GPU waits for the host. Start it with torchrun, and with
+`--case` once a layout, because what Megatron Core keeps of it stays. Adds rows to `shardplan.step_times/1`.
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from environment import environment  # noqa: E402
 from jobs import load_cases  # noqa: E402
 from megatron_step import make_step, prepare_libraries  # noqa: E402
-from phases import warm_libraries  # noqa: E402
+from phases import clean, warm_libraries  # noqa: E402
 from ranks import bind_device, line_up  # noqa: E402
 
 STEPS, WARM_UP, TOKENS = 12, 3, 64
@@ -74,27 +74,42 @@ def measure(job, tiny):
             "busy_seconds": _covered(spans), "gpu_kernels": len(spans), "kernels": kernels[:40]}
 
 
+def forget():
+    """The layout, and what the case left on the GPU."""
+    from megatron.core import parallel_state
+
+    parallel_state.destroy_model_parallel()
+    clean()
+
+
+def add_row(path, about, row):
+    record = {"schema": "shardplan.step_times/1", "environment": about, "steps": []}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    record["steps"].append(row)
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(record, file)
+    os.replace(path + ".part", path)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("cases")
-    parser.add_argument("--case", type=int, required=True, help="its place in the list")
+    parser.add_argument("--case", type=int, nargs="+", required=True, help="places in the list, of one layout")
     parser.add_argument("--output", required=True)
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     rank, world_size, this_device = bind_device()
-    case = load_cases(options.cases)[options.case]
+    cases = load_cases(options.cases)
     dist.init_process_group("nccl")
     libraries = prepare_libraries()
     warm_libraries(this_device)
-    row = {"name": case["name"] + ("-tiny" if options.tiny else ""), **measure(case["job"], options.tiny)}
-    if rank == 0:
-        about = {"schema": "shardplan.step_times/1", "environment": environment(**libraries), "steps": []}
-        if os.path.exists(options.output):
-            with open(options.output, encoding="utf-8") as file:
-                about = json.load(file)
-        about["steps"].append(row)
-        with open(options.output + ".part", "w", encoding="utf-8") as file:
-            json.dump(about, file)
-        os.replace(options.output + ".part", options.output)
-        print(row["name"], *(f"{key} {row[key]:.4f}" for key in row if key.endswith("_seconds")), flush=True)
+    for place in options.case:
+        row = {"name": cases[place]["name"] + ("-tiny" if options.tiny else ""),
+               **measure(cases[place]["job"], options.tiny)}
+        forget()
+        if rank == 0:
+            add_row(options.output, environment(**libraries), row)
+            print(row["name"], *(f"{key} {row[key]:.4f}" for key in row if key.endswith("_seconds")), flush=True)
     dist.destroy_process_group()
