@@ -79,6 +79,9 @@ std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
   const double bytes =
       passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));
   Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue);
+  // A fused kernel computes as long as it moves bytes where these are few.
+  if (optimizer.implementation == OptimizerImplementation::fused)
+    step.elements = elements_of(owned) / tensors;
   const bool one_by_one = optimizer.implementation == OptimizerImplementation::for_loop ||
                           optimizer.kind == OptimizerKind::adafactor ||
                           optimizer.kind == OptimizerKind::muon;

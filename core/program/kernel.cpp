@@ -58,6 +58,8 @@ std::string_view name_of(Issue issue) {
       return "hook";
     case Issue::engine:
       return "engine";
+    case Issue::module:
+      return "module";
   }
   return "";
 }

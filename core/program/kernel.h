@@ -39,8 +39,9 @@ enum class Issue : std::uint8_t {
   loop,      ///< a call from a loop over tensors: an optimizer that takes them one by one
   hook,      ///< FSDP2's work around a module: a gather, a reduction
   engine,    ///< DeepSpeed's for a module it gathers or a gradient it takes
+  module,    ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
 };
-inline constexpr std::size_t kIssues = 8;
+inline constexpr std::size_t kIssues = 9;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

@@ -38,8 +38,10 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
   if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0) {
-    // Of a batch no product begins where tensor cores can load it, nor can cuBLAS copy it.
-    const double rate = p.batch > 1 ? r.fp32 * gpu.fp32 : r.unaligned * gpu.half;
+    const bool odd = p.m % 2 != 0 || p.n % 2 != 0 || p.k % 2 != 0;
+    const double rate = p.batch > 1 && !gpu.unaligned_batches
+                            ? r.fp32 * gpu.fp32
+                            : (odd ? r.odd : r.unaligned) * gpu.half;
     return r.seconds + std::max(flops / rate, product_bytes(p) / (r.memory * gpu.memory));
   }
   double best = std::numeric_limits<double>::max();
@@ -93,6 +95,7 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   peaks.fp32 = gpu.peak.fp32.value_or(0);
   peaks.half = (compute == DType::f16 ? gpu.peak.fp16 : gpu.peak.bf16).value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
+  peaks.unaligned_batches = gpu.arch != "Ampere" && gpu.arch != "Turing" && gpu.arch != "Volta";
   constexpr double kTypicalMultiprocessors = 108;
   peaks.multiprocessors =
       gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors) : kTypicalMultiprocessors;
@@ -114,7 +117,8 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
     default: {
       const MemoryRate& r = rates.memory[static_cast<std::size_t>(kernel.kind)];
       if (kernel.kind == KernelKind::multi_tensor)  // many tensors a launch
-        return r.seconds + kernel.bytes * kernel.calls / (r.bandwidth * gpu.memory);
+        return r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
+                                                   kernel.elements * r.slots / gpu.fp32);
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
       one = r.seconds +
             std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.fp32);

@@ -31,6 +31,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   visit("product.reduction", p.reduction);
   visit("product.burst", p.burst);
   visit("product.unaligned", p.unaligned);
+  visit("product.odd", p.odd);
   visit("product.fp32", p.fp32);
   const auto attention = [&](const std::string& at, auto& r) {
     visit(at + ".peak", r.peak);
@@ -49,6 +50,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   for (std::size_t i = 0; i < kIssues; ++i)
     visit("host." + std::string(name_of(static_cast<Issue>(i))) + ".seconds",
           rates.host.seconds[i]);
+  visit("host.launch_wait", rates.host.launch_wait);
   visit("host.empty", rates.host.empty);
   visit("host.no_grad", rates.host.no_grad);
   visit("host.collective_seconds", rates.host.collective_seconds);

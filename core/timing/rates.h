@@ -29,7 +29,8 @@ struct ProductRates {
   double throttling = 0.17;  ///< slowdown of products of 1e12 FLOP and more: power
   double reduction = 3;      ///< passes over fp32 parts of the result, for each part
   double burst = 0.9;        ///< a step's products over the same ones run back to back
-  double unaligned = 0.12;   ///< share of the peak with a width that 8 does not divide
+  double unaligned = 0.2;    ///< share of the peak with an even width that 8 does not divide
+  double odd = 0.12;         ///< the same with an odd width
   double fp32 = 0.76;        ///< share of the fp32 peak
 };
 
@@ -55,10 +56,11 @@ struct KernelRates {
 
 /// What the host takes to start things, in eager PyTorch.
 struct HostRates {
-  std::array<double, kIssues> seconds{20e-6,  12e-6, 17e-6,  3e-6,
-                                      150e-6, 8e-6,  330e-6, 300e-6};  ///< by Issue
-  double empty = 0.4;    ///< share of that for a call that starts nothing: a view
-  double no_grad = 0.8;  ///< share of the seconds of python and nested where autograd is off
+  std::array<double, kIssues> seconds{20e-6, 12e-6,  17e-6,  3e-6,  150e-6,
+                                      8e-6,  330e-6, 300e-6, 125e-6};  ///< by Issue
+  double launch_wait = 9e-6;  ///< where a launch waits for its kernel: beside the kernel's time
+  double empty = 0.4;         ///< share of that for a call that starts nothing: a view
+  double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off
   double collective_seconds = 40e-6;
   double phase_seconds = 2e-3;  ///< before the first kernel of a phase
   /// Of a node's CPUs together.

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "plan/plan.h"
 #include "timing/kernel_time.h"
 
 namespace shardplan {
@@ -31,8 +32,8 @@ struct TimedKernel {
   double flops = 0;
 };
 
-/// Times `kernels` behind those that `timed` has already.
-void time_kernels(std::span<const Kernel> kernels, const GpuPeaks& peaks, const TimeRates& rates,
+/// Times `kernels` of `plan`'s step behind those that `timed` has already.
+void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeRates& rates,
                   std::vector<TimedKernel>& timed);
 
 }  // namespace shardplan

@@ -26,9 +26,8 @@ class Simulation {
   Simulation(const Program& program, const Plan& plan, const TimeRates& rates, Trace* trace,
              std::span<const TimedKernel> timed)
       : program_(program),
+        plan_(plan),
         cluster_(plan.cluster),
-        compute_(plan.precision.compute),
-        blocking_(plan.launch_blocking),
         rates_(rates),
         trace_(trace),
         kernels_(timed.begin(), timed.end()) {
@@ -44,7 +43,7 @@ class Simulation {
  private:
   /// Times every kernel that is not timed yet, and every event once.
   void compile() {
-    time_kernels(program_.kernels, peaks_of(cluster_.gpu, compute_), rates_, kernels_);
+    time_kernels(program_.kernels, plan_, rates_, kernels_);
     std::vector<std::size_t> open;
     std::size_t index = 0;
     for_each_event(program_, [&](const Event& e, std::int64_t times) {
@@ -208,7 +207,7 @@ class Simulation {
   }
 
   void run_stretch(const KernelStretch& stretch) {
-    if (blocking_) {
+    if (plan_.launch_blocking) {
       run_waiting(stretch);
       return;
     }
@@ -240,7 +239,7 @@ class Simulation {
   void run_collective(const Step& s, const Event& e) {
     at_.host += rates_.host.collective_seconds * static_cast<double>(e.count);
     times_.communication += s.seconds;
-    if (blocking_) {  // its kernels too
+    if (plan_.launch_blocking) {  // its kernels too
       wait(at_.host, times_.idle);
       at_.communication = at_.compute + s.seconds;
       add_span(Stream::communication, false, at_.communication - s.seconds, s.seconds, s.event);
@@ -366,9 +365,8 @@ class Simulation {
   }
 
   const Program& program_;
+  const Plan& plan_;
   const Cluster& cluster_;
-  DType compute_;
-  bool blocking_;
   const TimeRates& rates_;
   Trace* trace_;
   std::vector<TimedKernel> kernels_;  ///< by row of Program::kernels

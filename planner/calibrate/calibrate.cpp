@@ -21,7 +21,7 @@ CalibrationFit calibrate(const std::vector<RateRecord>& records, const std::vect
   fit_links(links, gpu, fit);
   fit_burst(hosts, gpu, fit);
   fit_host(hosts, fit);
-  fit_frameworks(steps, fit);
+  fit_frameworks(steps, hosts, fit);
   return fit;
 }
 

@@ -34,7 +34,8 @@ void fit_attention(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibrati
 void fit_memory(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationFit& fit);
 void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit& fit);
 void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit);
-void fit_frameworks(const std::vector<Record>& steps, CalibrationFit& fit);
+void fit_frameworks(const std::vector<Record>& steps, const std::vector<HostRow>& rows,
+                    CalibrationFit& fit);
 void fit_links(const std::vector<LinkRow>& rows, const Gpu& gpu, CalibrationFit& fit);
 
 }  // namespace shardplan

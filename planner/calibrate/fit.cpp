@@ -1,6 +1,7 @@
 #include "calibrate/fit.h"
 
 #include <cmath>
+#include <limits>
 #include <unsupported/Eigen/NonLinearOptimization>
 #include <unsupported/Eigen/NumericalDiff>
 
@@ -52,6 +53,28 @@ void fit_positive(const std::vector<double*>& parameters,
   solver.parameters.maxfev = 2000;
   solver.minimize(at);
   for (int i = 0; i < at.size(); ++i) *parameters[static_cast<std::size_t>(i)] = std::exp(at[i]);
+}
+
+void fit_positive_from(const std::vector<double>& starts, double& parameter,
+                       const std::vector<double*>& parameters,
+                       const std::function<std::vector<double>()>& logarithms) {
+  const auto set = [&](const std::vector<double>& values) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) *parameters[i] = values[i];
+  };
+  std::vector<double> before, best;
+  for (const double* p : parameters) before.push_back(*p);
+  double least = std::numeric_limits<double>::max();
+  for (const double start : starts) {
+    set(before);
+    parameter = start;
+    fit_positive(parameters, logarithms);
+    const double error = mean_error(logarithms());
+    if (error >= least) continue;
+    least = error;
+    best.clear();
+    for (const double* p : parameters) best.push_back(*p);
+  }
+  set(best);
 }
 
 double mean_error(const std::vector<double>& logarithms) {

@@ -13,6 +13,12 @@ namespace shardplan {
 void fit_positive(const std::vector<double*>& parameters,
                   const std::function<std::vector<double>()>& logarithms);
 
+/// The same from each of `starts` of one of the parameters; keeps the fit with the least mean
+/// error. For models with the larger of two terms, which have a valley for each.
+void fit_positive_from(const std::vector<double>& starts, double& parameter,
+                       const std::vector<double*>& parameters,
+                       const std::function<std::vector<double>()>& logarithms);
+
 /// Mean of |exp(x) - 1|.
 double mean_error(const std::vector<double>& logarithms);
 

@@ -1,5 +1,5 @@
-// What frameworks add to a step on several GPUs: the slowdown of computation beside collectives,
-// hooks, sharded optimizers.
+// What frameworks add to a step: the slowdown of computation beside collectives, hooks, sharded
+// optimizers, Megatron's modules; and what waiting for each kernel adds.
 #include <cmath>
 #include <functional>
 
@@ -12,19 +12,31 @@ namespace shardplan {
 namespace {
 
 struct MeasuredStep {
-  const Record* record = nullptr;
+  const Plan* plan = nullptr;
   Program program;
   double seconds = 0;
 };
 
+MeasuredStep step_of(const Job& job, double seconds) {
+  return {&job.plan, lower(job.model, job.plan, run_segments(job.model, job.plan), 0), seconds};
+}
+
 std::vector<MeasuredStep> steps_of(const std::vector<Record>& records, FrameworkKind framework) {
   std::vector<MeasuredStep> steps;
   for (const Record& r : records) {
-    const Plan& plan = r.job.plan;
     const auto seconds = r.measured[index_of(Figure::step_seconds)];
-    if (plan.framework.kind != framework || !seconds || plan.cluster.world() == 1) continue;
-    steps.push_back({&r, lower(r.job.model, plan, run_segments(r.job.model, plan), 0), *seconds});
+    if (r.job.plan.framework.kind != framework || !seconds || r.job.plan.cluster.world() == 1)
+      continue;
+    steps.push_back(step_of(r.job, *seconds));
   }
+  return steps;
+}
+
+std::vector<MeasuredStep> steps_where(const std::vector<HostRow>& rows,
+                                      const std::function<bool(const Plan&)>& wanted) {
+  std::vector<MeasuredStep> steps;
+  for (const HostRow& row : rows)
+    if (wanted(row.job.plan)) steps.push_back(step_of(row.job, row.step_seconds));
   return steps;
 }
 
@@ -32,10 +44,8 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
                const std::vector<double*>& parameters, CalibrationFit& fit) {
   const auto logarithms = [&] {
     std::vector<double> all;
-    for (const MeasuredStep& s : steps) {
-      const Plan& plan = s.record->job.plan;
-      all.push_back(std::log(simulate_time(s.program, plan, fit.rates).step / s.seconds));
-    }
+    for (const MeasuredStep& s : steps)
+      all.push_back(std::log(simulate_time(s.program, *s.plan, fit.rates).step / s.seconds));
     return all;
   };
   if (steps.size() < parameters.size()) return;
@@ -45,7 +55,8 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
 
 }  // namespace
 
-void fit_frameworks(const std::vector<Record>& records, CalibrationFit& fit) {
+void fit_frameworks(const std::vector<Record>& records, const std::vector<HostRow>& rows,
+                    CalibrationFit& fit) {
   HostRates& host = fit.rates.host;
   const auto issue = [&](Issue i) { return &host.seconds[static_cast<std::size_t>(i)]; };
   fit_steps("steps under DDP", steps_of(records, FrameworkKind::ddp), {&fit.rates.links.contention},
@@ -54,6 +65,13 @@ void fit_frameworks(const std::vector<Record>& records, CalibrationFit& fit) {
             {issue(Issue::hook), issue(Issue::sharded), &host.torch_adam_elements_per_second}, fit);
   fit_steps("steps under DeepSpeed", steps_of(records, FrameworkKind::deepspeed),
             {issue(Issue::engine), &host.deepspeed_adam_elements_per_second}, fit);
+  fit_steps(
+      "small steps under Megatron Core",
+      steps_where(rows, [](const Plan& p) { return p.framework.kind == FrameworkKind::megatron; }),
+      {issue(Issue::module)}, fit);
+  fit_steps("steps whose launches wait",
+            steps_where(rows, [](const Plan& p) { return p.launch_blocking; }), {&host.launch_wait},
+            fit);
 }
 
 }  // namespace shardplan

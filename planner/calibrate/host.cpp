@@ -49,7 +49,8 @@ void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit&
   for (const HostRow& row : rows) {
     const DType type = row.job.plan.precision.compute;
     constexpr double kLong = 10e-3;  // shorter ones do not heat the chip
-    if (row.product_seconds < kLong || size_of(type) != 2) continue;
+    const bool eager = row.job.plan.framework.kind == FrameworkKind::single;
+    if (!eager || row.product_seconds < kLong || size_of(type) != 2) continue;
     double seconds = 0;
     for_each_kernel_of_step(program_of(row.job), [&](std::size_t, const Kernel& k, double times) {
       if (k.kind == KernelKind::product)
@@ -70,20 +71,24 @@ void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit&
 }
 
 void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit) {
-  if (rows.empty()) return;
+  std::vector<const HostRow*> issued;  // one process that runs ahead of its GPU
+  for (const HostRow& row : rows)
+    if (row.job.plan.framework.kind == FrameworkKind::single && !row.job.plan.launch_blocking)
+      issued.push_back(&row);
+  if (issued.empty()) return;
   std::vector<std::array<Issues, 3>> counts;
-  for (const HostRow& row : rows) counts.push_back(issues_of(program_of(row.job)));
+  for (const HostRow* row : issued) counts.push_back(issues_of(program_of(row->job)));
   HostRates& host = fit.rates.host;
   const auto logarithms = [&] {
     std::vector<double> all;
-    for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t r = 0; r < issued.size(); ++r)
       for (std::size_t phase = 0; phase < 3; ++phase) {
-        if (rows[r].seconds[phase] <= 0) continue;
+        if (issued[r]->seconds[phase] <= 0) continue;
         double seconds = host.phase_seconds;
         for (std::size_t i = 0; i < kIssues; ++i)
           seconds += host.seconds[i] *
                      (counts[r][phase].started[i] + host.empty * counts[r][phase].empty[i]);
-        all.push_back(std::log(seconds / rows[r].seconds[phase]));
+        all.push_back(std::log(seconds / issued[r]->seconds[phase]));
       }
     return all;
   };

@@ -21,8 +21,9 @@ Rows rows_where(const std::vector<KernelRow>& all,
   return rows;
 }
 
+/// `varied`: one of the parameters, for which the fit begins at several values.
 void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, CalibrationFit& fit,
-               const std::vector<double*>& parameters) {
+               const std::vector<double*>& parameters, double* varied = nullptr) {
   const auto logarithms = [&] {
     std::vector<double> all;
     for (const KernelRow* row : rows)
@@ -32,7 +33,10 @@ void fit_group(const std::string& group, const Rows& rows, const Gpu& gpu, Calib
     return all;
   };
   if (rows.empty()) return;
-  fit_positive(parameters, logarithms);
+  if (varied != nullptr)
+    fit_positive_from({30, 200, 400}, *varied, parameters, logarithms);
+  else
+    fit_positive(parameters, logarithms);
   fit.quality.push_back({group, rows.size(), mean_error(logarithms())});
 }
 
@@ -47,6 +51,9 @@ bool is_half(const KernelRow& r) {
 }
 bool is_aligned(const KernelRow& r) {
   return r.kernel.m % 8 == 0 && r.kernel.n % 8 == 0 && r.kernel.k % 8 == 0;
+}
+bool is_odd(const KernelRow& r) {
+  return r.kernel.m % 2 != 0 || r.kernel.n % 2 != 0 || r.kernel.k % 2 != 0;
 }
 
 /// Calls that were timed with their launches say something only when they take longer than those.
@@ -65,10 +72,14 @@ void fit_products(const std::vector<KernelRow>& rows, const Gpu& gpu, Calibratio
       gpu, fit,
       {&p.seconds, &p.wave_seconds, &p.tile[0], &p.tile[1], &p.tile[2], &p.memory, &p.throttling,
        &p.reduction});
-  fit_group(
-      "products, widths that 8 does not divide",
-      rows_where(rows, [](const auto& r) { return is_product(r) && is_half(r) && !is_aligned(r); }),
-      gpu, fit, {&p.unaligned});
+  const auto unaligned = [&](bool odd) {
+    return rows_where(rows, [odd](const auto& r) {
+      return is_product(r) && is_half(r) && !is_aligned(r) && is_odd(r) == odd;
+    });
+  };
+  fit_group("products, even widths that 8 does not divide", unaligned(false), gpu, fit,
+            {&p.unaligned});
+  fit_group("products, odd widths", unaligned(true), gpu, fit, {&p.odd});
   fit_group("products, fp32",
             rows_where(rows, [](const auto& r) { return is_product(r) && !is_half(r); }), gpu, fit,
             {&p.fp32});
@@ -131,12 +142,10 @@ void fit_memory(const std::vector<KernelRow>& rows, const Gpu& gpu, CalibrationF
     const bool both_types = std::any_of(group.begin(), group.end(), [&](const KernelRow* r) {
       return r->kernel.type != group.front()->kernel.type;
     });
-    if (both_types && group.size() > 8) {
-      constexpr double kSome = 30;
-      if (rate.slots <= 0) rate.slots = kSome;
-      parameters.push_back(&rate.slots);
-    }
-    fit_group(std::string(name_of(kind)), group, gpu, fit, parameters);
+    const bool slots = both_types && group.size() > 8;
+    if (slots) parameters.push_back(&rate.slots);
+    fit_group(std::string(name_of(kind)), group, gpu, fit, parameters,
+              slots ? &rate.slots : nullptr);
   }
 }
 

@@ -42,11 +42,10 @@ std::vector<TimedKernel> timed_parts(const Rlhf& rlhf, const TimeRates& rates) {
                           [](const RlhfPart& part) { return !part.scores; });
   const TimeRates off = without_autograd(rates);
   const Plan& plan = rlhf.roles.front().plan;
-  const GpuPeaks peaks = peaks_of(plan.cluster.gpu, plan.precision.compute);
   std::vector<TimedKernel> all;
   for (const RlhfPart& part : parts) {
     std::vector<TimedKernel> timed;
-    time_kernels(part.program.kernels, peaks, part.scores ? off : rates, timed);
+    time_kernels(part.program.kernels, plan, part.scores ? off : rates, timed);
     all.insert(all.end(), timed.begin(), timed.end());
   }
   return all;

@@ -7,11 +7,11 @@ namespace shardplan {
 namespace {
 
 TEST(MegatronAccuracy, HoldsThePeaksThatWerePredictedBeforeTheyWereMeasured) {
-  expect_within(peak_errors("megatron/held_out"), 12, 0.4, 1.1);
+  expect_within(peak_errors("megatron/held_out"), 17, 0.4, 1.1);
 }
 
 TEST(MegatronAccuracy, HoldsEveryPeakWithinAPercent) {
-  expect_within(peak_errors("megatron"), 41, 0.4, 1.1);
+  expect_within(peak_errors("megatron"), 46, 0.4, 1.1);
 }
 
 }  // namespace

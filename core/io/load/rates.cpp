@@ -60,7 +60,7 @@ bool read_memory(ObjectReader& row, KernelRow& out) {
     k.kind = KernelKind::multi_tensor;
     k.calls = kernels;
     k.bytes /= kernels;
-    k.elements /= kernels;
+    k.elements = out.form == "clip" ? 0 : k.elements / kernels;
     out.graphed = false;
     return true;
   }
@@ -137,16 +137,22 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
   if (job == nullptr) row.fail("job", "a step without a job", "a job (docs/job.md)");
   out.job = load_job(*job, file, context);
   out.step_seconds = row.number("step_seconds", 0).value_or(0);
+  out.job.plan.launch_blocking = record.launch_blocking;
   row.object("host_seconds");
   auto host = row.object("least_host_seconds");
   if (!host) host = row.object("host_seconds");
-  if (!host) row.missing("host_seconds", "forward, backward and step in seconds");
-  out.seconds = {host->number("forward", 0).value_or(0), host->number("backward", 0).value_or(0),
-                 host->number("step", 0).value_or(0)};
+  if (host)
+    out.seconds = {host->number("forward", 0).value_or(0), host->number("backward", 0).value_or(0),
+                   host->number("step", 0).value_or(0)};
   if (const Json* kernels = row.array("kernels"))
     for (const Json& kernel : *kernels)
       if (is_product(kernel.value("name", ""))) out.product_seconds += kernel.value("seconds", 0.0);
   record.hosts.push_back(std::move(out));
+}
+
+void read_environment(ObjectReader& environment, RateRecord& record) {
+  record.gpu = environment.text("gpu").value_or("");
+  record.launch_blocking = environment.boolean("launch_blocking").value_or(false);
 }
 
 }  // namespace
@@ -157,8 +163,7 @@ RateRecord load_rate_record(const std::string& path, const JobContext& context) 
   o.choice("schema", {"shardplan.rates/1", "shardplan.step_times/1"});
   RateRecord record;
   record.file = path;
-  if (auto environment = o.object("environment"))
-    record.gpu = environment->text("gpu").value_or("");
+  if (auto environment = o.object("environment")) read_environment(*environment, record);
   if (const Json* rates = o.array("rates"))
     for (std::size_t i = 0; i < rates->size(); ++i)
       read_rate((*rates)[i], "rates[" + std::to_string(i) + "]", path, record);

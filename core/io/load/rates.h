@@ -30,14 +30,15 @@ struct LinkRow {
 struct HostRow {
   std::string name;
   Job job;
-  std::array<double, 3> seconds{};  ///< by Phase
+  std::array<double, 3> seconds{};  ///< by Phase; 0: not recorded
   double step_seconds = 0;
   double product_seconds = 0;  ///< of the GPU's matrix products; 0: not recorded
 };
 
 struct RateRecord {
   std::string file;
-  std::string gpu;  ///< as the driver names it: "NVIDIA H200"
+  std::string gpu;               ///< as the driver names it: "NVIDIA H200"
+  bool launch_blocking = false;  ///< measured with CUDA_LAUNCH_BLOCKING=1
   std::vector<KernelRow> kernels;
   std::vector<LinkRow> links;
   std::vector<HostRow> hosts;

@@ -263,8 +263,10 @@ class MegatronLowering {
     const double own = static_cast<double>(owned());
     const double kept = options_.shard_gradients ? own : static_cast<double>(buffers_.elements());
     const auto bytes_of = [](DType type) { return static_cast<double>(size_of(type)); };
-    // Sums become means (read and written), and the buffer is zero again for the next step.
-    b_.compute({sweep(3 * bytes_of(options_.gradients) * kept, options_.gradients)});
+    // The buffer is zero again for the next step; sums of several ranks become means (read and
+    // written).
+    const double passes = ranks(Group::data) > 1 ? 3 : 1;
+    b_.compute({sweep(passes * bytes_of(options_.gradients) * kept, options_.gradients)});
     if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
       b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});

@@ -53,8 +53,8 @@ def _shards_in_groups(job):
     return any(key.startswith(("mics_", "zero_hpz", "zero_quantized")) for key in zero)
 
 
-def _path(record):
-    return os.path.join(MEASUREMENTS, _folder(record), record["name"] + ".json")
+def _path(record, folder=None):
+    return os.path.join(MEASUREMENTS, _folder(record) if folder is None else folder, record["name"] + ".json")
 
 
 def split():
@@ -78,15 +78,15 @@ def write_split():
         file.write("\n")
 
 
-def write_records(lines_path):
-    """Failed runs are reported, not written."""
+def write_records(lines_path, folder):
+    """Failed runs are reported, not written. `folder`: of data/measurements, in place of the jobs' own."""
     with open(lines_path, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     for record in records:
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = _path(record)
+        path = _path(record, folder)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")
@@ -99,7 +99,9 @@ def write_records(lines_path):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("lines", nargs="*", help="JSON-lines files the measuring programs wrote")
+    parser.add_argument("--folder", help="where under data/measurements they go, whatever their jobs are")
+    options = parser.parse_args()
     os.makedirs(MEASUREMENTS, exist_ok=True)
-    for name in parser.parse_args().lines:
-        write_records(name)
+    for name in options.lines:
+        write_records(name, options.folder)
     write_split()
