@@ -32,6 +32,8 @@ PassKey pass_key(const Plan& plan) {
           number(p.expert_imbalance * 1e9),
           number(megatron && plan.framework.megatron.async_tensor_model_parallel_allreduce),
           number(megatron && plan.framework.megatron.tp_comm_overlap),
+          number(megatron && plan.framework.megatron.transformer_engine),
+          number(plan.launch_blocking),
           number(p.pipeline > 1 && !megatron)};  // tables that the stages share (run_segments)
 }
 

@@ -22,7 +22,7 @@ Passes run_passes(const Model& model, const Plan& plan, const TimeRates& rates);
 
 /// Plans for the same model and GPU, with the same attention, loss and adapters, have the same
 /// passes where their keys are equal.
-using PassKey = std::array<std::int64_t, 19>;
+using PassKey = std::array<std::int64_t, 21>;
 PassKey pass_key(const Plan& plan);
 
 }  // namespace shardplan

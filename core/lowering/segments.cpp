@@ -83,8 +83,10 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
 /// Megatron-LM's; userbuffers exchange what the linears of blocks read and make, and Transformer
 /// Engine cuts a product whose result is scattered into four (module/base.py, initialize_ub).
 void hide_exchanges(const Plan& plan, const Segment& segment, TapeOptions& options) {
-  options.hides_gradient_exchange = plan.framework.kind == FrameworkKind::megatron &&
-                                    plan.framework.megatron.async_tensor_model_parallel_allreduce;
+  if (plan.framework.kind != FrameworkKind::megatron) return;
+  const MegatronOptions& megatron = plan.framework.megatron;
+  options.module_calls = megatron.transformer_engine;
+  options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
   if (!cuts_exchanges(plan) || !segment.checkpointable) return;
   constexpr std::int64_t kSplits = 4;
   options.gather_chunks = plan.parallel.tensor;

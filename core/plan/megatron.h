@@ -9,6 +9,9 @@
 namespace shardplan {
 
 struct MegatronOptions {
+  /// --transformer-impl transformer_engine; without, local: layers of Megatron-LM's own, all that
+  /// it had before 2023.
+  bool transformer_engine = true;
   /// --use-distributed-optimizer: master weights and states divided over data-parallel ranks.
   bool distributed_optimizer = true;
   /// --data-parallel-sharding-strategy optim_grads (Megatron FSDP): gradients too, reduced after

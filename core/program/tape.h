@@ -136,6 +136,8 @@ struct TapeOptions {
   /// The exchange of a column-cut linear's input gradient runs beside the products of its weights'
   /// gradients (Megatron-LM).
   bool hides_gradient_exchange = false;
+  /// Transformer Engine's modules start the kernels (Issue::module).
+  bool module_calls = false;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the
   /// product of another (Transformer Engine's userbuffers); 1: they are waited for.
   std::int64_t gather_chunks = 1, scatter_chunks = 1;

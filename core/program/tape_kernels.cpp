@@ -43,7 +43,8 @@ KernelKind cast_kind(DType from, DType to) {
 
 void TapeState::launch(const Kernel& kernel) {
   kernels_->push_back(kernel);
-  if (graph_.fuses() && kernel.kind != KernelKind::none) kernels_->back().issue = Issue::module;
+  if (options_.module_calls && kernel.kind != KernelKind::none)
+    kernels_->back().issue = Issue::module;
   const bool again = mode_ == TapeMode::redo && !in_backward_;
   if (!again) result_.model_flops += model_flops_of(kernel);
 }

@@ -54,6 +54,7 @@ Json framework_json(const Plan& plan) {
       json["cross_entropy_fusion"] = m.cross_entropy_fusion;
       json["gradient_accumulation_fusion"] = m.gradient_accumulation_fusion;
       json["async_tensor_model_parallel_allreduce"] = m.async_tensor_model_parallel_allreduce;
+      json["transformer_impl"] = m.transformer_engine ? "transformer_engine" : "local";
       json["tp_comm_overlap"] = m.tp_comm_overlap;
       json["distribute_saved_activations"] = plan.distributes_saved_activations();
       break;

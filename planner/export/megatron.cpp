@@ -57,6 +57,7 @@ void add_pipeline(Lines& lines, const Plan& plan) {
 
 void add_degrees(Lines& lines, const Plan& plan, std::int64_t experts) {
   const Parallel& p = plan.parallel;
+  if (!plan.framework.megatron.transformer_engine) lines.emplace_back("--transformer-impl local");
   lines.push_back(fmt::format("--tensor-model-parallel-size {}", p.tensor));
   if (p.sequence_parallel) lines.emplace_back("--sequence-parallel");
   if (p.sequence_parallel && plan.framework.megatron.tp_comm_overlap)

@@ -62,6 +62,8 @@ constexpr std::array kFields{
     JobField{"--async-tensor-model-parallel-allreduce",
              "/framework/async_tensor_model_parallel_allreduce", Kind::boolean,
              "Megatron: exchange input gradients beside the products of weight gradients"},
+    JobField{"--transformer-impl", "/framework/transformer_impl", Kind::text,
+             "Megatron: transformer_engine, or local for Megatron-LM's own layers"},
     JobField{"--tp-comm-overlap", "/framework/tp_comm_overlap", Kind::boolean,
              "Megatron: tensor-parallel exchanges in chunks beside their products"},
     JobField{"--distribute-saved-activations", "/framework/distribute_saved_activations",

@@ -12,6 +12,7 @@
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "load/rates.h"
 #include "load/record.h"
 
 namespace shardplan {
@@ -87,6 +88,22 @@ TEST(StepTime, TokensPerSecondOfEagerPyTorchWithinTwelvePerCentOnAllRecords) {
 
 TEST(StepTime, DeepSpeedWithinThirtyPerCentOnRecordsHeldOut) {
   EXPECT_LE(mean_error({FrameworkKind::deepspeed}, true), 0.30);
+}
+
+/// Where the GPU waits for Megatron Core's modules; the rate of these is fitted to other layouts.
+TEST(StepTime, SmallStepsUnderMegatronCoreWithinFifteenPerCentOnRowsHeldOut) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Calibration calibration = load_calibration();
+  const RateRecord record = load_rate_record(
+      SHARDPLAN_SOURCE_DIR "/data/measurements/rates_held_out/h200-megatron-tiny-steps.json",
+      {&hardware, ""});
+  double sum = 0;
+  for (const HostRow& row : record.hosts) {
+    const Estimate e = estimate(row.job.model, row.job.plan, calibration, ReservedMemory::ratio);
+    sum += std::abs(e.time.step_seconds / row.step_seconds - 1);
+  }
+  ASSERT_EQ(record.hosts.size(), 4U);
+  EXPECT_LE(sum / 4, 0.15);
 }
 
 TEST(StepTime, RanksNineOfTenPairsThatDifferByMoreThanATenth) {

@@ -94,6 +94,10 @@ TEST(Parallel, WhatCannotBeIsNamedWithTheNearestThatCan) {
       {R"({"framework": {"name": "megatron", "overlap_grad_reduce": false,
            "overlap_param_gather": true}})",
        {"framework.overlap_param_gather"}},
+      {R"({"framework": {"name": "megatron", "transformer_impl": "local",
+           "tp_comm_overlap": true}})",
+       {"framework.tp_comm_overlap", "Transformer Engine's"}},
+      {R"({"framework": {"name": "megatron", "transformer_impl": "locl"}})", {"'local'"}},
       {R"({"precision": "bf16-autocast"})", {"Megatron-LM has no autocast"}},
   };
   for (const BadCase& b : bad) {

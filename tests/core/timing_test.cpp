@@ -188,7 +188,7 @@ TEST(Timeline, TakesTurnsWithTheHostWhereLaunchesWait) {
 
 Estimate tensor_parallel(const std::string& options, const std::string& parallel = "") {
   const Job job = job_of(R"({"model": "llama-3.1-8b", "cluster": "8xH100", "workload":
-      {"micro_batch": 2, "sequence_length": 4096}, "framework": {"name": "megatron")" +
+      {"micro_batch": 8, "sequence_length": 4096}, "framework": {"name": "megatron")" +
                          options + R"(}, "parallel": {"tensor": 8)" + parallel + "}}");
   return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio);
 }
@@ -226,12 +226,48 @@ TEST(HiddenExchanges, RunInPartsBesideTheirProductsWithUserbuffers) {
 TEST(HiddenExchanges, SendTheSameBytesAndKeepTwelveBuffersOfHiddenStates) {
   const Estimate whole = tensor_parallel(""),
                  parts = tensor_parallel(R"(, "tp_comm_overlap": true)");
-  EXPECT_EQ(parts.device.point - whole.device.point, 12LL * 2 * 4096 * 4096 * 2);
+  EXPECT_EQ(parts.device.point - whole.device.point, 12LL * 8 * 4096 * 4096 * 2);
   EXPECT_EQ(parts.allocated.point, whole.allocated.point);
   ASSERT_EQ(parts.traffic.size(), whole.traffic.size());
   for (std::size_t i = 0; i < whole.traffic.size(); ++i)
     EXPECT_EQ(parts.traffic[i].bytes_per_step, whole.traffic[i].bytes_per_step)
         << whole.traffic[i].what;
+}
+
+/// Small products: the GPU waits for what starts them.
+TEST(TimeEstimate, ChargesTransformerEnginesModulesToTheHost) {
+  const auto estimated = [](const char* implementation) {
+    const Job job = job_of(R"({"model": "llama-3.2-1b", "cluster": "1xH200", "workload":
+        {"micro_batch": 1, "sequence_length": 128}, "framework": {"name": "megatron",
+        "transformer_impl": ")" +
+                           std::string(implementation) + "\"}}");
+    return estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio);
+  };
+  const Estimate engine = estimated("transformer_engine"), local = estimated("local");
+  EXPECT_GT(engine.time.idle_seconds, 3 * local.time.idle_seconds);
+  EXPECT_NEAR(engine.time.compute_seconds, local.time.compute_seconds, 1e-12);
+  EXPECT_GT(engine.allocated.point,
+            local.allocated.point);  // gradients that nobody reads, for good
+}
+
+/// Each launch of a kernel waits for its end and a little more; nothing else is changed.
+TEST(TimeEstimate, ChargesEveryLaunchThatWaits) {
+  Job job = job_on("1xH200", R"({"name": "single"})");
+  const Program program = program_of(job);
+  double launches = 0;
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
+    if (e.kind != Event::Kind::compute) return;
+    for_each_kernel(program, e, [&](const Kernel& k) {
+      if (k.kind != KernelKind::none && k.kind != KernelKind::multi_tensor)
+        launches += static_cast<double>(times * k.calls);
+    });
+  });
+  TimeRates rates = load_calibration().time;
+  rates.host.launch_wait = 0;
+  job.plan.launch_blocking = true;
+  const double without = simulate_time(program, job.plan, rates).step;
+  rates.host.launch_wait = 1e-3;
+  EXPECT_NEAR(simulate_time(program, job.plan, rates).step - without, 1e-3 * launches, 1e-6);
 }
 
 TEST(TimeEstimate, CountsRecomputationForHfuAndNotForMfu) {

@@ -48,7 +48,12 @@ MegatronOptions read_megatron(ObjectReader& o) {
   m.gradient_accumulation_fusion = o.boolean("gradient_accumulation_fusion").value_or(true);
   m.async_tensor_model_parallel_allreduce =
       o.boolean("async_tensor_model_parallel_allreduce").value_or(true);
+  m.transformer_engine = o.choice("transformer_impl", {"transformer_engine", "local"})
+                             .value_or("transformer_engine") == "transformer_engine";
   m.tp_comm_overlap = o.boolean("tp_comm_overlap").value_or(false);
+  if (m.tp_comm_overlap && !m.transformer_engine)
+    o.fail("tp_comm_overlap", "true, with transformer_impl 'local': it is Transformer Engine's",
+           "false");
   m.distribute_saved_activations = o.boolean("distribute_saved_activations").value_or(false);
   return m;
 }

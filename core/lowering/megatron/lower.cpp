@@ -29,8 +29,11 @@ struct Hooks {
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
     const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
-    if (product && options.gradient_accumulation_fusion) return;
-    b.transient(Category::gradients, bytes);
+    const bool fused = product && options.gradient_accumulation_fusion;
+    // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
+    // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
+    if (!fused || !options.transformer_engine) b.transient(Category::gradients, bytes);
+    if (fused) return;
     const std::int64_t buffer = checked_mul(p.numel, size_of(options.gradients));
     taken.push_back(sweep(static_cast<double>(bytes + 2 * buffer), DType::f32, 1, Issue::autograd));
   }
@@ -126,7 +129,7 @@ class MegatronLowering {
     const Precision& p = plan_.precision;
     const bool logits = stage_.chunks.back().last;
     add_product_workspaces(b_, own_, plan_, logits);
-    if (options_.gradient_accumulation_fusion)
+    if (options_.gradient_accumulation_fusion && options_.transformer_engine)
       add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
     if (logits) add_gathered_input();
     if (divides())  // parameters are moved into their buffers

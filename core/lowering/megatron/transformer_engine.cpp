@@ -67,7 +67,9 @@ void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& pla
   bool experts = false;
   for_each_parameter(
       own, [&](const Parameter& p) { experts = experts || p.kind == ParameterKind::expert; });
-  if (logits || plan.attention == AttentionKind::eager) add_cublas_workspaces(b, gpu);
+  const bool engine = plan.framework.megatron.transformer_engine;
+  if (!engine || logits || plan.attention == AttentionKind::eager) add_cublas_workspaces(b, gpu);
+  if (!engine) return;
   b.resident(Category::workspace, product_workspace(gpu), 1 + (experts ? kExpertStreams : 0));
 }
 

@@ -277,6 +277,15 @@ TEST(Exports, SayThatSavedActivationsAreDistributedWhereTheyAre) {
   EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
 }
 
+TEST(Exports, SayWhoseLayersMegatronRuns) {
+  Json asked = Json::parse(kMegatron);
+  EXPECT_THAT(megatron_arguments(job_of(asked)), Not(HasSubstr("--transformer-impl")));
+  asked["framework"] = Json{{"name", "megatron"}, {"transformer_impl", "local"}};
+  const Job job = job_of(asked);
+  EXPECT_THAT(megatron_arguments(job), HasSubstr("--transformer-impl local\n"));
+  EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
+}
+
 TEST(Exports, SayWhatAModelUnderDeepSpeedMustCallItself) {
   const Json asked = Json::parse(R"({"model": {"model_type": "mixtral", "hidden_size": 256,
     "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
