@@ -95,6 +95,9 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   peaks.fp32 = gpu.peak.fp32.value_or(0);
   peaks.half = (compute == DType::f16 ? gpu.peak.fp16 : gpu.peak.bf16).value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
+  // NVIDIA's tuning guides: 64 lanes on Volta, Turing and the A100.
+  const std::string& sm = gpu.compute_capability;
+  peaks.slots = peaks.fp32 * (sm == "7.0" || sm == "7.5" || sm == "8.0" ? 2 : 1);
   peaks.unaligned_batches = gpu.arch != "Ampere" && gpu.arch != "Turing" && gpu.arch != "Volta";
   constexpr double kTypicalMultiprocessors = 108;
   peaks.multiprocessors =
@@ -118,10 +121,10 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
       const MemoryRate& r = rates.memory[static_cast<std::size_t>(kernel.kind)];
       if (kernel.kind == KernelKind::multi_tensor)  // many tensors a launch
         return r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
-                                                   kernel.elements * r.slots / gpu.fp32);
+                                                   kernel.elements * r.slots / gpu.slots);
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
       one = r.seconds +
-            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.fp32);
+            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.slots);
     }
   }
   return one * kernel.calls;

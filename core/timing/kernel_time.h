@@ -14,6 +14,9 @@ struct GpuPeaks {
   double fp32 = 0, half = 0;  ///< FLOP/s; `half` of the 16-bit type
   double memory = 0;          ///< bytes/s
   double multiprocessors = 0;
+  /// fp32 FLOP/s if every multiprocessor had 128 lanes: what passes for an element takes
+  /// instructions, of which one with 64 lanes issues as many a clock.
+  double slots = 0;
   /// Products in a batch with a width that 8 does not divide run on tensor cores: on Hopper they do
   /// (measured), on Ampere BLOOM's runs say that they did not (docs/pipeline.md).
   bool unaligned_batches = true;

@@ -36,7 +36,7 @@ Program program_of(const Job& job) {
 
 /// A GPU of round numbers.
 GpuPeaks round_gpu() {
-  return {.fp32 = 1e13, .half = 1e14, .memory = 1e12, .multiprocessors = 100};
+  return {.fp32 = 1e13, .half = 1e14, .memory = 1e12, .multiprocessors = 100, .slots = 1e13};
 }
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -215,8 +215,10 @@ TEST(HiddenExchanges, RunInPartsBesideTheirProductsWithUserbuffers) {
   EXPECT_LT(parts.time.exposed_communication_seconds,
             0.7 * whole.time.exposed_communication_seconds);
   EXPECT_LT(parts.time.step_seconds, whole.time.step_seconds);
-  // A part of a product fills the GPU worse.
-  EXPECT_GT(parts.time.compute_seconds, whole.time.compute_seconds);
+  // A part of a product fills the GPU worse, but nothing runs beside gathers that were issued
+  // ahead.
+  EXPECT_NEAR(parts.time.compute_seconds, whole.time.compute_seconds,
+              0.02 * whole.time.compute_seconds);
   EXPECT_NEAR(parts.time.mfu * parts.time.step_seconds, whole.time.mfu * whole.time.step_seconds,
               1e-9);
   EXPECT_THROW(tensor_parallel(R"(, "tp_comm_overlap": true)", R"(, "sequence_parallel": false)"),
