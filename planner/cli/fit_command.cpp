@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "json/document.h"
 #include "load/hardware.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
@@ -32,7 +34,23 @@ Json defaults(const FitArguments& a) {
   return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
 }
 
+/// A job brings its own cluster; `estimate` takes it. What cannot be read is refused as a model.
+bool is_whole_job(const std::string& model) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(model, absent)) return false;
+  try {
+    const Json json = read_json_file(model);
+    return json.is_object() && json.value("schema", Json()) == "shardplan.job/1";
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 Exit fit(const FitArguments& a) {
+  if (is_whole_job(a.model))
+    throw InputError({.file = a.model,
+                      .message = "is a whole job, with a cluster of its own",
+                      .expected = "a model, or: shardplan estimate " + a.model});
   const HardwareCatalog hardware = load_hardware_catalog();
   const WrittenJob written{a.job.merged(defaults(a)), "<command line>", {.hardware = &hardware}};
   Job job = load_job(written.json, written.file, written.context);
@@ -60,8 +78,7 @@ void add_fit(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("fit", "Will this model train on these GPUs?");
   command->add_option("MODEL", a->model, "catalogue name, config.json or a size such as 7B")
       ->required();
-  command->add_option("CLUSTER", a->cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge")
-      ->required();
+  command->add_option("CLUSTER", a->cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
   command->footer(
       "Example: shardplan fit llama-2-7b 4xA100-40GB --sequence-length 4096 --zero-stage 2\n"
       "Exit code 0: fits; 4: does not fit.");
@@ -69,7 +86,10 @@ void add_fit(CLI::App& app, Run& run) {
   a->calibration.add_flags(*command);
   add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
-  command->callback([a, &run] { run = [a] { return fit(*a); }; });
+  command->callback([a, &run] {
+    if (a->cluster.empty() && !is_whole_job(a->model)) throw CLI::RequiredError("CLUSTER");
+    run = [a] { return fit(*a); };
+  });
 }
 
 void add_output(CLI::App& command, Output& output, const std::vector<std::string>& formats) {

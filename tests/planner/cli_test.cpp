@@ -54,6 +54,19 @@ TEST(ExitCodes, AreThoseOfTheContract) {
   EXPECT_EQ(shardplan({"max", "--model", "llama-2-70b", "--cluster", "1xRTX4090"}).exit_code, 4);
 }
 
+TEST(Diagnostics, SayWhichCommandTakesAWholeJob) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("job.json", kJob);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"fit", job}, {"fit", job, "8xH100"}}) {
+    const Finished f = shardplan(arguments);
+    EXPECT_EQ(f.exit_code, 3);
+    EXPECT_THAT(f.err, HasSubstr("shardplan estimate " + job));
+  }
+  const std::string model = folder.file("config.json", R"({"model_type": "gpt2"})");
+  EXPECT_THAT(shardplan({"fit", model}).err, HasSubstr("CLUSTER is required"));
+}
+
 TEST(Diagnostics, GoToStderrAndNameTheNearestSpelling) {
   const Finished command = shardplan({"fitt", "llama-2-7b", "8xH100"});
   EXPECT_EQ(command.exit_code, 2);
