@@ -80,9 +80,10 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   return rows;
 }
 
-/// Megatron-LM's; userbuffers exchange what the linears of blocks read and make, and Transformer
-/// Engine cuts a product whose result is scattered into four (module/base.py, initialize_ub).
-void hide_exchanges(const Plan& plan, const Segment& segment, TapeOptions& options) {
+/// What Megatron-LM starts and hides; userbuffers exchange what the linears of blocks read and
+/// make, and Transformer Engine cuts a product whose result is scattered into four (module/base.py,
+/// initialize_ub).
+void set_megatron(const Plan& plan, const Segment& segment, TapeOptions& options) {
   if (plan.framework.kind != FrameworkKind::megatron) return;
   const MegatronOptions& megatron = plan.framework.megatron;
   options.module_calls = megatron.transformer_engine;
@@ -145,7 +146,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     s.segment = &segment;
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
-    hide_exchanges(plan, segment, options);
+    set_megatron(plan, segment, options);
     options.saved_input = saved_input_of(plan);
     options.output_gets_grad =
         checkpointed || regime.zero3_linear || !frozen_output(model, segment);

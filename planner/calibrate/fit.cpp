@@ -58,11 +58,16 @@ void fit_positive(const std::vector<double*>& parameters,
 void fit_positive_from(const std::vector<double>& starts, double& parameter,
                        const std::vector<double*>& parameters,
                        const std::function<std::vector<double>()>& logarithms) {
-  const auto set = [&](const std::vector<double>& values) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) *parameters[i] = values[i];
+  const auto set = [&](const std::vector<double>& to) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) *parameters[i] = to[i];
   };
-  std::vector<double> before, best;
-  for (const double* p : parameters) before.push_back(*p);
+  const auto values = [&] {
+    std::vector<double> all;
+    for (const double* p : parameters) all.push_back(*p);
+    return all;
+  };
+  const std::vector<double> before = values();
+  std::vector<double> best = before;
   double least = std::numeric_limits<double>::max();
   for (const double start : starts) {
     set(before);
@@ -71,8 +76,7 @@ void fit_positive_from(const std::vector<double>& starts, double& parameter,
     const double error = mean_error(logarithms());
     if (error >= least) continue;
     least = error;
-    best.clear();
-    for (const double* p : parameters) best.push_back(*p);
+    best = values();
   }
   set(best);
 }

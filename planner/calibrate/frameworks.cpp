@@ -36,7 +36,8 @@ std::vector<MeasuredStep> steps_where(const std::vector<HostRow>& rows,
                                       const std::function<bool(const Plan&)>& wanted) {
   std::vector<MeasuredStep> steps;
   for (const HostRow& row : rows)
-    if (wanted(row.job.plan)) steps.push_back(step_of(row.job, row.step_seconds));
+    if (row.step_seconds > 0 && wanted(row.job.plan))
+      steps.push_back(step_of(row.job, row.step_seconds));
   return steps;
 }
 

@@ -1,4 +1,4 @@
-// Steps that ran when the model stood, predicted before they ran (data/measurements/later): models
+// Steps that ran when the model stood, predicted before they ran (data/measurements/later): jobs
 // that no other record has, on one, two and four GPUs, and DeepSpeed's options.
 #include <set>
 

@@ -141,6 +141,8 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
   row.object("host_seconds");
   auto host = row.object("least_host_seconds");
   if (!host) host = row.object("host_seconds");
+  if (!host && out.step_seconds <= 0)
+    row.missing("host_seconds", "forward, backward and step in seconds, or step_seconds");
   if (host)
     out.seconds = {host->number("forward", 0).value_or(0), host->number("backward", 0).value_or(0),
                    host->number("step", 0).value_or(0)};
