@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 
@@ -12,10 +13,6 @@ namespace shardplan {
 namespace {
 
 constexpr std::int64_t kMostMemoryGb = 10'000;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// nullopt when the digits do not fit in 64 bits.
 std::optional<std::int64_t> parse_digits(std::string_view digits) {

@@ -7,15 +7,12 @@
 #include <array>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 
 namespace shardplan {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 std::string without_maker(std::string name) {
   constexpr std::array<std::string_view, 6> kMakers = {"nvidia", "tesla", "geforce",

@@ -43,7 +43,7 @@ const CatalogGpu& measured_gpu(const std::vector<RateRecord>& records,
 }
 
 std::string quality_text(const CalibrationFit& fit) {
-  TextTable table({TextTable::Align::left, TextTable::Align::right, TextTable::Align::right});
+  TextTable table({Align::left, Align::right, Align::right});
   table.add({"fitted to", "measurements", "mean error"});
   for (const FitQuality& q : fit.quality)
     table.add({q.group, std::to_string(q.count), fmt::format("{:.1f} %", 100 * q.mean_error)});

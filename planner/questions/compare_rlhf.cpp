@@ -8,22 +8,22 @@
 namespace shardplan {
 namespace {
 
-struct Row {
+struct RlhfRow {
   std::string_view name;
   int stage;
   OffloadDevice optimizer;
 };
-constexpr std::array kRows{
-    Row{"ZeRO-0 (data parallel)", 0, OffloadDevice::none},
-    Row{"ZeRO-1", 1, OffloadDevice::none},
-    Row{"ZeRO-2", 2, OffloadDevice::none},
-    Row{"ZeRO-3", 3, OffloadDevice::none},
-    Row{"ZeRO-2 + optimizer on host", 2, OffloadDevice::cpu},
-    Row{"ZeRO-3 + optimizer on host", 3, OffloadDevice::cpu},
+constexpr std::array kRlhfRows{
+    RlhfRow{"ZeRO-0 (data parallel)", 0, OffloadDevice::none},
+    RlhfRow{"ZeRO-1", 1, OffloadDevice::none},
+    RlhfRow{"ZeRO-2", 2, OffloadDevice::none},
+    RlhfRow{"ZeRO-3", 3, OffloadDevice::none},
+    RlhfRow{"ZeRO-2 + optimizer on host", 2, OffloadDevice::cpu},
+    RlhfRow{"ZeRO-3 + optimizer on host", 3, OffloadDevice::cpu},
 };
 
 /// Every model under the stage; the actor generates from what it trains.
-Rlhf at_stage(const Rlhf& rlhf, const Row& row) {
+Rlhf at_stage(const Rlhf& rlhf, const RlhfRow& row) {
   Rlhf changed = rlhf;
   const auto set = [&](Plan& plan) {
     const Workload work = plan.workload;
@@ -36,7 +36,7 @@ Rlhf at_stage(const Rlhf& rlhf, const Row& row) {
   return changed;
 }
 
-bool is_current(const Rlhf& rlhf, const Row& row) {
+bool is_current(const Rlhf& rlhf, const RlhfRow& row) {
   return std::all_of(rlhf.roles.begin(), rlhf.roles.end(), [&](const Role& role) {
     const ZeroOptions& zero = role.plan.framework.deepspeed.zero;
     return role.plan.framework.kind == FrameworkKind::deepspeed && zero.stage == row.stage &&
@@ -53,10 +53,10 @@ std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calib
     all.push_back({std::move(name), changed.roles.front().plan, estimate_rlhf(changed, calibration),
                    current});
   };
-  const bool listed = std::any_of(kRows.begin(), kRows.end(),
-                                  [&](const Row& row) { return is_current(rlhf, row); });
+  const bool listed = std::any_of(kRlhfRows.begin(), kRlhfRows.end(),
+                                  [&](const RlhfRow& row) { return is_current(rlhf, row); });
   if (!listed) add("as asked", rlhf, true);
-  for (const Row& row : kRows) {
+  for (const RlhfRow& row : kRlhfRows) {
     const bool current = is_current(rlhf, row);
     add(std::string(row.name), current ? rlhf : at_stage(rlhf, row), current);
   }

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-bool is_deepspeed(const Plan& plan) {
+bool runs_deepspeed(const Plan& plan) {
   return plan.framework.kind == FrameworkKind::deepspeed;
 }
 
@@ -31,13 +31,13 @@ std::int64_t largest_module(const Model& model) {
 
 std::optional<std::int64_t> flat_sixteen_bytes(const Model& model, const Plan& plan) {
   const bool sharded =
-      (is_deepspeed(plan) && stage_of(plan) == 3) || plan.framework.kind == FrameworkKind::fsdp2;
+      (runs_deepspeed(plan) && stage_of(plan) == 3) || plan.framework.kind == FrameworkKind::fsdp2;
   return checked_mul(16, model.parameter_count()) / (sharded ? plan.cluster.world() : 1);
 }
 
 std::optional<std::int64_t> deepspeed_zero2_estimate(const Model& model, const Plan& plan) {
   const bool single = plan.framework.kind == FrameworkKind::single;
-  if (!single && !(is_deepspeed(plan) && (stage_of(plan) == 1 || stage_of(plan) == 2))) return {};
+  if (!single && !(runs_deepspeed(plan) && (stage_of(plan) == 1 || stage_of(plan) == 2))) return {};
   const std::int64_t parameters = model.parameter_count();
   const bool offload =
       !single && plan.framework.deepspeed.zero.offload_optimizer.device != OffloadDevice::none;
@@ -48,7 +48,7 @@ std::optional<std::int64_t> deepspeed_zero2_estimate(const Model& model, const P
 
 std::optional<std::int64_t> deepspeed_zero3_estimate(const Model& model, const Plan& plan) {
   const bool fsdp2 = plan.framework.kind == FrameworkKind::fsdp2;
-  if (!fsdp2 && !(is_deepspeed(plan) && stage_of(plan) == 3)) return {};
+  if (!fsdp2 && !(runs_deepspeed(plan) && stage_of(plan) == 3)) return {};
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   const bool offload = fsdp2 ? plan.framework.fsdp2.cpu_offload
                              : zero.offload_optimizer.device != OffloadDevice::none;

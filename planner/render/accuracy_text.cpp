@@ -11,8 +11,6 @@
 namespace shardplan {
 namespace {
 
-using Align = TextTable::Align;
-
 /// "+1.16 %"
 std::string signed_percent(double error) {
   return fmt::format("{:+.2f} %", 100 * error);

@@ -7,14 +7,13 @@
 
 #include "base/format.h"
 #include "load/catalog.h"
+#include "render/optional_json.h"
 #include "render/table.h"
 
 namespace shardplan {
 namespace {
 
-using Align = TextTable::Align;
-
-constexpr std::string_view kLegend =
+constexpr std::string_view kCatalogLegend =
     "  ? no source confirms the figure; - the part has no such thing, or it is not known\n";
 
 /// Whether `field` or a part of it ("tflops_dense.bf16" of "tflops_dense") is unverified.
@@ -32,14 +31,6 @@ std::string marked(std::string text, bool is_doubtful) {
 std::string rate(const std::optional<double>& value, double unit, bool is_doubtful) {
   if (!value) return "-";
   return marked(fmt::format("{:.4g}", *value / unit), is_doubtful);
-}
-
-Json maybe(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json maybe(const std::optional<Bytes>& value) {
-  return value ? Json(value->count()) : Json(nullptr);
 }
 
 Json peak_json(const PeakFlops& peak) {
@@ -89,7 +80,7 @@ std::string gpus_text(const HardwareCatalog& catalog) {
   return table.text("") +
          "\n  Rates are dense, bandwidths one direction. Usable is what a process "
          "can allocate.\n" +
-         std::string(kLegend);
+         std::string(kCatalogLegend);
 }
 
 Json gpus_json(const HardwareCatalog& catalog) {
@@ -131,7 +122,7 @@ std::string clusters_text(const HardwareCatalog& catalog) {
                rate(row.network, 1e9 / 8, bad("network_gbps"))});
   }
   return table.text("") + "\n  Any count of any GPU works too: 4xA100-40GB, 2x8xH100, 4x40GB.\n" +
-         std::string(kLegend);
+         std::string(kCatalogLegend);
 }
 
 Json clusters_json(const HardwareCatalog& catalog) {

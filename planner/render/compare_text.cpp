@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::string_view kLegend =
+constexpr std::string_view kCompareLegend =
     "\n"
     "  > is the job as it was asked\n"
     "  GPU       what the fullest GPU needs, as nvidia-smi shows it; bound: its upper bound\n";
@@ -109,7 +109,6 @@ std::string_view legend_of(const Job& job) {
 }  // namespace
 
 std::string compare_text(const Job& job, const std::vector<Alternative>& alternatives) {
-  using Align = TextTable::Align;
   const std::vector<Column> columns = columns_of(job);
   std::vector<Align> aligned{Align::left, Align::left};
   std::vector<std::string> heads{"", ""};
@@ -125,7 +124,8 @@ std::string compare_text(const Job& job, const std::vector<Alternative>& alterna
     for (const Column& column : columns) row.push_back(column.cell(a));
     table.add(row);
   }
-  return subject(job) + "\n" + table.text("") + std::string(kLegend) + std::string(legend_of(job));
+  return subject(job) + "\n" + table.text("") + std::string(kCompareLegend) +
+         std::string(legend_of(job));
 }
 
 }  // namespace shardplan

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "render/optional_json.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -15,10 +16,6 @@ namespace {
 std::string figure(double value) {
   if (std::abs(value) < 100) return fmt::format("{:.3g}", value);
   return format_count(static_cast<std::int64_t>(std::llround(value)));
-}
-
-Json maybe(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 }  // namespace

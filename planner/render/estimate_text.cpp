@@ -15,8 +15,6 @@
 namespace shardplan {
 namespace {
 
-using Align = TextTable::Align;
-
 constexpr std::array kStates{Category::parameters, Category::gradients, Category::master_parameters,
                              Category::optimizer_states};
 
@@ -191,7 +189,7 @@ std::string phase_table(const Estimate& e) {
   return table.text();
 }
 
-std::string traffic_table(const Estimate& e) {
+std::string traffic_text(const Estimate& e) {
   if (e.traffic.empty()) return "  none\n";
   const bool nodes = std::any_of(e.traffic.begin(), e.traffic.end(), [](const TrafficLine& line) {
     return line.bytes_between_nodes > 0;
@@ -278,7 +276,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text += "\nModel states on that GPU; gradients when all of them exist\n";
   text += state_table(e);
   text += "\nPhases\n" + phase_table(e);
-  text += "\nTraffic\n" + traffic_table(e);
+  text += "\nTraffic\n" + traffic_text(e);
   text += "\nTime\n" + time_lines(e) + cost_lines(cost);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;

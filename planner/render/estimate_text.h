@@ -24,7 +24,7 @@ std::string state_table(const Estimate& e);
 /// Bytes of these four together.
 std::int64_t model_states(const Estimate& e);
 std::string phase_table(const Estimate& e);
-std::string traffic_table(const Estimate& e);
+std::string traffic_text(const Estimate& e);
 std::string time_lines(const Estimate& e);
 
 /// The whole answer of `shardplan estimate`.

@@ -61,7 +61,6 @@ std::string better_text(const KeyCost& cost) {
 }
 
 std::string costs_text(const LintReport& report) {
-  using Align = TextTable::Align;
   TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right,
                    Align::right, Align::right, Align::left});
   table.add({"", "value", "without", "GPU", "host", "NVMe", "time", "better"});
@@ -113,7 +112,7 @@ std::string rules_text() {
   std::string text;
   int rules = 0;
   for (const RuleFamily& family : rule_families()) {
-    TextTable table({TextTable::Align::left, TextTable::Align::left, TextTable::Align::left});
+    TextTable table({Align::left, Align::left, Align::left});
     for (const Rule& rule : family.rules)
       table.add({std::string(rule.id.text()), std::string(name_of(rule.severity)),
                  std::string(rule.title)});

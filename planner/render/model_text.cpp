@@ -36,7 +36,6 @@ void for_each_line(const Model& model, bool every, Visit&& visit) {
 }  // namespace
 
 std::string model_text(const Model& model, bool every) {
-  using Align = TextTable::Align;
   std::string text =
       fmt::format("{}: {} parameters ({}) in {} tensors\n",
                   model.facts.name.empty() ? model.facts.model_type : model.facts.name,

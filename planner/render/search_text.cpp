@@ -16,8 +16,6 @@
 namespace shardplan {
 namespace {
 
-using Align = TextTable::Align;
-
 std::string_view aim(Objective objective) {
   switch (objective) {
     case Objective::throughput:

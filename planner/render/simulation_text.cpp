@@ -54,7 +54,6 @@ std::array<std::pair<const char*, double>, 6> parts_of(const StepTimes& t) {
 
 std::string simulation_text(const SimulatedRank& rank) {
   const StepTimes& times = rank.times;
-  using Align = TextTable::Align;
   TextTable parts({Align::left, Align::right, Align::right});
   for (const auto& [what, seconds] : parts_of(times))
     if (seconds > 0)

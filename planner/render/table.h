@@ -7,9 +7,10 @@
 
 namespace shardplan {
 
+enum class Align { left, right };
+
 class TextTable {
  public:
-  enum class Align { left, right };
   explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   /// Lines that start with `indent`; no trailing spaces.

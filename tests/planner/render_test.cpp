@@ -145,7 +145,7 @@ TEST(Wrapped, KeepsAWordThatIsLongerThanALine) {
 }
 
 TEST(TextTable, AlignsColumnsByWhatIsSeen) {
-  TextTable table({TextTable::Align::left, TextTable::Align::right});
+  TextTable table({Align::left, Align::right});
   table.add({"4 × A", "1"});
   table.add({"b", "22"});
   EXPECT_EQ(table.text(""), "4 × A   1\nb      22\n");

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "load/framework.h"
+#include "load/limits.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kLongest = std::int64_t{1} << 31;
 
 constexpr std::array<std::pair<std::string_view, Quantization>, 7> kFormats{{
     {"none", Quantization::none},
@@ -58,10 +57,10 @@ void check_injection(ObjectReader& job, const Model& model, const Plan& plan) {
 Workload read_generation(ObjectReader& w) {
   Workload workload;
   workload.kind = WorkKind::inference;
-  workload.micro_batch = w.integer("batch", 1, kLongest).value_or(0);
-  workload.sequence_length = w.integer("prompt_length", 1, kLongest).value_or(0);
+  workload.micro_batch = w.integer("batch", 1, kLargestCount).value_or(0);
+  workload.sequence_length = w.integer("prompt_length", 1, kLargestCount).value_or(0);
   Generation& g = workload.generation;
-  g.new_tokens = w.integer("new_tokens", 1, kLongest).value_or(0);
+  g.new_tokens = w.integer("new_tokens", 1, kLargestCount).value_or(0);
   std::vector<std::string> names;
   for (const auto& format : kFormats) names.emplace_back(format.first);
   const auto weights = w.choice("quantization", names);

@@ -13,6 +13,7 @@
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
+#include "load/limits.h"
 #include "load/megatron.h"
 #include "load/model.h"
 #include "load/native.h"
@@ -24,8 +25,6 @@
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kLongest = std::int64_t{1} << 31;  ///< of a batch or a sequence
 
 Lora read_lora(ObjectReader& workload) {
   Lora lora;
@@ -58,10 +57,10 @@ Workload read_workload(ObjectReader& job) {
     return workload;
   }
   Workload workload;
-  workload.micro_batch = w.integer("micro_batch", 1, kLongest).value_or(0);
-  workload.sequence_length = w.integer("sequence_length", 1, kLongest).value_or(0);
-  workload.target_length = w.integer("target_length", 1, kLongest).value_or(0);
-  workload.gradient_accumulation = w.integer("gradient_accumulation", 1, kLongest).value_or(0);
+  workload.micro_batch = w.integer("micro_batch", 1, kLargestCount).value_or(0);
+  workload.sequence_length = w.integer("sequence_length", 1, kLargestCount).value_or(0);
+  workload.target_length = w.integer("target_length", 1, kLargestCount).value_or(0);
+  workload.gradient_accumulation = w.integer("gradient_accumulation", 1, kLargestCount).value_or(0);
   const std::string method = w.choice("method", {"full", "lora"}).value_or("full");
   if (method == "lora") {
     workload.lora = read_lora(w);

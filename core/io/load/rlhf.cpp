@@ -9,12 +9,11 @@
 
 #include "json/reader.h"
 #include "load/framework.h"
+#include "load/limits.h"
 #include "load/model.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kLongest = std::int64_t{1} << 31;
 
 struct Names {
   std::string_view name;
@@ -75,7 +74,9 @@ class RlhfLoader {
     if (!algorithm) work_.missing("algorithm", fmt::format("one of {}", fmt::join(known, ", ")));
     names_ = &*std::find_if(algorithms().begin(), algorithms().end(),
                             [&](const Names& n) { return n.name == *algorithm; });
-    const auto count = [&](const char* key) { return work_.integer(key, 1, kLongest).value_or(0); };
+    const auto count = [&](const char* key) {
+      return work_.integer(key, 1, kLargestCount).value_or(0);
+    };
     sizes_.micro_batch = std::max<std::int64_t>(1, count("micro_batch"));
     sizes_.accumulation = std::max<std::int64_t>(1, count("gradient_accumulation"));
     if (generates(names_->algorithm)) {
@@ -105,7 +106,7 @@ class RlhfLoader {
     if (!o) return;
     HybridEngine h;
     const bool enabled = o->boolean("enabled").value_or(true);
-    h.max_out_tokens = o->integer("max_out_tokens", 1, kLongest).value_or(512);
+    h.max_out_tokens = o->integer("max_out_tokens", 1, kLargestCount).value_or(512);
     h.inference_tp_size = o->integer("inference_tp_size", 1, 1 << 20).value_or(1);
     h.release_inference_cache = o->boolean("release_inference_cache").value_or(false);
     h.pin_parameters = o->boolean("pin_parameters").value_or(true);

@@ -43,7 +43,7 @@ void embed(Graph& g, const Side& s, const EmbeddingModule& tokens, Scale scale) 
   g.set_output(out);
 }
 
-Model build(const ModelConfig& c, const BuildOptions& options, bool norm_first) {
+Model build_bart_like(const ModelConfig& c, const BuildOptions& options, bool norm_first) {
   const std::int64_t hidden = c.count({"d_model", "hidden_size"}, 1024);
   const std::int64_t vocab = c.count({"vocab_size"}, 50265);
   const std::int64_t positions = c.count({"max_position_embeddings"}, 1024);
@@ -93,11 +93,11 @@ Model build(const ModelConfig& c, const BuildOptions& options, bool norm_first) 
 }  // namespace
 
 Model build_bart(const ModelConfig& c, const BuildOptions& options) {
-  return build(c, options, false);
+  return build_bart_like(c, options, false);
 }
 
 Model build_mbart(const ModelConfig& c, const BuildOptions& options) {
-  return build(c, options, true);
+  return build_bart_like(c, options, true);
 }
 
 }  // namespace shardplan

@@ -219,7 +219,7 @@ ValueId loss(Graph& g, const Bert& b, const Head& h, ValueId x) {
   return cross_entropy(g, apply(g, h.classifier, x));
 }
 
-Model build(const ModelConfig& c, const BuildOptions& options, bool roberta) {
+Model build_bert_like(const ModelConfig& c, const BuildOptions& options, bool roberta) {
   const Bert b = read(c, roberta);
   ModelBuilder m(options);
   m.facts() = {.hidden = b.hidden,
@@ -244,11 +244,11 @@ Model build(const ModelConfig& c, const BuildOptions& options, bool roberta) {
 }  // namespace
 
 Model build_bert(const ModelConfig& c, const BuildOptions& options) {
-  return build(c, options, false);
+  return build_bert_like(c, options, false);
 }
 
 Model build_roberta(const ModelConfig& c, const BuildOptions& options) {
-  return build(c, options, true);
+  return build_bert_like(c, options, true);
 }
 
 }  // namespace shardplan

@@ -19,7 +19,7 @@ struct DeepSeek {
   Activation activation;
 };
 
-struct Layer {
+struct DeepseekLayer {
   LatentAttention attention;
   Experts experts;
   LinearModule gate;
@@ -27,9 +27,9 @@ struct Layer {
   NormModule norm1, norm2;
 };
 
-Layer declare(ModelBuilder& m, const DeepSeek& d, bool sparse) {
+DeepseekLayer declare(ModelBuilder& m, const DeepSeek& d, bool sparse) {
   const std::int64_t hidden = d.attention.hidden;
-  Layer l;
+  DeepseekLayer l;
   l.attention = latent_attention(m, d.attention);
   if (sparse) {
     l.experts = experts(m, "mlp.experts", d.experts, hidden, d.expert_ffn);
@@ -43,11 +43,11 @@ Layer declare(ModelBuilder& m, const DeepSeek& d, bool sparse) {
   return l;
 }
 
-ValueId dense(Graph& g, const Layer& l, const DeepSeek& d, ValueId x) {
+ValueId dense(Graph& g, const DeepseekLayer& l, const DeepSeek& d, ValueId x) {
   return gated_mlp(g, l.mlp, d.activation, x);
 }
 
-ValueId sparse(Graph& g, const Layer& l, const DeepSeek& d, ValueId x) {
+ValueId sparse(Graph& g, const DeepseekLayer& l, const DeepSeek& d, ValueId x) {
   const ValueId logits = f32_logits(g, l.gate, x);
   // Groups of experts (n_group) only mask scores; their tensors live inside the router.
   const OpKind score = d.version == Version::v2 ? OpKind::softmax_f32 : OpKind::sigmoid;
@@ -73,7 +73,7 @@ Model build(const ModelConfig& c, const BuildOptions& options, const DeepSeek& d
   note_router_loss(m, c);
   return build_decoder(
       m, stack, [&](ModelBuilder& b, bool is) { return declare(b, d, is); },
-      [&](Graph& g, const Layer& l, bool is, const Positions& at, ValueId x) {
+      [&](Graph& g, const DeepseekLayer& l, bool is, const Positions& at, ValueId x) {
         const ValueId mixed =
             apply(g, l.attention, options.attention, d.rotary, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);

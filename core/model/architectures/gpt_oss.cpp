@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-struct Layer {
+struct GptOssLayer {
   ParameterId sinks = kNone;
   RotaryAttention attention;
   LinearModule router;
@@ -22,7 +22,7 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
 
 /// Every head's row of scores gets its sink as one more column, which takes part in the softmax
 /// and is then cut off. The extra column is left out of the sizes here: it is 1/s of the scores.
-ValueId sink_attention(Graph& g, const Layer& l, ModuleId module, std::int64_t window,
+ValueId sink_attention(Graph& g, const GptOssLayer& l, ModuleId module, std::int64_t window,
                        std::int32_t mask, ValueId q, ValueId k, ValueId v) {
   AttentionShape s = l.attention.shape;
   s.window = window;
@@ -89,7 +89,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
   note_router_loss(m, c);
   ModuleId attention_module = kNone;
   const auto declare = [&](ModelBuilder& b, bool) {
-    Layer l;
+    GptOssLayer l;
     l.sinks = b.tensor("self_attn.sinks", {heads}, ParameterKind::other);
     attention_module = b.owner(l.sinks);
     l.attention = rotary_attention(b, hidden, shape, bias, bias);
@@ -99,7 +99,8 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
     l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
     return l;
   };
-  const auto forward = [&](Graph& g, const Layer& l, bool slides, const Positions& at, ValueId x) {
+  const auto forward = [&](Graph& g, const GptOssLayer& l, bool slides, const Positions& at,
+                           ValueId x) {
     const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
     const ValueId q_straight = apply(g, l.attention.q, n1);
     const ValueId k_straight = apply(g, l.attention.k, n1);

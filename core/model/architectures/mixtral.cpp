@@ -41,14 +41,14 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
                .key_value_heads = kv_heads};
   note_router_loss(m, c);
 
-  struct Layer {
+  struct MixtralLayer {
     RotaryAttention attention;
     LinearModule gate;
     Experts experts;
     NormModule norm1, norm2;
   };
   const auto declare = [&](ModelBuilder& b, bool) {
-    Layer l;
+    MixtralLayer l;
     l.attention = rotary_attention(b, hidden, shape, false, false);
     l.gate = router(b, "mlp.gate", hidden, experts_count);
     l.experts = experts(b, "mlp.experts", experts_count, hidden, ffn);
@@ -56,7 +56,7 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
     l.norm2 = b.rms_norm("post_attention_layernorm", hidden);
     return l;
   };
-  const auto forward = [&](Graph& g, const Layer& l, bool, const Positions& at, ValueId x) {
+  const auto forward = [&](Graph& g, const MixtralLayer& l, bool, const Positions& at, ValueId x) {
     const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
     const ValueId middle = g.map(OpKind::add, x, mixed);
     const ValueId normal = rms_norm(g, l.norm2, middle);

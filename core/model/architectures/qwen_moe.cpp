@@ -17,7 +17,7 @@ struct QwenMoe {
   Activation activation;
 };
 
-struct Layer {
+struct QwenMoeLayer {
   RotaryAttention attention;
   LinearModule gate, shared_gate;
   Experts experts;
@@ -25,8 +25,8 @@ struct Layer {
   NormModule norm1, norm2;
 };
 
-Layer declare(ModelBuilder& m, const QwenMoe& q, bool sparse) {
-  Layer l;
+QwenMoeLayer declare(ModelBuilder& m, const QwenMoe& q, bool sparse) {
+  QwenMoeLayer l;
   l.attention = rotary_attention(m, q.hidden, q.shape, q.qkv_bias, q.o_bias, q.head_norms);
   if (!sparse) {
     l.mlp = gated_mlp(m, "mlp", q.hidden, q.ffn);
@@ -44,11 +44,11 @@ Layer declare(ModelBuilder& m, const QwenMoe& q, bool sparse) {
   return l;
 }
 
-ValueId dense(Graph& g, const Layer& l, const QwenMoe& q, ValueId x) {
+ValueId dense(Graph& g, const QwenMoeLayer& l, const QwenMoe& q, ValueId x) {
   return gated_mlp(g, l.mlp, q.activation, x);
 }
 
-ValueId sparse(Graph& g, const Layer& l, const QwenMoe& q, ValueId x) {
+ValueId sparse(Graph& g, const QwenMoeLayer& l, const QwenMoe& q, ValueId x) {
   const ValueId shared = q.shared_ffn > 0 ? dense(g, l, q, x) : kNone;
   const Routing routing = softmax_routing(g, l.gate, q.top_k, q.normalize, x);
   const ValueId weights = g.map(OpKind::to_like, routing.weights, routing.logits);
@@ -87,7 +87,7 @@ Model build(const ModelConfig& c, const BuildOptions& options, const QwenMoe& q)
   note_router_loss(m, c);
   return build_decoder(
       m, stack, [&](ModelBuilder& b, bool is) { return declare(b, q, is); },
-      [&](Graph& g, const Layer& l, bool is, const Positions& at, ValueId x) {
+      [&](Graph& g, const QwenMoeLayer& l, bool is, const Positions& at, ValueId x) {
         const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId normal = rms_norm(g, l.norm2, middle);

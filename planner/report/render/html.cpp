@@ -10,9 +10,9 @@
 namespace shardplan::report {
 namespace {
 
-class Page {
+class HtmlPage {
  public:
-  Page(const Report& report, const Messages& messages) : report_(report), words_(messages) {}
+  HtmlPage(const Report& report, const Messages& messages) : report_(report), words_(messages) {}
 
   std::string text() {
     const std::string title = escape_markup(words_.text(report_.title));
@@ -177,7 +177,7 @@ class Page {
 }  // namespace
 
 std::string report_html(const Report& report, const Messages& messages) {
-  return Page(report, messages).text();
+  return HtmlPage(report, messages).text();
 }
 
 }  // namespace shardplan::report

@@ -18,9 +18,10 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-class Page {
+class MarkdownPage {
  public:
-  Page(const Report& report, const Messages& messages) : report_(report), words_(messages) {}
+  MarkdownPage(const Report& report, const Messages& messages)
+      : report_(report), words_(messages) {}
 
   std::string text() {
     out_ = fmt::format("# {}\n\n", escaped(words_.text(report_.title)));
@@ -114,7 +115,7 @@ class Page {
 }  // namespace
 
 std::string report_markdown(const Report& report, const Messages& messages) {
-  return Page(report, messages).text();
+  return MarkdownPage(report, messages).text();
 }
 
 }  // namespace shardplan::report

@@ -12,7 +12,7 @@ namespace shardplan::report {
 namespace {
 
 constexpr double kAxis = 70;  ///< left of the panels
-constexpr double kTop = 26, kHeight = 220, kFoot = 24, kGap = 6;
+constexpr double kAreasTop = 26, kAreasHeight = 220, kAreasFoot = 24, kGap = 6;
 constexpr std::size_t kNarrowest = 24;  ///< points: below it a label has no room
 
 /// Where each panel begins, and one past the last. Time is not known: a panel is as wide as the
@@ -48,7 +48,7 @@ class Plot {
   }
 
  private:
-  double y(double bytes) const { return kTop + kHeight * (1 - bytes / top_); }
+  double y(double bytes) const { return kAreasTop + kAreasHeight * (1 - bytes / top_); }
   double left(std::size_t s) const { return edges_[s]; }
   double width(std::size_t s) const { return edges_[s + 1] - kGap - edges_[s]; }
   double x(std::size_t s, std::size_t point) const {
@@ -79,7 +79,7 @@ class Plot {
       if (any) area(s, below, above, color);
       below = std::move(above);
     }
-    out_ += svg_text(left(s) + width(s) / 2, kTop + kHeight + 17, Anchor::middle, "note",
+    out_ += svg_text(left(s) + width(s) / 2, kAreasTop + kAreasHeight + 17, Anchor::middle, "note",
                      words_.text(span.label));
   }
 
@@ -106,7 +106,7 @@ class Plot {
   void peak() {
     const double at = x(areas_.peak_span, areas_.peak_point);
     const double top = y(static_cast<double>(areas_.peak));
-    out_ += svg_line(at, top, at, kTop + kHeight, "peak");
+    out_ += svg_line(at, top, at, kAreasTop + kAreasHeight, "peak");
     out_ += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n", at, top);
     const bool right = at > kFigureWidth * 0.6;
     out_ += svg_text(right ? at - 8 : at + 8, top - 7, right ? Anchor::end : Anchor::start,
@@ -124,8 +124,9 @@ class Plot {
 }  // namespace
 
 std::string draw_areas(const Chart& chart, const MemoryAreas& areas, const Messages& messages) {
-  return svg_image(chart.id, kFigureWidth, kTop + kHeight + kFoot, messages.text(chart.title),
-                   messages.text(chart.description), Plot(areas, messages).draw());
+  return svg_image(chart.id, kFigureWidth, kAreasTop + kAreasHeight + kAreasFoot,
+                   messages.text(chart.title), messages.text(chart.description),
+                   Plot(areas, messages).draw());
 }
 
 }  // namespace shardplan::report

@@ -9,8 +9,8 @@
 namespace shardplan::report {
 namespace {
 
-constexpr double kLeft = 84, kRight = 20, kTop = 30, kHeight = 240, kFoot = 44;
-constexpr double kWidth = kFigureWidth - kLeft - kRight;
+constexpr double kLeft = 84, kRight = 20, kPlaneTop = 30, kPlaneHeight = 240, kPlaneFoot = 44;
+constexpr double kPlaneWidth = kFigureWidth - kLeft - kRight;
 constexpr double kRadius = 9;
 
 class PlanePlot {
@@ -33,28 +33,30 @@ class PlanePlot {
   }
 
  private:
-  double x(double value) const { return kLeft + kWidth * value / most_x_; }
-  double y(double value) const { return kTop + kHeight * (1 - value / most_y_); }
+  double x(double value) const { return kLeft + kPlaneWidth * value / most_x_; }
+  double y(double value) const { return kPlaneTop + kPlaneHeight * (1 - value / most_y_); }
 
   void axes() {
     for_each_tick(most_y_, plane_.y_unit, [&](double at, const std::string& label) {
-      out_ += svg_line(kLeft, y(at), kLeft + kWidth, y(at), "grid");
+      out_ += svg_line(kLeft, y(at), kLeft + kPlaneWidth, y(at), "grid");
       out_ += svg_text(kLeft - 8, y(at) + 4, Anchor::end, "note", label);
     });
     for_each_tick(most_x_, plane_.x_unit, [&](double at, const std::string& label) {
-      out_ += svg_line(x(at), kTop + kHeight, x(at), kTop + kHeight + 5, "grid");
-      out_ += svg_text(x(at), kTop + kHeight + 18, Anchor::middle, "note", label);
+      out_ +=
+          svg_line(x(at), kPlaneTop + kPlaneHeight, x(at), kPlaneTop + kPlaneHeight + 5, "grid");
+      out_ += svg_text(x(at), kPlaneTop + kPlaneHeight + 18, Anchor::middle, "note", label);
     });
     out_ += svg_text(0, 12, Anchor::start, "note", words_.text(plane_.y_label));
-    out_ += svg_text(kLeft + kWidth, kTop + kHeight + 38, Anchor::end, "note",
+    out_ += svg_text(kLeft + kPlaneWidth, kPlaneTop + kPlaneHeight + 38, Anchor::end, "note",
                      words_.text(plane_.x_label));
   }
 
   void limit() {
     if (plane_.limit <= 0) return;
-    out_ += svg_line(x(plane_.limit), kTop - 6, x(plane_.limit), kTop + kHeight, "limit");
-    out_ +=
-        svg_text(x(plane_.limit), kTop - 12, Anchor::end, "note", words_.text(plane_.limit_label));
+    out_ += svg_line(x(plane_.limit), kPlaneTop - 6, x(plane_.limit), kPlaneTop + kPlaneHeight,
+                     "limit");
+    out_ += svg_text(x(plane_.limit), kPlaneTop - 12, Anchor::end, "note",
+                     words_.text(plane_.limit_label));
   }
 
   void draw(const Mark& mark) {
@@ -73,8 +75,9 @@ class PlanePlot {
 }  // namespace
 
 std::string draw_plane(const Chart& chart, const Plane& plane, const Messages& messages) {
-  return svg_image(chart.id, kFigureWidth, kTop + kHeight + kFoot, messages.text(chart.title),
-                   messages.text(chart.description), PlanePlot(plane, messages).draw());
+  return svg_image(chart.id, kFigureWidth, kPlaneTop + kPlaneHeight + kPlaneFoot,
+                   messages.text(chart.title), messages.text(chart.description),
+                   PlanePlot(plane, messages).draw());
 }
 
 }  // namespace shardplan::report

@@ -13,7 +13,7 @@ constexpr const char* kFp16Masters = "fp16.fp16_master_weights_and_grads";
 constexpr const char* kBf16Masters = "bf16.bf16_master_weights_and_grads";
 constexpr const char* kBf16States = "bf16.bf16_optimizer_states";
 
-DType engine_dtype(const DsValues& values) {
+DType engine_dtype_or_fp32(const DsValues& values) {
   if (values.flag("fp16.enabled")) return DType::f16;
   return values.flag("bf16.enabled") ? DType::bf16 : DType::f32;
 }
@@ -89,7 +89,7 @@ void check_masters(const DsValues& values, DsFindings& findings) {
 
 /// engine.py _assert_valid_mixed_precision_config, _do_optimizer_sanity_check.
 void check_data_types(const DsValues& values, DsFindings& findings) {
-  const DType engine = engine_dtype(values);
+  const DType engine = engine_dtype_or_fp32(values);
   const auto parameters = values.maybe_text("data_types.param_dtype");
   if (parameters && parse_dtype(*parameters) != engine)
     findings.error("ds.param-dtype"_rule, "data_types.param_dtype",

@@ -1,0 +1,25 @@
+# Sources are found by folder, so that a new file is one new file.
+
+# shardplan_sources(VARIABLE FOLDER [EXCEPT PATHS...]): the .cpp files below FOLDER of the current
+# source directory, without those below PATHS (folders or files).
+function(shardplan_sources variable folder)
+  cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
+  cmake_path(ABSOLUTE_PATH folder NORMALIZE OUTPUT_VARIABLE root)
+  cmake_path(APPEND root "*.cpp" OUTPUT_VARIABLE pattern)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${pattern})
+  foreach(path IN LISTS ARG_EXCEPT)
+    string(REGEX REPLACE "([][+.*()^?$|\\])" "\\\\\\1" pattern ${CMAKE_CURRENT_SOURCE_DIR}/${path})
+    list(FILTER found EXCLUDE REGEX "^${pattern}(/|$)")
+  endforeach()
+  list(SORT found)
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# shardplan_library(TARGET [EXCEPT PATHS...]): a static library of all sources below this folder,
+# compiled several at a time (SHARDPLAN_UNITY): their headers take longer than they do.
+function(shardplan_library target)
+  shardplan_sources(sources . ${ARGN})
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+endfunction()
