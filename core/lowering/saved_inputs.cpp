@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lowering/deepspeed/engine.h"
+#include "frameworks/deepspeed/engine.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {

@@ -5,8 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "frameworks/megatron/transformer_engine.h"
 #include "lowering/inference/pass.h"
-#include "lowering/megatron/transformer_engine.h"
 #include "lowering/saved_inputs.h"
 
 namespace shardplan {

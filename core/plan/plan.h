@@ -7,9 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "frameworks/ddp/options.h"
+#include "frameworks/deepspeed/options.h"
+#include "frameworks/fsdp2/options.h"
+#include "frameworks/megatron/options.h"
+#include "frameworks/native/options.h"
 #include "hardware/cluster.h"
-#include "plan/deepspeed.h"
-#include "plan/megatron.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
@@ -17,29 +20,6 @@
 namespace shardplan {
 
 enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native, megatron };
-
-struct DdpOptions {
-  bool gradient_as_bucket_view = false;
-  bool zero_redundancy_optimizer = false;
-  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
-  std::int64_t first_bucket_bytes = 1024 * 1024;
-};
-
-struct Fsdp2Options {
-  bool reshard_after_forward = true;
-  std::optional<DType> reduce_dtype;
-  bool cpu_offload = false;
-  /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
-  std::optional<std::int64_t> hybrid_shard_size;
-};
-
-/// Our own engine (validator/): which device it runs on decides its workspace.
-enum class NativeDevice : std::uint8_t { cuda, host };
-
-struct NativeOptions {
-  std::int64_t zero_stage = 0;
-  NativeDevice device = NativeDevice::cuda;
-};
 
 struct Framework {
   FrameworkKind kind = FrameworkKind::deepspeed;

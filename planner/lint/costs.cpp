@@ -59,7 +59,7 @@ struct MemoryKey {
   bool block = false;  ///< priced as a whole
 };
 
-/// The keys that the memory model reads (core/plan/deepspeed.h).
+/// The keys that the memory model reads (core/frameworks/deepspeed/options.h).
 constexpr std::array kMemoryKeys{
     MemoryKey{"zero_optimization.stage", none},
     MemoryKey{"zero_optimization.offload_optimizer", none, true},

@@ -2,11 +2,11 @@
 // stages 1 and 2.
 #include <gmock/gmock.h>
 
+#include "frameworks/deepspeed/buckets.h"
+#include "frameworks/deepspeed/engine.h"
+#include "frameworks/deepspeed/expert_groups.h"
 #include "load/hardware.h"
 #include "load/job.h"
-#include "lowering/deepspeed/buckets.h"
-#include "lowering/deepspeed/engine.h"
-#include "lowering/deepspeed/expert_groups.h"
 #include "lowering/lower.h"
 #include "parallel/shard.h"
 #include "parallel/sharding.h"

@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "lowering/deepspeed/buckets.h"
-#include "lowering/deepspeed/gather.h"
-#include "lowering/deepspeed/layout.h"
+#include "frameworks/deepspeed/buckets.h"
+#include "frameworks/deepspeed/gather.h"
+#include "frameworks/deepspeed/layout.h"
 #include "plan_testing.h"
 
 namespace shardplan {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/plan_testing.h"
-#include "lowering/native/layout.h"
+#include "frameworks/native/layout.h"
 
 namespace shardplan {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
+#include "frameworks/megatron/buffers.h"
 #include "lowering/lower.h"
-#include "lowering/megatron/buffers.h"
 #include "lowering/pipeline/schedule.h"
 #include "parallel/shard.h"
 #include "plan_testing.h"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "lowering/deepspeed/gather.h"
-#include "lowering/deepspeed/quantize.h"
+#include "frameworks/deepspeed/gather.h"
+#include "frameworks/deepspeed/quantize.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "parallel/communicators.h"

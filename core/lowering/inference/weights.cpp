@@ -1,7 +1,7 @@
 #include "lowering/inference/weights.h"
 
-#include "lowering/deepspeed/layout.h"
-#include "lowering/deepspeed/stages.h"
+#include "frameworks/deepspeed/layout.h"
+#include "frameworks/deepspeed/stages.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {

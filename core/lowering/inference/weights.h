@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lowering/deepspeed/gather.h"
+#include "frameworks/deepspeed/gather.h"
 #include "lowering/segments.h"
 
 namespace shardplan {

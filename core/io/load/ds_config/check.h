@@ -1,9 +1,9 @@
 // Every key of a ds_config against the schema: known or not, its type, its range.
 #pragma once
 
+#include "frameworks/deepspeed/options.h"
 #include "json/document.h"
 #include "load/ds_config/findings.h"
-#include "plan/deepspeed.h"
 
 namespace shardplan {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "plan/deepspeed.h"
+#include "frameworks/deepspeed/options.h"
 
 namespace shardplan {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "frameworks/deepspeed/options.h"
 #include "json/document.h"
 #include "load/ds_config/auto_values.h"
 #include "load/ds_config/context.h"
-#include "plan/deepspeed.h"
 
 namespace shardplan {
 

@@ -1,9 +1,9 @@
 // A checked ds_config as the plan's DeepSpeedOptions.
 #pragma once
 
+#include "frameworks/deepspeed/options.h"
 #include "load/ds_config/batch_triangle.h"
 #include "load/ds_config/values.h"
-#include "plan/deepspeed.h"
 
 namespace shardplan {
 

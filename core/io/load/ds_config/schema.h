@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "frameworks/deepspeed/options.h"
 #include "json/document.h"
-#include "plan/deepspeed.h"
 
 namespace shardplan {
 

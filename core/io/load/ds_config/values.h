@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "frameworks/deepspeed/options.h"
 #include "json/document.h"
-#include "plan/deepspeed.h"
 
 namespace shardplan {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "plan/deepspeed.h"
+#include "frameworks/deepspeed/options.h"
 
 namespace shardplan {
 

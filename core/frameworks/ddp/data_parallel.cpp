@@ -1,0 +1,157 @@
+// Plain PyTorch on one GPU, and DistributedDataParallel with or without ZeroRedundancyOptimizer.
+#include <algorithm>
+#include <utility>
+
+#include "frameworks/ddp/buckets.h"
+#include "lowering/lower.h"
+#include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// Gradients live in tensors of their own, or as views into DDP's buckets.
+struct Hooks {
+  bool views = false;
+  bool copies = false;  ///< DDP's reducer copies each gradient into its bucket and back
+  DType type = DType::f32;
+  std::vector<bool> present;  ///< by parameter
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
+
+  void enter_first(ProgramBuilder&, const TapeRun& layer) {
+    if (!accumulating) forget_gradients(layer, present);
+  }
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
+    const auto seen = present[static_cast<std::size_t>(id)];
+    if (views || seen) {
+      b.transient(Category::gradients, bytes);
+    } else {
+      b.alloc(Category::gradients, bytes);
+    }
+    present[static_cast<std::size_t>(id)] = true;
+    Kernel k;
+    k.kind = KernelKind::elementwise;
+    k.issue = Issue::autograd;
+    k.type = type;
+    if (views || seen) {
+      k.bytes = (seen ? 3.0 : 2.0) * static_cast<double>(bytes);
+    } else if (copies) {
+      k.bytes = 2.0 * static_cast<double>(bytes);
+      k.calls = 2;
+    } else {
+      k.kind = KernelKind::none;
+    }
+    k.elements = static_cast<double>(bytes / size_of(type));
+    taken.push_back(k);
+  }
+  void end(ProgramBuilder& b) {
+    b.compute(taken);
+    taken.clear();
+  }
+};
+
+/// ZeroRedundancyOptimizer gives each tensor, the largest first, to the rank with the fewest
+/// elements so far (torch/distributed/optim/zero_redundancy_optimizer.py, _partition_parameters).
+/// What the rank with the most elements gets.
+std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std::int64_t ranks) {
+  std::vector<OwnedTensor> sorted;
+  for (const OwnedTensor& t : all)
+    sorted.insert(sorted.end(), static_cast<std::size_t>(t.count), {t.parameter, t.numel, 1});
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const OwnedTensor& x, const OwnedTensor& y) { return x.numel > y.numel; });
+  struct Rank {
+    std::int64_t elements = 0;
+    std::vector<OwnedTensor> tensors;
+  };
+  std::vector<Rank> by_rank(static_cast<std::size_t>(ranks));
+  const auto fewer = [](const Rank& x, const Rank& y) { return x.elements < y.elements; };
+  for (const OwnedTensor& t : sorted) {
+    Rank& rank = *std::min_element(by_rank.begin(), by_rank.end(), fewer);
+    rank.elements += t.numel;
+    rank.tensors.push_back(t);
+  }
+  return std::max_element(by_rank.begin(), by_rank.end(), fewer)->tensors;
+}
+
+}  // namespace
+
+Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const Precision& precision = plan.precision;
+  const bool ddp = plan.framework.kind == FrameworkKind::ddp;
+  const DdpOptions& options = plan.framework.ddp;
+  const std::int64_t world = plan.replicas();
+  const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
+  const std::int64_t parameters = parameter_bytes(model, plan);
+  const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
+
+  add_cublas_workspaces(b, plan.cluster.gpu);
+  append_parameters(program.resident, model, plan);
+  const bool views = ddp && options.gradient_as_bucket_view;
+  DdpRebuild rebuild;
+  if (ddp)
+    rebuild = add_ddp_buckets(program, model, run, precision, options.bucket_cap_bytes,
+                              views ? Category::gradients : Category::communication_buffers);
+  b.resident(Category::other, batch_bytes(plan));
+  if (ddp) program.build.push_back(program.resident.back());
+  program.model_bytes = total_bytes(program.resident);
+
+  std::vector<OwnedTensor> owned = trainable_shards(model, 1);
+  if (sharded_optimizer) owned = heaviest_rank(owned, world);
+  const OptimizerMemory optimizer =
+      optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
+  std::int64_t master =
+      precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
+  if (sharded_optimizer) master = ceil_div(master, world);
+  b.resident(Category::optimizer_states, optimizer.states);
+  // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
+  if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
+  b.resident(Category::master_parameters, master);
+
+  Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
+  const std::vector<Stretch> forward = whole_segments(run);
+  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    b.once(2, std::exchange(rebuild.dropped, {}));
+    b.once(2, std::exchange(rebuild.made, {}));
+    emit_forward(b, model, run, forward, hooks);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    if (last) b.once(2, std::exchange(rebuild.held, {}));
+    emit_backward(b, model, run, backward, hooks);
+    hooks.accumulating = true;
+    // A model without a graph (a list of tensors) still has gradients.
+    if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
+    if (ddp && last)  // accumulation runs under no_sync
+      b.reduce_buckets(Collective::all_reduce, gradients, "gradient all-reduce",
+                       ceil_div(gradients, options.bucket_cap_bytes));
+    if (ddp && last) b.wait(Stream::communication);
+    b.end_phase(Phase::backward);
+  });
+
+  b.begin_phase(Phase::step);
+  if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+  b.once(1, optimizer.tensors);
+  emit_temporaries(b, optimizer.temporaries);
+  if (plan.gradient_clipping > 0)
+    b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
+  b.compute(optimizer_kernels(owned, plan.optimizer, precision));
+  if (master > 0)  // widens gradients, narrows updated weights
+    b.compute({sweep(static_cast<double>(2 * gradients + master), precision.gradients)});
+  if (master > 0)  // gradients are widened tensor by tensor
+    b.transient(Category::workspace,
+                round_up(checked_mul(largest_trainable(model), 4), kAllocationUnit));
+  if (sharded_optimizer)
+    b.collective(Collective::broadcast, parameters, "parameter broadcast", model.tensor_count());
+  if (sharded_optimizer) b.wait(Stream::communication);
+  if (!views) b.free(Category::gradients, gradients);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,50 @@
+// When a gradient bucket is flushed during the backward pass.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "frameworks/deepspeed/layout.h"
+#include "lowering/segments.h"
+
+namespace shardplan {
+
+/// A place in the backward pass: iteration `iteration` (counted as backward runs) of `segment`.
+struct BackwardPlace {
+  std::size_t segment = 0;
+  std::int64_t iteration = 0;
+  ParameterId before = kNone;  ///< the gradient that does not fit any more
+};
+
+struct BucketSchedule {
+  /// The first flush that happens while the backward pass runs: where most activations are alive.
+  /// Absent when everything fits in one bucket that is flushed after the backward pass.
+  std::optional<BackwardPlace> first_flush;
+  /// The first gradient of all: where the bucket comes into being.
+  std::optional<BackwardPlace> first_gradient;
+  std::int64_t first_elements = 0;  ///< in the bucket at the first flush
+  std::int64_t most_elements = 0;   ///< at any
+  /// The flush that first carries a gradient of this rank's partition; absent: after backward.
+  std::optional<BackwardPlace> first_own;
+  std::int64_t flushes = 0;  ///< in all, the last one included
+};
+
+/// Walks the gradients in the order of the backward pass and fills buckets of `capacity` elements.
+/// A tensor that is larger than the bucket is reduced from its own storage. `owned` tells which
+/// repetitions of a parameter this rank's partition has a part of. A tied parameter's gradient
+/// counts once, at its last use. Takes as long as there are flushes, not layers.
+/// `experts_apart`: a bucket that has experts has nothing else, and is flushed when they end.
+BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
+                                const std::function<LayerRange(ParameterId)>& owned,
+                                bool experts_apart = false);
+
+/// How many gradients each parameter receives in one backward pass (more than one when tied).
+std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);
+
+/// The backward stretches of `run`, cut so that each place in `cuts` is in a stretch of one.
+std::vector<Stretch> cut_backward(const ModelRun& run,
+                                  const std::vector<std::optional<BackwardPlace>>& cuts);
+
+}  // namespace shardplan

@@ -1,0 +1,59 @@
+#include "frameworks/deepspeed/engine.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "frameworks/deepspeed/expert_groups.h"
+#include "lowering/tensors.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+/// AutoEP keeps an expert's gate and what it gates apart (moe/ep_experts.py).
+std::int64_t largest_of_autoep(const Model& model) {
+  std::int64_t largest = 0;
+  for (const Parameter& p : model.parameters) {
+    const bool both = p.kind == ParameterKind::expert && p.name.ends_with("gate_up_proj");
+    if (p.trainable) largest = std::max(largest, both ? p.numel / 2 : p.numel);
+  }
+  return largest;
+}
+
+}  // namespace
+
+Engine engine_of(const Model& model, const Plan& plan) {
+  const DeepSpeedOptions& options = plan.framework.deepspeed;
+  const Precision& precision = plan.precision;
+  Engine e;
+  e.ranks = plan.shard_ranks();
+  if (separates_experts(plan)) e.expert_ranks = plan.replicas() / plan.parallel.expert;
+  e.b = size_of(precision.params);
+  e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
+  e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;
+  e.m = options.master_weights_16bit ? 2 : 4;
+  e.s = state_bytes_per_element(plan.optimizer,
+                                options.optimizer_states_16bit ? DType::bf16 : DType::f32);
+  if (options.torch_autocast) e.communication_dtypes = 2;
+  const bool checks_overflow = precision.params == DType::f16 ||
+                               (precision.params == DType::bf16 && options.check_grad_overflow);
+  e.overflow_copies = checks_overflow && options.version < DeepSpeedVersion{0, 19, 6};
+  e.bf16_optimizer = options.zero.stage == 1 && precision.params == DType::bf16 && e.g == 4 &&
+                     options.zero.offload_optimizer.device == OffloadDevice::none;
+  e.trainable = model.trainable_count();
+  e.largest = largest_trainable(model);
+  if (plan.parallel.expert > 1 && !options.moe) e.largest = largest_of_autoep(model);
+  const Quantization base = quantization_of(plan.workload);
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);
+  });
+  if (plan.optimizer.implementation == OptimizerImplementation::foreach) e.step_list_bytes = 4;
+  return e;
+}
+
+std::int64_t pinned_block(std::int64_t bytes) {
+  if (bytes <= 0) return 0;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+}  // namespace shardplan

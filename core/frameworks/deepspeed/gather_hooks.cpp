@@ -1,0 +1,281 @@
+#include "frameworks/deepspeed/gather_hooks.h"
+
+#include <algorithm>
+
+#include "lowering/optimizer_kernels.h"
+
+namespace shardplan {
+namespace {
+
+/// How many modules hold each parameter over the turn: a tied tensor is there until the backward
+/// pass has gone through all of them. Those of a repeated segment belong to one each.
+std::vector<std::int32_t> holders_over_the_turn(const Stage3& z) {
+  std::vector<std::int32_t> holders(z.model.parameters.size(), 0);
+  for (std::size_t s = 0; s < z.run.segments.size(); ++s) {
+    const GatherPlan::Kept& kept = z.gather.kept(s);
+    std::vector<bool> seen(z.model.modules.size(), false);
+    for (const TapeEvent& e : z.run.segments[s].forward.forward) {
+      const auto id = static_cast<std::size_t>(e.id);
+      if (e.kind != TapeEvent::Kind::release || seen[id]) continue;
+      seen[id] = true;
+      if (kept.kept == 0 && !(kept.has_edge && kept.edge[id])) continue;
+      if (!z.gather.used_in_backward(e.id)) continue;
+      for (const ParameterId p : z.model.modules[id].parameters)
+        ++holders[static_cast<std::size_t>(p)];
+    }
+  }
+  return holders;
+}
+
+}  // namespace
+
+GatherHooks::GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
+                         std::vector<bool>& divided)
+    : z_(z),
+      stretches_(stretches),
+      place_(place),
+      divided_(divided),
+      gathered_(z.model.parameters.size(), 0),
+      kept_(z.model.parameters.size(), false),
+      holders_(place.backward ? holders_over_the_turn(z)
+                              : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
+      uses_(gradient_uses(z.model, z.run)),
+      left_(uses_),
+      reached_(z.run.segments.size(), 0),
+      pending_(z.model.modules.size(), 0) {}
+
+void GatherHooks::prefetch(ProgramBuilder& b) {
+  if (!z_.gather.gathers()) return;
+  prefetched_ = z_.gather.prefetch_bytes();
+  b.alloc(Category::gathered_parameters, prefetched_, z_.gather_pool());
+}
+
+void GatherHooks::end_prefetch(ProgramBuilder& b) {
+  b.free(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  prefetched_ = 0;
+}
+
+void GatherHooks::enter(ProgramBuilder& b, std::size_t k) {
+  const bool backward = place_.backward;
+  if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
+  stretch_ = k;
+  const Stretch& s = stretches_[k];
+  const SegmentRun& segment = z_.run.segments[s.segment];
+  const GatherPlan::Kept& kept = z_.gather.kept(s.segment);
+  const std::int64_t repeat = segment.segment->repeat;
+  // Iterations counted from the end of the forward pass.
+  const std::int64_t from_end =
+      backward ? reached_[s.segment] : repeat - reached_[s.segment] - s.count;
+  all_kept_ = from_end < kept.kept;
+  edge_ = !all_kept_ && kept.has_edge && from_end == kept.kept && s.count == 1 ? &kept : nullptr;
+  // What is fetched ahead from here on is what stays.
+  if (all_kept_ || edge_ != nullptr) end_prefetch(b);
+  kept_.assign(kept_.size(), false);
+  const auto& events = backward ? segment.backward.backward : segment.forward.forward;
+  for (const TapeEvent& e : events) {
+    if (e.kind != TapeEvent::Kind::release) continue;
+    ++pending_[static_cast<std::size_t>(e.id)];
+    if (backward && stays(e.id)) mark_gathered(e.id);
+  }
+}
+
+void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
+  if (!z_.gather.gathers()) return;
+  const auto& others = z_.run.segments[stretches_[stretch_].segment].backward.backward;
+  for (const TapeEvent& e : others)
+    if (e.kind == TapeEvent::Kind::release) pending_[static_cast<std::size_t>(e.id)] = 0;
+  for (const TapeEvent& e : layer.backward)
+    if (e.kind == TapeEvent::Kind::release) ++pending_[static_cast<std::size_t>(e.id)];
+  std::vector<bool> seen(pending_.size(), false);
+  for (const TapeEvent& e : others) {
+    const auto id = static_cast<std::size_t>(e.id);
+    if (e.kind != TapeEvent::Kind::release || seen[id] || !stays(e.id)) continue;
+    seen[id] = true;
+    mark_gathered(e.id);
+    if (pending_[id] > 0) continue;
+    for (const ParameterId p : z_.model.modules[id].parameters)
+      release_parameter(b, p, Stream::compute);
+  }
+}
+
+void GatherHooks::fetch_first(ProgramBuilder& b) {
+  if (z_.run.segments.empty() || z_.gather.kept(z_.run.segments.size() - 1).kept > 0) return;
+  for (const TapeEvent& e : z_.run.segments.back().backward.backward) {
+    if (e.kind != TapeEvent::Kind::fetch) continue;
+    fetch(b, e.id);
+    return;
+  }
+}
+
+/// Trainable parameters and frozen ones go in calls of their own where some are quantized at rest
+/// or have secondary shards already (partitioned_param_coordinator.py __all_gather_params).
+bool GatherHooks::splits_sets() const {
+  return z_.secondary.exist() || z_.zero.quantized_nontrainable_weights;
+}
+
+GatherSet GatherHooks::set_of(ModuleId id, bool frozen, bool outdated) const {
+  GatherSet set;
+  set.stored = frozen && z_.zero.quantized_nontrainable_weights;
+  set.secondary = z_.secondary.exist() && (frozen || !outdated);
+  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
+    const bool trainable = z_.model.parameters[static_cast<std::size_t>(p)].trainable;
+    if (z_.gather.persistent(p) || (splits_sets() && trainable == frozen)) continue;
+    set.ids.push_back(p);
+  }
+  return set;
+}
+
+void GatherHooks::hold(const GatherSet& set, std::int64_t bytes) {
+  std::int64_t rest = bytes;
+  for (const ParameterId p : set.ids) rest -= z_.gather.gathered_bytes(p);
+  for (const ParameterId p : set.ids) {
+    gathered_[static_cast<std::size_t>(p)] = z_.gather.gathered_bytes(p) + rest;
+    rest = 0;
+  }
+}
+
+void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
+  if (!z_.gather.gathers()) return;
+  for (const bool frozen : {false, true}) {
+    if (frozen && !splits_sets()) continue;
+    GatherSet set = set_of(id, frozen, place_.first && !place_.backward);
+    std::erase_if(set.ids,
+                  [&](ParameterId p) { return gathered_[static_cast<std::size_t>(p)] > 0; });
+    fetch_set(b, set);
+  }
+}
+
+void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
+  if (set.ids.empty()) return;
+  const GatherBytes bytes = z_.gather.bytes_of(set);
+  const Stream pool = z_.gather_pool();
+  hold(set, bytes.held());
+  b.alloc(Category::gathered_parameters, bytes.received, pool);
+  b.alloc(Category::communication_buffers, bytes.early, pool);
+  b.transient(Category::communication_buffers, bytes.copies, pool);
+  b.alloc(Category::communication_buffers, bytes.own, pool);
+  b.host_work(Issue::engine, 1);
+  if (z_.ranks_of(set) > 1) {
+    send(b, set, bytes.payload);
+    b.wait(Stream::communication);
+  }
+  b.free(Category::communication_buffers, bytes.own, pool);
+  b.alloc(Category::gathered_parameters, bytes.widened, pool);
+  b.transient(Category::gathered_parameters, bytes.cast, pool);
+  if (bytes.moved > 0)
+    b.compute({sweep(static_cast<double>(bytes.moved), DType::f16,
+                     static_cast<std::int32_t>(set.ids.size()))});
+  b.free(Category::communication_buffers, bytes.early, pool);
+  if (z_.offload_param) {
+    std::int64_t read = 0;
+    for (const ParameterId p : set.ids) read += z_.e.b * z_.gather.shard_of(p, set.secondary);
+    const bool nvme = z_.zero.offload_param.device == OffloadDevice::nvme;
+    b.fetch_ahead(nvme ? LinkKind::nvme : LinkKind::host, read, "parameter shards to the GPU");
+  }
+}
+
+void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload) {
+  const auto gather = [&](std::int64_t bytes, const char* what, Group group) {
+    if (z_.gather.prefetches()) {
+      b.gather_ahead(bytes, what, group);
+    } else {
+      b.collective(Collective::all_gather, bytes, what, 1, group);
+    }
+  };
+  if (set.secondary) {
+    gather(payload, "secondary parameter all-gather", Group::shard);
+  } else if (z_.zero.mics() && z_.zero.mics_hierarchical_gather) {
+    // Each rank's shard goes to its peers on the other nodes, then all of them within the node;
+    // between the two each tensor's are put in place through a copy (mics.py
+    // _hierarchical_all_gather_params).
+    const std::int64_t nodes = z_.e.ranks / z_.plan.cluster.gpus_per_node;
+    std::int64_t largest = 0;
+    for (const ParameterId p : set.ids) largest = std::max(largest, z_.gather.gathered_bytes(p));
+    gather(payload / z_.e.ranks * nodes, "parameter all-gather between nodes", Group::across_nodes);
+    b.transient(Category::communication_buffers, largest / z_.e.ranks * nodes, z_.gather_pool());
+    gather(payload, "parameter all-gather in nodes", Group::node);
+  } else {
+    gather(payload, "parameter all-gather", z_.group_of(set));
+  }
+}
+
+void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
+  if (!z_.gather.gathers()) return;
+  ++taken_;
+  if (--pending_[static_cast<std::size_t>(id)] > 0) return;  // used again in this iteration
+  pending_[static_cast<std::size_t>(id)] = 0;
+  const bool keeps = !place_.backward && stays(id);
+  // A repeated segment's next iteration has tensors of its own; what others keep they can share.
+  const bool repeats = z_.run.segments[stretches_[stretch_].segment].segment->repeat > 1;
+  for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
+    if (!keeps)
+      release_parameter(b, p, z_.gather_pool());
+    else if (repeats)
+      gathered_[static_cast<std::size_t>(p)] = 0;
+  }
+}
+
+void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream pool) {
+  const auto p = static_cast<std::size_t>(id);
+  if (holders_[p] > 1) {
+    --holders_[p];
+    return;
+  }
+  b.free(Category::gathered_parameters, gathered_[p], pool);
+  gathered_[p] = 0;
+  if (!place_.first || !z_.secondary.follows(id)) return;
+  // Its first release since the step leaves the secondary shard; layers of a repeated segment
+  // share the id, and each has its own.
+  const bool is_first = !divided_[p] && (!place_.backward || kept_[p]);
+  if (!is_first) return;
+  kept_[p] = false;
+  divided_[p] = z_.run.segments[stretches_[stretch_].segment].segment->repeat == 1;
+  const std::int64_t bytes = z_.secondary.bytes_of(id);
+  if (z_.secondary.on_host()) {
+    b.copy(LinkKind::host, false, bytes, "secondary shards to the host");
+  } else {
+    b.alloc(Category::parameters, bytes);
+  }
+}
+
+void GatherHooks::end(ProgramBuilder& b) {
+  b.host_work(Issue::engine, taken_);
+  taken_ = 0;
+}
+
+void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+  auto& uses = left_[static_cast<std::size_t>(id)];
+  if (uses > 1) {  // a tied tensor's first gradient waits in autograd; others are added to it
+    if (uses == uses_[static_cast<std::size_t>(id)]) {
+      b.alloc(Category::gradients, bytes);
+    } else {
+      b.transient(Category::gradients, bytes);
+    }
+    --uses;
+    return;
+  }
+  ++taken_;
+  b.alloc(Category::gradients, bytes);
+  const auto& first = z_.schedule.first_flush;
+  if (first && first->before == id && first->segment == stretches_[stretch_].segment &&
+      first->iteration == reached_[first->segment] && stretches_[stretch_].count == 1)
+    z_.flush(b, z_.schedule.first_elements);
+  b.free(Category::gradients, bytes);
+  if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+}
+
+bool GatherHooks::stays(ModuleId id) const {
+  if (!z_.gather.used_in_backward(id)) return false;
+  return all_kept_ || (edge_ != nullptr && edge_->edge[static_cast<std::size_t>(id)]);
+}
+
+void GatherHooks::mark_gathered(ModuleId id) {
+  for (const bool frozen : {false, true}) {
+    if (frozen && !splits_sets()) continue;
+    const GatherSet set = set_of(id, frozen, place_.first);
+    for (const ParameterId p : set.ids) kept_[static_cast<std::size_t>(p)] = true;
+    hold(set, z_.gather.bytes_of(set).held());
+  }
+}
+
+}  // namespace shardplan

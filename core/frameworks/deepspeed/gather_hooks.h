@@ -1,0 +1,74 @@
+// Stage 3's hooks around modules: what is fetched, released and left behind, module by module.
+#pragma once
+
+#include <vector>
+
+#include "frameworks/deepspeed/stage3_plan.h"
+
+namespace shardplan {
+
+/// Where a pass stands in its step.
+struct PassPlace {
+  bool backward = false;
+  bool first = true;  ///< of the first micro-batch
+};
+
+/// Fetches and releases parameters around modules. What is gathered is tracked for the stretch
+/// that runs: the parameters of a repeated segment belong to it alone.
+class GatherHooks {
+ public:
+  static constexpr bool kOrdersKernels = true;
+
+  /// `divided`: by parameter, whether its secondary shard exists; outlives the passes of a
+  /// micro-batch.
+  GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
+              std::vector<bool>& divided);
+
+  /// Around the forward pass: what the prefetcher holds ahead of the running module.
+  void prefetch(ProgramBuilder& b);
+  void end_prefetch(ProgramBuilder& b);
+  void enter(ProgramBuilder& b, std::size_t k);
+  /// The first layer's backward has no use for modules that only pass gradients on to its input:
+  /// what the forward pass kept of them is released.
+  void enter_first(ProgramBuilder& b, const TapeRun& layer);
+  /// Fetches the module that the backward pass needs first, unless the forward pass kept it.
+  void fetch_first(ProgramBuilder& b);
+  void fetch(ProgramBuilder& b, ModuleId id);
+  void release(ProgramBuilder& b, ModuleId id);
+  /// The engine's work for the releases and gradients of one iteration.
+  void end(ProgramBuilder& b);
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes);
+
+ private:
+  bool stays(ModuleId id) const;
+  /// What the forward pass kept, as it was gathered.
+  void mark_gathered(ModuleId id);
+  /// The parameters of a module that one call gathers; trainable and frozen ones differ where some
+  /// are quantized or have secondary shards. `outdated`: those of trainable ones are not there.
+  GatherSet set_of(ModuleId id, bool frozen, bool outdated) const;
+  bool splits_sets() const;
+  void fetch_set(ProgramBuilder& b, const GatherSet& set);
+  void send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload);
+  /// Notes what the parameters of a set hold until their release.
+  void hold(const GatherSet& set, std::int64_t bytes);
+  void release_parameter(ProgramBuilder& b, ParameterId id, Stream pool);
+
+  const Stage3& z_;
+  const std::vector<Stretch>& stretches_;
+  PassPlace place_;
+  std::vector<bool>& divided_;
+  std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
+  std::vector<bool> kept_;              ///< over the turn, by parameter of this stretch
+  std::vector<std::int32_t> holders_;   ///< modules that hold a parameter over the turn, still
+  std::vector<std::int32_t> uses_;      ///< gradients of a parameter in a pass, by parameter
+  std::vector<std::int32_t> left_;      ///< those it still waits for
+  std::vector<std::int64_t> reached_;
+  std::vector<std::int32_t> pending_;
+  std::int64_t prefetched_ = 0;
+  std::size_t stretch_ = 0;
+  std::int32_t taken_ = 0;
+  bool all_kept_ = false;
+  const GatherPlan::Kept* edge_ = nullptr;
+};
+
+}  // namespace shardplan

@@ -1,0 +1,76 @@
+// Forward and backward passes after which every gradient is alive: those of ZeRO stages 0 and 1.
+#pragma once
+
+#include <vector>
+
+#include "frameworks/deepspeed/stages.h"
+#include "lowering/micro_batches.h"
+#include "lowering/pipeline/schedule.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+
+/// Gradients stay where autograd made them until the boundary.
+struct KeptGradients {
+  std::vector<bool> present;
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  void enter_first(ProgramBuilder&, const TapeRun& layer) {
+    if (!accumulating) forget_gradients(layer, present);
+  }
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (present[static_cast<std::size_t>(id)]) {
+      b.transient(Category::gradients, bytes);
+    } else {
+      b.alloc(Category::gradients, bytes);
+    }
+    present[static_cast<std::size_t>(id)] = true;
+  }
+};
+
+/// The pipeline engine's passes over a stage (deepspeed/runtime/pipe/engine.py). A micro-batch's
+/// input is cloned twice, once out of the buffer that receives and once for the stage's forward;
+/// its output stays in the pipe buffers until the backward pass.
+template <typename AtBoundary>
+void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
+                       const Stage& stage, AtBoundary&& at_boundary) {
+  KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
+  const StageChunk& chunk = stage.chunks.front();
+  const std::int64_t clone = input_bytes(run, chunk);
+  emit_schedule(
+      b, turns_of(plan, stage.index),
+      [&](std::int64_t) {
+        b.alloc(Category::communication_buffers, clone);
+        emit_chunk_forward(b, model, run, plan, chunk, SentOutput::kept, hooks);
+      },
+      [&](std::int64_t, bool last) {
+        emit_chunk_backward(b, model, run, plan, chunk, SentOutput::kept, hooks);
+        b.free(Category::communication_buffers, clone);
+        if (last) at_boundary();
+      });
+}
+
+/// Forward and backward of all micro-batches; afterwards all gradients are alive.
+template <typename AtBoundary>
+void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const ModelRun& run,
+                 const Engine& engine, AtBoundary&& at_boundary) {
+  if (engine.stage != nullptr) {
+    emit_stage_passes(b, model, plan, run, *engine.stage, at_boundary);
+    return;
+  }
+  KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
+  const std::vector<Stretch> forward = whole_segments(run);
+  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    emit_forward(b, model, run, forward, hooks);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    emit_backward(b, model, run, backward, hooks);
+    hooks.accumulating = true;
+    if (run.segments.empty() && last) b.alloc(Category::gradients, engine.b * engine.trainable);
+    if (last) at_boundary();
+    b.end_phase(Phase::backward);
+  });
+}
+
+}  // namespace shardplan

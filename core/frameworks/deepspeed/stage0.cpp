@@ -1,0 +1,161 @@
+// ZeRO stage 0: the plain engine (fp32), FP16_Optimizer (fp16 and, since 0.17.6, bf16), and
+// BF16_Optimizer, which stage 1 takes with fp32 accumulation.
+#include <vector>
+
+#include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/passes.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// A group of parameters that the optimizer takes at once.
+struct OptimizerGroup {
+  std::int64_t elements = 0;
+  std::vector<Event> casts;    ///< of its gradients, to fp32
+  std::int64_t gradients = 0;  ///< bytes
+};
+
+/// One group of all parameters, or one of dense ones and those of experts.
+std::vector<OptimizerGroup> optimizer_groups(const Model& model, const ExpertGroups& experts,
+                                             std::int64_t trainable, std::int64_t gradients) {
+  if (!experts.exist())
+    return {{trainable, trainable_tensors(model, Category::workspace, 4), gradients}};
+  std::vector<OptimizerGroup> groups;
+  const auto add = [&](std::int64_t elements) {
+    OptimizerGroup group{elements, {}, gradients / trainable * elements};
+    append_tensors(group.casts, Category::workspace, 4 * elements, 1);
+    groups.push_back(std::move(group));
+  };
+  add(trainable - experts.elements());
+  for (const std::int64_t elements : experts.sizes()) add(elements);
+  return groups;
+}
+
+}  // namespace
+
+void add_common_residents(ProgramBuilder& b, const Plan& plan) {
+  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
+  b.resident(Category::other, batch_bytes(plan));
+}
+
+void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine) {
+  if (engine.stage == nullptr) return;
+  const StageChunk& chunk = engine.stage->chunks.front();
+  b.resident(Category::communication_buffers, input_bytes(run, chunk));
+  b.resident(Category::communication_buffers, output_bytes(run, chunk));
+  b.resident(Category::other, run.resident_shared);
+}
+
+Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
+                     const Engine& engine) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const Engine& e = engine;
+  const bool mixed = e.b == 2;
+  const std::int64_t psi = e.trainable;
+  const ExpertGroups experts(model, plan);
+  b.resident(Category::parameters,
+             mixed ? e.b * psi + e.frozen_bytes : parameter_bytes(model, plan));
+  b.resident(Category::parameters, experts.replaced_bytes(plan, e.b));
+  add_common_residents(b, plan);
+  add_pipe_buffers(b, run, e);
+  if (mixed) b.resident(Category::master_parameters, e.m * psi);
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  b.resident(Category::optimizer_states, e.s * psi);
+  // FP16_Optimizer runs a step of zero gradients when it is built (initialize_optimizer_states).
+  if (mixed) program.model_bytes += e.s * psi;
+
+  // engine.py buffered_allreduce_fallback: gradients are gathered into copies of at most 5e8
+  // elements and one tensor; it runs even with one rank.
+  // Experts' go after the others, among those who have the same.
+  constexpr std::int64_t kAllReduceElements = 500'000'000;
+  const std::int64_t dense = psi - experts.elements();
+  const std::int64_t copied =
+      std::min(std::max(dense, experts.elements()), kAllReduceElements + e.largest);
+  emit_passes(b, model, plan, run, e, [&] {
+    // Gradients are sorted and copied one by one.
+    b.host_work(Issue::engine, static_cast<std::int32_t>(model.tensor_count()));
+    b.alloc(Category::communication_buffers, e.b * copied);
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
+    if (e.ranks > 1)
+      b.collective(Collective::all_reduce, e.c * dense, "gradient all-reduce",
+                   ceil_div(dense, kAllReduceElements));
+    if (experts.ranks() > 1)
+      b.collective(Collective::all_reduce, e.c * experts.elements(), "gradient all-reduce",
+                   ceil_div(experts.elements(), kAllReduceElements), Group::expert_data);
+    b.wait(Stream::communication);
+    b.free(Category::communication_buffers, e.b * copied);
+  });
+
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * psi
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
+  b.begin_phase(Phase::step);
+  if (mixed) {
+    // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
+    // gradients still exist.
+    b.transient(Category::workspace, 4 * e.largest);
+    std::int64_t left = gradients;
+    const std::vector<OptimizerGroup> groups = optimizer_groups(model, experts, psi, gradients);
+    for (const OptimizerGroup& group : groups) {
+      emit_allocs(b, group.casts);
+      b.alloc(Category::workspace, 4 * group.elements);
+      b.free(Category::workspace, total_bytes(group.casts));
+      const bool last = &group == &groups.back();
+      b.free(Category::gradients, last ? left : group.gradients);
+      left -= group.gradients;
+    }
+    // Tensor-parallel ranks after the first leave replicated parameters out of the norm: zeros,
+    // their cumulative sum and a boolean mask of it (runtime/utils.py, get_flattened_grad_norm).
+    if (plan.parallel.tensor > 1) b.transient(Category::workspace, (4 + 4 + 1) * psi);
+    b.transient(Category::workspace, e.step_list_bytes * psi);
+    b.free(Category::workspace, 4 * psi);
+  } else {
+    if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+    b.transient(Category::workspace, e.step_list_bytes * psi);
+  }
+  b.synchronize();  // the norm and the overflow check are read by the host
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.b) * psi), DType::f32)});
+  if (!mixed) b.free(Category::gradients, gradients);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRun& run,
+                             const Engine& engine) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const Engine& e = engine;
+  const FlatLayout layout(model, e.ranks);
+  const std::int64_t a = layout.padded(), p = layout.partition();
+  b.resident(Category::parameters, e.b * a + e.frozen_bytes);
+  add_common_residents(b, plan);
+  add_pipe_buffers(b, run, e);
+  b.resident(Category::master_parameters, e.m * p);
+  b.resident(Category::gradients, e.g * a);  // the accumulation buffer is whole on every rank
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  b.resident(Category::optimizer_states, e.s * p);
+
+  emit_passes(b, model, plan, run, e, [&] {
+    if (e.c != e.g) b.transient(Category::communication_buffers, e.c * a);
+    if (e.ranks > 1) b.collective(Collective::all_reduce, e.c * a, "gradient all-reduce");
+    b.wait(Stream::communication);
+  });
+
+  const std::int64_t gradients =
+      run.segments.empty() ? e.b * e.trainable
+                           : trainable_bytes(model, plan.precision.params, plan.precision.params);
+  b.begin_phase(Phase::step);
+  b.transient(Category::workspace, e.step_list_bytes * p);
+  b.synchronize();
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
+  if (e.ranks > 1) b.collective(Collective::all_gather, e.b * a, "parameter all-gather");
+  b.wait(Stream::communication);
+  b.free(Category::gradients, gradients);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+}  // namespace shardplan

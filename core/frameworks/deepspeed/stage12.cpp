@@ -1,0 +1,367 @@
+// ZeRO stages 1 and 2: DeepSpeedZeroOptimizer (deepspeed/runtime/zero/stage_1_and_2.py).
+#include <algorithm>
+#include <limits>
+
+#include "frameworks/deepspeed/buckets.h"
+#include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/passes.h"
+#include "frameworks/deepspeed/stages.h"
+#include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+struct Stage12 {
+  const Model& model;
+  const Plan& plan;
+  const ModelRun& run;
+  const Engine& e;
+  const ZeroOptions& zero;
+  std::int64_t rank;
+  FlatLayout layout;
+  ExpertGroups experts;
+  BucketSchedule schedule;
+  std::int64_t touched;  ///< F
+  bool offload;
+  /// Stage 1 with another accumulation type than the model's: param.grad_accum, whole.
+  bool accumulates_whole;
+  std::int64_t bucket_bytes;  ///< IPG buffers: one a communication dtype, two with overlap
+
+  Stage12(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine,
+          std::int64_t rank_)
+      : model(model_),
+        plan(plan_),
+        run(run_),
+        e(engine),
+        zero(plan_.framework.deepspeed.zero),
+        rank(rank_),
+        layout(model_, engine.ranks, separates_experts(plan_)),
+        experts(model_, plan_),
+        touched(layout.touched(rank_) + experts.touched(rank_)),
+        offload(zero.offload_optimizer.device != OffloadDevice::none),
+        accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
+    if (e.stage == nullptr)
+      schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
+                                  [this](ParameterId id) { return owned_layers(id); });
+    else  // all at once, when the schedule is done
+      schedule.flushes = ceil_div(e.trainable, zero.reduce_bucket_size);
+    const bool contiguous = zero.contiguous_gradients || offload;
+    bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
+                                            (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
+                              : 0;
+  }
+
+  /// Experts are taken for this rank's from the first layer on: of each group it has a part.
+  LayerRange owned_layers(ParameterId id) const {
+    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+    if (!experts.exist() || p.kind != ParameterKind::expert) return layout.owned_layers(id, rank);
+    return {0, std::numeric_limits<std::int32_t>::max()};
+  }
+
+  /// P, of all optimizer groups.
+  std::int64_t partition() const { return layout.partition() + experts.partition(); }
+  /// What the step takes up at once: one optimizer group's.
+  std::int64_t largest_partition() const {
+    return std::max(layout.partition(), experts.largest_partition());
+  }
+  std::int64_t largest_fragment() const {
+    return std::max(layout.largest_fragment(rank), experts.largest_fragment(rank));
+  }
+
+  /// Temporaries of one flush of `elements`: the slices flattened (a view when there is only one),
+  /// and a copy in the communication dtype.
+  void flush(ProgramBuilder& b, std::int64_t elements) const {
+    const bool flattens = e.ranks > 1 && zero.reduce_scatter;
+    const std::int64_t flat = flattens ? e.b * elements : 0;
+    // With overlap_comm, on a stream of their own (average_tensor, reduction_stream).
+    const Stream pool = zero.overlap_comm ? Stream::communication : Stream::compute;
+    b.alloc(Category::communication_buffers, flat, pool);
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements, pool);
+    b.free(Category::communication_buffers, flat, pool);
+  }
+
+  /// The buffer for gradients of tensors that touch this rank's partition appears at the first
+  /// flush that carries one. With offload they go to the host, cast to fp32 on the way.
+  void keep_own(ProgramBuilder& b) const {
+    if (offload) {
+      b.transient(Category::communication_buffers, e.m * std::min(e.largest, partition()));
+    } else {
+      b.alloc(Category::gradients, e.b * touched);
+    }
+  }
+
+  /// With offload, gradients wait on the host for the next micro-batch's: they come back to be
+  /// added to and go again; the last sum goes in fp32 (async_accumulate_grad_in_cpu_via_gpu).
+  void accumulate_on_host(ProgramBuilder& b, bool accumulated, bool last) const {
+    const std::int64_t bytes = e.b * partition();
+    if (accumulated) b.copy(LinkKind::host, true, bytes, "accumulated gradients from the host");
+    if (!last) b.copy(LinkKind::host, false, bytes, "accumulated gradients to the host");
+    if (!zero.overlap_comm) b.wait(Stream::copy);  // on the stream that computes
+  }
+
+  void reduce_traffic(ProgramBuilder& b) const {
+    if (e.ranks == 1) return;
+    const char* const what = "gradient all-reduce";
+    const auto reduce = [&](std::int64_t elements, Group group) {
+      if (zero.overlap_comm) {
+        b.reduce_buckets(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
+      } else {
+        b.collective(Collective::all_reduce, e.c * elements, what, schedule.flushes, group);
+      }
+    };
+    reduce(e.trainable - experts.elements(), Group::data);
+    if (experts.ranks() > 1) reduce(experts.elements(), Group::expert_data);
+    b.wait(Stream::communication);
+  }
+};
+
+/// Stage 2: gradients leave their autograd storage for the bucket one by one.
+struct Hooks2 {
+  const Stage12& z;
+  const std::vector<Stretch>& stretches;
+  const std::vector<std::int32_t>& all_uses;  ///< gradients of a parameter (tied: several)
+  std::vector<std::int32_t> left;             ///< those it still waits for
+  bool bucket = false;
+  bool own = false;
+  std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
+  std::size_t stretch = 0;
+  std::int32_t taken = 0;  ///< gradients of this iteration
+
+  void enter(ProgramBuilder&, std::size_t k) {
+    if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
+    stretch = k;
+  }
+
+  bool here(const std::optional<BackwardPlace>& place, ParameterId id) const {
+    return place && place->segment == stretches[stretch].segment && place->before == id &&
+           place->iteration == reached[place->segment] && stretches[stretch].count == 1;
+  }
+
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    auto& uses = left[static_cast<std::size_t>(id)];
+    if (uses > 1) {  // waits in the engine for the other uses, which are added to it
+      if (uses == all_uses[static_cast<std::size_t>(id)]) {
+        b.alloc(Category::gradients, bytes);
+      } else {
+        b.transient(Category::gradients, bytes);
+      }
+      --uses;
+      return;
+    }
+    if (!bucket) {
+      bucket = true;
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+    }
+    ++taken;
+    b.alloc(Category::gradients, bytes);
+    if (here(z.schedule.first_flush, id)) z.flush(b, z.schedule.first_elements);
+    if (here(z.schedule.first_own, id) && !own) {
+      own = true;
+      z.keep_own(b);
+    }
+    b.free(Category::gradients, bytes);
+    if (all_uses[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+  }
+
+  /// The engine's work for the gradients of one iteration.
+  void end(ProgramBuilder& b) {
+    b.host_work(Issue::engine, taken);
+    taken = 0;
+  }
+};
+
+void emit_stage2(ProgramBuilder& b, const Stage12& z) {
+  const std::vector<Stretch> forward = whole_segments(z.run);
+  const std::vector<Stretch> backward = cut_backward(
+      z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
+  const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
+  bool accumulated = false;  // gradients of earlier micro-batches are alive
+  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
+    Hooks2 hooks{
+        z, backward, uses, uses, false, false, std::vector<std::int64_t>(z.run.segments.size(), 0)};
+    b.begin_phase(Phase::forward);
+    emit_forward(b, z.model, z.run, forward, hooks);
+    b.end_phase(Phase::forward);
+    hooks.stretch = 0;
+    b.begin_phase(Phase::backward);
+    emit_backward(b, z.model, z.run, backward, hooks);
+    if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+    // The epilogue flushes what is left in the bucket.
+    z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
+    if (!hooks.own) z.keep_own(b);
+    // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
+    if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched);
+    b.free(Category::communication_buffers, z.bucket_bytes);
+    z.reduce_traffic(b);
+    if (z.offload) z.accumulate_on_host(b, accumulated, last);
+    b.end_phase(Phase::backward);
+    accumulated = true;
+  });
+}
+
+/// Stage 1: gradients stay whole until the boundary, and the bucket exists from the first hook on.
+struct Hooks1 {
+  const Stage12& z;
+  const std::vector<Stretch>& stretches;
+  std::vector<bool> present;  ///< by parameter: added to from now on
+  bool backward = false;
+  bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  bool bucket = false;
+
+  std::size_t stretch = 0;
+  std::int32_t taken = 0;
+
+  void enter(ProgramBuilder&, std::size_t k) { stretch = k; }
+  void end(ProgramBuilder& b) {
+    b.host_work(Issue::engine, taken);
+    taken = 0;
+  }
+  /// Further iterations of a repeated segment have tensors of their own.
+  void begin(ProgramBuilder&) {
+    if (!backward || accumulating) return;
+    const SegmentRun& segment = z.run.segments[stretches[stretch].segment];
+    if (segment.segment->repeat == 1) return;
+    forget_gradients(segment.backward, present);
+  }
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (!bucket) {
+      bucket = true;
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+    }
+    ++taken;
+    const bool seen = present[static_cast<std::size_t>(id)];
+    if (z.accumulates_whole) {
+      b.alloc(Category::gradients, bytes);
+      if (!seen) b.alloc(Category::gradients, bytes / z.e.b * z.e.g);
+      b.free(Category::gradients, bytes);
+    } else if (seen) {
+      b.transient(Category::gradients, bytes);
+    } else {
+      b.alloc(Category::gradients, bytes);
+    }
+    present[static_cast<std::size_t>(id)] = true;
+  }
+};
+
+/// Gradients are whole. They move into the bucket and are freed; own ones are copied out at the
+/// first flush. Or they stay whole, in the accumulation type, until the step.
+void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
+  const std::int64_t first = std::min(z.zero.reduce_bucket_size, z.e.trainable);
+  b.gradients_whole();
+  if (!z.accumulates_whole) b.free(Category::gradients, z.e.b * first);
+  z.flush(b, first);
+  if (!z.accumulates_whole) {
+    z.keep_own(b);
+    b.free(Category::gradients, whole - z.e.b * first);
+  }
+  b.free(Category::communication_buffers, z.bucket_bytes);
+  z.reduce_traffic(b);
+}
+
+void emit_stage1(ProgramBuilder& b, const Stage12& z) {
+  const bool no_graph = z.run.segments.empty();
+  const std::int64_t whole =
+      no_graph ? z.e.b * z.e.trainable
+               : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
+  if (z.e.stage != nullptr) {
+    emit_stage_passes(b, z.model, z.plan, z.run, *z.e.stage, [&] {
+      b.alloc(Category::communication_buffers, z.bucket_bytes);
+      reduce_whole(b, z, whole);
+    });
+    return;
+  }
+  const std::vector<Stretch> forward = whole_segments(z.run);
+  const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
+  Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
+  emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    hooks.backward = false;
+    emit_forward(b, z.model, z.run, forward, hooks);
+    b.end_phase(Phase::forward);
+    b.begin_phase(Phase::backward);
+    hooks.backward = true;
+    emit_backward(b, z.model, z.run, backward, hooks);
+    hooks.accumulating = true;
+    if (last) {
+      if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+      if (no_graph) b.alloc(Category::gradients, whole);
+      reduce_whole(b, z, whole);
+    }
+    b.end_phase(Phase::backward);
+  });
+}
+
+void emit_step(ProgramBuilder& b, const Stage12& z) {
+  const Engine& e = z.e;
+  const std::int64_t p = z.partition();
+  const std::int64_t most = z.largest_partition();
+  const std::int64_t fragment = z.largest_fragment();
+  b.begin_phase(Phase::step);
+  if (z.offload) {
+    b.copy(LinkKind::host, false, e.m * p, "gradients to the host");
+    b.host_optimizer(HostOptimizer::deepspeed, p);
+    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
+  } else {
+    // Inf and NaN are looked for in fp32 and boolean copies; the norm is taken in double.
+    // Since 0.19.6 the former reads in place (deepspeed/runtime/utils.py).
+    if (e.overflow_copies) b.transient(Category::workspace, 12 * fragment);
+    b.transient(Category::workspace, 8 * (z.accumulates_whole ? e.largest : fragment));
+    if (z.accumulates_whole) b.free(Category::gradients, e.g * (e.trainable - z.touched));
+    // flatten(averaged_gradients), its fp32 cast, then the 16-bit buffers go.
+    const std::int64_t g = z.accumulates_whole ? e.g : e.b;
+    const std::int64_t flat = e.ranks > 1 || fragment < p ? g * most : 0;
+    const std::int64_t cast = e.m == g ? 0 : e.m * most;  // no copy when the type is right
+    b.alloc(Category::workspace, flat);
+    b.alloc(Category::workspace, cast);
+    if (cast > 0) b.free(Category::workspace, flat);
+    b.free(Category::gradients, g * z.touched);
+    b.transient(Category::workspace, e.step_list_bytes * most);
+    b.free(Category::workspace, cast > 0 ? cast : flat);
+    b.synchronize();  // the norm and the overflow check are read by the host
+    b.compute({sweep(2.0 * static_cast<double>((2 * e.m + e.s) * p), DType::f32)});
+  }
+  if (e.ranks > 1)
+    b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");
+  if (z.experts.ranks() > 1)
+    b.collective(Collective::all_gather, e.b * z.experts.padded(), "parameter all-gather", 1,
+                 Group::expert_data);
+  b.wait(Stream::communication);
+  b.end_phase(Phase::step);
+}
+
+}  // namespace
+
+Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
+                      const Engine& engine, std::int64_t rank) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const Stage12 z(model, plan, run, engine, rank);
+  const std::int64_t p = z.partition();
+
+  b.resident(Category::parameters,
+             engine.b * (z.layout.padded() + z.experts.padded()) + engine.frozen_bytes);
+  b.resident(Category::parameters, z.experts.replaced_bytes(plan, engine.b));
+  add_common_residents(b, plan);
+  if (z.offload) {
+    b.resident(Category::communication_buffers, engine.b * engine.largest);
+    std::vector<std::int64_t> partitions = z.experts.partitions();
+    partitions.insert(partitions.begin(), z.layout.partition());
+    program.host = offloaded_stage12(plan, engine, partitions, z.touched);
+  } else {
+    b.resident(Category::master_parameters, engine.m * p);
+  }
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  if (!z.offload) b.resident(Category::optimizer_states, engine.s * p);
+
+  if (z.zero.stage == 2) {
+    emit_stage2(b, z);
+  } else {
+    emit_stage1(b, z);
+  }
+  emit_step(b, z);
+  return program;
+}
+
+}  // namespace shardplan

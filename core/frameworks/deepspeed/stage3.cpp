@@ -1,0 +1,168 @@
+// ZeRO stage 3: DeepSpeedZeroOptimizer_Stage3 (deepspeed/runtime/zero/stage3.py,
+// partition_parameters.py, partitioned_param_coordinator.py).
+#include <algorithm>
+
+#include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/gather_hooks.h"
+#include "lowering/micro_batches.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
+
+namespace shardplan {
+namespace {
+
+/// Forward stretches, cut where the reuse window begins.
+std::vector<Stretch> cut_forward(const Stage3& z) {
+  std::vector<Stretch> stretches;
+  for (std::size_t s = 0; s < z.run.segments.size(); ++s) {
+    const std::int64_t repeat = z.run.segments[s].segment->repeat;
+    const GatherPlan::Kept& kept = z.gather.kept(s);
+    const std::int64_t edge = kept.has_edge ? 1 : 0;
+    for (const std::int64_t count : {repeat - kept.kept - edge, edge, kept.kept})
+      if (count > 0) stretches.push_back({s, count});
+  }
+  return stretches;
+}
+
+/// Backward stretches, cut at the window and at the first flush.
+std::vector<Stretch> cut_backward3(const Stage3& z) {
+  std::vector<Stretch> stretches;
+  for (std::size_t s = z.run.segments.size(); s-- > 0;) {
+    const std::int64_t repeat = z.run.segments[s].segment->repeat;
+    const GatherPlan::Kept& kept = z.gather.kept(s);
+    std::vector<std::int64_t> at{kept.kept, kept.kept + (kept.has_edge ? 1 : 0), repeat};
+    if (z.schedule.first_flush && z.schedule.first_flush->segment == s) {
+      at.push_back(z.schedule.first_flush->iteration);
+      at.push_back(z.schedule.first_flush->iteration + 1);
+    }
+    std::sort(at.begin(), at.end());
+    std::int64_t from = 0;
+    for (const std::int64_t to : at) {
+      if (to > from) stretches.push_back({s, to - from});
+      from = std::max(from, to);
+    }
+  }
+  return stretches;
+}
+
+/// `first` and `last` of the step's micro-batches.
+void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stretch>& forward,
+                      const std::vector<Stretch>& backward, bool first, bool last) {
+  std::vector<bool> divided(z.model.parameters.size(), false);
+  GatherHooks ahead(z, forward, {.backward = false, .first = first}, divided);
+  b.begin_phase(Phase::forward);
+  ahead.prefetch(b);
+  emit_forward(b, z.model, z.run, forward, ahead);
+  ahead.end_prefetch(b);
+  b.end_phase(Phase::forward);
+
+  GatherHooks back(z, backward, {.backward = true, .first = first}, divided);
+  b.begin_phase(Phase::backward);
+  // The model's own pre-backward hook prefetches before the loss is differentiated.
+  if (z.gather.prefetches()) back.fetch_first(b);
+  emit_backward(b, z.model, z.run, backward, back);
+  z.flush(b, z.last_flush());
+  z.reduce(b, last);
+  if (z.offload_optimizer)
+    b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
+  b.end_phase(Phase::backward);
+}
+
+void emit_step(ProgramBuilder& b, const Stage3& z) {
+  const Engine& e = z.e;
+  const std::int64_t p = z.layout.trainable;
+  b.begin_phase(Phase::step);
+  b.free(Category::gathered_parameters, z.gather.persistent_bytes());
+  const bool secondary = z.secondary.exist() && !z.secondary.on_host();
+  if (secondary) b.alloc(Category::parameters, z.secondary.late_bytes());
+  if (!z.offload_optimizer) {
+    if (z.plan.precision.params == DType::f16) b.transient(Category::workspace, (1 + e.g) * p);
+    b.transient(Category::workspace, 8 * z.layout.largest);  // the norm is taken in double
+    const std::int64_t flat = e.g * z.sub_group;             // cat of the sub-group's gradients
+    const std::int64_t wide = e.g == 4 ? 0 : 4 * z.sub_group;
+    b.alloc(Category::workspace, flat);
+    b.alloc(Category::workspace, wide);
+    b.free(Category::workspace, wide > 0 ? flat : 0);
+    b.transient(Category::workspace, e.step_list_bytes * z.sub_group);
+    b.free(Category::workspace, wide > 0 ? wide : flat);
+    b.synchronize();  // the norm is read by the host
+    b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
+  } else {
+    // Gradients are on the host, and so is their norm.
+    const bool nvme = z.zero.offload_optimizer.device == OffloadDevice::nvme;
+    b.copy(LinkKind::host, false, 4 * p, "fp32 gradients to the host");
+    if (nvme) {
+      b.copy(LinkKind::nvme, false, 4 * p, "gradients to NVMe");
+      b.copy(LinkKind::nvme, true, 16 * p, "optimizer states from NVMe");
+    }
+    b.host_optimizer(HostOptimizer::deepspeed, p);
+    if (nvme) b.copy(LinkKind::nvme, false, 12 * p, "optimizer states to NVMe");
+    b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
+  }
+  if (e.ranks > 1 && z.gather.persistent_bytes() > 0)
+    b.collective(Collective::all_gather, z.gather.persistent_bytes(),
+                 "persistent parameter all-gather", 1, z.group);
+  const std::int64_t gathered = z.gather.persistent_bytes();
+  b.alloc(Category::gathered_parameters, gathered);
+  b.transient(Category::gathered_parameters, (z.gather.coalesced_factor() - 1) * gathered);
+  if (secondary) b.free(Category::parameters, z.secondary.trainable_bytes());
+  b.end_phase(Phase::step);
+}
+
+}  // namespace
+
+Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
+                     const Engine& engine) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const Stage3 z(model, plan, run, engine);
+  const Engine& e = engine;
+  const std::int64_t p = z.layout.trainable;
+
+  if (!z.offload_param)
+    b.resident(Category::parameters, checked_add(checked_mul(e.b, p), z.frozen_bytes()));
+  b.resident(Category::parameters, ExpertGroups(model, plan).replaced_bytes(plan, e.b));
+  if (z.secondary.exist() && !z.secondary.on_host())
+    b.resident(Category::parameters, z.secondary.frozen_bytes());
+  add_common_residents(b, plan);
+  b.resident(Category::communication_buffers,
+             z.zero.contiguous_gradients
+                 ? checked_mul(e.c * e.communication_dtypes, z.zero.reduce_bucket_size)
+                 : 0);
+  if (!z.offload_optimizer) {
+    b.resident(Category::gradients, e.g * p);
+    b.resident(Category::master_parameters, e.m * p);
+  }
+  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  if (z.secondary.exist() && !z.secondary.on_host())  // dividing the model makes them all
+    program.model_bytes += z.secondary.trainable_bytes();
+  if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);
+  b.resident(Category::communication_buffers, z.hops.feedback);
+  b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
+  if (z.offload_optimizer || z.offload_param) {
+    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
+    if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
+  }
+
+  const std::vector<Stretch> forward = cut_forward(z);
+  const std::vector<Stretch> backward = cut_backward3(z);
+  const auto emit = [&](bool first, bool last) {
+    emit_micro_batch(b, z, forward, backward, first, last);
+  };
+  const std::int64_t count = plan.workload.gradient_accumulation;
+  if (z.distinct_micro_batches()) {
+    bool first = true;
+    emit_micro_batches(b, count, [&](bool last) {
+      emit(first, last);
+      first = false;
+    });
+  } else {  // gradients accumulate in the flat buffer
+    b.begin_repeat(count);
+    emit(true, true);
+    b.end_repeat();
+  }
+  emit_step(b, z);
+  return program;
+}
+
+}  // namespace shardplan

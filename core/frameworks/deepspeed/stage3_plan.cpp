@@ -1,0 +1,90 @@
+#include "frameworks/deepspeed/stage3_plan.h"
+
+#include <algorithm>
+
+#include "frameworks/deepspeed/expert_groups.h"
+
+namespace shardplan {
+
+Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine)
+    : model(model_),
+      plan(plan_),
+      run(run_),
+      e(engine),
+      zero(plan_.framework.deepspeed.zero),
+      layout(shard_layout(model_, engine.ranks, engine.expert_ranks)),
+      gather(model_, plan_, run_, engine),
+      secondary(model_, plan_, run_, gather),
+      schedule(schedule_buckets(
+          model_, run_, zero.reduce_bucket_size, [](ParameterId) { return LayerRange{}; },
+          engine.expert_ranks > 0)),
+      sub_group(std::max(
+          largest_sub_group(model_, engine.ranks, zero.sub_group_size, engine.expert_ranks > 0),
+          ExpertGroups(model_, plan_).largest_partition())),
+      offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
+      offload_param(zero.offload_param.device != OffloadDevice::none),
+      group(zero.mics() ? Group::shard : Group::data),
+      quantized_reduction(zero.quantized_gradients && !zero.mics() && plan_.cluster.nodes > 1) {
+  if (quantized_reduction)
+    hops = shardplan::quantized_reduction(model, e.ranks, plan.cluster.gpus_per_node, zero.loco);
+}
+
+std::int64_t Stage3::last_flush() const {
+  return e.expert_ranks > 0 ? schedule.most_elements
+                            : std::min(zero.reduce_bucket_size, e.trainable);
+}
+
+/// reduce_scatter_coalesced interleaves the bucket into a padded copy and keeps one part;
+/// all_to_all_quant_reduce takes its tensors one by one and keeps an fp16 part of each.
+void Stage3::flush(ProgramBuilder& b, std::int64_t elements) const {
+  if (e.ranks == 1 || !zero.reduce_scatter) return;
+  const std::int64_t part = ceil_div(elements, e.ranks);
+  const std::int64_t copy = quantized_reduction ? 2 * part : e.c * round_up(elements, e.ranks);
+  b.alloc(Category::communication_buffers, copy, reduce_pool());
+  b.transient(Category::communication_buffers, quantized_reduction ? hops.buffers : e.g * part,
+              reduce_pool());
+  b.free(Category::communication_buffers, copy, reduce_pool());
+}
+
+void Stage3::reduce(ProgramBuilder& b, bool last) const {
+  if (e.ranks == 1 && plan.copies() == 1) return;
+  const auto send = [&](Collective kind, std::int64_t bytes, const char* what, std::int64_t calls,
+                        Group among) {
+    if (zero.overlap_comm) {
+      b.reduce_buckets(kind, bytes, what, calls, among);
+    } else {
+      b.collective(kind, bytes, what, calls, among);
+    }
+  };
+  const char* const scatter = "gradient reduce-scatter";
+  if (quantized_reduction) {
+    // Of each tensor its packed values and their scales, in calls of their own.
+    send(Collective::all_to_all, hops.in_node, "4-bit gradient all-to-all in nodes",
+         2 * hops.tensors, Group::node);
+    send(Collective::all_to_all, hops.between_nodes, "4-bit gradient all-to-all between nodes",
+         2 * hops.tensors, Group::across_nodes);
+    send(Collective::reduce_scatter, e.c * hops.other_elements, scatter, hops.other_tensors, group);
+  } else if (e.ranks > 1) {
+    send(Collective::reduce_scatter, e.c * e.ranks * (layout.trainable - layout.experts), scatter,
+         schedule.flushes, group);
+    if (e.expert_ranks > 1)
+      send(Collective::reduce_scatter, e.c * e.expert_ranks * layout.experts, scatter,
+           schedule.flushes, Group::expert_data);
+  }
+  if (last && plan.copies() > 1)  // mics.py allreduce_mics_shard_grads, in place
+    send(Collective::all_reduce, e.g * layout.trainable, "gradient all-reduce over copies",
+         schedule.flushes, Group::replica);
+  b.wait(Stream::communication);
+}
+
+std::int64_t Stage3::frozen_bytes() const {
+  if (!zero.quantized_nontrainable_weights) return checked_mul(e.b, layout.frozen);
+  std::int64_t bytes = 0;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.trainable)
+      bytes += checked_mul(frozen_shard_bytes(ceil_div(p.numel, e.ranks), e.b, true), repeat);
+  });
+  return bytes;
+}
+
+}  // namespace shardplan

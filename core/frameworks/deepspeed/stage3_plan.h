@@ -1,0 +1,57 @@
+// What stage 3 decides before its passes run: layouts, gathers, buckets and how gradients travel.
+#pragma once
+
+#include "frameworks/deepspeed/buckets.h"
+#include "frameworks/deepspeed/secondary.h"
+#include "frameworks/deepspeed/stages.h"
+
+namespace shardplan {
+
+struct Stage3 {
+  const Model& model;
+  const Plan& plan;
+  const ModelRun& run;
+  const Engine& e;
+  const ZeroOptions& zero;
+  ShardLayout layout;
+  GatherPlan gather;
+  SecondaryShards secondary;
+  BucketSchedule schedule;
+  std::int64_t sub_group;  ///< S: elements of the largest optimizer sub-group
+  bool offload_optimizer, offload_param;
+  Group group;               ///< of one copy of the states
+  bool quantized_reduction;  ///< qgZ: in two hops
+  QuantizedReduction hops;
+
+  Stage3(const Model& model, const Plan& plan, const ModelRun& run, const Engine& engine);
+
+  /// With overlap_comm, parameters are gathered and gradients reduced on streams of their own
+  /// (parameter_offload.py __allgather_stream, stage3.py reduce_and_partition_stream).
+  Stream gather_pool() const { return zero.overlap_comm ? Stream::copy : Stream::compute; }
+  Stream reduce_pool() const { return zero.overlap_comm ? Stream::communication : Stream::compute; }
+
+  /// Who gathers a set: experts and other parameters are never in one.
+  std::int64_t ranks_of(const GatherSet& set) const { return e.ranks_of(first_of(set)); }
+  Group group_of(const GatherSet& set) const {
+    return ranks_of(set) == e.ranks ? group : Group::expert_data;
+  }
+
+  /// What the last bucket of a backward pass holds at most.
+  std::int64_t last_flush() const;
+  /// Temporaries of one flush of a bucket with `elements`.
+  void flush(ProgramBuilder& b, std::int64_t elements) const;
+  /// The traffic of all flushes of a backward pass; `last`: of the step's last one.
+  void reduce(ProgramBuilder& b, bool last) const;
+  /// Bytes of a frozen parameter's shards, all layers.
+  std::int64_t frozen_bytes() const;
+  /// Micro-batches that are not all alike: only the first finds no secondary shards, and only the
+  /// last sums gradients over MiCS' copies.
+  bool distinct_micro_batches() const { return secondary.exist() || plan.copies() > 1; }
+
+ private:
+  const Parameter& first_of(const GatherSet& set) const {
+    return model.parameters[static_cast<std::size_t>(set.ids.front())];
+  }
+};
+
+}  // namespace shardplan

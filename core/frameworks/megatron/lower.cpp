@@ -1,0 +1,305 @@
+// Megatron-LM: a stage's share of the network, its gradients in fp32 buffers, master weights and
+// states whole or divided over data-parallel ranks. docs/parallelism.md derives the terms.
+#include <algorithm>
+#include <utility>
+
+#include "frameworks/megatron/buffers.h"
+#include "frameworks/megatron/transformer_engine.h"
+#include "lowering/lower.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/pipeline/schedule.h"
+#include "lowering/tensors.h"
+#include "parallel/groups.h"
+
+namespace shardplan {
+namespace {
+
+/// Gradients are added to their buffer: those of products by the product itself
+/// (gradient_accumulation_fusion), others by a kernel.
+struct Hooks {
+  const Model& model;
+  const MegatronOptions& options;
+  std::size_t blocks_begin = 0;  ///< the first stretch of blocks
+  std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
+  std::vector<Kernel> taken;
+
+  void enter(ProgramBuilder& b, std::size_t stretch) {
+    if (stretch == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
+  }
+  void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+    const bool product = p.kind == ParameterKind::linear || p.kind == ParameterKind::expert;
+    const bool fused = product && options.gradient_accumulation_fusion;
+    // Autograd is handed a tensor that nobody reads: Transformer Engine's stays, Megatron-LM's own
+    // does not (tensor_parallel/layers.py, grad_added_to_main_grad).
+    if (!fused || !options.transformer_engine) b.transient(Category::gradients, bytes);
+    if (fused) return;
+    const std::int64_t buffer = checked_mul(p.numel, size_of(options.gradients));
+    taken.push_back(sweep(static_cast<double>(bytes + 2 * buffer), DType::f32, 1, Issue::autograd));
+  }
+  void end(ProgramBuilder& b) {
+    b.compute(taken);
+    taken.clear();
+  }
+};
+
+class MegatronLowering {
+ public:
+  MegatronLowering(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank)
+      : model_(model),
+        plan_(plan),
+        run_(run),
+        options_(plan.framework.megatron),
+        program_(program_of(run)),
+        groups_(group_shapes(plan)),
+        stage_(
+            stage_of(model, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline))),
+        own_(parameters_of(model, stage_)),
+        buffers_(gradient_buffers(own_, options_, ranks(Group::data), ranks(Group::expert_data))),
+        b_(program_) {
+    program_.rank = rank;
+    program_.groups = groups_;
+    program_.bubble_share = bubble_share(plan);
+    program_.communicator_bytes = userbuffer_bytes(model, plan);
+  }
+
+  Program run() {
+    add_residents();
+    Hooks hooks{model_, options_, 0, 0, {}};
+    bool gathered = !options_.overlap_param_gather;
+    emit_schedule(
+        b_, turns_of(plan_, stage_.index),
+        [&](std::int64_t c) {
+          if (!std::exchange(gathered, true)) gather_parameters(true);
+          const std::int64_t named = embedding_bytes(chunk(c));
+          hooks.named_input = named;
+          hooks.blocks_begin = blocks_begin(chunk(c));
+          emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          b_.free(Category::activations, named);
+        },
+        [&](std::int64_t c, bool last) {
+          emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
+          if (last || options_.shard_gradients) reduce_gradients();
+          if (last) add_up_tied();
+        });
+    step();
+    return std::move(program_);
+  }
+
+ private:
+  std::int64_t ranks(Group group) const {
+    return std::max<std::int64_t>(1, groups_[static_cast<std::size_t>(group)].ranks);
+  }
+  const StageChunk& chunk(std::int64_t c) const {
+    return stage_.chunks[static_cast<std::size_t>(c)];
+  }
+  /// The first stretch of blocks, or how many stretches there are.
+  std::size_t blocks_begin(const StageChunk& c) const {
+    const auto checkpointed = [&](const Stretch& stretch) {
+      return run_.segments[stretch.segment].segment->checkpointable;
+    };
+    return static_cast<std::size_t>(
+        std::find_if(c.stretches.begin(), c.stretches.end(), checkpointed) - c.stretches.begin());
+  }
+  /// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
+  /// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
+  /// that the checkpoint gives that one leave the view alone, which GPTModel.forward has a name
+  /// for. Dropout makes the input anew.
+  std::int64_t embedding_bytes(const StageChunk& c) const {
+    const std::size_t blocks = blocks_begin(c);
+    if (!plan_.distributes_saved_activations() || !c.first || plan_.workload.micro_batch > 1 ||
+        blocks == 0 || blocks == c.stretches.size())
+      return 0;
+    const SegmentRun& embedding = run_.segments[c.stretches[blocks - 1].segment];
+    const auto& ops = embedding.segment->graph.ops();
+    const bool drops = std::any_of(ops.begin(), ops.end(),
+                                   [](const Op& op) { return op.kind == OpKind::dropout; });
+    return drops ? 0 : embedding.forward.output_bytes;
+  }
+  bool divides() const { return options_.distributed_optimizer; }
+
+  /// Elements whose master weights and states this rank keeps.
+  std::int64_t owned() const {
+    if (!divides()) return own_.trainable_count();
+    return buffers_.dense.elements / ranks(Group::data) +
+           buffers_.experts.elements / ranks(Group::expert_data);
+  }
+
+  void add_residents() {
+    const Precision& p = plan_.precision;
+    const bool logits = stage_.chunks.back().last;
+    add_product_workspaces(b_, own_, plan_, logits);
+    if (options_.gradient_accumulation_fusion && options_.transformer_engine)
+      add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    if (logits) add_gathered_input();
+    if (divides())  // parameters are moved into their buffers
+      add_buffers(Category::parameters, size_of(p.params));
+    else
+      append_parameters(program_.resident, own_, plan_);
+    add_gradients();
+    b_.resident(Category::other, batch_bytes(plan_));
+    b_.resident(Category::other, run_.resident_shared);
+    const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
+    const std::int64_t states = state_bytes_per_element(plan_.optimizer, p.optimizer_states);
+    if (divides()) {
+      b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
+      program_.model_bytes = total_bytes(program_.resident);
+      b_.resident(Category::optimizer_states, round_up(owned() * states, kAllocationUnit));
+      return;
+    }
+    add_whole(Category::master_parameters, master);
+    program_.model_bytes = total_bytes(program_.resident);
+    add_whole(Category::optimizer_states, states);
+  }
+
+  /// Under sequence parallelism the head's input is gathered into a buffer of its own, kept for
+  /// good (tensor_parallel/layers.py, get_global_memory_buffer).
+  void add_gathered_input() {
+    const Parallel& parallel = plan_.parallel;
+    if (!parallel.sequence_parallel || parallel.tensor == 1) return;
+    const Sizes n = sizes_of(plan_);
+    const std::int64_t tokens =
+        checked_mul(n.batch, ceil_div(n.sequence, parallel.sequence * parallel.context));
+    const std::int64_t elements = checked_mul(tokens, model_.facts.hidden);
+    b_.resident(Category::communication_buffers,
+                round_up(elements * size_of(plan_.precision.params), kAllocationUnit));
+  }
+
+  /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other
+  /// is reduced.
+  void add_gradients() {
+    const std::int64_t each = size_of(options_.gradients);
+    if (!options_.shard_gradients) {
+      add_buffers(Category::gradients, each);
+      return;
+    }
+    b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
+    std::int64_t block = 0;
+    for (const ParameterGroup& group : own_.groups) {
+      std::int64_t elements = 0;
+      for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+        elements += own_.parameters[static_cast<std::size_t>(i)].numel;
+      if (group.repeat > 1) block = std::max(block, elements);
+    }
+    b_.resident(Category::communication_buffers, round_up(block * each, kAllocationUnit), 2);
+  }
+
+  void add_buffers(Category category, std::int64_t bytes_each) {
+    for (const GradientBuffer& buffer : {buffers_.dense, buffers_.experts})
+      b_.resident(category, round_up(buffer.elements * bytes_each, kAllocationUnit));
+  }
+
+  void add_whole(Category category, std::int64_t bytes_each) {
+    if (bytes_each == 0) return;
+    for (const Event& tensor : trainable_tensors(own_, category, bytes_each))
+      program_.resident.push_back(tensor);
+  }
+
+  void collective(Collective kind, Group group, std::int64_t bytes, std::string_view what,
+                  std::int64_t buckets, bool beside) {
+    if (bytes == 0 || ranks(group) == 1) return;
+    if (beside)
+      b_.reduce_buckets(kind, bytes, what, buckets);
+    else
+      b_.collective(kind, bytes, what, buckets);
+    program_.events.back().group = group;
+  }
+
+  void reduce_gradients() {
+    const auto kind = divides() ? Collective::reduce_scatter : Collective::all_reduce;
+    const auto what = divides() ? "gradient reduce-scatter" : "gradient all-reduce";
+    const std::int64_t each = size_of(options_.gradients);
+    const bool beside = options_.overlap_grad_reduce;
+    collective(kind, Group::data, buffers_.dense.elements * each, what, buffers_.dense.buckets,
+               beside);
+    collective(kind, Group::expert_data, buffers_.experts.elements * each, what,
+               buffers_.experts.buckets, beside);
+    b_.wait(Stream::communication);
+  }
+
+  /// A tied embedding is on the first and on the last stage, which add up its gradient. Of two
+  /// ranks each sends the other as much as it has.
+  void add_up_tied() {
+    if (plan_.parallel.pipeline == 1) return;
+    const bool end = stage_.index == 0 || stage_.index == plan_.parallel.pipeline - 1;
+    const std::int64_t elements = tied_elements();
+    if (!end || elements == 0) return;
+    b_.exchange(Collective::send, Group::pipeline, elements * size_of(options_.gradients),
+                "tied embedding's gradient", false);
+    b_.wait(Stream::communication);
+  }
+
+  /// Of the table that an embedding looks up and a linear multiplies with.
+  std::int64_t tied_elements() const {
+    const auto uses = [&](OpKind kind, ParameterId id) {
+      for (const Segment& segment : model_.segments)
+        for (const Op& op : segment.graph.ops())
+          if (op.kind == kind && op.weight == id) return true;
+      return false;
+    };
+    for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
+      const auto id = static_cast<ParameterId>(i);
+      if (model_.parameters[i].kind == ParameterKind::embedding && uses(OpKind::embedding, id) &&
+          uses(OpKind::linear, id))
+        return model_.parameters[i].numel;
+    }
+    return 0;
+  }
+
+  void gather_parameters(bool ahead) {
+    if (!divides()) return;
+    const std::int64_t each = size_of(plan_.precision.params);
+    const auto gather = [&](Group group, const GradientBuffer& buffer) {
+      if (buffer.elements == 0 || ranks(group) == 1) return;
+      b_.collective(Collective::all_gather, buffer.elements * each, "parameter all-gather",
+                    buffer.buckets);
+      program_.events.back().group = group;
+      program_.events.back().ahead = ahead;
+    };
+    gather(Group::data, buffers_.dense);
+    gather(Group::expert_data, buffers_.experts);
+    if (!ahead) b_.wait(Stream::communication);
+  }
+
+  void step() {
+    b_.begin_phase(Phase::step);
+    const double own = static_cast<double>(owned());
+    const double kept = options_.shard_gradients ? own : static_cast<double>(buffers_.elements());
+    const auto bytes_of = [](DType type) { return static_cast<double>(size_of(type)); };
+    // The buffer is zero again for the next step; sums of several ranks become means (read and
+    // written).
+    const double passes = ranks(Group::data) > 1 ? 3 : 1;
+    b_.compute({sweep(passes * bytes_of(options_.gradients) * kept, options_.gradients)});
+    if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
+      b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
+    if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
+    // Adam reads weight, gradient and states, and writes all but the gradient.
+    const std::int64_t states =
+        state_bytes_per_element(plan_.optimizer, plan_.precision.optimizer_states);
+    b_.compute({sweep((3 * 4 + 2 * static_cast<double>(states)) * own, DType::f32)});
+    if (plan_.precision.params != DType::f32)
+      b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
+    if (!options_.overlap_param_gather) gather_parameters(false);
+    b_.end_phase(Phase::step);
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const ModelRun& run_;
+  const MegatronOptions& options_;
+  Program program_;
+  std::array<GroupShape, kGroupCount> groups_;
+  Stage stage_;
+  Model own_;
+  GradientBuffers buffers_;
+  ProgramBuilder b_;
+};
+
+}  // namespace
+
+Program lower_megatron(const Model& model, const Plan& plan, const ModelRun& run,
+                       std::int64_t rank) {
+  return MegatronLowering(model, plan, run, rank).run();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,94 @@
+#include "frameworks/megatron/transformer_engine.h"
+
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/checked.h"
+#include "lowering/tensors.h"
+#include "parallel/cuts.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kMiB = 1024 * 1024;
+/// get_num_cublas_streams
+constexpr std::int64_t kExpertStreams = 4;
+
+/// get_cublas_workspace_size_bytes
+std::int64_t product_workspace(const Gpu& gpu) {
+  const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
+  return round_up(major >= 9 ? 32 * kMiB + 1024 : 4 * kMiB, kAllocationUnit);
+}
+
+/// Parameters of a stage, which has a model's whole list of them and groups of its own.
+template <typename Visit>
+void for_each_parameter(const Model& own, Visit&& visit) {
+  for (const ParameterGroup& group : own.groups)
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+      visit(own.parameters[static_cast<std::size_t>(i)]);
+}
+
+/// The name of the weight that holds this one: projections that read the same input are one.
+std::string joined(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kParts{
+      {{"q_proj.weight", "qkv"},
+       {"k_proj.weight", "qkv"},
+       {"v_proj.weight", "qkv"},
+       {"gate_proj.weight", "gate_up"},
+       {"up_proj.weight", "gate_up"}}};
+  for (const auto& [part, whole] : kParts)
+    if (name.ends_with(part))
+      return std::string(name.substr(0, name.size() - part.size())) + std::string(whole);
+  return std::string(name);
+}
+
+}  // namespace
+
+bool cuts_exchanges(const Plan& plan) {
+  return plan.framework.kind == FrameworkKind::megatron && plan.parallel.tensor > 1 &&
+         plan.framework.megatron.tp_comm_overlap && plan.parallel.sequence_parallel;
+}
+
+std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {
+  if (!cuts_exchanges(plan)) return 0;
+  constexpr std::int64_t kBuffers = 12;  // forward, dgrad and wgrad of qkv, proj, fc1 and fc2
+  const Sizes n = sizes_of(plan);
+  const std::int64_t hidden_states =
+      checked_mul(checked_mul(n.batch, n.sequence), model.facts.hidden);
+  return checked_mul(kBuffers * size_of(plan.precision.params), hidden_states);
+}
+
+void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& plan, bool logits) {
+  const Gpu& gpu = plan.cluster.gpu;
+  bool experts = false;
+  for_each_parameter(
+      own, [&](const Parameter& p) { experts = experts || p.kind == ParameterKind::expert; });
+  const bool engine = plan.framework.megatron.transformer_engine;
+  if (!engine || logits || plan.attention == AttentionKind::eager) add_cublas_workspaces(b, gpu);
+  if (!engine) return;
+  b.resident(Category::workspace, product_workspace(gpu), 1 + (experts ? kExpertStreams : 0));
+}
+
+void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied) {
+  using Shape = std::pair<std::int64_t, std::int64_t>;  // rows, elements
+  std::map<std::string, Shape> weights;
+  for_each_parameter(own, [&](const Parameter& p) {
+    const bool expert = p.kind == ParameterKind::expert && p.shape.size() == 3;
+    if (!p.trainable || is_router(p.name)) return;  // whose gradient takes autograd's way
+    if (!expert && p.kind != ParameterKind::linear) return;
+    Shape& whole = weights[joined(p.name)];
+    whole.first += p.shape[expert ? 1 : 0];
+    whole.second += expert ? p.numel / p.shape.front() : p.numel;
+  });
+  if (tied > 0) weights["tied"] = {0, tied};
+  std::set<Shape> shapes;
+  for (const auto& [name, shape] : weights) shapes.insert(shape);
+  for (const auto& [rows, elements] : shapes)
+    b.resident(Category::workspace, round_up(elements * size_of(type), kAllocationUnit));
+}
+
+}  // namespace shardplan

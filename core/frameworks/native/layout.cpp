@@ -1,0 +1,149 @@
+#include "frameworks/native/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/diagnostic.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kElements = 64;     // every parameter starts at a multiple
+constexpr std::int64_t kVocabulary = 128;  // rows of embedding and head
+constexpr std::int64_t kClasses = 8;       // outputs of a perceptron's last layer
+
+bool contains(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
+
+/// Projections that are one matrix in the engine have one name here.
+std::string fused_name(std::string name) {
+  constexpr std::array<std::array<std::string_view, 2>, 5> kFused{{{"q_proj", "qkv"},
+                                                                   {"k_proj", "qkv"},
+                                                                   {"v_proj", "qkv"},
+                                                                   {"gate_proj", "up"},
+                                                                   {"up_proj", "up"}}};
+  for (const auto& [part, whole] : kFused)
+    if (const auto at = name.find(part); at != std::string::npos)
+      return name.replace(at, part.size(), whole);
+  return name;
+}
+
+/// Sums of the elements of tensors by their fused names, each rounded up.
+class UnitSize {
+ public:
+  void add(const std::string& name, std::int64_t numel) {
+    std::int64_t& size = sizes_[fused_name(name)];
+    size = checked_add(size, numel);
+  }
+  std::int64_t total() const {
+    std::int64_t sum = 0;
+    for (const auto& [name, numel] : sizes_) sum = checked_add(sum, round_up(numel, kElements));
+    return sum;
+  }
+
+ private:
+  std::map<std::string, std::int64_t> sizes_;
+};
+
+[[noreturn]] void refuse(const Model& model) {
+  throw InputError(
+      {.key = "framework.name",
+       .message = fmt::format("the native engine does not run '{}'", model.facts.model_type),
+       .expected = "gpt2, llama, mistral, qwen2, qwen3 or an mlp"});
+}
+
+/// The numel of the block's parameters whose name has one of `parts`, biases left out.
+std::int64_t weights(const Model& model, std::initializer_list<std::string_view> parts) {
+  std::int64_t sum = 0;
+  for (const Parameter& p : model.parameters)
+    if (contains(p.name, "{}") && p.name.ends_with(".weight"))
+      for (const std::string_view part : parts)
+        if (contains(p.name, part)) sum += p.numel;
+  return sum;
+}
+
+NativeBlock read_block(const Model& model) {
+  NativeBlock b;
+  b.hidden = model.facts.hidden;
+  b.packed = weights(model, {"attn.c_attn", "q_proj", "k_proj", "v_proj"}) / b.hidden;
+  b.query_width = weights(model, {"attn.c_proj", "o_proj"}) / b.hidden;
+  b.up = weights(model, {"mlp.c_fc", "gate_proj", "up_proj"}) / b.hidden;
+  b.inner = weights(model, {"mlp.c_proj", "down_proj"}) / b.hidden;
+  b.query_heads = model.facts.attention_heads;
+  b.key_value_heads = model.facts.key_value_heads;
+  b.layer_norm = model.facts.model_type == "gpt2";
+  b.head_norms = weights(model, {"q_norm"}) > 0;
+  return b;
+}
+
+NativeLayout decoder_layout(const Model& model) {
+  NativeLayout layout;
+  layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary);
+  layout.tied = true;
+  UnitSize embedding, block, head;
+  bool after_blocks = false;
+  for (const Parameter& p : model.parameters) {
+    if (contains(p.name, "{}")) {
+      block.add(p.name, p.numel);
+      after_blocks = true;
+      continue;
+    }
+    const bool table = contains(p.name, "embed_tokens") || contains(p.name, "wte");
+    const bool rows_of_words = table || contains(p.name, "lm_head");
+    const std::int64_t numel =
+        rows_of_words ? checked_mul(layout.padded_vocabulary, p.shape.back()) : p.numel;
+    if (contains(p.name, "lm_head")) layout.tied = false;
+    (after_blocks ? head : embedding).add(p.name, numel);
+  }
+  layout.embedding.elements = embedding.total();
+  layout.head.elements = head.total();
+  layout.blocks = {{block.total(), model.facts.layers}};
+  layout.block = read_block(model);
+  layout.rotary = model.facts.model_type != "gpt2";
+  layout.rotary_dim = layout.block.query_width / layout.block.query_heads;
+  return layout;
+}
+
+NativeLayout perceptron_layout(const Model& model) {
+  NativeLayout layout;
+  layout.decoder = false;
+  for (std::size_t i = 0; i < model.parameters.size(); i += 2) {
+    const Parameter& weight = model.parameters[i];  // [outputs, inputs]; its bias comes next
+    if (i == 0) layout.widths.push_back(weight.shape[1]);
+    const bool last = i + 2 == model.parameters.size();
+    const std::int64_t outputs = last ? round_up(weight.shape[0], kClasses) : weight.shape[0];
+    const std::int64_t numel = checked_mul(outputs, weight.shape[1]);
+    layout.blocks.push_back({round_up(numel, kElements) + round_up(outputs, kElements), 1});
+    layout.widths.push_back(outputs);
+  }
+  layout.padded_vocabulary = layout.widths.back();
+  return layout;
+}
+
+}  // namespace
+
+std::vector<NativeUnit> NativeLayout::units() const {
+  std::vector<NativeUnit> all = blocks;
+  if (decoder) {
+    all.insert(all.begin(), embedding);
+    all.push_back(head);
+  }
+  return all;
+}
+
+NativeLayout native_layout(const Model& model) {
+  constexpr std::array<std::string_view, 5> kDecoders{"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+  const std::string& type = model.facts.model_type;
+  if (type == "mlp") return perceptron_layout(model);
+  if (std::find(kDecoders.begin(), kDecoders.end(), type) == kDecoders.end()) refuse(model);
+  return decoder_layout(model);
+}
+
+}  // namespace shardplan

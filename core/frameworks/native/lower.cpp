@@ -1,0 +1,203 @@
+// The native engine (docs/validation.md): every tensor comes from one block of memory, so there is
+// no caching allocator, and gradients, slots and workspace are kept for the whole run.
+#include <algorithm>
+
+#include "frameworks/native/kernels.h"
+#include "frameworks/native/sizes.h"
+#include "lowering/lower.h"
+#include "lowering/micro_batches.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kMatrixWorkspace = std::int64_t{32} << 20;  // cuBLASLt's
+
+/// Scratch of the CUDA back end: what the most demanding operation needs (docs/validation.md).
+std::int64_t cuda_workspace(const Native& n) {
+  if (!n.layout.decoder) return kMatrixWorkspace;
+  const NativeBlock& k = n.layout.block;
+  constexpr std::int64_t kScratchUnit = 256, kSortCounters = std::int64_t{1} << 20, kChunk = 32;
+  const std::int64_t chunks = ceil_div(n.rows, kChunk);
+  const std::int64_t embedding = 6 * round_up(4 * n.rows, kScratchUnit) +
+                                 round_up(checked_mul(chunks, 8 * k.hidden), kScratchUnit) +
+                                 kSortCounters;
+  const std::int64_t queries = checked_mul(n.rows, k.query_width);
+  const std::int64_t statistics = checked_mul(4 * n.rows, k.query_heads);
+  std::int64_t attention = statistics;
+  if (n.cudnn_attention()) {
+    constexpr std::int64_t kSlack = 4096;
+    const bool grouped = k.query_heads != k.key_value_heads;
+    attention += 4 * queries + (grouped ? 4 * queries : 0) + kSlack;
+  }
+  return round_up(std::max({kMatrixWorkspace, embedding, attention}), kAllocationUnit);
+}
+
+void add_residents(ProgramBuilder& b, const Native& n) {
+  const Precision& precision = n.plan.precision;
+  const std::int64_t states = size_of(precision.optimizer_states);
+  for (const NativeUnit& u : n.layout.units()) {
+    b.resident(Category::parameters, native_tensor(n.stage < 3 ? n.padded(u) : n.shard(u), n.width),
+               u.count);
+    b.resident(Category::gradients, native_tensor(n.stage < 2 ? n.padded(u) : n.shard(u), n.width),
+               u.count);
+    if (precision.master)
+      b.resident(Category::master_parameters, native_tensor(n.shard(u), size_of(*precision.master)),
+                 u.count);
+    b.resident(Category::optimizer_states, native_tensor(n.shard(u), states), 2 * u.count);
+  }
+  for (const std::int64_t slot : n.slots()) {
+    if (n.stage == 3) b.resident(Category::gathered_parameters, native_tensor(slot, n.width));
+    if (n.stage >= 2) b.resident(Category::communication_buffers, native_tensor(slot, n.width));
+  }
+  if (n.plan.framework.native.device == NativeDevice::cuda)
+    b.resident(Category::workspace, cuda_workspace(n));
+  b.resident(Category::logits_and_loss, kAllocationUnit);  // the loss
+  b.resident(Category::other, kAllocationUnit);            // the gradients' norm
+  b.resident(Category::other, native_tensor(n.rows, 4));   // targets
+  if (!n.layout.decoder) {
+    b.resident(Category::other, native_tensor(checked_mul(n.rows, n.layout.widths.front()), 4));
+    return;
+  }
+  b.resident(Category::other, native_tensor(n.rows, 4));  // tokens
+  if (n.layout.rotary)
+    b.resident(Category::other,
+               native_tensor(checked_mul(n.plan.workload.sequence_length, n.layout.rotary_dim), 4));
+}
+
+/// At stage 3 a unit is gathered one ahead of where it is used.
+void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
+  if (n.stage < 3) return;
+  b.gather_ahead(n.padded(u) * n.width, "parameter all-gather");
+  b.wait(Stream::communication);
+}
+
+/// Reduces a unit's gradient while the next unit is computed.
+void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool last) {
+  if (n.stage < 2 && !last) return;
+  if (n.stage == 0) {
+    b.collective(Collective::all_reduce, n.padded(u) * n.width, "gradient all-reduce");
+  } else {
+    b.collective(Collective::reduce_scatter, n.padded(u) * n.width, "gradient reduce-scatter");
+  }
+}
+
+/// Of `first`, the step's first micro-batch: a tied embedding and the first two blocks are still
+/// there in the next ones.
+void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
+  const NativeBlock& k = n.layout.block;
+  const NativeUnit& block = n.layout.blocks.front();
+  const std::int64_t layers = block.count;
+  const Checkpointing keep = n.plan.checkpointing;
+  const std::int64_t everything = n.products() + n.renewed();
+  const auto layer_by_layer = [&](std::int64_t gathered, std::int32_t kernel, std::int64_t count,
+                                  bool reduces) {
+    const auto run = [&](std::int64_t times, bool gather) {
+      if (times <= 0) return;
+      b.begin_repeat(times);
+      if (gather) emit_gather(b, n, block);
+      b.compute(kernel, count);
+      if (reduces) emit_reduction(b, n, block, last);
+      b.end_repeat();
+    };
+    run(layers - gathered, false);
+    run(gathered, true);
+  };
+
+  b.begin_phase(Phase::forward);
+  if (first || !n.layout.tied) emit_gather(b, n, n.layout.embedding);
+  // The residual stream before each block and after the last; the head's norm; the branch.
+  const std::int64_t stream =
+      (layers + 3) * n.matrix(k.hidden) + (k.layer_norm ? 2 : 1) * n.statistic();
+  b.alloc(Category::activations, stream);
+  b.alloc(Category::logits_and_loss, n.statistic());
+  b.compute(native_embedding(n));
+  std::int64_t kept = 0;
+  if (keep == Checkpointing::none) kept = layers * everything;
+  if (keep == Checkpointing::selective) kept = layers * n.products() + n.renewed();
+  b.alloc(Category::activations, kept);
+  if (keep == Checkpointing::full) b.transient(Category::activations, everything);
+  const std::vector<Kernel> forward = native_block_forward(n);
+  const std::int32_t ahead = b.add_kernels(forward);
+  const auto forward_count = static_cast<std::int64_t>(forward.size());
+  layer_by_layer(first ? layers : std::max<std::int64_t>(0, layers - 2), ahead, forward_count,
+                 false);
+  emit_gather(b, n, n.layout.head);
+  b.transient(Category::logits_and_loss,
+              native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width));
+  b.compute(native_head(n));
+  emit_reduction(b, n, n.layout.head, last);
+  b.end_phase(Phase::forward);
+
+  b.begin_phase(Phase::backward);
+  const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
+  const std::int64_t again = keep == Checkpointing::full ? everything + n.matrix(k.hidden) : 0;
+  b.transient(Category::activations, scratch + again);
+  std::vector<Kernel> backward = native_block_backward(n);
+  if (keep == Checkpointing::full)
+    backward.insert(backward.begin(), forward.begin(), forward.end());
+  const std::int32_t back = b.add_kernels(backward);
+  layer_by_layer(std::max<std::int64_t>(0, layers - 2), back,
+                 static_cast<std::int64_t>(backward.size()), true);
+  b.compute(native_embedding_backward(n));
+  emit_reduction(b, n, n.layout.embedding, last);
+  if (last) b.wait(Stream::communication);
+  b.free(Category::activations, stream);
+  b.free(Category::logits_and_loss, n.statistic());
+  b.free(Category::activations, kept);
+  b.end_phase(Phase::backward);
+}
+
+/// A perceptron keeps the input and the sum of every layer; the last sums are the logits.
+void emit_perceptron(ProgramBuilder& b, const Native& n, bool last) {
+  std::int64_t activations = 0;
+  for (std::size_t i = 0; i + 1 < n.layout.widths.size(); ++i) {
+    activations += n.matrix(n.layout.widths[i]);
+    if (i > 0) activations += n.matrix(n.layout.widths[i]);
+  }
+  const std::int64_t logits = n.matrix(n.layout.widths.back()) + n.statistic();
+  b.begin_phase(Phase::forward);
+  b.alloc(Category::activations, activations);
+  b.alloc(Category::logits_and_loss, logits);
+  const std::vector<NativeUnit>& layers = n.layout.blocks;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    emit_gather(b, n, layers[i]);
+    b.compute(native_layer_forward(n, i));
+  }
+  b.end_phase(Phase::forward);
+  b.begin_phase(Phase::backward);
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    if (i + 2 < layers.size()) emit_gather(b, n, layers[i]);
+    b.compute(native_layer_backward(n, i));
+    emit_reduction(b, n, layers[i], last);
+  }
+  if (last) b.wait(Stream::communication);
+  b.free(Category::activations, activations);
+  b.free(Category::logits_and_loss, logits);
+  b.end_phase(Phase::backward);
+}
+
+}  // namespace
+
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run) {
+  Program program = program_of(run);
+  program.one_block = true;
+  ProgramBuilder b(program);
+  const Native n(model, plan);
+  add_residents(b, n);
+  program.model_bytes = total_bytes(program.resident);
+  bool first = true;
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    n.layout.decoder ? emit_decoder(b, n, first, last) : emit_perceptron(b, n, last);
+    first = false;
+  });
+  b.begin_phase(Phase::step);
+  b.compute(native_update(n));
+  if (n.stage == 1 || n.stage == 2)
+    for (const NativeUnit& u : n.layout.units())
+      b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
+                   "parameter all-gather", u.count);
+  b.end_phase(Phase::step);
+  return program;
+}
+
+}  // namespace shardplan

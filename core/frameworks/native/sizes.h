@@ -1,0 +1,103 @@
+// What one rank of the native engine allocates, in elements and bytes (docs/validation.md).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/checked.h"
+#include "frameworks/native/layout.h"
+#include "plan/plan.h"
+#include "program/tape.h"
+
+namespace shardplan {
+
+/// Bytes of one tensor of the engine's arena.
+inline std::int64_t native_tensor(std::int64_t elements, std::int64_t bytes_each) {
+  return round_up(checked_mul(elements, bytes_each), kAllocationUnit);
+}
+
+struct Native {
+  static constexpr std::int64_t kElements = 64;  ///< parameters and shards start at a multiple
+  static constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
+
+  Native(const Model& model, const Plan& run)
+      : plan(run),
+        layout(native_layout(model)),
+        stage(run.framework.native.zero_stage),
+        world(run.cluster.world()),
+        rows(checked_mul(run.workload.micro_batch,
+                         layout.decoder ? run.workload.sequence_length : 1)),
+        width(size_of(run.precision.params)) {}
+
+  const Plan& plan;
+  NativeLayout layout;
+  std::int64_t stage, world, rows;
+  std::int64_t width;  ///< bytes of a parameter, and of everything that is computed with it
+
+  std::int64_t parts() const { return stage == 0 ? 1 : world; }
+  std::int64_t padded(const NativeUnit& u) const {
+    return round_up(u.elements, kElements * parts());
+  }
+  std::int64_t shard(const NativeUnit& u) const { return padded(u) / parts(); }
+
+  /// Elements of the slots that units take turns in: blocks alternate between two; embedding and
+  /// head share one unless they are needed together.
+  std::vector<std::int64_t> slots() const {
+    std::vector<std::int64_t> sizes;
+    std::int64_t index = 0;
+    for (const NativeUnit& u : layout.blocks) {
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(u.count, 2); ++i, ++index) {
+        const auto slot = static_cast<std::size_t>(index % 2);
+        if (sizes.size() <= slot) sizes.push_back(0);
+        sizes[slot] = std::max(sizes[slot], padded(u));
+      }
+    }
+    if (!layout.decoder) return sizes;
+    const std::int64_t first = padded(layout.embedding), last = padded(layout.head);
+    if (layout.tied) {
+      sizes.push_back(first);
+      sizes.push_back(last);
+    } else {
+      sizes.push_back(std::max(first, last));
+    }
+    return sizes;
+  }
+
+  /// Bytes of [rows, columns], and of a row statistic.
+  std::int64_t matrix(std::int64_t columns) const {
+    return native_tensor(checked_mul(rows, columns), width);
+  }
+  std::int64_t statistic(std::int64_t per_row = 1) const {
+    return native_tensor(checked_mul(rows, per_row), 4);
+  }
+
+  /// What a block makes again under selective checkpointing, and what it keeps beside it.
+  std::int64_t renewed() const {
+    const NativeBlock& k = layout.block;
+    return 2 * matrix(k.hidden) + matrix(k.inner) + (k.head_norms ? matrix(k.packed) : 0);
+  }
+  std::int64_t products() const {
+    const NativeBlock& k = layout.block;
+    std::int64_t sum = (k.layer_norm ? 4 : 2) * statistic() + matrix(k.packed) +
+                       statistic(k.query_heads) + matrix(k.query_width) + matrix(k.hidden) +
+                       matrix(k.up);
+    if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
+    return sum;
+  }
+
+  /// What cuDNN takes; the engine has kernels of its own for the rest.
+  bool cudnn_attention() const {
+    const std::int64_t head_width = layout.block.query_width / layout.block.query_heads;
+    return width == 2 && head_width % 8 == 0 && head_width <= 128 &&
+           plan.workload.sequence_length > 1;
+  }
+
+  std::int64_t logit_rows() const {
+    const std::int64_t row = checked_mul(layout.padded_vocabulary, width);
+    const std::int64_t chunks = ceil_div(checked_mul(rows, row), kLogitBytes);
+    return std::min(rows, round_up(ceil_div(rows, chunks), 128));
+  }
+};
+
+}  // namespace shardplan
