@@ -15,11 +15,16 @@ function(shardplan_sources variable folder)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# shardplan_library(TARGET [EXCEPT PATHS...]): a static library of all sources below this folder,
-# compiled several at a time (SHARDPLAN_UNITY): their headers take longer than they do.
+# shardplan_unity(TARGET): its sources are compiled several at a time (SHARDPLAN_UNITY), because
+# their headers take longer than they do.
+function(shardplan_unity target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+endfunction()
+
+# shardplan_library(TARGET [EXCEPT PATHS...]): a static library of all sources below this folder.
 function(shardplan_library target)
   shardplan_sources(sources . ${ARGN})
   add_library(${target} STATIC ${sources})
-  set_target_properties(${target} PROPERTIES
-    UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  shardplan_unity(${target})
 endfunction()
