@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/source.h"
 #include "estimate/calibration.h"
+#include "estimate/device_memory.h"
 #include "estimate/passes.h"
 #include "estimate/time.h"
+#include "estimate/traffic.h"
+#include "estimate/verdict.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -18,49 +18,6 @@
 #include "timing/collective_time.h"
 
 namespace shardplan {
-
-/// A point estimate and a bound that a real run is not expected to pass.
-struct Range {
-  std::int64_t point = 0;
-  std::int64_t upper = 0;
-};
-
-enum class Fit : std::uint8_t {
-  fits,   ///< the upper bound is within what there is
-  tight,  ///< the point estimate is, the upper bound is not
-  does_not_fit,
-  unknown,  ///< the capacity is not known
-};
-std::string_view name_of(Fit fit);
-
-struct ResourceVerdict {
-  Fit fit = Fit::unknown;
-  std::int64_t needed = 0;  ///< point estimate
-  std::optional<std::int64_t> available;
-};
-
-struct Verdict {
-  ResourceVerdict gpu, host, nvme;
-  bool fits = false;                ///< nothing that is known is worse than Fit::fits
-  std::int64_t headroom_bytes = 0;  ///< of the GPU: usable minus the point estimate
-  std::string_view limited_by;      ///< "gpu", "host", "nvme", or empty
-};
-
-struct CategoryLine {
-  Category category = Category::other;
-  std::int64_t resident = 0;  ///< between steps; gradients: once all of them exist
-  std::int64_t at_peak = 0;
-  Source source = Source::modelled;
-};
-
-struct TrafficLine {
-  std::string_view what;
-  LinkKind link = LinkKind::gpu;
-  std::int64_t bytes_per_step = 0;       ///< sent by one GPU (ring algorithms), or copied for it
-  std::int64_t bytes_between_nodes = 0;  ///< one GPU's share of what leaves its node
-  std::int64_t payload_bytes = 0;        ///< of the collective's buffer
-  std::int64_t count = 0;                ///< calls a step
-};
 
 struct Estimate {
   Verdict verdict;

@@ -191,15 +191,15 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
 }
 
 /// Consecutive layers of one kind.
-struct LayerRun {
+struct WindowRun {
   std::int64_t first = 0, count = 0;
   bool sliding = false;
   DecoderLayer layer;
 };
 
-std::vector<LayerRun> runs_of(const DecoderDescription& d) {
+std::vector<WindowRun> runs_of(const DecoderDescription& d) {
   if (d.window == 0 || d.sliding.empty()) return {{0, d.layers, d.window > 0, {}}};
-  std::vector<LayerRun> runs;
+  std::vector<WindowRun> runs;
   for (std::int64_t i = 0; i < d.layers; ++i) {
     const bool sliding = d.sliding[static_cast<std::size_t>(i)];
     if (runs.empty() || runs.back().sliding != sliding) runs.push_back({i, 0, sliding, {}});
@@ -273,8 +273,8 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
                .key_value_heads = d.kv_heads,
                .assumed = d.assumed};
   const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
-  std::vector<LayerRun> runs = runs_of(d);
-  for (LayerRun& run : runs) {
+  std::vector<WindowRun> runs = runs_of(d);
+  for (WindowRun& run : runs) {
     m.begin_repeat("model.layers", run.count, run.first);
     run.layer = register_layer(m, d);
     m.end_repeat();
@@ -293,7 +293,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   };
   const auto has = [&](bool sliding) {
     return std::any_of(runs.begin(), runs.end(),
-                       [&](const LayerRun& run) { return run.sliding == sliding; });
+                       [&](const WindowRun& run) { return run.sliding == sliding; });
   };
   LayerContext full{.kind = options.attention};
   if (has(false)) full = {options.attention, 0, share_tables(), share_causal_mask(m, full.kind)};
@@ -306,7 +306,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
         boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
   }
 
-  for (const LayerRun& run : runs) {
+  for (const WindowRun& run : runs) {
     Graph& g = m.begin_segment("layers", run.count, true);
     add_layer(g, d, run.layer, run.sliding ? sliding : full);
   }

@@ -1,0 +1,54 @@
+#include "estimate/assemble.h"
+
+#include "base/checked.h"
+#include "estimate/device_memory.h"
+
+namespace shardplan {
+namespace {
+
+void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibration,
+                       const Program& program, const MemoryProfile& memory,
+                       const ReservedRuns* runs) {
+  const ProcessMemory process = process_memory(plan, calibration, program);
+  e.phases = memory.phases;
+  e.peak_phase = memory.peak_phase;
+  e.allocated = {memory.peak, memory.peak};
+  e.reserved = reserved_memory(plan, calibration, program, process, memory.peak, runs);
+  if (runs != nullptr && program.counts_blocks && !program.one_block) {
+    const ReservedProfile& blocks = runs->spare();
+    e.phases = blocks.phases;
+    e.allocated = {blocks.allocated, blocks.allocated};
+  }
+  e.device = {e.reserved.point + process.point(), e.reserved.upper + process.upper};
+  const bool fitted = plan.cluster.gpu.arch == calibration.arch;
+  const bool simulated = runs != nullptr || program.one_block;
+  e.breakdown = breakdown_of(memory, process, e.reserved.point - memory.peak,
+                             {fitted ? Source::calibrated : Source::assumed,
+                              simulated ? Source::modelled : Source::calibrated});
+}
+
+HostMemory times(const HostMemory& rank, std::int64_t ranks) {
+  return {checked_mul(rank.pageable, ranks), checked_mul(rank.pinned, ranks),
+          checked_mul(rank.nvme, ranks)};
+}
+
+}  // namespace
+
+Estimate assemble(const Plan& plan, const Calibration& calibration, const Program& program,
+                  const MemoryProfile& memory, const ReservedRuns* runs, const TimeEstimate& time) {
+  Estimate e;
+  e.capacity_bytes = plan.cluster.gpu.capacity.count();
+  e.usable_bytes = plan.cluster.gpu.usable.count();
+  e.rank = program.rank;
+  e.model_bytes = program.model_bytes;
+  e.run = memory.run;
+  add_device_memory(e, plan, calibration, program, memory, runs);
+  e.host_per_node = times(program.host, plan.cluster.gpus_per_node);
+  e.traffic = traffic_of(program, plan.cluster);
+  e.time = time;
+  e.time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;
+  e.verdict = verdict_of(e.device, e.host_per_node, plan.cluster);
+  return e;
+}
+
+}  // namespace shardplan

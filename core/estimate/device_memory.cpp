@@ -1,0 +1,162 @@
+#include "estimate/device_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "estimate/assemble.h"
+#include "estimate/estimate.h"
+#include "parallel/communicators.h"
+
+namespace shardplan {
+namespace {
+
+std::int64_t scaled(std::int64_t bytes, double factor) {
+  return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
+}
+
+/// Bytes that the process leaves to the allocator; at least those that it leaves in the worst case.
+struct AllocatorLimit {
+  std::int64_t point = 0, upper = 0;
+
+  /// For the upper bound everything takes `ratio` times as much, within the same limit.
+  std::int64_t shrunk(std::int64_t held, double ratio) const {
+    return scaled(upper - held, 1 / ratio);
+  }
+};
+
+AllocatorLimit limit_beside(const ProcessMemory& process, const Plan& plan) {
+  const std::int64_t usable = plan.cluster.gpu.usable.count();
+  return {usable - process.point(), usable - process.upper};
+}
+
+/// The allocator with memory to spare; where that is more than `limit`, with no more than that: it
+/// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
+std::int64_t simulated(const ReservedRuns& runs, std::int64_t limit) {
+  const ReservedProfile& spare = runs.spare();
+  if (spare.reserved <= limit || limit <= 0) return spare.reserved;
+  if (spare.requested > limit) return spare.reserved;  // it would fail, however it cuts its blocks
+  const ReservedProfile tight = runs.within(limit);
+  return tight.out_of_memory ? spare.reserved : tight.reserved;
+}
+
+/// `held`: what chance may keep alive on top.
+Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, double upper_ratio,
+                         const AllocatorLimit& limit) {
+  Range range;
+  range.point = simulated(runs, limit.point);
+  const std::int64_t most = scaled(runs.spare().reserved, upper_ratio) + held;
+  range.upper = most;
+  if (most > limit.upper && limit.upper > 0) {
+    const std::int64_t shrunk = limit.shrunk(held, upper_ratio);
+    if (simulated(runs, shrunk) <= shrunk) range.upper = limit.upper;
+  }
+  range.upper = std::max(range.upper, range.point);
+  return range;
+}
+
+/// Without simulation: with room to spare the allocator caches freely.
+Range reserved_by_ratio(std::int64_t allocated, const Calibration& c, const AllocatorLimit& limit) {
+  return {std::clamp(limit.point, allocated, scaled(allocated, c.reserved_ratio)),
+          std::clamp(limit.upper, scaled(allocated, c.reserved_ratio),
+                     scaled(allocated, c.reserved_ratio_upper))};
+}
+
+/// Of the step's own communicators: `rank` opens them.
+ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, std::int64_t rank) {
+  const std::vector<Communicator> list = communicators(plan, rank);
+  ProcessMemory process;
+  process.contexts =
+      overhead.context_bytes + foreign_contexts(plan) * overhead.foreign_context_bytes;
+  process.nccl = nccl_bytes(list, overhead.nccl);
+  process.upper = scaled(process.point(), overhead.upper);
+  // A program in PyTorch may connect more beside its step; our own engine does not.
+  if (plan.framework.kind != FrameworkKind::native)
+    process.upper =
+        std::max(process.upper, process.contexts + nccl_bytes_at_most(list, overhead.nccl));
+  return process;
+}
+
+/// By how much a real run may pass the simulated allocator, at most.
+double upper_ratio_of(const Plan& plan, const Calibration& c) {
+  return plan.framework.kind == FrameworkKind::deepspeed ? c.deepspeed_upper : c.simulated_upper;
+}
+
+Source source_of(Category category, const BreakdownSources& sources) {
+  switch (category) {
+    case Category::parameters:
+    case Category::gradients:
+    case Category::master_parameters:
+    case Category::optimizer_states:
+    case Category::kv_cache:
+      return Source::exact;
+    case Category::cuda_context:
+    case Category::nccl:
+      return sources.process;
+    case Category::fragmentation:
+      return sources.fragmentation;
+    default:
+      return Source::modelled;
+  }
+}
+
+}  // namespace
+
+ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
+                             const Program& program) {
+  ProcessMemory process =
+      process_memory(plan, calibration.overhead_of(plan.framework.kind), program.rank);
+  process.nccl += program.communicator_bytes;
+  process.upper += program.communicator_bytes;
+  return process;
+}
+
+Range reserved_memory(const Plan& plan, const Calibration& calibration, const Program& program,
+                      const ProcessMemory& process, std::int64_t allocated,
+                      const ReservedRuns* runs) {
+  if (program.one_block) return {allocated, allocated};
+  const AllocatorLimit limit = limit_beside(process, plan);
+  if (runs == nullptr) return reserved_by_ratio(allocated, calibration, limit);
+  return simulated_reserved(*runs, program.held_at_most, upper_ratio_of(plan, calibration), limit);
+}
+
+std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
+                                         std::span<const Program* const> programs) {
+  std::vector<std::int64_t> limits;
+  for (const Program* program : programs) {
+    const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, *program), plan);
+    limits.push_back(limit.point);
+    limits.push_back(limit.shrunk(program->held_at_most, upper_ratio_of(plan, calibration)));
+  }
+  return reserved_runs(programs, std::move(limits));
+}
+
+std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,
+                                std::int64_t allocated) {
+  // simulated_reserved(): what it bounds by is never below the live bytes, with the same ratio.
+  const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
+  // The first stage of a pipeline has the fewest neighbours, and no loss.
+  return scaled(allocated, upper_ratio_of(plan, calibration)) +
+         process_memory(plan, overhead, 0).upper;
+}
+
+std::vector<CategoryLine> breakdown_of(const MemoryProfile& memory, const ProcessMemory& process,
+                                       std::int64_t fragmentation,
+                                       const BreakdownSources& sources) {
+  std::vector<CategoryLine> lines;
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    CategoryLine line;
+    line.category = static_cast<Category>(c);
+    line.resident = memory.at_start[c];
+    line.at_peak = memory.at_peak[c];
+    if (line.category == Category::gradients)
+      line.resident = std::max(memory.at_start[c], memory.gradients_whole);
+    if (line.category == Category::fragmentation) line.at_peak = line.resident = fragmentation;
+    if (line.category == Category::cuda_context) line.at_peak = line.resident = process.contexts;
+    if (line.category == Category::nccl) line.at_peak = line.resident = process.nccl;
+    line.source = source_of(line.category, sources);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace shardplan
