@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lowering/segments.h"
+#include "lowering/stored_weights.h"
 #include "program/tape.h"
 
 namespace shardplan {
@@ -88,33 +89,6 @@ Pieces state_pieces(const Parameter& p, std::int64_t numel, const Optimizer& opt
 }
 
 }  // namespace
-
-std::int64_t stored_bytes(const Parameter& p, DType type, Quantization quantization) {
-  if (!p.quantized) return rounded(p.numel, size_of(p.adapter ? DType::f32 : type));
-  const std::int64_t rows = p.shape.front(), columns = p.numel / rows;  // outputs and inputs
-  const std::int64_t packed = rounded(ceil_div(p.numel, 2), 1);
-  switch (quantization) {
-    case Quantization::none:
-      break;
-    case Quantization::nf4:
-      return packed + rounded(ceil_div(p.numel, 64), 4);
-    case Quantization::nf4_double: {
-      const std::int64_t blocks = ceil_div(p.numel, 64);
-      return packed + rounded(blocks, 1) + rounded(ceil_div(blocks, 256), 4);
-    }
-    case Quantization::int8:
-      return rounded(p.numel, 1) + rounded(rows, 4);
-    case Quantization::fp8:
-      return rounded(p.numel, 1) + rounded(ceil_div(rows, 128) * ceil_div(columns, 128), 4);
-    case Quantization::gptq:
-    case Quantization::awq: {
-      const std::int64_t groups = ceil_div(columns, 128) * rows;
-      const std::int64_t order = quantization == Quantization::gptq ? rounded(columns, 4) : 0;
-      return packed + rounded(groups, 2) + rounded(ceil_div(groups, 2), 1) + order;
-    }
-  }
-  return rounded(p.numel, size_of(type));
-}
 
 std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
   const Quantization base = quantization_of(plan.workload);
@@ -284,21 +258,6 @@ std::int64_t batch_bytes(const Plan& plan) {
   std::int64_t bytes = rounded(checked_mul(n.batch, n.sequence), 8);
   if (plan.workload.target_length > 0) bytes += rounded(checked_mul(n.batch, n.target), 8);
   return bytes;
-}
-
-std::int64_t cublas_workspace(const Gpu& gpu) {
-  const std::int64_t hopper_and_later = 32 * 1024 * 1024;
-  const std::int64_t before = 8 * 1024 * 1024 + 128 * 1024;
-  const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
-  return major >= 9 ? hopper_and_later : before;
-}
-
-std::int64_t cublas_workspaces(const Gpu& gpu) {
-  return 2 * cublas_workspace(gpu);
-}
-
-void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu) {
-  b.resident(Category::workspace, cublas_workspace(gpu), 2);
 }
 
 }  // namespace shardplan

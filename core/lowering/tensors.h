@@ -17,11 +17,6 @@ struct OptimizerMemory {
   std::vector<Event> temporaries;  ///< at the worst moment of the step
 };
 
-/// Bytes of one parameter as it is stored, rounded to the allocation unit. nf4 weights are packed
-/// two a byte, with an fp32 scale a block of 64, or, quantized twice, one byte a block and an fp32
-/// scale a 256 blocks (bitsandbytes/functional.py); the other formats are Quantization's.
-std::int64_t stored_bytes(const Parameter& parameter, DType type, Quantization quantization);
-
 /// Bytes of all parameters as built: base weights in `precision.params`, LoRA matrices in fp32.
 std::int64_t parameter_bytes(const Model& model, const Plan& plan);
 
@@ -72,12 +67,6 @@ std::int64_t clipping_transient(const Model& model);
 
 /// Token ids (int64) of one micro-batch.
 std::int64_t batch_bytes(const Plan& plan);
-
-/// A workspace of cuBLAS (CublasHandlePool.cpp).
-std::int64_t cublas_workspace(const Gpu& gpu);
-/// The forward thread's and autograd's.
-std::int64_t cublas_workspaces(const Gpu& gpu);
-void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
 
 /// The numel of the largest trainable tensor.
 std::int64_t largest_trainable(const Model& model);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan {
 

@@ -1,7 +1,7 @@
 // Per operation: the type it runs in under autocast, the type of its result, what it saves.
 #pragma once
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 #include "model/graph.h"
 
 namespace shardplan {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 #include "model/model.h"
 #include "program/category.h"
 #include "program/kernel.h"

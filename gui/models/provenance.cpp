@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/dtype.h"
 #include "base/format.h"
 #include "estimate/nccl_memory.h"
+#include "formats/dtype.h"
 #include "models/core_words.h"
 #include "models/text.h"
 #include "render/describe.h"

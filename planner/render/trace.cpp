@@ -6,7 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 #include "program/category.h"
 #include "save/estimate.h"
 #include "simulator/memory.h"

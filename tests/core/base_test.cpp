@@ -5,9 +5,9 @@
 
 #include "base/bytes.h"
 #include "base/diagnostic.h"
-#include "base/dtype.h"
 #include "base/nearest.h"
 #include "base/said.h"
+#include "formats/dtype.h"
 
 namespace shardplan {
 namespace {

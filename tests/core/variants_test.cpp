@@ -6,6 +6,7 @@
 #include "load/model.h"
 #include "load/precision.h"
 #include "lowering/lower.h"
+#include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
 #include "plan_testing.h"
 #include "simulator/memory.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan::validator {
 

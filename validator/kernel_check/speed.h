@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "base/dtype.h"
 #include "engine/network.h"
+#include "formats/dtype.h"
 
 namespace shardplan::validator {
 

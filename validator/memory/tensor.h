@@ -12,7 +12,7 @@
 #include <initializer_list>
 
 #include "base/checked.h"
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan::validator {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan::validator {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "frameworks/ddp/buckets.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"

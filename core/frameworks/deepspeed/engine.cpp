@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "frameworks/deepspeed/expert_groups.h"
+#include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
 #include "program/tape.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan {
 

@@ -4,6 +4,7 @@
 
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/passes.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
 

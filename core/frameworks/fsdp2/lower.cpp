@@ -2,6 +2,7 @@
 // (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py).
 #include <algorithm>
 
+#include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"

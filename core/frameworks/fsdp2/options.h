@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan {
 

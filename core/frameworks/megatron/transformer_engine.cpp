@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
 #include "parallel/cuts.h"
 

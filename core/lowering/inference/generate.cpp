@@ -4,6 +4,7 @@
 
 #include "lowering/inference/injected.h"
 #include "lowering/inference/weights.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
 #include "parallel/groups.h"
 #include "program/compose.h"

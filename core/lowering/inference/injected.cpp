@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "lowering/inference/workspace.h"
+#include "lowering/library_workspaces.h"
+#include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {

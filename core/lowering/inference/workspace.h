@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 #include "model/model.h"
 
 namespace shardplan {

@@ -7,6 +7,7 @@
 #include "lowering/inference/generate.h"
 #include "lowering/inference/weights.h"
 #include "lowering/inference/workspace.h"
+#include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
 #include "lowering/tensors.h"
 #include "program/compose.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 namespace shardplan {
 namespace {

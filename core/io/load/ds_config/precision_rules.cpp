@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "base/dtype.h"
 #include "base/nearest.h"
+#include "formats/dtype.h"
 #include "load/ds_config/rules.h"
 
 namespace shardplan {

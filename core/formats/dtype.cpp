@@ -1,4 +1,4 @@
-#include "base/dtype.h"
+#include "formats/dtype.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,17 @@
+// Memory that matrix product libraries are given to work in.
+#pragma once
+
+#include <cstdint>
+
+#include "hardware/cluster.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// A workspace of cuBLAS (CublasHandlePool.cpp).
+std::int64_t cublas_workspace(const Gpu& gpu);
+/// The forward thread's and autograd's.
+std::int64_t cublas_workspaces(const Gpu& gpu);
+void add_cublas_workspaces(ProgramBuilder& b, const Gpu& gpu);
+
+}  // namespace shardplan
