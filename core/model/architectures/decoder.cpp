@@ -191,25 +191,15 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
 }
 
 /// Consecutive layers of one kind.
-<<<<<<< HEAD
 struct WindowRun {
-=======
-struct DecoderRun {
->>>>>>> 00c6afc (Put formats, stored weights and library workspaces in files of their own)
   std::int64_t first = 0, count = 0;
   bool sliding = false;
   DecoderLayer layer;
 };
 
-<<<<<<< HEAD
 std::vector<WindowRun> runs_of(const DecoderDescription& d) {
   if (d.window == 0 || d.sliding.empty()) return {{0, d.layers, d.window > 0, {}}};
   std::vector<WindowRun> runs;
-=======
-std::vector<DecoderRun> runs_of(const DecoderDescription& d) {
-  if (d.window == 0 || d.sliding.empty()) return {{0, d.layers, d.window > 0, {}}};
-  std::vector<DecoderRun> runs;
->>>>>>> 00c6afc (Put formats, stored weights and library workspaces in files of their own)
   for (std::int64_t i = 0; i < d.layers; ++i) {
     const bool sliding = d.sliding[static_cast<std::size_t>(i)];
     if (runs.empty() || runs.back().sliding != sliding) runs.push_back({i, 0, sliding, {}});
@@ -283,13 +273,8 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
                .key_value_heads = d.kv_heads,
                .assumed = d.assumed};
   const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
-<<<<<<< HEAD
   std::vector<WindowRun> runs = runs_of(d);
   for (WindowRun& run : runs) {
-=======
-  std::vector<DecoderRun> runs = runs_of(d);
-  for (DecoderRun& run : runs) {
->>>>>>> 00c6afc (Put formats, stored weights and library workspaces in files of their own)
     m.begin_repeat("model.layers", run.count, run.first);
     run.layer = register_layer(m, d);
     m.end_repeat();
@@ -308,11 +293,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   };
   const auto has = [&](bool sliding) {
     return std::any_of(runs.begin(), runs.end(),
-<<<<<<< HEAD
                        [&](const WindowRun& run) { return run.sliding == sliding; });
-=======
-                       [&](const DecoderRun& run) { return run.sliding == sliding; });
->>>>>>> 00c6afc (Put formats, stored weights and library workspaces in files of their own)
   };
   LayerContext full{.kind = options.attention};
   if (has(false)) full = {options.attention, 0, share_tables(), share_causal_mask(m, full.kind)};
@@ -325,11 +306,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
         boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
   }
 
-<<<<<<< HEAD
   for (const WindowRun& run : runs) {
-=======
-  for (const DecoderRun& run : runs) {
->>>>>>> 00c6afc (Put formats, stored weights and library workspaces in files of their own)
     Graph& g = m.begin_segment("layers", run.count, true);
     add_layer(g, d, run.layer, run.sliding ? sliding : full);
   }
