@@ -29,7 +29,7 @@ void add_kernels(LeastPass& least, const Passes& passes, std::int32_t first, std
     least.pieces.push_back({});
   for (std::int64_t i = 0; i < count; ++i) {
     const TimedKernel& kernel = passes.timed[static_cast<std::size_t>(first + i)];
-    least.pieces.back().seconds += kernel.stretch.busy;
+    least.pieces.back().seconds += kernel.sequence.busy;
     least.flops += kernel.flops;
   }
 }
@@ -69,8 +69,8 @@ LeastPass least_pass(const Passes& passes, const detail::TapePass& tape) {
 std::int64_t peak_of_passes(const Passes& passes) {
   const Model& model = passes.rank.model();
   const ModelRun& run = passes.rank.run();
-  const std::vector<Stretch> forward = whole_segments(run);
-  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  const std::vector<SegmentRepeat> forward = whole_segments(run);
+  const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   Program program = program_of(run);
   ProgramBuilder b(program);
   NoHooks hooks;
@@ -114,7 +114,7 @@ class PlanBound {
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       const StageChunk& chunk = stage.chunks[c];
       const std::int64_t input = input_bytes(run_, chunk), output = output_bytes(run_, chunk);
-      const Totals sum = totals(chunk.stretches);
+      const Totals sum = totals(chunk.repeats);
       const std::int64_t kept = sum.kept + input - (frees ? output : 0);
       std::int64_t alive = turns.warmup[c];
       if (c + 1 == stage.chunks.size()) {  // its first backward pass comes before any other
@@ -156,31 +156,31 @@ class PlanBound {
                               plan_.cluster, rates_.links);
   }
 
-  /// Of one micro-batch through these stretches.
-  Totals totals(const std::vector<Stretch>& stretches) const {
+  /// Of one micro-batch through these repeats.
+  Totals totals(const std::vector<SegmentRepeat>& repeats) const {
     Totals sum;
-    for (std::size_t k = 0; k < stretches.size(); ++k) {
-      if (stretches[k].count == 0) continue;
-      const LeastSegment& s = least_.segments[stretches[k].segment];
-      const SegmentSeconds& seconds = seconds_[stretches[k].segment];
-      const bool first = s.has_first && detail::starts_segment(stretches, k);
-      const std::int64_t others = stretches[k].count - (first ? 1 : 0);
+    for (std::size_t k = 0; k < repeats.size(); ++k) {
+      if (repeats[k].count == 0) continue;
+      const LeastSegment& s = least_.segments[repeats[k].segment];
+      const SegmentSeconds& seconds = seconds_[repeats[k].segment];
+      const bool first = s.has_first && detail::starts_segment(repeats, k);
+      const std::int64_t others = repeats[k].count - (first ? 1 : 0);
       const auto times = static_cast<double>(others);
       sum.seconds += times * seconds.each + (first ? seconds.first : 0);
       sum.flops += times * (s.forward.flops + s.backward.flops);
       sum.kept += others * s.forward.kept;
       if (first) sum.flops += s.first_forward.flops + s.first_backward.flops;
       if (first) sum.kept += s.first_forward.kept;
-      for (const TapeEvent& e : run_.segments[stretches[k].segment].forward.autocast_cache)
-        sum.kept -= stretches[k].count * e.bytes;
+      for (const TapeEvent& e : run_.segments[repeats[k].segment].forward.autocast_cache)
+        sum.kept -= repeats[k].count * e.bytes;
     }
     return sum;
   }
 
   /// The gradient that the last segment of a chunk is given, and what its pass has on top.
   std::int64_t backward_rise(const StageChunk& chunk) const {
-    if (chunk.stretches.empty()) return 0;
-    const std::size_t last = chunk.stretches.back().segment;
+    if (chunk.repeats.empty()) return 0;
+    const std::size_t last = chunk.repeats.back().segment;
     return run_.segments[last].forward.output_bytes + least_.segments[last].backward.rise;
   }
 

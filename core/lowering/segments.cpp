@@ -195,8 +195,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   return run;
 }
 
-std::vector<Stretch> whole_segments(const ModelRun& run) {
-  std::vector<Stretch> all;
+std::vector<SegmentRepeat> whole_segments(const ModelRun& run) {
+  std::vector<SegmentRepeat> all;
   for (std::size_t i = 0; i < run.segments.size(); ++i)
     all.push_back({i, run.segments[i].segment->repeat});
   return all;

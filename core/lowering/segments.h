@@ -58,32 +58,32 @@ Regime regime_of(const Plan& plan);
 Sizes sizes_of(const Plan& plan);
 
 /// The same iterations of a segment in a row.
-struct Stretch {
+struct SegmentRepeat {
   std::size_t segment = 0;
   std::int64_t count = 0;
 };
 
-/// One stretch a segment, in execution order.
-std::vector<Stretch> whole_segments(const ModelRun& run);
+/// One repeat a segment, in execution order.
+std::vector<SegmentRepeat> whole_segments(const ModelRun& run);
 
 /// The layers of a segment share their parameters' ids: the gradients that `layer` makes are not
 /// second ones of those that other layers made.
 void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
 
-/// Emits the forward pass. `hooks` may have any of: enter(builder, stretch index) before a stretch,
+/// Emits the forward pass. `hooks` may have any of: enter(builder, repeat index) before a repeat,
 /// enter_first(builder, tape) before the run of a first layer (SegmentRun::first) in the backward
 /// pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
 /// release(builder, module) around a module's use of its parameters, and
 /// gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                  const std::vector<Stretch>& stretches, Hooks& hooks);
+                  const std::vector<SegmentRepeat>& repeats, Hooks& hooks);
 
-/// Emits the backward pass. `stretches` are in its own order: last segment first. `has_result`: the
+/// Emits the backward pass. `repeats` are in its own order: last segment first. `has_result`: the
 /// last one's output, such as the loss, is still there and goes at the end.
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result = true);
+                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks, bool has_result = true);
 
 namespace detail {
 
@@ -216,50 +216,50 @@ inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::siz
                                         : run.shared_bytes[shared];
 }
 
-/// The last stretch of `segment` in `stretches` is at `index`.
-inline bool ends_segment(const std::vector<Stretch>& stretches, std::size_t index) {
-  return index + 1 == stretches.size() || stretches[index + 1].segment != stretches[index].segment;
+/// The last repeat of `segment` in `repeats` is at `index`.
+inline bool ends_segment(const std::vector<SegmentRepeat>& repeats, std::size_t index) {
+  return index + 1 == repeats.size() || repeats[index + 1].segment != repeats[index].segment;
 }
-inline bool starts_segment(const std::vector<Stretch>& stretches, std::size_t index) {
-  return index == 0 || stretches[index - 1].segment != stretches[index].segment;
+inline bool starts_segment(const std::vector<SegmentRepeat>& repeats, std::size_t index) {
+  return index == 0 || repeats[index - 1].segment != repeats[index].segment;
 }
 
 }  // namespace detail
 
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                  const std::vector<Stretch>& stretches, Hooks& hooks) {
+                  const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
-  for (std::size_t k = 0; k < stretches.size(); ++k) {
-    const Stretch& stretch = stretches[k];
-    if (stretch.count == 0) continue;
-    const SegmentRun& s = run.segments[stretch.segment];
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRepeat& repeat = repeats[k];
+    if (repeat.count == 0) continue;
+    const SegmentRun& s = run.segments[repeat.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks);
     };
-    const bool first = s.first && detail::starts_segment(stretches, k);
+    const bool first = s.first && detail::starts_segment(repeats, k);
     if (first) emit(*s.first, 1);
-    emit(s.forward, stretch.count - (first ? 1 : 0));
-    if (!detail::ends_segment(stretches, k)) continue;
+    emit(s.forward, repeat.count - (first ? 1 : 0));
+    if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       const std::int64_t bytes = detail::live_bytes(model, run, i);
-      if (static_cast<std::size_t>(model.shared[i].maker) == stretch.segment) {
+      if (static_cast<std::size_t>(model.shared[i].maker) == repeat.segment) {
         // A segment's output leaves the chain: from here on it is a block like the others.
         if (model.shared[i].is_output)
           b.free_named(Category::activations, bytes, detail::kOutputName);
         b.alloc(Category::activations, bytes);
       }
       // A mask, say, goes with the frame of the function that made it.
-      if (run.last_user[i] == stretch.segment && !run.shared_kept[i] && !model.shared[i].is_output)
+      if (run.last_user[i] == repeat.segment && !run.shared_kept[i] && !model.shared[i].is_output)
         b.free(Category::activations, bytes);
     }
   }
-  for (std::size_t k = 0; k < stretches.size(); ++k) {
-    const SegmentRun& s = run.segments[stretches[k].segment];
-    const std::int32_t base = detail::slot_base(run, stretches[k].segment);
-    const bool first = s.first && detail::starts_segment(stretches, k);
-    detail::drop_cache(b, s.forward.autocast_cache, base, stretches[k].count - (first ? 1 : 0));
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const std::int32_t base = detail::slot_base(run, repeats[k].segment);
+    const bool first = s.first && detail::starts_segment(repeats, k);
+    detail::drop_cache(b, s.forward.autocast_cache, base, repeats[k].count - (first ? 1 : 0));
     if (first) detail::drop_cache(b, s.first->autocast_cache, base, 1);
   }
   for (std::size_t i = 0; i < model.shared.size(); ++i)
@@ -269,16 +269,16 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
 
 template <typename Hooks>
 void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                   const std::vector<Stretch>& stretches, Hooks& hooks, bool has_result) {
-  const SegmentRun* last = stretches.empty() ? nullptr : &run.segments[stretches.front().segment];
+                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks, bool has_result) {
+  const SegmentRun* last = repeats.empty() ? nullptr : &run.segments[repeats.front().segment];
   if (last != nullptr)  // d(loss) = 1, or what the next stage has sent
     b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   std::int64_t held = run.held_inputs;
-  for (std::size_t k = 0; k < stretches.size(); ++k) {
-    const Stretch& stretch = stretches[k];
-    if (stretch.count == 0) continue;
-    const SegmentRun& s = run.segments[stretch.segment];
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRepeat& repeat = repeats[k];
+    if (repeat.count == 0) continue;
+    const SegmentRun& s = run.segments[repeat.segment];
     if (s.segment->checkpointable) b.free(Category::activations, std::exchange(held, 0));
     for (const Input& in : s.segment->graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
@@ -291,15 +291,15 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::backward_of(tape), hooks);
     };
-    const bool first = s.first && detail::ends_segment(stretches, k);
-    emit(s.backward, stretch.count - (first ? 1 : 0));
+    const bool first = s.first && detail::ends_segment(repeats, k);
+    emit(s.backward, repeat.count - (first ? 1 : 0));
     if (first) {
       if constexpr (requires { hooks.enter_first(b, *s.first); }) hooks.enter_first(b, *s.first);
       emit(*s.first, 1);
     }
-    if (!detail::ends_segment(stretches, k)) continue;
+    if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
-      if (static_cast<std::size_t>(model.shared[i].maker) != stretch.segment) continue;
+      if (static_cast<std::size_t>(model.shared[i].maker) != repeat.segment) continue;
       if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }

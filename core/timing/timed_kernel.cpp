@@ -18,11 +18,11 @@ double issue_seconds(const Kernel& k, const HostRates& host, bool waits) {
 }
 
 /// One call after the other; what starts nothing only takes the host's time.
-KernelStretch stretch_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates& rates,
-                         bool waits) {
+KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRates& rates,
+                           bool waits) {
   const double calls = k.calls, issue = issue_seconds(k, rates.host, waits);
   if (k.calls == 0) return {};
-  if (k.kind == KernelKind::none) return {calls * issue, 0, KernelStretch::kNever};
+  if (k.kind == KernelKind::none) return {calls * issue, 0, KernelSequence::kNever};
   const double seconds = kernel_seconds(k, peaks, rates.kernels);
   const double each = seconds / calls;
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
@@ -37,7 +37,7 @@ void time_kernels(std::span<const Kernel> kernels, const Plan& plan, const TimeR
   timed.reserve(kernels.size());
   for (const Kernel& k : kernels.subspan(timed.size()))
     timed.push_back(
-        {stretch_of(k, peaks, rates, plan.launch_blocking), ideal_seconds(k, peaks), flops_of(k)});
+        {sequence_of(k, peaks, rates, plan.launch_blocking), ideal_seconds(k, peaks), flops_of(k)});
 }
 
 }  // namespace shardplan

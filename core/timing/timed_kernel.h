@@ -13,13 +13,13 @@
 namespace shardplan {
 
 /// What kernels in a row do to the clocks (timeline.h).
-struct KernelStretch {
+struct KernelSequence {
   static constexpr double kNever = -std::numeric_limits<double>::infinity();
   double issue = 0;
   double busy = 0;
   double chain = kNever;
 
-  void then(const KernelStretch& next) {
+  void then(const KernelSequence& next) {
     chain = std::max(chain + next.busy, issue + next.chain);
     issue += next.issue;
     busy += next.busy;
@@ -27,7 +27,7 @@ struct KernelStretch {
 };
 
 struct TimedKernel {
-  KernelStretch stretch;
+  KernelSequence sequence;
   double ideal = 0;  ///< seconds at datasheet rates
   double flops = 0;
 };

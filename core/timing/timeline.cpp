@@ -11,7 +11,7 @@ namespace {
 /// An event that takes time (or that a trace wants), timed once.
 struct Step {
   Event::Kind kind = Event::Kind::compute;
-  KernelStretch stretch;  ///< compute: of this event and of those that joined it
+  KernelSequence sequence;  ///< compute: of this event and of those that joined it
   double seconds = 0;
   std::size_t event = 0;
   std::size_t end = 0;  ///< begin_repeat: index of its end
@@ -84,7 +84,7 @@ class Simulation {
       case Event::Kind::compute:
         for (std::int64_t i = 0; i < e.count; ++i) {
           const TimedKernel& kernel = kernels_[static_cast<std::size_t>(e.first + i)];
-          step.stretch.then(kernel.stretch);
+          step.sequence.then(kernel.sequence);
           times_.ideal += times * kernel.ideal;
           times_.flops += times * kernel.flops;
         }
@@ -108,12 +108,12 @@ class Simulation {
     return step;
   }
 
-  /// Neighbouring kernels become one stretch, unless a trace wants each.
+  /// Neighbouring kernels become one sequence, unless a trace wants each.
   void add_step(const Step& step) {
     const bool joins = trace_ == nullptr && step.kind == Event::Kind::compute && !steps_.empty() &&
                        steps_.back().kind == Event::Kind::compute;
     if (joins)
-      steps_.back().stretch.then(step.stretch);
+      steps_.back().sequence.then(step.sequence);
     else
       steps_.push_back(step);
   }
@@ -203,34 +203,34 @@ class Simulation {
       run_each_kernel(program_.events[s.event], s.event);
       return;
     }
-    run_stretch(s.stretch);
+    run_sequence(s.sequence);
   }
 
-  void run_stretch(const KernelStretch& stretch) {
+  void run_sequence(const KernelSequence& sequence) {
     if (plan_.launch_blocking) {
-      run_waiting(stretch);
+      run_waiting(sequence);
       return;
     }
-    const double end = std::max(at_.compute + stretch.busy, at_.host + stretch.chain);
-    times_.idle += end - at_.compute - stretch.busy;
-    (phase_ == Phase::step ? times_.optimizer : times_.compute) += stretch.busy;
+    const double end = std::max(at_.compute + sequence.busy, at_.host + sequence.chain);
+    times_.idle += end - at_.compute - sequence.busy;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += sequence.busy;
     at_.compute = end;
-    at_.host += stretch.issue;
+    at_.host += sequence.issue;
   }
 
   /// The host issues a kernel, waits for its end, and issues the next.
-  void run_waiting(const KernelStretch& stretch) {
-    const double issued = std::max(at_.compute, at_.host) + stretch.issue;
+  void run_waiting(const KernelSequence& sequence) {
+    const double issued = std::max(at_.compute, at_.host) + sequence.issue;
     times_.idle += issued - at_.compute;
-    (phase_ == Phase::step ? times_.optimizer : times_.compute) += stretch.busy;
-    at_.compute = at_.host = issued + stretch.busy;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += sequence.busy;
+    at_.compute = at_.host = issued + sequence.busy;
   }
 
   void run_each_kernel(const Event& e, std::size_t event) {
     for (std::int64_t i = 0; i < e.count; ++i) {
       const auto row = static_cast<std::size_t>(e.first + i);
-      const KernelStretch& kernel = kernels_[row].stretch;
-      run_stretch(kernel);
+      const KernelSequence& kernel = kernels_[row].sequence;
+      run_sequence(kernel);
       add_span(Stream::compute, false, at_.compute - kernel.busy, kernel.busy, event,
                &program_.kernels[row]);
     }

@@ -1,9 +1,9 @@
 // Runs a step program against the clock: the host issues, the compute stream, the collectives'
 // stream and the copies' stream work, each after what it depends on.
 //
-// A stretch of kernels acts on the clocks of host h and compute stream c as
+// A sequence of kernels acts on the clocks of host h and compute stream c as
 //   c' = max(c + busy, h + chain),  h' = h + issue,
-// with `chain` the longest path from the stretch's first issue to its last kernel's end. Stretches
+// with `chain` the longest path from the sequence's first issue to its last kernel's end. Sequences
 // compose in closed form, so that a layer of hundreds of kernels costs a few operations. Where each
 // launch waits for its kernel (CUDA_LAUNCH_BLOCKING), host and GPU take turns:
 //   c' = h' = max(c, h) + issue + busy.

@@ -20,8 +20,8 @@ void fit_links(const std::vector<LinkRow>& rows, const Gpu& gpu, CalibrationFit&
   std::vector<const LinkRow*> collectives;
   for (const LinkRow& row : rows) {
     // Smaller ones, timed from Python, show how long it takes to ask for them.
-    constexpr std::int64_t kTelling = 4'000'000;
-    if (row.ranks > 1 && row.bytes >= kTelling) collectives.push_back(&row);
+    constexpr std::int64_t kBandwidthBound = 4'000'000;
+    if (row.ranks > 1 && row.bytes >= kBandwidthBound) collectives.push_back(&row);
     if (row.form == "pinned" && gpu.pcie_bandwidth)
       links.host = static_cast<double>(row.bytes) / row.seconds / *gpu.pcie_bandwidth;
   }

@@ -13,36 +13,36 @@ namespace {
 using EstimateOf = std::function<Estimate(std::int64_t)>;
 
 /// A batch and what its estimate needs at most.
-struct Tried {
+struct Trial {
   std::int64_t batch;
   Estimate estimate;
   double upper() const { return static_cast<double>(estimate.device.upper); }
 };
 
 /// Where a line through two of them meets what a GPU has.
-std::int64_t meeting(const Tried& a, const Tried& b) {
+std::int64_t extrapolated(const Trial& a, const Trial& b) {
   const double each = (b.upper() - a.upper()) / static_cast<double>(b.batch - a.batch);
   const double room = static_cast<double>(a.estimate.usable_bytes) - a.upper();
-  constexpr double kFarthest = 1e9;
-  return a.batch + static_cast<std::int64_t>(std::clamp(room / each, -kFarthest, kFarthest));
+  constexpr double kMaxStep = 1e9;
+  return a.batch + static_cast<std::int64_t>(std::clamp(room / each, -kMaxStep, kMaxStep));
 }
 
 /// The largest batch that fits, and its estimate. Needs grow almost evenly: lines between what was
 /// tried lead there in a few steps.
-std::optional<Tried> largest(const EstimateOf& estimate_of) {
+std::optional<Trial> largest(const EstimateOf& estimate_of) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   constexpr int kStraight = 6;  // tries by lines; then halves, should needs grow in jumps
-  Tried before{1, estimate_of(1)};
+  Trial before{1, estimate_of(1)};
   if (!before.estimate.verdict.fits) return std::nullopt;
-  Tried good{2, estimate_of(2)};
+  Trial good{2, estimate_of(2)};
   if (!good.estimate.verdict.fits) return before;
-  std::optional<Tried> bad;
+  std::optional<Trial> bad;
   for (int tries = 0; good.batch < kMost && (!bad || bad->batch - good.batch > 1); ++tries) {
     const bool halves = bad && tries >= kStraight;
-    const std::int64_t guess =
-        halves ? good.batch + (bad->batch - good.batch) / 2 : meeting(good, bad ? *bad : before);
+    const std::int64_t guess = halves ? good.batch + (bad->batch - good.batch) / 2
+                                      : extrapolated(good, bad ? *bad : before);
     const std::int64_t batch = std::clamp(guess, good.batch + 1, bad ? bad->batch - 1 : kMost);
-    Tried tried{batch, estimate_of(batch)};
+    Trial tried{batch, estimate_of(batch)};
     if (tried.estimate.verdict.fits) {
       before = std::exchange(good, std::move(tried));
     } else {

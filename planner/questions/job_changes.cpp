@@ -117,10 +117,10 @@ class ZeroFields {
  public:
   explicit ZeroFields(const Json& written) {
     const auto config = field_of(written, "/framework/ds_config");
-    is_said_ = !config || config->is_object();
+    is_inline_ = !config || config->is_object();
     in_config_ = config.has_value();
   }
-  bool is_said() const { return is_said_; }
+  bool is_inline() const { return is_inline_; }
   FieldEdit stage(int stage) const {
     return in_config_ ? FieldEdit{"/framework/ds_config/zero_optimization/stage", stage}
                       : FieldEdit{"/framework/zero_stage", stage};
@@ -133,13 +133,13 @@ class ZeroFields {
   }
 
  private:
-  bool is_said_ = false, in_config_ = false;
+  bool is_inline_ = false, in_config_ = false;
 };
 
 void add_states(Collector& out, const Rlhf& rlhf, const Json& written) {
   const Plan& plan = rlhf.roles.front().plan;
   const ZeroFields fields(written);
-  if (plan.framework.kind != FrameworkKind::deepspeed || !fields.is_said()) return;
+  if (plan.framework.kind != FrameworkKind::deepspeed || !fields.is_inline()) return;
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   if (plan.cluster.world() > 1)
     for (int stage = std::max(zero.stage + 1, 1); stage <= 3; ++stage)

@@ -74,7 +74,7 @@ void add_names(Json& events, const SimulatedRank& r, std::string_view title) {
 }
 
 /// What belongs to no event of the program: the phases, and the wait for other stages.
-void add_stretches(Json& events, const SimulatedRank& r) {
+void add_phases(Json& events, const SimulatedRank& r) {
   const auto add = [&](int track, std::string_view name, double start, double seconds) {
     events.push_back({{"ph", "X"},
                       {"name", name},
@@ -154,7 +154,7 @@ std::string trace_json(const std::vector<SimulatedRank>& ranks, std::string_view
   Json events = Json::array();
   for (const SimulatedRank& r : ranks) {
     add_names(events, r, title);
-    add_stretches(events, r);
+    add_phases(events, r);
     for (const Span& span : r.trace.spans)
       events.push_back({{"ph", "X"},
                         {"name", label_of(span, *r.program)},

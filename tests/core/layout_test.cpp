@@ -209,12 +209,12 @@ TEST(BucketSchedule, IsBruteForce) {
   }
 }
 
-TEST(CutBackward, PutsEachPlaceInAStretchOfOne) {
+TEST(CutBackward, PutsEachPlaceInARepeatOfOne) {
   const Model model = small_llama(6, false);
   const ModelRun run = run_segments(model, zero_plan(2, "bf16-master", 4));
   const auto lengths = [&](std::vector<std::optional<BackwardPlace>> cuts) {
     std::vector<std::int64_t> out;
-    for (const Stretch& s : cut_backward(run, cuts)) out.push_back(s.count);
+    for (const SegmentRepeat& s : cut_backward(run, cuts)) out.push_back(s.count);
     return out;
   };
   using Lengths = std::vector<std::int64_t>;

@@ -128,9 +128,9 @@ TEST(Stages, ShareBlocksAndKeepTheEndsWhereTheyBelong) {
   const Model model = gpt(megatron_plan(4), 8);
   const Stage first = stage_of(model, stages(4), 0), last = stage_of(model, stages(4), 3);
   ASSERT_EQ(first.chunks.size(), 1U);
-  EXPECT_EQ(first.chunks[0].stretches.size(), 2U);  // embedding, blocks
-  EXPECT_EQ(first.chunks[0].stretches[1].count, 2);
-  EXPECT_EQ(last.chunks[0].stretches.back().segment, 2U);  // the head
+  EXPECT_EQ(first.chunks[0].repeats.size(), 2U);  // embedding, blocks
+  EXPECT_EQ(first.chunks[0].repeats[1].count, 2);
+  EXPECT_EQ(last.chunks[0].repeats.back().segment, 2U);  // the head
   EXPECT_TRUE(first.chunks[0].first && last.chunks[0].last);
 }
 

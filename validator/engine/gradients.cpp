@@ -21,9 +21,9 @@ Gradients::Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sha
   }
   if (sharding_.stage < 2) return;
   for (const Slot& slot : slots_.slots) {
-    const Tensor room = runtime_.arena.allocate(
+    const Tensor buffer = runtime_.arena.allocate(
         "reduction." + slot.name, Category::communication_buffers, dtype, {slot.numel});
-    rooms_.push_back({.tensor = room, .reduced = runtime_.device.new_event()});
+    buffers_.push_back({.tensor = buffer, .reduced = runtime_.device.new_event()});
   }
 }
 
@@ -34,14 +34,14 @@ void Gradients::begin_micro_batch(bool first, bool last) {
 
 OpenGradient Gradients::open(int unit) {
   if (sharding_.stage < 2) return {at(whole_, unit), !first_};
-  Room& room = room_of(unit);
-  drain(room);
-  const Tensor flat = room.tensor.slice(0, sharding_.padded(at(units_, unit)));
+  ReduceBuffer& buffer = buffer_of(unit);
+  drain(buffer);
+  const Tensor flat = buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
   // What another layout left between the parameters would be reduced with them.
   const bool clean =
-      room.last_unit >= 0 && same_layout(at(units_, room.last_unit), at(units_, unit));
+      buffer.last_unit >= 0 && same_layout(at(units_, buffer.last_unit), at(units_, unit));
   if (!clean) runtime_.device.zero(flat);
-  room.last_unit = unit;
+  buffer.last_unit = unit;
   return {flat, false};
 }
 
@@ -58,27 +58,27 @@ void Gradients::close(int unit) {
     runtime_.ranks.reduce_scatter(at(owned_, unit), at(whole_, unit));
     return;
   }
-  Room& room = room_of(unit);
-  const Tensor flat = room.tensor.slice(0, sharding_.padded(u));
+  ReduceBuffer& buffer = buffer_of(unit);
+  const Tensor flat = buffer.tensor.slice(0, sharding_.padded(u));
   runtime_.ranks.reduce_scatter(flat.slice(sharding_.first(u), sharding_.shard(u)), flat);
-  runtime_.device.record(room.reduced, Stream::communication);
-  room.pending = unit;
-  room.accumulate = !first_;
+  runtime_.device.record(buffer.reduced, Stream::communication);
+  buffer.pending = unit;
+  buffer.accumulate = !first_;
 }
 
 /// Brings the reduced shard from its slot to where it is kept.
-void Gradients::drain(Room& room) {
-  if (room.pending < 0) return;
-  const Unit& unit = at(units_, room.pending);
-  runtime_.device.wait(Stream::compute, room.reduced);
-  const Tensor shard = room.tensor.slice(sharding_.first(unit), sharding_.shard(unit));
-  const Tensor to = at(owned_, room.pending);
-  room.accumulate ? runtime_.device.add(to, shard) : runtime_.device.copy(to, shard);
-  room.pending = -1;
+void Gradients::drain(ReduceBuffer& buffer) {
+  if (buffer.pending < 0) return;
+  const Unit& unit = at(units_, buffer.pending);
+  runtime_.device.wait(Stream::compute, buffer.reduced);
+  const Tensor shard = buffer.tensor.slice(sharding_.first(unit), sharding_.shard(unit));
+  const Tensor to = at(owned_, buffer.pending);
+  buffer.accumulate ? runtime_.device.add(to, shard) : runtime_.device.copy(to, shard);
+  buffer.pending = -1;
 }
 
 void Gradients::finish() {
-  for (Room& room : rooms_) drain(room);
+  for (ReduceBuffer& buffer : buffers_) drain(buffer);
   runtime_.device.record(reduced_, Stream::communication);
   runtime_.device.wait(Stream::compute, reduced_);
 }

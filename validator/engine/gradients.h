@@ -34,15 +34,15 @@ class Gradients {
   Tensor owned(int unit) const { return at(owned_, unit); }
 
  private:
-  struct Room {
+  struct ReduceBuffer {
     Tensor tensor;
     int last_unit = -1;       ///< whose gradient it held last: its padding is zero
     int pending = -1;         ///< the unit whose reduction is under way
     bool accumulate = false;  ///< what becomes of it
     Event reduced = 0;
   };
-  Room& room_of(int unit) { return at(rooms_, at(slots_.of_unit, unit)); }
-  void drain(Room& room);
+  ReduceBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
+  void drain(ReduceBuffer& buffer);
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;
@@ -50,7 +50,7 @@ class Gradients {
   SlotMap slots_;
   bool first_ = true, last_ = true;
   std::vector<Tensor> whole_, owned_;
-  std::vector<Room> rooms_;  ///< stages 2 and 3
+  std::vector<ReduceBuffer> buffers_;  ///< stages 2 and 3
   Event written_ = 0, reduced_ = 0;
 };
 

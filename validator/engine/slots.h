@@ -1,7 +1,8 @@
-// Room that units take turns in: gathered parameters at stage 3, whole gradients at stages 2 and 3.
+// Buffers that units take turns in: gathered parameters at stage 3, whole gradients at stages 2
+// and 3.
 //
 // Blocks alternate between two slots, so that one is gathered or reduced while the other is
-// computed with. Embedding and head have room of their own; they share it unless the head needs the
+// computed with. Embedding and head have one of their own; they share it unless the head needs the
 // embedding's tokens beside its own norm (tied).
 #pragma once
 

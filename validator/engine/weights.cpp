@@ -20,9 +20,9 @@ Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Shardin
   }
   if (sharding_.stage < 3) return;
   for (const Slot& slot : slots_.slots)
-    rooms_.push_back({runtime_.arena.allocate("gathered." + slot.name,
-                                              Category::gathered_parameters, dtype, {slot.numel}),
-                      -1, runtime_.device.new_event(), runtime_.device.new_event()});
+    buffers_.push_back({runtime_.arena.allocate("gathered." + slot.name,
+                                                Category::gathered_parameters, dtype, {slot.numel}),
+                        -1, runtime_.device.new_event(), runtime_.device.new_event()});
 }
 
 Tensor Weights::acquire(int unit) {
@@ -31,32 +31,32 @@ Tensor Weights::acquire(int unit) {
     return at(resident_, unit);
   }
   prefetch(unit);
-  Room& room = room_of(unit);
-  runtime_.device.wait(Stream::compute, room.filled);
-  return room.tensor.slice(0, sharding_.padded(at(units_, unit)));
+  GatherBuffer& buffer = buffer_of(unit);
+  runtime_.device.wait(Stream::compute, buffer.filled);
+  return buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
 }
 
 void Weights::release(int unit) {
-  if (sharding_.stage == 3) runtime_.device.record(room_of(unit).vacant, Stream::compute);
+  if (sharding_.stage == 3) runtime_.device.record(buffer_of(unit).vacant, Stream::compute);
 }
 
 void Weights::prefetch(int unit) {
   if (sharding_.stage < 3) return;
-  Room& room = room_of(unit);
-  if (room.holder == unit) return;
-  room.holder = unit;
-  runtime_.device.wait(Stream::communication, room.vacant);
+  GatherBuffer& buffer = buffer_of(unit);
+  if (buffer.holder == unit) return;
+  buffer.holder = unit;
+  runtime_.device.wait(Stream::communication, buffer.vacant);
   runtime_.device.wait(Stream::communication, at(updated_, unit));
-  runtime_.ranks.all_gather(room.tensor.slice(0, sharding_.padded(at(units_, unit))),
+  runtime_.ranks.all_gather(buffer.tensor.slice(0, sharding_.padded(at(units_, unit))),
                             at(owned_, unit));
-  runtime_.device.record(room.filled, Stream::communication);
+  runtime_.device.record(buffer.filled, Stream::communication);
 }
 
 void Weights::updated(int unit) {
   if (sharding_.stage == 0) return;
   runtime_.device.record(at(updated_, unit), Stream::compute);
   if (sharding_.stage == 3) {
-    if (room_of(unit).holder == unit) room_of(unit).holder = -1;
+    if (buffer_of(unit).holder == unit) buffer_of(unit).holder = -1;
     return;
   }
   runtime_.device.wait(Stream::communication, at(updated_, unit));

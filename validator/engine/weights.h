@@ -29,21 +29,21 @@ class Weights {
   void updated(int unit);
 
  private:
-  struct Room {
+  struct GatherBuffer {
     Tensor tensor;  ///< as large as the slot
     int holder = -1;
     Event filled = 0, vacant = 0;
   };
-  Room& room_of(int unit) { return at(rooms_, at(slots_.of_unit, unit)); }
+  GatherBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;
   Sharding sharding_;
   SlotMap slots_;
   std::vector<Tensor> resident_, owned_;
-  std::vector<Event> updated_;   ///< by unit, on the compute stream
-  std::vector<Event> gathered_;  ///< by unit, on the communication stream; stages 1 and 2
-  std::vector<Room> rooms_;      ///< stage 3
+  std::vector<Event> updated_;         ///< by unit, on the compute stream
+  std::vector<Event> gathered_;        ///< by unit, on the communication stream; stages 1 and 2
+  std::vector<GatherBuffer> buffers_;  ///< stage 3
 };
 
 }  // namespace shardplan::validator

@@ -114,8 +114,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
-  const std::vector<Stretch> forward = whole_segments(run);
-  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  const std::vector<SegmentRepeat> forward = whole_segments(run);
+  const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     b.once(2, std::exchange(rebuild.dropped, {}));

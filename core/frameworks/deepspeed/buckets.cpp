@@ -111,9 +111,9 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
   return scheduler.finish();
 }
 
-std::vector<Stretch> cut_backward(const ModelRun& run,
-                                  const std::vector<std::optional<BackwardPlace>>& cuts) {
-  std::vector<Stretch> stretches;
+std::vector<SegmentRepeat> cut_backward(const ModelRun& run,
+                                        const std::vector<std::optional<BackwardPlace>>& cuts) {
+  std::vector<SegmentRepeat> repeats;
   for (std::size_t s = run.segments.size(); s-- > 0;) {
     std::vector<std::int64_t> singles;
     for (const auto& cut : cuts)
@@ -122,14 +122,14 @@ std::vector<Stretch> cut_backward(const ModelRun& run,
     singles.erase(std::unique(singles.begin(), singles.end()), singles.end());
     std::int64_t at = 0;
     for (const std::int64_t single : singles) {
-      if (single > at) stretches.push_back({s, single - at});
-      stretches.push_back({s, 1});
+      if (single > at) repeats.push_back({s, single - at});
+      repeats.push_back({s, 1});
       at = single + 1;
     }
     if (at < run.segments[s].segment->repeat)
-      stretches.push_back({s, run.segments[s].segment->repeat - at});
+      repeats.push_back({s, run.segments[s].segment->repeat - at});
   }
-  return stretches;
+  return repeats;
 }
 
 }  // namespace shardplan

@@ -43,8 +43,8 @@ BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::in
 /// How many gradients each parameter receives in one backward pass (more than one when tied).
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);
 
-/// The backward stretches of `run`, cut so that each place in `cuts` is in a stretch of one.
-std::vector<Stretch> cut_backward(const ModelRun& run,
-                                  const std::vector<std::optional<BackwardPlace>>& cuts);
+/// The backward repeats of `run`, cut so that each place in `cuts` is in a repeat of one.
+std::vector<SegmentRepeat> cut_backward(const ModelRun& run,
+                                        const std::vector<std::optional<BackwardPlace>>& cuts);
 
 }  // namespace shardplan

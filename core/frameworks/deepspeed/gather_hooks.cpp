@@ -29,10 +29,10 @@ std::vector<std::int32_t> holders_over_the_turn(const Stage3& z) {
 
 }  // namespace
 
-GatherHooks::GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
-                         std::vector<bool>& divided)
+GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repeats,
+                         PassPlace place, std::vector<bool>& divided)
     : z_(z),
-      stretches_(stretches),
+      repeats_(repeats),
       place_(place),
       divided_(divided),
       gathered_(z.model.parameters.size(), 0),
@@ -57,9 +57,9 @@ void GatherHooks::end_prefetch(ProgramBuilder& b) {
 
 void GatherHooks::enter(ProgramBuilder& b, std::size_t k) {
   const bool backward = place_.backward;
-  if (k > 0) reached_[stretches_[stretch_].segment] += stretches_[stretch_].count;
-  stretch_ = k;
-  const Stretch& s = stretches_[k];
+  if (k > 0) reached_[repeats_[repeat_].segment] += repeats_[repeat_].count;
+  repeat_ = k;
+  const SegmentRepeat& s = repeats_[k];
   const SegmentRun& segment = z_.run.segments[s.segment];
   const GatherPlan::Kept& kept = z_.gather.kept(s.segment);
   const std::int64_t repeat = segment.segment->repeat;
@@ -81,7 +81,7 @@ void GatherHooks::enter(ProgramBuilder& b, std::size_t k) {
 
 void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
   if (!z_.gather.gathers()) return;
-  const auto& others = z_.run.segments[stretches_[stretch_].segment].backward.backward;
+  const auto& others = z_.run.segments[repeats_[repeat_].segment].backward.backward;
   for (const TapeEvent& e : others)
     if (e.kind == TapeEvent::Kind::release) pending_[static_cast<std::size_t>(e.id)] = 0;
   for (const TapeEvent& e : layer.backward)
@@ -206,7 +206,7 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   pending_[static_cast<std::size_t>(id)] = 0;
   const bool keeps = !place_.backward && stays(id);
   // A repeated segment's next iteration has tensors of its own; what others keep they can share.
-  const bool repeats = z_.run.segments[stretches_[stretch_].segment].segment->repeat > 1;
+  const bool repeats = z_.run.segments[repeats_[repeat_].segment].segment->repeat > 1;
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
     if (!keeps)
       release_parameter(b, p, z_.gather_pool());
@@ -229,7 +229,7 @@ void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream po
   const bool is_first = !divided_[p] && (!place_.backward || kept_[p]);
   if (!is_first) return;
   kept_[p] = false;
-  divided_[p] = z_.run.segments[stretches_[stretch_].segment].segment->repeat == 1;
+  divided_[p] = z_.run.segments[repeats_[repeat_].segment].segment->repeat == 1;
   const std::int64_t bytes = z_.secondary.bytes_of(id);
   if (z_.secondary.on_host()) {
     b.copy(LinkKind::host, false, bytes, "secondary shards to the host");
@@ -257,8 +257,8 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
   ++taken_;
   b.alloc(Category::gradients, bytes);
   const auto& first = z_.schedule.first_flush;
-  if (first && first->before == id && first->segment == stretches_[stretch_].segment &&
-      first->iteration == reached_[first->segment] && stretches_[stretch_].count == 1)
+  if (first && first->before == id && first->segment == repeats_[repeat_].segment &&
+      first->iteration == reached_[first->segment] && repeats_[repeat_].count == 1)
     z_.flush(b, z_.schedule.first_elements);
   b.free(Category::gradients, bytes);
   if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);

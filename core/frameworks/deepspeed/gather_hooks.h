@@ -13,7 +13,7 @@ struct PassPlace {
   bool first = true;  ///< of the first micro-batch
 };
 
-/// Fetches and releases parameters around modules. What is gathered is tracked for the stretch
+/// Fetches and releases parameters around modules. What is gathered is tracked for the repeat
 /// that runs: the parameters of a repeated segment belong to it alone.
 class GatherHooks {
  public:
@@ -21,7 +21,7 @@ class GatherHooks {
 
   /// `divided`: by parameter, whether its secondary shard exists; outlives the passes of a
   /// micro-batch.
-  GatherHooks(const Stage3& z, const std::vector<Stretch>& stretches, PassPlace place,
+  GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repeats, PassPlace place,
               std::vector<bool>& divided);
 
   /// Around the forward pass: what the prefetcher holds ahead of the running module.
@@ -54,18 +54,18 @@ class GatherHooks {
   void release_parameter(ProgramBuilder& b, ParameterId id, Stream pool);
 
   const Stage3& z_;
-  const std::vector<Stretch>& stretches_;
+  const std::vector<SegmentRepeat>& repeats_;
   PassPlace place_;
   std::vector<bool>& divided_;
   std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
-  std::vector<bool> kept_;              ///< over the turn, by parameter of this stretch
+  std::vector<bool> kept_;              ///< over the turn, by parameter of this repeat
   std::vector<std::int32_t> holders_;   ///< modules that hold a parameter over the turn, still
   std::vector<std::int32_t> uses_;      ///< gradients of a parameter in a pass, by parameter
   std::vector<std::int32_t> left_;      ///< those it still waits for
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::int64_t prefetched_ = 0;
-  std::size_t stretch_ = 0;
+  std::size_t repeat_ = 0;
   std::int32_t taken_ = 0;
   bool all_kept_ = false;
   const GatherPlan::Kept* edge_ = nullptr;

@@ -58,8 +58,8 @@ void emit_passes(ProgramBuilder& b, const Model& model, const Plan& plan, const 
     return;
   }
   KeptGradients hooks{std::vector<bool>(model.parameters.size(), false)};
-  const std::vector<Stretch> forward = whole_segments(run);
-  const std::vector<Stretch> backward(forward.rbegin(), forward.rend());
+  const std::vector<SegmentRepeat> forward = whole_segments(run);
+  const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);
     emit_forward(b, model, run, forward, hooks);

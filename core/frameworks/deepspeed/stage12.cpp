@@ -120,23 +120,23 @@ struct Stage12 {
 /// Stage 2: gradients leave their autograd storage for the bucket one by one.
 struct Hooks2 {
   const Stage12& z;
-  const std::vector<Stretch>& stretches;
+  const std::vector<SegmentRepeat>& repeats;
   const std::vector<std::int32_t>& all_uses;  ///< gradients of a parameter (tied: several)
   std::vector<std::int32_t> left;             ///< those it still waits for
   bool bucket = false;
   bool own = false;
-  std::vector<std::int64_t> reached;  ///< iterations of each segment before this stretch
-  std::size_t stretch = 0;
+  std::vector<std::int64_t> reached;  ///< iterations of each segment before this repeat
+  std::size_t repeat = 0;
   std::int32_t taken = 0;  ///< gradients of this iteration
 
   void enter(ProgramBuilder&, std::size_t k) {
-    if (k > 0) reached[stretches[stretch].segment] += stretches[stretch].count;
-    stretch = k;
+    if (k > 0) reached[repeats[repeat].segment] += repeats[repeat].count;
+    repeat = k;
   }
 
   bool here(const std::optional<BackwardPlace>& place, ParameterId id) const {
-    return place && place->segment == stretches[stretch].segment && place->before == id &&
-           place->iteration == reached[place->segment] && stretches[stretch].count == 1;
+    return place && place->segment == repeats[repeat].segment && place->before == id &&
+           place->iteration == reached[place->segment] && repeats[repeat].count == 1;
   }
 
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
@@ -173,8 +173,8 @@ struct Hooks2 {
 };
 
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
-  const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward = cut_backward(
+  const std::vector<SegmentRepeat> forward = whole_segments(z.run);
+  const std::vector<SegmentRepeat> backward = cut_backward(
       z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
@@ -184,7 +184,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     b.begin_phase(Phase::forward);
     emit_forward(b, z.model, z.run, forward, hooks);
     b.end_phase(Phase::forward);
-    hooks.stretch = 0;
+    hooks.repeat = 0;
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
     if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
@@ -204,16 +204,16 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
 /// Stage 1: gradients stay whole until the boundary, and the bucket exists from the first hook on.
 struct Hooks1 {
   const Stage12& z;
-  const std::vector<Stretch>& stretches;
+  const std::vector<SegmentRepeat>& repeats;
   std::vector<bool> present;  ///< by parameter: added to from now on
   bool backward = false;
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
   bool bucket = false;
 
-  std::size_t stretch = 0;
+  std::size_t repeat = 0;
   std::int32_t taken = 0;
 
-  void enter(ProgramBuilder&, std::size_t k) { stretch = k; }
+  void enter(ProgramBuilder&, std::size_t k) { repeat = k; }
   void end(ProgramBuilder& b) {
     b.host_work(Issue::engine, taken);
     taken = 0;
@@ -221,7 +221,7 @@ struct Hooks1 {
   /// Further iterations of a repeated segment have tensors of their own.
   void begin(ProgramBuilder&) {
     if (!backward || accumulating) return;
-    const SegmentRun& segment = z.run.segments[stretches[stretch].segment];
+    const SegmentRun& segment = z.run.segments[repeats[repeat].segment];
     if (segment.segment->repeat == 1) return;
     forget_gradients(segment.backward, present);
   }
@@ -272,8 +272,8 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
     });
     return;
   }
-  const std::vector<Stretch> forward = whole_segments(z.run);
-  const std::vector<Stretch> backward = cut_backward(z.run, {z.schedule.first_gradient});
+  const std::vector<SegmentRepeat> forward = whole_segments(z.run);
+  const std::vector<SegmentRepeat> backward = cut_backward(z.run, {z.schedule.first_gradient});
   Hooks1 hooks{z, backward, std::vector<bool>(z.model.parameters.size(), false)};
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
     b.begin_phase(Phase::forward);

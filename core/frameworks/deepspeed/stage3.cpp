@@ -11,22 +11,22 @@
 namespace shardplan {
 namespace {
 
-/// Forward stretches, cut where the reuse window begins.
-std::vector<Stretch> cut_forward(const Stage3& z) {
-  std::vector<Stretch> stretches;
+/// Forward repeats, cut where the reuse window begins.
+std::vector<SegmentRepeat> cut_forward(const Stage3& z) {
+  std::vector<SegmentRepeat> repeats;
   for (std::size_t s = 0; s < z.run.segments.size(); ++s) {
     const std::int64_t repeat = z.run.segments[s].segment->repeat;
     const GatherPlan::Kept& kept = z.gather.kept(s);
     const std::int64_t edge = kept.has_edge ? 1 : 0;
     for (const std::int64_t count : {repeat - kept.kept - edge, edge, kept.kept})
-      if (count > 0) stretches.push_back({s, count});
+      if (count > 0) repeats.push_back({s, count});
   }
-  return stretches;
+  return repeats;
 }
 
-/// Backward stretches, cut at the window and at the first flush.
-std::vector<Stretch> cut_backward3(const Stage3& z) {
-  std::vector<Stretch> stretches;
+/// Backward repeats, cut at the window and at the first flush.
+std::vector<SegmentRepeat> cut_backward3(const Stage3& z) {
+  std::vector<SegmentRepeat> repeats;
   for (std::size_t s = z.run.segments.size(); s-- > 0;) {
     const std::int64_t repeat = z.run.segments[s].segment->repeat;
     const GatherPlan::Kept& kept = z.gather.kept(s);
@@ -38,16 +38,16 @@ std::vector<Stretch> cut_backward3(const Stage3& z) {
     std::sort(at.begin(), at.end());
     std::int64_t from = 0;
     for (const std::int64_t to : at) {
-      if (to > from) stretches.push_back({s, to - from});
+      if (to > from) repeats.push_back({s, to - from});
       from = std::max(from, to);
     }
   }
-  return stretches;
+  return repeats;
 }
 
 /// `first` and `last` of the step's micro-batches.
-void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Stretch>& forward,
-                      const std::vector<Stretch>& backward, bool first, bool last) {
+void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<SegmentRepeat>& forward,
+                      const std::vector<SegmentRepeat>& backward, bool first, bool last) {
   std::vector<bool> divided(z.model.parameters.size(), false);
   GatherHooks ahead(z, forward, {.backward = false, .first = first}, divided);
   b.begin_phase(Phase::forward);
@@ -144,8 +144,8 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 
-  const std::vector<Stretch> forward = cut_forward(z);
-  const std::vector<Stretch> backward = cut_backward3(z);
+  const std::vector<SegmentRepeat> forward = cut_forward(z);
+  const std::vector<SegmentRepeat> backward = cut_backward3(z);
   const auto emit = [&](bool first, bool last) {
     emit_micro_batch(b, z, forward, backward, first, last);
   };

@@ -125,12 +125,12 @@ struct Fsdp {
 /// Forward: a group's gather buffer stays until the next group has gathered its own.
 struct ForwardHooks {
   const Fsdp& f;
-  const std::vector<Stretch>& stretches;
+  const std::vector<SegmentRepeat>& repeats;
   const Units* buffer = nullptr;  ///< whose gather buffer is alive
-  const Units* block = nullptr;   ///< the group of this stretch, null outside blocks
+  const Units* block = nullptr;   ///< the group of this repeat, null outside blocks
 
   void enter(ProgramBuilder& b, std::size_t k) {
-    const std::size_t s = stretches[k].segment;
+    const std::size_t s = repeats[k].segment;
     block = f.is_block(s) ? &f.blocks[s] : nullptr;
     if (block == nullptr) return;
     f.gather(b, *block);
@@ -152,7 +152,7 @@ struct ForwardHooks {
 /// reduced when it is done, and the reduction's input stays until the next block's.
 struct BackwardHooks {
   const Fsdp& f;
-  const std::vector<Stretch>& stretches;
+  const std::vector<SegmentRepeat>& repeats;
   bool first_micro_batch;
   std::vector<bool> present;  ///< unsharded gradients that exist, by parameter
   const Units* buffer = nullptr;
@@ -162,7 +162,7 @@ struct BackwardHooks {
   std::int64_t root_gradients = 0;
 
   void enter(ProgramBuilder& b, std::size_t k) {
-    const std::size_t s = stretches[k].segment;
+    const std::size_t s = repeats[k].segment;
     block = f.is_block(s) ? &f.blocks[s] : nullptr;
     if (block == nullptr || !f.reshard || buffer == block) return;
     f.gather(b, *block);
@@ -222,7 +222,7 @@ struct BackwardHooks {
 };
 
 void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
-  const std::vector<Stretch> forward = whole_segments(f.run);
+  const std::vector<SegmentRepeat> forward = whole_segments(f.run);
   ForwardHooks ahead{f, forward};
   b.begin_phase(Phase::forward);
   f.gather(b, f.root);
@@ -233,8 +233,8 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
   if (f.reshard) b.free(Category::gathered_parameters, f.root.unsharded_bytes);
   b.end_phase(Phase::forward);
 
-  // The first block of a stretch has no reduction before it: it stands alone.
-  std::vector<Stretch> backward;
+  // The first block of a repeat has no reduction before it: it stands alone.
+  std::vector<SegmentRepeat> backward;
   for (auto s = forward.rbegin(); s != forward.rend(); ++s) {
     if (f.is_block(s->segment) && s->count > 1) {
       backward.push_back({s->segment, 1});
@@ -250,7 +250,7 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
     f.copy_out(b, f.root);
     f.free_gather(b, f.root);
     const auto next = std::find_if(backward.begin(), backward.end(),
-                                   [&](const Stretch& s) { return f.is_block(s.segment); });
+                                   [&](const SegmentRepeat& s) { return f.is_block(s.segment); });
     if (next != backward.end()) {
       back.buffer = &f.blocks[next->segment];
       f.gather(b, *back.buffer);

@@ -19,12 +19,12 @@ namespace {
 struct Hooks {
   const Model& model;
   const MegatronOptions& options;
-  std::size_t blocks_begin = 0;  ///< the first stretch of blocks
+  std::size_t blocks_begin = 0;  ///< the first repeat of blocks
   std::int64_t named_input = 0;  ///< what the model's forward has a name for, beside their input
   std::vector<Kernel> taken;
 
-  void enter(ProgramBuilder& b, std::size_t stretch) {
-    if (stretch == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
+  void enter(ProgramBuilder& b, std::size_t repeat) {
+    if (repeat == blocks_begin) b.alloc(Category::activations, std::exchange(named_input, 0));
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
@@ -93,13 +93,13 @@ class MegatronLowering {
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
   }
-  /// The first stretch of blocks, or how many stretches there are.
+  /// The first repeat of blocks, or how many repeats there are.
   std::size_t blocks_begin(const StageChunk& c) const {
-    const auto checkpointed = [&](const Stretch& stretch) {
-      return run_.segments[stretch.segment].segment->checkpointable;
+    const auto checkpointed = [&](const SegmentRepeat& repeat) {
+      return run_.segments[repeat.segment].segment->checkpointable;
     };
-    return static_cast<std::size_t>(
-        std::find_if(c.stretches.begin(), c.stretches.end(), checkpointed) - c.stretches.begin());
+    return static_cast<std::size_t>(std::find_if(c.repeats.begin(), c.repeats.end(), checkpointed) -
+                                    c.repeats.begin());
   }
   /// With one sample the embedding's result is turned to [sequence, batch, hidden] as a view
   /// (language_model_embedding.py), of which the first layer's input is a tensor of its own. Data
@@ -108,9 +108,9 @@ class MegatronLowering {
   std::int64_t embedding_bytes(const StageChunk& c) const {
     const std::size_t blocks = blocks_begin(c);
     if (!plan_.distributes_saved_activations() || !c.first || plan_.workload.micro_batch > 1 ||
-        blocks == 0 || blocks == c.stretches.size())
+        blocks == 0 || blocks == c.repeats.size())
       return 0;
-    const SegmentRun& embedding = run_.segments[c.stretches[blocks - 1].segment];
+    const SegmentRun& embedding = run_.segments[c.repeats[blocks - 1].segment];
     const auto& ops = embedding.segment->graph.ops();
     const bool drops = std::any_of(ops.begin(), ops.end(),
                                    [](const Op& op) { return op.kind == OpKind::dropout; });

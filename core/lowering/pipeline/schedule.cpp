@@ -35,15 +35,15 @@ double bubble_share(const Plan& plan) {
 }
 
 std::int64_t input_bytes(const ModelRun& run, const StageChunk& chunk) {
-  if (chunk.first || chunk.stretches.empty()) return 0;
+  if (chunk.first || chunk.repeats.empty()) return 0;
   // Whatever comes before the chunk, a block like its first or another segment, hands on as much.
-  const std::size_t segment = chunk.stretches.front().segment;
+  const std::size_t segment = chunk.repeats.front().segment;
   return run.segments[segment > 0 ? segment - 1 : segment].forward.output_bytes;
 }
 
 std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {
-  if (chunk.last || chunk.stretches.empty()) return 0;
-  return run.segments[chunk.stretches.back().segment].forward.output_bytes;
+  if (chunk.last || chunk.repeats.empty()) return 0;
+  return run.segments[chunk.repeats.back().segment].forward.output_bytes;
 }
 
 void emit_send(ProgramBuilder& b, const Plan& plan, std::int64_t bytes, std::string_view what) {

@@ -42,7 +42,7 @@ template <typename Hooks>
 void emit_chunk_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                         const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
   b.alloc_named(Category::activations, input_bytes(run, chunk), detail::kOutputName);
-  emit_forward(b, model, run, chunk.stretches, hooks);
+  emit_forward(b, model, run, chunk.repeats, hooks);
   const std::int64_t bytes = output_bytes(run, chunk);
   emit_send(b, plan, bytes, "activations to the next stage");
   if (sent == SentOutput::freed) b.free_named(Category::activations, bytes, detail::kOutputName);
@@ -51,7 +51,7 @@ void emit_chunk_forward(ProgramBuilder& b, const Model& model, const ModelRun& r
 template <typename Hooks>
 void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                          const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
-  const std::vector<Stretch> backward(chunk.stretches.rbegin(), chunk.stretches.rend());
+  const std::vector<SegmentRepeat> backward(chunk.repeats.rbegin(), chunk.repeats.rend());
   const bool has_result = chunk.last || sent == SentOutput::kept;
   emit_backward(b, model, run, backward, hooks, has_result);
   const std::int64_t bytes = input_bytes(run, chunk);

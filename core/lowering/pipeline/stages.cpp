@@ -79,27 +79,27 @@ std::vector<std::int64_t> balanced(const Layers& layers, std::int64_t parts) {
   return filled(layers, parts, high);
 }
 
-/// The blocks [first, first + count) as stretches of segments.
+/// The blocks [first, first + count) as repeats of segments.
 void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
-                std::vector<Stretch>& stretches) {
+                std::vector<SegmentRepeat>& repeats) {
   std::int64_t begin = 0;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
     if (!segment.checkpointable) continue;
     const std::int64_t end = begin + segment.repeat;
     const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
-    if (here > 0) stretches.push_back({s, here});
+    if (here > 0) repeats.push_back({s, here});
     begin = end;
   }
 }
 
 /// What comes before the blocks, or after them.
-void add_ends(const Model& model, bool front, std::vector<Stretch>& stretches) {
+void add_ends(const Model& model, bool front, std::vector<SegmentRepeat>& repeats) {
   bool blocks_seen = false;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
     blocks_seen = blocks_seen || segment.checkpointable;
-    if (!segment.checkpointable && blocks_seen != front) stretches.push_back({s, segment.repeat});
+    if (!segment.checkpointable && blocks_seen != front) repeats.push_back({s, segment.repeat});
   }
 }
 
@@ -127,9 +127,9 @@ Stage stage_of(const Model& model, const Parallel& p, std::int64_t index) {
   for (std::int64_t c = 0; c < chunks; ++c) {
     if (c % p.pipeline == index) {
       StageChunk chunk{{}, c == 0, c == chunks - 1};
-      if (chunk.first) add_ends(model, true, chunk.stretches);
-      add_blocks(model, first, blocks[at(c)], chunk.stretches);
-      if (chunk.last) add_ends(model, false, chunk.stretches);
+      if (chunk.first) add_ends(model, true, chunk.repeats);
+      add_blocks(model, first, blocks[at(c)], chunk.repeats);
+      if (chunk.last) add_ends(model, false, chunk.repeats);
       stage.chunks.push_back(std::move(chunk));
     }
     first += blocks[at(c)];
@@ -162,12 +162,12 @@ Model parameters_of(const Model& model, const Stage& stage) {
   // How often each parameter is there: those of blocks once a block.
   std::vector<std::int64_t> times(model.parameters.size(), 0);
   for (const StageChunk& chunk : stage.chunks)
-    for (const Stretch& stretch : chunk.stretches) {
+    for (const SegmentRepeat& repeat : chunk.repeats) {
       std::vector<bool> used(model.parameters.size(), false);
-      const Segment& segment = model.segments[stretch.segment];
+      const Segment& segment = model.segments[repeat.segment];
       mark_used(segment, used);
       for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) times[i] = segment.checkpointable ? times[i] + stretch.count : 1;
+        if (used[i]) times[i] = segment.checkpointable ? times[i] + repeat.count : 1;
     }
   for (const ParameterGroup& group : model.groups)
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {

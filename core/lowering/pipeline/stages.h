@@ -12,7 +12,7 @@ namespace shardplan {
 
 /// Consecutive segments of the network that a stage runs at once, in the order of the network.
 struct StageChunk {
-  std::vector<Stretch> stretches;
+  std::vector<SegmentRepeat> repeats;
   bool first = false;  ///< of the network: nothing comes from another stage
   bool last = false;   ///< it ends with the loss
 };
