@@ -68,6 +68,46 @@ for pair in "planner validator" "validator planner"; do
   failures=$((failures + 1))
 done
 
+# The validator's folders from the ground up: each with the folders that it may include, all above
+# it in the table, so that no two include each other.
+validator_rooms='
+memory
+device       memory
+model        memory device
+engine       memory device model
+kernels      memory device
+comm         memory device kernels
+job          model engine
+data         device model engine
+launch       memory device engine kernels comm job data
+record       launch
+kernel_check memory device model engine kernels comm
+cli          memory device engine kernels comm launch record
+'
+known=' '
+while read -r room allowed; do
+  [[ -z "$room" ]] && continue
+  for other in $allowed; do
+    [[ "$known" == *" $other "* ]] && continue
+    echo "check_layers: validator/$room may not rest on $other, which is not above it" >&2
+    failures=$((failures + 1))
+  done
+  known+="$room "
+  while IFS= read -r line; do
+    [[ "$line" =~ \"([^\"]+)\" ]] || continue
+    header="${BASH_REMATCH[1]}"
+    [[ -f "validator/$header" ]] || continue
+    [[ " $room $allowed " == *" ${header%%/*} "* ]] && continue
+    echo "validator/$room may not include ${header%%/*}: $line" >&2
+    failures=$((failures + 1))
+  done < <(sources_below "validator/$room" | xargs -r -d '\n' grep -HnE '#include *"' || true)
+done <<<"$validator_rooms"
+while IFS= read -r room; do
+  [[ "$known" == *" $room "* ]] && continue
+  echo "check_layers: validator/$room has no row in the table of the validator's folders" >&2
+  failures=$((failures + 1))
+done < <(sources_below validator | cut -d/ -f2 | sort -u)
+
 while IFS= read -r file; do
   lines="$(wc -l <"$file")"
   if [[ $lines -gt 500 ]]; then

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "device/errors.h"
-
 namespace shardplan::validator {
 namespace {
 

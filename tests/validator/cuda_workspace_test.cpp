@@ -2,7 +2,7 @@
 // on it.
 #include <gtest/gtest.h>
 
-#include "device/cuda.h"
+#include "kernels/cuda.h"
 #include "kernels/cuda/attention.h"
 #include "validator/documented_workspace.h"
 

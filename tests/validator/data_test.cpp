@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostic.h"
+#include "engine/pretrained.h"
 #include "json/document.h"
-#include "model/pretrained.h"
+#include "model/pretrained_rows.h"
 #include "model/safetensors.h"
 #include "support/subprocess.h"
 #include "validator/engine_testing.h"

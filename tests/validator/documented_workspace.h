@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 
 namespace shardplan::validator {
 

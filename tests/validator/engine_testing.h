@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
+#include "device/dry_run.h"
+#include "device/random.h"
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
 #include "engine/trainer.h"
-#include "kernels/dry_run.h"
-#include "kernels/random.h"
 #include "launch/ranks.h"
 
 namespace shardplan::validator::testing {

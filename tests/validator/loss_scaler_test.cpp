@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/errors.h"
+#include "engine/diverged.h"
 
 namespace shardplan::validator {
 namespace {

@@ -14,9 +14,11 @@
 #include "base/format.h"
 #include "cli/place.h"
 #include "device/errors.h"
+#include "engine/diverged.h"
 #include "estimate/estimate.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "memory/arena.h"
 #include "record/comparison.h"
 #include "record/record.h"
 

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
-#include "device/cuda.h"
+#include "comm/nccl.h"
 #include "device/errors.h"
+#include "kernels/cuda.h"
 #include "launch/environment.h"
 #include "launch/rendezvous.h"
 

@@ -3,6 +3,8 @@
 // A rank that has gone leaves the others in a kernel that never ends. So each collective lies
 // between two events, and whoever waits for the stream (CudaBackend::watch) looks at them: one that
 // began long ago and has not ended is given up, with PeerFailure.
+#include "comm/nccl.h"
+
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -14,11 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "comm/sole_rank.h"
-#include "device/cuda.h"
-#include "device/cuda_check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_check.h"
 
 namespace shardplan::validator {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host/elements.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "comm/communicator.h"
 #include "comm/star.h"
+#include "device/communicator.h"
 
 namespace shardplan::validator {
 

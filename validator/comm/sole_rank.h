@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "comm/communicator.h"
-#include "kernels/backend.h"
+#include "device/backend.h"
+#include "device/communicator.h"
 
 namespace shardplan::validator {
 

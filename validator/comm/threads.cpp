@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/errors.h"
-#include "kernels/host/elements.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator {
 

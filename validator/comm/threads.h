@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include "comm/communicator.h"
+#include "device/communicator.h"
 
 namespace shardplan::validator {
 

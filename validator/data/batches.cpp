@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "device/random.h"
 #include "embedded/files.h"
-#include "kernels/random.h"
 
 namespace shardplan::validator {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "device/errors.h"
+#include "engine/diverged.h"
 
 namespace shardplan::validator {
 

@@ -1,8 +1,8 @@
 // What every part of a rank's engine works with.
 #pragma once
 
-#include "comm/communicator.h"
-#include "kernels/backend.h"
+#include "device/backend.h"
+#include "device/communicator.h"
 #include "memory/arena.h"
 #include "model/unit.h"
 

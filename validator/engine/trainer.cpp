@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "device/errors.h"
+#include "engine/diverged.h"
 #include "engine/initialise.h"
 
 namespace shardplan::validator {

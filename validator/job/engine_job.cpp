@@ -8,7 +8,7 @@
 
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
-#include "job/schedule.h"
+#include "job/read_schedule.h"
 #include "json/reader.h"
 #include "load/framework.h"
 #include "model/read_spec.h"

@@ -5,9 +5,10 @@
 #include <exception>
 #include <thread>
 
-#include "device/cuda.h"
+#include "comm/nccl.h"
 #include "kernel_check/checks.h"
 #include "kernel_check/elements.h"
+#include "kernels/cuda.h"
 
 namespace shardplan::validator {
 namespace {

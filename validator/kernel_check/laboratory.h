@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 #include "memory/arena.h"
 
 namespace shardplan::validator {

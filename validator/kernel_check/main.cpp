@@ -8,11 +8,11 @@
 #include <map>
 
 #include "base/diagnostic.h"
-#include "device/cuda.h"
 #include "device/errors.h"
 #include "kernel_check/checks.h"
 #include "kernel_check/rates.h"
 #include "kernel_check/speed.h"
+#include "kernels/cuda.h"
 #include "kernels/host/host_backend.h"
 
 namespace shardplan::validator {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "device/cuda.h"
+#include "kernels/cuda.h"
 #include "memory/arena.h"
 
 namespace shardplan::validator {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 
 namespace shardplan::validator {
 

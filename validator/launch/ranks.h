@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "comm/communicator.h"
-#include "kernels/backend.h"
+#include "device/backend.h"
+#include "device/communicator.h"
 
 namespace shardplan::validator {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "data/batches.h"
-#include "model/pretrained.h"
+#include "engine/pretrained.h"
 
 namespace shardplan::validator {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "device/dry_run.h"
 #include "job/engine_job.h"
-#include "kernels/dry_run.h"
 #include "launch/ranks.h"
 #include "memory/arena.h"
 

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/format.h"
-#include "device/errors.h"
 
 namespace shardplan::validator {
 namespace {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ struct MemoryProfile {
   Phase peak_phase() const;
   /// Live between steps, by category.
   CategoryBytes resident{};
+};
+
+/// The arena has no room for a tensor; `what` names it and lists what is alive: exit code 5.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 class Arena {

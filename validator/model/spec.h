@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/operands.h"
+#include "device/operands.h"
 
 namespace shardplan::validator {
 

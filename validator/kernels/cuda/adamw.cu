@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/random.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/vector.cuh"
-#include "kernels/random.h"
 
 namespace shardplan::validator::cuda {
 namespace {

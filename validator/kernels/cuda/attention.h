@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "device/operands.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/operands.h"
 
 namespace shardplan::validator::cuda {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "device/operands.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/operands.h"
 
 namespace shardplan::validator::cuda {
 

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
-#include "device/cuda.h"
-#include "device/cuda_check.h"
+#include "kernels/cuda.h"
+#include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/launchers.h"
 
 namespace shardplan::validator::cuda {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/linear.h"

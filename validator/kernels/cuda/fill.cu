@@ -1,7 +1,7 @@
 // Filling, converting and adding whole tensors.
+#include "device/random.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/vector.cuh"
-#include "kernels/random.h"
 
 namespace shardplan::validator::cuda {
 namespace {

@@ -1,11 +1,11 @@
-// Every kernel of the CUDA back end, as a function of its operands (kernels/operands.h and
-// kernels/backend.h say what each computes). One family a file. The *_workspace functions give the
+// Every kernel of the CUDA back end, as a function of its operands (device/operands.h and
+// device/backend.h say what each computes). One family a file. The *_workspace functions give the
 // bytes of scratch that a family needs; they depend on shapes alone.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardplan::validator::cuda {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "device/cuda_check.h"
+#include "kernels/cuda/cuda_check.h"
 
 namespace shardplan::validator::cuda {
 namespace {

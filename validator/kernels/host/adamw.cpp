@@ -1,9 +1,9 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/host/elements.h"
+#include "device/random.h"
 #include "kernels/host/kernels.h"
-#include "kernels/random.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator::host {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/host/elements.h"
 #include "kernels/host/kernels.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator::host {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/host/elements.h"
 #include "kernels/host/kernels.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator::host {
 

@@ -1,5 +1,5 @@
-#include "kernels/host/elements.h"
 #include "kernels/host/kernels.h"
+#include "memory/elements.h"
 
 namespace shardplan::validator::host {
 

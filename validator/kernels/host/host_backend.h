@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/backend.h"
+#include "device/backend.h"
 
 namespace shardplan::validator {
 

@@ -1,7 +1,7 @@
-// The host back end's operations, by file: what kernels/backend.h says of each holds here.
+// The host back end's operations, by file: what device/backend.h says of each holds here.
 #pragma once
 
-#include "kernels/operands.h"
+#include "device/operands.h"
 
 namespace shardplan::validator::host {
 

@@ -1,4 +1,4 @@
-#include "job/schedule.h"
+#include "job/read_schedule.h"
 
 namespace shardplan::validator {
 namespace {

@@ -118,7 +118,7 @@ struct AdamW {
   std::int64_t step = 1;  ///< counted from 1, skipped steps not counted
   /// Updates and moments that have no fp32 home are rounded stochastically, with random bits that
   /// depend on the seed, the step and the element's index in the model, not on who computes it
-  /// (stochastic_rounding.h).
+  /// (random.h).
   std::uint32_t seed = 0;
   std::int64_t first_element = 0;  ///< index in the model of element 0
 };

@@ -1,4 +1,4 @@
-#include "kernels/dry_run.h"
+#include "device/dry_run.h"
 
 #include <algorithm>
 #include <limits>

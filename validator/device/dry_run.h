@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "comm/communicator.h"
-#include "kernels/backend.h"
+#include "device/backend.h"
+#include "device/communicator.h"
 
 namespace shardplan::validator {
 

@@ -1,9 +1,9 @@
 // What a training step asks of a device. Two implementations: host (kernels/host) and CUDA
-// (kernels/cuda); DryRun (kernels/dry_run.h) answers nothing and computes nothing.
+// (kernels/cuda); dry_run.h answers nothing and computes nothing.
 //
 // One Backend is one rank's device and is used by one thread. Operations run in order on the
 // compute stream and may return before they are done; only download() and synchronize() wait.
-// Collectives (comm/communicator.h) run on the communication stream. record() and wait() order the
+// Collectives (communicator.h) run on the communication stream. record() and wait() order the
 // two streams.
 //
 // Arithmetic: inputs are widened to fp32, sums are accumulated in fp32, results are rounded to
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/operands.h"
+#include "device/operands.h"
 #include "memory/tensor.h"
 #include "program/category.h"
 

@@ -1,10 +1,10 @@
-// Weights of a Hugging Face checkpoint into the engine's units.
+// Where the rows of the engine's parameters are in a Hugging Face checkpoint.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "engine/trainer.h"
 #include "model/spec.h"
 
 namespace shardplan::validator {
@@ -20,9 +20,5 @@ struct PretrainedRows {
 /// The sources of parameter `parameter` ("qkv.weight") of unit `unit` ("blocks.3").
 std::vector<PretrainedRows> pretrained_rows(const DecoderSpec& spec, const std::string& unit,
                                             const std::string& parameter);
-
-/// Fills the trainer's parameters from a file or folder. Throws InputError naming a tensor that is
-/// missing or has another shape.
-void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::string& path);
 
 }  // namespace shardplan::validator

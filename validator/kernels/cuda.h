@@ -2,12 +2,10 @@
 // program was built without a CUDA toolkit.
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 
-#include "comm/communicator.h"
-#include "kernels/backend.h"
+#include "device/backend.h"
 
 namespace shardplan::validator {
 
@@ -20,14 +18,5 @@ std::int64_t cuda_workspace_bytes(const StepShapes& shapes);
 
 /// Takes device `device` for the calling thread and measures what context and libraries take.
 std::unique_ptr<Backend> make_cuda_backend(int device);
-
-/// Names one NCCL communicator; made by rank 0, sent to the others (launch/).
-using NcclId = std::array<std::byte, 128>;
-NcclId new_nccl_id();
-
-/// `backend` must be of make_cuda_backend. Blocks until all ranks have come. A run of one rank gets
-/// a communicator without NCCL.
-std::unique_ptr<Communicator> make_nccl_communicator(Backend& backend, const NcclId& id, int rank,
-                                                     int size);
 
 }  // namespace shardplan::validator
