@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-bool is_partitioned(const Plan& plan) {
+bool weights_are_partitioned(const Plan& plan) {
   return plan.framework.kind == FrameworkKind::deepspeed &&
          plan.framework.deepspeed.zero.stage == 3;
 }
@@ -16,7 +16,7 @@ bool is_partitioned(const Plan& plan) {
 
 FrozenWeights::FrozenWeights(const Model& model, const Plan& plan, const ModelRun& run)
     : model_(model), plan_(plan), held_(model.modules.size(), 0) {
-  if (!is_partitioned(plan)) return;
+  if (!weights_are_partitioned(plan)) return;
   engine_ = engine_of(model, plan);
   gather_.emplace(model_, plan_, run, engine_);
   if (!gather_->gathers()) gather_.reset();
