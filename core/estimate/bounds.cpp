@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimate/time.h"
+#include "frameworks/registry.h"
 #include "lowering/pipeline/schedule.h"
 #include "parallel/groups.h"
 #include "simulator/memory.h"
@@ -109,7 +110,7 @@ class PlanBound {
     const Stage stage = stage_of(model_, plan_.parallel, index);
     const StageTurns turns = turns_of(plan_, index);
     const auto passes = static_cast<double>(turns.micro_batches);
-    const bool frees = plan_.framework.kind == FrameworkKind::megatron;
+    const bool frees = traits_of(plan_).frees_sent;
     LeastWork work;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       const StageChunk& chunk = stage.chunks[c];

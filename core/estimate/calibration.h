@@ -7,6 +7,7 @@
 
 #include "base/source.h"
 #include "estimate/nccl_memory.h"
+#include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "timing/rates.h"
 
@@ -34,7 +35,7 @@ struct Calibration {
   std::vector<std::string> records;  ///< what it was fitted on
 
   const ProcessOverhead& overhead_of(FrameworkKind kind) const {
-    return kind == FrameworkKind::native ? native : pytorch;
+    return this->*traits_of(kind).process.get();
   }
 };
 

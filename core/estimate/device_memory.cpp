@@ -5,6 +5,7 @@
 
 #include "estimate/assemble.h"
 #include "estimate/estimate.h"
+#include "frameworks/registry.h"
 #include "parallel/communicators.h"
 
 namespace shardplan {
@@ -69,8 +70,7 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
       overhead.context_bytes + foreign_contexts(plan) * overhead.foreign_context_bytes;
   process.nccl = nccl_bytes(list, overhead.nccl);
   process.upper = scaled(process.point(), overhead.upper);
-  // A program in PyTorch may connect more beside its step; our own engine does not.
-  if (plan.framework.kind != FrameworkKind::native)
+  if (traits_of(plan).connects_more)
     process.upper =
         std::max(process.upper, process.contexts + nccl_bytes_at_most(list, overhead.nccl));
   return process;
@@ -78,7 +78,7 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
 
 /// By how much a real run may pass the simulated allocator, at most.
 double upper_ratio_of(const Plan& plan, const Calibration& c) {
-  return plan.framework.kind == FrameworkKind::deepspeed ? c.deepspeed_upper : c.simulated_upper;
+  return c.*traits_of(plan).reserved_upper.get();
 }
 
 Source source_of(Category category, const BreakdownSources& sources) {

@@ -1,5 +1,7 @@
 #include "estimate/passes.h"
 
+#include "frameworks/registry.h"
+
 namespace shardplan {
 
 Passes run_passes(const Model& model, const Plan& plan, const TimeRates& rates) {
@@ -12,7 +14,8 @@ PassKey pass_key(const Plan& plan) {
   const Regime regime = regime_of(plan);
   const Workload& w = plan.workload;
   const Parallel& p = plan.parallel;
-  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
+  const FrameworkTraits& framework = traits_of(plan);
+  const PassNumbers own = framework.pass_numbers(plan);
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   return {number(plan.framework.kind),
           number(regime.params),
@@ -30,11 +33,12 @@ PassKey pass_key(const Plan& plan) {
           p.expert,
           p.expert_tensor,
           number(p.expert_imbalance * 1e9),
-          number(megatron && plan.framework.megatron.async_tensor_model_parallel_allreduce),
-          number(megatron && plan.framework.megatron.tp_comm_overlap),
-          number(megatron && plan.framework.megatron.transformer_engine),
+          own[0],
+          own[1],
+          own[2],
           number(plan.launch_blocking),
-          number(p.pipeline > 1 && !megatron)};  // tables that the stages share (run_segments)
+          number(p.pipeline > 1 &&
+                 !framework.keeps_tables)};  // tables that the stages share (run_segments)
 }
 
 }  // namespace shardplan

@@ -5,21 +5,13 @@
 #include <cassert>
 #include <utility>
 
-#include "frameworks/megatron/transformer_engine.h"
+#include "frameworks/registry.h"
 #include "lowering/inference/pass.h"
-#include "lowering/saved_inputs.h"
 
 namespace shardplan {
 
 Regime regime_of(const Plan& plan) {
-  // FSDP2's policy casts the gathered parameters; the modules then run in that type throughout.
-  const Precision& p = plan.precision;
-  const FrameworkKind framework = plan.framework.kind;
-  const DType params = framework == FrameworkKind::fsdp2 ? p.compute : p.params;
-  const bool deepspeed = framework == FrameworkKind::deepspeed;
-  const ZeroOptions& zero = plan.framework.deepspeed.zero;
-  return {params, p.compute, deepspeed ? params : DType::f32,
-          deepspeed && zero.stage == 3 && zero.memory_efficient_linear};
+  return traits_of(plan).regime(plan);
 }
 
 Sizes sizes_of(const Plan& plan) {
@@ -80,20 +72,6 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   return rows;
 }
 
-/// What Megatron-LM starts and hides; userbuffers exchange what the linears of blocks read and
-/// make, and Transformer Engine cuts a product whose result is scattered into four (module/base.py,
-/// initialize_ub).
-void set_megatron(const Plan& plan, const Segment& segment, TapeOptions& options) {
-  if (plan.framework.kind != FrameworkKind::megatron) return;
-  const MegatronOptions& megatron = plan.framework.megatron;
-  options.module_calls = megatron.transformer_engine;
-  options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
-  if (!cuts_exchanges(plan) || !segment.checkpointable) return;
-  constexpr std::int64_t kSplits = 4;
-  options.gather_chunks = plan.parallel.tensor;
-  options.scatter_chunks = kSplits;
-}
-
 /// Nothing before the segment's output trains: its segments are embeddings only.
 bool frozen_output(const Model& model, const Segment& segment) {
   return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
@@ -134,7 +112,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   const Workload& work = plan.workload;
   if (work.kind == WorkKind::inference)
     return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
-  const Regime regime = regime_of(plan);
+  const FrameworkTraits& framework = traits_of(plan);
+  const Regime regime = framework.regime(plan);
   const Sizes sizes = sizes_of(plan);
   ModelRun run;
   run.segments.reserve(model.segments.size());
@@ -146,8 +125,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     s.segment = &segment;
     TapeOptions options;
     options.selective = plan.checkpointing == Checkpointing::selective;
-    set_megatron(plan, segment, options);
-    options.saved_input = saved_input_of(plan);
+    framework.set_tape(plan, segment, options);
+    options.saved_input = framework.saved_input(plan);
     options.output_gets_grad =
         checkpointed || regime.zero3_linear || !frozen_output(model, segment);
     if (checkpointed && segment.checkpointable) {
@@ -182,8 +161,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
   run.shared_kept = kept_in_backward(model, plan, run);
-  run.held_inputs = held_inputs(plan, run);
-  if (plan.parallel.pipeline > 1 || plan.framework.kind == FrameworkKind::megatron) {
+  run.held_inputs = framework.held_inputs(plan, run);
+  if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);
   }

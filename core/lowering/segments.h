@@ -32,11 +32,11 @@ struct ModelRun {
   std::vector<std::int64_t> shared_gradient_bytes;
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
   std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
-  /// Shared tensors that are made once and kept: each pipeline stage has its own, and Megatron
-  /// caches its tables. They are in none of the lists above.
+  /// Shared tensors that are made once and kept: each pipeline stage has its own, and some
+  /// frameworks cache their tables. They are in none of the lists above.
   std::int64_t resident_shared = 0;
   /// Alive from the begin of the forward pass until the backward pass reaches the blocks
-  /// (lowering/saved_inputs.h).
+  /// (FrameworkTraits::held_inputs).
   std::int64_t held_inputs = 0;
 };
 

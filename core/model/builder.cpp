@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frameworks/registry.h"
 #include "model/quantize.h"
 
 namespace shardplan {
@@ -15,22 +16,14 @@ std::string_view module_of(std::string_view tensor) {
 }  // namespace
 
 BuildOptions build_options(const Plan& plan) {
-  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
-  const bool in_place = megatron && plan.framework.megatron.cross_entropy_fusion;
-  // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
-  const bool again = megatron && plan.checkpointing == Checkpointing::selective;
-  const auto& moe = plan.framework.deepspeed.moe;
-  const bool own_moe = plan.framework.kind == FrameworkKind::deepspeed && moe;
-  return {again ? AttentionKind::sdpa : plan.attention,
-          plan.workload.lora,
-          in_place ? LossKind::fused_linear : plan.loss,
-          megatron  ? KernelSet::megatron
-          : own_moe ? KernelSet::deepspeed_moe
-                    : KernelSet::eager,
-          plan.workload.kind == WorkKind::inference,
-          plan.workload.generation.weights,
-          again,
-          own_moe ? moe : std::nullopt};
+  BuildOptions options;
+  options.attention = plan.attention;
+  options.lora = plan.workload.lora;
+  options.loss = plan.loss;
+  options.cached = plan.workload.kind == WorkKind::inference;
+  options.weights = plan.workload.generation.weights;
+  traits_of(plan).build(plan, options);
+  return options;
 }
 
 void ModelBuilder::close_group() {

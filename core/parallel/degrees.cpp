@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "parallel/support.h"
+#include "frameworks/registry.h"
 
 namespace shardplan {
 namespace {
@@ -61,14 +61,14 @@ class Checker {
     return DivisionProblem{key_of(degree), complaint, fmt::format("{}", nearest(degree, asked))};
   }
 
-  std::string_view framework() const { return support_of(plan_.framework.kind).name; }
+  std::string_view framework() const { return name_of(plan_.framework.kind); }
 
   /// ", or framework deepspeed or megatron": who has what this one has not.
   static std::string others_with(Degree degree) {
     std::string names;
-    for (const FrameworkSupport& row : kFrameworkSupport)
-      if (row.degrees[static_cast<std::size_t>(degree)] == Support::yes)
-        names += (names.empty() ? ", or framework " : " or ") + std::string(row.name);
+    for (const FrameworkTraits* other : all_frameworks())
+      if (other->degrees.of(degree) == Support::yes)
+        names += (names.empty() ? ", or framework " : " or ") + std::string(other->name.get());
     return names;
   }
 
@@ -161,7 +161,7 @@ class Checker {
   std::optional<DivisionProblem> check_schedule() const {
     const Parallel& p = plan_.parallel;
     if (p.pipeline == 1) return std::nullopt;
-    if (auto problem = check_pipeline_engine()) return problem;
+    if (auto problem = traits_of(plan_).pipeline_problem(plan_)) return problem;
     const bool interleaved = p.schedule == PipelineSchedule::interleaved;
     if (interleaved != (p.virtual_pipeline > 1))
       return DivisionProblem{
@@ -176,29 +176,6 @@ class Checker {
                       p.pipeline, plan_.workload.gradient_accumulation),
           fmt::format("gradient_accumulation {}", next_multiple(p.pipeline))};
     return check_stage_layers();
-  }
-
-  /// deepspeed/runtime/pipe/engine.py, PipelineEngine.__init__.
-  std::optional<DivisionProblem> check_pipeline_engine() const {
-    if (plan_.framework.kind != FrameworkKind::deepspeed) return std::nullopt;
-    const ZeroOptions& zero = plan_.framework.deepspeed.zero;
-    if (zero.stage >= 2)
-      return DivisionProblem{
-          "parallel.pipeline",
-          fmt::format("DeepSpeed's pipeline engine works with ZeRO stages 0 and 1, "
-                      "found {}",
-                      zero.stage),
-          "framework.zero_stage 0 or 1"};
-    if (plan_.parallel.tensor * plan_.parallel.sequence > 1)
-      return DivisionProblem{"parallel.pipeline",
-                             "with AutoTP or Ulysses cannot be estimated yet: DeepSpeed's pipeline "
-                             "engine takes neither from its configuration",
-                             "1, or framework megatron"};
-    if (zero.offload_optimizer.device != OffloadDevice::none)
-      return DivisionProblem{"parallel.pipeline",
-                             "with an optimizer on the host cannot be estimated yet",
-                             "no offload_optimizer"};
-    return std::nullopt;
   }
 
   std::int64_t next_multiple(std::int64_t of) const {

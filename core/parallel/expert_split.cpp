@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/diagnostic.h"
+#include "frameworks/registry.h"
 #include "parallel/rewrite.h"
 
 namespace shardplan {
@@ -229,14 +230,13 @@ Graph send_slots(const Graph& graph) {
 }  // namespace
 
 void split_experts(Model& model, const Plan& plan) {
-  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
-  const bool slots = deepspeed && plan.framework.deepspeed.moe;
+  const ExpertExchange how = traits_of(plan).experts(plan);
   ExpertSplit split(plan.parallel.expert_imbalance);
   AutoEpSplit autoep_split(plan.parallel.expert_imbalance);
   for (Segment& segment : model.segments)
-    segment.graph = slots       ? send_slots(segment.graph)
-                    : deepspeed ? autoep_split.split(segment.graph)
-                                : split.split(segment.graph);
+    segment.graph = how == ExpertExchange::slots    ? send_slots(segment.graph)
+                    : how == ExpertExchange::autoep ? autoep_split.split(segment.graph)
+                                                    : split.split(segment.graph);
   const std::int64_t ranks = plan.parallel.expert;
   for (Parameter& p : model.parameters) {
     if (p.kind != ParameterKind::expert) continue;

@@ -1,25 +1,11 @@
 #include "parallel/shard.h"
 
+#include "frameworks/registry.h"
 #include "parallel/expert_split.h"
 #include "parallel/sequence_split.h"
 #include "parallel/tensor_split.h"
 
 namespace shardplan {
-
-SplitStyle split_style(FrameworkKind framework) {
-  switch (framework) {
-    case FrameworkKind::deepspeed:
-      return SplitStyle::autotp;
-    case FrameworkKind::megatron:
-      return SplitStyle::megatron;
-    case FrameworkKind::single:
-    case FrameworkKind::ddp:
-    case FrameworkKind::fsdp2:
-    case FrameworkKind::native:
-      break;
-  }
-  return SplitStyle::transformers;
-}
 
 bool is_sharded(const Plan& plan) {
   const Parallel& p = plan.parallel;
@@ -28,7 +14,7 @@ bool is_sharded(const Plan& plan) {
 
 Model shard(const Model& whole, const Plan& plan) {
   Model part = whole;
-  const SplitStyle style = split_style(plan.framework.kind);
+  const SplitStyle style = traits_of(plan).split;
   if (plan.parallel.sequence > 1 || plan.parallel.context > 1) split_sequences(part, plan);
   // transformers' expert-parallel ranks have the same tokens: tensor_split.h.
   if (plan.parallel.expert > 1 && style != SplitStyle::transformers) split_experts(part, plan);

@@ -10,14 +10,6 @@
 
 namespace shardplan {
 
-/// How a framework cuts the layers of a network.
-enum class SplitStyle : std::uint8_t {
-  megatron,      ///< every linear, the vocabulary too; one exchange for a layer's input
-  transformers,  ///< tp_plan on DTensors: each linear exchanges its own input's gradient
-  autotp,        ///< DeepSpeed: tp_plan where the class has one, in-place exchanges
-};
-SplitStyle split_style(FrameworkKind framework);
-
 /// The rank that has the most, under plan.parallel; pipeline stages are left to the caller. Throws
 /// InputError for a network that the framework cannot cut so.
 Model shard(const Model& whole, const Plan& plan);

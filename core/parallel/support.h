@@ -1,4 +1,4 @@
-// What each framework can divide, and what of that can be estimated.
+// The degrees of a division, and how far a framework has one.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "plan/plan.h"
+#include "plan/parallel.h"
 
 namespace shardplan {
 
@@ -32,49 +32,5 @@ enum class Support : std::uint8_t {
   not_yet,  ///< it has, but no lowering covers it
   yes,
 };
-
-struct FrameworkSupport {
-  FrameworkKind framework;
-  std::string_view name;
-  std::array<Support, kDegreeNames.size()> degrees;  ///< in the order of Degree
-};
-
-/// One row a framework. A lowering that learns a degree changes its entry here.
-inline constexpr std::array kFrameworkSupport{
-    FrameworkSupport{FrameworkKind::single,
-                     "single",
-                     {Support::yes, Support::never, Support::never, Support::never, Support::never,
-                      Support::yes}},
-    FrameworkSupport{FrameworkKind::ddp,
-                     "ddp",
-                     {Support::never, Support::never, Support::never, Support::never,
-                      Support::never, Support::never}},
-    FrameworkSupport{FrameworkKind::fsdp2,
-                     "fsdp2",
-                     {Support::yes, Support::not_yet, Support::not_yet, Support::never,
-                      Support::not_yet, Support::not_yet}},
-    FrameworkSupport{
-        FrameworkKind::deepspeed,
-        "deepspeed",
-        {Support::yes, Support::yes, Support::never, Support::yes, Support::never, Support::yes}},
-    FrameworkSupport{
-        FrameworkKind::megatron,
-        "megatron",
-        {Support::yes, Support::yes, Support::yes, Support::yes, Support::yes, Support::yes}},
-    FrameworkSupport{FrameworkKind::native,
-                     "native",
-                     {Support::never, Support::never, Support::never, Support::never,
-                      Support::never, Support::never}},
-};
-
-constexpr const FrameworkSupport& support_of(FrameworkKind framework) {
-  for (const FrameworkSupport& row : kFrameworkSupport)
-    if (row.framework == framework) return row;
-  return kFrameworkSupport.front();
-}
-
-constexpr Support support_of(FrameworkKind framework, Degree degree) {
-  return support_of(framework).degrees[static_cast<std::size_t>(degree)];
-}
 
 }  // namespace shardplan

@@ -7,28 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "frameworks/ddp/options.h"
-#include "frameworks/deepspeed/options.h"
-#include "frameworks/fsdp2/options.h"
-#include "frameworks/megatron/options.h"
-#include "frameworks/native/options.h"
+#include "frameworks/framework.h"
 #include "hardware/cluster.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
-
-enum class FrameworkKind : std::uint8_t { single, ddp, fsdp2, deepspeed, native, megatron };
-
-struct Framework {
-  FrameworkKind kind = FrameworkKind::deepspeed;
-  DdpOptions ddp;
-  Fsdp2Options fsdp2;
-  DeepSpeedOptions deepspeed;
-  NativeOptions native;
-  MegatronOptions megatron;
-};
 
 /// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
 /// selective checkpointing with a policy of saving those), or everything.
@@ -112,34 +97,18 @@ struct Plan {
   double gradient_clipping = 1.0;  ///< 0: off
   bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
-  /// Whether blocks are run again. Megatron's selective checkpointing runs only the attention
-  /// itself again.
-  bool recomputes_blocks() const {
-    return checkpointing == Checkpointing::full ||
-           (checkpointing == Checkpointing::selective && framework.kind != FrameworkKind::megatron);
-  }
-  /// Megatron's saved inputs in parts. Where sequence parallelism divides them already, or nothing
-  /// is there to divide or to divide over, the option says nothing.
-  bool distributes_saved_activations() const {
-    return framework.kind == FrameworkKind::megatron &&
-           framework.megatron.distribute_saved_activations && parallel.tensor > 1 &&
-           !parallel.sequence_parallel && checkpointing == Checkpointing::full;
-  }
+  /// Whether blocks are run again; if not, selective checkpointing runs only the attention itself
+  /// again.
+  bool recomputes_blocks() const;
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same
   /// sequences too.
   std::int64_t replicas() const { return data_ranks() * parallel.sequence * parallel.context; }
   /// The ranks that one copy of the states is divided over: all replicas, or fewer under MiCS and
-  /// FSDP2's hybrid sharding, which divides the replicas (parallel/sharding.h). Copies are kept
-  /// alike by summing gradients among them.
-  std::int64_t shard_ranks() const {
-    const bool mics = framework.kind == FrameworkKind::deepspeed && framework.deepspeed.zero.mics();
-    return mics ? framework.deepspeed.zero.mics_shard_size
-           : framework.kind == FrameworkKind::fsdp2
-               ? framework.fsdp2.hybrid_shard_size.value_or(replicas())
-               : replicas();
-  }
+  /// hybrid sharding, which divide the replicas (parallel/sharding.h). Copies are kept alike by
+  /// summing gradients among them.
+  std::int64_t shard_ranks() const;
   std::int64_t copies() const { return replicas() / shard_ranks(); }
   /// Of all GPUs together, in one micro-batch.
   std::int64_t samples_at_once() const { return checked_mul(data_ranks(), workload.micro_batch); }

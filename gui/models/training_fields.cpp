@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "frameworks/registry.h"
 #include "job/fields.h"
-#include "load/framework.h"
 #include "models/text.h"
 #include "parallel/problem.h"
 #include "questions/changes.h"

@@ -8,7 +8,7 @@
 #include "base/diagnostic.h"
 #include "cli/cost_options.h"
 #include "cli/lists.h"
-#include "load/framework.h"
+#include "frameworks/registry.h"
 #include "load/precision.h"
 
 namespace shardplan::cli {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/diagnostic.h"
+#include "frameworks/registry.h"
 #include "load/ds_config/deprecated.h"
-#include "load/framework.h"
 
 namespace shardplan {
 namespace {

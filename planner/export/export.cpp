@@ -7,7 +7,7 @@
 
 #include "base/nearest.h"
 #include "export/ds_config.h"
-#include "load/framework.h"
+#include "frameworks/registry.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 

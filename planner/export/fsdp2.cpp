@@ -3,7 +3,7 @@
 
 #include "base/diagnostic.h"
 #include "export/export.h"
-#include "load/framework.h"
+#include "frameworks/registry.h"
 
 namespace shardplan {
 namespace {

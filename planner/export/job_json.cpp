@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "export/export.h"
+#include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/registry.h"
 #include "job/parallel_json.h"
-#include "load/framework.h"
 
 namespace shardplan {
 namespace {
@@ -56,7 +57,7 @@ Json framework_json(const Plan& plan) {
       json["async_tensor_model_parallel_allreduce"] = m.async_tensor_model_parallel_allreduce;
       json["transformer_impl"] = m.transformer_engine ? "transformer_engine" : "local";
       json["tp_comm_overlap"] = m.tp_comm_overlap;
-      json["distribute_saved_activations"] = plan.distributes_saved_activations();
+      json["distribute_saved_activations"] = distributes_saved_activations(plan);
       break;
     }
     default:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "export/export.h"
+#include "frameworks/megatron/saved_inputs.h"
 #include "parallel/degrees.h"
 
 namespace shardplan {
@@ -117,7 +118,7 @@ void add_recomputation(Lines& lines, const Plan& plan) {
     lines.emplace_back("--recompute-granularity full");
     lines.emplace_back("--recompute-method uniform");
     lines.emplace_back("--recompute-num-layers 1");
-    if (plan.distributes_saved_activations()) lines.emplace_back("--distribute-saved-activations");
+    if (distributes_saved_activations(plan)) lines.emplace_back("--distribute-saved-activations");
   }
   if (how == Checkpointing::selective) {
     lines.emplace_back("--recompute-granularity selective");

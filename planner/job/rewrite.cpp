@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "job/parallel_json.h"
-#include "load/framework.h"
 
 namespace shardplan {
 namespace {

@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "lowering/saved_inputs.h"
+#include "frameworks/registry.h"
 #include "parallel/support.h"
+#include "program/tape.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -139,7 +140,7 @@ std::string degree_words(const Plan& p) {
 
 /// Where checkpointed blocks keep their inputs, if not whole on each GPU.
 std::string saved_input_words(const Plan& p) {
-  const SavedInput how = saved_input_of(p);
+  const SavedInput how = traits_of(p).saved_input(p);
   if (how.function == CheckpointFunction::torch) return "";
   std::string words;
   if (how.divided && how.ranks > 1) words += fmt::format(", inputs in {} parts", how.ranks);

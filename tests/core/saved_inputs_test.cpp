@@ -2,6 +2,7 @@
 // DeepSpeed's activation_checkpointing.
 #include <gmock/gmock.h>
 
+#include "frameworks/megatron/saved_inputs.h"
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
@@ -101,7 +102,7 @@ TEST(MegatronSavedActivations, PartsOfAllBlocksAreGatheredOnceInTheBackwardPass)
 TEST(MegatronSavedActivations, SequenceParallelismLeavesNothingToDivide) {
   Plan plan = megatron(true);
   plan.parallel.sequence_parallel = true;
-  EXPECT_FALSE(plan.distributes_saved_activations());
+  EXPECT_FALSE(distributes_saved_activations(plan));
   EXPECT_EQ(kept_by_a_block(plan), kInput / kRanks);  // its own input is a part already
 }
 

@@ -8,9 +8,9 @@
 
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
+#include "frameworks/registry.h"
 #include "job/read_schedule.h"
 #include "json/reader.h"
-#include "load/framework.h"
 #include "model/read_spec.h"
 
 namespace shardplan::validator {

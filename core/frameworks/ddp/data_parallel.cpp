@@ -1,10 +1,10 @@
-// Plain PyTorch on one GPU, and DistributedDataParallel with or without ZeroRedundancyOptimizer.
+#include "frameworks/ddp/data_parallel.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "frameworks/ddp/buckets.h"
 #include "lowering/library_workspaces.h"
-#include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
@@ -79,23 +79,23 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
 
 }  // namespace
 
-Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run) {
+Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
+                            const DdpOptions* options) {
   Program program = program_of(run);
   ProgramBuilder b(program);
   const Precision& precision = plan.precision;
-  const bool ddp = plan.framework.kind == FrameworkKind::ddp;
-  const DdpOptions& options = plan.framework.ddp;
+  const bool ddp = options != nullptr;
   const std::int64_t world = plan.replicas();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
   const std::int64_t parameters = parameter_bytes(model, plan);
-  const bool sharded_optimizer = ddp && options.zero_redundancy_optimizer;
+  const bool sharded_optimizer = ddp && options->zero_redundancy_optimizer;
 
   add_cublas_workspaces(b, plan.cluster.gpu);
   append_parameters(program.resident, model, plan);
-  const bool views = ddp && options.gradient_as_bucket_view;
+  const bool views = ddp && options->gradient_as_bucket_view;
   DdpRebuild rebuild;
   if (ddp)
-    rebuild = add_ddp_buckets(program, model, run, precision, options.bucket_cap_bytes,
+    rebuild = add_ddp_buckets(program, model, run, precision, options->bucket_cap_bytes,
                               views ? Category::gradients : Category::communication_buffers);
   b.resident(Category::other, batch_bytes(plan));
   if (ddp) program.build.push_back(program.resident.back());
@@ -130,7 +130,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync
       b.reduce_buckets(Collective::all_reduce, gradients, "gradient all-reduce",
-                       ceil_div(gradients, options.bucket_cap_bytes));
+                       ceil_div(gradients, options->bucket_cap_bytes));
     if (ddp && last) b.wait(Stream::communication);
     b.end_phase(Phase::backward);
   });

@@ -1,6 +1,8 @@
-#include "lowering/lower.h"
+#include "frameworks/deepspeed/lower.h"
+
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/stages.h"
+#include "frameworks/usual.h"
 #include "lowering/pipeline/schedule.h"
 #include "parallel/groups.h"
 
@@ -40,7 +42,8 @@ Program lower_deepspeed(const Model& model, const Plan& plan, const ModelRun& ru
   return program;
 }
 
-std::vector<std::int64_t> distinct_partitions(const Model& model, const Plan& plan) {
+std::vector<std::int64_t> deepspeed_distinct_ranks(const Model& model, const Plan& plan) {
+  if (plan.parallel.pipeline > 1) return usual::first_of_stages(model, plan);
   const int stage = plan.framework.deepspeed.zero.stage;
   if (stage == 0 || stage == 3) return {0};
   const Engine engine = engine_of(model, plan);

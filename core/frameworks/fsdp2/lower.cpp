@@ -1,9 +1,10 @@
 // PyTorch FSDP2: fully_shard on every block and on the root, with a mixed-precision policy
 // (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py).
+#include "frameworks/fsdp2/lower.h"
+
 #include <algorithm>
 
 #include "lowering/library_workspaces.h"
-#include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
@@ -269,7 +270,7 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
 
 }  // namespace
 
-Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run) {
+Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t) {
   Program program = program_of(run);
   ProgramBuilder b(program);
   const Fsdp f(model, plan, run);

@@ -1,11 +1,13 @@
 // Megatron-LM: a stage's share of the network, its gradients in fp32 buffers, master weights and
 // states whole or divided over data-parallel ranks. docs/parallelism.md derives the terms.
+#include "frameworks/megatron/lower.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "frameworks/megatron/buffers.h"
+#include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/transformer_engine.h"
-#include "lowering/lower.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
@@ -107,7 +109,7 @@ class MegatronLowering {
   /// for. Dropout makes the input anew.
   std::int64_t embedding_bytes(const StageChunk& c) const {
     const std::size_t blocks = blocks_begin(c);
-    if (!plan_.distributes_saved_activations() || !c.first || plan_.workload.micro_batch > 1 ||
+    if (!distributes_saved_activations(plan_) || !c.first || plan_.workload.micro_batch > 1 ||
         blocks == 0 || blocks == c.repeats.size())
       return 0;
     const SegmentRun& embedding = run_.segments[c.repeats[blocks - 1].segment];

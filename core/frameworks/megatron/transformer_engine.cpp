@@ -50,8 +50,8 @@ std::string joined(std::string_view name) {
 }  // namespace
 
 bool cuts_exchanges(const Plan& plan) {
-  return plan.framework.kind == FrameworkKind::megatron && plan.parallel.tensor > 1 &&
-         plan.framework.megatron.tp_comm_overlap && plan.parallel.sequence_parallel;
+  return plan.parallel.tensor > 1 && plan.framework.megatron.tp_comm_overlap &&
+         plan.parallel.sequence_parallel;
 }
 
 std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {

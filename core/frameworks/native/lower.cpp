@@ -1,10 +1,11 @@
 // The native engine (docs/validation.md): every tensor comes from one block of memory, so there is
 // no caching allocator, and gradients, slots and workspace are kept for the whole run.
+#include "frameworks/native/lower.h"
+
 #include <algorithm>
 
 #include "frameworks/native/kernels.h"
 #include "frameworks/native/sizes.h"
-#include "lowering/lower.h"
 #include "lowering/micro_batches.h"
 
 namespace shardplan {
@@ -178,7 +179,7 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool last) {
 
 }  // namespace
 
-Program lower_native(const Model& model, const Plan& plan, const ModelRun& run) {
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t) {
   Program program = program_of(run);
   program.one_block = true;
   ProgramBuilder b(program);

@@ -8,21 +8,13 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "frameworks/registry.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/version.h"
 #include "load/megatron.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, FrameworkKind>, 6> kFrameworks{{
-    {"single", FrameworkKind::single},
-    {"ddp", FrameworkKind::ddp},
-    {"fsdp2", FrameworkKind::fsdp2},
-    {"deepspeed", FrameworkKind::deepspeed},
-    {"native", FrameworkKind::native},
-    {"megatron", FrameworkKind::megatron},
-}};
 
 void read_ddp(ObjectReader& o, DdpOptions& ddp) {
   ddp.gradient_as_bucket_view = o.boolean("gradient_as_bucket_view").value_or(false);
@@ -103,12 +95,6 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
 
 }  // namespace
 
-std::string_view name_of(FrameworkKind kind) {
-  for (const auto& [name, value] : kFrameworks)
-    if (value == kind) return name;
-  return "";
-}
-
 FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobContext& context,
                              std::vector<std::string>& assumed) {
   FrameworkRead read;
@@ -121,11 +107,10 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
   }
   ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("framework"));
   std::vector<std::string> names;
-  for (const auto& row : kFrameworks) names.emplace_back(row.first);
+  for (const FrameworkTraits* known : all_frameworks()) names.emplace_back(known->name.get());
   const auto name = o.choice("name", names);
   if (name) {
-    for (const auto& [known, kind] : kFrameworks)
-      if (known == *name) read.framework.kind = kind;
+    read.framework.kind = *framework_named(*name);
   } else {
     read.framework.kind = world == 1 ? FrameworkKind::single : FrameworkKind::deepspeed;
     assumed.push_back(fmt::format("framework: {}", name_of(read.framework.kind)));

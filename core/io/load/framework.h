@@ -6,8 +6,6 @@
 
 namespace shardplan {
 
-std::string_view name_of(FrameworkKind kind);
-
 /// What a framework decides about the rest of the plan: a ds_config sets the precision, the batch,
 /// the optimizer and clipping unless the job does.
 struct FrameworkRead {

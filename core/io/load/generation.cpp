@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "load/framework.h"
+#include "frameworks/registry.h"
 #include "load/limits.h"
 
 namespace shardplan {
@@ -76,14 +76,14 @@ void check_generation(ObjectReader& job, const Model& model, const Plan& plan) {
              fmt::format("{} generates nothing token by token from a KV cache that is modelled",
                          model.facts.model_type),
              "a decoder such as llama-3.1-8b; or kind train");
-  const FrameworkKind framework = plan.framework.kind;
+  const FrameworkTraits& framework = traits_of(plan);
   const Generation& g = plan.workload.generation;
-  if (framework != FrameworkKind::single && framework != FrameworkKind::deepspeed)
-    job.fail("framework.name", fmt::format("'{}' does not run inference", name_of(framework)),
+  if (!framework.generates)
+    job.fail("framework.name", fmt::format("'{}' does not run inference", framework.name.get()),
              "single (transformers) on one GPU, or deepspeed");
   if (g.injection) {
     check_injection(job, model, plan);
-  } else if (framework == FrameworkKind::deepspeed && g.weights != Quantization::none) {
+  } else if (!framework.quantizes_generation && g.weights != Quantization::none) {
     job.fail("workload.quantization", "quantized weights under ZeRO-Inference are not modelled",
              "framework single");
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "frameworks/registry.h"
 #include "json/reader.h"
 #include "load/cluster.h"
 #include "load/deepspeed.h"
@@ -108,14 +109,11 @@ class JobLoader {
                    "tensor, as many as there are GPUs, with framework single; or framework "
                    "deepspeed with kernel_inject, one group of all GPUs");
     check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
-    if (plan().framework.kind == FrameworkKind::deepspeed) {
+    if (zero_options(plan()) != nullptr) {
       apply_ds_config();
     } else {
-      const FrameworkKind kind = plan().framework.kind;
-      const bool master = kind == FrameworkKind::native || kind == FrameworkKind::megatron;
-      plan().precision = load_precision(reader_, master           ? "bf16-master"
-                                                 : is_inference() ? "bf16-pure"
-                                                                  : "bf16-autocast");
+      plan().precision = load_precision(
+          reader_, is_inference() ? "bf16-pure" : traits_of(plan()).default_precision);
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
@@ -142,8 +140,7 @@ class JobLoader {
   /// transformers' tensor-parallel plans divide a model that generates as one that trains.
   bool generates_divided() const {
     const Plan& p = job_.plan;
-    return p.framework.kind == FrameworkKind::single &&
-           p.parallel.model_ranks() == p.parallel.tensor;
+    return !traits_of(p).data_parallel && p.parallel.model_ranks() == p.parallel.tensor;
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
@@ -328,9 +325,7 @@ class JobLoader {
   /// bitsandbytes' packed weights can be neither flattened nor cut along their rows.
   void check_quantization() {
     const Workload& w = plan().workload;
-    const bool sharded = plan().framework.kind == FrameworkKind::fsdp2 ||
-                         (plan().framework.kind == FrameworkKind::deepspeed &&
-                          plan().framework.deepspeed.zero.stage == 3);
+    const bool sharded = traits_of(plan()).shards_parameters(plan());
     if (w.lora && w.lora->base != Quantization::none && sharded)
       reader_.fail("workload.lora.quantization",
                    "four-bit weights under parameter sharding cannot be estimated yet",

@@ -4,12 +4,14 @@
 
 #include <limits>
 
+#include "frameworks/megatron/saved_inputs.h"
+
 namespace shardplan {
 namespace {
 
 /// megatron/training/arguments.py validate_args, transformer_config.py __post_init__.
 void check_saved_activations(const ObjectReader& job, const Plan& plan) {
-  if (!plan.framework.megatron.distribute_saved_activations || plan.distributes_saved_activations())
+  if (!plan.framework.megatron.distribute_saved_activations || distributes_saved_activations(plan))
     return;
   const auto fail = [&](std::string found, std::string expected) {
     job.fail("framework.distribute_saved_activations", std::move(found), std::move(expected));

@@ -5,8 +5,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "frameworks/registry.h"
 #include "parallel/degrees.h"
-#include "parallel/support.h"
 
 namespace shardplan {
 namespace {
@@ -53,18 +53,17 @@ void take_degrees_of(const Json& ds_config, ObjectReader& reader, Parallel& para
 
 /// What the framework does unless it is told: recipes for Megatron-LM divide along tokens wherever
 /// tensors are divided; DeepSpeed's PipelineModule balances parameters.
-void read_layout(ObjectReader& reader, FrameworkKind framework, Parallel& parallel) {
+void read_layout(ObjectReader& reader, const FrameworkTraits& framework, Parallel& parallel) {
   parallel.sequence_parallel =
-      reader.boolean("sequence_parallel")
-          .value_or(framework == FrameworkKind::megatron && parallel.tensor > 1);
+      reader.boolean("sequence_parallel").value_or(framework.divides_tokens && parallel.tensor > 1);
   const auto schedule = reader.choice("schedule", {"gpipe", "1f1b", "interleaved"});
   if (schedule == "gpipe") parallel.schedule = PipelineSchedule::gpipe;
   if (schedule == "interleaved" || (!schedule && parallel.virtual_pipeline > 1))
     parallel.schedule = PipelineSchedule::interleaved;
   const auto balance = reader.choice("balance", {"blocks", "blocks_and_ends", "parameters"});
   if (balance == "blocks_and_ends") parallel.balance = StageBalance::blocks_and_ends;
-  if (balance == "parameters" || (!balance && framework == FrameworkKind::deepspeed))
-    parallel.balance = StageBalance::parameters;
+  if (balance == "parameters") parallel.balance = StageBalance::parameters;
+  if (!balance) parallel.balance = framework.balance;
   if (const Json* layers = reader.array("stage_layers"))
     for (const Json& count : *layers) {
       if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
@@ -95,20 +94,20 @@ Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_confi
   for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
     parallel.*member_of(static_cast<Degree>(i)) =
         reader.integer(kDegreeNames[i], 1, kLargestDegree).value_or(1);
-  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
-  parallel.expert_tensor =
-      reader.integer("expert_tensor", 1, kLargestDegree).value_or(megatron ? parallel.tensor : 1);
+  const FrameworkTraits& framework = traits_of(plan);
+  parallel.expert_tensor = reader.integer("expert_tensor", 1, kLargestDegree)
+                               .value_or(framework.divides_experts ? parallel.tensor : 1);
   parallel.expert_imbalance = reader.number("expert_imbalance", 1, 64).value_or(1.0);
   const auto data = reader.integer("data", 1, 1 << 30);
   take_degrees_of(ds_config, reader, parallel);
-  read_layout(reader, plan.framework.kind, parallel);
+  read_layout(reader, framework, parallel);
   if (data) check_data(reader, *data, parallel, plan.cluster.world());
   reader.finish();
   return parallel;
 }
 
 void check_parallel(const ObjectReader& job, const Model& model, const Plan& plan) {
-  if (plan.framework.kind == FrameworkKind::single && plan.cluster.world() != plan.parallel.tensor)
+  if (!traits_of(plan).data_parallel && plan.cluster.world() != plan.parallel.tensor)
     job.fail("framework.name",
              fmt::format("'single' has no data parallelism, and the cluster has {} GPUs",
                          plan.cluster.world()),

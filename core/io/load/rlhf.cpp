@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "frameworks/registry.h"
 #include "json/reader.h"
-#include "load/framework.h"
 #include "load/limits.h"
 #include "load/model.h"
 
@@ -204,14 +204,15 @@ class RlhfLoader {
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
-      const FrameworkKind kind = role.plan.framework.kind;
-      if (kind != FrameworkKind::single && kind != FrameworkKind::deepspeed)
+      const FrameworkTraits& framework = traits_of(role.plan);
+      if (!framework.runs_rlhf)
         work_.fail("kind",
-                   fmt::format("rlhf with framework '{}' ({}) is not modelled", name_of(kind),
-                               name_of(role.kind)),
+                   fmt::format("rlhf with framework '{}' ({}) is not modelled",
+                               framework.name.get(), name_of(role.kind)),
                    "single on one GPU, or deepspeed");
-      if (kind == FrameworkKind::single && hybrid_)
-        work_.fail("hybrid_engine", "is DeepSpeed's, and the framework is single",
+      if (!framework.has_hybrid_engine && hybrid_)
+        work_.fail("hybrid_engine",
+                   fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),
                    "framework deepspeed");
     }
   }

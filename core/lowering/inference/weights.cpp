@@ -2,21 +2,14 @@
 
 #include "frameworks/deepspeed/layout.h"
 #include "frameworks/deepspeed/stages.h"
+#include "frameworks/registry.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
-namespace {
-
-bool weights_are_partitioned(const Plan& plan) {
-  return plan.framework.kind == FrameworkKind::deepspeed &&
-         plan.framework.deepspeed.zero.stage == 3;
-}
-
-}  // namespace
 
 FrozenWeights::FrozenWeights(const Model& model, const Plan& plan, const ModelRun& run)
     : model_(model), plan_(plan), held_(model.modules.size(), 0) {
-  if (!weights_are_partitioned(plan)) return;
+  if (!is_zero3(plan)) return;
   engine_ = engine_of(model, plan);
   gather_.emplace(model_, plan_, run, engine_);
   if (!gather_->gathers()) gather_.reset();

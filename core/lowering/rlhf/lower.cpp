@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "lowering/inference/weights.h"
 #include "lowering/inference/workspace.h"
@@ -41,16 +42,11 @@ Program lower_scoring(const Rlhf& rlhf, const Role& role) {
   return program;
 }
 
-bool is_partitioned(const Plan& plan) {
-  return plan.framework.kind == FrameworkKind::deepspeed &&
-         plan.framework.deepspeed.zero.stage == 3;
-}
-
 /// What the hybrid engine gathers for generation under ZeRO-3: every layer at once if parameters
 /// are pinned, else as many layers as one partition has.
 std::int64_t gathered_for_generation(const Rlhf& rlhf) {
   const Role& actor = rlhf.roles.front();
-  if (!rlhf.hybrid || !is_partitioned(actor.plan)) return 0;
+  if (!rlhf.hybrid || !is_zero3(actor.plan)) return 0;
   const std::int64_t all =
       checked_mul(actor.model.parameter_count(), size_of(actor.plan.precision.params));
   if (rlhf.hybrid->pin_parameters) return ceil_div(all, rlhf.hybrid->inference_tp_size);

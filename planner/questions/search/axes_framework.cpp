@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/diagnostic.h"
-#include "load/framework.h"
+#include "frameworks/registry.h"
 #include "load/precision.h"
 #include "questions/changes.h"
 #include "questions/search/axes.h"

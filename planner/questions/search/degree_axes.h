@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/support.h"
+#include "frameworks/registry.h"
 #include "questions/search/axes.h"
 
 namespace shardplan::degree_axes {

@@ -1,9 +1,8 @@
-#include "lowering/saved_inputs.h"
+#include "frameworks/deepspeed/saved_inputs.h"
 
 #include <algorithm>
 
 #include "frameworks/deepspeed/engine.h"
-#include "lowering/tensors.h"
 
 namespace shardplan {
 namespace {
@@ -31,12 +30,9 @@ SavedBlocks saved_blocks(const SavedInput& how, const ModelRun& run) {
 
 }  // namespace
 
-SavedInput saved_input_of(const Plan& plan) {
-  const bool full = plan.checkpointing == Checkpointing::full;
+SavedInput deepspeed_saved_input(const Plan& plan) {
+  if (plan.checkpointing != Checkpointing::full) return {};
   const std::int64_t ranks = plan.parallel.tensor;
-  if (plan.framework.kind == FrameworkKind::megatron && full)
-    return {CheckpointFunction::megatron, plan.distributes_saved_activations(), ranks, false};
-  if (plan.framework.kind != FrameworkKind::deepspeed || !full) return {};
   const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
   if (options.called)
     return {CheckpointFunction::deepspeed, options.partition_activations, ranks,
@@ -46,8 +42,8 @@ SavedInput saved_input_of(const Plan& plan) {
   return {};
 }
 
-std::int64_t held_inputs(const Plan& plan, const ModelRun& run) {
-  const SavedInput how = saved_input_of(plan);
+std::int64_t deepspeed_held_inputs(const Plan& plan, const ModelRun& run) {
+  const SavedInput how = deepspeed_saved_input(plan);
   if (how.function != CheckpointFunction::deepspeed) return 0;
   const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
   const SavedBlocks blocks = saved_blocks(how, run);
@@ -60,19 +56,21 @@ std::int64_t held_inputs(const Plan& plan, const ModelRun& run) {
   return std::max<std::int64_t>(0, unused) * round_up(blocks.bytes, kAllocationUnit);
 }
 
-void add_inputs_on_host(HostMemory& host, const Plan& plan, const ModelRun& run) {
-  const SavedInput how = saved_input_of(plan);
-  if (!how.on_host) return;
+HostMemory deepspeed_inputs_on_host(const Plan& plan, const ModelRun& run) {
+  const SavedInput how = deepspeed_saved_input(plan);
+  HostMemory host;
+  if (!how.on_host) return host;
   const SavedBlocks blocks = saved_blocks(how, run);
   const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
   if (!how.divided) {  // pinned buffers, used again in the next pass
-    host.pinned += blocks.count * pinned_block(blocks.bytes);
-    return;
+    host.pinned = blocks.count * pinned_block(blocks.bytes);
+    return host;
   }
   const bool contiguous = options.contiguous_memory_optimization && options.number_checkpoints;
   const std::int64_t count =
       contiguous ? std::max(blocks.count, *options.number_checkpoints) : blocks.count;
-  host.pageable += count * blocks.bytes;
+  host.pageable = count * blocks.bytes;
+  return host;
 }
 
 }  // namespace shardplan

@@ -1,0 +1,73 @@
+// PyTorch's DistributedDataParallel.
+#include "estimate/calibration.h"
+#include "frameworks/ddp/data_parallel.h"
+#include "frameworks/usual.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+Program lower_ddp(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t) {
+  return lower_data_parallel(model, plan, run, &plan.framework.ddp);
+}
+
+/// ZeroRedundancyOptimizer gives each rank whole tensors.
+std::int64_t ddp_divided_over(const Plan& plan, Category category) {
+  const bool states = category == Category::optimizer_states;
+  return states && plan.framework.ddp.zero_redundancy_optimizer ? plan.replicas() : 1;
+}
+
+}  // namespace
+
+extern const FrameworkTraits kDdpTraits;
+constinit const FrameworkTraits kDdpTraits{
+    .kind = FrameworkKind::ddp,
+    .name = "ddp",
+    .degrees = {.tensor = Support::never,
+                .pipeline = Support::never,
+                .virtual_pipeline = Support::never,
+                .sequence = Support::never,
+                .context = Support::never,
+                .expert = Support::never},
+    .split = SplitStyle::transformers,
+    .experts = usual::dispatches_tokens,
+    .data_parallel = true,
+    .divides_tokens = false,
+    .divides_experts = false,
+    .balance = StageBalance::blocks,
+    .pipeline_problem = usual::no_pipeline_problem,
+    .sharding_problem = usual::no_sharding_problem,
+    .build = usual::builds_as_written,
+    .regime = usual::regime,
+    .default_precision = "bf16-autocast",
+    .keeps_master = false,
+    .zero = usual::no_zero,
+    .shard_ranks = usual::all_replicas,
+    .divided_over = ddp_divided_over,
+    .shards_parameters = usual::never,
+    .shard_group = usual::shard_group,
+    .hops = usual::one_hop,
+    .communicators = usual::mesh_communicators,
+    .foreign_contexts = usual::no_foreign_contexts,
+    .set_tape = usual::plain_tape,
+    .selective_runs_blocks = true,
+    .saved_input = usual::saved_input,
+    .held_inputs = usual::no_held_inputs,
+    .inputs_on_host = usual::no_inputs_on_host,
+    .keeps_tables = false,
+    .frees_sent = false,
+    .pass_numbers = usual::no_pass_numbers,
+    .lower = lower_ddp,
+    .distinct_ranks = usual::first_of_stages,
+    .process = &Calibration::pytorch,
+    .reserved_upper = &Calibration::simulated_upper,
+    .connects_more = true,
+    .generates = false,
+    .quantizes_generation = false,
+    .runs_rlhf = false,
+    .has_hybrid_engine = false,
+    .is_own_engine = false,
+};
+
+}  // namespace shardplan

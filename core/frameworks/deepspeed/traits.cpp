@@ -1,0 +1,108 @@
+// DeepSpeed: ZeRO, its pipeline engine, AutoTP, Ulysses, AutoEP and its own sparse layers.
+#include "estimate/calibration.h"
+#include "frameworks/deepspeed/communicators.h"
+#include "frameworks/deepspeed/division.h"
+#include "frameworks/deepspeed/lower.h"
+#include "frameworks/deepspeed/saved_inputs.h"
+#include "frameworks/usual.h"
+#include "model/builder.h"
+#include "program/category.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+void build_deepspeed(const Plan& plan, BuildOptions& options) {
+  const auto& moe = plan.framework.deepspeed.moe;
+  if (!moe) return;
+  options.kernels = KernelSet::deepspeed_moe;
+  options.moe = moe;
+}
+
+ExpertExchange deepspeed_experts(const Plan& plan) {
+  return plan.framework.deepspeed.moe ? ExpertExchange::slots : ExpertExchange::autoep;
+}
+
+/// The engine casts adapters with the rest; stage 3 has a linear of its own.
+Regime deepspeed_regime(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  Regime regime = usual::regime(plan);
+  regime.adapters = regime.params;
+  regime.zero3_linear = zero.stage == 3 && zero.memory_efficient_linear;
+  return regime;
+}
+
+const ZeroOptions* deepspeed_zero(const Plan& plan) {
+  return &plan.framework.deepspeed.zero;
+}
+
+std::int64_t deepspeed_shard_ranks(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  return zero.mics() ? zero.mics_shard_size : plan.replicas();
+}
+
+std::int64_t deepspeed_divided_over(const Plan& plan, Category category) {
+  const bool states =
+      category == Category::optimizer_states || category == Category::master_parameters;
+  const int first = states ? 1 : category == Category::gradients ? 2 : 3;
+  return plan.framework.deepspeed.zero.stage >= first ? plan.shard_ranks() : 1;
+}
+
+bool deepspeed_shards_parameters(const Plan& plan) {
+  return plan.framework.deepspeed.zero.stage == 3;
+}
+
+}  // namespace
+
+extern const FrameworkTraits kDeepSpeedTraits;
+constinit const FrameworkTraits kDeepSpeedTraits{
+    .kind = FrameworkKind::deepspeed,
+    .name = "deepspeed",
+    .degrees = {.tensor = Support::yes,
+                .pipeline = Support::yes,
+                .virtual_pipeline = Support::never,
+                .sequence = Support::yes,
+                .context = Support::never,
+                .expert = Support::yes},
+    .split = SplitStyle::autotp,
+    .experts = deepspeed_experts,
+    .data_parallel = true,
+    .divides_tokens = false,
+    .divides_experts = false,
+    .balance = StageBalance::parameters,
+    .pipeline_problem = deepspeed_pipeline_problem,
+    .sharding_problem = deepspeed_sharding_problem,
+    .build = build_deepspeed,
+    .regime = deepspeed_regime,
+    .default_precision = "bf16-master",
+    .keeps_master = true,
+    .zero = deepspeed_zero,
+    .shard_ranks = deepspeed_shard_ranks,
+    .divided_over = deepspeed_divided_over,
+    .shards_parameters = deepspeed_shards_parameters,
+    .shard_group = deepspeed_shard_group,
+    .hops = deepspeed_hops,
+    .communicators = deepspeed_communicators,
+    .foreign_contexts = deepspeed_foreign_contexts,
+    .set_tape = usual::plain_tape,
+    .selective_runs_blocks = true,
+    .saved_input = deepspeed_saved_input,
+    .held_inputs = deepspeed_held_inputs,
+    .inputs_on_host = deepspeed_inputs_on_host,
+    .keeps_tables = false,
+    .frees_sent = false,
+    .pass_numbers = usual::no_pass_numbers,
+    .lower = lower_deepspeed,
+    .distinct_ranks = deepspeed_distinct_ranks,
+    .process = &Calibration::pytorch,
+    .reserved_upper = &Calibration::deepspeed_upper,
+    .connects_more = true,
+    .generates = true,
+    .quantizes_generation = false,
+    .runs_rlhf = true,
+    .has_hybrid_engine = true,
+    .is_own_engine = false,
+};
+
+}  // namespace shardplan

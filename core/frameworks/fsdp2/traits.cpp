@@ -1,0 +1,104 @@
+// PyTorch FSDP2.
+#include <fmt/format.h>
+
+#include "estimate/calibration.h"
+#include "frameworks/fsdp2/lower.h"
+#include "frameworks/usual.h"
+#include "parallel/communicator_list.h"
+#include "parallel/sharding.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+std::optional<DivisionProblem> hybrid_problem(const Model&, const Plan& plan) {
+  const auto size = plan.framework.fsdp2.hybrid_shard_size;
+  if (!size || plan.replicas() % *size == 0) return std::nullopt;
+  return DivisionProblem{
+      "framework.hybrid_shard_size",
+      fmt::format("{} does not divide the {} data-parallel GPUs", *size, plan.replicas()),
+      fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
+}
+
+/// The mixed-precision policy casts the gathered parameters; the modules then run in that type
+/// throughout.
+Regime fsdp2_regime(const Plan& plan) {
+  Regime regime = usual::regime(plan);
+  regime.params = plan.precision.compute;
+  return regime;
+}
+
+std::int64_t fsdp2_shard_ranks(const Plan& plan) {
+  return plan.framework.fsdp2.hybrid_shard_size.value_or(plan.replicas());
+}
+
+std::int64_t fsdp2_divided_over(const Plan& plan, Category) {
+  return plan.shard_ranks();
+}
+
+void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
+  if (plan.cluster.world() == 1) return;
+  list.add("world", list.world(), GroupUse::collectives);
+  if (const auto shard = plan.framework.fsdp2.hybrid_shard_size) {
+    list.add_dimension("replica", plan.copies(), list.shape(Group::replica));
+    list.add_dimension("shard", *shard, list.shape(Group::shard));
+  } else if (plan.parallel.tensor > 1) {
+    list.add_dimension("data", list.ranks(Group::data), list.shape(Group::data));
+    list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
+  }
+}
+
+}  // namespace
+
+extern const FrameworkTraits kFsdp2Traits;
+constinit const FrameworkTraits kFsdp2Traits{
+    .kind = FrameworkKind::fsdp2,
+    .name = "fsdp2",
+    .degrees = {.tensor = Support::yes,
+                .pipeline = Support::not_yet,
+                .virtual_pipeline = Support::not_yet,
+                .sequence = Support::never,
+                .context = Support::not_yet,
+                .expert = Support::not_yet},
+    .split = SplitStyle::transformers,
+    .experts = usual::dispatches_tokens,
+    .data_parallel = true,
+    .divides_tokens = false,
+    .divides_experts = false,
+    .balance = StageBalance::blocks,
+    .pipeline_problem = usual::no_pipeline_problem,
+    .sharding_problem = hybrid_problem,
+    .build = usual::builds_as_written,
+    .regime = fsdp2_regime,
+    .default_precision = "bf16-autocast",
+    .keeps_master = false,
+    .zero = usual::no_zero,
+    .shard_ranks = fsdp2_shard_ranks,
+    .divided_over = fsdp2_divided_over,
+    .shards_parameters = usual::always,
+    .shard_group = usual::shard_group,
+    .hops = usual::one_hop,
+    .communicators = fsdp2_communicators,
+    .foreign_contexts = usual::no_foreign_contexts,
+    .set_tape = usual::plain_tape,
+    .selective_runs_blocks = true,
+    .saved_input = usual::saved_input,
+    .held_inputs = usual::no_held_inputs,
+    .inputs_on_host = usual::no_inputs_on_host,
+    .keeps_tables = false,
+    .frees_sent = false,
+    .pass_numbers = usual::no_pass_numbers,
+    .lower = lower_fsdp2,
+    .distinct_ranks = usual::first_of_stages,
+    .process = &Calibration::pytorch,
+    .reserved_upper = &Calibration::simulated_upper,
+    .connects_more = true,
+    .generates = false,
+    .quantizes_generation = false,
+    .runs_rlhf = false,
+    .has_hybrid_engine = false,
+    .is_own_engine = false,
+};
+
+}  // namespace shardplan

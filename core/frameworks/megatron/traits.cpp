@@ -1,0 +1,104 @@
+// Megatron-LM.
+#include "estimate/calibration.h"
+#include "frameworks/megatron/communicators.h"
+#include "frameworks/megatron/lower.h"
+#include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/megatron/transformer_engine.h"
+#include "frameworks/usual.h"
+#include "model/builder.h"
+#include "program/category.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+void build_megatron(const Plan& plan, BuildOptions& options) {
+  options.kernels = KernelSet::megatron;
+  if (plan.framework.megatron.cross_entropy_fusion) options.loss = LossKind::fused_linear;
+  if (plan.checkpointing != Checkpointing::selective) return;
+  // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
+  options.attention = AttentionKind::sdpa;
+  options.attention_again = true;
+}
+
+std::int64_t megatron_divided_over(const Plan& plan, Category category) {
+  const MegatronOptions& options = plan.framework.megatron;
+  const bool states =
+      category == Category::optimizer_states || category == Category::master_parameters;
+  const bool divided = states || (category == Category::gradients && options.shard_gradients);
+  return divided && options.distributed_optimizer ? plan.replicas() : 1;
+}
+
+/// What Megatron-LM starts and hides; userbuffers exchange what the linears of blocks read and
+/// make, and Transformer Engine cuts a product whose result is scattered into four (module/base.py,
+/// initialize_ub).
+void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& options) {
+  const MegatronOptions& megatron = plan.framework.megatron;
+  options.module_calls = megatron.transformer_engine;
+  options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
+  if (!cuts_exchanges(plan) || !segment.checkpointable) return;
+  constexpr std::int64_t kSplits = 4;
+  options.gather_chunks = plan.parallel.tensor;
+  options.scatter_chunks = kSplits;
+}
+
+PassNumbers megatron_pass_numbers(const Plan& plan) {
+  const MegatronOptions& options = plan.framework.megatron;
+  return {options.async_tensor_model_parallel_allreduce, options.tp_comm_overlap,
+          options.transformer_engine};
+}
+
+}  // namespace
+
+extern const FrameworkTraits kMegatronTraits;
+constinit const FrameworkTraits kMegatronTraits{
+    .kind = FrameworkKind::megatron,
+    .name = "megatron",
+    .degrees = {.tensor = Support::yes,
+                .pipeline = Support::yes,
+                .virtual_pipeline = Support::yes,
+                .sequence = Support::yes,
+                .context = Support::yes,
+                .expert = Support::yes},
+    .split = SplitStyle::megatron,
+    .experts = usual::dispatches_tokens,
+    .data_parallel = true,
+    .divides_tokens = true,
+    .divides_experts = true,
+    .balance = StageBalance::blocks,
+    .pipeline_problem = usual::no_pipeline_problem,
+    .sharding_problem = usual::no_sharding_problem,
+    .build = build_megatron,
+    .regime = usual::regime,
+    .default_precision = "bf16-master",
+    .keeps_master = true,
+    .zero = usual::no_zero,
+    .shard_ranks = usual::all_replicas,
+    .divided_over = megatron_divided_over,
+    .shards_parameters = usual::never,
+    .shard_group = usual::shard_group,
+    .hops = usual::one_hop,
+    .communicators = megatron_communicators,
+    .foreign_contexts = usual::no_foreign_contexts,
+    .set_tape = set_megatron_tape,
+    .selective_runs_blocks = false,
+    .saved_input = megatron_saved_input,
+    .held_inputs = usual::no_held_inputs,
+    .inputs_on_host = usual::no_inputs_on_host,
+    .keeps_tables = true,
+    .frees_sent = true,
+    .pass_numbers = megatron_pass_numbers,
+    .lower = lower_megatron,
+    .distinct_ranks = usual::first_of_stages,
+    .process = &Calibration::pytorch,
+    .reserved_upper = &Calibration::simulated_upper,
+    .connects_more = true,
+    .generates = false,
+    .quantizes_generation = false,
+    .runs_rlhf = false,
+    .has_hybrid_engine = false,
+    .is_own_engine = false,
+};
+
+}  // namespace shardplan

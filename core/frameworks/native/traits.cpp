@@ -1,0 +1,77 @@
+// Our own engine (validator/).
+#include "estimate/calibration.h"
+#include "frameworks/native/lower.h"
+#include "frameworks/usual.h"
+#include "parallel/communicator_list.h"
+#include "program/category.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan {
+namespace {
+
+/// As ZeRO's stages: optimizer states and masters from 1 on, gradients from 2, parameters at 3.
+std::int64_t native_divided_over(const Plan& plan, Category category) {
+  const bool states =
+      category == Category::optimizer_states || category == Category::master_parameters;
+  const std::int64_t first = states ? 1 : category == Category::gradients ? 2 : 3;
+  return plan.framework.native.zero_stage >= first ? plan.replicas() : 1;
+}
+
+void native_communicators(CommunicatorList& list, const Plan& plan) {
+  if (plan.cluster.world() > 1) list.add("world", list.world(), GroupUse::collectives);
+}
+
+}  // namespace
+
+extern const FrameworkTraits kNativeTraits;
+constinit const FrameworkTraits kNativeTraits{
+    .kind = FrameworkKind::native,
+    .name = "native",
+    .degrees = {.tensor = Support::never,
+                .pipeline = Support::never,
+                .virtual_pipeline = Support::never,
+                .sequence = Support::never,
+                .context = Support::never,
+                .expert = Support::never},
+    .split = SplitStyle::transformers,
+    .experts = usual::dispatches_tokens,
+    .data_parallel = true,
+    .divides_tokens = false,
+    .divides_experts = false,
+    .balance = StageBalance::blocks,
+    .pipeline_problem = usual::no_pipeline_problem,
+    .sharding_problem = usual::no_sharding_problem,
+    .build = usual::builds_as_written,
+    .regime = usual::regime,
+    .default_precision = "bf16-master",
+    .keeps_master = false,
+    .zero = usual::no_zero,
+    .shard_ranks = usual::all_replicas,
+    .divided_over = native_divided_over,
+    .shards_parameters = usual::never,
+    .shard_group = usual::shard_group,
+    .hops = usual::one_hop,
+    .communicators = native_communicators,
+    .foreign_contexts = usual::no_foreign_contexts,
+    .set_tape = usual::plain_tape,
+    .selective_runs_blocks = true,
+    .saved_input = usual::saved_input,
+    .held_inputs = usual::no_held_inputs,
+    .inputs_on_host = usual::no_inputs_on_host,
+    .keeps_tables = false,
+    .frees_sent = false,
+    .pass_numbers = usual::no_pass_numbers,
+    .lower = lower_native,
+    .distinct_ranks = usual::first_of_stages,
+    .process = &Calibration::native,
+    .reserved_upper = &Calibration::simulated_upper,
+    .connects_more = false,
+    .generates = false,
+    .quantizes_generation = false,
+    .runs_rlhf = false,
+    .has_hybrid_engine = false,
+    .is_own_engine = true,
+};
+
+}  // namespace shardplan

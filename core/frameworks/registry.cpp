@@ -1,0 +1,32 @@
+#include "frameworks/registry.h"
+
+#include <array>
+
+namespace shardplan {
+
+extern const FrameworkTraits kSingleTraits, kDdpTraits, kFsdp2Traits, kDeepSpeedTraits,
+    kNativeTraits, kMegatronTraits;
+
+namespace {
+
+constexpr std::array<const FrameworkTraits*, kFrameworkCount> kFrameworks{
+    &kSingleTraits, &kDdpTraits, &kFsdp2Traits, &kDeepSpeedTraits, &kNativeTraits, &kMegatronTraits,
+};
+
+}  // namespace
+
+std::span<const FrameworkTraits* const> all_frameworks() {
+  return kFrameworks;
+}
+
+const FrameworkTraits& traits_of(FrameworkKind kind) {
+  return *kFrameworks[static_cast<std::size_t>(kind)];
+}
+
+std::optional<FrameworkKind> framework_named(std::string_view name) {
+  for (const FrameworkTraits* traits : kFrameworks)
+    if (traits->name.get() == name) return traits->kind;
+  return std::nullopt;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,149 @@
+// What a framework is like: everything that code outside its folder asks about it. Each framework
+// has one constant of this type, in its own traits.cpp, and one row in registry.cpp. Nobody asks
+// which framework runs a plan; they ask its traits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "frameworks/framework.h"
+#include "frameworks/required.h"
+#include "parallel/support.h"
+
+namespace shardplan {
+
+class CommunicatorList;
+struct Model;
+enum class Category : std::uint8_t;
+struct BuildOptions;
+struct Calibration;
+struct DivisionProblem;
+struct HostMemory;
+struct ModelRun;
+struct Plan;
+struct ProcessOverhead;
+struct Program;
+struct Regime;
+struct SavedInput;
+struct Segment;
+struct TapeOptions;
+
+/// How a framework cuts the layers of a network.
+enum class SplitStyle : std::uint8_t {
+  megatron,      ///< every linear, the vocabulary too; one exchange for a layer's input
+  transformers,  ///< tp_plan on DTensors: each linear exchanges its own input's gradient
+  autotp,        ///< DeepSpeed: tp_plan where the class has one, in-place exchanges
+};
+
+/// How ranks that share experts exchange tokens.
+enum class ExpertExchange : std::uint8_t {
+  dispatcher,  ///< Megatron-LM's: permuted, sent, and back
+  autoep,      ///< DeepSpeed's AutoEP
+  slots,       ///< layers that say it themselves: as many slots arrive as leave
+};
+
+/// What a framework can divide, and what of that can be estimated.
+struct DegreeSupport {
+  Required<Support> tensor, pipeline, virtual_pipeline, sequence, context, expert;
+
+  constexpr Support of(Degree degree) const {
+    const std::array<Support, kDegreeNames.size()> all{tensor,   pipeline, virtual_pipeline,
+                                                       sequence, context,  expert};
+    return all[static_cast<std::size_t>(degree)];
+  }
+};
+
+/// A collective in two hops: GPUs of a node, then the same place in several nodes. No ranks: in
+/// one.
+struct HopRanks {
+  std::int64_t in_node = 0, across_nodes = 0;
+};
+
+/// What of its options changes the passes over a network (estimate/passes.h), as numbers.
+using PassNumbers = std::array<std::int64_t, 3>;
+
+struct FrameworkTraits {
+  Required<FrameworkKind> kind;
+  Required<std::string_view> name;  ///< in job files
+
+  // ---- How a network is divided.
+  DegreeSupport degrees;
+  Required<SplitStyle> split;
+  Required<ExpertExchange (*)(const Plan&)> experts;
+  /// Whether copies of the network train together at all.
+  Required<bool> data_parallel;
+  /// Whether tensor-parallel ranks can keep parts of the tokens, and do unless told otherwise.
+  Required<bool> divides_tokens;
+  /// Whether tensor-parallel ranks can divide an expert, and do unless told otherwise.
+  Required<bool> divides_experts;
+  Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
+  /// What is wrong with a plan's pipeline or with its shard groups; nothing when both can be run
+  /// and estimated.
+  Required<std::optional<DivisionProblem> (*)(const Plan&)> pipeline_problem;
+  Required<std::optional<DivisionProblem> (*)(const Model&, const Plan&)> sharding_problem;
+  /// What it changes of the way a network is built.
+  Required<void (*)(const Plan&, BuildOptions&)> build;
+
+  // ---- Element types.
+  Required<Regime (*)(const Plan&)> regime;
+  Required<std::string_view> default_precision;  ///< of training: a preset
+  /// Whether 16-bit parameters always have master weights beside them.
+  Required<bool> keeps_master;
+
+  // ---- Model states.
+  /// ZeRO's options where they decide how a plan's states are kept; else null.
+  Required<const ZeroOptions* (*)(const Plan&)> zero;
+  /// Ranks that one copy of the states is divided over: all replicas, or fewer.
+  Required<std::int64_t (*)(const Plan&)> shard_ranks;
+  /// Ranks that one category of them is divided over; 1: each keeps all of it.
+  Required<std::int64_t (*)(const Plan&, Category)> divided_over;
+  /// Whether parameters are kept in shards and gathered for use.
+  Required<bool (*)(const Plan&)> shards_parameters;
+
+  // ---- Groups of ranks.
+  /// Ranks of a shard group; 0: there is no such group beside the data ranks'.
+  Required<std::int64_t (*)(const Plan&)> shard_group;
+  Required<HopRanks (*)(const Plan&)> hops;
+  Required<void (*)(CommunicatorList&, const Plan&)> communicators;
+  /// CUDA contexts that other ranks' processes keep on the fullest GPU.
+  Required<std::int64_t (*)(const Plan&)> foreign_contexts;
+
+  // ---- Passes over a network.
+  Required<void (*)(const Plan&, const Segment&, TapeOptions&)> set_tape;
+  /// Whether selective checkpointing runs blocks again; else only the attention itself.
+  Required<bool> selective_runs_blocks;
+  /// How checkpointed blocks keep their inputs, what is held on the GPU beside those of the blocks
+  /// that have run, and what waits on the host.
+  Required<SavedInput (*)(const Plan&)> saved_input;
+  Required<std::int64_t (*)(const Plan&, const ModelRun&)> held_inputs;
+  Required<HostMemory (*)(const Plan&, const ModelRun&)> inputs_on_host;
+  /// Whether tables that blocks share are made once and kept.
+  Required<bool> keeps_tables;
+  /// Whether a pipeline stage lets go of what it has sent.
+  Required<bool> frees_sent;
+  Required<PassNumbers (*)(const Plan&)> pass_numbers;
+
+  // ---- The step.
+  Required<Program (*)(const Model&, const Plan&, const ModelRun&, std::int64_t rank)> lower;
+  /// The ranks whose programs differ enough that one of them may be the worst. Rank 0 comes first.
+  Required<std::vector<std::int64_t> (*)(const Model&, const Plan&)> distinct_ranks;
+
+  // ---- Calibration.
+  Required<ProcessOverhead Calibration::*> process;
+  /// By how much a real run may pass the simulated allocator, at most.
+  Required<double Calibration::*> reserved_upper;
+  /// Whether programs may connect more ranks than the step needs.
+  Required<bool> connects_more;
+
+  // ---- What else it runs.
+  Required<bool> generates;
+  Required<bool> quantizes_generation;
+  Required<bool> runs_rlhf;
+  Required<bool> has_hybrid_engine;  ///< one engine that trains and generates
+  Required<bool> is_own_engine;      ///< shardplan-validate runs it
+};
+
+}  // namespace shardplan

@@ -1,0 +1,56 @@
+#include "frameworks/usual.h"
+
+#include "lowering/pipeline/stages.h"
+#include "parallel/communicator_list.h"
+#include "parallel/problem.h"
+#include "program/program.h"
+#include "program/tape.h"
+
+namespace shardplan::usual {
+
+std::optional<DivisionProblem> no_pipeline_problem(const Plan&) {
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> no_sharding_problem(const Model&, const Plan&) {
+  return std::nullopt;
+}
+
+Regime regime(const Plan& plan) {
+  Regime regime;
+  regime.params = plan.precision.params;
+  regime.compute = plan.precision.compute;
+  return regime;
+}
+
+std::int64_t all_replicas(const Plan& plan) {
+  return plan.replicas();
+}
+
+std::int64_t shard_group(const Plan& plan) {
+  return plan.copies() > 1 ? plan.shard_ranks() : 0;
+}
+
+void mesh_communicators(CommunicatorList& list, const Plan& plan) {
+  if (plan.cluster.world() == 1) return;
+  list.add("world", list.world(), GroupUse::collectives);
+  if (plan.parallel.tensor > 1)
+    list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
+}
+
+SavedInput saved_input(const Plan&) {
+  return {};
+}
+
+HostMemory no_inputs_on_host(const Plan&, const ModelRun&) {
+  return {};
+}
+
+std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan) {
+  std::vector<std::int64_t> ranks;
+  for (const std::int64_t stage : distinct_stages(model, plan.parallel))
+    ranks.push_back(stage * (plan.cluster.world() / plan.parallel.pipeline));
+  return ranks;
+}
+
+}  // namespace shardplan::usual

@@ -1,0 +1,57 @@
+// What frameworks do that do nothing of their own there: values of traits.
+#pragma once
+
+#include "frameworks/traits.h"
+
+namespace shardplan::usual {
+
+inline ExpertExchange dispatches_tokens(const Plan&) {
+  return ExpertExchange::dispatcher;
+}
+std::optional<DivisionProblem> no_pipeline_problem(const Plan& plan);
+std::optional<DivisionProblem> no_sharding_problem(const Model& model, const Plan& plan);
+inline void builds_as_written(const Plan&, BuildOptions&) {}
+
+/// Modules run in the parameters' type, or under autocast; adapters are fp32.
+Regime regime(const Plan& plan);
+
+inline const ZeroOptions* no_zero(const Plan&) {
+  return nullptr;
+}
+std::int64_t all_replicas(const Plan& plan);
+inline std::int64_t undivided(const Plan&, Category) {
+  return 1;
+}
+inline bool never(const Plan&) {
+  return false;
+}
+inline bool always(const Plan&) {
+  return true;
+}
+
+/// Where there are several copies of the states, those that divide one.
+std::int64_t shard_group(const Plan& plan);
+inline HopRanks one_hop(const Plan&) {
+  return {};
+}
+/// A mesh of the plan's degrees: the world's communicator, and one for each dimension that is not
+/// the world (torch/distributed/device_mesh.py).
+void mesh_communicators(CommunicatorList& list, const Plan& plan);
+inline std::int64_t no_foreign_contexts(const Plan&) {
+  return 0;
+}
+
+inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
+SavedInput saved_input(const Plan& plan);
+inline std::int64_t no_held_inputs(const Plan&, const ModelRun&) {
+  return 0;
+}
+HostMemory no_inputs_on_host(const Plan& plan, const ModelRun& run);
+inline PassNumbers no_pass_numbers(const Plan&) {
+  return {};
+}
+
+/// The first rank of each pipeline stage that may be the worst.
+std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan);
+
+}  // namespace shardplan::usual
