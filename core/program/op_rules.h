@@ -76,6 +76,12 @@ constexpr bool is_cast(OpKind kind) {
   return kind == OpKind::to_f32 || kind == OpKind::to_adapter || kind == OpKind::to_like;
 }
 
+/// Whose inputs get the gradient of the result itself, where size and type are the same.
+constexpr bool passes_gradient(OpKind kind) {
+  return kind == OpKind::add || kind == OpKind::copy || kind == OpKind::fold_heads ||
+         kind == OpKind::view || is_cast(kind);
+}
+
 /// What selective checkpointing does not compute again.
 constexpr bool is_product(OpKind kind) {
   return kind == OpKind::linear || kind == OpKind::grouped_linear || kind == OpKind::matmul ||

@@ -1,0 +1,276 @@
+#include "program/tape/backward.h"
+
+#include "program/op_rules.h"
+#include "program/tape/checkpoint.h"
+#include "program/tape/composites.h"
+
+namespace shardplan::tape {
+
+void BackwardPass::run() {
+  begin();
+  for (std::size_t i = p_.graph().ops().size(); i-- > 0;) step(i);
+  p_.writer.flush();
+  end();
+}
+
+/// The next segment's backward left the gradient of our output; for the loss it is a scalar.
+void BackwardPass::begin() {
+  p_.writer.begin_backward();
+  p_.gradients.begin();
+  const ValueId output = p_.graph().output();
+  if (output == kNone) return;
+  const StorageId id =
+      p_.storages.adopt(p_.run.output_bytes, kChainedGradientSlot, Category::activations);
+  if (p_.mode == TapeMode::redo && reenters(p_.options)) held_gradient_ = id;
+  p_.storages.ref(held_gradient_);
+  if (p_.view.state(output).needs_grad) {
+    p_.gradients.set(output, id);
+  } else if (p_.options.output_gets_grad) {
+    p_.storages.unref(id);
+  }
+}
+
+void BackwardPass::step(std::size_t i) {
+  const Op& op = p_.graph().ops()[i];
+  const bool runs = p_.view.state(op.out).needs_grad && p_.gradients.has(op.out);
+  if (runs) {
+    if (op.module != kNone)
+      p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+    launch(op);
+    differentiate(i, p_.gradients.storage(op.out));
+  }
+  p_.saved.release(i);
+  p_.gradients.drop(op.out);
+  run_casts();
+  if (runs && op.module != kNone)
+    p_.writer.emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
+}
+
+void BackwardPass::launch(const Op& op) {
+  if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
+    p_.writer.launch(backward_kernels(p_.view, op));
+    return;
+  }
+  const DType type = op.in[0] != kNone ? p_.view.read_type(op, 0) : p_.view.state(op.out).dtype;
+  p_.exchanges.launch_backward(op, linear_backward_kernels(p_.view, op, type));
+}
+
+/// Allocates and hands on the gradients of what the op read. `g`: of its result.
+void BackwardPass::differentiate(std::size_t i, StorageId g) {
+  const Op& op = p_.graph().ops()[i];
+  switch (op.kind) {
+    case OpKind::grouped_linear:
+      if (op.in[1] != kNone) {  // biases were added in place: the gradient is theirs too
+        p_.storages.ref(g);
+        p_.gradients.give(op.in[1], g);
+      }
+      return linear(op);
+    case OpKind::linear:
+      return linear(op);
+    case OpKind::sdpa:
+      return attention(op);
+    case OpKind::communicate:
+      return communicate_backward(p_, op, g);
+    case OpKind::fused_linear_loss:
+      return fused_loss_backward(p_, i);
+    case OpKind::vocabulary_loss:
+      return vocabulary_loss_backward(p_, i);
+    case OpKind::embedding:
+      return embedding(op);
+    case OpKind::parameter:
+      return p_.gradients.give_parameter(op.weight);
+    case OpKind::softmax:
+    case OpKind::softmax_f32:
+      return softmax(op, g);
+    case OpKind::layer_norm:
+    case OpKind::rms_norm:
+      elementwise(op, g);
+      p_.gradients.give_parameter(op.weight);
+      p_.gradients.give_parameter(op.bias);
+      return;
+    default:
+      elementwise(op, g);
+  }
+}
+
+void BackwardPass::linear(const Op& op) {
+  // Without an input value the op reads the batch itself (pixels, audio features).
+  const ValueId in = op.in[0];
+  const bool input_grad = in != kNone && p_.view.state(in).needs_grad;
+  const bool autocast = p_.view.casts(op) && op.kind == OpKind::linear;
+  const DType low = autocast ? p_.view.regime().compute : p_.view.parameter_type(op.weight);
+  const StorageId gathered = p_.view.trains(op.weight) ? kept_.gather(p_, op, low) : kExternal;
+  StorageId dx = kExternal;
+  if (input_grad) {
+    widen_weight(p_, op);
+    dx = p_.gradients.allocate_like(in, low);
+  }
+  if (op.kept != kNone) p_.writer.wait();
+  weight_of_linear(op, low);
+  p_.storages.unref(gathered);
+  p_.gradients.give_parameter(op.bias);
+  if (!input_grad) return;
+  if (low != p_.view.state(in).dtype) {
+    casts_.push_back({in, kNone, dx});
+  } else {
+    p_.gradients.give(in, dx);
+  }
+}
+
+/// The gradient of the weight, in the type of the product: `low`.
+void BackwardPass::weight_of_linear(const Op& op, DType low) {
+  if (!p_.view.trains(op.weight)) return;
+  if (low == p_.view.parameter_type(op.weight)) return p_.gradients.give_parameter(op.weight);
+  const std::int64_t bytes = p_.view.bytes_of(p_.view.parameter(op.weight), low);
+  casts_.push_back({kNone, op.weight, p_.storages.allocate(bytes, Category::gradients)});
+}
+
+/// The gradient of a table that is the head's weight too waits for this one in the engine's input
+/// buffer. The head's is a view, the transpose of its product, so that the sum cannot reuse it and
+/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); under autocast a cast made a new
+/// one of it.
+void BackwardPass::embedding(const Op& op) {
+  StorageId sum = kExternal;
+  if (p_.view.trains(op.weight) && !p_.view.regime().autocast() && p_.view.is_tied(op.weight))
+    sum = p_.storages.allocate(
+        p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
+        Category::gradients);
+  p_.gradients.give_parameter(op.weight);
+  p_.storages.unref(sum);
+}
+
+/// FlashAttention's backward (flash_attn/flash_api.cpp): dq, dk, dv; an fp32 accumulator of dq
+/// with the length rounded up to 128 and the head to 32; one fp32 row sum; and dk, dv of all
+/// query heads when they share keys.
+void BackwardPass::attention(const Op& op) {
+  const DType low = p_.view.read_type(op, 0);
+  if (p_.view.runs_as_math(op, low)) return math_attention_backward(p_, op);
+  if (op.exchange.backward == Exchange::ring) {
+    ring(p_, op, 2);
+    p_.writer.wait();
+  }
+  const std::int64_t heads = op.side.per;
+  const std::int64_t head_dim = p_.view.extent_of(op.in[0]).per / heads;
+  const StorageId accumulator =
+      p_.temporary({heads * round_up(head_dim, 32), op.side.scale}, DType::f32);
+  const StorageId row_sum = p_.temporary(op.side, DType::f32);
+  std::array<StorageId, 3> gradients{};
+  for (std::size_t k = 0; k < 3; ++k) gradients[k] = p_.gradients.allocate_like(op.in[k], low);
+  const Extent keys = p_.view.extent_of(op.in[1]);
+  if (keys.per < heads * head_dim) {
+    const StorageId dk = p_.temporary({heads * head_dim, keys.scale}, low);
+    const StorageId dv = p_.temporary({heads * head_dim, keys.scale}, low);
+    p_.storages.unref(dk);
+    p_.storages.unref(dv);
+  }
+  p_.storages.unref(accumulator);
+  p_.storages.unref(row_sum);
+  scores_bias(op, low);
+  for (std::size_t k = 0; k < 3; ++k) give_from(op, k, gradients[k]);
+}
+
+/// The kernel writes a mask's gradient for the whole batch; it is summed to the mask's own size.
+void BackwardPass::scores_bias(const Op& op, DType low) {
+  if (op.scores_bias == kNone || !p_.view.state(op.scores_bias).needs_grad) return;
+  const StorageId batch = p_.temporary({op.side.per, op.work.scale}, low);
+  const StorageId sum =
+      p_.gradients.allocate_like(op.scores_bias, p_.view.state(op.scores_bias).dtype);
+  p_.storages.unref(batch);
+  p_.gradients.give(op.scores_bias, sum);
+}
+
+/// The kernel writes grad·output beside its result (aten/.../cuda/SoftMax.cu).
+void BackwardPass::softmax(const Op& op, StorageId g) {
+  const StorageId product = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
+  elementwise(op, g);
+  p_.storages.unref(product);
+}
+
+/// Everything that maps gradients element by element.
+void BackwardPass::elementwise(const Op& op, StorageId g) {
+  for (std::size_t k = 0; GraphView::reads(op, k); ++k)
+    if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
+  if (op.kind != OpKind::cat) return;
+  for (const Hold& join : p_.graph().joins()) {
+    if (join.until != op.out || !p_.view.state(join.value).needs_grad) continue;
+    p_.storages.ref(g);
+    p_.gradients.give(join.value, g);
+  }
+}
+
+void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
+  const ValueId in = op.in[k];
+  const DType out = p_.view.state(op.out).dtype;
+  const DType own = p_.view.state(in).dtype;
+  const bool same = own == out && elements(p_.view.extent_of(in), p_.view.sizes()) ==
+                                      elements(p_.view.extent_of(op.out), p_.view.sizes());
+  if (op.kind == OpKind::cat || (same && passes_gradient(op.kind))) {
+    p_.storages.ref(g);
+    p_.gradients.give(in, g);
+  } else if (op.kind == OpKind::view && p_.gradients.has(in)) {
+    // Slices of one tensor gather their gradients in one buffer; the first makes it.
+    p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::nested, out,
+                                   3 * p_.view.moved(in, out), p_.view.count_of(in)));
+  } else if (op.kind == OpKind::power) {  // grad·(2·x): the two factors are temporaries
+    const StorageId factor = p_.gradients.allocate_like(in, out);
+    const StorageId product = p_.gradients.allocate_like(in, out);
+    p_.storages.unref(factor);
+    give_from(op, k, product);
+  } else if (op.kind == OpKind::mul && out != own) {
+    const StorageId product = p_.gradients.allocate_like(op.out, out);
+    const StorageId narrow = p_.gradients.allocate_like(in, own);
+    p_.storages.unref(product);
+    p_.gradients.give(in, narrow);
+  } else {
+    give_from(op, k, p_.gradients.allocate_like(in, p_.view.read_type(op, k)));
+  }
+}
+
+/// Hands the gradient of what the op read to input k, through the cast's backward if there was one.
+void BackwardPass::give_from(const Op& op, std::size_t k, StorageId gradient) {
+  const ValueId in = op.in[k];
+  if (p_.view.state(in).needs_grad && p_.view.read_type(op, k) != p_.view.state(in).dtype) {
+    casts_.push_back({in, kNone, gradient});
+  } else {
+    p_.gradients.give(in, gradient);
+  }
+}
+
+void BackwardPass::run_casts() {
+  const DType compute = p_.view.regime().compute;
+  for (const CastBack& cast : casts_) {
+    if (cast.weight != kNone) {
+      p_.writer.launch(cast_kernel(p_.view, {p_.view.parameter(cast.weight).numel, Scale::one},
+                                   compute, p_.view.parameter_type(cast.weight), Issue::autograd));
+      p_.gradients.give_parameter(cast.weight);
+      p_.storages.unref(cast.gradient);
+      continue;
+    }
+    const DType own = p_.view.state(cast.value).dtype;
+    const StorageId gradient = p_.gradients.allocate_like(cast.value, own);
+    p_.writer.launch(
+        cast_kernel(p_.view, p_.view.extent_of(cast.value), compute, own, Issue::autograd));
+    p_.storages.unref(cast.gradient);
+    p_.gradients.give(cast.value, gradient);
+  }
+  casts_.clear();
+}
+
+void BackwardPass::end() {
+  const bool redo = p_.mode == TapeMode::redo;
+  if (redo && reenters(p_.options) && p_.graph().output() != kNone)
+    p_.storages.unref(p_.view.state(p_.graph().output()).storage);
+  p_.storages.unref(held_gradient_);
+  for (const Input& in : p_.graph().inputs()) {
+    const StorageId gradient =
+        p_.gradients.has(in.value) ? p_.gradients.storage(in.value) : kExternal;
+    if (in.kind == InputKind::shared) {
+      p_.storages.unref(gradient);  // added to the accumulated gradient
+      continue;
+    }
+    if (gradient != kExternal) p_.run.input_gradient_slot = p_.storages.of(gradient).slot;
+    if (redo) p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
+  }
+}
+
+}  // namespace shardplan::tape

@@ -1,0 +1,48 @@
+// The backward pass: nodes in reverse order. Each allocates the gradients of its inputs, then drops
+// its incoming gradient and what it saved.
+#pragma once
+
+#include <vector>
+
+#include "program/tape/communicate.h"
+#include "program/tape/parts.h"
+
+namespace shardplan::tape {
+
+class BackwardPass {
+ public:
+  explicit BackwardPass(Parts& parts) : p_(parts) {}
+  void run();
+
+ private:
+  /// The gradient of a tensor that autocast made, on its way to the tensor that was cast: the
+  /// cast's backward runs once the node that read the copy has dropped what it saved.
+  struct CastBack {
+    ValueId value = kNone;
+    ParameterId weight = kNone;  ///< instead of `value`
+    StorageId gradient = kExternal;
+  };
+
+  void begin();
+  void step(std::size_t i);
+  void launch(const Op& op);
+  void differentiate(std::size_t i, StorageId gradient);
+  void linear(const Op& op);
+  void weight_of_linear(const Op& op, DType low);
+  void embedding(const Op& op);
+  void attention(const Op& op);
+  void scores_bias(const Op& op, DType low);
+  void softmax(const Op& op, StorageId gradient);
+  void elementwise(const Op& op, StorageId gradient);
+  void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
+  void give_from(const Op& op, std::size_t k, StorageId gradient);
+  void run_casts();
+  void end();
+
+  Parts& p_;
+  KeptInput kept_;
+  std::vector<CastBack> casts_;          ///< of the node that runs
+  StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
+};
+
+}  // namespace shardplan::tape

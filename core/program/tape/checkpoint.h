@@ -1,0 +1,46 @@
+// What a checkpoint keeps of its segment's input, and how the input is put together again.
+#pragma once
+
+#include "program/tape/parts.h"
+
+namespace shardplan::tape {
+
+/// The checkpoint is a pass of autograd inside another: all of the segment is computed again, and
+/// its result and gradient are held until the backward pass is over.
+inline bool reenters(const TapeOptions& options) {
+  return options.saved_input.function != CheckpointFunction::torch;
+}
+
+/// Whether something else stands for the input between the passes.
+bool replaces_input(const Graph& graph, TapeMode mode, const TapeOptions& options);
+
+/// The chained input of a checkpointed segment. Nothing happens where it is kept as it is.
+class CheckpointedInput {
+ public:
+  explicit CheckpointedInput(Parts& parts);
+
+  /// Before the segment runs. DeepSpeed copies a part out (checkpointing.py,
+  /// partition_activations), and sends it to the host at once.
+  void save_part();
+  /// The segment has run: the tensor that was its input gets other data. Megatron's is the part
+  /// itself (split_tensor_into_1d_equal_chunks), DeepSpeed's an empty tensor.
+  void replace();
+  /// Before the recomputation: what stood for the input gives way to the parts of all ranks,
+  /// gathered into a new tensor. DeepSpeed first gives the tensor its own part again, from the host
+  /// where that is.
+  void restore();
+
+ private:
+  StorageId restore_part();
+  void copy(TapeEvent::Kind direction);
+  void launch_part_copy();
+
+  Parts& p_;
+  const SavedInput& how_;
+  bool replaced_;
+  bool deepspeed_;
+  ValueId input_;
+  std::int64_t part_bytes_ = 0;
+};
+
+}  // namespace shardplan::tape

@@ -1,0 +1,198 @@
+#include "program/tape/forward.h"
+
+#include "program/op_rules.h"
+#include "program/tape/checkpoint.h"
+#include "program/tape/communicate.h"
+#include "program/tape/composites.h"
+#include "program/tape/generation.h"
+
+namespace shardplan::tape {
+
+void ForwardPass::run() {
+  const std::size_t count = p_.graph().ops().size();
+  starts_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    starts_.push_back(p_.writer.mark());
+    step(i);
+    drop_names(i);
+  }
+  p_.writer.flush();
+  end();
+}
+
+void ForwardPass::step(std::size_t i) {
+  const Op& op = p_.graph().ops()[i];
+  ValueState& out = p_.view.state(op.out);
+  out.needs_grad = p_.view.needs_grad(op);
+  out.dtype = p_.view.result_type(op);
+  if (op.module != kNone)
+    p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+  if (p_.view.is_alias(op, p_.mode)) return alias(op);
+  if (op.kind == OpKind::communicate) return communicate_forward(p_, op);
+  if (op.kind != OpKind::parameter) compute(i);
+  if (op.module != kNone || op.kind == OpKind::parameter)
+    p_.writer.emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
+}
+
+void ForwardPass::alias(const Op& op) {
+  const ValueState& in = p_.view.state(op.in[0]);
+  ValueState& out = p_.view.state(op.out);
+  out.storage = in.storage;
+  out.shared = in.shared;
+  p_.storages.ref(out.storage);
+  out.sliced = in.sliced || p_.view.count_of(op.out) < p_.view.count_of(op.in[0]);
+  p_.writer.launch(call_kernel(Issue::python, out.dtype));
+}
+
+void ForwardPass::compute(std::size_t i) {
+  const Op& op = p_.graph().ops()[i];
+  ValueState& out = p_.view.state(op.out);
+  Operands read = read_inputs(op);
+  const DType type = read.count > 0 ? read.type[0] : out.dtype;
+  if (op.kind == OpKind::linear)
+    cast_weight(i, read.count > 0 && p_.view.state(op.in[0]).needs_grad);
+  if (p_.view.is_masked(op)) repeat_heads(op, read);
+  const bool as_math = op.kind == OpKind::sdpa && p_.view.runs_as_math(op, type);
+  const bool attends = op.kind == OpKind::sdpa && !as_math;
+  if (as_math) math_attention_forward(p_, i);
+  widen_weight(p_, op);
+  if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
+
+  if (op.kind == OpKind::cache)
+    append_to_cache(p_, op);
+  else
+    out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
+  if (p_.options.selective && attends &&
+      p_.mode == TapeMode::discard)  // the log-sum-exp is returned too
+    p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
+  if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+
+  const bool rings = attends && op.exchange.forward == Exchange::ring;
+  if (rings) ring(p_, op, 1);
+  if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
+  for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
+  launch(op, type);
+  if (rings) p_.writer.wait();
+}
+
+/// An input is read as it is, or from a copy that autocast makes for this operation.
+Operands ForwardPass::read_inputs(const Op& op) {
+  Operands read;
+  for (std::size_t k = 0; GraphView::reads(op, k); ++k, ++read.count) {
+    const ValueState& in = p_.view.state(op.in[k]);
+    const DType type = p_.view.read_type(op, k);
+    read.type[k] = type;
+    if (type == in.dtype) {
+      p_.storages.ref(in.storage);
+      read.storage[k] = in.storage;
+      continue;
+    }
+    p_.writer.launch(
+        cast_kernel(p_.view, p_.view.extent_of(op.in[k]), in.dtype, type, Issue::nested));
+    read.storage[k] =
+        p_.storages.allocate(p_.view.bytes_of(op.in[k], type), p_.view.category_of(op.in[k]));
+  }
+  return read;
+}
+
+/// Grouped keys and values go to the fused kernel as they are only where there is no mask
+/// (transformers/integrations/sdpa_attention.py, use_gqa_in_sdpa).
+void ForwardPass::repeat_heads(const Op& op, Operands& read) {
+  const DType type = read.type[0];
+  const std::int64_t width = p_.view.extent_of(op.in[0]).per;
+  const std::int64_t grouped_width = p_.view.extent_of(op.in[1]).per;
+  if (grouped_width >= width) return;
+  for (std::size_t k = 1; k < read.storage.size(); ++k) {
+    const Extent grouped = p_.view.extent_of(op.in[k]);
+    const StorageId all = p_.storages.allocate(
+        p_.view.bytes_of({grouped.per * (width / grouped_width), grouped.scale}, type),
+        p_.view.category_of(op.out));
+    const auto bytes = static_cast<double>(p_.storages.of(all).bytes);
+    p_.writer.launch(memory_kernel(KernelKind::strided, Issue::python, type, 2 * bytes,
+                                   bytes / static_cast<double>(size_of(type))));
+    p_.storages.unref(read.storage[k]);
+    read.storage[k] = all;
+  }
+}
+
+/// Autocast reads a copy of each fp32 weight; copies of leaf parameters are cached until the
+/// outermost autocast ends, and the node keeps one while its input needs a gradient.
+void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
+  const Op& op = p_.graph().ops()[i];
+  const Parameter& w = p_.view.parameter(op.weight);
+  const Regime& regime = p_.view.regime();
+  if (!regime.autocast() || w.quantized) return;
+  const std::int64_t bytes = p_.view.bytes_of(w, regime.compute);
+  const Kernel cast = weight_cast_kernel(w, p_.view.parameter_type(op.weight), regime.compute);
+  if (regime.zero3_linear) {
+    p_.writer.launch(cast);
+    p_.storages.unref(p_.storages.allocate(bytes, Category::other));
+    return;
+  }
+  StorageId copy = p_.casts.find(op.weight);
+  if (copy == kExternal) {
+    copy = p_.storages.allocate(bytes, Category::other);
+    p_.writer.launch(cast);
+    if (w.trainable) p_.casts.add(op.weight, copy);
+  }
+  if (p_.keeps() && input_needs_grad) p_.saved.save(i, copy);
+  if (!w.trainable) p_.storages.unref(copy);
+}
+
+void ForwardPass::launch(const Op& op, DType type) {
+  if (p_.options.selective && p_.mode == TapeMode::redo && is_product(op.kind)) return;
+  if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
+    p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
+    return;
+  }
+  p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
+  if (op.bias != kNone && p_.view.casts(op))
+    p_.writer.launch(
+        weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
+}
+
+void ForwardPass::drop_names(std::size_t i) {
+  while (next_end_ < ends_.size() && ends_[next_end_].after == static_cast<std::int32_t>(i))
+    p_.storages.unref(p_.view.state(ends_[next_end_++].value).storage);
+}
+
+/// A checkpoint's recomputation stops when the last tensor has been saved: what an operation saves
+/// of its inputs is saved before it runs (torch/utils/checkpoint.py, early stop).
+void ForwardPass::stop_early() {
+  const std::size_t last = p_.saved.end();
+  if (last == 0) return;
+  const SaveRule rule = save_rule(p_.graph().ops()[last - 1].kind);
+  const std::size_t end = rule.output ? last : last - 1;
+  if (end < starts_.size()) p_.writer.cut_off(starts_[end]);
+}
+
+void ForwardPass::export_output() {
+  if (p_.graph().output() == kNone) return;
+  const ValueState& out = p_.view.state(p_.graph().output());
+  p_.run.output_dtype = out.dtype;
+  p_.run.output_needs_grad = out.needs_grad;
+  if (out.storage == kExternal) return;
+  p_.run.output_bytes = p_.storages.of(out.storage).bytes;
+  if (p_.mode != TapeMode::redo) {
+    p_.storages.set_exported(out.storage);
+    p_.run.output_slot = p_.storages.of(out.storage).slot;
+  } else if (!reenters(p_.options)) {
+    p_.storages.unref(out.storage);  // the recomputed output is not needed
+  }
+}
+
+void ForwardPass::end() {
+  const bool redo = p_.mode == TapeMode::redo;
+  if (redo && !reenters(p_.options)) stop_early();
+  export_output();
+  p_.run.autocast_cache = p_.casts.close(p_.storages, redo);
+  if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
+  if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
+  // A checkpointed segment keeps its input for the recomputation; the backward pass drops it.
+  if ((p_.mode != TapeMode::keep && p_.mode != TapeMode::infer) || p_.graph().lets_input_go())
+    return;
+  for (const Input& in : p_.graph().inputs())
+    if (in.kind == InputKind::chained) p_.storages.unref(p_.view.state(in.value).storage);
+}
+
+}  // namespace shardplan::tape

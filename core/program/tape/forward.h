@@ -1,0 +1,48 @@
+// The forward pass: what each operation reads, makes and keeps, and when names die.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "program/tape/name_lifetimes.h"
+#include "program/tape/parts.h"
+
+namespace shardplan::tape {
+
+/// The storages that an operation reads its inputs from, and their types: after casts. The
+/// operation owns a reference to each.
+struct Operands {
+  std::array<StorageId, 3> storage{kExternal, kExternal, kExternal};
+  std::array<DType, 3> type{};
+  std::size_t count = 0;
+};
+
+/// What autograd's node `i` keeps until its backward has run. `as_math`: attention by separate
+/// products, which has saved what it keeps.
+void save_for_backward(Parts& p, std::size_t i, const Operands& read, bool as_math);
+
+class ForwardPass {
+ public:
+  explicit ForwardPass(Parts& parts) : p_(parts), ends_(name_ends(parts.graph(), parts.mode)) {}
+  void run();
+
+ private:
+  void step(std::size_t i);
+  void alias(const Op& op);
+  void compute(std::size_t i);
+  Operands read_inputs(const Op& op);
+  void cast_weight(std::size_t i, bool input_needs_grad);
+  void repeat_heads(const Op& op, Operands& read);
+  void launch(const Op& op, DType type);
+  void drop_names(std::size_t i);
+  void stop_early();
+  void end();
+  void export_output();
+
+  Parts& p_;
+  std::vector<NameEnd> ends_;
+  std::size_t next_end_ = 0;
+  std::vector<TapeWriter::Mark> starts_;  ///< by operation
+};
+
+}  // namespace shardplan::tape

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "program/tape/kernels.h"
+
+namespace shardplan::tape {
+namespace {
+
+KernelKind forward_kind(OpKind kind) {
+  switch (kind) {
+    case OpKind::mean:
+      return KernelKind::row_reduction;
+    case OpKind::layer_norm:
+    case OpKind::rms_norm:
+      return KernelKind::layer_norm;
+    case OpKind::softmax:
+    case OpKind::softmax_f32:
+    case OpKind::log_softmax:
+      return KernelKind::softmax;
+    case OpKind::embedding:
+    case OpKind::gather_rows:
+    case OpKind::scatter_rows:
+      return KernelKind::embedding;
+    case OpKind::cat:
+    case OpKind::cache:
+      return KernelKind::concatenate;
+    case OpKind::copy:
+    case OpKind::fold_heads:
+      return KernelKind::strided;
+    default:
+      return KernelKind::elementwise;
+  }
+}
+
+KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
+  const DType type = view.regime().compute;
+  Kernel product = product_kernel(view, op, type);
+  product.calls = keeps ? 3 : 1;  // both gradients are made at once
+  const double logits = static_cast<double>(product.m) * static_cast<double>(product.n);
+  KernelList list;
+  list.add(product);
+  list.add(memory_kernel(KernelKind::softmax, Issue::nested, type,
+                         3 * logits * static_cast<double>(size_of(type)), logits));
+  return list;
+}
+
+/// One kernel that reads all inputs and writes the result.
+Kernel mapped_kernel(const GraphView& view, const Op& op, DType type) {
+  const DType out = view.state(op.out).dtype;
+  const double result = view.count_of(op.out);
+  double bytes = view.moved(op.out, out);
+  double most = result;
+  bool strided = false;
+  for (std::size_t k = 0; GraphView::reads(op, k); ++k) {
+    const DType read = view.read_type(op, k);
+    const double count = view.count_of(op.in[k]);
+    bytes += view.moved(op.in[k], read);
+    most = std::max(most, count);
+    strided = strided || view.state(op.in[k]).sliced || count != result ||
+              cast_kind(read, out) == KernelKind::strided;
+  }
+  if (op.kind == OpKind::embedding) bytes *= 2;
+  if (op.kind == OpKind::cache && view.sizes().cached > 0) bytes += view.moved(op.out, out);
+  if (op.kind == OpKind::dropout) bytes += result;
+  KernelKind kind = forward_kind(op.kind);
+  if (kind == KernelKind::elementwise && strided) kind = KernelKind::strided;
+  return memory_kernel(kind, Issue::python, type, bytes, most);
+}
+
+}  // namespace
+
+KernelList forward_kernels(const GraphView& view, const Op& op, DType type, bool keeps) {
+  KernelList list;
+  switch (op.kind) {
+    case OpKind::fused_linear_loss:
+      return fused_loss_kernels(view, op, keeps);
+    case OpKind::vocabulary_loss:
+      return vocabulary_loss_kernels(view, op, Issue::python);
+    case OpKind::matmul:
+      list.add(batched_product_kernel(view, op, type));
+      return list;
+    case OpKind::sdpa:
+      if (view.runs_as_math(op, type)) return math_attention_kernels(view, op, Issue::python);
+      list.add(attention_kernel(view, op, type));
+      return list;
+    case OpKind::nll_loss: {  // reads one element a row
+      const double rows = static_cast<double>(elements(op.side, view.sizes()));
+      list.add(memory_kernel(KernelKind::elementwise, Issue::python, type, 8 * rows, rows));
+      return list;
+    }
+    default:
+      list.add(mapped_kernel(view, op, type));
+      return list;
+  }
+}
+
+}  // namespace shardplan::tape

@@ -1,0 +1,42 @@
+#include "program/tape/gradients.h"
+
+namespace shardplan::tape {
+
+StorageId Gradients::allocate_like(ValueId value, DType type) {
+  return storages_.allocate(view_.bytes_of(value, type), view_.category_of(value));
+}
+
+void Gradients::give(ValueId value, StorageId gradient) {
+  const ValueState& state = view_.state(value);
+  if (!state.needs_grad) {
+    storages_.unref(gradient);
+    return;
+  }
+  if (!has(value)) {
+    set(value, gradient);
+    return;
+  }
+  writer_.launch(memory_kernel(KernelKind::elementwise, Issue::nested, state.dtype,
+                               3 * view_.moved(value, state.dtype), view_.count_of(value)));
+  if (storages_.is_shared(storage(value))) {
+    const StorageId sum = allocate_like(value, state.dtype);
+    storages_.unref(storage(value));
+    at(value).storage = sum;
+  }
+  storages_.unref(gradient);
+}
+
+void Gradients::drop(ValueId value) {
+  if (!has(value)) return;
+  storages_.unref(storage(value));
+  at(value).present = false;
+}
+
+void Gradients::give_parameter(ParameterId id) {
+  if (!view_.trains(id)) return;
+  const std::int64_t bytes = view_.bytes_of(view_.parameter(id), view_.parameter_type(id));
+  writer_.emit(TapeEvent::Kind::gradient, Category::gradients, id,
+               round_up(bytes, kAllocationUnit));
+}
+
+}  // namespace shardplan::tape

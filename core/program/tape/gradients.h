@@ -1,0 +1,49 @@
+// The gradients of a backward pass: of values, added up as the engine's input buffers do, and of
+// parameters, which are handed to the framework.
+#pragma once
+
+#include <vector>
+
+#include "program/tape/graph_view.h"
+#include "program/tape/storages.h"
+
+namespace shardplan::tape {
+
+class Gradients {
+ public:
+  Gradients(const GraphView& view, Storages& storages, TapeWriter& writer)
+      : view_(view), storages_(storages), writer_(writer) {}
+  /// The backward pass begins: no value has a gradient.
+  void begin() { gradients_.resize(view_.graph().values().size()); }
+
+  bool has(ValueId value) const { return of(value).present; }
+  /// kExternal where it has none.
+  StorageId storage(ValueId value) const { return of(value).storage; }
+  /// `gradient` is the output's, as the next segment left it.
+  void set(ValueId value, StorageId gradient) { at(value) = {gradient, true}; }
+  /// Hands a gradient (one reference of it) to a value. The engine adds in place when nobody else
+  /// holds the first one, and makes a new tensor otherwise (InputBuffer::accumulate).
+  void give(ValueId value, StorageId gradient);
+  /// The node that made `value` has run: its gradient goes.
+  void drop(ValueId value);
+
+  /// A new tensor of the size of `value`.
+  StorageId allocate_like(ValueId value, DType type);
+  /// The gradient of a parameter appears, if it trains.
+  void give_parameter(ParameterId id);
+
+ private:
+  struct Gradient {
+    StorageId storage = kExternal;
+    bool present = false;
+  };
+  Gradient& at(ValueId id) { return gradients_[static_cast<std::size_t>(id)]; }
+  const Gradient& of(ValueId id) const { return gradients_[static_cast<std::size_t>(id)]; }
+
+  const GraphView& view_;
+  Storages& storages_;
+  TapeWriter& writer_;
+  std::vector<Gradient> gradients_;  ///< by value
+};
+
+}  // namespace shardplan::tape

@@ -1,0 +1,43 @@
+// Which kernels eager PyTorch starts for an operation and its backward, and the bytes they move
+// (tools/autograd/derivatives.yaml, aten/src/ATen/native/cuda). Values of a view in, kernels out.
+#pragma once
+
+#include <optional>
+
+#include "program/tape/graph_view.h"
+#include "program/tape/kernel_list.h"
+
+namespace shardplan::tape {
+
+/// Widening is not vectorised (aten/src/ATen/native/cuda/CUDALoops.cuh, dynamic casting).
+constexpr KernelKind cast_kind(DType from, DType to) {
+  return size_of(to) > size_of(from) ? KernelKind::strided : KernelKind::elementwise;
+}
+Kernel cast_kernel(const GraphView& view, Extent extent, DType from, DType to, Issue issue);
+/// Of a whole weight, as autocast makes it.
+Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to);
+
+/// y = x·W: m rows, n outputs, k inputs; experts are a batch of products.
+Kernel product_kernel(const GraphView& view, const Op& op, DType type);
+/// Two activations: elements of both inputs and of the result give the sizes and their batch.
+Kernel batched_product_kernel(const GraphView& view, const Op& op, DType type);
+/// A head of the fused kernel; its width is the mean of those of keys and values.
+Kernel attention_kernel(const GraphView& view, const Op& op, DType type);
+
+/// Of an op that computes, but for linear and grouped_linear. `type`: of its first input as it
+/// reads it. `keeps`: autograd is on.
+KernelList forward_kernels(const GraphView& view, const Op& op, DType type, bool keeps);
+
+/// The backward of linear and grouped_linear: what an exchange may stand between.
+struct LinearBackwardKernels {
+  std::optional<Kernel> input, weight, bias;
+};
+LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& op, DType type);
+/// Of all other ops.
+KernelList backward_kernels(const GraphView& view, const Op& op);
+
+// Parts of both passes.
+KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue issue);
+KernelList vocabulary_loss_kernels(const GraphView& view, const Op& op, Issue issue);
+
+}  // namespace shardplan::tape

@@ -1,0 +1,45 @@
+// The parts that the walks over a graph share: what its values are, what lives, what autograd
+// keeps, what is written down.
+#pragma once
+
+#include "program/tape/autocast_cache.h"
+#include "program/tape/exchanges.h"
+#include "program/tape/gradients.h"
+#include "program/tape/graph_view.h"
+#include "program/tape/saved_tensors.h"
+#include "program/tape/storages.h"
+#include "program/tape/writer.h"
+
+namespace shardplan::tape {
+
+struct Parts {
+  /// Of one run, written to `to`. All arguments outlive the parts.
+  Parts(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
+        DType input, TapeMode how, const TapeOptions& surroundings, TapeRun& to);
+  // The parts refer to each other.
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  const Graph& graph() const { return view.graph(); }
+  /// Autograd saves tensors in this forward pass.
+  bool keeps() const { return mode == TapeMode::keep || mode == TapeMode::redo; }
+  StorageId temporary(Extent extent, DType type) {
+    return storages.allocate(view.bytes_of(extent, type), Category::activations);
+  }
+  /// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
+  /// pass leaves it behind, and the recomputation takes it over.
+  StorageId allocate_result(const Op& op, std::int64_t bytes);
+
+  TapeMode mode;
+  const TapeOptions& options;
+  TapeRun& run;
+  GraphView view;
+  TapeWriter writer;
+  Storages storages;
+  AutocastCache casts;
+  SavedTensors saved;
+  Gradients gradients;
+  Exchanges exchanges;
+};
+
+}  // namespace shardplan::tape

@@ -1,0 +1,117 @@
+// Kernels of matrix products, attention and casts.
+#include <algorithm>
+
+#include "program/tape/kernels.h"
+
+namespace shardplan::tape {
+
+Kernel cast_kernel(const GraphView& view, Extent extent, DType from, DType to, Issue issue) {
+  return memory_kernel(cast_kind(from, to), issue, from,
+                       static_cast<double>(view.bytes_of(extent, from) + view.bytes_of(extent, to)),
+                       static_cast<double>(elements(extent, view.sizes())));
+}
+
+Kernel weight_cast_kernel(const Parameter& weight, DType from, DType to) {
+  return memory_kernel(cast_kind(from, to), Issue::nested, from,
+                       static_cast<double>(checked_mul(weight.numel, size_of(from) + size_of(to))),
+                       static_cast<double>(weight.numel));
+}
+
+Kernel product_kernel(const GraphView& view, const Op& op, DType type) {
+  const Parameter& w = view.parameter(op.weight);
+  const Sizes& sizes = view.sizes();
+  Kernel p;
+  p.kind = KernelKind::product;
+  p.type = type;
+  const bool experts = op.kind == OpKind::grouped_linear && w.shape.size() == 3;
+  const std::int64_t each =
+      std::max<std::int64_t>(1, experts ? w.numel / w.shape.front() : w.numel);
+  const std::int64_t rows = std::max<std::int64_t>(1, elements(op.work, sizes) / each);
+  p.batch = experts ? std::min(w.shape.front(), rows) : 1;
+  p.m = std::max<std::int64_t>(1, rows / p.batch);
+  p.n = op.kind == OpKind::fused_linear_loss
+            ? each / view.extent_of(op.in[0]).per
+            : std::max<std::int64_t>(1, elements(view.extent_of(op.out), sizes) / rows);
+  p.k = std::max<std::int64_t>(1, each / std::max<std::int64_t>(1, p.n));
+  return p;
+}
+
+Kernel batched_product_kernel(const GraphView& view, const Op& op, DType type) {
+  const double work = static_cast<double>(elements(op.work, view.sizes()));
+  const auto whole = [](double x) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(x + 0.5));
+  };
+  Kernel p;
+  p.kind = KernelKind::product;
+  p.type = type;
+  p.m = whole(work / view.count_of(op.in[1]));
+  p.n = whole(work / view.count_of(op.in[0]));
+  p.k = whole(work / view.count_of(op.out));
+  p.batch = whole(work /
+                  (static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k)));
+  return p;
+}
+
+Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
+  const Sizes& sizes = view.sizes();
+  Kernel a;
+  a.kind = KernelKind::attention;
+  a.type = type;
+  const std::int64_t heads = std::max<std::int64_t>(1, op.side.per);
+  const std::int64_t rows = elements({1, op.side.scale}, sizes);
+  const std::int64_t pairs = elements({1, op.work.scale}, sizes);
+  a.n = std::max<std::int64_t>(1, pairs / std::max<std::int64_t>(1, rows));
+  a.batch = heads * sizes.batch;
+  a.m = std::max<std::int64_t>(1, rows / sizes.batch);
+  a.k = std::max<std::int64_t>(1, op.work.per / heads / 2);
+  a.masked = view.is_masked(op) || op.scores_bias != kNone;
+  a.causal = op.causal && !a.masked && a.m > 1;
+  a.drops = op.drops;
+  return a;
+}
+
+KernelList math_attention_kernels(const GraphView& view, const Op& op, Issue issue) {
+  const bool backward = issue == Issue::autograd;
+  const double rows = view.moved(op.in[0], DType::f32);
+  const double scores =
+      static_cast<double>(view.bytes_of({op.side.per, op.work.scale}, DType::f32));
+  KernelList list;
+  for (int i = 0; i < (backward ? 4 : 3); ++i)
+    list.add(memory_kernel(KernelKind::strided, i == 0 ? issue : Issue::nested, DType::f32,
+                           2 * rows, rows / 4));
+  Kernel product = attention_kernel(view, op, DType::f32);
+  product.kind = KernelKind::product;
+  product.issue = Issue::nested;
+  product.causal = false;
+  product.calls = backward ? 4 : 2;
+  list.add(product);
+  list.add(memory_kernel(backward ? KernelKind::softmax_backward : KernelKind::softmax,
+                         Issue::nested, DType::f32, (backward ? 3 : 2) * scores, scores / 4));
+  list.add(
+      memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32, 2 * scores, scores / 4));
+  return list;
+}
+
+/// Of an fp32 copy: the copy, the largest, the difference, the exponential, the sum and the
+/// quotient, each a kernel; backward one product and the cast. Else two kernels that read the
+/// logits and write over them.
+KernelList vocabulary_loss_kernels(const GraphView& view, const Op& op, Issue issue) {
+  const DType type = view.state(op.in[0]).dtype;
+  const double count = view.count_of(op.in[0]);
+  const double narrow = view.moved(op.in[0], type);
+  const bool backward = issue == Issue::autograd;
+  KernelList list;
+  if (op.side.per == 0) {
+    list.add(memory_kernel(KernelKind::softmax, issue, type, (backward ? 2 : 3) * narrow, count));
+    return list;
+  }
+  constexpr double kWide = 4;  // bytes
+  list.add(memory_kernel(cast_kind(type, DType::f32), issue, type, narrow + kWide * count, count));
+  Kernel sweeps = memory_kernel(KernelKind::elementwise, Issue::nested, DType::f32,
+                                (backward ? 2 : 1.6) * kWide * count, count);
+  sweeps.calls = backward ? 1 : 5;
+  list.add(sweeps);
+  return list;
+}
+
+}  // namespace shardplan::tape

@@ -1,0 +1,32 @@
+#include "program/tape/backward.h"
+#include "program/tape/checkpoint.h"
+#include "program/tape/forward.h"
+
+namespace shardplan {
+namespace {
+
+/// The caller's frame holds the chained input until the segment returns.
+void adopt_input(tape::Parts& p) {
+  const ValueId value = p.view.chained_input();
+  if (value == kNone) return;
+  tape::ValueState& input = p.view.state(value);
+  const std::int64_t bytes = round_up(p.view.bytes_of(value, input.dtype), kAllocationUnit);
+  input.storage = p.storages.adopt(bytes, kChainedInputSlot, Category::activations);
+}
+
+}  // namespace
+
+TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regime,
+                 const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options) {
+  TapeRun run;
+  tape::Parts parts(model, segment, regime, sizes, input, mode, options, run);
+  adopt_input(parts);
+  if (mode == TapeMode::discard) tape::CheckpointedInput(parts).save_part();
+  if (mode == TapeMode::redo) tape::CheckpointedInput(parts).restore();
+  tape::ForwardPass(parts).run();
+  if (parts.keeps()) tape::BackwardPass(parts).run();
+  run.slots = parts.storages.slots();
+  return run;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,32 @@
+#include "program/tape/saved_tensors.h"
+
+#include <cassert>
+
+namespace shardplan::tape {
+
+void SavedTensors::save(std::size_t node, StorageId id) {
+  if (id == kExternal) return;
+  storages_.ref(id);
+  Node& n = nodes_[node];
+  assert(n.count < n.ids.size());
+  n.ids[n.count++] = id;
+}
+
+void SavedTensors::release_last(std::size_t node) {
+  Node& n = nodes_[node];
+  storages_.unref(n.ids[--n.count]);
+}
+
+void SavedTensors::release(std::size_t node) {
+  Node& n = nodes_[node];
+  for (std::size_t k = 0; k < n.count; ++k) storages_.unref(n.ids[k]);
+  n.count = 0;
+}
+
+std::size_t SavedTensors::end() const {
+  std::size_t last = nodes_.size();
+  while (last > 0 && nodes_[last - 1].count == 0) --last;
+  return last;
+}
+
+}  // namespace shardplan::tape

@@ -1,0 +1,41 @@
+// What autograd's nodes keep for the backward pass, one node an operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "program/tape/storages.h"
+
+namespace shardplan::tape {
+
+class SavedTensors {
+ public:
+  SavedTensors(std::size_t operations, Storages& storages)
+      : storages_(storages), nodes_(operations) {}
+
+  /// The node takes a reference; nothing for kExternal.
+  void save(std::size_t node, StorageId id);
+  /// It takes over the caller's.
+  void move_in(std::size_t node, StorageId id) {
+    save(node, id);
+    storages_.unref(id);
+  }
+  std::size_t count(std::size_t node) const { return nodes_[node].count; }
+  StorageId at(std::size_t node, std::size_t k) const { return nodes_[node].ids[k]; }
+  /// The node drops what it kept last, or all of it.
+  void release_last(std::size_t node);
+  void release(std::size_t node);
+  /// One behind the last node that keeps something; 0: none does.
+  std::size_t end() const;
+
+ private:
+  struct Node {
+    std::array<StorageId, 7> ids{};
+    std::size_t count = 0;
+  };
+  Storages& storages_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace shardplan::tape

@@ -1,0 +1,65 @@
+#include "program/tape/writer.h"
+
+namespace shardplan::tape {
+
+TapeWriter::TapeWriter(TapeRun& run, TapeMode mode, bool module_calls)
+    : run_(run),
+      events_(mode == TapeMode::redo ? &run.backward : &run.forward),
+      kernels_(mode == TapeMode::redo ? &run.backward_kernels : &run.forward_kernels),
+      module_calls_(module_calls),
+      redo_(mode == TapeMode::redo),
+      again_(mode == TapeMode::redo) {}
+
+void TapeWriter::begin_backward() {
+  events_ = &run_.backward;
+  kernels_ = &run_.backward_kernels;
+  if (!redo_) flushed_ = 0;
+  again_ = false;
+}
+
+void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id,
+                      std::int64_t bytes) {
+  if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush();
+  events_->push_back({kind, category, id, bytes});
+}
+
+void TapeWriter::launch(const Kernel& kernel) {
+  kernels_->push_back(kernel);
+  if (module_calls_ && kernel.kind != KernelKind::none) kernels_->back().issue = Issue::module;
+  if (!again_) run_.model_flops += model_flops_of(kernel);
+}
+
+void TapeWriter::flush() {
+  const std::size_t count = kernels_->size() - flushed_;
+  if (count == 0) return;
+  events_->push_back({TapeEvent::Kind::compute, Category::other,
+                      static_cast<std::int32_t>(flushed_), static_cast<std::int64_t>(count)});
+  flushed_ = kernels_->size();
+}
+
+void TapeWriter::exchange(Exchange kind, Group group, std::int64_t bytes, ExchangeStart start) {
+  if (kind == Exchange::none || kind == Exchange::slice) return;
+  if (module_calls_) launch(call_kernel(Issue::module, DType::f32));
+  flush();
+  events_->push_back({TapeEvent::Kind::exchange, Category::other,
+                      static_cast<std::int32_t>(run_.exchanges.size()), bytes});
+  run_.exchanges.push_back({kind, group, bytes, start == ExchangeStart::ahead});
+  if (start == ExchangeStart::waited) wait();
+}
+
+void TapeWriter::wait() {
+  flush();
+  events_->push_back({TapeEvent::Kind::wait, Category::other, 0, 0});
+}
+
+void TapeWriter::copy(TapeEvent::Kind direction, std::int64_t bytes, bool waits) {
+  flush();
+  events_->push_back({direction, Category::other, waits ? 1 : 0, bytes});
+}
+
+void TapeWriter::cut_off(const Mark& from) {
+  for (std::size_t k = from.kernel; k < kernels_->size(); ++k) (*kernels_)[k].calls = 0;
+  for (std::size_t k = from.exchange; k < run_.exchanges.size(); ++k) run_.exchanges[k].bytes = 0;
+}
+
+}  // namespace shardplan::tape

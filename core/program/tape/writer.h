@@ -1,0 +1,56 @@
+// Writes down what a run does: events, the kernels that they name, and exchanges among ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "program/tape.h"
+#include "program/tape/kernel_list.h"
+
+namespace shardplan::tape {
+
+/// Of an exchange: its result is needed at once; it runs beside what follows, up to a wait; the
+/// same, and what it sends has been there all along.
+enum class ExchangeStart : std::uint8_t { waited, beside, ahead };
+
+class TapeWriter {
+ public:
+  /// Writes to `run`, which outlives the writer, first the forward pass. TapeMode::redo: into the
+  /// backward pass, and without counting model FLOPs a second time. `module_calls`:
+  /// TapeOptions::module_calls.
+  TapeWriter(TapeRun& run, TapeMode mode, bool module_calls);
+  void begin_backward();
+
+  /// An event other than those below.
+  void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
+  void launch(const Kernel& kernel);
+  void launch(const KernelList& kernels) {
+    for (const Kernel& kernel : kernels) launch(kernel);
+  }
+  /// Names the kernels since the last event, so that a framework's actions stand between them.
+  void flush();
+
+  /// `bytes`: of all ranks together. Nothing for those that send nothing.
+  void exchange(Exchange kind, Group group, std::int64_t bytes, ExchangeStart start);
+  void wait();
+  /// `bytes` of a checkpoint's input go to the host or come from it; `waits`: the host waits.
+  void copy(TapeEvent::Kind direction, std::int64_t bytes, bool waits);
+
+  /// A point of the run, and that what was written from there on does not run.
+  struct Mark {
+    std::size_t kernel = 0, exchange = 0;
+  };
+  Mark mark() const { return {kernels_->size(), run_.exchanges.size()}; }
+  void cut_off(const Mark& from);
+
+ private:
+  TapeRun& run_;
+  std::vector<TapeEvent>* events_;
+  std::vector<Kernel>* kernels_;
+  std::size_t flushed_ = 0;  ///< kernels that an event has named
+  bool module_calls_;
+  bool redo_;
+  bool again_;  ///< what is written now was computed before
+};
+
+}  // namespace shardplan::tape
