@@ -7,7 +7,7 @@
 
 #include "base/said.h"
 #include "base/source.h"
-#include "lint/rule.h"
+#include "load/ds_config/rule.h"
 #include "report/report.h"
 
 namespace shardplan::gui {

@@ -72,7 +72,7 @@ Finding Findings::row_of(const LintFinding& f, const KeyCost* cost) {
   if (cost != nullptr && cost->costs) row.costs = delta(*cost->costs);
   QStringList edits;
   for (const Edit& edit : f.edits) edits.push_back(text(to_string(edit)));
-  row.fix = edits.isEmpty() ? gui::said(Said(f.rule->fix)) : edits.join(QStringLiteral("; "));
+  row.fix = edits.isEmpty() ? gui::said(Said(f.rule->advice)) : edits.join(QStringLiteral("; "));
   row.detail =
       QStringLiteral("<p><b>%1</b>%2</p>")
           .arg(row.message.toHtmlEscaped(), f.diagnostic.position.known()

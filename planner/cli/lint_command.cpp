@@ -38,16 +38,13 @@ std::string beside(const std::string& file, const std::string& path) {
 /// The ds_config that the other files name, or "" when accelerate makes one.
 std::string named_config(const LintRequest& request) {
   if (request.arguments) {
-    DsFindings ignored("");
     const auto named =
-        read_training_arguments(request.arguments->text, request.arguments->file, ignored)
-            .deepspeed;
+        read_training_arguments(request.arguments->text, request.arguments->file).deepspeed;
     if (named) return beside(request.arguments->file, *named);
   }
   if (request.accelerate) {
-    DsFindings ignored("");
     const auto named =
-        read_accelerate(request.accelerate->text, request.accelerate->file, ignored).deepspeed_file;
+        read_accelerate(request.accelerate->text, request.accelerate->file).deepspeed_file;
     if (named) return beside(request.accelerate->file, *named);
     return "";
   }

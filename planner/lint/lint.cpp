@@ -7,10 +7,13 @@
 #include <tuple>
 #include <utility>
 
-#include "base/format.h"
 #include "json/positions.h"
 #include "json/reader.h"
 #include "lint/registry.h"
+#include "lint/rules/accelerate/family.h"
+#include "lint/rules/document/family.h"
+#include "lint/rules/memory/family.h"
+#include "lint/rules/trainer/family.h"
 #include "load/cluster.h"
 #include "load/ds_config/version.h"
 #include "load/model.h"
@@ -29,6 +32,13 @@ struct ConfigRead {
   Json document;
   KeyPositions positions;
   bool readable = false;
+};
+
+/// The findings of every file that takes part.
+struct LintFindings {
+  DsFindings config;
+  DsFindings accelerate;
+  DsFindings arguments;
 };
 
 class Linter {
@@ -66,7 +76,8 @@ class Linter {
     if (request_.accelerate) {
       const SourceText& source = *request_.accelerate;
       try {
-        accelerate_ = read_accelerate(source.text, source.file, findings_.accelerate);
+        accelerate_ = read_accelerate(source.text, source.file);
+        check_rules(lint_rules::accelerate::of_file(), *accelerate_, findings_.accelerate);
       } catch (const InputError& e) {
         note_unreadable(e, findings_.accelerate);
       }
@@ -74,7 +85,8 @@ class Linter {
     if (request_.arguments) {
       const SourceText& source = *request_.arguments;
       try {
-        arguments_ = read_training_arguments(source.text, source.file, findings_.arguments);
+        arguments_ = read_training_arguments(source.text, source.file);
+        check_rules(lint_rules::trainer::of_file(), *arguments_, findings_.arguments);
       } catch (const InputError& e) {
         note_unreadable(e, findings_.arguments);
       }
@@ -106,8 +118,7 @@ class Linter {
       return false;  // the first error is the one to show
     }
     config_.readable = true;
-    findings_.config.warning("json.comments"_rule, "",
-                             "comments, which HF Trainer and accelerate do not read", "plain JSON");
+    check_rules(lint_rules::document::of_text(), source, findings_.config);
     return true;
   }
 
@@ -187,8 +198,8 @@ class Linter {
     report_.resolver = context.auto_resolver;
     report_.version = context.version;
     found_by_reader_ = result.diagnostics;
-    LintSubject subject{config_.document, result, DsValues(result.checked, context.version),
-                        context};
+    LintSubject subject{findings_.config.file(), config_.document, result,
+                        DsValues(result.checked, context.version), context};
     subject.version_given = job_key("framework.version") != nullptr;
     if (accelerate_) subject.accelerate = &*accelerate_;
     if (arguments_) subject.arguments = &*arguments_;
@@ -196,9 +207,31 @@ class Linter {
     if (cluster_) subject.cluster = &*cluster_;
     const std::optional<PricedJob> priced = price(result);
     if (priced) subject.priced = &*priced;
-    for (const RuleFamily& family : rule_families())
-      if (family.check != nullptr) family.check(subject, findings_);
+    look_for_rules(subject);
     if (priced) describe_costs(*priced, subject.values);
+  }
+
+  DsFindings& findings_of(const Rule& rule) {
+    switch (rule.file) {
+      case RuleFile::accelerate:
+        return findings_.accelerate;
+      case RuleFile::arguments:
+        return findings_.arguments;
+      case RuleFile::ds_config:
+        break;
+    }
+    return findings_.config;
+  }
+
+  void look_for_rules(const LintSubject& subject) {
+    for (const RuleFamily& family : rule_families()) {
+      for (const LintRule& r : family.looked_for)
+        r.check(subject, Report(r.rule, findings_of(r.rule)));
+      if (subject.priced == nullptr) continue;
+      const PricedSubject priced{*subject.priced, subject.values};
+      for (const PricedRule& r : family.priced)
+        r.check(priced, Report(r.rule, findings_of(r.rule)));
+    }
   }
 
   std::optional<PricedJob> price(const DsConfigResult& result) {
@@ -237,16 +270,8 @@ class Linter {
     report_.assumed.insert(report_.assumed.end(), job.job().assumed.begin(),
                            job.job().assumed.end());
     report_.costs = price_keys(job, values);
-    for (const KeyCost& cost : report_.costs) {
-      if (!cost.better) continue;
-      const std::string better = cost.better->value.dump();
-      const std::string bytes = format_bytes(-cost.better->change.gpu);
-      findings_.config.note("memory.better-value"_rule, cost.path,
-                            cost.given ? say("{} saves {} of each GPU", better, bytes)
-                                       : say("{} by default; {} saves {} of each GPU",
-                                             cost.value.dump(), better, bytes),
-                            better);
-    }
+    for (const KeyCost& cost : report_.costs)
+      check_rules(lint_rules::memory::of_costs(), cost, findings_.config);
   }
 
   /// The place of a finding in its own file.
@@ -267,12 +292,8 @@ class Linter {
     if (finding.rule == nullptr)
       throw std::logic_error("a finding without a rule: " + to_string(diagnostic));
     const bool in_config = diagnostic.file == findings_.config.file();
-    if (in_config && config_.readable) {
-      if (finding.rule->repair != nullptr)
-        finding.edits = finding.rule->repair(diagnostic, config_.document);
-      else if (diagnostic.rule == "memory.better-value"_rule)
-        finding.edits = {set_key(diagnostic.key, Json::parse(diagnostic.expected.text))};
-    }
+    if (in_config && config_.readable && finding.rule->repair != nullptr)
+      finding.edits = finding.rule->repair(diagnostic, config_.document);
     report_.findings.push_back(std::move(finding));
   }
 

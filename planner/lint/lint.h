@@ -10,16 +10,12 @@
 #include "estimate/calibration.h"
 #include "hardware/catalog.h"
 #include "lint/costs.h"
-#include "lint/rule.h"
+#include "lint/source_text.h"
 #include "load/ds_config/auto_values.h"
 #include "load/ds_config/context.h"
+#include "load/ds_config/rule.h"
 
 namespace shardplan {
-
-struct SourceText {
-  std::string file;  ///< names it in findings
-  std::string text;
-};
 
 struct LintRequest {
   /// Absent: accelerate's file makes the ds_config.

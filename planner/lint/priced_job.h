@@ -9,7 +9,7 @@
 
 #include "estimate/estimate.h"
 #include "json/document.h"
-#include "lint/edit.h"
+#include "load/ds_config/edit.h"
 #include "load/job.h"
 
 namespace shardplan {

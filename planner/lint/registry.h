@@ -3,18 +3,20 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
-#include "lint/rule.h"
 #include "lint/subject.h"
+#include "load/ds_config/rule.h"
 
 namespace shardplan {
 
-/// Rules of one subject. `check` finds those that the readers of the files do not report
-/// themselves.
+/// Rules of one subject: those that are found where a ds_config is read (load/ds_config/rules),
+/// then those that only the linter looks for (lint/rules).
 struct RuleFamily {
   std::string_view name;
-  std::span<const Rule> rules;
-  void (*check)(const LintSubject& subject, LintFindings& findings) = nullptr;
+  std::vector<Rule> rules;
+  std::span<const LintRule> looked_for;
+  std::span<const PricedRule> priced;  ///< after the others of the family
 };
 
 std::span<const RuleFamily> rule_families();

@@ -75,7 +75,7 @@ Json sarif_rule(const Rule& rule, std::string_view family) {
   return {{"id", rule.id.text()},
           {"shortDescription", {{"text", rule.title}}},
           {"fullDescription", {{"text", rule.explanation}}},
-          {"help", {{"text", fmt::format("{} Source: {}", rule.fix, rule.source)}}},
+          {"help", {{"text", fmt::format("{} Source: {}", rule.advice, rule.source)}}},
           {"defaultConfiguration", {{"level", name_of(rule.severity)}}},
           {"properties", {{"tags", Json::array({family})}}}};
 }

@@ -130,7 +130,7 @@ std::string rules_markdown() {
       text += fmt::format("### `{}` ({}{})\n\n", rule.id.text(), name_of(rule.severity),
                           rule.repair != nullptr ? ", repaired by --fix" : "") +
               wrapped(fmt::format("**{}.** {}", rule.title, rule.explanation), "", "") + "\n" +
-              wrapped(fmt::format("* Fix: {}", rule.fix), "", "  ") +
+              wrapped(fmt::format("* Fix: {}", rule.advice), "", "  ") +
               wrapped(fmt::format("* Source: {}", rule.source), "", "  ") + "\n";
   }
   return text;

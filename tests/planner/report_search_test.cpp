@@ -135,7 +135,7 @@ TEST(SearchSection, HasWordsForEveryRuleAndEveryAxis) {
   const Job job = findings_of("llama-2-7b-zero3.json").job;
   std::vector<std::string> words;
   for (std::size_t rule = 0; rule < kRuleCount; ++rule)
-    words.emplace_back(sentence_of(static_cast<Rule>(rule)));
+    words.emplace_back(sentence_of(static_cast<RuledOutBy>(rule)));
   AxisValues values;
   values.frameworks = {FrameworkKind::deepspeed, FrameworkKind::fsdp2, FrameworkKind::ddp,
                        FrameworkKind::single, FrameworkKind::megatron};

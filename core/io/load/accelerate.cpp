@@ -2,11 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <span>
-
-#include "base/nearest.h"
 #include "json/reader.h"
 #include "load/ds_config/values.h"
 #include "yaml/document.h"
@@ -14,91 +9,17 @@
 namespace shardplan {
 namespace {
 
-/// accelerate: commands/config/config_args.py BaseConfig, ClusterConfig, and what process_config
-/// converts. Other keys are refused.
-constexpr std::array<std::string_view, 34> kKeys{"compute_environment",
-                                                 "distributed_type",
-                                                 "mixed_precision",
-                                                 "use_cpu",
-                                                 "debug",
-                                                 "num_processes",
-                                                 "machine_rank",
-                                                 "num_machines",
-                                                 "gpu_ids",
-                                                 "main_process_ip",
-                                                 "main_process_port",
-                                                 "rdzv_backend",
-                                                 "same_network",
-                                                 "main_training_function",
-                                                 "enable_cpu_affinity",
-                                                 "fp8_config",
-                                                 "deepspeed_config",
-                                                 "fsdp_config",
-                                                 "parallelism_config",
-                                                 "megatron_lm_config",
-                                                 "mpirun_config",
-                                                 "downcast_bf16",
-                                                 "tpu_name",
-                                                 "tpu_zone",
-                                                 "tpu_use_cluster",
-                                                 "tpu_use_sudo",
-                                                 "command_file",
-                                                 "commands",
-                                                 "tpu_vm",
-                                                 "tpu_env",
-                                                 "dynamo_config",
-                                                 "dynamo_backend",
-                                                 "fp16",
-                                                 "ipex_config"};
-
-/// accelerate: commands/config/cluster.py, commands/launch.py.
-constexpr std::array<std::string_view, 16> kDeepSpeedKeys{"deepspeed_config_file",
-                                                          "zero_stage",
-                                                          "gradient_accumulation_steps",
-                                                          "gradient_clipping",
-                                                          "offload_optimizer_device",
-                                                          "offload_param_device",
-                                                          "offload_optimizer_nvme_path",
-                                                          "offload_param_nvme_path",
-                                                          "zero3_init_flag",
-                                                          "zero3_save_16bit_model",
-                                                          "deepspeed_hostfile",
-                                                          "deepspeed_exclusion_filter",
-                                                          "deepspeed_inclusion_filter",
-                                                          "deepspeed_multinode_launcher",
-                                                          "deepspeed_moe_layer_cls_names",
-                                                          "use_deepspeed"};
-
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-void report_unknown(const Json& document, DsFindings& findings) {
-  for (const auto& [name, value] : document.items())
-    if (!contains(kKeys, name))
-      findings.error("accelerate.unknown-key"_rule, name, "unknown key, which accelerate refuses",
-                     "", nearest(name, std::span<const std::string_view>(kKeys)));
-  const Json* block = value_at(document, "deepspeed_config");
-  if (block == nullptr || !block->is_object()) return;
-  for (const auto& [name, value] : block->items())
-    if (!contains(kDeepSpeedKeys, name))
-      findings.warning("accelerate.unknown-deepspeed-key"_rule, "deepspeed_config." + name,
-                       "unknown key, which accelerate ignores", "",
-                       nearest(name, std::span<const std::string_view>(kDeepSpeedKeys)));
-}
-
 class Reader {
  public:
-  Reader(const Json& document, DsFindings& findings) : document_(document), findings_(findings) {}
+  explicit Reader(AccelerateConfig& config)
+      : document_(config.document), misread_(config.misread) {}
 
-  /// The value, or nullptr, and reported, when it has another type.
+  /// The value, or nullptr, and noted, when it has another type.
   const Json* find(std::string_view path, bool (Json::*is)() const noexcept, const char* expected) {
     const Json* value = value_at(document_, path);
     if (value == nullptr || value->is_null()) return nullptr;
     if ((value->*is)()) return value;
-    findings_.error("accelerate.wrong-type"_rule, std::string(path),
-                    say("found {}", describe(*value)), expected);
+    misread_.push_back({std::string(path), *value, expected});
     return nullptr;
   }
 
@@ -117,7 +38,7 @@ class Reader {
 
  private:
   const Json& document_;
-  DsFindings& findings_;
+  std::vector<MisreadKey>& misread_;
 };
 
 /// "no" without quotes is false in YAML, and accelerate writes 'no'.
@@ -137,21 +58,16 @@ const Json* AccelerateConfig::fsdp_key(std::string_view name) const {
   return value_at(document, fmt::format("fsdp_config.{}", name));
 }
 
-AccelerateConfig read_accelerate(std::string_view text, const std::string& file,
-                                 DsFindings& findings) {
+AccelerateConfig read_accelerate(std::string_view text, const std::string& file) {
   AccelerateConfig config;
   config.file = file;
   YamlDocument yaml = parse_yaml(text, file);
   config.document = std::move(yaml.value);
   config.positions = std::move(yaml.positions);
   ObjectReader(config.document, file);  // a mapping, or an error
-  report_unknown(config.document, findings);
 
-  Reader read(config.document, findings);
+  Reader read(config);
   config.distributed_type = read.text("distributed_type").value_or("");
-  if (config.distributed_type.empty())
-    findings.error("accelerate.no-distributed-type"_rule, "distributed_type",
-                   "not in the file, which accelerate refuses", "DEEPSPEED");
   config.processes = read.integer("num_processes");
   config.machines = read.integer("num_machines").value_or(1);
   config.mixed_precision = mixed_precision(read, config.document);

@@ -6,10 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "json/document.h"
 #include "json/positions.h"
-#include "load/ds_config/findings.h"
+#include "load/misread.h"
 
 namespace shardplan {
 
@@ -17,6 +18,7 @@ struct AccelerateConfig {
   std::string file;
   Json document;
   KeyPositions positions;
+  std::vector<MisreadKey> misread;        ///< in the order in which they were read
   std::string distributed_type;           ///< "DEEPSPEED", "FSDP", "MULTI_GPU", ...
   std::optional<std::int64_t> processes;  ///< of all machines
   std::int64_t machines = 1;
@@ -31,10 +33,9 @@ struct AccelerateConfig {
   const Json* fsdp_key(std::string_view name) const;
 };
 
-/// Reports what accelerate would refuse or ignore in the file by itself. Throws InputError for a
-/// file that is no mapping.
-AccelerateConfig read_accelerate(std::string_view text, const std::string& file,
-                                 DsFindings& findings);
+/// Throws InputError for a file that is no mapping. What accelerate would refuse or ignore in it is
+/// for the linter to say.
+AccelerateConfig read_accelerate(std::string_view text, const std::string& file);
 
 /// The ds_config that accelerate's DeepSpeedPlugin makes when no file is named
 /// (accelerate: utils/dataclasses.py).

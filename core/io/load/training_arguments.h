@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "json/document.h"
 #include "json/positions.h"
 #include "load/ds_config/context.h"
-#include "load/ds_config/findings.h"
+#include "load/misread.h"
 
 namespace shardplan {
 
@@ -17,6 +18,7 @@ struct TrainingArguments {
   std::string file;
   Json document;
   KeyPositions positions;
+  std::vector<MisreadKey> misread;  ///< in the order in which they were read
   /// With TrainingArguments' default where the file is silent: HF Trainer compares those too.
   TrainerArguments values;
   std::int64_t micro_batch = 8;          ///< also under auto_find_batch_size
@@ -27,9 +29,8 @@ struct TrainingArguments {
   bool adafactor = false;
 };
 
-/// Reports wrong types and names that are near to an argument's; other names belong to the
-/// program's own arguments, which share the file. Throws InputError for a file that is no object.
-TrainingArguments read_training_arguments(std::string_view text, const std::string& file,
-                                          DsFindings& findings);
+/// Names that are none of its arguments belong to the program's own, which share the file. Throws
+/// InputError for a file that is no object.
+TrainingArguments read_training_arguments(std::string_view text, const std::string& file);
 
 }  // namespace shardplan

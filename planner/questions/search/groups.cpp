@@ -41,7 +41,7 @@ struct Open {
   std::int32_t passes = 0;
   const Root* root = nullptr;
   Score score;
-  std::optional<Rule> rule;
+  std::optional<RuledOutBy> rule;
   std::int64_t lacks = 0;
 };
 
@@ -112,14 +112,14 @@ class GroupFinder {
     if (all) std::rethrow_exception(roots_.front().refusal);
   }
 
-  std::optional<Rule> ruled_out(const Plan& plan, const Root& root) const {
+  std::optional<RuledOutBy> ruled_out(const Plan& plan, const Root& root) const {
     const StatesBound& states = root.states;
-    if (root.refusal) return Rule::refused;
-    if (states.ranks.empty()) return Rule::not_reached;
-    if (input_.lacking(plan, states.parameter_bytes) > 0) return Rule::parameters;
-    if (input_.lacking(plan, states.resident_bytes) > 0) return Rule::states;
-    if (states.host == Fit::does_not_fit) return Rule::host_states;
-    if (states.nvme == Fit::does_not_fit) return Rule::nvme_states;
+    if (root.refusal) return RuledOutBy::refused;
+    if (states.ranks.empty()) return RuledOutBy::not_reached;
+    if (input_.lacking(plan, states.parameter_bytes) > 0) return RuledOutBy::parameters;
+    if (input_.lacking(plan, states.resident_bytes) > 0) return RuledOutBy::states;
+    if (states.host == Fit::does_not_fit) return RuledOutBy::host_states;
+    if (states.nvme == Fit::does_not_fit) return RuledOutBy::nvme_states;
     return std::nullopt;
   }
 
@@ -131,7 +131,7 @@ class GroupFinder {
       Plan plan = space_.plan_of(choice);
       if (const auto rule = ruled_out(plan, root)) {
         tally_.of(*rule) += space_.below(space_.states_fixed);
-        if (*rule != Rule::refused && *rule != Rule::not_reached)
+        if (*rule != RuledOutBy::refused && *rule != RuledOutBy::not_reached)
           closest_.offer(
               {input_.lacking(plan, root.states.resident_bytes) + root.states.off_gpu_excess,
                root.first, space_.states_fixed});
@@ -167,9 +167,9 @@ class GroupFinder {
         work_bound(least_work(plan, passes, least, input_.calibration.time), states);
     group.lacks = input_.lacking(plan, work.allocated_bytes);
     if (group.lacks > 0)
-      group.rule = Rule::activations;
+      group.rule = RuledOutBy::activations;
     else if (work.step_seconds > longest_step(plan, input_.goal))
-      group.rule = Rule::compute_limit;
+      group.rule = RuledOutBy::compute_limit;
     group.score = score_of(plan, work.step_seconds, work.allocated_bytes + states.overhead_bytes);
   }
 
@@ -177,7 +177,7 @@ class GroupFinder {
     std::vector<CandidateGroup> groups;
     for (const Open& g : open_) {
       if (g.rule) tally_.of(*g.rule) += space_.below(space_.work_fixed);
-      if (g.rule == Rule::activations) closest_.offer({g.lacks, g.first, space_.work_fixed});
+      if (g.rule == RuledOutBy::activations) closest_.offer({g.lacks, g.first, space_.work_fixed});
       if (!g.rule) groups.push_back({g.first, g.passes, g.score});
     }
     return groups;

@@ -43,8 +43,8 @@ class Searcher {
       next = end;
       report();
     }
-    for (; next < groups_.size(); ++next) tally_.of(Rule::not_reached) += members();
-    result_.interrupted = tally_.of(Rule::not_reached) > 0;
+    for (; next < groups_.size(); ++next) tally_.of(RuledOutBy::not_reached) += members();
+    result_.interrupted = tally_.of(RuledOutBy::not_reached) > 0;
     return finish();
   }
 
@@ -79,7 +79,7 @@ class Searcher {
     std::vector<std::size_t> open;
     for (std::size_t g = begin; g < end; ++g) {
       if (front_.beats(groups_[g].score, groups_[g].first)) {
-        tally_.of(Rule::cannot_win) += members();
+        tally_.of(RuledOutBy::cannot_win) += members();
       } else {
         open.push_back(g);
       }
@@ -114,14 +114,14 @@ class Searcher {
       const std::int64_t index = space_.index_of(choice);
       const std::int64_t lacks = input_.lacking(plan, e.allocated.point);
       if (lacks > 0) {
-        ++out.tally.of(Rule::gpu);
+        ++out.tally.of(RuledOutBy::gpu);
         out.closest.offer({lacks, index, space_.axes.size()});
       } else if (e.verdict.host.fit == Fit::does_not_fit) {
-        ++out.tally.of(Rule::host);
+        ++out.tally.of(RuledOutBy::host);
       } else if (e.verdict.nvme.fit == Fit::does_not_fit) {
-        ++out.tally.of(Rule::nvme);
+        ++out.tally.of(RuledOutBy::nvme);
       } else if (e.time.step_seconds > longest_step(plan, input_.goal)) {
-        ++out.tally.of(Rule::limit);
+        ++out.tally.of(RuledOutBy::limit);
       } else {
         out.candidates.push_back(
             {index, score_of(plan, e.time.step_seconds, e.allocated.point + overhead_of(e))});
@@ -138,7 +138,7 @@ class Searcher {
     while (!open.empty()) {
       const auto beaten =
           std::erase_if(open, [&](const Candidate& c) { return front_.beats(c.score, c.index); });
-      tally_.of(Rule::beaten) += static_cast<std::int64_t>(beaten);
+      tally_.of(RuledOutBy::beaten) += static_cast<std::int64_t>(beaten);
       std::vector<Candidate> few, later;
       for (const Candidate& c : open) {
         const bool waits = few.size() == kSimulatedAtOnce ||
@@ -161,7 +161,7 @@ class Searcher {
     result_.simulated += static_cast<std::int64_t>(few.size());
     for (std::size_t i = 0; i < few.size(); ++i) {
       if (!estimates[i].verdict.fits) {
-        ++tally_.of(Rule::allocator);
+        ++tally_.of(RuledOutBy::allocator);
         closest_.offer(
             {std::max<std::int64_t>(0, estimates[i].device.upper - estimates[i].usable_bytes),
              few[i].index, space_.axes.size()});
@@ -169,7 +169,8 @@ class Searcher {
       }
       const std::size_t before = front_.entries().size();
       front_.admit({few[i].index, few[i].score, std::move(estimates[i])});
-      tally_.of(Rule::beaten) += static_cast<std::int64_t>(before + 1 - front_.entries().size());
+      tally_.of(RuledOutBy::beaten) +=
+          static_cast<std::int64_t>(before + 1 - front_.entries().size());
     }
   }
 
@@ -192,7 +193,7 @@ class Searcher {
   }
 
   void explain_nothing() {
-    if (tally_.of(Rule::limit) + tally_.of(Rule::compute_limit) > 0) {
+    if (tally_.of(RuledOutBy::limit) + tally_.of(RuledOutBy::compute_limit) > 0) {
       Goal free = input_.goal;
       free.limits = {};
       SearchResult without =

@@ -8,37 +8,37 @@
 
 namespace shardplan {
 
-std::string_view sentence_of(Rule rule) {
+std::string_view sentence_of(RuledOutBy rule) {
   switch (rule) {
-    case Rule::refused:
+    case RuledOutBy::refused:
       return "the framework cannot divide this model so";
-    case Rule::parameters:
+    case RuledOutBy::parameters:
       return "parameters alone exceed the GPU";
-    case Rule::states:
+    case RuledOutBy::states:
       return "what stays between steps exceeds the GPU";
-    case Rule::host_states:
+    case RuledOutBy::host_states:
       return "offloaded states exceed the host's memory";
-    case Rule::nvme_states:
+    case RuledOutBy::nvme_states:
       return "offloaded states exceed the NVMe";
-    case Rule::activations:
+    case RuledOutBy::activations:
       return "states and activations exceed the GPU, whatever the buckets";
-    case Rule::compute_limit:
+    case RuledOutBy::compute_limit:
       return "computation alone takes longer than the limits allow";
-    case Rule::cannot_win:
+    case RuledOutBy::cannot_win:
       return "at their least time and memory still no better than a plan found";
-    case Rule::gpu:
+    case RuledOutBy::gpu:
       return "estimated: live tensors exceed the GPU";
-    case Rule::host:
+    case RuledOutBy::host:
       return "estimated: exceed the host's memory";
-    case Rule::nvme:
+    case RuledOutBy::nvme:
       return "estimated: exceed the NVMe";
-    case Rule::limit:
+    case RuledOutBy::limit:
       return "estimated: slower or dearer than the limits allow";
-    case Rule::allocator:
+    case RuledOutBy::allocator:
       return "simulated: the allocator's upper bound exceeds the GPU";
-    case Rule::beaten:
+    case RuledOutBy::beaten:
       return "estimated: no better than another plan in time, memory and GPUs";
-    case Rule::not_reached:
+    case RuledOutBy::not_reached:
       return "not looked at: the search was interrupted";
   }
   return "";
@@ -73,7 +73,8 @@ std::vector<RuleCount> Tally::counts(const SearchSpace& space) const {
     for (std::size_t r = 0; r < by_axis[a].size(); ++r)
       add(space.axes[a].rules[r].sentence, by_axis[a][r]);
   for (std::size_t r = 0; r < kRuleCount; ++r)
-    if (by_rule[r] > 0) all.push_back({std::string(sentence_of(static_cast<Rule>(r))), by_rule[r]});
+    if (by_rule[r] > 0)
+      all.push_back({std::string(sentence_of(static_cast<RuledOutBy>(r))), by_rule[r]});
   return all;
 }
 

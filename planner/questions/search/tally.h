@@ -12,7 +12,7 @@
 namespace shardplan {
 
 /// Rules of bounds and estimates, in the order in which they are asked.
-enum class Rule : std::uint8_t {
+enum class RuledOutBy : std::uint8_t {
   refused,
   parameters,
   states,
@@ -30,7 +30,7 @@ enum class Rule : std::uint8_t {
   not_reached,
 };
 inline constexpr std::size_t kRuleCount = 15;
-std::string_view sentence_of(Rule rule);
+std::string_view sentence_of(RuledOutBy rule);
 
 struct Tally {
   explicit Tally(const SearchSpace& space) : by_axis(no_counts(space)) {}
@@ -38,7 +38,7 @@ struct Tally {
   RuleCounts by_axis;
   std::array<std::int64_t, kRuleCount> by_rule{};
 
-  std::int64_t& of(Rule rule) { return by_rule[static_cast<std::size_t>(rule)]; }
+  std::int64_t& of(RuledOutBy rule) { return by_rule[static_cast<std::size_t>(rule)]; }
   std::int64_t total() const;
   void add(const Tally& other);
   /// Only what ruled something out.

@@ -7,6 +7,7 @@ namespace shardplan {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -204,6 +205,46 @@ TEST(LintRepairs, GoOnUntilNothingMoreChanges) {
   const Json fixed = repaired(request, first);
   EXPECT_FALSE(fixed["zero_optimization"].contains("cpu_offload")) << fixed.dump();
   EXPECT_EQ(fixed["zero_optimization"]["offload_optimizer"]["device"], "cpu") << fixed.dump();
+}
+
+/// What is said about a companion file.
+std::vector<std::string> texts_about(const LintReport& report, const std::string& file) {
+  std::vector<std::string> texts;
+  for (const LintFinding& finding : report.findings) {
+    Diagnostic d = finding.diagnostic;
+    d.position = {};
+    if (d.file == file) texts.push_back(to_string(d));
+  }
+  return texts;
+}
+
+TEST(LintCompanions, UnknownKeysOfAccelerateHaveTheirNearest) {
+  LintRequest request;
+  request.accelerate = SourceText{
+      "a.yaml",
+      "distributed_type: DEEPSPEED\nnum_proceses: 8\ndeepspeed_config:\n  zero_stag: 2\n"};
+  EXPECT_THAT(texts_about(lint_with(std::move(request)), "a.yaml"),
+              ElementsAre(HasSubstr("did you mean 'num_processes'"),
+                          HasSubstr("deepspeed_config.zero_stag: unknown key, which accelerate "
+                                    "ignores; did you mean 'zero_stage'")));
+}
+
+TEST(LintCompanions, OnlyNamesNearToAnArgumentAreMistakes) {
+  LintRequest request;
+  request.config = SourceText{"ds.json", kZero3};
+  request.arguments =
+      SourceText{"t.json", R"({"learning_rat": 1e-5, "model_name_or_path": "x", "dataset": "y"})"};
+  EXPECT_THAT(texts_about(lint_with(std::move(request)), "t.json"),
+              ElementsAre(HasSubstr("did you mean 'learning_rate'")));
+}
+
+TEST(LintCompanions, AreCheckedEvenBesideAFileThatCannotBeRead) {
+  LintRequest request;
+  request.config = SourceText{"ds.json", "{"};
+  request.accelerate = SourceText{"a.yaml", "num_processes: eight\ndistributed_type: DEEPSPEED\n"};
+  const LintReport report = lint_with(std::move(request));
+  EXPECT_THAT(rules_of(report, Severity::error),
+              ElementsAre("json.syntax", "accelerate.wrong-type"));
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST(Search, CountsWhatTheFrameworkRefusesAndThrowsWhereItRefusesAll) {
   const SearchResult r = search(model, both, {}, load_calibration());
   ASSERT_FALSE(r.front.empty());
   const auto refused = std::find_if(r.ruled_out.begin(), r.ruled_out.end(), [](const auto& rule) {
-    return rule.sentence == sentence_of(Rule::refused);
+    return rule.sentence == sentence_of(RuledOutBy::refused);
   });
   ASSERT_NE(refused, r.ruled_out.end());
   EXPECT_GT(refused->count, 0);

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "json/reader.h"
+#include "load/ds_config/lost_auto.h"
+#include "load/ds_config/rules/autos/family.h"
 #include "load/ds_config/schema.h"
 #include "load/ds_config/values.h"
 
@@ -17,22 +18,10 @@ namespace {
 
 constexpr std::string_view kResolverNames[] = {"nobody", "HF Trainer", "accelerate"};
 
-std::string_view name_of(AutoResolver resolver) {
-  return kResolverNames[static_cast<std::size_t>(resolver)];
-}
-
 struct Resolution {
   Json value;
   Said rule;
 };
-
-/// Divides the world as the batch triangle does; 1 when the file's value is no use.
-std::int64_t sequence_parallel_of(const Json& document) {
-  const Json* size = value_at(document, "sequence_parallel_size");
-  return size != nullptr && size->is_number_integer() && size->get<std::int64_t>() > 0
-             ? size->get<std::int64_t>()
-             : 1;
-}
 
 int stage_of(const Json& document) {
   const Json* stage = value_at(document, "zero_optimization.stage");
@@ -203,31 +192,26 @@ class Resolver {
         return;
       }
     }
-    const Json& fallback = key.default_at(context_.version);
+    const Json fallback = key.default_at(context_.version);
     remove_value(document_, found.path);
-    if (found.block == DsUnknown::refused || !missing.empty()) {
-      if (!missing.empty())
-        findings_.note(
-            "auto.missing-input"_rule, found.path,
-            say("\"auto\" needs {}, which is not known; {}", missing, fallback_text(fallback)));
-      resolved_.push_back({found.path, fallback, "dropped: DeepSpeed's default"});
-      return;
-    }
-    if (context_.auto_resolver == AutoResolver::nobody) {
-      findings_.error("auto.nobody-resolves"_rule, found.path,
-                      "\"auto\" is not resolved by DeepSpeed itself",
-                      key.trainer_rule.empty() ? "a value" : "a value, or a run under HF Trainer");
+    LostAuto lost{AutoFate::missing_input, found.path, key, missing, fallback,
+                  context_.auto_resolver};
+    if (missing.empty()) {
+      // DeepSpeed drops the word inside its typed blocks and would choke on it anywhere else.
+      if (found.block == DsUnknown::refused) {
+        drop(found, fallback);
+        return;
+      }
+      lost.fate = context_.auto_resolver == AutoResolver::nobody ? AutoFate::nobody_resolves
+                                                                 : AutoFate::not_resolved;
     } else {
-      findings_.error("auto.not-resolved"_rule, found.path,
-                      say("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
-                          name_of(context_.auto_resolver)),
-                      "a value");
+      drop(found, fallback);
     }
+    check_rules(config_rules::autos::all(), lost, findings_);
   }
 
-  static Said fallback_text(const Json& fallback) {
-    return fallback.is_null() ? Said("left out")
-                              : say("DeepSpeed's default {} is assumed", describe(fallback));
+  void drop(const Found& found, const Json& fallback) {
+    resolved_.push_back({found.path, fallback, "dropped: DeepSpeed's default"});
   }
 
   const std::string& rule_of(const DsNode& key) const {
@@ -249,69 +233,22 @@ class Resolver {
   std::vector<ResolvedAuto> resolved_;
 };
 
-/// world x micro-batch x accumulation, where all three were given.
-Json expected_train_batch(const Json& document, const DsConfigContext& context) {
-  const TrainerArguments& args = context.trainer;
-  if (!context.world_size || !args.per_device_train_batch_size || !args.gradient_accumulation_steps)
-    return {};
-  return checked_mul(
-      checked_mul(*args.per_device_train_batch_size, *args.gradient_accumulation_steps),
-      *context.world_size / sequence_parallel_of(document));
-}
-
-/// Rules whose keys HF Trainer compares with its arguments when the file has a value, with the
-/// argument that was really given.
-Json expected_by_trainer(std::string_view rule, const Json& document,
-                         const DsConfigContext& context) {
-  const TrainerArguments& args = context.trainer;
-  const auto of = [](const auto& value) { return value ? Json(*value) : Json(); };
-  if (rule == "micro_batch") return of(args.per_device_train_batch_size);
-  if (rule == "accumulation") return of(args.gradient_accumulation_steps);
-  if (rule == "train_batch") return expected_train_batch(document, context);
-  if (rule == "max_grad_norm") return of(args.max_grad_norm);
-  if (rule == "learning_rate") return of(args.learning_rate);
-  if (rule == "epsilon") return of(args.adam_epsilon);
-  if (rule == "weight_decay") return of(args.weight_decay);
-  if (rule == "warmup_steps") return of(args.warmup_steps);
-  if (rule == "total_steps") return of(args.total_steps);
-  if (rule == "fp16") return of(args.fp16);
-  if (rule == "bf16") return of(args.bf16);
-  if (rule == "betas" && args.adam_betas)
-    return Json::array({args.adam_betas->first, args.adam_betas->second});
-  return {};
-}
-
-RuleId mismatch_rule(std::string_view path) {
-  if (path.starts_with("optimizer.")) return "hf.optimizer-mismatch"_rule;
-  if (path.starts_with("scheduler.")) return "hf.scheduler-mismatch"_rule;
-  if (path.starts_with("fp16.") || path.starts_with("bf16.")) return "hf.precision-mismatch"_rule;
-  return path == "gradient_clipping" ? "hf.clipping-mismatch"_rule : "hf.batch-mismatch"_rule;
-}
-
-void compare_with_trainer(const Json& document, const DsConfigContext& context,
-                          DsFindings& findings) {
-  for (const std::string& path : ds_schema().paths()) {
-    const Json* given = value_at(document, path);
-    if (given == nullptr || given->is_null()) continue;
-    const std::string& rule = ds_schema().find(path)->trainer_rule;
-    if (rule.empty()) continue;
-    const Json expected = expected_by_trainer(rule, document, context);
-    if (expected.is_null() || *given == expected) continue;
-    findings.error(mismatch_rule(path), path,
-                   say("{} differs from the training arguments, which HF Trainer refuses",
-                       given->is_array() ? given->dump() : describe(*given)),
-                   say("{} or \"auto\"", expected.dump()));
-  }
-}
-
 }  // namespace
+
+std::string_view name_of(AutoResolver resolver) {
+  return kResolverNames[static_cast<std::size_t>(resolver)];
+}
+
+std::int64_t sequence_parallel_of(const Json& document) {
+  const Json* size = value_at(document, "sequence_parallel_size");
+  return size != nullptr && size->is_number_integer() && size->get<std::int64_t>() > 0
+             ? size->get<std::int64_t>()
+             : 1;
+}
 
 std::vector<ResolvedAuto> resolve_autos(Json& document, const DsConfigContext& context,
                                         DsFindings& findings) {
-  auto resolved = Resolver(document, context, findings).run();
-  if (context.auto_resolver == AutoResolver::hf_trainer)
-    compare_with_trainer(document, context, findings);
-  return resolved;
+  return Resolver(document, context, findings).run();
 }
 
 }  // namespace shardplan

@@ -1,8 +1,10 @@
 // The value "auto": what HF Trainer or accelerate put in its place, and what becomes of the rest.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "json/document.h"
@@ -17,11 +19,14 @@ struct ResolvedAuto {
   Said rule;   ///< in words: "hidden_size^2", "dropped, so DeepSpeed's default"
 };
 
-/// Replaces every "auto" of `document` or removes it. Where nobody resolves it DeepSpeed drops it
-/// inside its typed blocks (runtime/config_utils.py) and would choke on it anywhere else: an error.
-/// With HF Trainer, values that contradict `context.trainer` are errors too, as in
-/// transformers: integrations/deepspeed.py trainer_config_finalize.
+/// Replaces every "auto" of `document` or removes it; what is lost is reported by rules/autos.
 std::vector<ResolvedAuto> resolve_autos(Json& document, const DsConfigContext& context,
                                         DsFindings& findings);
+
+/// "nobody", "HF Trainer", "accelerate"
+std::string_view name_of(AutoResolver resolver);
+
+/// Divides the world as the batch triangle does; 1 when the file's value is no use.
+std::int64_t sequence_parallel_of(const Json& document);
 
 }  // namespace shardplan

@@ -1,4 +1,4 @@
-// Collects what the checks find about one ds_config.
+// Collects what the checks find about one file.
 #pragma once
 
 #include <string>
@@ -13,24 +13,6 @@ class DsFindings {
  public:
   explicit DsFindings(std::string file) : file_(std::move(file)) {}
 
-  void error(RuleId rule, std::string key, Said message, Said expected = "",
-             std::string nearest = "") {
-    add(Severity::error, rule, std::move(key), std::move(message), std::move(expected),
-        std::move(nearest));
-  }
-  void warning(RuleId rule, std::string key, Said message, Said expected = "",
-               std::string nearest = "") {
-    add(Severity::warning, rule, std::move(key), std::move(message), std::move(expected),
-        std::move(nearest));
-  }
-  void note(RuleId rule, std::string key, Said message, Said expected = "") {
-    add(Severity::note, rule, std::move(key), std::move(message), std::move(expected), "");
-  }
-
-  const std::string& file() const { return file_; }
-  const std::vector<Diagnostic>& all() const { return all_; }
-
- private:
   void add(Severity severity, RuleId rule, std::string key, Said message, Said expected,
            std::string nearest) {
     all_.push_back({.severity = severity,
@@ -42,6 +24,10 @@ class DsFindings {
                     .rule = rule});
   }
 
+  const std::string& file() const { return file_; }
+  const std::vector<Diagnostic>& all() const { return all_; }
+
+ private:
   std::string file_;
   std::vector<Diagnostic> all_;
 };

@@ -90,4 +90,8 @@ std::optional<std::string> DsValues::maybe_text(std::string_view path) const {
   return here.get<std::string>();
 }
 
+bool offloads_optimizer(const DsValues& values) {
+  return values.maybe_text("zero_optimization.offload_optimizer.device").value_or("none") != "none";
+}
+
 }  // namespace shardplan

@@ -40,6 +40,9 @@ class DsValues {
   DeepSpeedVersion version_;
 };
 
+/// Whether the optimizer states and its step leave the GPU.
+bool offloads_optimizer(const DsValues& values);
+
 /// The value at a path of nested objects, or nullptr.
 const Json* value_at(const Json& document, std::string_view path);
 

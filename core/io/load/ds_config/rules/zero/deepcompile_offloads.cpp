@@ -1,0 +1,27 @@
+#include "load/ds_config/rules/zero/family.h"
+
+namespace shardplan::config_rules::zero {
+
+ConfigRule deepcompile_offloads() {
+  return {
+      .rule =
+          {
+              .id = "ds.deepcompile-offloads"_rule,
+              .severity = Severity::error,
+              .title = "DeepCompile offloads activations and states",
+              .explanation = "The passes exclude each other.",
+              .source = kCompile,
+              .advice = "Keep one of them.",
+          },
+      .check =
+          [](const ConfigSubject& s, const Report& report) {
+            if (compiles_deeply(s.values) && s.values.flag("compile.offload_activation") &&
+                (s.values.flag("compile.offload_opt_states") ||
+                 s.values.flag("compile.offload_parameters")))
+              report("compile.offload_activation",
+                     "excludes offload_opt_states and offload_parameters", "one of the three");
+          },
+  };
+}
+
+}  // namespace shardplan::config_rules::zero

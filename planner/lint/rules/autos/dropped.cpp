@@ -1,0 +1,37 @@
+#include "lint/rules/autos/family.h"
+#include "load/ds_config/repairs.h"
+#include "load/ds_config/schema.h"
+
+namespace shardplan::lint_rules::autos {
+
+LintRule dropped() {
+  return {
+      .rule =
+          {
+              .id = "auto.dropped"_rule,
+              .severity = Severity::warning,
+              .title = "\"auto\" that silently becomes DeepSpeed's default",
+              .explanation =
+                  "No trainer fills this key in, and typed blocks drop the word without a message. "
+                  "\"auto\" does not mean that something is tuned.",
+              .source = "deepspeed/runtime/config_utils.py DeepSpeedConfigModel.__init__",
+              .advice = "Write the value, or remove the key.",
+              .repair = repair::remove_it,
+          },
+      .check =
+          [](const LintSubject& s, const Report& report) {
+            for (const ResolvedAuto& resolved : s.config.autos) {
+              const DsNode* key = ds_schema().find(resolved.path);
+              if (key == nullptr || !resolved.rule.text.starts_with("dropped")) continue;
+              if (!key->trainer_rule.empty() || !key->accelerate_rule.empty()) continue;
+              report(
+                  resolved.path,
+                  say("\"auto\" is filled in by nobody and dropped: DeepSpeed's default {} holds",
+                      resolved.value.dump()),
+                  "a value");
+            }
+          },
+  };
+}
+
+}  // namespace shardplan::lint_rules::autos

@@ -1,0 +1,18 @@
+#include "lint/rules/document/family.h"
+
+#include <array>
+
+namespace shardplan::lint_rules::document {
+
+std::span<const TextRule> of_text() {
+  static const std::array kRules{
+      comments(),
+  };
+  return kRules;
+}
+
+std::vector<Rule> listed() {
+  return {syntax(), comments().rule, duplicate_key(), too_deep()};
+}
+
+}  // namespace shardplan::lint_rules::document

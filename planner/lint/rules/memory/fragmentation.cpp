@@ -1,0 +1,31 @@
+#include "lint/rules/memory/family.h"
+
+namespace shardplan::lint_rules::memory {
+
+PricedRule fragmentation() {
+  return {
+      .rule =
+          {
+              .id = "memory.fragmentation"_rule,
+              .severity = Severity::warning,
+              .title = "The allocator's fragments keep the job from fitting",
+              .explanation = "Blocks of many sizes leave holes between them that nothing fits "
+                             "into; a tenth of "
+                             "the GPU or more goes to them, and the job does not surely fit.",
+              .source = "docs/allocator.md; pytorch issue 35901",
+              .advice = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+          },
+      .check =
+          [](const PricedSubject& s, const Report& report) {
+            if (s.job.estimate().verdict.gpu.fit == Fit::fits) return;  // they harm nobody
+            const std::int64_t fragments = at_peak(s.job.estimate(), Category::fragmentation);
+            constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+            if (fragments >= kGibibyte && at_least(fragments, s.job.price().gpu, 0.1))
+              report("zero_optimization",
+                     say("fragments of the allocator take {}", saved(fragments, s.job)),
+                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+          },
+  };
+}
+
+}  // namespace shardplan::lint_rules::memory
