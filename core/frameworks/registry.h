@@ -35,7 +35,7 @@ inline Support support_of(FrameworkKind kind, Degree degree) {
 
 /// ZeRO's options where they decide how the plan's states are kept; else null.
 inline const ZeroOptions* zero_options(const Plan& plan) {
-  return traits_of(plan).zero(plan);
+  return traits_of(plan).has_zero ? &plan.framework.deepspeed.zero : nullptr;
 }
 
 /// ZeRO stage 3: parameters are in shards, on GPUs or elsewhere, also those that nothing trains.

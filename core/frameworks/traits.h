@@ -94,8 +94,8 @@ struct FrameworkTraits {
   Required<bool> keeps_master;
 
   // ---- Model states.
-  /// ZeRO's options where they decide how a plan's states are kept; else null.
-  Required<const ZeroOptions* (*)(const Plan&)> zero;
+  /// Whether ZeRO's options (Framework::deepspeed) decide how states are kept.
+  Required<bool> has_zero;
   /// Ranks that one copy of the states is divided over: all replicas, or fewer.
   Required<std::int64_t (*)(const Plan&)> shard_ranks;
   /// Ranks that one category of them is divided over; 1: each keeps all of it.

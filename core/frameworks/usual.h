@@ -15,9 +15,6 @@ inline void builds_as_written(const Plan&, BuildOptions&) {}
 /// Modules run in the parameters' type, or under autocast; adapters are fp32.
 Regime regime(const Plan& plan);
 
-inline const ZeroOptions* no_zero(const Plan&) {
-  return nullptr;
-}
 std::int64_t all_replicas(const Plan& plan);
 inline std::int64_t undivided(const Plan&, Category) {
   return 1;

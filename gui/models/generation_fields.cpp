@@ -1,6 +1,7 @@
 // The fields of jobs that generate, and of those with several models.
 #include <nlohmann/json.hpp>
 
+#include "frameworks/registry.h"
 #include "job/fields.h"
 #include "models/text.h"
 #include "models/training_fields.h"
@@ -134,7 +135,7 @@ TrainingField TrainingFields::weights() {
   };
   // Formats of DeepSpeed's own inference engines are not modelled.
   f.applies = [](const Job& j) {
-    return generates_tokens(j) && j.plan.framework.kind == FrameworkKind::single;
+    return generates_tokens(j) && traits_of(j.plan).quantizes_generation;
   };
   return f;
 }
@@ -180,7 +181,7 @@ TrainingField TrainingFields::weights_place() {
               },
           .applies =
               [](const Job& j) {
-                return generates_tokens(j) && j.plan.framework.kind == FrameworkKind::deepspeed &&
+                return generates_tokens(j) && zero_options(j.plan) != nullptr &&
                        !j.plan.workload.generation.injection && !j.ds_config.is_object();
               }};
 }

@@ -1,6 +1,7 @@
 #include "models/job_words.h"
 
 #include "base/format.h"
+#include "frameworks/registry.h"
 #include "models/core_words.h"
 #include "models/estimate_models.h"
 #include "models/text.h"
@@ -100,7 +101,7 @@ QString JobWords::generation(const Plan& p) {
   const Generation& g = w.generation;
   QString out = g.injection ? tr("inference with DeepSpeed-Inference's kernels over %1 GPUs")
                                   .arg(g.injection->tensor_parallel)
-                : p.framework.kind == FrameworkKind::deepspeed
+                : zero_options(p) != nullptr
                     ? tr("ZeRO-Inference, %1").arg(words(report::framework_words(p.framework)))
                     : tr("inference with transformers");
   out += QStringLiteral(", ") + text(std::string(name_of(p.precision.params)));

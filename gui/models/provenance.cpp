@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "estimate/nccl_memory.h"
 #include "formats/dtype.h"
+#include "frameworks/registry.h"
 #include "models/core_words.h"
 #include "models/text.h"
 #include "render/describe.h"
@@ -29,38 +30,7 @@ QString page(const QString& title, const QString& formula, const QString& standi
            standing.toHtmlEscaped());
 }
 
-/// Over how many GPUs the framework spreads a category; 1: each keeps all of it.
-std::int64_t sharded_over(const Plan& plan, Category category) {
-  const std::int64_t world = plan.cluster.world();
-  switch (plan.framework.kind) {
-    case FrameworkKind::fsdp2:
-      return world;
-    case FrameworkKind::ddp:
-      return plan.framework.ddp.zero_redundancy_optimizer && category == Category::optimizer_states
-                 ? world
-                 : 1;
-    case FrameworkKind::deepspeed: {
-      const int stage = plan.framework.deepspeed.zero.stage;
-      const bool states =
-          category == Category::optimizer_states || category == Category::master_parameters;
-      if (states) return stage >= 1 ? world : 1;
-      if (category == Category::gradients) return stage >= 2 ? world : 1;
-      return stage >= 3 ? world : 1;
-    }
-    case FrameworkKind::megatron:
-      return plan.framework.megatron.distributed_optimizer &&
-                     (category == Category::optimizer_states ||
-                      category == Category::master_parameters)
-                 ? plan.data_ranks()
-                 : 1;
-    case FrameworkKind::single:
-    case FrameworkKind::native:
-      break;
-  }
-  return 1;
-}
-
-/// One model, whose states are spread over all GPUs or none.
+/// One model, of which nothing but the states is divided.
 bool is_plain_training(const Plan& plan) {
   return plan.workload.kind == WorkKind::train && plan.parallel.only_data();
 }
@@ -96,7 +66,8 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
     case Category::optimizer_states: {
       const bool frozen_too = line.category == Category::parameters;
       const std::int64_t count = frozen_too ? e.parameters : e.trainable_parameters;
-      const std::int64_t over = is_plain_training(plan) ? sharded_over(plan, line.category) : 1;
+      const std::int64_t over =
+          is_plain_training(plan) ? traits_of(plan).divided_over(plan, line.category) : 1;
       formula = tr("%1 parameters, kept on this GPU: %2, which is %3 B for each of them")
                     .arg(text(format_count(count)), precisely(line.resident),
                          QString::number(static_cast<double>(line.resident) /

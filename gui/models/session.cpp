@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "export/ds_config.h"
 #include "export/export.h"
+#include "frameworks/planning_registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "job/rewrite.h"
@@ -94,8 +94,7 @@ void Session::use_plan(const Plan& plan) {
   if (!answer_.job) return;
   const Job found = job_with(*answer_.job, plan);
   Json job = job_json(document_.json(), found);
-  if (plan.framework.kind == FrameworkKind::deepspeed)
-    set_field(job, "/framework/ds_config", ds_config_of(plan, nullptr, {}));
+  planning_of(plan).inline_files(job, plan);
   document_.replace(std::move(job));
 }
 

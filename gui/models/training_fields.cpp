@@ -29,7 +29,7 @@ bool trains(const Job& job) {
 }
 
 bool trains_with_deepspeed(const Job& job) {
-  return trains(job) && job.plan.framework.kind == FrameworkKind::deepspeed;
+  return trains(job) && zero_options(job.plan) != nullptr;
 }
 
 bool does_not_generate(const Job& job) {
@@ -52,8 +52,7 @@ bool decides_precision(const Json& ds_config) {
 /// Whether what divides the network can after a change. Plain PyTorch has no data parallelism.
 bool can_be(const Job& job, const Plan& changed) {
   if (changed.cluster.world() % changed.parallel.model_ranks() != 0) return false;
-  if (changed.framework.kind == FrameworkKind::single &&
-      changed.cluster.world() != changed.parallel.tensor)
+  if (!traits_of(changed).data_parallel && changed.cluster.world() != changed.parallel.tensor)
     return false;
   return !division_problem(job.model, changed);
 }
@@ -116,9 +115,7 @@ TrainingField TrainingFields::gpus() {
                 s.change_plan([&](Plan& p) { set_gpus(p, v.toLongLong()); });
               },
           .applies =
-              [](const Job& j) {
-                return does_not_generate(j) || j.plan.framework.kind == FrameworkKind::deepspeed;
-              },
+              [](const Job& j) { return does_not_generate(j) || zero_options(j.plan) != nullptr; },
           .allows =
               [](const Job& j, const QVariant& v) {
                 Plan changed = j.plan;
@@ -337,9 +334,9 @@ TrainingField TrainingFields::degree(Degree degree, const QString& label) {
     changed.parallel.*member_of(degree) = v.toInt();
     changed.parallel.stage_layers.clear();
     if (degree == Degree::tensor) {
-      const bool megatron = j.plan.framework.kind == FrameworkKind::megatron;
-      changed.parallel.expert_tensor = megatron ? changed.parallel.tensor : 1;
-      changed.parallel.sequence_parallel = megatron && changed.parallel.tensor > 1;
+      const FrameworkTraits& framework = traits_of(j.plan);
+      changed.parallel.expert_tensor = framework.divides_experts ? changed.parallel.tensor : 1;
+      changed.parallel.sequence_parallel = framework.divides_tokens && changed.parallel.tensor > 1;
     }
     if (degree == Degree::virtual_pipeline)
       changed.parallel.schedule =

@@ -6,6 +6,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "frameworks/registry.h"
 #include "models/core_words.h"
 #include "models/provenance.h"
 #include "models/text.h"
@@ -68,11 +69,11 @@ void ComparePage::refresh() {
   for (int i = 0; i < list_->count(); ++i)
     was_checked.push_back(list_->item(i)->checkState() == Qt::Checked);
   list_->clear();
-  const bool by_stages = a.job->plan.framework.kind == FrameworkKind::deepspeed && !a.job->rlhf;
+  const bool by_stages = zero_options(a.job->plan) != nullptr && !a.job->rlhf;
   std::size_t shown = 0;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     auto* item = new QListWidgetItem(words(offered_[i].name), list_);
-    const bool is_plain_stage = offered_[i].plan.framework.kind == FrameworkKind::deepspeed &&
+    const bool is_plain_stage = zero_options(offered_[i].plan) != nullptr &&
                                 offered_[i].name.find('+') == std::string::npos;
     const bool begun_with = offered_[i].is_current || is_plain_stage || !by_stages;
     const bool checked =

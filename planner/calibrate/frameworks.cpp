@@ -1,10 +1,13 @@
 // What frameworks add to a step: the slowdown of computation beside collectives, hooks, sharded
 // optimizers, Megatron's modules; and what waiting for each kernel adds.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit.h"
+#include "frameworks/planning_registry.h"
+#include "frameworks/registry.h"
 #include "lowering/lower.h"
 #include "timing/timeline.h"
 
@@ -21,11 +24,11 @@ MeasuredStep step_of(const Job& job, double seconds) {
   return {&job.plan, lower(job.model, job.plan, run_segments(job.model, job.plan), 0), seconds};
 }
 
-std::vector<MeasuredStep> steps_of(const std::vector<Record>& records, FrameworkKind framework) {
+std::vector<MeasuredStep> steps_of(const std::vector<Record>& records, const StepFit* fit) {
   std::vector<MeasuredStep> steps;
   for (const Record& r : records) {
     const auto seconds = r.measured[index_of(Figure::step_seconds)];
-    if (r.job.plan.framework.kind != framework || !seconds || r.job.plan.cluster.world() == 1)
+    if (planning_of(r.job.plan).fit.get() != fit || !seconds || r.job.plan.cluster.world() == 1)
       continue;
     steps.push_back(step_of(r.job, *seconds));
   }
@@ -58,21 +61,20 @@ void fit_steps(const std::string& group, const std::vector<MeasuredStep>& steps,
 
 void fit_frameworks(const std::vector<Record>& records, const std::vector<HostRow>& rows,
                     CalibrationFit& fit) {
-  HostRates& host = fit.rates.host;
-  const auto issue = [&](Issue i) { return &host.seconds[static_cast<std::size_t>(i)]; };
-  fit_steps("steps under DDP", steps_of(records, FrameworkKind::ddp), {&fit.rates.links.contention},
-            fit);
-  fit_steps("steps under FSDP2", steps_of(records, FrameworkKind::fsdp2),
-            {issue(Issue::hook), issue(Issue::sharded), &host.torch_adam_elements_per_second}, fit);
-  fit_steps("steps under DeepSpeed", steps_of(records, FrameworkKind::deepspeed),
-            {issue(Issue::engine), &host.deepspeed_adam_elements_per_second}, fit);
-  fit_steps(
-      "small steps under Megatron Core",
-      steps_where(rows, [](const Plan& p) { return p.framework.kind == FrameworkKind::megatron; }),
-      {issue(Issue::module)}, fit);
+  std::vector<const StepFit*> done;
+  for (const FrameworkTraits* framework : all_frameworks()) {
+    const StepFit* own = planning_of(framework->kind).fit;
+    if (own == nullptr || std::find(done.begin(), done.end(), own) != done.end()) continue;
+    done.push_back(own);
+    const std::vector<MeasuredStep> steps =
+        own->small_steps
+            ? steps_where(rows, [own](const Plan& p) { return planning_of(p).fit.get() == own; })
+            : steps_of(records, own);
+    fit_steps(std::string(own->group), steps, own->rates(fit.rates), fit);
+  }
   fit_steps("steps whose launches wait",
-            steps_where(rows, [](const Plan& p) { return p.launch_blocking; }), {&host.launch_wait},
-            fit);
+            steps_where(rows, [](const Plan& p) { return p.launch_blocking; }),
+            {&fit.rates.host.launch_wait}, fit);
 }
 
 }  // namespace shardplan

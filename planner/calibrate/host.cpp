@@ -4,6 +4,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit.h"
+#include "frameworks/planning_registry.h"
 #include "lowering/lower.h"
 #include "timing/kernel_time.h"
 
@@ -49,7 +50,7 @@ void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit&
   for (const HostRow& row : rows) {
     const DType type = row.job.plan.precision.compute;
     constexpr double kLong = 10e-3;  // shorter ones do not heat the chip
-    const bool eager = row.job.plan.framework.kind == FrameworkKind::single;
+    const bool eager = planning_of(row.job.plan).fits_host;
     if (!eager || row.product_seconds < kLong || size_of(type) != 2) continue;
     double seconds = 0;
     for_each_kernel_of_step(program_of(row.job), [&](std::size_t, const Kernel& k, double times) {
@@ -73,7 +74,7 @@ void fit_burst(const std::vector<HostRow>& rows, const Gpu& gpu, CalibrationFit&
 void fit_host(const std::vector<HostRow>& rows, CalibrationFit& fit) {
   std::vector<const HostRow*> issued;  // one process that runs ahead of its GPU
   for (const HostRow& row : rows)
-    if (row.job.plan.framework.kind == FrameworkKind::single && !row.job.plan.launch_blocking)
+    if (planning_of(row.job.plan).fits_host && !row.job.plan.launch_blocking)
       issued.push_back(&row);
   if (issued.empty()) return;
   std::vector<std::array<Issues, 3>> counts;

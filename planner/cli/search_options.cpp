@@ -8,6 +8,7 @@
 #include "base/diagnostic.h"
 #include "cli/cost_options.h"
 #include "cli/lists.h"
+#include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "load/precision.h"
 
@@ -22,7 +23,7 @@ struct AxisFlag {
 
 constexpr AxisFlag kAxisFlags[] = {
     {"--gpu-counts", "", "numbers of GPUs: parts of a node or whole nodes"},
-    {"--frameworks", "--framework", "deepspeed, fsdp2, ddp, single, megatron"},
+    {"--frameworks", "--framework", ""},  // said by the registry
     {"--zero-stages", "--zero-stage", "DeepSpeed's stages: 0 to 3"},
     {"--tensor-degrees", "--tensor-parallel", "GPUs that share each layer"},
     {"--sequence-parallels", "--sequence-parallel", "on, off: Megatron-LM's"},
@@ -46,9 +47,6 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},
 };
 
-constexpr FrameworkKind kFrameworks[] = {FrameworkKind::deepspeed, FrameworkKind::fsdp2,
-                                         FrameworkKind::ddp, FrameworkKind::single,
-                                         FrameworkKind::megatron};
 constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
                                            PipelineSchedule::interleaved};
 constexpr StageBalance kBalances[] = {StageBalance::blocks, StageBalance::blocks_and_ends,
@@ -86,7 +84,10 @@ void SearchOptions::add_flags(CLI::App& command) {
   for (const AxisFlag& axis : kAxisFlags) {
     lists_.push_back({axis.flag, axis.pinned_by, "", nullptr});
     ListFlag& list = lists_.back();
-    list.option = command.add_option(axis.flag, list.text, axis.help)
+    const std::string help =
+        *axis.help != '\0' ? axis.help
+                           : fmt::format("{}", fmt::join(names_of(searchable_frameworks()), ", "));
+    list.option = command.add_option(axis.flag, list.text, help)
                       ->group("Axes (lists: 1,2,4; absent: what is usual)")
                       ->type_name("LIST");
   }
@@ -155,7 +156,7 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
   v.expert_tensors = switches("--expert-tensors", {"whole", "divided"}, p.expert_tensor > 1);
   v.data = integers("--data-degrees", 1, plan.data_ranks());
   v.gpus = integers("--gpu-counts", 1, 0);
-  v.frameworks = choices("--frameworks", kFrameworks, plan.framework.kind);
+  v.frameworks = choices("--frameworks", searchable_frameworks(), plan.framework.kind);
   v.zero_stages = choices("--zero-stages", kStages, std::int64_t{zero.stage});
   if (asked("--precisions"))
     for (const std::size_t place :

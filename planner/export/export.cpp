@@ -6,49 +6,55 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
-#include "export/ds_config.h"
+#include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 
 namespace shardplan {
 
+const ExportFormat kAccelerateFormat{
+    "accelerate", "accelerate.yaml",
+    [](const Json&, const Job& job, const Estimate& e) { return accelerate_yaml(job, e); }};
+const ExportFormat kLaunchFormat{
+    "launch", "launch.sh",
+    [](const Json&, const Job& job, const Estimate& e) { return launch_script(job, e); }};
+const ExportFormat kJobFormat{"job", "job.json",
+                              [](const Json& asked, const Job& job, const Estimate&) {
+                                return job_json(asked, job).dump(2) + "\n";
+                              }};
+
+namespace {
+
+/// Of any framework; null when there is none of that name.
+const ExportFormat* format_named(std::string_view name) {
+  for (const ExportFormat* shared : {&kAccelerateFormat, &kLaunchFormat, &kJobFormat})
+    if (shared->name == name) return shared;
+  for (const FrameworkPlanning* framework : all_planning())
+    if (const ExportFormat* own = framework->own_format; own != nullptr && own->name == name)
+      return own;
+  return nullptr;
+}
+
+}  // namespace
+
 std::vector<std::string_view> export_formats(const Plan& plan) {
-  switch (plan.framework.kind) {
-    case FrameworkKind::deepspeed:
-      return {"ds_config", "accelerate", "launch", "job"};
-    case FrameworkKind::fsdp2:
-      if (plan.parallel.tensor > 1) return {"fsdp2", "launch", "job"};
-      return {"fsdp2", "accelerate", "launch", "job"};
-    case FrameworkKind::single:
-    case FrameworkKind::ddp:
-      if (plan.parallel.tensor > 1) return {"launch", "job"};
-      return {"accelerate", "launch", "job"};
-    case FrameworkKind::megatron:
-      return {"launch", "job"};
-    case FrameworkKind::native:
-      return {"job"};
-  }
-  return {};
+  std::vector<std::string_view> names;
+  for (const ExportFormat* format : planning_of(plan).formats(plan)) names.push_back(format->name);
+  return names;
 }
 
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
-  const FrameworkKind framework = job.plan.framework.kind;
   const std::vector<std::string_view> names = export_formats(job.plan);
   if (names.size() == 1 && format != names.front())
     throw InputError({.file = "<command line>",
                       .key = "--as",
                       .message = fmt::format("a job of framework {} has no other file than itself",
-                                             name_of(framework)),
+                                             name_of(job.plan.framework.kind)),
                       .expected = std::string(names.front())});
-  if (format == "ds_config")
-    return {format, "ds_config.json",
-            ds_config_of(job.plan, job.ds_config, job.autos).dump(2) + "\n"};
-  if (format == "accelerate") return {format, "accelerate.yaml", accelerate_yaml(job, e)};
-  if (format == "fsdp2") return {format, "fsdp2.py", fsdp2_python(job, e)};
-  if (format == "launch") return {format, "launch.sh", launch_script(job, e)};
-  if (format == "job") return {format, "job.json", job_json(asked, job).dump(2) + "\n"};
+  if (const ExportFormat* known = format_named(format))
+    return {known->name, std::string(known->file), known->write(asked, job, e)};
   throw InputError({.file = "<command line>",
                     .key = "--as",
                     .message = fmt::format("unknown format '{}'", format),

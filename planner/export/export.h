@@ -14,20 +14,23 @@ namespace shardplan {
 /// ds_config.json beside it.
 std::string accelerate_yaml(const Job& job, const Estimate& estimate);
 
-/// Keyword arguments of PyTorch's fully_shard, and a function that applies them. Throws InputError
-/// when the job runs under another framework.
-std::string fsdp2_python(const Job& job, const Estimate& estimate);
-
-/// A shell script that starts a training program with deepspeed, torchrun, srun or accelerate;
-/// Megatron-LM's pretrain_gpt.py with all arguments.
+/// A shell script that starts a training program with torchrun, srun, the framework's own launcher
+/// or accelerate.
 std::string launch_script(const Job& job, const Estimate& estimate);
-
-/// The lines of a script that set Megatron-LM's arguments: of the network, as `network`, where it
-/// is one that they can say, and of the plan, as `arguments`.
-std::string megatron_arguments(const Job& job);
 
 /// shardplan.job/1 with the plan in place of what `asked` left open; names ds_config.json.
 Json job_json(const Json& asked, const Job& job);
+
+/// A kind of file that runs a plan.
+struct ExportFormat {
+  std::string_view name;  ///< "ds_config"
+  std::string_view file;  ///< "ds_config.json"
+  /// Throws InputError for a plan that it cannot say.
+  std::string (*write)(const Json& asked, const Job& job, const Estimate& estimate);
+};
+
+/// Those that several frameworks have.
+extern const ExportFormat kAccelerateFormat, kLaunchFormat, kJobFormat;
 
 /// "ds_config", "accelerate", "fsdp2", "launch", "job": the formats that fit a plan.
 std::vector<std::string_view> export_formats(const Plan& plan);

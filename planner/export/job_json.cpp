@@ -88,7 +88,7 @@ Json cluster_json(const Json& asked, const Cluster& c) {
 
 Json job_json(const Json& asked, const Job& job) {
   const Plan& plan = job.plan;
-  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  const bool deepspeed = traits_of(plan).has_zero;
   Json json{{"schema", "shardplan.job/1"}};
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);

@@ -2,19 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "parallel/support.h"
+#include "frameworks/registry.h"
 
 namespace shardplan {
 
 Json parallel_json(const Plan& plan) {
   const Parallel& parallel = plan.parallel;
-  const bool megatron = plan.framework.kind == FrameworkKind::megatron;
   Json json = Json::object();
   for (std::size_t i = 0; i < kDegreeNames.size(); ++i) {
     const std::int64_t degree = parallel.*member_of(static_cast<Degree>(i));
     if (degree != 1) json[std::string(kDegreeNames[i])] = degree;
   }
-  if (parallel.expert_tensor != (megatron ? parallel.tensor : 1))
+  if (parallel.expert_tensor != (traits_of(plan).divides_experts ? parallel.tensor : 1))
     json["expert_tensor"] = parallel.expert_tensor;
   if (parallel.expert_imbalance != 1) json["expert_imbalance"] = parallel.expert_imbalance;
   if (parallel.tensor > 1) json["sequence_parallel"] = parallel.sequence_parallel;

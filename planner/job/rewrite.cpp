@@ -77,7 +77,7 @@ class Rewriter {
   Json run() {
     if (before_.framework.kind != after_.framework.kind) {
       replace_framework();
-    } else if (after_.framework.kind == FrameworkKind::deepspeed) {
+    } else if (traits_of(after_).has_zero) {
       change_deepspeed();
     }
     change_workload();

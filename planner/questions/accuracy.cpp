@@ -7,6 +7,7 @@
 
 #include "estimate/estimate.h"
 #include "estimate/nccl_memory.h"
+#include "frameworks/planning_registry.h"
 #include "load/calibration.h"
 
 namespace shardplan {
@@ -73,21 +74,7 @@ void add_peers(Accuracy& a, const Comparison& c) {
 }  // namespace
 
 std::string framework_group(const Plan& plan) {
-  switch (plan.framework.kind) {
-    case FrameworkKind::single:
-      return "single";
-    case FrameworkKind::ddp:
-      return "ddp";
-    case FrameworkKind::fsdp2:
-      return "fsdp2";
-    case FrameworkKind::native:
-      return "native";
-    case FrameworkKind::megatron:
-      return "megatron";
-    case FrameworkKind::deepspeed:
-      break;
-  }
-  return fmt::format("deepspeed stage {}", plan.framework.deepspeed.zero.stage);
+  return planning_of(plan).group(plan);
 }
 
 std::optional<double> relative_error(std::optional<double> predicted,

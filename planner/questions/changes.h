@@ -38,6 +38,9 @@ std::vector<Change> lighter_changes(const Model& model, const Plan& plan);
 /// framework keeps its precision where DeepSpeed has it.
 void set_zero_stage(Plan& plan, int stage);
 
+/// Generation with weights that stay on the host and stream through the GPUs (ZeRO-Inference).
+void stream_weights(Plan& plan);
+
 /// Puts the optimizer, and at stage 3 the parameters too, on the host or on NVMe.
 void set_offload(Plan& plan, OffloadDevice optimizer, OffloadDevice parameters);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "frameworks/registry.h"
 #include "parallel/problem.h"
 #include "questions/changes.h"
 #include "questions/other_degrees.h"
@@ -30,10 +31,10 @@ constexpr std::array kRows{
 };
 
 bool is_current(const Plan& plan, const Row& row) {
-  const ZeroOptions& zero = plan.framework.deepspeed.zero;
-  return plan.framework.kind == FrameworkKind::deepspeed && zero.stage == row.stage &&
-         zero.offload_optimizer.device == row.optimizer &&
-         zero.offload_param.device == row.parameters && zero.has_secondary() == row.within_nodes;
+  const ZeroOptions* zero = zero_options(plan);
+  return zero != nullptr && zero->stage == row.stage &&
+         zero->offload_optimizer.device == row.optimizer &&
+         zero->offload_param.device == row.parameters && zero->has_secondary() == row.within_nodes;
 }
 
 /// Whether a row says anything about this machine.
@@ -52,12 +53,11 @@ std::vector<Alternative> compare_stages(const Model& model, const Plan& plan,
     Estimate e = estimate(model, changed, calibration);
     all.push_back({std::move(name), std::move(changed), std::move(e), current});
   };
-  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
   const bool divided = !plan.parallel.only_data();
   bool listed = false;  // a row says what was asked
   for (const Row& row : kRows) listed = listed || (applies(plan, row) && is_current(plan, row));
   if (!listed) add("as asked", plan, true);
-  if (!divided || deepspeed)
+  if (!divided || zero_options(plan) != nullptr)
     for (const Row& row : kRows) {
       if (!applies(plan, row)) continue;
       const bool current = is_current(plan, row);

@@ -4,7 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include "frameworks/registry.h"
 #include "model/quantize.h"
+#include "questions/changes.h"
 #include "questions/compare.h"
 
 namespace shardplan {
@@ -19,18 +21,6 @@ constexpr std::array<std::pair<std::string_view, Quantization>, 6> kWeights{{
     {"weights in 4 bits (AWQ)", Quantization::awq},
 }};
 
-/// ZeRO-Inference on the job's own GPUs.
-void stream_weights(Plan& plan) {
-  if (plan.framework.kind != FrameworkKind::deepspeed) {
-    plan.framework = {};
-    plan.framework.kind = FrameworkKind::deepspeed;
-  }
-  plan.framework.deepspeed.zero.stage = 3;
-  plan.framework.deepspeed.zero.overlap_comm = true;
-  plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::cpu;
-  plan.workload.generation.weights = Quantization::none;
-}
-
 }  // namespace
 
 std::vector<Alternative> compare_generation(const Model& model, const Plan& plan,
@@ -42,9 +32,9 @@ std::vector<Alternative> compare_generation(const Model& model, const Plan& plan
     all.push_back({std::move(name), std::move(changed), std::move(e), current});
   };
   const Generation& now = plan.workload.generation;
-  const bool deepspeed = plan.framework.kind == FrameworkKind::deepspeed;
+  const ZeroOptions* zero = zero_options(plan);
   add("as asked", plan, true);
-  if (!deepspeed)
+  if (traits_of(plan).quantizes_generation)
     for (const auto& [name, format] : kWeights) {
       if (format == now.weights) continue;
       Plan changed = plan;
@@ -62,8 +52,7 @@ std::vector<Alternative> compare_generation(const Model& model, const Plan& plan
     changed.workload.micro_batch = batch;
     add(fmt::format("a batch of {}", batch), std::move(changed));
   }
-  const bool streams =
-      deepspeed && plan.framework.deepspeed.zero.offload_param.device != OffloadDevice::none;
+  const bool streams = zero != nullptr && zero->offload_param.device != OffloadDevice::none;
   if (!now.injection && !streams) {
     Plan changed = plan;
     stream_weights(changed);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "estimate/rlhf.h"
+#include "frameworks/registry.h"
 #include "questions/changes.h"
 #include "questions/compare.h"
 
@@ -38,10 +39,10 @@ Rlhf at_stage(const Rlhf& rlhf, const RlhfRow& row) {
 
 bool is_current(const Rlhf& rlhf, const RlhfRow& row) {
   return std::all_of(rlhf.roles.begin(), rlhf.roles.end(), [&](const Role& role) {
-    const ZeroOptions& zero = role.plan.framework.deepspeed.zero;
-    return role.plan.framework.kind == FrameworkKind::deepspeed && zero.stage == row.stage &&
-           zero.offload_optimizer.device == row.optimizer &&
-           zero.offload_param.device == OffloadDevice::none;
+    const ZeroOptions* zero = zero_options(role.plan);
+    return zero != nullptr && zero->stage == row.stage &&
+           zero->offload_optimizer.device == row.optimizer &&
+           zero->offload_param.device == OffloadDevice::none;
   });
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
 
@@ -50,7 +51,7 @@ void add_formats(Collector& out, const Plan& plan) {
       {"awq", Quantization::awq},
   }};
   const Generation& now = plan.workload.generation;
-  if (plan.framework.kind == FrameworkKind::single)
+  if (traits_of(plan).quantizes_generation)
     for (const auto& [name, format] : kFormats)
       if (format != now.weights)
         out.add(fmt::format("weights in {}", name), "weights", {{"/workload/quantization", name}});
@@ -101,8 +102,8 @@ void add_tensor_parallel(Collector& out, const Job& job) {
 
 /// Weights stay in the host's memory and stream through the GPU in every pass.
 void add_streaming(Collector& out, const Plan& plan) {
-  const bool streams = plan.framework.kind == FrameworkKind::deepspeed &&
-                       plan.framework.deepspeed.zero.offload_param.device != OffloadDevice::none;
+  const ZeroOptions* zero = zero_options(plan);
+  const bool streams = zero != nullptr && zero->offload_param.device != OffloadDevice::none;
   if (plan.workload.generation.injection || streams) return;
   out.add("weights on the host (ZeRO-Inference)", "tensor",
           {{"/framework", Json{{"name", "deepspeed"}, {"zero_stage", 3}, {"offload_param", "cpu"}}},
@@ -139,8 +140,8 @@ class ZeroFields {
 void add_states(Collector& out, const Rlhf& rlhf, const Json& written) {
   const Plan& plan = rlhf.roles.front().plan;
   const ZeroFields fields(written);
-  if (plan.framework.kind != FrameworkKind::deepspeed || !fields.is_inline()) return;
-  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  if (zero_options(plan) == nullptr || !fields.is_inline()) return;
+  const ZeroOptions& zero = *zero_options(plan);
   if (plan.cluster.world() > 1)
     for (int stage = std::max(zero.stage + 1, 1); stage <= 3; ++stage)
       out.add(fmt::format("ZeRO stage {}", stage), "stage", {fields.stage(stage)});
@@ -180,7 +181,7 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
   if (!rlhf.hybrid->release_inference_cache)
     out.add("the workspace of generation given back before training", "workspace",
             {{"/workload/hybrid_engine/release_inference_cache", true}});
-  if (rlhf.hybrid->pin_parameters && plan.framework.deepspeed.zero.stage == 3)
+  if (rlhf.hybrid->pin_parameters && is_zero3(plan))
     out.add("parameters gathered a few layers at a time for generation", "pin",
             {{"/workload/hybrid_engine/pin_parameters", false}});
 }

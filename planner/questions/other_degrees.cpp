@@ -4,8 +4,8 @@
 
 #include <optional>
 
+#include "frameworks/registry.h"
 #include "parallel/problem.h"
-#include "parallel/support.h"
 
 namespace shardplan {
 namespace {
@@ -45,8 +45,8 @@ std::optional<Plan> with_degree(const Model& model, const Plan& plan, Degree deg
 
 std::vector<OtherDegrees> other_degrees(const Model& model, const Plan& plan) {
   std::vector<OtherDegrees> all;
-  // Plain PyTorch's processes have nothing but their tensor degree.
-  if (plan.framework.kind == FrameworkKind::single) return all;
+  // Processes without data parallelism have nothing but their tensor degree.
+  if (!traits_of(plan).data_parallel) return all;
   for (std::size_t i = 0; i < kDegreeNames.size(); ++i) {
     const Degree degree = static_cast<Degree>(i);
     const std::int64_t now = plan.parallel.*member_of(degree);

@@ -9,45 +9,14 @@
 #include "parallel/support.h"
 #include "program/tape.h"
 #include "render/table.h"
+#include "report/messages.h"
+#include "report/words.h"
 
 namespace shardplan {
 namespace {
 
-std::string deepspeed_words(const ZeroOptions& zero) {
-  std::string text = fmt::format("DeepSpeed ZeRO-{}", zero.stage);
-  const auto where = [](OffloadDevice d) { return d == OffloadDevice::cpu ? "the host" : "NVMe"; };
-  if (zero.mics()) text += fmt::format(" (MiCS, groups of {})", zero.mics_shard_size);
-  if (zero.has_secondary()) text += fmt::format(", hpZ over {}", zero.hpz_partition_size);
-  if (zero.stage == 3 && zero.quantized_weights) text += ", 8-bit gathers";
-  if (zero.stage == 3 && zero.quantized_gradients) text += ", 4-bit reductions";
-  if (zero.offload_optimizer.device != OffloadDevice::none)
-    text += fmt::format(", optimizer on {}", where(zero.offload_optimizer.device));
-  if (zero.offload_param.device != OffloadDevice::none)
-    text += fmt::format(", parameters on {}", where(zero.offload_param.device));
-  return text;
-}
-
 std::string framework_words(const Framework& framework) {
-  switch (framework.kind) {
-    case FrameworkKind::single:
-      return "plain PyTorch";
-    case FrameworkKind::ddp:
-      return framework.ddp.zero_redundancy_optimizer ? "DDP with ZeroRedundancyOptimizer" : "DDP";
-    case FrameworkKind::fsdp2:
-      return framework.fsdp2.hybrid_shard_size ? fmt::format("FSDP2 with copies, each over {} GPUs",
-                                                             *framework.fsdp2.hybrid_shard_size)
-                                               : "FSDP2";
-    case FrameworkKind::native:
-      return "the native engine";
-    case FrameworkKind::megatron:
-      return framework.megatron.distributed_optimizer ? "Megatron-LM with its distributed optimizer"
-                                                      : "Megatron-LM";
-    case FrameworkKind::deepspeed:
-      break;
-  }
-  const auto& moe = framework.deepspeed.moe;
-  return deepspeed_words(framework.deepspeed.zero) +
-         (moe ? fmt::format(", its own sparse layers of capacity {}", moe->capacity_factor) : "");
+  return report::Messages("en").text(report::framework_words(framework));
 }
 
 std::string model_words(const Model& model) {
@@ -80,10 +49,9 @@ std::string quantization_words(Quantization q) {
 std::string generation_lines(const Plan& p) {
   const Workload& w = p.workload;
   const Generation& g = w.generation;
-  const bool zero = p.framework.kind == FrameworkKind::deepspeed;
-  std::string how = g.injection ? "inference with DeepSpeed-Inference's kernels"
-                    : zero      ? "ZeRO-Inference, " + deepspeed_words(p.framework.deepspeed.zero)
-                                : "inference with transformers";
+  std::string how = g.injection       ? "inference with DeepSpeed-Inference's kernels"
+                    : zero_options(p) ? "ZeRO-Inference, " + framework_words(p.framework)
+                                      : "inference with transformers";
   if (g.injection && g.injection->tensor_parallel > 1)
     how += fmt::format(" over {} GPUs", g.injection->tensor_parallel);
   how += ", " + std::string(name_of(p.precision.params));

@@ -2,29 +2,11 @@
 
 #include <algorithm>
 
-#include "parallel/support.h"
+#include "frameworks/planning_registry.h"
+#include "frameworks/registry.h"
 #include "save/estimate.h"
 
 namespace shardplan::report {
-namespace {
-
-Text place_of(OffloadDevice device) {
-  return message(device == OffloadDevice::cpu ? "place.host" : "place.nvme");
-}
-
-Text deepspeed_words(const ZeroOptions& zero) {
-  Text text = message("framework.deepspeed", {{"stage", std::to_string(zero.stage)}});
-  if (zero.offload_optimizer.device != OffloadDevice::none)
-    text = message("framework.offload_optimizer",
-                   {{"framework", text}, {"place", place_of(zero.offload_optimizer.device)}});
-  if (zero.offload_param.device != OffloadDevice::none)
-    text = message("framework.offload_parameters",
-                   {{"framework", text}, {"place", place_of(zero.offload_param.device)}});
-  return text;
-}
-
-}  // namespace
-
 Text message(std::string key, std::vector<Argument> arguments) {
   return {std::move(key), std::move(arguments)};
 }
@@ -75,29 +57,13 @@ std::string model_name(const Model& model) {
 }
 
 Text framework_words(const Framework& framework) {
-  switch (framework.kind) {
-    case FrameworkKind::single:
-      return message("framework.single");
-    case FrameworkKind::ddp:
-      return message(framework.ddp.zero_redundancy_optimizer ? "framework.ddp_zero_redundancy"
-                                                             : "framework.ddp");
-    case FrameworkKind::fsdp2:
-      return message("framework.fsdp2");
-    case FrameworkKind::native:
-      return message("framework.native");
-    case FrameworkKind::megatron:
-      return message(framework.megatron.distributed_optimizer ? "framework.megatron_distributed"
-                                                              : "framework.megatron");
-    case FrameworkKind::deepspeed:
-      break;
-  }
-  return deepspeed_words(framework.deepspeed.zero);
+  return planning_of(framework.kind).words(framework);
 }
 
 Text framework_words(const Plan& plan) {
   if (plan.workload.kind != WorkKind::inference) return framework_words(plan.framework);
   if (plan.workload.generation.injection) return message("framework.injection");
-  if (plan.framework.kind == FrameworkKind::deepspeed)
+  if (zero_options(plan) != nullptr)
     return message("framework.zero_inference", {{"framework", framework_words(plan.framework)}});
   return message("framework.transformers");
 }

@@ -98,7 +98,7 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   engine.job = load_job(engine.document, file, context);
   ObjectReader reader(engine.document, file);
   const Plan& plan = engine.plan();
-  if (plan.framework.kind != FrameworkKind::native)
+  if (!traits_of(plan).is_own_engine)
     reader.fail("framework.name",
                 fmt::format("shardplan-validate runs the native engine, not {}",
                             name_of(plan.framework.kind)),

@@ -42,7 +42,7 @@ constinit const FrameworkTraits kDdpTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .keeps_master = false,
-    .zero = usual::no_zero,
+    .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = ddp_divided_over,
     .shards_parameters = usual::never,

@@ -33,10 +33,6 @@ Regime deepspeed_regime(const Plan& plan) {
   return regime;
 }
 
-const ZeroOptions* deepspeed_zero(const Plan& plan) {
-  return &plan.framework.deepspeed.zero;
-}
-
 std::int64_t deepspeed_shard_ranks(const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   return zero.mics() ? zero.mics_shard_size : plan.replicas();
@@ -77,7 +73,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .regime = deepspeed_regime,
     .default_precision = "bf16-master",
     .keeps_master = true,
-    .zero = deepspeed_zero,
+    .has_zero = true,
     .shard_ranks = deepspeed_shard_ranks,
     .divided_over = deepspeed_divided_over,
     .shards_parameters = deepspeed_shards_parameters,

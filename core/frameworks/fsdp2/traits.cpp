@@ -73,7 +73,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",
     .keeps_master = false,
-    .zero = usual::no_zero,
+    .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,
     .divided_over = fsdp2_divided_over,
     .shards_parameters = usual::always,

@@ -73,7 +73,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .regime = usual::regime,
     .default_precision = "bf16-master",
     .keeps_master = true,
-    .zero = usual::no_zero,
+    .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = megatron_divided_over,
     .shards_parameters = usual::never,

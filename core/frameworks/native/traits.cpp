@@ -46,7 +46,7 @@ constinit const FrameworkTraits kNativeTraits{
     .regime = usual::regime,
     .default_precision = "bf16-master",
     .keeps_master = false,
-    .zero = usual::no_zero,
+    .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = native_divided_over,
     .shards_parameters = usual::never,

@@ -37,7 +37,7 @@ constinit const FrameworkTraits kSingleTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .keeps_master = false,
-    .zero = usual::no_zero,
+    .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = usual::undivided,
     .shards_parameters = usual::never,

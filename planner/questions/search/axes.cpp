@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "frameworks/planning_registry.h"
 #include "parallel/sharding.h"
 #include "questions/search/degree_axes.h"
 
@@ -31,9 +32,35 @@ std::vector<FrameworkKind> searched_frameworks(const Plan& base, const AxisValue
   return values.frameworks.empty() ? std::vector{base.framework.kind} : values.frameworks;
 }
 
-bool searches(const Plan& base, const AxisValues& values, FrameworkKind framework) {
+bool searches(const Plan& base, const AxisValues& values,
+              bool (*such)(const FrameworkTraits& framework)) {
   const std::vector<FrameworkKind> all = searched_frameworks(base, values);
-  return std::find(all.begin(), all.end(), framework) != all.end();
+  return std::any_of(all.begin(), all.end(),
+                     [such](FrameworkKind kind) { return such(traits_of(kind)); });
+}
+
+std::vector<AxisRule> framework_rules(std::string_view axis, bool early, const Plan& base,
+                                      const AxisValues& values) {
+  const RuleContext context{base, !values.pipelines.empty() || base.parallel.pipeline > 1};
+  std::vector<AxisRule> rules;
+  for (const FrameworkPlanning* framework : all_planning())
+    for (FrameworkRule& own : framework->rules(context)) {
+      if (own.axis != axis || own.early != early) continue;
+      AxisRule rule = std::move(own.rule);
+      rule.rules_out = [kind = framework->kind.get(), inner = std::move(rule.rules_out)](
+                           const Plan& plan, std::size_t value) {
+        return plan.framework.kind == kind && inner(plan, value);
+      };
+      rules.push_back(std::move(rule));
+    }
+  return rules;
+}
+
+std::vector<AxisRule> joined_rules(std::vector<std::vector<AxisRule>> lists) {
+  std::vector<AxisRule> all;
+  for (std::vector<AxisRule>& list : lists)
+    for (AxisRule& rule : list) all.push_back(std::move(rule));
+  return all;
 }
 
 SearchSpace make_space(const Model& model, const Plan& plan, const AxisValues& values) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frameworks/registry.h"
 #include "model/model.h"
 #include "questions/search/space.h"
 
@@ -40,7 +41,17 @@ std::vector<std::int64_t> sorted_values(std::vector<std::int64_t> values,
 
 /// The frameworks that are searched: those asked for, or the job's own.
 std::vector<FrameworkKind> searched_frameworks(const Plan& base, const AxisValues& values);
-bool searches(const Plan& base, const AxisValues& values, FrameworkKind framework);
+/// Whether one of them is such a framework.
+bool searches(const Plan& base, const AxisValues& values,
+              bool (*such)(const FrameworkTraits& framework));
+
+/// What frameworks cannot do on an axis: of each its own rules, which rule out only its own plans.
+/// `early`: those before the rules that hold for all.
+std::vector<AxisRule> framework_rules(std::string_view axis, bool early, const Plan& base,
+                                      const AxisValues& values);
+
+/// The lists one after the other.
+std::vector<AxisRule> joined_rules(std::vector<std::vector<AxisRule>> lists);
 
 // The single axes; make_space puts them in order.
 Axis gpu_axis(const Plan& base, const AxisValues& values);

@@ -20,8 +20,8 @@ struct BucketAxis {
 };
 
 bool acts(const Plan& p, int first_stage) {
-  return p.framework.kind == FrameworkKind::deepspeed &&
-         p.framework.deepspeed.zero.stage >= first_stage;
+  const ZeroOptions* zero = zero_options(p);
+  return zero != nullptr && zero->stage >= first_stage;
 }
 
 /// `usual` and the job's own value, unless values are asked for or nothing has buckets.
@@ -29,7 +29,8 @@ Axis bucket_axis(const BucketAxis& what, const Plan& base, const AxisValues& val
                  std::vector<std::int64_t> usual) {
   const std::vector<std::int64_t>& asked = values.*what.asked;
   const std::int64_t own = base.framework.deepspeed.zero.*what.field;
-  if (!searches(base, values, FrameworkKind::deepspeed)) usual.clear();
+  if (!searches(base, values, [](const FrameworkTraits& f) { return f.has_zero.get(); }))
+    usual.clear();
   const std::vector<std::int64_t> all =
       asked.empty() ? sorted_values(std::move(usual), own) : sorted_values(asked);
   Axis axis;

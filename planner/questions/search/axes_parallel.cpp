@@ -2,6 +2,7 @@
 // other degrees leave of the GPUs.
 #include <algorithm>
 
+#include "frameworks/planning_registry.h"
 #include "parallel/degrees.h"
 #include "questions/search/degree_axes.h"
 
@@ -23,26 +24,22 @@ Axis tensor_axis(const SharedModel& model, const Plan& base, const AxisValues& v
       degree_values(base, values, Degree::tensor, values.tensors,
                     divisors(base.cluster.gpus_per_node, base.cluster.gpus_per_node));
   Axis axis = axis_of("tensor", kTensorFlag, all);
-  axis.apply = [all](Plan& p, std::size_t v) {
+  axis.apply = [all, base](Plan& p, std::size_t v) {
     p.parallel.tensor = all[v];
-    p.parallel.expert_tensor = is_megatron(p) ? all[v] : 1;  // until its own axis, if there is one
-    if (is_deepspeed(p)) p.framework.deepspeed.tensor_parallel = all[v];
+    // Until its own axis, if there is one.
+    p.parallel.expert_tensor = traits_of(p).divides_experts ? all[v] : 1;
+    planning_of(p).take_degree(p, Degree::tensor, base);
   };
-  axis.rules = {
-      unsupported(Degree::tensor),
-      {"tensor-parallel GPUs would be in several nodes", kGpuFlag,
-       [asked = !values.tensors.empty(), own = base.parallel.tensor](const Plan& p, std::size_t) {
-         return !asked && p.parallel.tensor != own && p.parallel.tensor > p.cluster.gpus_per_node;
-       }},
-      fills_the_world(),
-      {"DeepSpeed refuses AutoTP at ZeRO stage 3 before 0.19.4", kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         const DeepSpeedOptions& o = p.framework.deepspeed;
-         return is_deepspeed(p) && p.parallel.tensor > 1 && o.zero.stage == 3 &&
-                o.version < DeepSpeedVersion{0, 19, 4};
-       }},
-      {"the tensor degree divides the heads or the width of the model unevenly", kModelFlag,
-       [model](const Plan& p, std::size_t) { return has_problem(*model, p, Degree::tensor); }}};
+  axis.rules = joined_rules(
+      {{unsupported(Degree::tensor),
+        {"tensor-parallel GPUs would be in several nodes", kGpuFlag,
+         [asked = !values.tensors.empty(), own = base.parallel.tensor](const Plan& p, std::size_t) {
+           return !asked && p.parallel.tensor != own && p.parallel.tensor > p.cluster.gpus_per_node;
+         }},
+        fills_the_world()},
+       framework_rules(axis.name, false, base, values),
+       {{"the tensor degree divides the heads or the width of the model unevenly", kModelFlag,
+         [model](const Plan& p, std::size_t) { return has_problem(*model, p, Degree::tensor); }}}});
   return axis;
 }
 
@@ -50,7 +47,8 @@ Axis sequence_parallel_axis(const SharedModel& model, const Plan& base, const Ax
   std::vector<bool> all = values.sequence_parallels;
   if (all.empty()) {
     all = {false};
-    if (searches(base, values, FrameworkKind::megatron)) all.push_back(true);
+    if (searches(base, values, [](const FrameworkTraits& f) { return f.divides_tokens.get(); }))
+      all.push_back(true);
     if (base.parallel.sequence_parallel && all.size() == 1) all.push_back(true);
   }
   Axis axis;
@@ -64,7 +62,9 @@ Axis sequence_parallel_axis(const SharedModel& model, const Plan& base, const Ax
          return p.parallel.sequence_parallel && p.parallel.tensor == 1;
        }},
       {"only Megatron-LM divides tokens among tensor-parallel GPUs", kStrategyFlag,
-       [](const Plan& p, std::size_t) { return p.parallel.sequence_parallel && !is_megatron(p); }},
+       [](const Plan& p, std::size_t) {
+         return p.parallel.sequence_parallel && !traits_of(p).divides_tokens;
+       }},
       {"the tensor degree does not divide the tokens of a sequence", "--sequence-length",
        [model](const Plan& p, std::size_t) {
          return p.parallel.sequence_parallel && has_problem(*model, p, Degree::tensor);
@@ -79,34 +79,26 @@ std::vector<std::int64_t> sequence_pieces(const Plan& base) {
 }
 
 Axis ulysses_axis(const SharedModel& model, const Plan& base, const AxisValues& values) {
-  // Megatron-LM's rings (the context degree) and Ulysses differ little: one of them is enough.
-  const bool varies = searches(base, values, FrameworkKind::deepspeed);
+  // Rings (the context degree) and Ulysses differ little: one of them is enough.
+  const bool varies = searches(base, values, [](const FrameworkTraits& f) {
+    return f.degrees.of(Degree::sequence) == Support::yes &&
+           f.degrees.of(Degree::context) != Support::yes;
+  });
   const std::vector<std::int64_t> all =
       degree_values(base, values, Degree::sequence, values.ulysses,
                     varies ? sequence_pieces(base) : std::vector<std::int64_t>{});
   Axis axis = axis_of("ulysses", "--ulysses-degrees", all);
-  const auto own = base.framework.deepspeed.communication_dtype;
-  const bool own_type = base.framework.deepspeed.sequence_parallel > 1;
-  axis.apply = [all, own, own_type](Plan& p, std::size_t v) {
+  axis.apply = [all, base](Plan& p, std::size_t v) {
     p.parallel.sequence = all[v];
-    if (!is_deepspeed(p)) return;
-    DeepSpeedOptions& o = p.framework.deepspeed;
-    o.sequence_parallel = all[v];
-    const bool divided = all[v] > 1;
-    if (divided != own_type)  // seq_parallel_communication_data_type has a default of its own
-      o.communication_dtype = divided ? std::optional(DType::f32) : std::nullopt;
-    else
-      o.communication_dtype = own;
+    planning_of(p).take_degree(p, Degree::sequence, base);
   };
-  axis.rules = {
-      unsupported(Degree::sequence),
-      {"AutoTP and Ulysses exclude each other under DeepSpeed", kTensorFlag,
-       [](const Plan& p, std::size_t) {
-         return is_deepspeed(p) && p.parallel.tensor > 1 && p.parallel.sequence > 1;
-       }},
-      fills_the_world(),
-      {"the Ulysses degree does not divide the heads or the tokens", kModelFlag,
-       [model](const Plan& p, std::size_t) { return has_problem(*model, p, Degree::sequence); }}};
+  axis.rules = joined_rules({{unsupported(Degree::sequence)},
+                             framework_rules(axis.name, true, base, values),
+                             {fills_the_world(),
+                              {"the Ulysses degree does not divide the heads or the tokens",
+                               kModelFlag, [model](const Plan& p, std::size_t) {
+                                 return has_problem(*model, p, Degree::sequence);
+                               }}}});
   return axis;
 }
 
@@ -133,9 +125,8 @@ Axis expert_axis(const SharedModel& model, const Plan& base, const AxisValues& v
       unsupported(Degree::expert),
       {"only the tensor-parallel ranks of transformers can share experts, all of them", kTensorFlag,
        [](const Plan& p, std::size_t) {
-         const FrameworkKind framework = p.framework.kind;
          return p.parallel.expert > 1 && p.parallel.expert != p.parallel.tensor &&
-                (framework == FrameworkKind::single || framework == FrameworkKind::fsdp2);
+                traits_of(p).split == SplitStyle::transformers;
        }},
       {"the expert degree divides neither the experts nor the GPUs of a stage, or another degree "
        "excludes it",
@@ -149,7 +140,8 @@ Axis expert_tensor_axis(const SharedModel& model, const Plan& base, const AxisVa
   std::vector<bool> all = values.expert_tensors;
   if (all.empty()) {
     all = {false};
-    if (searches(base, values, FrameworkKind::megatron)) all.push_back(true);
+    if (searches(base, values, [](const FrameworkTraits& f) { return f.divides_experts.get(); }))
+      all.push_back(true);
   }
   Axis axis;
   axis.name = "expert_tensor";
@@ -162,7 +154,7 @@ Axis expert_tensor_axis(const SharedModel& model, const Plan& base, const AxisVa
       {"no tensor-parallel GPUs to divide an expert", kTensorFlag,
        [](const Plan& p, std::size_t value) { return p.parallel.tensor == 1 && value > 0; }},
       {"only Megatron-LM divides an expert like a layer, beside the expert degree", kStrategyFlag,
-       [all](const Plan& p, std::size_t v) { return all[v] && !is_megatron(p); }},
+       [all](const Plan& p, std::size_t v) { return all[v] && !traits_of(p).divides_experts; }},
       {"the degrees of experts do not divide the GPUs of a stage", kGpuFlag,
        [model](const Plan& p, std::size_t) {
          const std::int64_t shared = p.cluster.world() / p.parallel.pipeline;

@@ -1,6 +1,7 @@
 // How many stages the layers are divided over, and how these take turns and share blocks.
 #include <algorithm>
 
+#include "frameworks/planning_registry.h"
 #include "parallel/degrees.h"
 #include "questions/search/degree_axes.h"
 
@@ -8,36 +9,25 @@ namespace shardplan::degree_axes {
 
 Axis pipeline_axis(const SharedModel& model, const Plan& base, const AxisValues& values) {
   const std::vector<FrameworkKind> kinds = searched_frameworks(base, values);
-  const bool only_deepspeed = std::all_of(kinds.begin(), kinds.end(), [](FrameworkKind kind) {
-    return kind == FrameworkKind::deepspeed;
+  const bool unasked_none = std::all_of(kinds.begin(), kinds.end(), [](FrameworkKind kind) {
+    return planning_of(kind).needs_pipeline_module.get();
   });
   const std::vector<std::int64_t> all =
       degree_values(base, values, Degree::pipeline, values.pipelines,
-                    only_deepspeed ? std::vector<std::int64_t>{}
-                                   : divisors(base.cluster.world(), block_count(*model)));
+                    unasked_none ? std::vector<std::int64_t>{}
+                                 : divisors(base.cluster.world(), block_count(*model)));
   Axis axis = axis_of("pipeline", kPipelineFlag, all);
   axis.apply = [all](Plan& p, std::size_t v) { p.parallel.pipeline = all[v]; };
-  const bool asked = !values.pipelines.empty() || base.parallel.pipeline > 1;
-  axis.rules = {
-      unsupported(Degree::pipeline),
-      {"DeepSpeed's pipeline wants the model written as a PipelineModule: not tried unasked",
-       kStrategyFlag,
-       [asked](const Plan& p, std::size_t) {
-         return !asked && p.parallel.pipeline > 1 && is_deepspeed(p);
-       }},
-      fills_the_world(),
-      {"DeepSpeed's pipeline engine takes neither ZeRO 2 and 3 nor AutoTP nor Ulysses",
-       kStrategyFlag,
-       [](const Plan& p, std::size_t) {
-         return p.parallel.pipeline > 1 && is_deepspeed(p) &&
-                (p.framework.deepspeed.zero.stage >= 2 ||
-                 p.parallel.tensor * p.parallel.sequence > 1);
-       }},
-      {"fewer blocks than pipeline stages, or an encoder beside the decoder", kModelFlag,
-       [model](const Plan& p, std::size_t) {
-         return p.parallel.pipeline > 1 &&
-                (model->facts.encoder_decoder || block_count(*model) + 2 < p.parallel.pipeline);
-       }}};
+  axis.rules = joined_rules(
+      {{unsupported(Degree::pipeline)},
+       framework_rules(axis.name, true, base, values),
+       {fills_the_world()},
+       framework_rules(axis.name, false, base, values),
+       {{"fewer blocks than pipeline stages, or an encoder beside the decoder", kModelFlag,
+         [model](const Plan& p, std::size_t) {
+           return p.parallel.pipeline > 1 &&
+                  (model->facts.encoder_decoder || block_count(*model) + 2 < p.parallel.pipeline);
+         }}}});
   return axis;
 }
 
@@ -87,9 +77,9 @@ Axis schedule_axis(const Plan& base, const AxisValues& values,
 Axis balance_axis(const SharedModel& model, const Plan& base, const AxisValues& values) {
   std::vector<StageBalance> all = values.balances;
   if (all.empty()) {
-    if (searches(base, values, FrameworkKind::megatron))
-      all = {StageBalance::blocks, StageBalance::blocks_and_ends};
-    if (searches(base, values, FrameworkKind::deepspeed)) all.push_back(StageBalance::parameters);
+    for (const FrameworkKind kind : searched_frameworks(base, values))
+      for (const StageBalance balance : planning_of(kind).balances.get()) all.push_back(balance);
+    std::sort(all.begin(), all.end());
     if (std::find(all.begin(), all.end(), base.parallel.balance) == all.end())
       all.push_back(base.parallel.balance);
   }
@@ -110,7 +100,8 @@ Axis balance_axis(const SharedModel& model, const Plan& base, const AxisValues& 
       {"DeepSpeed balances stages by parameters, and Megatron-LM by blocks", kStrategyFlag,
        [](const Plan& p, std::size_t) {
          const bool by_parameters = p.parallel.balance == StageBalance::parameters;
-         return p.parallel.pipeline > 1 && by_parameters != is_deepspeed(p);
+         return p.parallel.pipeline > 1 &&
+                by_parameters != (traits_of(p).balance == StageBalance::parameters);
        }},
       {"stages and chunks do not divide the blocks, balanced so", kModelFlag,
        [model](const Plan& p, std::size_t) {

@@ -20,13 +20,6 @@ inline constexpr const char* kModelFlag = "--model";
 /// The model outlives the function that makes the axes.
 using SharedModel = std::shared_ptr<const Model>;
 
-inline bool is_megatron(const Plan& p) {
-  return p.framework.kind == FrameworkKind::megatron;
-}
-inline bool is_deepspeed(const Plan& p) {
-  return p.framework.kind == FrameworkKind::deepspeed;
-}
-
 /// What the base has of a degree, and `usual` where a framework that is searched can vary it.
 std::vector<std::int64_t> degree_values(const Plan& base, const AxisValues& values, Degree degree,
                                         const std::vector<std::int64_t>& asked,

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "export/ds_config.h"
 #include "export/export.h"
+#include "frameworks/deepspeed/ds_config.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "questions/search/axes.h"

@@ -1,8 +1,8 @@
-// A plan as arguments of Megatron-LM's pretrain_gpt.py: megatron/training/arguments.py and the
-// dataclasses that it makes arguments of, as of d98e8a6.
+// megatron/training/arguments.py and the dataclasses that it makes arguments of, as of d98e8a6.
+#include "frameworks/megatron/arguments.h"
+
 #include <fmt/format.h>
 
-#include "export/export.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "parallel/degrees.h"
 

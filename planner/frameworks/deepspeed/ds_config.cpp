@@ -1,4 +1,4 @@
-#include "export/ds_config.h"
+#include "frameworks/deepspeed/ds_config.h"
 
 #include <algorithm>
 #include <limits>

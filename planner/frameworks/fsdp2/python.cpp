@@ -1,8 +1,8 @@
-// Keyword arguments of torch.distributed.fsdp.fully_shard.
+#include "frameworks/fsdp2/python.h"
+
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
-#include "export/export.h"
 #include "frameworks/registry.h"
 
 namespace shardplan {

@@ -1,0 +1,121 @@
+// PyTorch FSDP2.
+#include <fmt/format.h>
+
+#include "calibrate/step_fits.h"
+#include "frameworks/fsdp2/python.h"
+#include "frameworks/usual_planning.h"
+#include "report/quantity.h"
+#include "report/words.h"
+
+namespace shardplan {
+namespace {
+
+constexpr ExportFormat kFsdp2Format{"fsdp2", "fsdp2.py",
+                                    [](const Json&, const Job& job, const Estimate& e) {
+                                      return fsdp2_python(job, e);
+                                    }};
+
+report::Text fsdp2_words(const Framework& framework) {
+  if (const auto ranks = framework.fsdp2.hybrid_shard_size)
+    return report::message("framework.fsdp2_hybrid", {{"ranks", report::count(*ranks)}});
+  return report::message("framework.fsdp2");
+}
+
+std::vector<const ExportFormat*> fsdp2_formats(const Plan& plan) {
+  std::vector<const ExportFormat*> formats = usual::trainer_formats(plan);
+  formats.insert(formats.begin(), &kFsdp2Format);
+  return formats;
+}
+
+/// accelerate's mesh of copies and of the GPUs that divide one (parallelism_config.py).
+std::string mesh_block(const Plan& plan) {
+  if (plan.copies() == 1) return "";
+  return fmt::format(
+      "parallelism_config:\n"
+      "  parallelism_config_dp_replicate_size: {}\n"
+      "  parallelism_config_dp_shard_size: {}\n",
+      plan.copies(), plan.shard_ranks());
+}
+
+std::string fsdp2_accelerate(const Plan& plan) {
+  const Fsdp2Options& o = plan.framework.fsdp2;
+  return fmt::format(
+             "distributed_type: FSDP\n"
+             "fsdp_config:\n"
+             "  fsdp_version: 2\n"
+             "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+             "  fsdp_reshard_after_forward: {}\n"
+             "  fsdp_offload_params: {}\n"
+             "  fsdp_activation_checkpointing: {}\n"
+             "  fsdp_cpu_ram_efficient_loading: true\n"
+             "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+             o.reshard_after_forward, o.cpu_offload,
+             plan.checkpointing == Checkpointing::full) +
+         mesh_block(plan) + usual::accelerate_precision(plan);
+}
+
+void fsdp2_strategies(std::vector<Strategy>& all, const Plan& base,
+                      std::span<const std::int64_t>) {
+  Framework framework = usual::own_or_default(base, FrameworkKind::fsdp2);
+  framework.fsdp2.reshard_after_forward = true;
+  all.push_back({"FSDP2", framework});
+  framework.fsdp2.reshard_after_forward = false;
+  all.push_back({"FSDP2, not resharded", framework});
+}
+
+std::vector<FrameworkRule> fsdp2_rules(const RuleContext&) {
+  return {{"parameter_offload",
+           false,
+           {"FSDP2 offloads parameters and optimizer together, to the host",
+            "--optimizer-offloads", [](const Plan& p, std::size_t) {
+              const ZeroOptions& asked = p.framework.deepspeed.zero;
+              return asked.offload_param.device != asked.offload_optimizer.device;
+            }}}};
+}
+
+/// A search keeps the devices that it has set in ZeRO's options, whatever the framework.
+void take_fsdp2_offloads(Plan& plan) {
+  const ZeroOptions& asked = plan.framework.deepspeed.zero;
+  plan.framework.fsdp2.cpu_offload = asked.offload_param.device == OffloadDevice::cpu &&
+                                     asked.offload_optimizer.device == OffloadDevice::cpu;
+}
+
+/// It shards what DeepSpeed's stage 3 does.
+PeerJob fsdp2_peers(const Plan& plan) {
+  PeerJob job;
+  job.zero3 = true;
+  job.offloads_optimizer = job.offloads_parameters = plan.framework.fsdp2.cpu_offload;
+  return job;
+}
+
+}  // namespace
+
+extern const FrameworkPlanning kFsdp2Planning;
+constinit const FrameworkPlanning kFsdp2Planning{
+    .kind = FrameworkKind::fsdp2,
+    .words = fsdp2_words,
+    .group = usual::group,
+    .own_format = &kFsdp2Format,
+    .formats = fsdp2_formats,
+    .accelerate = fsdp2_accelerate,
+    .launch = usual::trainer_launch,
+    .inline_files = usual::nothing_inlined,
+    .is_searched = true,
+    .strategies = fsdp2_strategies,
+    .rules = fsdp2_rules,
+    .take_degree = usual::no_degree,
+    .take_precision = usual::no_precision,
+    .take_offloads = take_fsdp2_offloads,
+    .tries_offloads = true,
+    .can_offload = true,
+    .needs_pipeline_module = false,
+    .balances = std::span<const StageBalance>{},
+    .moves_to_zero = true,
+    .lighter = usual::no_changes,
+    .offloads = usual::no_offload_changes,
+    .peers = fsdp2_peers,
+    .fit = &kFsdp2Steps,
+    .fits_host = false,
+};
+
+}  // namespace shardplan

@@ -1,0 +1,98 @@
+// Megatron-LM.
+#include <array>
+
+#include "calibrate/step_fits.h"
+#include "frameworks/megatron/arguments.h"
+#include "frameworks/megatron/changes.h"
+#include "frameworks/usual_planning.h"
+#include "report/words.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kBalances{StageBalance::blocks, StageBalance::blocks_and_ends};
+
+report::Text megatron_words(const Framework& framework) {
+  return report::message(framework.megatron.distributed_optimizer
+                             ? "framework.megatron_distributed"
+                             : "framework.megatron");
+}
+
+std::vector<const ExportFormat*> megatron_formats(const Plan&) {
+  return {&kLaunchFormat, &kJobFormat};
+}
+
+Launch megatron_launch(const Job& job) {
+  Launch launch;
+  launch.program =
+      "# PROGRAM.py: Megatron-LM's pretrain_gpt.py; data, tokenizer and schedule are yours\n";
+  launch.arguments = megatron_arguments(job);
+  launch.run = "\"$program\" \"${network[@]}\" \"${arguments[@]}\" \"$@\"";
+  return launch;
+}
+
+/// The distributed optimizer, which costs nothing that counts, with gradients whole and divided;
+/// without it where the job says so.
+void megatron_strategies(std::vector<Strategy>& all, const Plan& base,
+                         std::span<const std::int64_t>) {
+  Framework framework = usual::own_or_default(base, FrameworkKind::megatron);
+  MegatronOptions& options = framework.megatron;
+  if (!options.distributed_optimizer) all.push_back({"Megatron-LM, whole optimizer", framework});
+  options.distributed_optimizer = true;
+  options.shard_gradients = false;
+  all.push_back({"Megatron-LM, divided optimizer", framework});
+  options.shard_gradients = true;
+  all.push_back({"Megatron-LM, divided gradients", framework});
+}
+
+/// The limits of load/megatron.cpp.
+std::vector<FrameworkRule> megatron_rules(const RuleContext&) {
+  return {{"strategy",
+           false,
+           {"Megatron-LM trains all parameters, with Adam or SGD", "--optimizer",
+            [](const Plan& p, std::size_t) {
+              const OptimizerKind kind = p.optimizer.kind;
+              const bool known = kind == OptimizerKind::adamw || kind == OptimizerKind::adam ||
+                                 kind == OptimizerKind::sgd;
+              return p.workload.lora || !known;
+            }}},
+          {"precision",
+           false,
+           {"Megatron-LM has no autocast, and always keeps master weights",
+            "--frameworks/--zero-stages", [](const Plan& p, std::size_t) {
+              return p.precision.autocast() ||
+                     (p.precision.params != DType::f32 && !p.precision.master);
+            }}}};
+}
+
+}  // namespace
+
+extern const FrameworkPlanning kMegatronPlanning;
+constinit const FrameworkPlanning kMegatronPlanning{
+    .kind = FrameworkKind::megatron,
+    .words = megatron_words,
+    .group = usual::group,
+    .own_format = nullptr,
+    .formats = megatron_formats,
+    .accelerate = usual::accelerate_block,
+    .launch = megatron_launch,
+    .inline_files = usual::nothing_inlined,
+    .is_searched = true,
+    .strategies = megatron_strategies,
+    .rules = megatron_rules,
+    .take_degree = usual::no_degree,
+    .take_precision = usual::no_precision,
+    .take_offloads = usual::no_offloads,
+    .tries_offloads = false,
+    .can_offload = false,
+    .needs_pipeline_module = false,
+    .balances = std::span<const StageBalance>(kBalances),
+    .moves_to_zero = false,
+    .lighter = megatron_changes,
+    .offloads = usual::no_offload_changes,
+    .peers = usual::no_peers,
+    .fit = &kMegatronSteps,
+    .fits_host = false,
+};
+
+}  // namespace shardplan

@@ -1,0 +1,69 @@
+#include "frameworks/usual_planning.h"
+
+#include <fmt/format.h>
+
+#include "frameworks/registry.h"
+
+namespace shardplan::usual {
+
+std::string group(const Plan& plan) {
+  return std::string(name_of(plan.framework.kind));
+}
+
+std::vector<const ExportFormat*> trainer_formats(const Plan& plan) {
+  if (plan.parallel.tensor > 1) return {&kLaunchFormat, &kJobFormat};
+  return {&kAccelerateFormat, &kLaunchFormat, &kJobFormat};
+}
+
+std::string accelerate_precision(const Plan& plan) {
+  const DType compute = plan.precision.compute;
+  return fmt::format("mixed_precision: {}\ngradient_accumulation_steps: {}\n",
+                     compute == DType::bf16  ? "bf16"
+                     : compute == DType::f16 ? "fp16"
+                                             : "'no'",
+                     plan.workload.gradient_accumulation);
+}
+
+std::string accelerate_block(const Plan& plan) {
+  return fmt::format("distributed_type: {}\n", plan.cluster.world() > 1 ? "MULTI_GPU" : "'NO'") +
+         accelerate_precision(plan);
+}
+
+std::string trainer_arguments(const Plan& plan, DType type, std::string_view more) {
+  const Workload& w = plan.workload;
+  std::string text = "arguments=( # as TrainingArguments of Hugging Face have them\n";
+  const auto add = [&](std::string line) { text += "  " + std::move(line) + "\n"; };
+  add(fmt::format("--per_device_train_batch_size {}", w.micro_batch));
+  add(fmt::format("--gradient_accumulation_steps {}", w.gradient_accumulation));
+  add(fmt::format("--max_grad_norm {}", plan.gradient_clipping));
+  if (type == DType::bf16) add("--bf16 true");
+  if (type == DType::f16) add("--fp16 true");
+  if (plan.checkpointing == Checkpointing::full) add("--gradient_checkpointing true");
+  if (!more.empty()) add(std::string(more));
+  return text + ")\n";
+}
+
+Launch trainer_launch(const Job& job) {
+  Launch launch;
+  const std::int64_t tensor = job.plan.parallel.tensor;
+  if (tensor > 1)
+    launch.notes = fmt::format(
+        "# {} GPUs share each layer: from_pretrained(..., tp_plan=\"auto\",\n"
+        "# device_mesh=mesh[\"tensor\"]); fsdp2.py makes the mesh.\n",
+        tensor);
+  launch.arguments = trainer_arguments(job.plan, job.plan.precision.compute);
+  return launch;
+}
+
+std::vector<FrameworkRule> no_rules(const RuleContext&) {
+  return {};
+}
+
+Framework own_or_default(const Plan& base, FrameworkKind kind) {
+  if (base.framework.kind == kind) return base.framework;
+  Framework framework;
+  framework.kind = kind;
+  return framework;
+}
+
+}  // namespace shardplan::usual
