@@ -2,7 +2,7 @@
 
 Every case builds a tiny model with transformers on the CPU, runs one forward pass in train mode with
 labels, and records the distinct storages that saved tensors refer to; parameters, buffers and the
-inputs are left out. tests/core/saved_tensors_test.cpp compares them with the tape.
+inputs are left out. tests/core/program/saved_tensors_test.cpp compares them with the tape.
 
     python3 tests/accuracy/measure/saved_tensors.py
 """
