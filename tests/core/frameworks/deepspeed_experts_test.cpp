@@ -2,7 +2,6 @@
 // stages 1 and 2.
 #include <gmock/gmock.h>
 
-#include "block_testing.h"
 #include "frameworks/deepspeed/buckets.h"
 #include "frameworks/deepspeed/engine.h"
 #include "frameworks/deepspeed/expert_groups.h"
@@ -12,6 +11,7 @@
 #include "parallel/shard.h"
 #include "parallel/sharding.h"
 #include "simulator/memory.h"
+#include "support/block_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 

@@ -2,13 +2,13 @@
 // DeepSpeed's activation_checkpointing.
 #include <gmock/gmock.h>
 
-#include "block_testing.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "parallel/shard.h"
 #include "simulator/memory.h"
+#include "support/block_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 

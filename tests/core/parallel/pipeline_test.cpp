@@ -8,6 +8,7 @@
 #include "lowering/pipeline/schedule.h"
 #include "parallel/shard.h"
 #include "simulator/memory.h"
+#include "support/block_testing.h"
 #include "support/plan_testing.h"
 
 namespace shardplan::pipeline_test {
@@ -38,13 +39,7 @@ Model gpt(const Plan& plan, std::int64_t layers, bool tied = true) {
 std::int64_t kept_by_a_block(const Plan& plan) {
   Model model = gpt(plan, 8);
   if (is_sharded(plan)) model = shard(model, plan);
-  const ModelRun run = run_segments(model, plan);
-  std::int64_t live = 0;
-  for (const TapeEvent& e : run.segments[1].forward.forward) {
-    if (e.kind == TapeEvent::Kind::alloc) live += e.bytes;
-    if (e.kind == TapeEvent::Kind::free) live -= e.bytes;
-  }
-  return live;
+  return kept_by_first_block(model, plan);
 }
 
 constexpr std::int64_t kTokens = kSequence * kBatch;
