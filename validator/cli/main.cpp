@@ -55,7 +55,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--record", a.record, "write the measurement record here");
   app.add_option("--name", a.name, "of the record; default: the job file's");
   app.add_flag("--dry-run", a.dry_run, "plan the memory; run nothing");
-  app.add_flag("--quiet", a.quiet, "no line a step");
+  app.add_flag("--quiet", a.quiet, "no line per step");
   app.add_option_function<std::string>(
          "--format", [&a](const std::string& f) { a.json = f == "json"; }, "text or json")
       ->check(CLI::IsMember({"text", "json"}));

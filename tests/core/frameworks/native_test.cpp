@@ -1,7 +1,7 @@
 // The native engine's states against the closed forms of the ZeRO paper.
 #include <gtest/gtest.h>
 
-#include "core/plan_testing.h"
+#include "support/plan_testing.h"
 #include "frameworks/native/layout.h"
 
 namespace shardplan {

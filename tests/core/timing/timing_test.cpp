@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/program_testing.h"
+#include "support/program_testing.h"
 #include "estimate/estimate.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
