@@ -2,16 +2,9 @@
 #include <map>
 #include <set>
 
-<<<<<<< HEAD
-#include "lint/lint_testing.h"
-#include "lint/registry.h"
-#include "words/store.h"
-=======
-#include "embedded/files.h"
 #include "lint/registry.h"
 #include "lint_testing.h"
-#include "report/messages.h"
->>>>>>> validator
+#include "words/store.h"
 
 namespace shardplan {
 namespace {
