@@ -166,8 +166,7 @@ std::vector<AxisRule> precision_rules(const Precision& own) {
                                    (p.precision.params != DType::f32 && !p.precision.master));
        }},
       {"the GPU has no bf16 units", "--cluster", [](const Plan& p, std::size_t) {
-         const PeakFlops& peak = p.cluster.gpu.peak;
-         return p.precision.compute == DType::bf16 && peak.fp16 && !peak.bf16;
+         return p.precision.compute == DType::bf16 && lacks(p.cluster.gpu, PeakRate::bf16);
        }}};
 }
 
