@@ -37,6 +37,8 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
 }
 
 void PlanTable::add_gpu_aspects() {
+  const GpuAbilities gpu =
+      plans_.empty() ? GpuAbilities{} : plans_.front().plan.cluster.gpu.abilities;
   const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
   add(
       tr("verdict"),
@@ -58,7 +60,7 @@ void PlanTable::add_gpu_aspects() {
       });
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     add(
-        QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c))),
+        QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c), gpu)),
         [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); },
         [this, c](const Alternative& a) {
           return Provenance::category(a.estimate, a.plan, a.estimate.breakdown[c], calibration_);

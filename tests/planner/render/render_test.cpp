@@ -66,6 +66,25 @@ Job example(const std::string& name) {
   return loaded(fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs" / (name + ".json"));
 }
 
+TEST(Render, NamesTheRuntimeOfTheGpuAndSaysWhoseConstantsTheyAre) {
+  const auto text_of = [](const char* cluster) {
+    JobContext context;
+    context.hardware = &hardware();
+    const Json job{{"model", "gpt2"}, {"cluster", cluster}, {"framework", "ddp"}};
+    const Job loaded = load_job(job, "job.json", context);
+    const Calibration calibration = load_calibration();
+    return estimate_text(estimate(loaded.model, loaded.plan, calibration), loaded, calibration);
+  };
+  const std::string amd = text_of("2xMI300X");
+  EXPECT_THAT(amd, HasSubstr("ROCm context"));
+  EXPECT_THAT(amd, HasSubstr("RCCL"));
+  EXPECT_THAT(amd, HasSubstr("taken from CUDA and NCCL"));
+  EXPECT_THAT(amd, Not(HasSubstr("CUDA context")));
+  const std::string nvidia = text_of("2xA100");
+  EXPECT_THAT(nvidia, HasSubstr("CUDA context"));
+  EXPECT_THAT(nvidia, Not(HasSubstr("ROCm")));
+}
+
 TEST(Render, AnswersToEveryExampleAreTidy) {
   const fs::path folder = fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs";
   for (const auto& entry : fs::directory_iterator(folder)) {
