@@ -24,7 +24,7 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   const bool simulated = runs != nullptr || program.one_block;
   e.breakdown = breakdown_of(memory, process, e.reserved.point - memory.peak,
                              {fitted ? Source::calibrated : Source::assumed,
-                              simulated ? Source::modelled : Source::calibrated});
+                              simulated ? Source::modelled : Source::calibrated, program.optimizer_source});
 }
 
 HostMemory times(const HostMemory& rank, std::int64_t ranks) {

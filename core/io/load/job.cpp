@@ -115,7 +115,7 @@ class JobLoader {
       plan().precision = load_precision(
           reader_, is_inference() ? "bf16-pure" : traits_of(plan()).default_precision);
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
-      plan().optimizer = load_optimizer(reader_);
+      plan().optimizer = load_optimizer(reader_, job_.assumed);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
     fill_defaults();
@@ -208,7 +208,7 @@ class JobLoader {
     choose_precision(options, wanted, has_precision);
     price_ignored_offload();
     const bool has_optimizer = reader_.find("optimizer") != nullptr;
-    plan().optimizer = load_optimizer(reader_);
+    plan().optimizer = load_optimizer(reader_, job_.assumed);
     if (!has_optimizer && options.optimizer_type)
       plan().optimizer = deepspeed_optimizer(*options.optimizer_type, read_.ds_file);
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;

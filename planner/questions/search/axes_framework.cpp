@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "frameworks/registry.h"
 #include "load/precision.h"
+#include "optimizers/description.h"
 #include "questions/changes.h"
 #include "questions/search/axes.h"
 
@@ -211,9 +212,7 @@ Axis strategy_axis(const Plan& base, const AxisValues& values) {
   // Megatron-LM's limits are those of load/megatron.cpp.
   axis.rules = {{"Megatron-LM trains all parameters, with Adam or SGD", "--optimizer",
                  [](const Plan& p, std::size_t) {
-                   const OptimizerKind kind = p.optimizer.kind;
-                   const bool known = kind == OptimizerKind::adamw || kind == OptimizerKind::adam ||
-                                      kind == OptimizerKind::sgd;
+                   const bool known = !p.optimizer.kind->megatron.empty();
                    return is_megatron(p) && (p.workload.lora || !known);
                  }}};
   return axis;

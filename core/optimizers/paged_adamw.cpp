@@ -1,0 +1,26 @@
+// bitsandbytes: AdamW with fp32 states in managed memory.
+#include "optimizers/bitsandbytes_rules.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kStates{
+    State{"state1", StateType::fp32, nullptr, bitsandbytes::kPagedFrom},
+    State{"state2", StateType::fp32, nullptr, bitsandbytes::kPagedFrom}};
+constexpr std::array<std::string_view, 1> kSpellings{"paged_adamw_32bit"};
+
+}  // namespace
+
+extern const OptimizerDescription kPagedAdamW;
+const OptimizerDescription kPagedAdamW{
+    .name = "paged_adamw",
+    .words = "paged AdamW",
+    .spellings = kSpellings,
+    .states = kStates,
+    .variants = bitsandbytes::kVariants32Bit,
+    .evidence = bitsandbytes::kPagedEvidence,
+    .stops = bitsandbytes::kStops,
+    .source = "bitsandbytes optim/optimizer.py Optimizer2State",
+};
+
+}  // namespace shardplan
