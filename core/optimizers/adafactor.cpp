@@ -2,7 +2,7 @@
 // vector, so that nothing is factored under ZeRO.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::adafactor {
 namespace {
 
 std::int64_t row(const Updated& t, const Optimizer&) {
@@ -42,8 +42,8 @@ constexpr std::array<std::string_view, 1> kTypes{"Adafactor"};
 
 }  // namespace
 
-extern const OptimizerDescription kAdafactor;
-const OptimizerDescription kAdafactor{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adafactor",
     .words = "Adafactor",
     .states = kStates,
@@ -57,4 +57,4 @@ const OptimizerDescription kAdafactor{
     .source = "torch/optim/_adafactor.py",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adafactor

@@ -1,7 +1,7 @@
 // Adagrad. PyTorch's fused kernel for it runs on CPUs only.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::adagrad {
 namespace {
 
 Passes passes(const Optimizer&) { return {13, 6}; }
@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 1> kTypes{"Adagrad"};
 
 }  // namespace
 
-extern const OptimizerDescription kAdagrad;
-const OptimizerDescription kAdagrad{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adagrad",
     .words = "Adagrad",
     .states = kStates,
@@ -35,4 +35,4 @@ const OptimizerDescription kAdagrad{
     .source = "torch/optim/adagrad.py",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adagrad

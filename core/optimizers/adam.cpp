@@ -1,7 +1,7 @@
 // Adam: AdamW's states and step.
 #include "optimizers/adam_rules.h"
 
-namespace shardplan {
+namespace shardplan::adam {
 namespace {
 
 /// The 1-bit variants keep their moments as Adam does, and errors of the compression beside them,
@@ -10,8 +10,8 @@ constexpr std::array<std::string_view, 4> kTypes{"Adam", "OneBitAdam", "ZeroOneA
 
 }  // namespace
 
-extern const OptimizerDescription kAdam;
-const OptimizerDescription kAdam{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adam",
     .words = "Adam",
     .states = adam::kStates,
@@ -24,4 +24,4 @@ const OptimizerDescription kAdam{
     .source = "torch/optim/adam.py; DeepSpeed ops/adam",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adam

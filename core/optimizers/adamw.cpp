@@ -1,15 +1,15 @@
 // AdamW: what jobs have that name no optimizer.
 #include "optimizers/adam_rules.h"
 
-namespace shardplan {
+namespace shardplan::adamw {
 namespace {
 
 constexpr std::array<std::string_view, 2> kTypes{"AdamW", "MuAdamW"};
 
 }  // namespace
 
-extern const OptimizerDescription kAdamW;
-const OptimizerDescription kAdamW{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adamw",
     .words = "AdamW",
     .states = adam::kStates,
@@ -23,4 +23,4 @@ const OptimizerDescription kAdamW{
     .source = "torch/optim/adam.py; DeepSpeed ops/adam; Transformer Engine's FusedAdam",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adamw

@@ -1,7 +1,7 @@
 // torchao's AdamW4bit: states of 4 bits in blocks of 128.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::adamw_4bit {
 namespace {
 
 constexpr std::int64_t kBlock = 128;
@@ -34,8 +34,8 @@ constexpr std::array kVariants{Variant{.implementation = OptimizerImplementation
 
 }  // namespace
 
-extern const OptimizerDescription kAdamW4Bit;
-const OptimizerDescription kAdamW4Bit{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adamw_4bit",
     .words = "4-bit AdamW",
     .states = kStates,
@@ -46,4 +46,4 @@ const OptimizerDescription kAdamW4Bit{
     .source = "torchao optim/adam.py, optim/subclass_4bit.py",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adamw_4bit

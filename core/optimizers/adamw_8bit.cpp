@@ -1,7 +1,7 @@
 // bitsandbytes: AdamW with states of 8 bits in blocks of 256.
 #include "optimizers/bitsandbytes_rules.h"
 
-namespace shardplan {
+namespace shardplan::adamw_8bit {
 namespace {
 
 constexpr std::array kStates = bitsandbytes::states_8bit(0);
@@ -9,8 +9,8 @@ constexpr std::array<std::string_view, 1> kSpellings{"adamw_bnb_8bit"};
 
 }  // namespace
 
-extern const OptimizerDescription kAdamW8Bit;
-const OptimizerDescription kAdamW8Bit{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "adamw_8bit",
     .words = "8-bit AdamW",
     .spellings = kSpellings,
@@ -22,4 +22,4 @@ const OptimizerDescription kAdamW8Bit{
     .source = "bitsandbytes optim/optimizer.py Optimizer2State",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::adamw_8bit

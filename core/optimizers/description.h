@@ -131,6 +131,8 @@ struct OptimizerDescription {
   std::array<Evidence, kGivenKinds> evidence;
   /// Indexed by Given: why a run stops there; empty: it runs.
   std::array<std::string_view, kGivenKinds> stops;
+  /// Why a run stops whose gradients are not fp32; empty: it runs.
+  std::string_view stops_at_half;
   std::string_view source;  ///< of the formulas
 };
 

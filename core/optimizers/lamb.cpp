@@ -1,7 +1,7 @@
 // LAMB: bitsandbytes' kernel, or DeepSpeed's FusedLamb.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::lamb {
 namespace {
 
 Passes passes(const Optimizer&) { return {24, 14}; }
@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 2> kTypes{"Lamb", "OneBitLamb"};
 
 }  // namespace
 
-extern const OptimizerDescription kLamb;
-const OptimizerDescription kLamb{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "lamb",
     .words = "LAMB",
     .states = kStates,
@@ -30,4 +30,4 @@ const OptimizerDescription kLamb{
     .source = "bitsandbytes optim/lamb.py, optim/optimizer.py Optimizer2State",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::lamb

@@ -1,7 +1,7 @@
 // Lion: bitsandbytes' or DeepSpeed's kernel (fused), or lion-pytorch's loop.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::lion {
 namespace {
 
 bool is_fused(const Optimizer& o) { return o.implementation == OptimizerImplementation::fused; }
@@ -29,8 +29,8 @@ constexpr std::array<std::string_view, 1> kSpellings{"lion_32bit"};
 
 }  // namespace
 
-extern const OptimizerDescription kLion;
-const OptimizerDescription kLion{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "lion",
     .words = "Lion",
     .spellings = kSpellings,
@@ -44,4 +44,4 @@ const OptimizerDescription kLion{
     .source = "bitsandbytes optim/optimizer.py Optimizer1State; DeepSpeed ops/lion; lion-pytorch",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::lion

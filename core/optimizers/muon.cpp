@@ -4,7 +4,7 @@
 
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::muon {
 namespace {
 
 constexpr int kIterations = 5;  ///< of Newton-Schulz
@@ -98,8 +98,8 @@ constexpr std::array<std::string_view, 1> kTypes{"Muon"};
 
 }  // namespace
 
-extern const OptimizerDescription kMuon;
-const OptimizerDescription kMuon{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "muon",
     .words = "Muon",
     .states = kStates,
@@ -114,4 +114,4 @@ const OptimizerDescription kMuon{
     .source = "torch/optim/_muon.py; DeepSpeed runtime/zero/muon, stage_1_and_2.py, stage3.py",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::muon

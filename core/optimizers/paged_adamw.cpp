@@ -1,7 +1,7 @@
 // bitsandbytes: AdamW with fp32 states in managed memory.
 #include "optimizers/bitsandbytes_rules.h"
 
-namespace shardplan {
+namespace shardplan::paged_adamw {
 namespace {
 
 constexpr std::array kStates{
@@ -11,8 +11,8 @@ constexpr std::array<std::string_view, 1> kSpellings{"paged_adamw_32bit"};
 
 }  // namespace
 
-extern const OptimizerDescription kPagedAdamW;
-const OptimizerDescription kPagedAdamW{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "paged_adamw",
     .words = "paged AdamW",
     .spellings = kSpellings,
@@ -23,4 +23,4 @@ const OptimizerDescription kPagedAdamW{
     .source = "bitsandbytes optim/optimizer.py Optimizer2State",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::paged_adamw

@@ -1,15 +1,15 @@
 // bitsandbytes: 8-bit AdamW with its states in managed memory.
 #include "optimizers/bitsandbytes_rules.h"
 
-namespace shardplan {
+namespace shardplan::paged_adamw_8bit {
 namespace {
 
 constexpr std::array kStates = bitsandbytes::states_8bit(bitsandbytes::kPagedFrom);
 
 }  // namespace
 
-extern const OptimizerDescription kPagedAdamW8Bit;
-const OptimizerDescription kPagedAdamW8Bit{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "paged_adamw_8bit",
     .words = "paged 8-bit AdamW",
     .states = kStates,
@@ -20,4 +20,4 @@ const OptimizerDescription kPagedAdamW8Bit{
     .source = "bitsandbytes optim/optimizer.py Optimizer2State",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::paged_adamw_8bit

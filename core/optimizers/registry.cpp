@@ -7,30 +7,64 @@
 
 namespace shardplan {
 
-// One line here and a row below for each; the file beside has the rest.
-extern const OptimizerDescription kAdamW;
-extern const OptimizerDescription kAdam;
-extern const OptimizerDescription kSgd;
-extern const OptimizerDescription kAdagrad;
-extern const OptimizerDescription kAdafactor;
-extern const OptimizerDescription kLion;
-extern const OptimizerDescription kLamb;
-extern const OptimizerDescription kAdamW8Bit;
-extern const OptimizerDescription kPagedAdamW;
-extern const OptimizerDescription kPagedAdamW8Bit;
-extern const OptimizerDescription kAdamW4Bit;
-extern const OptimizerDescription kMuon;
+// A line here and a row below for each; its file has the rest.
+namespace adamw {
+extern const OptimizerDescription kDescription;
+}
+namespace adam {
+extern const OptimizerDescription kDescription;
+}
+namespace sgd {
+extern const OptimizerDescription kDescription;
+}
+namespace adagrad {
+extern const OptimizerDescription kDescription;
+}
+namespace adafactor {
+extern const OptimizerDescription kDescription;
+}
+namespace lion {
+extern const OptimizerDescription kDescription;
+}
+namespace lamb {
+extern const OptimizerDescription kDescription;
+}
+namespace adamw_8bit {
+extern const OptimizerDescription kDescription;
+}
+namespace paged_adamw {
+extern const OptimizerDescription kDescription;
+}
+namespace paged_adamw_8bit {
+extern const OptimizerDescription kDescription;
+}
+namespace adamw_4bit {
+extern const OptimizerDescription kDescription;
+}
+namespace muon {
+extern const OptimizerDescription kDescription;
+}
 
 namespace {
 
 constexpr std::array kOptimizers{
-    &kAdamW,     &kAdam,       &kSgd,            &kAdagrad,   &kAdafactor, &kLion, &kLamb,
-    &kAdamW8Bit, &kPagedAdamW, &kPagedAdamW8Bit, &kAdamW4Bit, &kMuon,
+    &adamw::kDescription,
+    &adam::kDescription,
+    &sgd::kDescription,
+    &adagrad::kDescription,
+    &adafactor::kDescription,
+    &lion::kDescription,
+    &lamb::kDescription,
+    &adamw_8bit::kDescription,
+    &paged_adamw::kDescription,
+    &paged_adamw_8bit::kDescription,
+    &adamw_4bit::kDescription,
+    &muon::kDescription,
 };
 
 }  // namespace
 
-const OptimizerDescription& default_optimizer() { return kAdamW; }
+const OptimizerDescription& default_optimizer() { return adamw::kDescription; }
 
 std::span<const OptimizerDescription* const> optimizers() { return kOptimizers; }
 

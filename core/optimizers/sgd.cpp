@@ -1,7 +1,7 @@
 // SGD with or without momentum.
 #include "optimizers/rules.h"
 
-namespace shardplan {
+namespace shardplan::sgd {
 namespace {
 
 std::int64_t with_momentum(const Updated& t, const Optimizer& o) {
@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 2> kTypes{"SGD", "MuSGD"};
 
 }  // namespace
 
-extern const OptimizerDescription kSgd;
-const OptimizerDescription kSgd{
+extern const OptimizerDescription kDescription;
+const OptimizerDescription kDescription{
     .name = "sgd",
     .words = "SGD",
     .states = kStates,
@@ -36,4 +36,4 @@ const OptimizerDescription kSgd{
     .source = "torch/optim/sgd.py",
 };
 
-}  // namespace shardplan
+}  // namespace shardplan::sgd

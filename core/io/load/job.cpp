@@ -22,6 +22,7 @@
 #include "load/parallel.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
+#include "optimizers/description.h"
 #include "parallel/sharding.h"
 
 namespace shardplan {
@@ -123,6 +124,7 @@ class JobLoader {
     if (const auto problem = sharding_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
+    check_optimizer();
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
     if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
@@ -338,6 +340,19 @@ class JobLoader {
     if (bf16 && gpu.peak.fp16 && !gpu.peak.bf16)
       warn("precision",
            fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
+  }
+
+  /// What is known to stop at the first step. Its states are estimated all the same.
+  void check_optimizer() {
+    if (is_inference()) return;
+    const bool shards = plan().framework.kind == FrameworkKind::fsdp2;
+    const OptimizerDescription& optimizer = *plan().optimizer.kind;
+    const Given given = shards ? Given::shards : Given::tensors;
+    const std::string_view stops = optimizer.stops[static_cast<std::size_t>(given)];
+    if (!stops.empty()) warn("optimizer", std::string(stops));
+    if (plan().precision.gradients != DType::f32 && given == Given::tensors &&
+        !optimizer.stops_at_half.empty())
+      warn("optimizer", std::string(optimizer.stops_at_half));
   }
 
   void warn(std::string key, std::string message) {
