@@ -68,7 +68,7 @@ std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
   const auto tensors = static_cast<std::int32_t>(count_of(owned));
   if (tensors == 0) return {};
   const Variant& variant = variant_of(optimizer);
-  const Passes passes = variant.passes(optimizer);
+  const UpdatePasses passes = variant.passes(optimizer);
   const double bytes =
       passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));
   Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue_of(given));

@@ -23,7 +23,7 @@ std::int64_t estimate(const Updated& t, const Optimizer&) {
 }
 std::int64_t matrices(const Updated& t, const Optimizer&) { return t.is_matrix() ? t.numel : 0; }
 
-Passes passes(const Optimizer&) { return {22, 24}; }
+UpdatePasses passes(const Optimizer&) { return {22, 24}; }
 
 constexpr std::array kStates{State{"row_var", StateType::plan, row},
                              State{"col_var", StateType::plan, column},
@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 1> kTypes{"Adafactor"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adafactor",
     .words = "Adafactor",
     .states = kStates,

@@ -4,7 +4,7 @@
 namespace shardplan::adagrad {
 namespace {
 
-Passes passes(const Optimizer&) { return {13, 6}; }
+UpdatePasses passes(const Optimizer&) { return {13, 6}; }
 
 constexpr std::array kStates{State{"sum"}};
 /// _multi_tensor_adagrad: the standard deviation and the numerator.
@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 1> kTypes{"Adagrad"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adagrad",
     .words = "Adagrad",
     .states = kStates,

@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 4> kTypes{"Adam", "OneBitAdam", "ZeroOneA
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adam",
     .words = "Adam",
     .states = adam::kStates,

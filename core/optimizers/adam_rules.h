@@ -17,8 +17,8 @@ inline constexpr std::array kStates{State{"step", StateType::fp32, fused_step},
 inline constexpr std::array kListed{Temporary{.of = Temporary::Of::all}};
 inline constexpr std::array kLooped{Temporary{.count = 2}};
 
-inline Passes fused(const Optimizer& o) { return {o.amsgrad ? 9.0 : 7.0, 1}; }
-inline Passes operations(const Optimizer& o) {
+inline UpdatePasses fused(const Optimizer& o) { return {o.amsgrad ? 9.0 : 7.0, 1}; }
+inline UpdatePasses operations(const Optimizer& o) {
   return {o.amsgrad ? 24.0 : 21.0, o.amsgrad ? 12 : 11};
 }
 

@@ -9,7 +9,7 @@ constexpr std::array<std::string_view, 2> kTypes{"AdamW", "MuAdamW"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adamw",
     .words = "AdamW",
     .states = adam::kStates,

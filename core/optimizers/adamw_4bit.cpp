@@ -15,7 +15,7 @@ std::int64_t scales(const Updated& t, const Optimizer&) {
 std::int64_t table(const Updated& t, const Optimizer&) { return quantizes(t) ? kCodes : 0; }
 std::int64_t small(const Updated& t, const Optimizer&) { return quantizes(t) ? 0 : t.numel; }
 
-Passes passes(const Optimizer&) { return {9, 1}; }
+UpdatePasses passes(const Optimizer&) { return {9, 1}; }
 
 constexpr std::array kStates{State{"exp_avg.codes", StateType::byte, codes},
                              State{"exp_avg.scale", StateType::fp32, scales},
@@ -35,7 +35,7 @@ constexpr std::array kVariants{Variant{.implementation = OptimizerImplementation
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adamw_4bit",
     .words = "4-bit AdamW",
     .states = kStates,

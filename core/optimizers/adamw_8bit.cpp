@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, 1> kSpellings{"adamw_bnb_8bit"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "adamw_8bit",
     .words = "8-bit AdamW",
     .spellings = kSpellings,

@@ -33,8 +33,8 @@ inline std::int64_t scales(const Updated& t, const Optimizer& o) {
 }
 
 /// Of 8 bits: weight, gradient, and states of a quarter of the width; of 32 as AdamW.
-inline Passes passes_8bit(const Optimizer&) { return {3.5, 1}; }
-inline Passes passes_32bit(const Optimizer&) { return {7, 1}; }
+inline UpdatePasses passes_8bit(const Optimizer&) { return {3.5, 1}; }
+inline UpdatePasses passes_32bit(const Optimizer&) { return {7, 1}; }
 
 inline constexpr std::array kVariants8Bit{Variant{
     .implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = passes_8bit}};

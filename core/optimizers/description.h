@@ -11,15 +11,10 @@
 
 #include "base/source.h"
 #include "model/model.h"
+#include "optimizers/given.h"
 #include "plan/optimizer.h"
 
 namespace shardplan {
-
-/// As what a framework hands parameters to the optimizer: as tensors of their own (one GPU, DDP),
-/// as this rank's rows of each (FSDP2), or as vectors into which many were copied (ZeRO's
-/// partitions, buckets of a distributed optimizer).
-enum class Given : std::uint8_t { tensors, shards, flat };
-inline constexpr std::size_t kGivenKinds = 3;
 
 /// What an optimizer updates at once: a tensor, a shard of one, or a flat buffer.
 struct Updated {
@@ -74,7 +69,7 @@ struct UpdateProduct {
 
 /// How often a step reads or writes an element of the states' type, and its calls for each tensor
 /// where it takes them one by one.
-struct Passes {
+struct UpdatePasses {
   double count = 0;
   std::int64_t operations = 1;
 };
@@ -84,7 +79,7 @@ struct Variant {
   OptimizerImplementation implementation = OptimizerImplementation::fused;
   /// Each tensor's update is calls of its own, in place of one call over a list.
   bool one_by_one = false;
-  Passes (*passes)(const Optimizer& optimizer) = nullptr;
+  UpdatePasses (*passes)(const Optimizer& optimizer) = nullptr;
   std::span<const Temporary> temporaries;
 };
 

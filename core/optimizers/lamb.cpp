@@ -4,7 +4,7 @@
 namespace shardplan::lamb {
 namespace {
 
-Passes passes(const Optimizer&) { return {24, 14}; }
+UpdatePasses passes(const Optimizer&) { return {24, 14}; }
 
 /// max_unorm is 1, so that each tensor has the norm of its update beside the moments.
 constexpr std::array kStates{State{"state1", StateType::fp32}, State{"state2", StateType::fp32},
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> kTypes{"Lamb", "OneBitLamb"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "lamb",
     .words = "LAMB",
     .states = kStates,

@@ -10,8 +10,8 @@ std::int64_t of_kernel(const Updated& t, const Optimizer& o) { return is_fused(o
 std::int64_t of_loop(const Updated& t, const Optimizer& o) { return is_fused(o) ? 0 : t.numel; }
 
 /// Weight and state read and written, the gradient read.
-Passes fused(const Optimizer&) { return {5, 1}; }
-Passes operations(const Optimizer&) { return {12, 6}; }
+UpdatePasses fused(const Optimizer&) { return {5, 1}; }
+UpdatePasses operations(const Optimizer&) { return {12, 6}; }
 
 /// bitsandbytes keeps fp32 whatever the parameter's type.
 constexpr std::array kStates{State{"state1", StateType::fp32, of_kernel},
@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 1> kSpellings{"lion_32bit"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "lion",
     .words = "Lion",
     .spellings = kSpellings,

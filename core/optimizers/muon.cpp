@@ -71,7 +71,7 @@ void products(const Updated& t, const Optimizer&, std::vector<UpdateProduct>& li
   list.push_back({rows, s.large, s.small, calls});
 }
 
-Passes passes(const Optimizer&) { return {9, 40}; }
+UpdatePasses passes(const Optimizer&) { return {9, 40}; }
 
 constexpr std::array kStates{State{"momentum_buffer", StateType::plan, momentum},
                              State{"momentum_buffer", StateType::gradient, flat_momentum},
@@ -99,7 +99,7 @@ constexpr std::array<std::string_view, 1> kTypes{"Muon"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "muon",
     .words = "Muon",
     .states = kStates,

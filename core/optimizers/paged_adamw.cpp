@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 1> kSpellings{"paged_adamw_32bit"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "paged_adamw",
     .words = "paged AdamW",
     .spellings = kSpellings,

@@ -9,7 +9,7 @@ constexpr std::array kStates = bitsandbytes::states_8bit(bitsandbytes::kPagedFro
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "paged_adamw_8bit",
     .words = "paged 8-bit AdamW",
     .states = kStates,

@@ -8,8 +8,8 @@ std::int64_t with_momentum(const Updated& t, const Optimizer& o) {
   return o.momentum != 0 ? t.numel : 0;
 }
 
-Passes passes(const Optimizer& o) {
-  return o.momentum != 0 ? Passes{8.0, 3} : Passes{3.0, 1};
+UpdatePasses passes(const Optimizer& o) {
+  return o.momentum != 0 ? UpdatePasses{8.0, 3} : UpdatePasses{3.0, 1};
 }
 
 constexpr std::array kStates{State{"momentum_buffer", StateType::plan, with_momentum}};
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> kTypes{"SGD", "MuSGD"};
 }  // namespace
 
 extern const OptimizerDescription kDescription;
-const OptimizerDescription kDescription{
+constinit const OptimizerDescription kDescription{
     .name = "sgd",
     .words = "SGD",
     .states = kStates,

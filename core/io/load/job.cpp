@@ -345,9 +345,8 @@ class JobLoader {
   /// What is known to stop at the first step. Its states are estimated all the same.
   void check_optimizer() {
     if (is_inference()) return;
-    const bool shards = plan().framework.kind == FrameworkKind::fsdp2;
     const OptimizerDescription& optimizer = *plan().optimizer.kind;
-    const Given given = shards ? Given::shards : Given::tensors;
+    const Given given = traits_of(plan()).given;
     const std::string_view stops = optimizer.stops[static_cast<std::size_t>(given)];
     if (!stops.empty()) warn("optimizer", std::string(stops));
     if (plan().precision.gradients != DType::f32 && given == Given::tensors &&
