@@ -17,7 +17,9 @@ double elements_of(const std::vector<OwnedTensor>& owned) {
 }
 
 /// Lists of DTensors take the host longer.
-Issue issue_of(Given given) { return given == Given::shards ? Issue::sharded : Issue::listed; }
+Issue issue_of(Given given) {
+  return given == Given::shards ? Issue::sharded : Issue::listed;
+}
 
 }  // namespace
 

@@ -15,15 +15,21 @@ std::int64_t column(const Updated& t, const Optimizer&) {
   return t.parameter->numel / shape[shape.size() - 2];
 }
 
-std::int64_t variance(const Updated& t, const Optimizer&) { return t.is_matrix() ? 0 : t.numel; }
+std::int64_t variance(const Updated& t, const Optimizer&) {
+  return t.is_matrix() ? 0 : t.numel;
+}
 
 /// The estimate of the variance; of a vector beside its gradient's square.
 std::int64_t estimate(const Updated& t, const Optimizer&) {
   return t.is_matrix() ? t.numel : 2 * t.numel;
 }
-std::int64_t matrices(const Updated& t, const Optimizer&) { return t.is_matrix() ? t.numel : 0; }
+std::int64_t matrices(const Updated& t, const Optimizer&) {
+  return t.is_matrix() ? t.numel : 0;
+}
 
-UpdatePasses passes(const Optimizer&) { return {22, 24}; }
+UpdatePasses passes(const Optimizer&) {
+  return {22, 24};
+}
 
 constexpr std::array kStates{State{"row_var", StateType::plan, row},
                              State{"col_var", StateType::plan, column},
@@ -52,8 +58,10 @@ constinit const OptimizerDescription kDescription{
     .evidence = {{{Source::exact, "a record, and PyTorch's own states on a CPU"},
                   {Source::modelled, "torch/optim/_adafactor.py read: PyTorch 2.11 stops"},
                   {Source::exact, "DeepSpeed's own states on two CPU ranks"}}},
-    .stops = {"", "PyTorch 2.11's Adafactor stops at sharded parameters: its in-place powers "
-                  "change their placement", ""},
+    .stops = {"",
+              "PyTorch 2.11's Adafactor stops at sharded parameters: its in-place powers "
+              "change their placement",
+              ""},
     .source = "torch/optim/_adafactor.py",
 };
 

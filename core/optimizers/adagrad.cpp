@@ -4,7 +4,9 @@
 namespace shardplan::adagrad {
 namespace {
 
-UpdatePasses passes(const Optimizer&) { return {13, 6}; }
+UpdatePasses passes(const Optimizer&) {
+  return {13, 6};
+}
 
 constexpr std::array kStates{State{"sum"}};
 /// _multi_tensor_adagrad: the standard deviation and the numerator.

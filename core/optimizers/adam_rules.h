@@ -5,11 +5,12 @@
 
 namespace shardplan::adam {
 
-inline std::int64_t amsgrad(const Updated& t, const Optimizer& o) { return o.amsgrad ? t.numel : 0; }
+inline std::int64_t amsgrad(const Updated& t, const Optimizer& o) {
+  return o.amsgrad ? t.numel : 0;
+}
 
 /// torch/optim/adam.py _init_group.
-inline constexpr std::array kStates{State{"step", StateType::fp32, fused_step},
-                                    State{"exp_avg"},
+inline constexpr std::array kStates{State{"step", StateType::fp32, fused_step}, State{"exp_avg"},
                                     State{"exp_avg_sq"},
                                     State{"max_exp_avg_sq", StateType::plan, amsgrad}};
 
@@ -17,7 +18,9 @@ inline constexpr std::array kStates{State{"step", StateType::fp32, fused_step},
 inline constexpr std::array kListed{Temporary{.of = Temporary::Of::all}};
 inline constexpr std::array kLooped{Temporary{.count = 2}};
 
-inline UpdatePasses fused(const Optimizer& o) { return {o.amsgrad ? 9.0 : 7.0, 1}; }
+inline UpdatePasses fused(const Optimizer& o) {
+  return {o.amsgrad ? 9.0 : 7.0, 1};
+}
 inline UpdatePasses operations(const Optimizer& o) {
   return {o.amsgrad ? 24.0 : 21.0, o.amsgrad ? 12 : 11};
 }

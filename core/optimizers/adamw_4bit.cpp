@@ -7,15 +7,25 @@ namespace {
 constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kCodes = 16;  ///< values that a code stands for, a table with each state
 
-bool quantizes(const Updated& t) { return t.numel >= kLeastQuantized && t.numel % kBlock == 0; }
-std::int64_t codes(const Updated& t, const Optimizer&) { return quantizes(t) ? t.numel / 2 : 0; }
+bool quantizes(const Updated& t) {
+  return t.numel >= kLeastQuantized && t.numel % kBlock == 0;
+}
+std::int64_t codes(const Updated& t, const Optimizer&) {
+  return quantizes(t) ? t.numel / 2 : 0;
+}
 std::int64_t scales(const Updated& t, const Optimizer&) {
   return quantizes(t) ? t.numel / kBlock : 0;
 }
-std::int64_t table(const Updated& t, const Optimizer&) { return quantizes(t) ? kCodes : 0; }
-std::int64_t small(const Updated& t, const Optimizer&) { return quantizes(t) ? 0 : t.numel; }
+std::int64_t table(const Updated& t, const Optimizer&) {
+  return quantizes(t) ? kCodes : 0;
+}
+std::int64_t small(const Updated& t, const Optimizer&) {
+  return quantizes(t) ? 0 : t.numel;
+}
 
-UpdatePasses passes(const Optimizer&) { return {9, 1}; }
+UpdatePasses passes(const Optimizer&) {
+  return {9, 1};
+}
 
 constexpr std::array kStates{State{"exp_avg.codes", StateType::byte, codes},
                              State{"exp_avg.scale", StateType::fp32, scales},

@@ -14,9 +14,8 @@ inline constexpr std::string_view kStopsAtShards =
     "bitsandbytes 0.50's kernels stop at sharded parameters (DTensor)";
 
 /// HF Trainer and StableEmbedding keep embeddings in 32 bits (GlobalOptimManager).
-inline constexpr std::array kOptions{
-    OptimizerOption{.key = "embeddings_32bit",
-                    .help = "embeddings keep fp32 states, as HF Trainer has it"}};
+inline constexpr std::array kOptions{OptimizerOption{
+    .key = "embeddings_32bit", .help = "embeddings keep fp32 states, as HF Trainer has it"}};
 
 inline bool quantizes(const Updated& t, const Optimizer& o) {
   const bool embedding = t.parameter != nullptr && t.parameter->kind == ParameterKind::embedding;
@@ -33,8 +32,12 @@ inline std::int64_t scales(const Updated& t, const Optimizer& o) {
 }
 
 /// Of 8 bits: weight, gradient, and states of a quarter of the width; of 32 as AdamW.
-inline UpdatePasses passes_8bit(const Optimizer&) { return {3.5, 1}; }
-inline UpdatePasses passes_32bit(const Optimizer&) { return {7, 1}; }
+inline UpdatePasses passes_8bit(const Optimizer&) {
+  return {3.5, 1};
+}
+inline UpdatePasses passes_32bit(const Optimizer&) {
+  return {7, 1};
+}
 
 inline constexpr std::array kVariants8Bit{Variant{
     .implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = passes_8bit}};

@@ -22,17 +22,17 @@ struct Updated {
   /// None: a buffer of several. A flat buffer with one has its shape, as under DeepSpeed's plain
   /// engine.
   const Parameter* parameter = nullptr;
-  std::int64_t numel = 0;        ///< elements that this rank updates
-  std::int64_t whole = 0;        ///< flat: elements of all tensors that reach into it, uncut
-  bool special = false;          ///< flat: of parameters that the description's `takes` names
-  bool updates_special = true;   ///< flat: whether the framework runs what those are taken for
+  std::int64_t numel = 0;       ///< elements that this rank updates
+  std::int64_t whole = 0;       ///< flat: elements of all tensors that reach into it, uncut
+  bool special = false;         ///< flat: of parameters that the description's `takes` names
+  bool updates_special = true;  ///< flat: whether the framework runs what those are taken for
 
   bool is_matrix() const { return parameter != nullptr && parameter->shape.size() > 1; }
 };
 
 /// Element types of states and temporaries.
 enum class StateType : std::uint8_t {
-  plan,      ///< the plan's for states, as zeros_like(parameter) makes them; fp32 for LoRA
+  plan,  ///< the plan's for states, as zeros_like(parameter) makes them; fp32 for LoRA
   fp32,
   half,      ///< bf16
   byte,      ///< packed or quantized values
@@ -105,8 +105,8 @@ struct DeepSpeedNames {
 };
 
 struct OptimizerDescription {
-  std::string_view name;   ///< in jobs
-  std::string_view words;  ///< for people
+  std::string_view name;                        ///< in jobs
+  std::string_view words;                       ///< for people
   std::span<const std::string_view> spellings;  ///< other names that jobs may use
   std::span<const State> states;
   /// The first is the one that a job has that names none.

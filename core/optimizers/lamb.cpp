@@ -4,14 +4,15 @@
 namespace shardplan::lamb {
 namespace {
 
-UpdatePasses passes(const Optimizer&) { return {24, 14}; }
+UpdatePasses passes(const Optimizer&) {
+  return {24, 14};
+}
 
 /// max_unorm is 1, so that each tensor has the norm of its update beside the moments.
 constexpr std::array kStates{State{"state1", StateType::fp32}, State{"state2", StateType::fp32},
                              State{"unorm_vec", StateType::fp32, one_scalar}};
-constexpr std::array kVariants{Variant{.implementation = OptimizerImplementation::fused,
-                                       .one_by_one = true,
-                                       .passes = passes}};
+constexpr std::array kVariants{Variant{
+    .implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = passes}};
 constexpr std::array<std::string_view, 2> kTypes{"Lamb", "OneBitLamb"};
 
 }  // namespace

@@ -4,26 +4,35 @@
 namespace shardplan::lion {
 namespace {
 
-bool is_fused(const Optimizer& o) { return o.implementation == OptimizerImplementation::fused; }
+bool is_fused(const Optimizer& o) {
+  return o.implementation == OptimizerImplementation::fused;
+}
 
-std::int64_t of_kernel(const Updated& t, const Optimizer& o) { return is_fused(o) ? t.numel : 0; }
-std::int64_t of_loop(const Updated& t, const Optimizer& o) { return is_fused(o) ? 0 : t.numel; }
+std::int64_t of_kernel(const Updated& t, const Optimizer& o) {
+  return is_fused(o) ? t.numel : 0;
+}
+std::int64_t of_loop(const Updated& t, const Optimizer& o) {
+  return is_fused(o) ? 0 : t.numel;
+}
 
 /// Weight and state read and written, the gradient read.
-UpdatePasses fused(const Optimizer&) { return {5, 1}; }
-UpdatePasses operations(const Optimizer&) { return {12, 6}; }
+UpdatePasses fused(const Optimizer&) {
+  return {5, 1};
+}
+UpdatePasses operations(const Optimizer&) {
+  return {12, 6};
+}
 
 /// bitsandbytes keeps fp32 whatever the parameter's type.
 constexpr std::array kStates{State{"state1", StateType::fp32, of_kernel},
                              State{"exp_avg", StateType::plan, of_loop}};
 constexpr std::array kLooped{Temporary{.count = 2}};
-constexpr std::array kVariants{Variant{.implementation = OptimizerImplementation::fused,
-                                       .one_by_one = true,
-                                       .passes = fused},
-                               Variant{.implementation = OptimizerImplementation::for_loop,
-                                       .one_by_one = true,
-                                       .passes = operations,
-                                       .temporaries = kLooped}};
+constexpr std::array kVariants{
+    Variant{.implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = fused},
+    Variant{.implementation = OptimizerImplementation::for_loop,
+            .one_by_one = true,
+            .passes = operations,
+            .temporaries = kLooped}};
 constexpr std::array<std::string_view, 1> kTypes{"Lion"};
 constexpr std::array<std::string_view, 1> kSpellings{"lion_32bit"};
 

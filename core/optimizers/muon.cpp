@@ -31,7 +31,9 @@ std::int64_t momentum(const Updated& t, const Optimizer&) {
 std::int64_t flat_momentum(const Updated& t, const Optimizer&) {
   return t.given == Given::flat && orthogonal(t) && t.updates_special ? t.whole : 0;
 }
-std::int64_t other(const Updated& t, const Optimizer&) { return orthogonal(t) ? 0 : t.numel; }
+std::int64_t other(const Updated& t, const Optimizer&) {
+  return orthogonal(t) ? 0 : t.numel;
+}
 std::int64_t other_step(const Updated& t, const Optimizer&) {
   return t.given != Given::flat && !orthogonal(t) ? 1 : 0;
 }
@@ -71,7 +73,9 @@ void products(const Updated& t, const Optimizer&, std::vector<UpdateProduct>& li
   list.push_back({rows, s.large, s.small, calls});
 }
 
-UpdatePasses passes(const Optimizer&) { return {9, 40}; }
+UpdatePasses passes(const Optimizer&) {
+  return {9, 40};
+}
 
 constexpr std::array kStates{State{"momentum_buffer", StateType::plan, momentum},
                              State{"momentum_buffer", StateType::gradient, flat_momentum},

@@ -4,9 +4,8 @@
 namespace shardplan::paged_adamw {
 namespace {
 
-constexpr std::array kStates{
-    State{"state1", StateType::fp32, nullptr, bitsandbytes::kPagedFrom},
-    State{"state2", StateType::fp32, nullptr, bitsandbytes::kPagedFrom}};
+constexpr std::array kStates{State{"state1", StateType::fp32, nullptr, bitsandbytes::kPagedFrom},
+                             State{"state2", StateType::fp32, nullptr, bitsandbytes::kPagedFrom}};
 constexpr std::array<std::string_view, 1> kSpellings{"paged_adamw_32bit"};
 
 }  // namespace

@@ -48,25 +48,23 @@ extern const OptimizerDescription kDescription;
 namespace {
 
 constexpr std::array kOptimizers{
-    &adamw::kDescription,
-    &adam::kDescription,
-    &sgd::kDescription,
-    &adagrad::kDescription,
-    &adafactor::kDescription,
-    &lion::kDescription,
-    &lamb::kDescription,
-    &adamw_8bit::kDescription,
-    &paged_adamw::kDescription,
-    &paged_adamw_8bit::kDescription,
-    &adamw_4bit::kDescription,
-    &muon::kDescription,
+    &adamw::kDescription,       &adam::kDescription,
+    &sgd::kDescription,         &adagrad::kDescription,
+    &adafactor::kDescription,   &lion::kDescription,
+    &lamb::kDescription,        &adamw_8bit::kDescription,
+    &paged_adamw::kDescription, &paged_adamw_8bit::kDescription,
+    &adamw_4bit::kDescription,  &muon::kDescription,
 };
 
 }  // namespace
 
-const OptimizerDescription& default_optimizer() { return adamw::kDescription; }
+const OptimizerDescription& default_optimizer() {
+  return adamw::kDescription;
+}
 
-std::span<const OptimizerDescription* const> optimizers() { return kOptimizers; }
+std::span<const OptimizerDescription* const> optimizers() {
+  return kOptimizers;
+}
 
 const OptimizerDescription* find_optimizer(std::string_view name) {
   const auto called = [&](const OptimizerDescription* o) {

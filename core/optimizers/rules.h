@@ -21,6 +21,8 @@ inline std::int64_t one_scalar(const Updated& t, const Optimizer&) {
   return t.given == Given::flat ? 0 : 1;
 }
 
-inline std::int64_t all_elements(const Updated& t, const Optimizer&) { return t.numel; }
+inline std::int64_t all_elements(const Updated& t, const Optimizer&) {
+  return t.numel;
+}
 
 }  // namespace shardplan

@@ -135,8 +135,8 @@ struct Program {
   bool one_block = false;
   HostMemory host;
   Source optimizer_source = Source::exact;  ///< of the bytes of optimizer states
-  std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
-  std::int64_t rank = 0;                ///< the rank this program is written for
+  std::int64_t communicator_bytes = 0;      ///< of exchanges, beside PyTorch's allocator
+  std::int64_t rank = 0;                    ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;
 };

@@ -36,10 +36,10 @@ Engine engine_of(const Model& model, const Plan& plan) {
   e.optimizer = &plan.optimizer;
   // Momentum that DeepSpeed makes itself is of the type that gradients are reduced in (stage 3) or
   // accumulated in (get_flat_partition's dtype).
-  e.state_types = {.plan = options.optimizer_states_16bit ? DType::bf16 : DType::f32,
-                   .gradient = (options.zero.stage == 3 ? options.communication_dtype
-                                                        : options.grad_accum_dtype)
-                                   .value_or(precision.params)};
+  e.state_types = {
+      .plan = options.optimizer_states_16bit ? DType::bf16 : DType::f32,
+      .gradient = (options.zero.stage == 3 ? options.communication_dtype : options.grad_accum_dtype)
+                      .value_or(precision.params)};
   if (options.torch_autocast) e.communication_dtypes = 2;
   const bool checks_overflow = precision.params == DType::f16 ||
                                (precision.params == DType::bf16 && options.check_grad_overflow);

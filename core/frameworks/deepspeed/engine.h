@@ -17,8 +17,8 @@ struct Engine {
   /// Ranks that have the same experts, which divide those where experts are shared out; else 0.
   std::int64_t expert_ranks = 0;
   std::int64_t b = 2, c = 2, g = 2, m = 4;
-  const Optimizer* optimizer = nullptr;  ///< the plan's
-  StateTypes state_types;                ///< of its states
+  const Optimizer* optimizer = nullptr;   ///< the plan's
+  StateTypes state_types;                 ///< of its states
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
   bool overflow_copies = false;           ///< the check for infinities copies what it reads
   bool bf16_optimizer = false;            ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer

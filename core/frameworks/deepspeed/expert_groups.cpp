@@ -25,9 +25,7 @@ bool separates_experts(const Plan& plan) {
 
 std::function<bool(const Parameter&)> outside_expert_groups(const Plan& plan) {
   const bool separated = separates_experts(plan);
-  return [separated](const Parameter& p) {
-    return !separated || p.kind != ParameterKind::expert;
-  };
+  return [separated](const Parameter& p) { return !separated || p.kind != ParameterKind::expert; };
 }
 
 std::vector<std::int64_t> ExpertGroups::sizes() const {

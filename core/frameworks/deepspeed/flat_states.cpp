@@ -56,9 +56,8 @@ std::vector<Updated> partitions_of(const Model& model, const Engine& engine, std
     return list;
   }
   for (const bool special : {true, false}) {
-    const FlatLayout layout(model, engine.ranks, [&](const Parameter& p) {
-      return is_special(engine, p) == special;
-    });
+    const FlatLayout layout(model, engine.ranks,
+                            [&](const Parameter& p) { return is_special(engine, p) == special; });
     Updated part = flat(layout.partition());
     part.whole = layout.touched(rank);
     part.special = special;
@@ -126,8 +125,8 @@ std::int64_t special_temporaries(const Model& model, const Engine& engine) {
 std::vector<Kernel> special_kernels(const Model& model, const Engine& engine) {
   std::vector<Kernel> kernels;
   for_each_special(model, engine, [&](const Updated& t, std::int64_t repeat) {
-    const std::vector<Kernel> own = product_kernels(t, ceil_div(repeat, engine.ranks),
-                                                    *engine.optimizer, engine.state_types);
+    const std::vector<Kernel> own =
+        product_kernels(t, ceil_div(repeat, engine.ranks), *engine.optimizer, engine.state_types);
     kernels.insert(kernels.end(), own.begin(), own.end());
   });
   return kernels;

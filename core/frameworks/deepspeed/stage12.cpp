@@ -328,8 +328,8 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
                 std::max(step_temporaries(e, z.updated()), special_temporaries(z.model, e)));
     b.free(Category::workspace, cast > 0 ? cast : flat);
     b.synchronize();  // the norm and the overflow check are read by the host
-    b.compute({sweep(
-        2.0 * static_cast<double>(2 * e.m * p + states_of(e, z.updated()).total()), DType::f32)});
+    b.compute({sweep(2.0 * static_cast<double>(2 * e.m * p + states_of(e, z.updated()).total()),
+                     DType::f32)});
     b.compute(special_kernels(z.model, e));
   }
   if (e.ranks > 1)

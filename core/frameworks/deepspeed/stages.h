@@ -32,7 +32,6 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
 /// Host and NVMe memory of the offloads of stage 3; `shard` and `frozen` in elements, `sub_group`
 /// the largest optimizer sub-group, `states` in bytes.
 HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& engine,
-                            const ShardLayout& layout, std::int64_t sub_group,
-                            std::int64_t states);
+                            const ShardLayout& layout, std::int64_t sub_group, std::int64_t states);
 
 }  // namespace shardplan

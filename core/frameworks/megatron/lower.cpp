@@ -288,8 +288,7 @@ class MegatronLowering {
       b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
     // Adam reads weight, gradient and states, and writes all but the gradient.
-    b_.compute(
-        {sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
+    b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
     if (!options_.overlap_param_gather) gather_parameters(false);

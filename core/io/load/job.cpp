@@ -211,8 +211,11 @@ class JobLoader {
     price_ignored_offload();
     const bool has_optimizer = reader_.find("optimizer") != nullptr;
     plan().optimizer = load_optimizer(reader_, job_.assumed);
-    if (!has_optimizer && options.optimizer_type)
+    if (!has_optimizer && options.optimizer_type) {
       plan().optimizer = deepspeed_optimizer(*options.optimizer_type, read_.ds_file);
+      plan().optimizer.momentum = options.momentum;
+      plan().optimizer.amsgrad = options.amsgrad;
+    }
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
     plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12)
                                    .value_or(options.gradient_clipping.value_or(1.0));

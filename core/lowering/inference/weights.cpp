@@ -1,7 +1,7 @@
 #include "lowering/inference/weights.h"
 
-#include "frameworks/deepspeed/layout.h"
 #include "frameworks/deepspeed/flat_states.h"
+#include "frameworks/deepspeed/layout.h"
 #include "frameworks/deepspeed/stages.h"
 #include "frameworks/registry.h"
 #include "lowering/tensors.h"
