@@ -1,0 +1,26 @@
+// AdamW: what jobs have that name no optimizer.
+#include "optimizers/adam_rules.h"
+
+namespace shardplan::adamw {
+namespace {
+
+constexpr std::array<std::string_view, 2> kTypes{"AdamW", "MuAdamW"};
+
+}  // namespace
+
+extern const OptimizerDescription kDescription;
+constinit const OptimizerDescription kDescription{
+    .name = "adamw",
+    .words = "AdamW",
+    .states = adam::kStates,
+    .variants = adam::kVariants,
+    .deepspeed = {.types = kTypes, .on_cpu = true},
+    .megatron = "adam",
+    .native = true,
+    .evidence = {{{Source::exact, "records of one GPU and of DDP"},
+                  {Source::exact, "records of FSDP2"},
+                  {Source::exact, "records of DeepSpeed and Megatron-LM"}}},
+    .source = "torch/optim/adam.py; DeepSpeed ops/adam; Transformer Engine's FusedAdam",
+};
+
+}  // namespace shardplan::adamw
