@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "frameworks/traits.h"
 #include "model/model.h"
 #include "parallel/shard.h"
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "export/export.h"
+#include "frameworks/fsdp2/python.h"
+#include "frameworks/megatron/arguments.h"
 #include "frameworks/deepspeed/ds_config.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
