@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/checked.h"
+#include "base/units.h"
 
 namespace shardplan {
 
@@ -14,8 +15,7 @@ class Bytes {
   constexpr explicit Bytes(std::int64_t count) : count_(count) {}
 
   constexpr std::int64_t count() const { return count_; }
-  double gib() const { return static_cast<double>(count_) / (1024.0 * 1024.0 * 1024.0); }
-  double gb() const { return static_cast<double>(count_) / 1e9; }
+  double gib() const { return static_cast<double>(count_) / static_cast<double>(kGiB); }
 
   Bytes& operator+=(Bytes other) {
     count_ = checked_add(count_, other.count_);

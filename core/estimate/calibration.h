@@ -25,6 +25,8 @@ struct ProcessOverhead {
 struct Calibration {
   std::string name;                   ///< "h200-pytorch-2.11"
   std::string arch;                   ///< "Hopper"
+  std::string runtime;                ///< what its GPUs ran: "CUDA"
+  std::string collectives;            ///< "NCCL"
   ProcessOverhead pytorch;            ///< of every framework built on PyTorch
   ProcessOverhead native;             ///< of our own engine
   double simulated_upper = 1.0;       ///< reserved over the simulated allocator's, at most

@@ -5,11 +5,10 @@
 #include <cstddef>
 
 #include "base/nearest.h"
+#include "base/units.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
 template <typename Rows, typename Name>
 auto find_row(const Rows& rows, std::string_view name, Name name_of_row) -> decltype(rows.data()) {
@@ -58,7 +57,7 @@ double typical_usable_ratio(const HardwareCatalog& catalog) {
 }
 
 Bytes typical_usable(const HardwareCatalog& catalog, std::int64_t memory_gb) {
-  const double marketing = static_cast<double>(checked_mul(memory_gb, kGib));
+  const double marketing = static_cast<double>(checked_mul(memory_gb, kGiB));
   return Bytes(static_cast<std::int64_t>(std::floor(marketing * typical_usable_ratio(catalog))));
 }
 

@@ -13,6 +13,16 @@
 
 namespace shardplan {
 
+/// What the GPUs of an architecture have in common; a GPU may state its own in its place.
+struct Architecture {
+  std::string name, vendor;
+  GpuAbilities abilities;            ///< complete: what the row leaves open is that of `like`
+  std::vector<std::string> assumed;  ///< keys of what it leaves open
+  std::string like;                  ///< the architecture that they are taken from
+  std::vector<std::string> sources, unverified;
+  std::string note;
+};
+
 struct CatalogGpu {
   Gpu gpu;
   std::string family;                         ///< "A100"
@@ -24,7 +34,8 @@ struct CatalogGpu {
   std::vector<std::string> sources;
 };
 
-enum class Medium : std::uint8_t { nvlink, xgmi, c2c, pcie, network };
+/// `ethernet`: within a node; `network`: between nodes.
+enum class Medium : std::uint8_t { nvlink, xgmi, c2c, pcie, network, ethernet };
 enum class LinkShare : std::uint8_t { gpu, port, node };  ///< what owns one link's bandwidth
 
 struct Link {
@@ -104,6 +115,7 @@ struct ReportedRange {
 };
 
 struct HardwareCatalog {
+  std::vector<Architecture> architectures;
   std::vector<CatalogGpu> gpus;
   std::vector<Link> links;
   std::vector<DefaultNetwork> default_networks;

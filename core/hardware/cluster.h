@@ -8,19 +8,38 @@
 
 #include "base/bytes.h"
 #include "base/source.h"
+#include "base/units.h"
+#include "formats/peak_rates.h"
 
 namespace shardplan {
 
-/// Dense peak rates in FLOP/s; nullopt where the chip has no such unit.
-struct PeakFlops {
-  std::optional<double> fp32, tf32, bf16, fp16, fp8, fp4;
+/// What the GPU's units and the libraries on it are like, beside rates: hardware/abilities.h names
+/// the fields. What is here by default are those of Ada.
+struct GpuAbilities {
+  std::string runtime = "CUDA";      ///< whose context a process holds: "CUDA", "ROCm"
+  std::string collectives = "NCCL";  ///< the library: "NCCL", "RCCL", "HCCL"
+  /// Matrix units run products at full rate whose widths are multiples of so many bytes.
+  std::int64_t product_alignment_bytes = 16;
+  /// Products in a batch with other widths run on matrix units too.
+  bool unaligned_batched_products = true;
+  /// Of a multiprocessor: those that the datasheet's fp32 rate counts, and those that one clock's
+  /// instructions can fill.
+  std::int64_t fp32_lanes = 128, issue_lanes = 128;
+  std::int64_t blas_workspace_bytes =
+      8 * kMiB + 128 * kKiB;  ///< PyTorch's, of one handle and stream
+  std::int64_t transformer_engine_workspace_bytes =
+      4 * kMiB;  ///< Transformer Engine's, of one product
 };
 
 struct Gpu {
   std::string name;                ///< "A100-SXM4-40GB"
   std::string vendor;              ///< "NVIDIA"
   std::string arch;                ///< "Ampere"
-  std::string compute_capability;  ///< "8.0"
+  std::string compute_capability;  ///< NVIDIA's "8.0", AMD's "gfx942": compared, never taken apart
+  GpuAbilities abilities;
+  std::vector<std::string> assumed_abilities;  ///< keys of those that nothing states
+  std::vector<std::string> stated_abilities;   ///< keys of those that the job states
+  std::string abilities_like;                  ///< the architecture that they are assumed from
   std::optional<std::int64_t> multiprocessors;
   std::string memory_type;                  ///< "HBM2e"
   Bytes capacity;                           ///< what nvidia-smi lists as total
@@ -38,6 +57,11 @@ struct Gpu {
   std::vector<std::string> unverified;  ///< catalogue fields that no source confirms
   std::string note;                     ///< what the catalogue says besides
 };
+
+/// Whether it has units for 16-bit products, but none for this format.
+inline bool lacks(const Gpu& gpu, PeakRate format) {
+  return gpu.peak[PeakRate::fp16] && !gpu.peak[format];
+}
 
 struct Nvme {
   Bytes capacity;                                         ///< zero: the node is known to have none

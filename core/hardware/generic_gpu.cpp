@@ -5,13 +5,15 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/units.h"
+
 namespace shardplan {
 namespace {
 
 /// The order of likeness: nearest memory, of two as near the smaller, then the slower.
 auto rank(const CatalogGpu& row, std::int64_t memory_gb) {
   return std::tuple(std::abs(row.memory_gb - memory_gb), row.memory_gb,
-                    row.gpu.peak.fp16.value_or(0), row.gpu.memory_bandwidth.value_or(0));
+                    row.gpu.peak[PeakRate::fp16].value_or(0), row.gpu.memory_bandwidth.value_or(0));
 }
 
 }  // namespace
@@ -20,12 +22,13 @@ Gpu generic_gpu(std::int64_t memory_gb, const HardwareCatalog& catalog,
                 std::vector<std::string>& notes) {
   const CatalogGpu* like = nullptr;
   for (const CatalogGpu& row : catalog.gpus)
-    if (like == nullptr || rank(row, memory_gb) < rank(*like, memory_gb)) like = &row;
+    if (!row.rare && (like == nullptr || rank(row, memory_gb) < rank(*like, memory_gb)))
+      like = &row;
   Gpu gpu;
   if (like != nullptr) gpu = like->gpu;
   const std::string model = gpu.name;
   gpu.name = fmt::format("{}GB", memory_gb);
-  gpu.capacity = Bytes(checked_mul(memory_gb, std::int64_t{1} << 30));
+  gpu.capacity = Bytes(checked_mul(memory_gb, kGiB));
   gpu.usable = typical_usable(catalog, memory_gb);
   gpu.usable_source = Source::assumed;
   gpu.nvlink_bandwidth.reset();

@@ -4,11 +4,10 @@
 
 #include <string_view>
 
+#include "base/units.h"
+
 namespace shardplan {
 namespace {
-
-constexpr double kGiga = 1e9;
-constexpr double kAssumedPcie = 31.5 * kGiga;  // PCIe gen 4 x16, for a GPU that names no link
 
 /// Returns whether the rate is assumed.
 bool fill_intra_node(Cluster& cluster) {

@@ -3,10 +3,14 @@
 
 #include <optional>
 
+#include "base/units.h"
 #include "hardware/catalog.h"
 #include "hardware/cluster.h"
 
 namespace shardplan {
+
+/// bytes/s of PCIe generation 4 with 16 lanes: for a GPU that names no link (links.json).
+inline constexpr double kAssumedPcie = 31.5 * kGiga;
 
 /// What is known of a cluster's links besides the GPU; nullopt is filled from the catalogue.
 struct KnownInterconnect {

@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "hardware/abilities.h"
 #include "hardware/cluster_text.h"
 #include "hardware/generic_gpu.h"
 #include "hardware/gpu_names.h"
@@ -64,6 +65,10 @@ void note_unverified_memory(const Gpu& gpu, std::vector<std::string>& notes) {
                               gpu.usable.gib()));
 }
 
+void note_assumed_abilities(const Gpu& gpu, std::vector<std::string>& notes) {
+  if (std::string note = abilities_note(gpu); !note.empty()) notes.push_back(std::move(note));
+}
+
 ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
                              const HardwareCatalog& catalog) {
   ResolvedGpu out;
@@ -72,6 +77,7 @@ ResolvedGpu resolve_gpu_name(std::string_view name, std::string_view counts,
     out.gpu = choice.gpu->gpu;
     if (!choice.note.empty()) out.notes.push_back(choice.note);
     note_unverified_memory(out.gpu, out.notes);
+    note_assumed_abilities(out.gpu, out.notes);
     return out;
   }
   if (const auto memory = parse_memory_name(name)) {
@@ -96,6 +102,7 @@ Cluster from_instance(const Instance& row, std::int64_t nodes, const HardwareCat
   out.gpus_per_node = row.gpus;
   out.host_memory = row.host_memory;
   note_unverified_memory(out.gpu, out.notes);
+  note_assumed_abilities(out.gpu, out.notes);
   if (row.nvme) {
     out.nvme = Nvme{.capacity = *row.nvme};
     if (const Storage* storage =

@@ -8,7 +8,8 @@
 
 namespace shardplan {
 
-/// A workspace of cuBLAS (CublasHandlePool.cpp).
+/// The workspace that PyTorch gives the library of matrix products, for one handle and stream:
+/// cuBLAS on NVIDIA's GPUs, hipBLAS on AMD's (aten/src/ATen/cuda/CublasHandlePool.cpp).
 std::int64_t cublas_workspace(const Gpu& gpu);
 /// The forward thread's and autograd's.
 std::int64_t cublas_workspaces(const Gpu& gpu);

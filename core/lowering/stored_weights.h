@@ -3,14 +3,13 @@
 
 #include <cstdint>
 
+#include "formats/stored_format.h"
 #include "model/model.h"
-#include "plan/plan.h"
 
 namespace shardplan {
 
-/// Bytes of one parameter as it is stored, rounded to the allocation unit. nf4 weights are packed
-/// two a byte, with an fp32 scale a block of 64, or, quantized twice, one byte a block and an fp32
-/// scale a 256 blocks (bitsandbytes/functional.py); the other formats are Quantization's.
+/// Bytes of one parameter as it is stored: its elements and each part beside them (scales, zero
+/// points; formats/stored_format.h) is a tensor, rounded to the allocation unit.
 std::int64_t stored_bytes(const Parameter& parameter, DType type, Quantization quantization);
 
 }  // namespace shardplan

@@ -9,7 +9,7 @@ namespace shardplan {
 /// Where the parameter can be: bitsandbytes leaves the head, and embeddings are no linear layers.
 inline void store_as(Parameter& p, Quantization format) {
   p.quantized = p.quantizable && format != Quantization::none;
-  p.widened = p.quantized && (format == Quantization::nf4 || format == Quantization::nf4_double);
+  p.widened = p.quantized && format_of(format).widened;
 }
 
 /// The model with its weights in `format`, as a job that asks for it has it.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/stored_format.h"
 #include "frameworks/framework.h"
 #include "hardware/cluster.h"
 #include "plan/optimizer.h"
@@ -33,18 +34,6 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 /// Preference training takes each token's log-probability by the same operations, and holds on to
 /// no logits but the fp32 ones.
 enum class LossKind : std::uint8_t { cross_entropy, fused_linear, log_probabilities };
-
-/// How weights that nothing trains are stored: a frozen base under LoRA (nf4 and nf4_double), or
-/// those of generation.
-enum class Quantization : std::uint8_t {
-  none,
-  nf4,         ///< bitsandbytes: 4 bits, an fp32 scale a block of 64
-  nf4_double,  ///< the same with scales of 8 bits
-  int8,        ///< bitsandbytes LLM.int8(): 8 bits, an fp32 scale a row
-  fp8,         ///< e4m3, an fp32 scale a block of 128 by 128
-  gptq,        ///< 4 bits in groups of 128 along the inputs: fp16 scales, 4-bit zeros, row order
-  awq,         ///< the same without the order of rows
-};
 
 struct Lora {
   std::int64_t rank = 16;

@@ -4,11 +4,11 @@
 #include <cassert>
 
 #include "base/checked.h"
+#include "base/units.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kMiB = 1024 * 1024;
 constexpr std::int64_t kUnit = 512;    ///< every block is a multiple of it
 constexpr std::int64_t kSmall = kMiB;  ///< the largest block of the small pool
 constexpr std::int64_t kSmallSegment = 2 * kMiB;

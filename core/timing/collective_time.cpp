@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/interconnect.h"
+
 namespace shardplan {
 namespace {
 
@@ -70,8 +72,7 @@ double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates&
                                         : nvme->write_bandwidth;
     return bytes * static_cast<double>(cluster.gpus_per_node) / rate.value_or(kOneDrive);
   }
-  constexpr double kPcie4 = 31.5e9;  // 16 lanes
-  return bytes / (cluster.gpu.pcie_bandwidth.value_or(kPcie4) * rates.host);
+  return bytes / (cluster.gpu.pcie_bandwidth.value_or(kAssumedPcie) * rates.host);
 }
 
 }  // namespace shardplan

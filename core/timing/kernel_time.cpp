@@ -37,7 +37,8 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
-  if (p.m % 8 != 0 || p.n % 8 != 0 || p.k % 8 != 0) {
+  const std::int64_t multiple = std::max<std::int64_t>(1, gpu.alignment / size_of(p.type));
+  if (p.m % multiple != 0 || p.n % multiple != 0 || p.k % multiple != 0) {
     const bool odd = p.m % 2 != 0 || p.n % 2 != 0 || p.k % 2 != 0;
     const double rate = p.batch > 1 && !gpu.unaligned_batches
                             ? r.fp32 * gpu.fp32
@@ -92,13 +93,15 @@ double attention_seconds(const Kernel& a, const GpuPeaks& gpu, const KernelRates
 
 GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   GpuPeaks peaks;
-  peaks.fp32 = gpu.peak.fp32.value_or(0);
-  peaks.half = (compute == DType::f16 ? gpu.peak.fp16 : gpu.peak.bf16).value_or(0);
+  peaks.fp32 = gpu.peak[PeakRate::fp32].value_or(0);
+  const GpuAbilities& can = gpu.abilities;
+  const DType narrow = is_half(compute) ? compute : DType::bf16;
+  peaks.half = gpu.peak[*format_of(narrow).rate].value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
-  // NVIDIA's tuning guides: 64 lanes on Volta, Turing and the A100.
-  const std::string& sm = gpu.compute_capability;
-  peaks.slots = peaks.fp32 * (sm == "7.0" || sm == "7.5" || sm == "8.0" ? 2 : 1);
-  peaks.unaligned_batches = gpu.arch != "Ampere" && gpu.arch != "Turing" && gpu.arch != "Volta";
+  peaks.slots =
+      peaks.fp32 * static_cast<double>(can.issue_lanes) / static_cast<double>(can.fp32_lanes);
+  peaks.alignment = can.product_alignment_bytes;
+  peaks.unaligned_batches = can.unaligned_batched_products;
   constexpr double kTypicalMultiprocessors = 108;
   peaks.multiprocessors =
       gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors) : kTypicalMultiprocessors;

@@ -1,6 +1,8 @@
 // Seconds that a GPU takes for one kernel, launches left out. docs/time.md derives the formulas.
 #pragma once
 
+#include <cstdint>
+
 #include "hardware/cluster.h"
 #include "timing/rates.h"
 
@@ -14,11 +16,12 @@ struct GpuPeaks {
   double fp32 = 0, half = 0;  ///< FLOP/s; `half` of the 16-bit type
   double memory = 0;          ///< bytes/s
   double multiprocessors = 0;
-  /// fp32 FLOP/s if every multiprocessor had 128 lanes: what passes for an element takes
-  /// instructions, of which one with 64 lanes issues as many a clock.
+  /// fp32 FLOP/s if every lane that instructions can fill counted: what passes for an element takes
+  /// instructions, of which a multiprocessor with 64 lanes issues as many a clock as one with 128.
   double slots = 0;
-  /// Products in a batch with a width that 8 does not divide run on tensor cores: on Hopper they do
-  /// (measured), on Ampere BLOOM's runs say that they did not (docs/pipeline.md).
+  std::int64_t alignment = 16;  ///< bytes that a product's widths must be multiples of
+  /// Products in a batch with other widths run on tensor cores: on Hopper they do (measured), on
+  /// Ampere BLOOM's runs say that they did not (docs/pipeline.md).
   bool unaligned_batches = true;
 };
 GpuPeaks peaks_of(const Gpu& gpu, DType compute);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/units.h"
 #include "load/catalog.h"
 #include "models/provenance.h"
 #include "models/text.h"
@@ -58,7 +59,7 @@ RowsModel<GpuRow>* CatalogueModels::gpus(const HardwareCatalog& catalog, QObject
   for (const CatalogGpu& entry : catalog.gpus) {
     const Gpu& g = entry.gpu;
     const QString rate =
-        g.memory_bandwidth ? tr("%1 GB/s").arg(*g.memory_bandwidth / 1e9, 0, 'g', 4) : QString();
+        g.memory_bandwidth ? tr("%1 GB/s").arg(*g.memory_bandwidth / kGiga, 0, 'g', 4) : QString();
     rows.push_back({text(g.name), text(format_bytes(g.usable.count())), rate,
                     g.unverified.empty() ? tr("confirmed by sources") : tr("partly unverified"),
                     static_cast<double>(g.usable.count())});

@@ -75,7 +75,8 @@ std::vector<Share> EstimateModels::breakdown(const Estimate& e, const Plan& plan
   std::vector<Share> out;
   for (const CategoryLine& line : e.breakdown) {
     if (line.at_peak <= 0) continue;
-    out.push_back({words(report::words_of(line.category)), bytes(line.at_peak), words(line.source),
+    out.push_back({words(report::words_of(line.category, plan.cluster.gpu.abilities)),
+                   bytes(line.at_peak), words(line.source),
                    Provenance::category(e, plan, line, calibration),
                    static_cast<double>(line.at_peak), static_cast<int>(index_of(line.category))});
   }
@@ -171,7 +172,8 @@ QString EstimateModels::headline(const Answer& a) {
 QString EstimateModels::largest_consumer(const Answer& a) {
   const Category c = largest_category(*a.estimate);
   return tr("The largest part, %1, is %2.")
-      .arg(words(report::words_of(c)), words(what_it_is(c, *a.estimate, a.job->plan)));
+      .arg(words(report::words_of(c, a.job->plan.cluster.gpu.abilities)),
+           words(what_it_is(c, *a.estimate, a.job->plan)));
 }
 
 RowsModel<Share>* EstimateModels::breakdown_model(QObject* parent) {

@@ -118,18 +118,9 @@ TrainingField TrainingFields::new_tokens() {
 
 TrainingField TrainingFields::weights() {
   TrainingField f{.label = tr("Weights"), .pointer = "/workload/quantization"};
-  constexpr std::array kFormats{Quantization::none, Quantization::fp8,        Quantization::int8,
-                                Quantization::nf4,  Quantization::nf4_double, Quantization::gptq,
-                                Quantization::awq};
-  constexpr std::array kNames{"none", "fp8", "int8", "nf4", "nf4_double", "gptq", "awq"};
-  f.choices.push_back({tr("as computed"), QString::fromLatin1(kNames[0])});
-  for (std::size_t i = 1; i < kNames.size(); ++i)
-    f.choices.push_back({QString::fromLatin1(kNames[i]), QString::fromLatin1(kNames[i])});
-  f.read = [kFormats, kNames](const Job& j) {
-    const Quantization now = j.plan.workload.generation.weights;
-    const auto at = std::find(kFormats.begin(), kFormats.end(), now) - kFormats.begin();
-    return QVariant(QString::fromLatin1(kNames[static_cast<std::size_t>(at)]));
-  };
+  for (const std::string& name : quantization_names(kWeightStore))
+    f.choices.push_back({name == "none" ? tr("as computed") : text(name), text(name)});
+  f.read = [](const Job& j) { return QVariant(text(name_of(j.plan.workload.generation.weights))); };
   f.write = [](Session& s, const QVariant& v) {
     s.document().set("/workload/quantization", Json(v.toString().toStdString()));
   };

@@ -77,23 +77,8 @@ QString JobWords::training(const Plan& p) {
 }
 
 QString JobWords::quantization(Quantization format) {
-  switch (format) {
-    case Quantization::none:
-      return {};
-    case Quantization::nf4:
-      return tr(", nf4 weights");
-    case Quantization::nf4_double:
-      return tr(", nf4 weights, scales quantized too");
-    case Quantization::int8:
-      return tr(", int8 weights");
-    case Quantization::fp8:
-      return tr(", fp8 weights");
-    case Quantization::gptq:
-      return tr(", GPTQ weights of 4 bits");
-    case Quantization::awq:
-      return tr(", AWQ weights of 4 bits");
-  }
-  return {};
+  if (format == Quantization::none) return {};
+  return tr(", %1").arg(words(format_of(format).words));
 }
 
 QString JobWords::generation(const Plan& p) {

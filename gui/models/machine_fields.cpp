@@ -4,14 +4,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "job/fields.h"
 #include "models/text.h"
 
 namespace shardplan::gui {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr double kGiga = 1e9, kTera = 1e12;
+constexpr double kGibibyte = static_cast<double>(kGiB);
 constexpr double kMost = 1e18;  // the largest byte count and rate that a job may have
 
 using Value = std::optional<double>;
@@ -105,7 +105,7 @@ void MachineFields::add_gpu(std::vector<MachineField>& fields) {
                       }});
   };
   add(
-      tr("Usable memory of a GPU, GiB"), "/cluster/gpu/usable_bytes", "usable_bytes", kGib,
+      tr("Usable memory of a GPU, GiB"), "/cluster/gpu/usable_bytes", "usable_bytes", kGibibyte,
       [](const Cluster& c) { return Value(static_cast<double>(c.gpu.usable.count())); },
       [](Cluster& c, Value v) {
         c.gpu.usable = to_bytes(v.value_or(0));
@@ -120,8 +120,8 @@ void MachineFields::add_gpu(std::vector<MachineField>& fields) {
       [](Cluster& c, Value v) { c.gpu.memory_bandwidth = v; });
   add(
       tr("Dense bf16 of a GPU, TFLOP/s"), "/cluster/gpu/peak_flops/bf16", "peak_flops.bf16", kTera,
-      [](const Cluster& c) { return c.gpu.peak.bf16; },
-      [](Cluster& c, Value v) { c.gpu.peak.bf16 = v; });
+      [](const Cluster& c) { return c.gpu.peak[PeakRate::bf16]; },
+      [](Cluster& c, Value v) { c.gpu.peak[PeakRate::bf16] = v; });
   add(
       tr("GPU to host, GB/s"), "/cluster/gpu/pcie_bandwidth", "pcie_bandwidth", kGiga,
       [](const Cluster& c) { return c.gpu.pcie_bandwidth; },
@@ -164,11 +164,11 @@ void MachineFields::add_node(std::vector<MachineField>& fields) {
                       .may_be_unknown = true});
   };
   add(
-      tr("Host memory of a node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes", kGib,
-      [](const Cluster& c) { return of_bytes(c.host_memory); },
+      tr("Host memory of a node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes",
+      kGibibyte, [](const Cluster& c) { return of_bytes(c.host_memory); },
       [](Cluster& c, Value v) { c.host_memory = v ? std::optional(to_bytes(*v)) : std::nullopt; });
   add(
-      tr("NVMe of a node, GiB"), "/cluster/nvme/bytes", "nvme", kGib,
+      tr("NVMe of a node, GiB"), "/cluster/nvme/bytes", "nvme", kGibibyte,
       [](const Cluster& c) { return c.nvme ? of_bytes(c.nvme->capacity) : std::nullopt; },
       [](Cluster& c, Value v) {
         if (!v) return c.nvme.reset();

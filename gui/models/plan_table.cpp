@@ -30,6 +30,8 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
   if (plans_.size() > kMostCompared) plans_.resize(kMostCompared);
   calibration_ = calibration;
   aspects_.clear();
+  const GpuAbilities gpu =
+      plans_.empty() ? GpuAbilities{} : plans_.front().plan.cluster.gpu.abilities;
   const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
   const Words host = [](const Alternative& a) {
     return Provenance::host(a.estimate.host_per_node);
@@ -55,7 +57,7 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
       });
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     add(
-        QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c))),
+        QStringLiteral("   ") + words(report::words_of(static_cast<Category>(c), gpu)),
         [c](const Alternative& a) { return bytes(a.estimate.breakdown[c].at_peak); },
         [this, c](const Alternative& a) {
           return Provenance::category(a.estimate, a.plan, a.estimate.breakdown[c], calibration_);

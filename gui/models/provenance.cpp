@@ -55,8 +55,9 @@ QString Provenance::standing(Source source) {
 
 QString Provenance::category(const Estimate& e, const Plan& plan, const CategoryLine& line,
                              const Calibration& calibration) {
-  const QString title =
-      tr("%1 at the peak: %2").arg(words(report::words_of(line.category)), precisely(line.at_peak));
+  const QString title = tr("%1 at the peak: %2")
+                            .arg(words(report::words_of(line.category, plan.cluster.gpu.abilities)),
+                                 precisely(line.at_peak));
   QString formula;
   QString standing = Provenance::standing(line.source);
   switch (line.category) {
@@ -88,7 +89,8 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
     case Category::nccl: {
       const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
       const std::vector<Communicator> list = communicators(plan, e.rank);
-      formula = tr("NCCL's kernels, and the channels of each communicator (of how many ranks):");
+      formula = tr("%1's kernels, and the channels of each communicator (of how many ranks):")
+                    .arg(text(plan.cluster.gpu.abilities.collectives));
       for (const Communicator& c : list)
         formula += QStringLiteral("\n%1 (%2): %3")
                        .arg(text(c.name))
@@ -108,12 +110,13 @@ QString Provenance::category(const Estimate& e, const Plan& plan, const Category
 QString Provenance::device(const Estimate& e, const Plan& plan) {
   const std::int64_t outside = e.device.point - e.reserved.point;
   const QString formula =
-      tr("reserved %1 + CUDA context and NCCL %2 = %3\n"
+      tr("reserved %1 + %8 context and %9 %2 = %3\n"
          "of it allocated: %4; upper bound %5: what a real run is not expected to pass\n"
          "usable %6 of %7: what a process can allocate")
           .arg(bytes(e.reserved.point), bytes(outside), precisely(e.device.point),
                bytes(e.allocated.point), bytes(e.device.upper), bytes(e.usable_bytes),
-               bytes(e.capacity_bytes));
+               bytes(e.capacity_bytes), text(plan.cluster.gpu.abilities.runtime),
+               text(plan.cluster.gpu.abilities.collectives));
   return page(tr("Memory of the fullest GPU, as nvidia-smi shows it"), formula,
               tr("modelled; usable memory: %1").arg(standing(plan.cluster.gpu.usable_source)));
 }

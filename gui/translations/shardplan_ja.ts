@@ -555,28 +555,8 @@
         <translation>、融合アテンション</translation>
     </message>
     <message>
-        <source>, nf4 weights</source>
-        <translation>、nf4 の重み</translation>
-    </message>
-    <message>
-        <source>, nf4 weights, scales quantized too</source>
-        <translation>、nf4 の重み(スケールも量子化)</translation>
-    </message>
-    <message>
-        <source>, int8 weights</source>
-        <translation>、int8 の重み</translation>
-    </message>
-    <message>
-        <source>, fp8 weights</source>
-        <translation>、fp8 の重み</translation>
-    </message>
-    <message>
-        <source>, GPTQ weights of 4 bits</source>
-        <translation>、GPTQ 4 ビットの重み</translation>
-    </message>
-    <message>
-        <source>, AWQ weights of 4 bits</source>
-        <translation>、AWQ 4 ビットの重み</translation>
+        <source>, %1</source>
+        <translation>、%1</translation>
     </message>
     <message>
         <source>inference with DeepSpeed-Inference&apos;s kernels over %1 GPUs</source>
@@ -802,18 +782,18 @@ spread over %1 GPUs, padding included</source>
         <translation>プロセスごとの定数</translation>
     </message>
     <message>
-        <source>NCCL&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
-        <translation>NCCL のカーネルと、各コミュニケータ（ランク数）のチャネル:</translation>
+        <source>%1&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
+        <translation>%1 のカーネルと、各コミュニケータ（ランク数）のチャネル:</translation>
     </message>
     <message>
         <source>alive when the step&apos;s allocations peak, in %1; %2 between steps</source>
         <translation>割り当てがピークになる時点(%1)で生存。ステップ間は %2</translation>
     </message>
     <message>
-        <source>reserved %1 + CUDA context and NCCL %2 = %3
+        <source>reserved %1 + %8 context and %9 %2 = %3
 of it allocated: %4; upper bound %5: what a real run is not expected to pass
 usable %6 of %7: what a process can allocate</source>
-        <translation>予約 %1 + CUDA コンテキストと NCCL %2 = %3
+        <translation>予約 %1 + %8 コンテキストと %9 %2 = %3
 うち割り当て %4。上限 %5: 実際の実行で超えないと見込む値
 使用可能 %6 / %7: プロセスが割り当てられる量</translation>
     </message>

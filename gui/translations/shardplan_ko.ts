@@ -555,28 +555,8 @@
         <translation>, 융합 어텐션</translation>
     </message>
     <message>
-        <source>, nf4 weights</source>
-        <translation>, nf4 가중치</translation>
-    </message>
-    <message>
-        <source>, nf4 weights, scales quantized too</source>
-        <translation>, nf4 가중치(스케일도 양자화)</translation>
-    </message>
-    <message>
-        <source>, int8 weights</source>
-        <translation>, int8 가중치</translation>
-    </message>
-    <message>
-        <source>, fp8 weights</source>
-        <translation>, fp8 가중치</translation>
-    </message>
-    <message>
-        <source>, GPTQ weights of 4 bits</source>
-        <translation>, GPTQ 4비트 가중치</translation>
-    </message>
-    <message>
-        <source>, AWQ weights of 4 bits</source>
-        <translation>, AWQ 4비트 가중치</translation>
+        <source>, %1</source>
+        <translation>, %1</translation>
     </message>
     <message>
         <source>inference with DeepSpeed-Inference&apos;s kernels over %1 GPUs</source>
@@ -802,18 +782,18 @@ GPU %1개에 분할(패딩 포함)</translation>
         <translation>프로세스의 상수</translation>
     </message>
     <message>
-        <source>NCCL&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
-        <translation>NCCL의 커널과 각 커뮤니케이터(랭크 수)의 채널:</translation>
+        <source>%1&apos;s kernels, and the channels of each communicator (of how many ranks):</source>
+        <translation>%1의 커널과 각 커뮤니케이터(랭크 수)의 채널:</translation>
     </message>
     <message>
         <source>alive when the step&apos;s allocations peak, in %1; %2 between steps</source>
         <translation>할당이 최대가 되는 시점(%1)에 살아 있음. 스텝 사이에는 %2</translation>
     </message>
     <message>
-        <source>reserved %1 + CUDA context and NCCL %2 = %3
+        <source>reserved %1 + %8 context and %9 %2 = %3
 of it allocated: %4; upper bound %5: what a real run is not expected to pass
 usable %6 of %7: what a process can allocate</source>
-        <translation>예약 %1 + CUDA 컨텍스트와 NCCL %2 = %3
+        <translation>예약 %1 + %8 컨텍스트와 %9 %2 = %3
 그중 할당 %4. 상한 %5: 실제 실행이 넘지 않을 것으로 보는 값
 사용 가능 %6 / %7: 프로세스가 할당할 수 있는 양</translation>
     </message>

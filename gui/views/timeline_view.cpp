@@ -58,7 +58,7 @@ QString TimelineView::description_of(std::size_t point) const {
   for (const std::size_t c : order)
     if (p.live[c] > 0)
       out += QStringLiteral("<br>%1 %2")
-                 .arg(bytes(p.live[c]), words(report::words_of(static_cast<Category>(c))));
+                 .arg(bytes(p.live[c]), words(report::words_of(static_cast<Category>(c), {})));
   return out;
 }
 

@@ -64,6 +64,8 @@ Exit run_calibrate(const CalibrateArguments& a) {
 
   if (!a.name.empty()) json["name"] = a.name;
   json["arch"] = gpu.arch;
+  json["runtime"] = gpu.abilities.runtime;
+  json["collectives"] = gpu.abilities.collectives;
   json["time"] = time_json(fit.rates);
   json["time_records"] = Json::array();
   for (const auto* list : {&a.records, &a.steps})

@@ -185,7 +185,8 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   if (limits_.days && !terms.tokens)
     contradiction("--max-days and --tokens", "days of how many tokens?", "both of them");
   const PeakFlops& peak = plan.cluster.gpu.peak;
-  const bool timed = (peak.bf16 || peak.fp16 || peak.fp32) && plan.cluster.gpu.memory_bandwidth;
+  const bool timed = (peak[PeakRate::bf16] || peak[PeakRate::fp16] || peak[PeakRate::fp32]) &&
+                     plan.cluster.gpu.memory_bandwidth;
   const bool asks_time = goal.objective == Objective::throughput ||
                          goal.objective == Objective::cost || limits_.step_seconds ||
                          limits_.days || limits_.money_per_billion_tokens;

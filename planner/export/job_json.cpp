@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "export/export.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/registry.h"
@@ -41,7 +42,7 @@ Json framework_json(const Plan& plan) {
       json["gradient_as_bucket_view"] = framework.ddp.gradient_as_bucket_view;
       json["zero_redundancy_optimizer"] = framework.ddp.zero_redundancy_optimizer;
       json["bucket_cap_mb"] =
-          static_cast<double>(framework.ddp.bucket_cap_bytes) / (1024.0 * 1024.0);
+          static_cast<double>(framework.ddp.bucket_cap_bytes) / static_cast<double>(kMiB);
       break;
     case FrameworkKind::megatron: {
       const MegatronOptions& m = framework.megatron;

@@ -1,6 +1,9 @@
 #include "job/cluster_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "hardware/abilities.h"
 
 namespace shardplan {
 namespace {
@@ -11,12 +14,9 @@ void set(Json& object, const char* key, const std::optional<double>& value) {
 
 Json peak_json(const PeakFlops& peak) {
   Json out = Json::object();
-  set(out, "fp32", peak.fp32);
-  set(out, "tf32", peak.tf32);
-  set(out, "bf16", peak.bf16);
-  set(out, "fp16", peak.fp16);
-  set(out, "fp8", peak.fp8);
-  set(out, "fp4", peak.fp4);
+  peak.for_each([&](std::string_view name, const std::optional<double>& rate) {
+    if (rate && *rate > 0) out[std::string(name)] = *rate;
+  });
   return out;
 }
 
@@ -32,6 +32,12 @@ Json gpu_json(const Gpu& gpu) {
   set(out, "nvlink_bandwidth", gpu.nvlink_bandwidth);
   set(out, "pcie_bandwidth", gpu.pcie_bandwidth);
   set(out, "tdp_watts", gpu.tdp_watts);
+  if (!gpu.vendor.empty() && !gpu.assumed_abilities.empty()) out["vendor"] = gpu.vendor;
+  for (const AbilityField& field : kAbilityFields)
+    if (std::find(gpu.stated_abilities.begin(), gpu.stated_abilities.end(), field.key) !=
+        gpu.stated_abilities.end())
+      std::visit([&](auto member) { out[std::string(field.key)] = gpu.abilities.*member; },
+                 field.member);
   return out;
 }
 

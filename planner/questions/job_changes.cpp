@@ -43,18 +43,14 @@ class Collector {
 // ---- generation
 
 void add_formats(Collector& out, const Plan& plan) {
-  constexpr std::array<std::pair<const char*, Quantization>, 5> kFormats{{
-      {"fp8", Quantization::fp8},
-      {"int8", Quantization::int8},
-      {"nf4", Quantization::nf4},
-      {"gptq", Quantization::gptq},
-      {"awq", Quantization::awq},
-  }};
+  constexpr std::array kFormats{Quantization::fp8, Quantization::int8, Quantization::nf4,
+                                Quantization::gptq, Quantization::awq};
   const Generation& now = plan.workload.generation;
   if (traits_of(plan).quantizes_generation)
-    for (const auto& [name, format] : kFormats)
+    for (const Quantization format : kFormats)
       if (format != now.weights)
-        out.add(fmt::format("weights in {}", name), "weights", {{"/workload/quantization", name}});
+        out.add(fmt::format("weights in {}", name_of(format)), "weights",
+                {{"/workload/quantization", name_of(format)}});
   if (!now.injection && !now.fp8_cache)
     out.add("KV cache in fp8", "cache", {{"/workload/kv_cache_dtype", "fp8"}});
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/units.h"
+#include "hardware/abilities.h"
 #include "load/catalog.h"
 #include "render/optional_json.h"
 #include "render/table.h"
@@ -34,8 +36,21 @@ std::string rate(const std::optional<double>& value, double unit, bool is_doubtf
 }
 
 Json peak_json(const PeakFlops& peak) {
-  return Json{{"fp32", maybe(peak.fp32)}, {"tf32", maybe(peak.tf32)}, {"bf16", maybe(peak.bf16)},
-              {"fp16", maybe(peak.fp16)}, {"fp8", maybe(peak.fp8)},   {"fp4", maybe(peak.fp4)}};
+  Json out = Json::object();
+  peak.for_each([&](std::string_view name, const std::optional<double>& rate) {
+    out[std::string(name)] = maybe(rate);
+  });
+  return out;
+}
+
+/// Each ability, and under "assumed" those that no source states.
+Json abilities_json(const Gpu& gpu) {
+  Json out = Json::object();
+  for (const AbilityField& field : kAbilityFields)
+    std::visit([&](auto member) { out[std::string(field.key)] = gpu.abilities.*member; },
+               field.member);
+  out["assumed"] = gpu.assumed_abilities;
+  return out;
 }
 
 }  // namespace
@@ -71,11 +86,11 @@ std::string gpus_text(const HardwareCatalog& catalog) {
     const auto bad = [&](std::string_view field) { return doubtful(g.unverified, field); };
     table.add({g.name, marked(format_bytes(g.capacity.count()), bad("memory_driver_mib")),
                marked(format_bytes(g.usable.count()), g.usable_source == Source::assumed),
-               rate(g.memory_bandwidth, 1e9, bad("memory_bandwidth_gbs")),
-               rate(g.nvlink_bandwidth, 1e9, bad("nvlink")),
-               rate(g.pcie_bandwidth, 1e9, bad("pcie")),
-               rate(g.peak.bf16, 1e12, bad("tflops_dense.bf16")),
-               rate(g.peak.fp16, 1e12, bad("tflops_dense.fp16"))});
+               rate(g.memory_bandwidth, kGiga, bad("memory_bandwidth_gbs")),
+               rate(g.nvlink_bandwidth, kGiga, bad("nvlink")),
+               rate(g.pcie_bandwidth, kGiga, bad("pcie")),
+               rate(g.peak[PeakRate::bf16], kTera, bad("tflops_dense.bf16")),
+               rate(g.peak[PeakRate::fp16], kTera, bad("tflops_dense.fp16"))});
   }
   return table.text("") +
          "\n  Rates are dense, bandwidths one direction. Usable is what a process "
@@ -97,6 +112,7 @@ Json gpus_json(const HardwareCatalog& catalog) {
                         {"usable_source", name_of(g.usable_source)},
                         {"memory_bandwidth", maybe(g.memory_bandwidth)},
                         {"peak_flops", peak_json(g.peak)},
+                        {"abilities", abilities_json(g)},
                         {"nvlink_bandwidth", maybe(g.nvlink_bandwidth)},
                         {"pcie_bandwidth", maybe(g.pcie_bandwidth)},
                         {"tdp_watts", maybe(g.tdp_watts)},
@@ -119,7 +135,7 @@ std::string clusters_text(const HardwareCatalog& catalog) {
     };
     table.add({row.name, row.provider, fmt::format("{} × {}", row.gpus, row.gpu),
                bytes(row.host_memory, "host_memory_gib"), bytes(row.nvme, "nvme_gb"),
-               rate(row.network, 1e9 / 8, bad("network_gbps"))});
+               rate(row.network, kGiga / 8, bad("network_gbps"))});
   }
   return table.text("") + "\n  Any count of any GPU works too: 4xA100-40GB, 2x8xH100, 4x40GB.\n" +
          std::string(kCatalogLegend);

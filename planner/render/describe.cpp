@@ -25,26 +25,6 @@ std::string model_words(const Model& model) {
                      format_parameters(model.parameter_count()));
 }
 
-std::string quantization_words(Quantization q) {
-  switch (q) {
-    case Quantization::none:
-      return "";
-    case Quantization::nf4:
-      return "nf4 weights";
-    case Quantization::nf4_double:
-      return "nf4 weights, scales quantized too";
-    case Quantization::int8:
-      return "int8 weights";
-    case Quantization::fp8:
-      return "fp8 weights";
-    case Quantization::gptq:
-      return "GPTQ weights of 4 bits";
-    case Quantization::awq:
-      return "AWQ weights of 4 bits";
-  }
-  return "";
-}
-
 /// How it generates, and on how much at a time.
 std::string generation_lines(const Plan& p) {
   const Workload& w = p.workload;
@@ -55,7 +35,7 @@ std::string generation_lines(const Plan& p) {
   if (g.injection && g.injection->tensor_parallel > 1)
     how += fmt::format(" over {} GPUs", g.injection->tensor_parallel);
   how += ", " + std::string(name_of(p.precision.params));
-  if (g.weights != Quantization::none) how += ", " + quantization_words(g.weights);
+  if (g.weights != Quantization::none) how += fmt::format(", {}", format_of(g.weights).words);
   if (g.fp8_cache) how += ", fp8 KV cache";
   how += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
   const std::string batch =
@@ -207,9 +187,9 @@ std::string_view phase_words(Phase phase) {
   return "";
 }
 
-std::string category_words(Category category) {
-  if (category == Category::cuda_context) return "CUDA context";
-  if (category == Category::nccl) return "NCCL";
+std::string category_words(Category category, const GpuAbilities& gpu) {
+  if (category == Category::cuda_context) return gpu.runtime + " context";
+  if (category == Category::nccl) return gpu.collectives;
   if (category == Category::kv_cache) return "KV cache";
   std::string text(name_of(category));
   std::replace(text.begin(), text.end(), '_', ' ');

@@ -21,7 +21,7 @@ std::string_view optimizer_word(OptimizerKind kind);
 std::string_view phase_words(Phase phase);
 
 /// "optimizer states", "CUDA context"
-std::string category_words(Category category);
+std::string category_words(Category category, const GpuAbilities& gpu);
 
 /// "4 × A100-SXM4-40GB", "2 nodes of 8 × H100-SXM5-80GB"
 std::string describe_cluster(const Cluster& cluster);

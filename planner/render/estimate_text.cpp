@@ -50,7 +50,7 @@ std::string resource_lines(const Estimate& e) {
   return table.text();
 }
 
-std::string breakdown_bars(const Estimate& e) {
+std::string breakdown_bars(const Estimate& e, const GpuAbilities& gpu) {
   std::vector<CategoryLine> lines;
   for (const CategoryLine& line : e.breakdown)
     if (line.at_peak > 0) lines.push_back(line);
@@ -61,7 +61,7 @@ std::string breakdown_bars(const Estimate& e) {
   constexpr int kWidth = 40;
   TextTable table({Align::left, Align::right, Align::left, Align::left});
   for (const CategoryLine& line : lines)
-    table.add({category_words(line.category), format_bytes(line.at_peak),
+    table.add({category_words(line.category, gpu), format_bytes(line.at_peak),
                std::string(name_of(line.source)),
                bar(static_cast<double>(line.at_peak) / scale, kWidth)});
   table.add({"in all", format_bytes(e.device.point), "",
@@ -112,9 +112,11 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
     case Category::fragmentation:
       return "what PyTorch's allocator holds beyond the live tensors";
     case Category::cuda_context:
-      return "the CUDA context, kernels and libraries of the process";
+      return fmt::format("the {} context, kernels and libraries of the process",
+                         plan.cluster.gpu.abilities.runtime);
     case Category::nccl:
-      return "NCCL's buffers for talking to the other GPUs";
+      return fmt::format("{}'s buffers for talking to the other GPUs",
+                         plan.cluster.gpu.abilities.collectives);
     case Category::kv_cache:
       return "keys and values of every token so far, in every layer";
     case Category::other:
@@ -125,9 +127,9 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
 
 std::string largest_consumer(const Estimate& e, const Plan& plan) {
   const Category c = largest_category(e);
-  return wrapped(
-      fmt::format("The largest part, {}, is {}.", category_words(c), what_it_is(c, e, plan)), "  ",
-      "  ");
+  return wrapped(fmt::format("The largest part, {}, is {}.",
+                             category_words(c, plan.cluster.gpu.abilities), what_it_is(c, e, plan)),
+                 "  ", "  ");
 }
 
 std::int64_t model_states(const Estimate& e) {
@@ -137,7 +139,7 @@ std::int64_t model_states(const Estimate& e) {
   return sum;
 }
 
-std::string state_table(const Estimate& e) {
+std::string state_table(const Estimate& e, const GpuAbilities& gpu) {
   TextTable table({Align::left, Align::right, Align::right});
   const auto add = [&](const std::string& name, std::int64_t bytes) {
     table.add({name, format_bytes(bytes),
@@ -145,7 +147,7 @@ std::string state_table(const Estimate& e) {
                            static_cast<double>(bytes) / static_cast<double>(e.parameters))});
   };
   for (const CategoryLine& line : e.breakdown)
-    if (is_state(line.category)) add(category_words(line.category), line.resident);
+    if (is_state(line.category)) add(category_words(line.category, gpu), line.resident);
   add("in all", model_states(e));
   return table.text();
 }
@@ -272,9 +274,9 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   std::string text = headline(e, job) + "\n" + resource_lines(e);
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
-  text += breakdown_bars(e);
+  text += breakdown_bars(e, job.plan.cluster.gpu.abilities);
   text += "\nModel states on that GPU; gradients when all of them exist\n";
-  text += state_table(e);
+  text += state_table(e, job.plan.cluster.gpu.abilities);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_text(e);
   text += "\nTime\n" + time_lines(e) + cost_lines(cost);

@@ -12,7 +12,7 @@ namespace shardplan {
 /// One line each for GPU, host and NVMe.
 std::string resource_lines(const Estimate& e);
 /// What fills the fullest GPU: a bar a category, largest first.
-std::string breakdown_bars(const Estimate& e);
+std::string breakdown_bars(const Estimate& e, const GpuAbilities& gpu);
 /// The category that takes most at the peak.
 Category largest_category(const Estimate& e);
 /// What a category is, in this plan: "what AdamW keeps for the trained parameters, 6.74 B in all".
@@ -20,7 +20,7 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan);
 /// Both in a sentence.
 std::string largest_consumer(const Estimate& e, const Plan& plan);
 /// Parameters, gradients, master copies and optimizer states, with bytes a parameter.
-std::string state_table(const Estimate& e);
+std::string state_table(const Estimate& e, const GpuAbilities& gpu);
 /// Bytes of these four together.
 std::int64_t model_states(const Estimate& e);
 std::string phase_table(const Estimate& e);

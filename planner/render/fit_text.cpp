@@ -26,7 +26,7 @@ std::string fit_text(const Estimate& e, const Job& job, const std::vector<Fix>& 
   std::string text = headline(e, job) + "\n" + resource_lines(e);
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
-  text += breakdown_bars(e) + largest_consumer(e, job.plan);
+  text += breakdown_bars(e, job.plan.cluster.gpu.abilities) + largest_consumer(e, job.plan);
   text += advice(e, fixes);
   text += "\nTime\n" + time_lines(e) + cost_lines(cost);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);

@@ -38,12 +38,23 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
   for (const Diagnostic& d : job.diagnostics)
     out.push_back({d.severity == Severity::note ? "note" : "warning", to_string(d)});
   add_assumptions(out, job);
-  const bool fitted = job.plan.cluster.gpu.arch == calibration.arch;
+  const Gpu& gpu = job.plan.cluster.gpu;
+  const bool fitted = gpu.arch == calibration.arch;
+  const GpuAbilities& on = gpu.abilities;
+  const bool other_runtime =
+      on.runtime != calibration.runtime || on.collectives != calibration.collectives;
   const char* standing = fitted ? "calibrated" : "assumed";
   out.push_back(
       {standing,
-       fmt::format("CUDA context, NCCL and fragmentation: fitted to measurements ({}){}",
-                   calibration.name, fitted ? "" : ", but on another kind of GPU than this")});
+       other_runtime
+           ? fmt::format(
+                 "{} context, {} and fragmentation: taken from {} and {}, which were fitted to "
+                 "measurements ({}) on another kind of GPU",
+                 on.runtime, on.collectives, calibration.runtime, calibration.collectives,
+                 calibration.name)
+           : fmt::format("{} context, {} and fragmentation: fitted to measurements ({}){}",
+                         on.runtime, on.collectives, calibration.name,
+                         fitted ? "" : ", but on another kind of GPU than this")});
   if (e.time.step_seconds > 0)
     out.push_back(
         {standing,

@@ -63,24 +63,32 @@ Bar bar_of(const char* label, const Estimate& e) {
   return bar;
 }
 
-Chart memory_chart(const Estimate& before, const Estimate& after) {
+Chart memory_chart(const Estimate& before, const Estimate& after, const GpuAbilities& gpu) {
   Bars bars{{bar_of("column.before", before), bar_of("column.after", after)}, {}, {}, {}};
   if (before.usable_bytes == after.usable_bytes) {
     bars.limit = static_cast<double>(after.usable_bytes);
     bars.limit_label =
         message("figure.usable", {{"bytes", bytes(after.usable_bytes, Source::exact)}});
   }
-  bars.legend = legend_of({at_peak(before), at_peak(after)});
+  bars.legend = legend_of({at_peak(before), at_peak(after)}, gpu);
   return {"difference", message("figure.difference"), message("figure.difference_description"),
           std::move(bars)};
 }
 
-Section memory_section(const Estimate& before, const Estimate& after) {
+/// The names of both, where the GPUs of before and after have runtimes of their own: "CUDA / ROCm".
+GpuAbilities names_of_both(const GpuAbilities& before, GpuAbilities after) {
+  if (before.runtime != after.runtime) after.runtime = before.runtime + " / " + after.runtime;
+  if (before.collectives != after.collectives)
+    after.collectives = before.collectives + " / " + after.collectives;
+  return after;
+}
+
+Section memory_section(const Estimate& before, const Estimate& after, const GpuAbilities& gpu) {
   Table table{"memory", message("table.difference"), number_columns("category"), {}};
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     const CategoryLine &b = before.breakdown[c], &a = after.breakdown[c];
     if (b.at_peak == 0 && a.at_peak == 0) continue;
-    Row row = numbers_row(std::string(name_of(a.category)), words_of(a.category),
+    Row row = numbers_row(std::string(name_of(a.category)), words_of(a.category, gpu),
                           bytes(b.at_peak, b.source), bytes(a.at_peak, a.source));
     row.color = color_of(a.category);
     table.rows.push_back(std::move(row));
@@ -94,7 +102,7 @@ Section memory_section(const Estimate& before, const Estimate& after) {
   add("upper", before.device.upper, after.device.upper);
   add("host", before.host_per_node.total(), after.host_per_node.total());
   add("nvme", before.host_per_node.nvme, after.host_per_node.nvme);
-  return {"memory", {memory_chart(before, after), std::move(table)}};
+  return {"memory", {memory_chart(before, after, gpu), std::move(table)}};
 }
 
 Section traffic_section(const Estimate& before, const Estimate& after) {
@@ -210,7 +218,9 @@ Report difference_report(const Findings& before, const Findings& after) {
     fact("throughput", {b.time.tokens_per_second, Unit::tokens_per_second, b.time.source},
          {a.time.tokens_per_second, Unit::tokens_per_second, a.time.source});
   }
-  report.sections = {changes_section(before, after), memory_section(b, a),
+  const GpuAbilities gpu =
+      names_of_both(before.job.plan.cluster.gpu.abilities, after.job.plan.cluster.gpu.abilities);
+  report.sections = {changes_section(before, after), memory_section(b, a, gpu),
                      phases_section(before, after),  traffic_section(b, a),
                      time_section(b.time, a.time),   reproduction(before, after)};
   return report;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/units.h"
 
 namespace shardplan::report {
 namespace {
@@ -23,9 +24,9 @@ std::string magnitude(const Quantity& q, double x) {
     case Unit::tokens_per_second:
       return format_count(whole()) + " tokens/s";
     case Unit::bytes_per_second:
-      return fmt::format("{:.4g} GB/s", x / 1e9);
+      return fmt::format("{:.4g} GB/s", x / kGiga);
     case Unit::flops:
-      return fmt::format("{:.4g} TFLOP/s", x / 1e12);
+      return fmt::format("{:.4g} TFLOP/s", x / kTera);
     case Unit::fraction:
       return fmt::format("{:.1f} %", 100 * x);
     case Unit::factor:

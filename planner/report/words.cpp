@@ -17,31 +17,18 @@ Text words_of(Fit fit) {
 Text words_of(Phase phase) {
   return message("phase." + std::string(name_of(phase)));
 }
-Text words_of(Category category) {
-  return message("category." + std::string(name_of(category)));
+Text words_of(Category category, const GpuAbilities& gpu) {
+  std::vector<Argument> names;
+  if (category == Category::cuda_context) names.push_back({"runtime", gpu.runtime});
+  if (category == Category::nccl) names.push_back({"collectives", gpu.collectives});
+  return message("category." + std::string(name_of(category)), std::move(names));
 }
 Text words_of(LinkKind link) {
   return message("link." + std::string(name_of(link)));
 }
 
 Text words_of(Quantization format) {
-  switch (format) {
-    case Quantization::none:
-      return message("quantization.none");
-    case Quantization::nf4:
-      return message("quantization.nf4");
-    case Quantization::nf4_double:
-      return message("quantization.nf4_double");
-    case Quantization::int8:
-      return message("quantization.int8");
-    case Quantization::fp8:
-      return message("quantization.fp8");
-    case Quantization::gptq:
-      return message("quantization.gptq");
-    case Quantization::awq:
-      return message("quantization.awq");
-  }
-  return {};
+  return message("quantization." + std::string(name_of(format)));
 }
 
 Text cluster_words(const Cluster& c) {
@@ -103,13 +90,14 @@ std::string color_of(Category category) {
   return std::string(name_of(category));
 }
 
-std::vector<std::pair<std::string, Text>> legend_of(const std::vector<CategoryBytes>& all) {
+std::vector<std::pair<std::string, Text>> legend_of(const std::vector<CategoryBytes>& all,
+                                                    const GpuAbilities& gpu) {
   std::vector<std::pair<std::string, Text>> legend;
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     const auto has = [c](const CategoryBytes& bytes) { return bytes[c] > 0; };
     if (std::none_of(all.begin(), all.end(), has)) continue;
     const Category category = static_cast<Category>(c);
-    legend.emplace_back(color_of(category), words_of(category));
+    legend.emplace_back(color_of(category), words_of(category, gpu));
   }
   return legend;
 }

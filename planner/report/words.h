@@ -15,7 +15,8 @@ Text message(std::string key, std::vector<Argument> arguments = {});
 
 Text words_of(Fit fit);
 Text words_of(Phase phase);
-Text words_of(Category category);
+/// A process's context and the library of collectives have the names of the GPU's runtime.
+Text words_of(Category category, const GpuAbilities& gpu);
 Text words_of(LinkKind link);
 
 Text words_of(Quantization format);
@@ -42,7 +43,8 @@ Cell joined(const std::vector<Cell>& cells);
 std::string color_of(Category category);
 
 /// Swatches and names of the categories that any of the given has bytes in.
-std::vector<std::pair<std::string, Text>> legend_of(const std::vector<CategoryBytes>& all);
+std::vector<std::pair<std::string, Text>> legend_of(const std::vector<CategoryBytes>& all,
+                                                    const GpuAbilities& gpu);
 
 /// By category, at the peak.
 CategoryBytes at_peak(const Estimate& estimate);

@@ -75,8 +75,8 @@ TEST(ClusterJson, AGpuMayBeGivenByItsFields) {
   EXPECT_EQ(c.gpu.name, "X1");
   EXPECT_EQ(c.gpu.usable, Bytes(49'000'000'000));
   EXPECT_EQ(c.gpu.usable_source, Source::measured);
-  EXPECT_EQ(c.gpu.peak.bf16, 4e14);
-  EXPECT_EQ(c.gpu.peak.fp8, std::nullopt);
+  EXPECT_EQ(c.gpu.peak[PeakRate::bf16], 4e14);
+  EXPECT_EQ(c.gpu.peak[PeakRate::fp8], std::nullopt);
   EXPECT_EQ(c.intra_node_bandwidth, 1e11);
   const Cluster bare = load(R"({"gpu": {"memory_bytes": 50000000000}, "gpus_per_node": 2})");
   EXPECT_LT(bare.gpu.usable, bare.gpu.capacity);

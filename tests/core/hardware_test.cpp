@@ -9,6 +9,7 @@
 #include "base/diagnostic.h"
 #include "hardware/catalog.h"
 #include "hardware/gpu_names.h"
+#include "hardware/interconnect.h"
 #include "hardware/resolve.h"
 #include "load/hardware.h"
 #include "support/error_of.h"
@@ -173,12 +174,12 @@ TEST(GenericGpu, IsAMemorySizeWithEverythingElseAssumed) {
   EXPECT_GT(cluster.gpu.usable.gib(), 39.0);
   EXPECT_EQ(cluster.gpu.usable_source, Source::assumed);
   EXPECT_EQ(cluster.gpu.nvlink_bandwidth, std::nullopt);
-  EXPECT_EQ(cluster.gpu.peak.bf16, 312e12);
+  EXPECT_EQ(cluster.gpu.peak[PeakRate::bf16], 312e12);
   EXPECT_EQ(cluster.interconnect_source, Source::assumed);
   EXPECT_THAT(cluster.notes, Contains(HasSubstr("are assumed to be usable")));
   EXPECT_THAT(cluster.notes, Contains(HasSubstr("assumed to be those of A100")));
   EXPECT_EQ(resolve("2x8x80 GiB").gpu.name, "80GB");
-  EXPECT_EQ(resolve("4x24g").gpu.peak.fp16, 70e12);  // the slowest of 24 GB: A10G
+  EXPECT_EQ(resolve("4x24g").gpu.peak[PeakRate::fp16], 70e12);  // the slowest of 24 GB: A10G
 }
 
 TEST(GenericGpu, NeedsAUnitAndASensibleSize) {
@@ -248,6 +249,10 @@ TEST(Interconnect, IsNvlinkWhereTheGpuHasItAndPcieElsewhere) {
   EXPECT_EQ(resolve("4xRTX4090").intra_node_link, "PCIe-gen4-x16-no-P2P");
   EXPECT_EQ(resolve("4xL4").intra_node_bandwidth, 15.75e9);
   EXPECT_EQ(resolve("8xH100").interconnect_source, Source::measured);
+}
+
+TEST(Interconnect, AssumesTheCataloguesPcie) {
+  EXPECT_EQ(kAssumedPcie, find_link(catalog(), "PCIe-gen4-x16")->bandwidth);
 }
 
 TEST(Interconnect, BridgesJoinTwoCardsOnly) {

@@ -23,6 +23,8 @@ inline Cluster cluster_of(std::int64_t ranks) {
   cluster.gpu.name = "test";
   cluster.gpu.arch = "Hopper";
   cluster.gpu.compute_capability = "9.0";
+  cluster.gpu.abilities.blas_workspace_bytes = 32 * kMiB;  // as Hopper has
+  cluster.gpu.abilities.transformer_engine_workspace_bytes = 32 * kMiB + 1024;
   cluster.gpu.capacity = cluster.gpu.usable = Bytes(std::int64_t{1} << 55);
   cluster.gpus_per_node = ranks % 8 == 0 ? 8 : ranks;
   cluster.nodes = ranks / cluster.gpus_per_node;

@@ -48,7 +48,7 @@ TEST(PublishedTime, ZeroOffloadsThroughputWithinFifteenPerCent) {
   for (const Json& row : table.at("rows")) {
     const Job job = load_job(offload_job(row), "published", {&hardware, ""});
     const Estimate e = estimate(job.model, job.plan, calibration, ReservedMemory::ratio);
-    const double peak = *job.plan.cluster.gpu.peak.fp16 / 1e12;
+    const double peak = *job.plan.cluster.gpu.peak[PeakRate::fp16] / 1e12;
     const double error = e.time.mfu * peak / row[5].get<double>() - 1;
     EXPECT_LT(std::abs(error), 0.35) << row.dump();
     RecordProperty(row[0].get<std::string>() + " on " + std::to_string(row[4].get<int>()),

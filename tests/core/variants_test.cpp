@@ -19,6 +19,8 @@ Plan single_gpu() {
   plan.framework.kind = FrameworkKind::single;
   plan.precision = precision_preset("bf16-pure");
   plan.cluster.gpu.compute_capability = "9.0";
+  plan.cluster.gpu.abilities.blas_workspace_bytes = 32 * kMiB;  // as Hopper has
+  plan.cluster.gpu.abilities.transformer_engine_workspace_bytes = 32 * kMiB + 1024;
   plan.workload.micro_batch = 2;
   return plan;
 }

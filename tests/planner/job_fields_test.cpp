@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/stored_format.h"
 #include "job/fields.h"
 
 namespace shardplan {
@@ -37,6 +38,20 @@ TEST(JobFields, WhatNoFlagSaysNeedsAFile) {
   const Json job = Json::parse(R"({"model": {"mlp": [4, 2]}, "cluster": "H100"})");
   EXPECT_EQ(command_line(job, ""), "shardplan estimate job.json");
   EXPECT_EQ(command_line(job, "my job's.json"), "shardplan estimate 'my job'\\''s.json'");
+}
+
+TEST(JobFields, HelpNamesEveryFormatThatTheFieldTakes) {
+  const std::vector<std::pair<std::string_view, std::vector<std::string>>> taken{
+      {"--reduce-dtype", dtype_names(kTrainingType)},
+      {"--grad-reduce-dtype", dtype_names(kTrainingType)},
+      {"--quantization", quantization_names(kWeightStore)}};
+  for (const auto& [flag, names] : taken) {
+    for (const JobField& field : job_fields()) {
+      if (field.flag != flag) continue;
+      for (const std::string& name : names)
+        EXPECT_NE(field.help.find(name), std::string_view::npos) << flag << " " << name;
+    }
+  }
 }
 
 }  // namespace

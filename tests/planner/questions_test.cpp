@@ -81,8 +81,8 @@ TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
   Plan plan = limited(3, 4, 24);
   // Slow enough that the step follows the batch, not the host.
   plan.cluster.gpu.memory_bandwidth = 1e11;
-  plan.cluster.gpu.peak.bf16 = 1e13;
-  plan.cluster.gpu.peak.fp32 = 1e12;
+  plan.cluster.gpu.peak[PeakRate::bf16] = 1e13;
+  plan.cluster.gpu.peak[PeakRate::fp32] = 1e12;
   const LargestResult free = largest_micro_batch(model, plan, Calibration{});
   ASSERT_TRUE(free.value);
   Plan one = plan;

@@ -66,6 +66,26 @@ Job example(const std::string& name) {
   return loaded(fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs" / (name + ".json"));
 }
 
+TEST(Render, NamesTheRuntimeOfTheGpuAndSaysWhoseConstantsTheyAre) {
+  const auto text_of = [](const char* cluster) {
+    JobContext context;
+    context.hardware = &hardware();
+    const Json job{{"model", "gpt2"}, {"cluster", cluster}, {"framework", "ddp"}};
+    const Job loaded = load_job(job, "job.json", context);
+    const Calibration calibration = load_calibration();
+    const Estimate e = estimate(loaded.model, loaded.plan, calibration);
+    return estimate_text(e, loaded, calibration, cost_of(loaded.plan, e, {}));
+  };
+  const std::string amd = text_of("2xMI300X");
+  EXPECT_THAT(amd, HasSubstr("ROCm context"));
+  EXPECT_THAT(amd, HasSubstr("RCCL"));
+  EXPECT_THAT(amd, HasSubstr("taken from CUDA and NCCL"));
+  EXPECT_THAT(amd, Not(HasSubstr("CUDA context")));
+  const std::string nvidia = text_of("2xA100");
+  EXPECT_THAT(nvidia, HasSubstr("CUDA context"));
+  EXPECT_THAT(nvidia, Not(HasSubstr("ROCm")));
+}
+
 TEST(Render, AnswersToEveryExampleAreTidy) {
   const fs::path folder = fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs";
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -113,7 +133,7 @@ TEST(Render, StatesOfZeroThreeAreSixteenBytesOverTheGpus) {
   const Job job = example("llama-2-7b-zero3");
   const Estimate e = estimate(job.model, job.plan, load_calibration());
   EXPECT_EQ(model_states(e), 16 * 6'738'415'616 / 4);
-  EXPECT_THAT(state_table(e), HasSubstr("4.000 B a parameter"));
+  EXPECT_THAT(state_table(e, {}), HasSubstr("4.000 B a parameter"));
 }
 
 TEST(Render, HeadlineSaysTheVerdictFirst) {

@@ -84,7 +84,7 @@ Rates rates_of(const std::string& device, DType dtype) {
   const GpuChoice choice = choose_gpu(device, catalog);
   if (choice.gpu == nullptr) throw InputError({.message = "unknown GPU '" + device + "'"});
   const Gpu& gpu = choice.gpu->gpu;
-  const auto& flops = dtype == DType::f32 ? gpu.peak.fp32 : gpu.peak.bf16;
+  const auto& flops = dtype == DType::f32 ? gpu.peak[PeakRate::fp32] : gpu.peak[PeakRate::bf16];
   return {.flops = flops.value_or(0), .bandwidth = gpu.memory_bandwidth.value_or(0)};
 }
 

@@ -7,9 +7,9 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kFirstCap = 1024 * 1024;
+constexpr std::int64_t kFirstCap = kMiB;
 constexpr std::int32_t kFirstBucketName = 2;  // 0 and 1 are the broadcasts under way
-constexpr std::int64_t kBroadcastCap = 250 * 1024 * 1024;
+constexpr std::int64_t kBroadcastCap = 250 * kMiB;
 
 /// Fills buckets with tensors in the order given; one is closed when it reaches its cap.
 class Buckets {

@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include "base/units.h"
+
 namespace shardplan {
 
 struct DdpOptions {
   bool gradient_as_bucket_view = false;
   bool zero_redundancy_optimizer = false;
-  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
-  std::int64_t first_bucket_bytes = 1024 * 1024;
+  std::int64_t bucket_cap_bytes = 25 * kMiB;
+  std::int64_t first_bucket_bytes = kMiB;
 };
 
 }  // namespace shardplan

@@ -15,14 +15,12 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kMiB = 1024 * 1024;
 /// get_num_cublas_streams
 constexpr std::int64_t kExpertStreams = 4;
 
 /// get_cublas_workspace_size_bytes
 std::int64_t product_workspace(const Gpu& gpu) {
-  const int major = gpu.compute_capability.empty() ? 0 : std::stoi(gpu.compute_capability);
-  return round_up(major >= 9 ? 32 * kMiB + 1024 : 4 * kMiB, kAllocationUnit);
+  return round_up(gpu.abilities.transformer_engine_workspace_bytes, kAllocationUnit);
 }
 
 /// Parameters of a stage, which has a model's whole list of them and groups of its own.

@@ -51,6 +51,8 @@ Calibration read(const Json& json, const std::string& file) {
   Calibration c;
   c.name = o.text("name").value_or("");
   c.arch = o.text("arch").value_or("");
+  c.runtime = o.text("runtime").value_or("CUDA");
+  c.collectives = o.text("collectives").value_or("NCCL");
   c.pytorch = c.native = read_overhead(o);
   if (auto native = o.object("native")) {
     c.native = read_overhead(*native);

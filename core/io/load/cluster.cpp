@@ -11,6 +11,7 @@
 #include "hardware/interconnect.h"
 #include "hardware/resolve.h"
 #include "json/reader.h"
+#include "load/abilities.h"
 
 namespace shardplan {
 namespace {
@@ -40,12 +41,9 @@ std::optional<double> rate(ObjectReader& in, std::string_view key) {
 PeakFlops read_peak(ObjectReader& in) {
   auto peak = in.object("peak_flops");
   if (!peak) return {};
-  PeakFlops out{.fp32 = rate(*peak, "fp32"),
-                .tf32 = rate(*peak, "tf32"),
-                .bf16 = rate(*peak, "bf16"),
-                .fp16 = rate(*peak, "fp16"),
-                .fp8 = rate(*peak, "fp8"),
-                .fp4 = rate(*peak, "fp4")};
+  PeakFlops out;
+  out.for_each(
+      [&](std::string_view name, std::optional<double>& flops) { flops = rate(*peak, name); });
   peak->finish();
   return out;
 }
@@ -54,6 +52,7 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
                     std::vector<std::string>& notes) {
   Gpu gpu;
   gpu.name = in.text("name").value_or("GPU");
+  gpu.vendor = in.text("vendor").value_or("");
   gpu.arch = in.text("arch").value_or("");
   gpu.compute_capability = in.text("compute_capability").value_or("");
   const auto memory = in.integer("memory_bytes", 1);
@@ -80,6 +79,8 @@ Gpu read_gpu_object(ObjectReader& in, const HardwareCatalog& catalog,
   gpu.nvlink_bandwidth = rate(in, "nvlink_bandwidth");
   gpu.pcie_bandwidth = rate(in, "pcie_bandwidth");
   gpu.tdp_watts = rate(in, "tdp_watts");
+  give_abilities(gpu, read_abilities(in), catalog);
+  if (std::string note = abilities_note(gpu); !note.empty()) notes.push_back(std::move(note));
   in.finish();
   return gpu;
 }

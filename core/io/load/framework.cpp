@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/units.h"
 #include "frameworks/registry.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/version.h"
@@ -19,16 +20,15 @@ namespace {
 void read_ddp(ObjectReader& o, DdpOptions& ddp) {
   ddp.gradient_as_bucket_view = o.boolean("gradient_as_bucket_view").value_or(false);
   ddp.zero_redundancy_optimizer = o.boolean("zero_redundancy_optimizer").value_or(false);
-  const double mib = 1024.0 * 1024.0;
   if (const auto cap = o.number("bucket_cap_mb", 0.001, 1e6))
-    ddp.bucket_cap_bytes = static_cast<std::int64_t>(*cap * mib);
+    ddp.bucket_cap_bytes = static_cast<std::int64_t>(*cap * static_cast<double>(kMiB));
 }
 
 void read_fsdp2(ObjectReader& o, Fsdp2Options& fsdp2) {
   fsdp2.reshard_after_forward = o.boolean("reshard_after_forward").value_or(true);
   fsdp2.cpu_offload = o.boolean("cpu_offload").value_or(false);
   fsdp2.hybrid_shard_size = o.integer("hybrid_shard_size", 1, 1 << 20);
-  if (const auto type = o.choice("reduce_dtype", {"fp32", "bf16", "fp16"}))
+  if (const auto type = o.choice("reduce_dtype", dtype_names(kTrainingType)))
     fsdp2.reduce_dtype = parse_dtype(*type);
 }
 

@@ -3,24 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "frameworks/registry.h"
 #include "load/limits.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, Quantization>, 7> kFormats{{
-    {"none", Quantization::none},
-    {"nf4", Quantization::nf4},
-    {"nf4_double", Quantization::nf4_double},
-    {"int8", Quantization::int8},
-    {"fp8", Quantization::fp8},
-    {"gptq", Quantization::gptq},
-    {"awq", Quantization::awq},
-}};
 
 /// A graph that keeps a KV cache.
 bool keeps_cache(const Model& model) {
@@ -61,11 +49,8 @@ Workload read_generation(ObjectReader& w) {
   workload.sequence_length = w.integer("prompt_length", 1, kLargestCount).value_or(0);
   Generation& g = workload.generation;
   g.new_tokens = w.integer("new_tokens", 1, kLargestCount).value_or(0);
-  std::vector<std::string> names;
-  for (const auto& format : kFormats) names.emplace_back(format.first);
-  const auto weights = w.choice("quantization", names);
-  for (const auto& [name, format] : kFormats)
-    if (weights == name) g.weights = format;
+  if (const auto weights = w.choice("quantization", quantization_names(kWeightStore)))
+    g.weights = parse_quantization(*weights, kWeightStore).value_or(Quantization::none);
   g.fp8_cache = w.choice("kv_cache_dtype", {"auto", "fp8"}) == "fp8";
   return workload;
 }

@@ -37,9 +37,8 @@ Lora read_lora(ObjectReader& workload) {
           o->fail("targets", say("found {}", describe(target)), "module names");
         lora.targets.push_back(target.get<std::string>());
       }
-    const auto base = o->choice("quantization", {"none", "nf4", "nf4_double"});
-    if (base == "nf4") lora.base = Quantization::nf4;
-    if (base == "nf4_double") lora.base = Quantization::nf4_double;
+    if (const auto base = o->choice("quantization", quantization_names(kBaseStore)))
+      lora.base = parse_quantization(*base, kBaseStore).value_or(Quantization::none);
     o->finish();
   }
   if (lora.targets.empty())
@@ -335,7 +334,7 @@ class JobLoader {
   void check_precision() {
     const Gpu& gpu = plan().cluster.gpu;
     const bool bf16 = plan().precision.compute == DType::bf16;
-    if (bf16 && gpu.peak.fp16 && !gpu.peak.bf16)
+    if (bf16 && lacks(gpu, PeakRate::bf16))
       warn("precision",
            fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
   }

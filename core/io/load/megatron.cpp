@@ -39,7 +39,7 @@ MegatronOptions read_megatron(ObjectReader& o) {
   if (m.overlap_param_gather && !(m.distributed_optimizer && m.overlap_grad_reduce))
     o.fail("overlap_param_gather",
            "true, without both distributed_optimizer and overlap_grad_reduce", "false");
-  if (const auto type = o.choice("grad_reduce_dtype", {"fp32", "bf16", "fp16"}))
+  if (const auto type = o.choice("grad_reduce_dtype", dtype_names(kTrainingType)))
     m.gradients = parse_dtype(*type).value_or(DType::f32);
   m.shard_gradients = o.boolean("shard_gradients").value_or(false);
   if (m.shard_gradients && !m.distributed_optimizer)

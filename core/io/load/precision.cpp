@@ -29,10 +29,10 @@ constexpr std::array kPresets{
 std::optional<DType> read_dtype(ObjectReader& object, std::string_view key) {
   const auto name = object.text(key);
   if (!name) return std::nullopt;
-  const auto type = parse_dtype(*name);
-  if (!type || (*type != kF32 && *type != kBf16 && *type != kF16)) {
-    const std::vector<std::string> known{"fp32", "bf16", "fp16"};
-    object.fail(key, fmt::format("unknown dtype '{}'", *name), "fp32, bf16 or fp16",
+  const auto type = parse_dtype(*name, kTrainingType);
+  if (!type) {
+    const std::vector<std::string> known = dtype_names(kTrainingType);
+    object.fail(key, fmt::format("unknown dtype '{}'", *name), alternatives(known),
                 nearest(*name, std::span<const std::string>(known)));
   }
   return type;

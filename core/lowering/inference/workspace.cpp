@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/units.h"
 
 namespace shardplan {
 namespace {
@@ -18,7 +19,6 @@ std::int64_t padded_width(std::int64_t width) {
 InferenceWorkspace deepspeed_workspace(const ModelFacts& model, std::int64_t batch,
                                        std::int64_t most, std::int64_t tensor_parallel, DType type,
                                        std::int64_t free) {
-  constexpr std::int64_t kMega = 1024 * 1024, kGiga = 1024 * kMega;
   const std::int64_t heads = std::max<std::int64_t>(1, model.attention_heads);
   const std::int64_t width = checked_mul(heads, padded_width(model.hidden / heads));
   // Elements for each token of the longest sequence.
@@ -27,7 +27,7 @@ InferenceWorkspace deepspeed_workspace(const ModelFacts& model, std::int64_t bat
   const std::int64_t cache =
       checked_mul(checked_mul(model.layers, batch), 2 * (width / tensor_parallel));
   const std::int64_t each = checked_mul(activations + scores + cache, size_of(type));
-  const std::int64_t reserve = scores + (free > kGiga ? 500 : 100) * kMega;
+  const std::int64_t reserve = scores + (free > kGiB ? 500 : 100) * kMiB;
   const std::int64_t tokens = std::clamp((free - reserve) / each, std::int64_t{0}, most);
   return {checked_mul(each, tokens), tokens};
 }

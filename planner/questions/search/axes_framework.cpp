@@ -70,8 +70,7 @@ std::vector<AxisRule> precision_rules(const Axis& axis, const Plan& base,
        framework_rules(axis.name, false, base, values),
        {{"the GPU has no bf16 units", "--cluster",
          [](const Plan& p, std::size_t) {
-           const PeakFlops& peak = p.cluster.gpu.peak;
-           return p.precision.compute == DType::bf16 && peak.fp16 && !peak.bf16;
+           return p.precision.compute == DType::bf16 && lacks(p.cluster.gpu, PeakRate::bf16);
          }},
         {"plain PyTorch has no data parallelism", "--gpu-counts", [](const Plan& p, std::size_t) {
            return !traits_of(p).data_parallel && p.data_ranks() > 1;

@@ -143,7 +143,7 @@ Text why_worst(const Findings& f) {
        {"rank", count(worst.rank)},
        {"other", stage(*next)},
        {"bytes", bytes(worst.device.point - next->device.point, Source::modelled)},
-       {"category", words_of(worst.breakdown[most].category)},
+       {"category", words_of(worst.breakdown[most].category, f.job.plan.cluster.gpu.abilities)},
        {"part", bytes(more(most), Source::modelled)},
        {"passes", count(passes_alive(f.job.plan, stage_of_rank(f.job.plan, worst.rank)))}});
 }

@@ -11,6 +11,18 @@ std::vector<Cell> warnings(const Findings& f) {
   return all;
 }
 
+/// What was fitted on one kind of GPU is assumed on another.
+Text other_gpu(const Gpu& gpu, const Calibration& calibration) {
+  const GpuAbilities& on = gpu.abilities;
+  std::vector<Argument> names{{"runtime", on.runtime},
+                              {"collectives", on.collectives},
+                              {"name", calibration.name},
+                              {"fitted_runtime", calibration.runtime},
+                              {"fitted_collectives", calibration.collectives}};
+  const bool same = on.runtime == calibration.runtime && on.collectives == calibration.collectives;
+  return message(same ? "calibration.other_gpu" : "calibration.other_runtime", std::move(names));
+}
+
 Table sources_table(const Findings& f) {
   Table table{"sources", message("table.sources"), {{"source"}, {"meaning"}}, {}};
   for (const Source source :
@@ -41,8 +53,7 @@ Section foundation_section(const Findings& f) {
     section.blocks.push_back(std::move(list));
   }
   if (f.job.plan.cluster.gpu.arch != f.calibration.arch)
-    section.blocks.push_back(
-        Paragraph{message("calibration.other_gpu", {{"name", f.calibration.name}})});
+    section.blocks.push_back(Paragraph{other_gpu(f.job.plan.cluster.gpu, f.calibration)});
   section.blocks.push_back(sources_table(f));
   return section;
 }

@@ -166,8 +166,8 @@ Table machine_table(const Job& job) {
   if (gpu.memory_bandwidth)
     fields.add("memory_bandwidth", rate(*gpu.memory_bandwidth, Unit::bytes_per_second),
                sourced("memory_bandwidth_gbs"));
-  if (gpu.peak.bf16)
-    fields.add("peak_bf16", rate(*gpu.peak.bf16, Unit::flops), sourced("tflops_dense"));
+  if (gpu.peak[PeakRate::bf16])
+    fields.add("peak_bf16", rate(*gpu.peak[PeakRate::bf16], Unit::flops), sourced("tflops_dense"));
   const Source links = c.interconnect_source == Source::assumed ? Source::assumed : Source::exact;
   if (c.gpus_per_node > 1)
     fields.add("intra_node", rate(c.intra_node_bandwidth, Unit::bytes_per_second), links);

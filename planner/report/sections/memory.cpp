@@ -34,7 +34,7 @@ Chart figure(const Findings& f) {
   }
   bars.limit = static_cast<double>(e.usable_bytes);
   bars.limit_label = message("figure.usable", {{"bytes", bytes(e.usable_bytes, Source::exact)}});
-  bars.legend = legend_of(all);
+  bars.legend = legend_of(all, f.job.plan.cluster.gpu.abilities);
   return {"memory", message("figure.memory", {{"phase", words_of(e.peak_phase)}}),
           message("figure.memory_description", {{"needed", bytes(e.device.point, Source::modelled)},
                                                 {"upper", bytes(e.device.upper, Source::modelled)},
@@ -43,7 +43,7 @@ Chart figure(const Findings& f) {
 }
 
 /// Largest first, and the sum.
-Table breakdown(const Estimate& e) {
+Table breakdown(const Estimate& e, const GpuAbilities& gpu) {
   Table table{"breakdown",
               message("table.breakdown", {{"phase", words_of(e.peak_phase)}}),
               {{"category"}, {"at_peak", true}, {"share", true}, {"resident", true}},
@@ -60,7 +60,7 @@ Table breakdown(const Estimate& e) {
     weakest = weaker(weakest, line.source);
     table.rows.push_back(
         {std::string(name_of(line.category)),
-         {words_of(line.category), bytes(line.at_peak, line.source),
+         {words_of(line.category, gpu), bytes(line.at_peak, line.source),
           Quantity{static_cast<double>(line.at_peak) / whole, Unit::fraction, line.source},
           line.resident > 0 ? Cell(bytes(line.resident, line.source)) : Cell()},
          color_of(line.category)});
@@ -81,7 +81,7 @@ Section memory_section(const Findings& f) {
     section.blocks.push_back(
         Paragraph{message("memory.ranks", {{"rank", count(f.estimate.rank)}})});
   section.blocks.push_back(figure(f));
-  section.blocks.push_back(breakdown(f.estimate));
+  section.blocks.push_back(breakdown(f.estimate, f.job.plan.cluster.gpu.abilities));
   section.blocks.push_back(Paragraph{message("memory.meaning")});
   return section;
 }

@@ -86,7 +86,7 @@ Section stages_section(const Findings& f) {
   bars.limit = static_cast<double>(f.estimate.usable_bytes);
   bars.limit_label =
       message("figure.usable", {{"bytes", bytes(f.estimate.usable_bytes, Source::exact)}});
-  bars.legend = legend_of(all);
+  bars.legend = legend_of(all, f.job.plan.cluster.gpu.abilities);
   return {"stages",
           {Paragraph{message(meaning_of(f.job))},
            Chart{"stages", message("figure.stages"), message("figure.stages_description"),

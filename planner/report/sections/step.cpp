@@ -85,7 +85,7 @@ MemoryAreas areas_of(const Findings& f) {
   chart.room =
       e.usable_bytes - device[index_of(Category::cuda_context)] - device[index_of(Category::nccl)];
   chart.room_label = message("figure.room", {{"bytes", bytes(chart.room, Source::assumed)}});
-  chart.legend = legend_of(all);
+  chart.legend = legend_of(all, f.job.plan.cluster.gpu.abilities);
   return chart;
 }
 
@@ -126,7 +126,9 @@ Table phase_table(const Findings& f) {
   for (const Moment& m : columns) table.columns.push_back({m.id, true});
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     const Category category = static_cast<Category>(c);
-    Row row{std::string(name_of(category)), {words_of(category)}, color_of(category)};
+    Row row{std::string(name_of(category)),
+            {words_of(category, f.job.plan.cluster.gpu.abilities)},
+            color_of(category)};
     bool any = false;
     for (const Moment& m : columns) {
       const std::int64_t live = t.points[m.point].live[c];

@@ -26,8 +26,8 @@ inline Plan small_plan(double gib, std::int64_t nodes = 1) {
   c.nodes = nodes;
   c.gpu.capacity = c.gpu.usable = Bytes(static_cast<std::int64_t>(gib * 1073741824.0));
   c.gpu.memory_bandwidth = 3.35e12;
-  c.gpu.peak.bf16 = c.gpu.peak.fp16 = 989e12;
-  c.gpu.peak.fp32 = 67e12;
+  c.gpu.peak[PeakRate::bf16] = c.gpu.peak[PeakRate::fp16] = 989e12;
+  c.gpu.peak[PeakRate::fp32] = 67e12;
   c.gpu.tdp_watts = 700;
   c.intra_node_bandwidth = 450e9;
   c.inter_node_bandwidth = 50e9;

@@ -8,15 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "json/reader.h"
 
 namespace shardplan::catalog {
-
-inline constexpr double kGiga = 1e9;
-inline constexpr double kTera = 1e12;
-inline constexpr double kMicro = 1e-6;
-inline constexpr std::int64_t kMib = std::int64_t{1} << 20;
-inline constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
 std::string required_text(ObjectReader& in, std::string_view key);
 std::int64_t required_integer(ObjectReader& in, std::string_view key);

@@ -1,7 +1,10 @@
 #include "load/catalog/fields.h"
 #include "load/catalog/parts.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "load/abilities.h"
 
 namespace shardplan::catalog {
 namespace {
@@ -9,14 +12,48 @@ namespace {
 PeakFlops read_flops(ObjectReader& in, std::string_view key) {
   auto object = in.object(key);
   if (!object) return {};
-  PeakFlops out{.fp32 = scaled(*object, "fp32", kTera),
-                .tf32 = scaled(*object, "tf32", kTera),
-                .bf16 = scaled(*object, "bf16", kTera),
-                .fp16 = scaled(*object, "fp16", kTera),
-                .fp8 = scaled(*object, "fp8", kTera),
-                .fp4 = scaled(*object, "fp4", kTera)};
+  PeakFlops out;
+  out.for_each([&](std::string_view name, std::optional<double>& rate) {
+    rate = scaled(*object, name, kTera);
+  });
   object->finish();
   return out;
+}
+
+/// After the architecture that it is like, which fills what it leaves open.
+Architecture read_architecture(ObjectReader& in, const HardwareCatalog& catalog) {
+  Architecture row;
+  row.name = required_text(in, "name");
+  row.vendor = required_text(in, "vendor");
+  row.like = in.text("like").value_or("");
+  const StatedAbilities stated = read_abilities(in);
+  if (stated.keys.size() < kAbilityFields.size()) {
+    const Architecture* like = find_architecture(catalog, row.like);
+    if (like == nullptr) in.fail("like", "must name an architecture above, for what is not stated");
+    row.abilities = like->abilities;
+  }
+  for (const AbilityField& field : kAbilityFields)
+    if (std::find(stated.keys.begin(), stated.keys.end(), field.key) == stated.keys.end())
+      row.assumed.emplace_back(field.key);
+  state(row.abilities, stated);
+  row.sources = strings(in, "sources");
+  row.unverified = strings(in, "unverified");
+  row.note = in.text("note").value_or("");
+  return row;
+}
+
+/// Those of its architecture, and what the GPU's own row states.
+void take_abilities(Gpu& gpu, ObjectReader& in, const HardwareCatalog& catalog) {
+  const Architecture* arch = find_architecture(catalog, gpu.arch);
+  if (arch == nullptr) in.fail("arch", "is none of the architectures");
+  gpu.abilities = arch->abilities;
+  gpu.assumed_abilities = arch->assumed;
+  gpu.abilities_like = arch->like;
+  const StatedAbilities own = read_abilities(in);
+  state(gpu.abilities, own);
+  std::erase_if(gpu.assumed_abilities, [&](const std::string& key) {
+    return std::find(own.keys.begin(), own.keys.end(), key) != own.keys.end();
+  });
 }
 
 /// In bytes or MiB where it is known exactly, else in GiB with the two decimals PyTorch prints.
@@ -25,13 +62,13 @@ std::optional<Bytes> read_usable(ObjectReader& in) {
   const auto mib = in.integer("memory_usable_mib", 1);
   const auto gib = in.number("memory_usable_gib", 0);
   if (bytes) return Bytes(*bytes);
-  if (mib) return Bytes(*mib) * kMib;
-  if (gib) return Bytes(std::llround(*gib * static_cast<double>(kGib)));
+  if (mib) return Bytes(*mib) * kMiB;
+  if (gib) return Bytes(std::llround(*gib * static_cast<double>(kGiB)));
   return std::nullopt;
 }
 
 /// Zero bytes where nobody has read the memory: complete_memory() needs all GPUs first.
-CatalogGpu read_gpu(ObjectReader& in) {
+CatalogGpu read_gpu(ObjectReader& in, const HardwareCatalog& catalog) {
   CatalogGpu row;
   Gpu& gpu = row.gpu;
   gpu.name = required_text(in, "name");
@@ -45,9 +82,10 @@ CatalogGpu read_gpu(ObjectReader& in) {
   gpu.vendor = required_text(in, "vendor");
   gpu.arch = required_text(in, "arch");
   gpu.compute_capability = in.text("compute_capability").value_or("");
+  take_abilities(gpu, in, catalog);
   gpu.multiprocessors = in.integer("multiprocessors", 1);
   gpu.memory_type = required_text(in, "memory_type");
-  gpu.capacity = Bytes(in.integer("memory_driver_mib", 1).value_or(0)) * kMib;
+  gpu.capacity = Bytes(in.integer("memory_driver_mib", 1).value_or(0)) * kMiB;
   gpu.usable = read_usable(in).value_or(Bytes(0));
   gpu.memory_bandwidth = scaled(in, "memory_bandwidth_gbs", kGiga);
   gpu.peak = read_flops(in, "tflops_dense");
@@ -78,7 +116,7 @@ void complete_memory(HardwareCatalog& catalog) {
   for (CatalogGpu& row : catalog.gpus) {
     Gpu& gpu = row.gpu;
     if (gpu.capacity == Bytes(0)) {
-      gpu.capacity = Bytes(row.memory_gb) * kGib;
+      gpu.capacity = Bytes(row.memory_gb) * kGiB;
       gpu.unverified.emplace_back("memory_driver_mib");
     }
     if (gpu.usable == Bytes(0)) {
@@ -100,7 +138,10 @@ ReportedRange read_range(ObjectReader& in) {
 }  // namespace
 
 void read_gpus(ObjectReader& root, HardwareCatalog& out) {
-  for_each_row(root, "gpus", [&](ObjectReader& row) { out.gpus.push_back(read_gpu(row)); });
+  for_each_row(root, "architectures", [&](ObjectReader& row) {
+    out.architectures.push_back(read_architecture(row, out));
+  });
+  for_each_row(root, "gpus", [&](ObjectReader& row) { out.gpus.push_back(read_gpu(row, out)); });
   complete_memory(out);
   for_each_row(root, "reported_overheads",
                [&](ObjectReader& row) { out.reported_overheads.push_back(read_range(row)); });

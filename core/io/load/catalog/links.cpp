@@ -8,7 +8,8 @@ namespace shardplan::catalog {
 namespace {
 
 Link read_link(ObjectReader& in) {
-  static const std::vector<std::string> kMedia = {"nvlink", "xgmi", "c2c", "pcie", "network"};
+  static const std::vector<std::string> kMedia = {"nvlink", "xgmi",    "c2c",
+                                                  "pcie",   "network", "ethernet"};
   static const std::vector<std::string> kShares = {"gpu", "port", "node"};
   const auto index_of = [&](std::string_view key, const std::vector<std::string>& names) {
     const auto name = in.choice(key, names);
@@ -21,7 +22,7 @@ Link read_link(ObjectReader& in) {
   link.per = LinkShare{index_of("per", kShares)};
   link.bandwidth = required_number(in, "gbs_per_direction") * kGiga;
   link.effective = scaled(in, "effective_gbs", kGiga);
-  link.latency = scaled(in, "latency_us", kMicro);
+  link.latency = scaled(in, "latency_us", kMicrosecond);
   link.source = required_text(in, "source");
   link.unverified = strings(in, "unverified");
   link.note = in.text("note").value_or("");
@@ -41,9 +42,9 @@ DefaultNetwork read_default_network(ObjectReader& in) {
 
 ProtocolLatency read_protocols(ObjectReader& in, std::string_view key) {
   auto object = required_object(in, key);
-  const ProtocolLatency out{.ll = required_number(object, "LL") * kMicro,
-                            .ll128 = required_number(object, "LL128") * kMicro,
-                            .simple = required_number(object, "Simple") * kMicro};
+  const ProtocolLatency out{.ll = required_number(object, "LL") * kMicrosecond,
+                            .ll128 = required_number(object, "LL128") * kMicrosecond,
+                            .simple = required_number(object, "Simple") * kMicrosecond};
   object.finish();
   return out;
 }
@@ -52,9 +53,9 @@ NcclLatency read_nccl_latency(ObjectReader& in, std::string_view key) {
   auto object = required_object(in, key);
   NcclLatency out{.tree = read_protocols(object, "tree"),
                   .ring = read_protocols(object, "ring"),
-                  .nvls = scaled(object, "nvls", kMicro),
-                  .nvls_tree = scaled(object, "nvls_tree", kMicro),
-                  .pat = scaled(object, "pat", kMicro)};
+                  .nvls = scaled(object, "nvls", kMicrosecond),
+                  .nvls_tree = scaled(object, "nvls_tree", kMicrosecond),
+                  .pat = scaled(object, "pat", kMicrosecond)};
   object.finish();
   return out;
 }

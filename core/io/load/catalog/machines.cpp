@@ -12,11 +12,11 @@ Instance read_instance(ObjectReader& in) {
   out.gpu = required_text(in, "gpu");
   out.gpus = required_integer(in, "gpus");
   out.vcpus = in.integer("vcpu", 1);
-  if (const auto gib = in.integer("host_memory_gib", 1)) out.host_memory = Bytes(*gib) * kGib;
+  if (const auto gib = in.integer("host_memory_gib", 1)) out.host_memory = Bytes(*gib) * kGiB;
   const auto nvme_gb = in.integer("nvme_gb", 0);
   const auto nvme_gib = in.integer("nvme_gib", 1);
   if (nvme_gb) out.nvme = Bytes(*nvme_gb) * 1'000'000'000;
-  if (nvme_gib) out.nvme = Bytes(*nvme_gib) * kGib;
+  if (nvme_gib) out.nvme = Bytes(*nvme_gib) * kGiB;
   out.storage = in.text("storage").value_or("");
   constexpr double kGigabit = kGiga / 8;
   out.network = scaled(in, "network_gbps", kGigabit);

@@ -19,7 +19,7 @@ OffloadDevice device_named(const std::optional<std::string>& name) {
 
 std::optional<DType> dtype_at(const DsValues& values, std::string_view path) {
   const auto name = values.maybe_text(path);
-  return name ? parse_dtype(*name) : std::nullopt;
+  return name ? parse_dtype(*name, kTrainingType) : std::nullopt;
 }
 
 OffloadOptimizer offload_optimizer(const DsValues& v) {

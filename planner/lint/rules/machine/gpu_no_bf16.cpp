@@ -21,7 +21,7 @@ LintRule gpu_no_bf16() {
           [](const LintSubject& s, const Report& report) {
             if (s.cluster == nullptr || !s.values.flag("bf16.enabled")) return;
             const Gpu& gpu = s.cluster->gpu;
-            if (gpu.peak.fp16 && !gpu.peak.bf16)
+            if (lacks(gpu, PeakRate::bf16))
               report("bf16.enabled", say("{} has no bf16 units", gpu.name), "fp16.enabled");
           },
   };

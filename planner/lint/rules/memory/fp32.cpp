@@ -19,7 +19,7 @@ PricedRule fp32() {
       .check =
           [](const PricedSubject& s, const Report& report) {
             const Plan& plan = s.job.job().plan;
-            if (plan.precision.compute != DType::f32 || !plan.cluster.gpu.peak.bf16 ||
+            if (plan.precision.compute != DType::f32 || !plan.cluster.gpu.peak[PeakRate::bf16] ||
                 s.values.flag("amp.enabled"))
               return;
             if (const auto half = s.job.with({set_key("bf16.enabled", true)}))

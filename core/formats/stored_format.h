@@ -1,0 +1,127 @@
+// How weights that nothing trains are stored, scales and all: one row a format.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/dtype.h"
+
+namespace shardplan {
+
+/// Of a frozen base under LoRA, or of the weights of generation.
+enum class Quantization : std::uint8_t {
+  none,
+  nf4,
+  nf4_double,
+  int8,
+  fp8,
+  gptq,
+  awq,
+  mxfp8,
+  mxint8,
+  nvfp4,
+};
+
+/// By Quantization; `none` leaves weights in the type that the precision says.
+/// - nf4, nf4_double: bitsandbytes/functional.py: 4 bits, an fp32 scale for 64 elements; or scales
+/// of
+///   a byte, with an fp32 scale for 256 of them.
+/// - int8: bitsandbytes' LLM.int8(): an fp32 scale for each row.
+/// - fp8: e4m3 with an fp32 scale for 128 by 128 (transformers, finegrained_fp8).
+/// - gptq, awq: 4 bits in groups of 128 along the inputs, with fp16 scales and 4-bit zero points;
+/// gptq
+///   keeps the order of the inputs too.
+/// - mxfp8, mxint8: OCP Microscaling Formats (MX) 1.0: 32 elements of a row share an E8M0 scale.
+/// - nvfp4: e2m1 elements, 16 of a row share an e4m3 scale, and the tensor an fp32 one (NVIDIA).
+inline constexpr std::array<NumberFormat, 10> kStoredFormats{{
+    {.name = "none", .other_names = {}, .uses = kWeightStore | kBaseStore},
+    {.name = "nf4",
+     .other_names = {},
+     .bits = 4,
+     .uses = kWeightStore | kBaseStore,
+     .parts = {{{"scales", 32, Sharing::run, 0, 64}}},
+     .widened = true,
+     .words = "nf4 weights"},
+    {.name = "nf4_double",
+     .other_names = {},
+     .bits = 4,
+     .uses = kWeightStore | kBaseStore,
+     .parts = {{{"scales", 8, Sharing::run, 0, 64},
+                {"scales of scales", 32, Sharing::values, 0, 256}}},
+     .widened = true,
+     .words = "nf4 weights, scales quantized too"},
+    {.name = "int8",
+     .other_names = {},
+     .bits = 8,
+     .rate = PeakRate::int8,
+     .sums = DType::i32,
+     .uses = kWeightStore,
+     .parts = {{{"scales", 32, Sharing::tile, 1, 0}}},
+     .words = "int8 weights"},
+    {.name = "fp8",
+     .other_names = {},
+     .bits = 8,
+     .rate = PeakRate::fp8,
+     .sums = DType::f32,
+     .uses = kWeightStore,
+     .parts = {{{"scales", 32, Sharing::tile, 128, 128}}},
+     .words = "fp8 weights"},
+    {.name = "gptq",
+     .other_names = {},
+     .bits = 4,
+     .uses = kWeightStore,
+     .parts = {{{"scales", 16, Sharing::tile, 1, 128},
+                {"zero points", 4, Sharing::tile, 1, 128},
+                {"order of inputs", 32, Sharing::tile, 0, 1}}},
+     .words = "GPTQ weights of 4 bits"},
+    {.name = "awq",
+     .other_names = {},
+     .bits = 4,
+     .uses = kWeightStore,
+     .parts = {{{"scales", 16, Sharing::tile, 1, 128}, {"zero points", 4, Sharing::tile, 1, 128}}},
+     .words = "AWQ weights of 4 bits"},
+    {.name = "mxfp8",
+     .other_names = {},
+     .bits = 8,
+     .rate = PeakRate::fp8,
+     .sums = DType::f32,
+     .parts = {{{"scales", 8, Sharing::tile, 1, 32}}},
+     .words = "mxfp8 weights"},
+    {.name = "mxint8",
+     .other_names = {},
+     .bits = 8,
+     .rate = PeakRate::int8,
+     .sums = DType::i32,
+     .parts = {{{"scales", 8, Sharing::tile, 1, 32}}},
+     .words = "mxint8 weights"},
+    {.name = "nvfp4",
+     .other_names = {},
+     .bits = 4,
+     .rate = PeakRate::fp4,
+     .sums = DType::f32,
+     .parts = {{{"scales", 8, Sharing::tile, 1, 16},
+                {"scale of the tensor", 32, Sharing::tile, 0, 0}}},
+     .words = "nvfp4 weights"},
+}};
+
+constexpr const NumberFormat& format_of(Quantization format) {
+  return kStoredFormats[static_cast<std::size_t>(format)];
+}
+
+/// As jobs write it: "nf4_double".
+constexpr std::string_view name_of(Quantization format) {
+  return format_of(format).name;
+}
+
+/// The format of this name, where it has all of `uses`.
+std::optional<Quantization> parse_quantization(std::string_view name, unsigned uses);
+
+/// The names of the formats that have all of `uses`; "none" comes first.
+std::vector<std::string> quantization_names(unsigned uses);
+
+}  // namespace shardplan
