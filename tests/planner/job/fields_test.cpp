@@ -45,11 +45,13 @@ TEST(JobFields, HelpNamesEveryFormatThatTheFieldTakes) {
       {"--reduce-dtype", dtype_names(kTrainingType)},
       {"--grad-reduce-dtype", dtype_names(kTrainingType)},
       {"--quantization", quantization_names(kWeightStore)}};
-  for (const auto& [flag, names] : taken)
-    for (const JobField& field : job_fields())
-      if (field.flag == flag)
-        for (const std::string& name : names)
-          EXPECT_NE(field.help.find(name), std::string_view::npos) << flag << " " << name;
+  for (const auto& [flag, names] : taken) {
+    for (const JobField& field : job_fields()) {
+      if (field.flag != flag) continue;
+      for (const std::string& name : names)
+        EXPECT_NE(field.help.find(name), std::string_view::npos) << flag << " " << name;
+    }
+  }
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ TEST(Render, NamesTheRuntimeOfTheGpuAndSaysWhoseConstantsTheyAre) {
     const Json job{{"model", "gpt2"}, {"cluster", cluster}, {"framework", "ddp"}};
     const Job loaded = load_job(job, "job.json", context);
     const Calibration calibration = load_calibration();
-    return estimate_text(estimate(loaded.model, loaded.plan, calibration), loaded, calibration);
+    const Estimate e = estimate(loaded.model, loaded.plan, calibration);
+    return estimate_text(e, loaded, calibration, cost_of(loaded.plan, e, {}));
   };
   const std::string amd = text_of("2xMI300X");
   EXPECT_THAT(amd, HasSubstr("ROCm context"));
@@ -132,7 +133,7 @@ TEST(Render, StatesOfZeroThreeAreSixteenBytesOverTheGpus) {
   const Job job = example("llama-2-7b-zero3");
   const Estimate e = estimate(job.model, job.plan, load_calibration());
   EXPECT_EQ(model_states(e), 16 * 6'738'415'616 / 4);
-  EXPECT_THAT(state_table(e), HasSubstr("4.000 B a parameter"));
+  EXPECT_THAT(state_table(e, {}), HasSubstr("4.000 B a parameter"));
 }
 
 TEST(Render, HeadlineSaysTheVerdictFirst) {

@@ -1,3 +1,4 @@
+#include "base/units.h"
 #include "lint/rules/memory/family.h"
 
 namespace shardplan::lint_rules::memory {
@@ -19,8 +20,7 @@ PricedRule fragmentation() {
           [](const PricedSubject& s, const Report& report) {
             if (s.job.estimate().verdict.gpu.fit == Fit::fits) return;  // they harm nobody
             const std::int64_t fragments = at_peak(s.job.estimate(), Category::fragmentation);
-            constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
-            if (fragments >= kGibibyte && at_least(fragments, s.job.price().gpu, 0.1))
+            if (fragments >= kGiB && at_least(fragments, s.job.price().gpu, 0.1))
               report("zero_optimization",
                      say("fragments of the allocator take {}", saved(fragments, s.job)),
                      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");

@@ -1,4 +1,5 @@
 #include "base/format.h"
+#include "base/units.h"
 #include "lint/rules/nvme/family.h"
 
 namespace shardplan::lint_rules::nvme {
@@ -18,7 +19,7 @@ LintRule few_requests() {
           },
       .check =
           [](const LintSubject& s, const Report& report) {
-            constexpr double kEnough = 4.0 * 1024 * 1024;
+            constexpr double kEnough = 4 * kMiB;
             const double flying = static_cast<double>(s.values.integer("aio.block_size")) *
                                   static_cast<double>(s.values.integer("aio.queue_depth")) *
                                   static_cast<double>(s.values.integer("aio.intra_op_parallelism"));

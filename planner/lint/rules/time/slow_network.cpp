@@ -1,3 +1,4 @@
+#include "base/units.h"
 #include "lint/rules/time/family.h"
 
 namespace shardplan::lint_rules::time {
@@ -22,7 +23,7 @@ PricedRule slow_network() {
             if (waits >= kLongWait && has_slow_network(cluster))
               report("zero_optimization",
                      say("{} of the step waits for a network of {:.1f} GB/s a GPU", percent(waits),
-                         cluster.inter_node_bandwidth / 1e9),
+                         cluster.inter_node_bandwidth / kGiga),
                      "InfiniBand or RoCE");
           },
   };
