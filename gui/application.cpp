@@ -55,11 +55,10 @@ void Application::set_language(const QString& language) {
   QLocale::setDefault(QLocale(language));
   QCoreApplication::removeTranslator(&own_words_);
   QCoreApplication::removeTranslator(&qt_words_);
-  if (own_words_.load(QStringLiteral(":/i18n/shardplan_%1.qm").arg(language)))
-    QCoreApplication::installTranslator(&own_words_);
   if (qt_words_.load(QStringLiteral("qtbase_%1").arg(language),
                      QLibraryInfo::path(QLibraryInfo::TranslationsPath)))
     QCoreApplication::installTranslator(&qt_words_);
+  QCoreApplication::installTranslator(&own_words_);  // the last one is asked first
   QApplication::setFont(font_for(language, system_font_));
   make_window();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "models/session.h"
+#include "models/word_translator.h"
 #include "views/colours.h"
 #include "wizard/main_window.h"
 
@@ -30,7 +31,8 @@ class Application {
   QApplication& qt_;
   QPalette system_palette_;
   QFont system_font_;
-  QTranslator own_words_, qt_words_;
+  WordTranslator own_words_;
+  QTranslator qt_words_;
   Session session_;
   std::unique_ptr<MainWindow> window_;
 };

@@ -2,10 +2,7 @@
 
 #include <QLocale>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "embedded/files.h"
-#include "json/reader.h"
 #include "models/text.h"
 #include "report/messages.h"
 #include "report/words.h"
@@ -13,7 +10,7 @@
 namespace shardplan::gui {
 namespace {
 
-/// The catalogue is parsed once for each language that was ever chosen. Only windows ask for words,
+/// The store is read once for each language that was ever chosen. Only windows ask for words,
 /// all from one thread.
 const report::Messages& messages() {
   static std::map<QString, report::Messages> read;
@@ -21,21 +18,11 @@ const report::Messages& messages() {
   return read.try_emplace(now, now.toStdString()).first->second;
 }
 
-/// Titles by id, each language parsed once.
-const Json& titles() {
-  static std::map<QString, Json> read;
-  const QString now = language();
-  const auto it = read.find(now);
-  if (it != read.end()) return it->second;
-  const std::string path = "lint/titles." + now.toStdString() + ".json";
-  return read[now] = parse_json(std::string(embedded_file(path)), path);
-}
-
 }  // namespace
 
 QString language() {
   const QString code = QLocale().name().left(2);
-  for (const std::string& known : report::report_languages())
+  for (const std::string& known : languages())
     if (code.toStdString() == known) return code;
   return QStringLiteral("en");
 }
@@ -45,7 +32,7 @@ QString words(std::string_view english) {
 }
 
 QString said(const Said& sentence) {
-  return text(messages().say(sentence));
+  return text(word_store().say(sentence));
 }
 
 QString words(const report::Text& said) {
@@ -53,8 +40,15 @@ QString words(const report::Text& said) {
 }
 
 QString title_of(const Rule& rule) {
-  if (language() == QStringLiteral("en")) return text(rule.title);
-  return QString::fromStdString(titles().at(std::string(rule.id.text())).get<std::string>());
+  return text(word_store().title_of(rule));
+}
+
+QString advice_of(const Rule& rule) {
+  return text(word_store().advice_of(rule));
+}
+
+const WordStore& word_store() {
+  return messages().store();
 }
 
 QString words(Source source) {

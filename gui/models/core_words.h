@@ -1,4 +1,4 @@
-// Core's and planner's words in the language of the windows: the catalogue of the reports. Their
+// Core's and planner's words in the language of the windows: the store of all words. Their
 // numbers are taken over as they are.
 #pragma once
 
@@ -9,20 +9,26 @@
 #include "base/source.h"
 #include "load/ds_config/rule.h"
 #include "report/report.h"
+#include "words/store.h"
 
 namespace shardplan::gui {
 
 /// "en", "ja" or "ko": of QLocale's default, "en" for any other.
 QString language();
 
-/// A sentence of core or planner by the phrase book, or as it is when the book has none like it.
+/// A sentence of core or planner by its phrase, or as it is where there is none like it.
 QString words(std::string_view english);
 /// A message of the catalogue: report/words.h makes them of core's enumerations.
 QString words(const report::Text& text);
 QString words(Source source);
 /// What a rule or a loader says, by the pattern that it was made of.
 QString said(const Said& sentence);
-/// What a rule of the linter is about, in a few words: data/lint has them by its id.
+/// What a rule of the linter is about, in a few words.
 QString title_of(const Rule& rule);
+/// What to do about a finding of the rule.
+QString advice_of(const Rule& rule);
+
+/// All words in the language of the windows.
+const WordStore& word_store();
 
 }  // namespace shardplan::gui

@@ -20,12 +20,12 @@ QString bytes(std::int64_t count) {
   return text(format_bytes(count));
 }
 
-/// "assumed" and the like by the catalogue; "warning" and "note" are the windows' own.
+/// Of a kind of number, or of a remark.
 QString standing_word(const std::string& standing) {
   for (const Source source :
        {Source::exact, Source::modelled, Source::calibrated, Source::measured, Source::assumed})
     if (standing == name_of(source)) return words(source);
-  return QCoreApplication::translate("EstimateModels", standing.c_str());
+  return words(report::message("standing." + standing));
 }
 
 template <typename Row>
@@ -158,11 +158,6 @@ std::vector<Fact> EstimateModels::foundation(const Answer& a, const Calibration&
     out.push_back({standing_word(s.standing), words(s.words), {}, {}, {}});
   return out;
 }
-
-// What statements() calls warnings, notes and remarks, for lupdate.
-[[maybe_unused]] constexpr const char* kStandings[] = {
-    QT_TRANSLATE_NOOP("EstimateModels", "warning"), QT_TRANSLATE_NOOP("EstimateModels", "note"),
-    QT_TRANSLATE_NOOP("EstimateModels", "shown")};
 
 QString EstimateModels::headline(const Answer& a) {
   return words(report::words_of(overall(a.estimate->verdict)));

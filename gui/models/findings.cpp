@@ -7,6 +7,7 @@
 #include "models/core_words.h"
 #include "models/messages.h"
 #include "models/text.h"
+#include "report/words.h"
 
 namespace shardplan::gui {
 namespace {
@@ -35,9 +36,7 @@ const KeyCost* cost_of(const LintReport& report, const std::string& path) {
 }  // namespace
 
 QString Findings::severity(Severity level) {
-  return level == Severity::error     ? tr("error")
-         : level == Severity::warning ? tr("warning")
-                                      : tr("note");
+  return words(report::message("severity." + std::string(name_of(level))));
 }
 
 QString Findings::delta(const PriceDelta& d) {
@@ -72,7 +71,7 @@ Finding Findings::row_of(const LintFinding& f, const KeyCost* cost) {
   if (cost != nullptr && cost->costs) row.costs = delta(*cost->costs);
   QStringList edits;
   for (const Edit& edit : f.edits) edits.push_back(text(to_string(edit)));
-  row.fix = edits.isEmpty() ? gui::said(Said(f.rule->advice)) : edits.join(QStringLiteral("; "));
+  row.fix = edits.isEmpty() ? advice_of(*f.rule) : edits.join(QStringLiteral("; "));
   row.detail =
       QStringLiteral("<p><b>%1</b>%2</p>")
           .arg(row.message.toHtmlEscaped(), f.diagnostic.position.known()

@@ -165,7 +165,7 @@ void add_report(CLI::App& app, Run& run) {
                    "html, md, json or csv; without it what the extension of -o says, or md")
       ->check(CLI::IsMember({"html", "md", "json", "csv"}));
   command->add_option("--language", a->language, "of html and md: en, ja or ko")
-      ->check(CLI::IsMember(report::report_languages()));
+      ->check(CLI::IsMember(languages()));
   CLI::Option* search =
       command->add_flag("--search", a->search,
                         "with what a search around the job finds: the usual values of all axes");

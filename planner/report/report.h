@@ -15,7 +15,7 @@
 namespace shardplan::report {
 
 /// English words that the core wrote: a warning, the name of a collective. Renderers look them up
-/// in the phrase book of the language.
+/// among the phrases of the language.
 struct Phrase {
   std::string english;
 };

@@ -1,86 +1,47 @@
-// The translations: every text that the windows show, in every language, with its placeholders.
+// What tr() answers in each language: the store's words, whichever class asks. That the store has
+// every text of the windows is tested with the store (tests/planner/words_test.cpp).
 #include <gtest/gtest.h>
 
-#include <QFile>
-#include <QProcess>
-#include <QRegularExpression>
-#include <QSet>
-#include <QTemporaryDir>
-#include <QXmlStreamReader>
+#include <QCoreApplication>
+#include <QLocale>
+
+#include "models/core_words.h"
+#include "models/word_translator.h"
 
 namespace shardplan::gui {
 namespace {
 
-struct Translation {
-  QString context, source, words;
-  bool is_unfinished = false;
-};
-
-std::vector<Translation> read(const QString& path) {
-  QFile file(path);
-  EXPECT_TRUE(file.open(QIODevice::ReadOnly)) << path.toStdString();
-  std::vector<Translation> all;
-  Translation now;
-  QXmlStreamReader xml(&file);
-  QString context;
-  while (!xml.atEnd()) {
-    if (xml.readNext() != QXmlStreamReader::StartElement) continue;
-    if (xml.name() == QStringLiteral("name")) context = xml.readElementText();
-    if (xml.name() == QStringLiteral("source")) now = {context, xml.readElementText(), {}, false};
-    if (xml.name() == QStringLiteral("translation")) {
-      now.is_unfinished = xml.attributes().hasAttribute(QStringLiteral("type"));
-      now.words = xml.readElementText();
-      all.push_back(now);
-    }
-  }
-  EXPECT_FALSE(xml.hasError()) << xml.errorString().toStdString();
-  return all;
-}
-
-QSet<QString> placeholders(const QString& words) {
-  static const QRegularExpression kPlace(QStringLiteral("%\\d|<br>|<b>|</b>"));
-  QSet<QString> out;
-  for (auto it = kPlace.globalMatch(words); it.hasNext();) out.insert(it.next().captured());
-  return out;
-}
-
-class Translations : public testing::TestWithParam<const char*> {
+class Translations : public testing::Test {
  protected:
-  static QString file() {
-    return QStringLiteral(SHARDPLAN_SOURCE_DIR "/gui/translations/shardplan_%1.ts")
-        .arg(QLatin1String(GetParam()));
+  Translations() { QCoreApplication::installTranslator(&translator_); }
+  ~Translations() override {
+    QCoreApplication::removeTranslator(&translator_);
+    QLocale::setDefault(QLocale(QStringLiteral("en")));
   }
+  static QString in(const char* language, const char* english) {
+    QLocale::setDefault(QLocale(QLatin1String(language)));
+    return QCoreApplication::translate("AnyClass", english);
+  }
+
+ private:
+  WordTranslator translator_;
 };
 
-TEST_P(Translations, AreFinishedAndKeepTheirPlaceholders) {
-  const std::vector<Translation> all = read(file());
-  EXPECT_GT(all.size(), 150U);
-  for (const Translation& t : all) {
-    EXPECT_FALSE(t.is_unfinished || t.words.isEmpty()) << t.source.toStdString();
-    EXPECT_EQ(placeholders(t.source), placeholders(t.words)) << t.source.toStdString();
-  }
+TEST_F(Translations, AreTheStoresWords) {
+  EXPECT_EQ(in("ja", "measured"), QStringLiteral("実測"));
+  EXPECT_EQ(in("ko", "measured"), QStringLiteral("실측"));
 }
 
-TEST_P(Translations, CoverEveryTextOfTheSources) {
-  const QTemporaryDir folder;
-  const QString fresh = folder.filePath(QStringLiteral("fresh.ts"));
-  QProcess lupdate;
-  lupdate.start(QStringLiteral(SHARDPLAN_LUPDATE),
-                {QStringLiteral("-silent"), QStringLiteral("-no-obsolete"),
-                 QStringLiteral("-locations"), QStringLiteral("none"),
-                 QStringLiteral(SHARDPLAN_SOURCE_DIR "/gui"), QStringLiteral("-ts"), fresh});
-  ASSERT_TRUE(lupdate.waitForFinished());
-  ASSERT_EQ(lupdate.exitCode(), 0);
-  QSet<QString> known;
-  for (const Translation& t : read(file())) known.insert(t.context + QLatin1Char('|') + t.source);
-  const std::vector<Translation> wanted = read(fresh);
-  EXPECT_GT(wanted.size(), 150U);
-  for (const Translation& t : wanted)
-    EXPECT_TRUE(known.contains(t.context + QLatin1Char('|') + t.source))
-        << t.context.toStdString() << ": " << t.source.toStdString();
+TEST_F(Translations, KeepEnglishWhereItIsChosenOrNothingIsKnown) {
+  EXPECT_EQ(in("en", "measured"), QStringLiteral("measured"));
+  EXPECT_EQ(in("fr", "measured"), QStringLiteral("measured"));
+  EXPECT_EQ(in("ja", "no text of any window"), QStringLiteral("no text of any window"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Languages, Translations, testing::Values("ja", "ko"));
+TEST_F(Translations, OfSeverityAreThoseOfTheStore) {
+  QLocale::setDefault(QLocale(QStringLiteral("ja")));
+  EXPECT_EQ(words(report::Text{"severity.error", {}}), QStringLiteral("エラー"));
+}
 
 }  // namespace
 }  // namespace shardplan::gui

@@ -27,7 +27,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 
 TEST(GoldenReports, AreTheSameBytes) {
   const Report report = job_report(findings_of("gpt2-zero1.json"));
-  for (const std::string& language : report_languages()) {
+  for (const std::string& language : languages()) {
     const Messages words(language);
     expect_golden(report_html(report, words), "gpt2-zero1." + language + ".html");
   }
@@ -42,7 +42,7 @@ TEST(GoldenReports, OfEveryKindOfJob) {
   for (const std::string name :
        {"llama-3.1-405b-megatron", "llama-3.1-8b-inference", "opt-1.3b-ppo-zero3"}) {
     const Report report = job_report(findings_of(name + ".json"));
-    for (const std::string& language : report_languages())
+    for (const std::string& language : languages())
       expect_golden(report_markdown(report, Messages(language)), name + "." + language + ".md");
     const Messages english("en");
     expect_golden(report_html(report, english), name + ".en.html");

@@ -60,7 +60,7 @@ const Table* table_of(const Section& section, const std::string& id) {
 TEST(GoldenReports, WithWhatASearchFound) {
   Report report = job_report(searched("gpt2-zero1.json"));
   std::erase_if(report.sections, [](const Section& s) { return s.id != "search"; });
-  for (const std::string& language : report_languages())
+  for (const std::string& language : languages())
     expect_golden(report_html(report, Messages(language)), "gpt2-search." + language + ".html");
   const Messages english("en");
   expect_golden(report_markdown(report, english), "gpt2-search.md");
