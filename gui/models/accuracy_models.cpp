@@ -53,7 +53,7 @@ QString AccuracyModels::figure_name(Figure figure) {
     case Figure::device:
       return tr("each GPU");
     case Figure::step_seconds:
-      return tr("time of a step");
+      return tr("time per step");
     default:
       return text(kFigureNames[index_of(figure)]);  // none that is shown
   }

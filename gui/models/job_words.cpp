@@ -55,7 +55,7 @@ QString JobWords::degrees(const Plan& plan) {
   names.push_back(tr("data %1").arg(plan.data_ranks()));
   QString out = QStringLiteral(", ") + names.join(QStringLiteral(" × "));
   names.clear();
-  add(Degree::virtual_pipeline, tr(", %1 chunks a stage"));
+  add(Degree::virtual_pipeline, tr(", %1 chunks per stage"));
   add(Degree::expert, tr(", experts over %1"));
   return out + names.join(QString());
 }
@@ -153,7 +153,7 @@ QString JobWords::rates(const Answer& a) {
   if (t.step_seconds <= 0) return tr("not estimated: the GPU's rates are not known");
   if (t.generation) return generation_rates(t) + cost(a);
   if (t.phases.empty())
-    return tr("about %1 a step, %2 tokens/s on all GPUs, %3 % of their dense peak")
+    return tr("about %1 per step, %2 tokens/s on all GPUs, %3 % of their dense peak")
                .arg(text(format_seconds(t.step_seconds)), count(t.tokens_per_second),
                     QString::number(100 * t.mfu, 'f', 0)) +
            cost(a);

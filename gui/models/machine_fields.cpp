@@ -86,7 +86,7 @@ void MachineFields::add_counts(std::vector<MachineField>& fields) {
                            Value v) { c.*member = static_cast<std::int64_t>(v.value_or(1)); },
          .known = [](const Cluster&) { return given(); }});  // by the machine's name
   };
-  add(tr("GPUs in a node"), "/cluster/gpus_per_node", &Cluster::gpus_per_node);
+  add(tr("GPUs per node"), "/cluster/gpus_per_node", &Cluster::gpus_per_node);
   add(tr("Nodes"), "/cluster/nodes", &Cluster::nodes);
 }
 
@@ -105,7 +105,7 @@ void MachineFields::add_gpu(std::vector<MachineField>& fields) {
                       }});
   };
   add(
-      tr("Usable memory of a GPU, GiB"), "/cluster/gpu/usable_bytes", "usable_bytes", kGibibyte,
+      tr("Usable memory per GPU, GiB"), "/cluster/gpu/usable_bytes", "usable_bytes", kGibibyte,
       [](const Cluster& c) { return Value(static_cast<double>(c.gpu.usable.count())); },
       [](Cluster& c, Value v) {
         c.gpu.usable = to_bytes(v.value_or(0));
@@ -119,7 +119,7 @@ void MachineFields::add_gpu(std::vector<MachineField>& fields) {
       [](const Cluster& c) { return c.gpu.memory_bandwidth; },
       [](Cluster& c, Value v) { c.gpu.memory_bandwidth = v; });
   add(
-      tr("Dense bf16 of a GPU, TFLOP/s"), "/cluster/gpu/peak_flops/bf16", "peak_flops.bf16", kTera,
+      tr("Dense bf16 per GPU, TFLOP/s"), "/cluster/gpu/peak_flops/bf16", "peak_flops.bf16", kTera,
       [](const Cluster& c) { return c.gpu.peak[PeakRate::bf16]; },
       [](Cluster& c, Value v) { c.gpu.peak[PeakRate::bf16] = v; });
   add(
@@ -147,7 +147,7 @@ void MachineFields::add_links(std::vector<MachineField>& fields) {
   };
   add(tr("Between GPUs, GB/s"), "/cluster/interconnect/intra_node_bandwidth",
       &Cluster::intra_node_bandwidth);
-  add(tr("Between nodes, GB/s a GPU"), "/cluster/interconnect/inter_node_bandwidth",
+  add(tr("Between nodes, GB/s per GPU"), "/cluster/interconnect/inter_node_bandwidth",
       &Cluster::inter_node_bandwidth);
 }
 
@@ -164,11 +164,11 @@ void MachineFields::add_node(std::vector<MachineField>& fields) {
                       .may_be_unknown = true});
   };
   add(
-      tr("Host memory of a node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes",
+      tr("Host memory per node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes",
       kGibibyte, [](const Cluster& c) { return of_bytes(c.host_memory); },
       [](Cluster& c, Value v) { c.host_memory = v ? std::optional(to_bytes(*v)) : std::nullopt; });
   add(
-      tr("NVMe of a node, GiB"), "/cluster/nvme/bytes", "nvme", kGibibyte,
+      tr("NVMe per node, GiB"), "/cluster/nvme/bytes", "nvme", kGibibyte,
       [](const Cluster& c) { return c.nvme ? of_bytes(c.nvme->capacity) : std::nullopt; },
       [](Cluster& c, Value v) {
         if (!v) return c.nvme.reset();
@@ -186,7 +186,7 @@ void MachineFields::add_node(std::vector<MachineField>& fields) {
   add_rate(tr("NVMe reads, GB/s"), "/cluster/nvme/read_bandwidth", &Nvme::read_bandwidth);
   add_rate(tr("NVMe writes, GB/s"), "/cluster/nvme/write_bandwidth", &Nvme::write_bandwidth);
   add(
-      tr("Price of a node, an hour"), "/cluster/price_per_hour", "price_per_hour", 1,
+      tr("Price per node and hour"), "/cluster/price_per_hour", "price_per_hour", 1,
       [](const Cluster& c) { return c.price_per_hour; },
       [](Cluster& c, Value v) { c.price_per_hour = v; });
 }

@@ -83,8 +83,7 @@ void PlanTable::add_host_aspects() {
 void PlanTable::add_speed_aspects() {
   const Words rates = [](const Alternative& a) { return Provenance::rates(a.estimate, a.plan); };
   add(
-      tr("sent by each GPU in a step"),
-      [](const Alternative& a) { return bytes(sent(a.estimate)); },
+      tr("sent by each GPU per step"), [](const Alternative& a) { return bytes(sent(a.estimate)); },
       [](const Alternative& a) {
         QString all;
         for (const TrafficLine& line : a.estimate.traffic)
@@ -92,14 +91,14 @@ void PlanTable::add_speed_aspects() {
         return all;
       });
   add(
-      tr("time of a step"),
+      tr("time per step"),
       [](const Alternative& a) {
         const double seconds = a.estimate.time.step_seconds;
         return seconds > 0 ? text(format_seconds(seconds)) : QStringLiteral("–");
       },
       [](const Alternative& a) { return Provenance::step(a.estimate); });
   add(
-      tr("tokens a second"),
+      tr("tokens per second"),
       [](const Alternative& a) {
         return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
       },

@@ -148,7 +148,7 @@ QString Provenance::traffic(const Plan& plan, const TrafficLine& line) {
                 .arg(precisely(line.payload_bytes))
                 .arg(world)
                 .arg(precisely(line.bytes_per_step))
-          : tr("%1 copied in a step").arg(precisely(line.bytes_per_step));
+          : tr("%1 copied per step").arg(precisely(line.bytes_per_step));
   return page(words(line.what), formula, standing(Source::modelled));
 }
 
@@ -161,7 +161,7 @@ QString Provenance::seconds(const QString& name, double seconds, const QString& 
 QString Provenance::step(const Estimate& e) {
   const TimeEstimate& t = e.time;
   return page(
-      tr("Time of a step: %1").arg(text(format_seconds(t.step_seconds))),
+      tr("Time per step: %1").arg(text(format_seconds(t.step_seconds))),
       tr("compute %1 + exposed communication %2 + exposed copies %3 + optimizer %4 + pipeline %5 "
          "+ idle %6")
           .arg(text(format_seconds(t.compute_seconds)),
@@ -177,7 +177,7 @@ QString Provenance::rates(const Estimate& e, const Plan& plan) {
   const Workload& w = plan.workload;
   if (t.generation)
     return page(
-        tr("Tokens a second"),
+        tr("Tokens per second"),
         tr("%1 sequences × %2 new tokens ÷ %3, after %4 for the prompts\n"
            "at datasheet rates: %5 for the new tokens")
             .arg(text(format_count(w.micro_batch)), text(format_count(w.generation.new_tokens)),
@@ -188,10 +188,10 @@ QString Provenance::rates(const Estimate& e, const Plan& plan) {
   const QString product =
       plan.parallel.only_data()
           ? tr("%1 GPUs × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
-               "at datasheet rates, with everything hidden: %6 a step")
+               "at datasheet rates, with everything hidden: %6 per step")
           : tr("data %1 × micro-batch %2 × %3 tokens × %4 accumulation steps ÷ %5\n"
-               "at datasheet rates, with everything hidden: %6 a step");
-  return page(tr("Tokens a second"),
+               "at datasheet rates, with everything hidden: %6 per step");
+  return page(tr("Tokens per second"),
               product.arg(plan.data_ranks())
                   .arg(w.micro_batch)
                   .arg(w.sequence_length)

@@ -370,7 +370,7 @@ std::vector<TrainingField> TrainingFields::all() {
           offload(),
           degree(Degree::tensor, tr("Tensor parallel")),
           degree(Degree::pipeline, tr("Pipeline stages")),
-          degree(Degree::virtual_pipeline, tr("Chunks a stage")),
+          degree(Degree::virtual_pipeline, tr("Chunks per stage")),
           degree(Degree::sequence, tr("Ulysses (sequence)")),
           degree(Degree::context, tr("Context parallel")),
           degree(Degree::expert, tr("Expert parallel"))};

@@ -1,4 +1,4 @@
-// The plans that no other plan beats, as points: memory of a GPU across, time for a token up.
+// The plans that no other plan beats, as points: memory per GPU across, time for a token up.
 #pragma once
 
 #include <QWidget>

@@ -46,7 +46,7 @@ SearchPanel::SearchPanel(Session& session, QWidget* parent)
 
 QLayout* SearchPanel::make_bar() {
   objective_ = new QComboBox(this);
-  objective_->addItem(tr("most tokens a second"), static_cast<int>(Objective::throughput));
+  objective_->addItem(tr("most tokens per second"), static_cast<int>(Objective::throughput));
   objective_->addItem(tr("least money"), static_cast<int>(Objective::cost));
   objective_->addItem(tr("fewest GPUs"), static_cast<int>(Objective::gpus));
   objective_->addItem(tr("least memory"), static_cast<int>(Objective::memory));

@@ -94,7 +94,7 @@ QWidget* VerdictPage::make_memory() {
 
 QWidget* VerdictPage::make_time() {
   time_ = new ShareBar(time_brush, this);
-  time_->setAccessibleName(tr("Time of a step"));
+  time_->setAccessibleName(tr("Time per step"));
   rates_ = new TextLabel(TextLabel::Lines::wrapped, this);
   rates_->setObjectName(QStringLiteral("rates"));
   auto* layout = new QVBoxLayout;
@@ -102,7 +102,7 @@ QWidget* VerdictPage::make_time() {
   layout->setSpacing(3);
   layout->addWidget(rates_);
   layout->addWidget(time_);
-  QWidget* box = make_box(tr("Time of a step"), layout, this);
+  QWidget* box = make_box(tr("Time per step"), layout, this);
   box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
   return box;
 }

@@ -44,7 +44,7 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
     if (depth > kDeepestNesting) {
       throw InputError({.file = file,
                         .message = "values are nested too deeply",
-                        .expected = fmt::format("at most {} levels", kDeepestNesting),
+                        .expected = say("at most {} levels", kDeepestNesting),
                         .rule = "json.too-deep"_rule});
     }
     if (event == Json::parse_event_t::object_start) {

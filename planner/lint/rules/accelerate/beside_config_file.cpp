@@ -10,10 +10,10 @@ LintRule beside_config_file() {
           {
               .id = "accelerate.beside-config-file"_rule,
               .severity = Severity::error,
-              .title = "A setting that may not stand beside deepspeed_config_file",
-              .explanation = "With a ds_config file, accelerate refuses stage, offload, "
-                             "accumulation, clipping "
-                             "and mixed_precision in its own file.",
+              .title = "A setting that is not allowed beside deepspeed_config_file",
+              .explanation =
+                  "With a ds_config file, accelerate refuses stage, offload, accumulation, "
+                  "clipping and mixed_precision in its own file.",
               .source = "accelerate: utils/dataclasses.py _deepspeed_config_checks",
               .advice = "Remove it from the YAML; set it in the ds_config.",
               .file = RuleFile::accelerate,

@@ -8,7 +8,7 @@ LintRule uneven_machines() {
           {
               .id = "accelerate.uneven-machines"_rule,
               .severity = Severity::error,
-              .title = "num_processes does not divide by num_machines",
+              .title = "num_machines does not divide num_processes",
               .explanation = "Every machine starts num_processes / num_machines.",
               .source = "accelerate: utils/launch.py",
               .advice = "Use a multiple of num_machines.",

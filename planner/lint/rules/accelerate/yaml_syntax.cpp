@@ -6,7 +6,7 @@ Rule yaml_syntax() {
   return {
       .id = "yaml.syntax"_rule,
       .severity = Severity::error,
-      .title = "accelerate's file is no YAML",
+      .title = "accelerate's file is not valid YAML",
       .explanation = "Nothing of it is read.",
       .source = "YAML 1.1, as PyYAML's safe_load reads it",
       .advice =

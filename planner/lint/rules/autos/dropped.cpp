@@ -12,8 +12,8 @@ LintRule dropped() {
               .severity = Severity::warning,
               .title = "\"auto\" that silently becomes DeepSpeed's default",
               .explanation =
-                  "No trainer fills this key in, and typed blocks drop the word without a message. "
-                  "\"auto\" does not mean that something is tuned.",
+                  "No trainer fills this key in, and typed blocks drop the word without a "
+                  "message. \"auto\" does not mean that something is tuned.",
               .source = "deepspeed/runtime/config_utils.py DeepSpeedConfigModel.__init__",
               .advice = "Write the value, or remove the key.",
               .repair = repair::remove_it,
@@ -24,11 +24,11 @@ LintRule dropped() {
               const DsNode* key = ds_schema().find(resolved.path);
               if (key == nullptr || !resolved.rule.text.starts_with("dropped")) continue;
               if (!key->trainer_rule.empty() || !key->accelerate_rule.empty()) continue;
-              report(
-                  resolved.path,
-                  say("\"auto\" is filled in by nobody and dropped: DeepSpeed's default {} holds",
-                      resolved.value.dump()),
-                  "a value");
+              report(resolved.path,
+                     say("nothing fills in \"auto\", and it is dropped: DeepSpeed's default {} "
+                         "applies",
+                         resolved.value.dump()),
+                     "a value");
             }
           },
   };

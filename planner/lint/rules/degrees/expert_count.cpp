@@ -10,7 +10,8 @@ LintRule expert_count() {
               .id = "parallel.expert-count"_rule,
               .severity = Severity::error,
               .title = "autoep_size does not divide the experts",
-              .explanation = "Every rank owns as many experts of a layer, and at least one.",
+              .explanation =
+                  "Every rank owns the same number of experts of each layer, and at least one.",
               .source = kExperts,
               .advice = "Choose a divisor of the experts.",
           },

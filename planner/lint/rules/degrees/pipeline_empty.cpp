@@ -10,7 +10,7 @@ LintRule pipeline_empty() {
               .severity = Severity::error,
               .title = "More stages than layers",
               .explanation =
-                  "Layers are not split: stages are left that only pass on what they receive.",
+                  "Layers are not split: some stages would only pass on what they receive.",
               .source = kPipeline,
               .advice = "Use fewer stages.",
           },

@@ -10,7 +10,8 @@ LintRule pipeline_ranks() {
               .severity = Severity::error,
               .title = "Stages do not divide the ranks",
               .explanation =
-                  "Every stage has as many ranks; PipelineModule raises an error otherwise.",
+                  "Every stage has the same number of ranks; PipelineModule raises an error "
+                  "otherwise.",
               .source = kPipeline,
               .advice = "Choose a divisor of the ranks.",
           },

@@ -10,8 +10,8 @@ LintRule tensor_heads() {
               .severity = Severity::error,
               .title = "More tensor-parallel ranks than heads",
               .explanation =
-                  "AutoTP shares out whole heads of keys and values; the ranks that are left over "
-                  "get projections without rows, and attention cannot shape their output.",
+                  "AutoTP distributes whole heads of keys and values; the remaining ranks get "
+                  "projections without rows, and attention cannot shape their output.",
               .source = kTensor,
               .advice = "Use a degree of at most the key-value heads.",
           },

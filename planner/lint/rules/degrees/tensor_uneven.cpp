@@ -10,8 +10,8 @@ LintRule tensor_uneven() {
               .severity = Severity::warning,
               .title = "Heads that tensor parallelism splits unevenly",
               .explanation =
-                  "Some ranks get a head more than others: all wait for them in every layer, and "
-                  "they hold more.",
+                  "Some ranks get one head more than others: the others wait for them in every "
+                  "layer, and they hold more.",
               .source = kTensor,
               .advice = "Choose a divisor of the key-value heads.",
           },

@@ -8,7 +8,7 @@ Rule duplicate_key() {
       .severity = Severity::error,
       .title = "A key appears twice",
       .explanation =
-          "Which of the two is meant cannot be known. DeepSpeed raises an error; HF Trainer "
+          "It is unclear which of the two is meant. DeepSpeed raises an error; HF Trainer "
           "silently takes the last.",
       .source = "deepspeed/runtime/config_utils.py dict_raise_error_on_duplicate_keys",
       .advice = "Keep one of the two.",

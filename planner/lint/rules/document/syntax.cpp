@@ -6,8 +6,8 @@ Rule syntax() {
   return {
       .id = "json.syntax"_rule,
       .severity = Severity::error,
-      .title = "The file is no JSON",
-      .explanation = "Nothing of the file is read, by nobody.",
+      .title = "The file is not valid JSON",
+      .explanation = "No program can read any of it.",
       .source = "RFC 8259; deepspeed/runtime/config.py DeepSpeedConfig.__init__",
       .advice =
           "Correct the text at the place that is shown; a missing or stray comma is the usual "

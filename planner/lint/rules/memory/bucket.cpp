@@ -12,8 +12,8 @@ PricedRule bucket() {
               .severity = Severity::warning,
               .title = "Buckets as large as the model",
               .explanation =
-                  "reduce_bucket_size holds more elements than the model trains: all gradients at "
-                  "once, and with overlap_comm a second buffer.",
+                  "reduce_bucket_size holds more elements than the model trains: all gradients "
+                  "at once, and with overlap_comm a second buffer.",
               .source = "deepspeed/runtime/zero/stage_1_and_2.py; issue 4875 of DeepSpeed",
               .advice = "Use hidden_size squared, as HF Trainer's \"auto\" does.",
           },
@@ -32,7 +32,7 @@ PricedRule bucket() {
             const std::int64_t now = s.job.price().gpu;
             if (!smaller || !at_least(now - smaller->price.gpu, now, 0.02)) return;
             report(kBucket,
-                   say("{} elements, and {} are trained on a rank: costs {}", format_count(bucket),
+                   say("{} elements, and {} are trained per rank: costs {}", format_count(bucket),
                        format_count(trained), saved(now - smaller->price.gpu, s.job)),
                    say("{}", hidden * hidden));
           },

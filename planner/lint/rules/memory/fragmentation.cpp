@@ -10,9 +10,9 @@ PricedRule fragmentation() {
               .id = "memory.fragmentation"_rule,
               .severity = Severity::warning,
               .title = "The allocator's fragments keep the job from fitting",
-              .explanation = "Blocks of many sizes leave holes between them that nothing fits "
-                             "into; a tenth of "
-                             "the GPU or more goes to them, and the job does not surely fit.",
+              .explanation =
+                  "Blocks of many sizes leave holes between them that nothing fits into; they "
+                  "take a tenth of the GPU or more, and the job may not fit.",
               .source = "docs/allocator.md; pytorch issue 35901",
               .advice = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
           },

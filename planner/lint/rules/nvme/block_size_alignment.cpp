@@ -18,7 +18,7 @@ LintRule block_size_alignment() {
           {
               .id = "nvme.block-size-alignment"_rule,
               .severity = Severity::error,
-              .title = "aio.block_size is no multiple of 512",
+              .title = "aio.block_size is not a multiple of 512",
               .explanation =
                   "Files are opened with O_DIRECT; the second block of a request starts at an "
                   "address that the kernel refuses.",
@@ -30,7 +30,7 @@ LintRule block_size_alignment() {
           [](const LintSubject& s, const Report& report) {
             const std::int64_t block = s.values.integer("aio.block_size");
             if (anything_on_nvme(s.values) && block % kAlignment != 0)
-              report("aio.block_size", say("{} is no multiple of {}", block, kAlignment),
+              report("aio.block_size", say("{} is not a multiple of {}", block, kAlignment),
                      say("a multiple of {}", kAlignment));
           },
   };

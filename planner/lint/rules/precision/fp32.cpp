@@ -11,9 +11,8 @@ LintRule fp32() {
               .title = "Everything runs in fp32",
               .explanation =
                   "Neither fp16, bf16, amp nor torch_autocast is on: parameters, gradients and "
-                  "activations take four bytes an element, and tensor cores idle. Programs that "
-                  "load "
-                  "a bf16 checkpoint are often surprised by this.",
+                  "activations take four bytes per element, and tensor cores stay idle. "
+                  "Programs that load a bf16 checkpoint are often surprised by this.",
               .source = "deepspeed/runtime/engine.py get_data_types",
               .advice = "Enable bf16 if the GPU has it.",
           },

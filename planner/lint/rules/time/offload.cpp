@@ -10,11 +10,12 @@ PricedRule offload() {
               .id = "time.offload"_rule,
               .severity = Severity::warning,
               .title = "Offload takes most of the step",
-              .explanation = "Copies over PCIe and the update on the CPU are longer than forward "
-                             "and backward.",
+              .explanation =
+                  "Copies over PCIe and the update on the CPU are longer than forward and "
+                  "backward.",
               .source = "docs/time.md; issues 6834, 1635 of DeepSpeed",
-              .advice =
-                  "Accumulate more micro-batches a step, and give every rank its CPU threads.",
+              .advice = "Accumulate more micro-batches per step, and give every rank its CPU "
+                        "threads.",
           },
       .check =
           [](const PricedSubject& s, const Report& report) {

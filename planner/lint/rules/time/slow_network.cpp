@@ -11,8 +11,8 @@ PricedRule slow_network() {
               .severity = Severity::warning,
               .title = "The network between nodes is slower than a step needs",
               .explanation =
-                  "Gradients and parameters wait for it. Sockets instead of InfiniBand or RoCE are "
-                  "the usual reason.",
+                  "Gradients and parameters wait for it. Sockets instead of InfiniBand or RoCE "
+                  "are the usual reason.",
               .source = "docs/time.md; nccl issue 766",
               .advice = "Check NCCL_DEBUG=INFO for NET/IB; accumulate more.",
           },
@@ -22,8 +22,8 @@ PricedRule slow_network() {
             const Cluster& cluster = s.job.job().plan.cluster;
             if (waits >= kLongWait && has_slow_network(cluster))
               report("zero_optimization",
-                     say("{} of the step waits for a network of {:.1f} GB/s a GPU", percent(waits),
-                         cluster.inter_node_bandwidth / kGiga),
+                     say("{} of the step waits for a network of {:.1f} GB/s per GPU",
+                         percent(waits), cluster.inter_node_bandwidth / kGiga),
                      "InfiniBand or RoCE");
           },
   };

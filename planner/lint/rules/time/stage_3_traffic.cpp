@@ -9,12 +9,12 @@ PricedRule stage_3_traffic() {
               .id = "time.stage-3-traffic"_rule,
               .severity = Severity::warning,
               .title = "Stage 3 waits for its gathers",
-              .explanation = "Parameters travel twice a micro-batch; on PCIe or Ethernet that "
-                             "takes longer than "
-                             "computing with them.",
+              .explanation =
+                  "Parameters are sent twice per micro-batch; on PCIe or Ethernet that takes "
+                  "longer than computing with them.",
               .source = "docs/time.md; issue 3349 of DeepSpeed",
-              .advice =
-                  "Use stage 2 if it fits, a larger micro-batch, or hpZ (zero_hpz_partition_size).",
+              .advice = "Use stage 2 if it fits, a larger micro-batch, or hpZ "
+                        "(zero_hpz_partition_size).",
           },
       .check =
           [](const PricedSubject& s, const Report& report) {

@@ -114,7 +114,7 @@ ArgumentsRule misspelt_argument() {
           {
               .id = "hf.misspelt-argument"_rule,
               .severity = Severity::warning,
-              .title = "No argument of TrainingArguments, but near to one",
+              .title = "Not an argument of TrainingArguments, but close to one",
               .explanation = "parse_json_file refuses names that no dataclass of the program has.",
               .source = "transformers: hf_argparser.py parse_dict",
               .advice = "Correct the spelling.",
@@ -129,7 +129,7 @@ ArgumentsRule misspelt_argument() {
               // A script's own arguments are no mistakes: only what differs in one place does, by a
               // letter, or two in a long name.
               if (near.empty() || !differs_in_one_place(name, near)) continue;
-              report(name, "no argument of TrainingArguments", "", near);
+              report(name, "not an argument of TrainingArguments", "", near);
             }
           },
   };

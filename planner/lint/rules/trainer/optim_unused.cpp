@@ -9,9 +9,9 @@ LintRule optim_unused() {
               .id = "hf.optim-unused"_rule,
               .severity = Severity::warning,
               .title = "optim has no effect beside an optimizer block",
-              .explanation = "With an optimizer block DeepSpeed makes the optimizer; the argument "
-                             "is not looked "
-                             "at.",
+              .explanation =
+                  "With an optimizer block DeepSpeed makes the optimizer; the argument is not "
+                  "read.",
               .source = kOptimizer,
               .advice = "Remove the optimizer block to use optim, or the argument.",
               .file = RuleFile::arguments,

@@ -9,9 +9,9 @@ LintRule scheduler_unused() {
               .id = "hf.scheduler-unused"_rule,
               .severity = Severity::warning,
               .title = "lr_scheduler_type has no effect beside a scheduler block",
-              .explanation = "With a scheduler block DeepSpeed makes the scheduler; the argument "
-                             "is not looked "
-                             "at.",
+              .explanation =
+                  "With a scheduler block DeepSpeed makes the scheduler; the argument is not "
+                  "read.",
               .source = kOptimizer,
               .advice = "Remove the scheduler block to use lr_scheduler_type, or the argument.",
               .file = RuleFile::arguments,

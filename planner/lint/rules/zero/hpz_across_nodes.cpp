@@ -11,10 +11,10 @@ LintRule hpz_across_nodes() {
               .title = "Secondary shards that cross a node",
               .explanation =
                   "hpZ keeps a second copy of the shards so that gathers stay within a node; "
-                  "groups "
-                  "larger than a node pay for the copy and use the network all the same.",
+                  "groups larger than a node pay for the copy and use the network all the "
+                  "same.",
               .source = "docs/_tutorials/zeropp.md",
-              .advice = "Use the number of GPUs in a node.",
+              .advice = "Use the number of GPUs per node.",
           },
       .check =
           [](const LintSubject& s, const Report& report) {

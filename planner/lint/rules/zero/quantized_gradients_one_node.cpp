@@ -11,8 +11,8 @@ LintRule quantized_gradients_one_node() {
               .severity = Severity::warning,
               .title = "Quantized gradients within one node",
               .explanation =
-                  "The quantized reduction runs between nodes; on one node gradients go in full "
-                  "precision.",
+                  "The quantized reduction runs between nodes; on one node gradients are sent "
+                  "in full precision.",
               .source = "deepspeed/runtime/comm/coalesced_collectives.py all_to_all_quant_reduce",
               .advice = "Remove it on a single node.",
               .repair = repair::remove_it,

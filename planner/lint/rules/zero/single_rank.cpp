@@ -20,8 +20,8 @@ LintRule single_rank() {
               .severity = Severity::warning,
               .title = "ZeRO on a single rank",
               .explanation =
-                  "ZeRO divides states by the data-parallel ranks; with one there is nothing to "
-                  "divide, and buckets and flat copies come on top.",
+                  "ZeRO divides states by the data-parallel ranks; with one there is nothing "
+                  "to divide, and buckets and flat copies are added.",
               .source = "deepspeed/runtime/zero/stage_1_and_2.py",
               .advice = "Use stage 0, or offload.",
           },

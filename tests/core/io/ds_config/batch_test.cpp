@@ -32,7 +32,7 @@ TEST(DsBatch, AProductThatDoesNotCloseShowsTheNumbers) {
                           "gradient_accumulation_steps": 64})",
                         on_ranks(4)),
               ElementsAre("ds.json: train_batch_size: 2048 is not 4 micro-batch x 64 accumulation "
-                          "x 4 ranks = 1024; expected a product that closes"));
+                          "x 4 ranks = 1024; expected sizes that multiply to train_batch_size"));
   // 100 / 8 = 12 per rank by integer division, and 12 * 8 is not 100.
   EXPECT_THAT(errors_of(R"({"train_batch_size": 100})"),
               ElementsAre(HasSubstr("100 is not 12 micro-batch x 1 accumulation x 8 ranks = 96")));

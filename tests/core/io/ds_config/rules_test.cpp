@@ -410,7 +410,7 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"TensorParallelOff", R"({"tensor_parallel": {"tp": {"tp_size": 4}}})",
                  "tensor parallelism is off: autotp_size is 0 or missing; expected autotp_size 4",
                  R"({"tensor_parallel": {"autotp_size": 4}})"},
-        RuleCase{"Vocabulary", R"({"vocabulary_size": 50257})", "50257 is no multiple of 8",
+        RuleCase{"Vocabulary", R"({"vocabulary_size": 50257})", "50257 is not a multiple of 8",
                  R"({"vocabulary_size": 50304})"},
         RuleCase{"StepsWithAPoint",
                  R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 1e3}}})",

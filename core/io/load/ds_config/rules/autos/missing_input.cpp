@@ -11,8 +11,8 @@ LostAutoRule missing_input() {
               .severity = Severity::note,
               .title = "\"auto\" that depends on something not given here",
               .explanation =
-                  "It is resolved when the job starts, from the model, the data or the number of "
-                  "ranks. The linter goes on with DeepSpeed's default.",
+                  "It is resolved when the job starts, from the model, the data or the number "
+                  "of ranks. The linter continues with DeepSpeed's default.",
               .source = kTrainer,
               .advice = "Give --model and --gpus to see the value.",
           },

@@ -8,10 +8,10 @@ LostAutoRule nobody_resolves() {
           {
               .id = "auto.nobody-resolves"_rule,
               .severity = Severity::error,
-              .title = "\"auto\" that nobody resolves",
-              .explanation = "\"auto\" is a convention of HF Trainer and accelerate; DeepSpeed "
-                             "itself takes the "
-                             "word for a value and fails on it outside of its typed blocks.",
+              .title = "\"auto\" that nothing resolves",
+              .explanation =
+                  "\"auto\" is a convention of HF Trainer and accelerate; DeepSpeed itself "
+                  "takes the word as a value and fails on it outside its typed blocks.",
               .source = "deepspeed/runtime/config_utils.py, deepspeed/runtime/config.py",
               .advice = "Write the value, or run under HF Trainer or accelerate.",
           },

@@ -10,7 +10,7 @@ ConfigRule batch_from_job() {
               .severity = Severity::note,
               .title = "The batch comes from the command line",
               .explanation =
-                  "The file has no batch key; DeepSpeed itself would refuse it as it is.",
+                  "The file has no batch key; DeepSpeed itself would refuse the file as it is.",
               .source = kBatch,
               .advice = "Write train_micro_batch_size_per_gpu into the file.",
           },

@@ -10,7 +10,7 @@ ConfigRule batch_missing() {
               .severity = Severity::error,
               .title = "No batch size",
               .explanation =
-                  "Either train_batch_size or train_micro_batch_size_per_gpu must be there.",
+                  "Either train_batch_size or train_micro_batch_size_per_gpu must be given.",
               .source = kBatch,
               .advice = "Set train_micro_batch_size_per_gpu.",
           },

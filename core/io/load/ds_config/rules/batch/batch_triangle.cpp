@@ -21,13 +21,15 @@ ConfigRule batch_triangle() {
           {
               .id = "ds.batch-triangle"_rule,
               .severity = Severity::error,
-              .title = "The batch does not close",
+              .title = "The batch sizes do not match",
               .explanation =
-                  "train_batch_size must be micro-batch x accumulation x ranks; two of the three "
-                  "give the third by integer division, and DeepSpeed asserts the product.",
+                  "train_batch_size must be micro-batch x accumulation x ranks; two of the "
+                  "three give the third by integer division, and DeepSpeed asserts the "
+                  "product.",
               .source = kBatch,
               .advice =
-                  "Give two of the three, or values whose product closes on this number of ranks.",
+                  "Give two of the three, or values whose product is right for this number of "
+                  "ranks.",
               .repair = drop_product,
           },
       .check =
@@ -45,7 +47,7 @@ ConfigRule batch_triangle() {
             report(batch_key::kTrain,
                    say("{} is not {} micro-batch x {} accumulation x {} = {}", *t.train_batch,
                        *t.micro_batch, *t.accumulation, shown, product),
-                   "a product that closes");
+                   "sizes that multiply to train_batch_size");
           },
   };
 }

@@ -10,7 +10,7 @@ OldKeyRule deprecated_ignored() {
               .id = "ds.deprecated-ignored"_rule,
               .severity = Severity::warning,
               .title = "A deprecated key that is no longer read",
-              .explanation = "It changes nothing; what it did is said elsewhere now.",
+              .explanation = "It changes nothing; another key now does what it did.",
               .source = kField,
               .advice = "Use the key that is shown.",
               .repair = repair::remove_it,

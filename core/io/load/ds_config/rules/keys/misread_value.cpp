@@ -10,7 +10,7 @@ KeyRule misread_value() {
               .id = "ds.misread-value"_rule,
               .severity = Severity::warning,
               .title = "A value that is read as another type",
-              .explanation = "It works, by a conversion that the next version may not make.",
+              .explanation = "It works through a conversion that a later version may not make.",
               .source = kTyped,
               .advice = "Write the value in the type that DeepSpeed reads it as.",
               .repair = repair::set_as_read,

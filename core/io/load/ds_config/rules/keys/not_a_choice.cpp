@@ -9,8 +9,8 @@ KeyRule not_a_choice() {
           {
               .id = "ds.not-a-choice"_rule,
               .severity = Severity::error,
-              .title = "A value that is none of the allowed ones",
-              .explanation = "DeepSpeed compares it with a list of names and refuses others.",
+              .title = "A value that is not allowed",
+              .explanation = "DeepSpeed accepts a fixed list of names and refuses others.",
               .source = kSchema,
               .advice = "Choose one of the names that are shown.",
               .repair = repair::set_nearest,

@@ -9,7 +9,7 @@ KeyRule not_an_object() {
           {
               .id = "ds.not-an-object"_rule,
               .severity = Severity::error,
-              .title = "A block that is no object",
+              .title = "A block that is not an object",
               .explanation = "DeepSpeed looks keys up in it and fails.",
               .source = kTyped,
               .advice = "Write { } around the block's keys.",

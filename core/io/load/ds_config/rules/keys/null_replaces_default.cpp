@@ -10,9 +10,9 @@ KeyRule null_replaces_default() {
               .id = "ds.null-replaces-default"_rule,
               .severity = Severity::warning,
               .title = "null takes the place of the default",
-              .explanation = "In plain dictionaries null is a value like others: the default does "
-                             "not hold any "
-                             "more.",
+              .explanation =
+                  "In plain dictionaries null is a value like any other: the default no longer "
+                  "applies.",
               .source = "deepspeed/runtime/config_utils.py get_scalar_param",
               .advice = "Remove the key.",
               .repair = repair::remove_it,

@@ -11,10 +11,9 @@ KeyRule null_value() {
               .severity = Severity::error,
               .title = "null where a value must be",
               .explanation = "Typed blocks refuse null; at the top level it takes the place of the "
-                             "default and "
-                             "fails in use.",
+                             "default and fails in use.",
               .source = kTyped,
-              .advice = "Remove the key, and the default holds.",
+              .advice = "Remove the key; the default then applies.",
               .repair = repair::remove_it,
           },
       .check =

@@ -10,9 +10,9 @@ OverflowRule number_too_large() {
               .severity = Severity::error,
               .title = "A product of the file's numbers exceeds 64 bits",
               .explanation =
-                  "Batch sizes or buckets multiply to a number that no machine has room for.",
+                  "Batch sizes or buckets multiply to a number that no machine can hold.",
               .source = "deepspeed/runtime/config.py _set_batch_related_parameters",
-              .advice = "Look for a zero too many.",
+              .advice = "Look for an extra zero.",
           },
       .check = [](const OverflowError& error, const Report& report) { report("", error.what()); },
   };

@@ -11,8 +11,8 @@ KeyRule unknown_argument() {
               .severity = Severity::warning,
               .title = "Not a known argument of the optimizer or scheduler",
               .explanation =
-                  "The block is handed to a constructor, which refuses arguments that it does not "
-                  "have.",
+                  "The block is handed to a constructor, which refuses arguments that it does "
+                  "not have.",
               .source = "deepspeed/runtime/engine.py _configure_basic_optimizer",
               .advice = "Check the class's own arguments.",
               .repair = repair::rename_to_nearest,
@@ -20,7 +20,7 @@ KeyRule unknown_argument() {
       .check =
           [](const MetKey& key, const Report& report) {
             if (key.problem == KeyProblem::unknown && key.unknown == DsUnknown::passed_on)
-              report(key.path, "not a known argument; it is handed on and may be refused there", "",
+              report(key.path, "not a known argument; it is passed on and may be refused there", "",
                      nearest_key(key));
           },
   };

@@ -10,9 +10,9 @@ KeyRule wrong_type() {
               .id = "ds.wrong-type"_rule,
               .severity = Severity::error,
               .title = "A value of the wrong type",
-              .explanation = "DeepSpeed refuses it, or misreads it later: in plain dictionaries a "
-                             "string stays "
-                             "a string and fails where it is computed with.",
+              .explanation =
+                  "DeepSpeed refuses it, or misreads it later: in plain dictionaries a string "
+                  "stays a string and fails in arithmetic.",
               .source = kTyped,
               .advice = "Write the value in the type that is shown.",
               .repair = repair::set_as_read,

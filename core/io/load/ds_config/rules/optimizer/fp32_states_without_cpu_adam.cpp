@@ -9,7 +9,7 @@ ConfigRule fp32_states_without_cpu_adam() {
           {
               .id = "ds.fp32-states-without-cpu-adam"_rule,
               .severity = Severity::error,
-              .title = "fp32_optimizer_states for another optimizer than CPU Adam",
+              .title = "fp32_optimizer_states for an optimizer other than CPU Adam",
               .explanation = "Only DeepSpeedCPUAdam has the argument; others refuse it.",
               .source = "deepspeed/ops/adam/cpu_adam.py",
               .advice = "Remove it, or offload the optimizer.",

@@ -19,8 +19,8 @@ ConfigRule max_grad_norm() {
               .severity = Severity::error,
               .title = "max_grad_norm inside optimizer.params",
               .explanation =
-                  "It is no argument of the optimizer: DeepSpeed zeroes or refuses it, and nothing "
-                  "is clipped.",
+                  "It is not an argument of the optimizer: DeepSpeed zeroes or refuses it, and "
+                  "nothing is clipped.",
               .source = "deepspeed/runtime/config.py _do_warning_check, engine.py "
                         "_configure_basic_optimizer",
               .advice = "Use gradient_clipping at the top level.",

@@ -8,10 +8,11 @@ ConfigRule optimizer_from_program() {
           {
               .id = "ds.optimizer-from-program"_rule,
               .severity = Severity::note,
-              .title = "The offloaded optimizer is the program's to bring",
-              .explanation = "Without an optimizer block the program must make DeepSpeedCPUAdam "
-                             "itself; another "
-                             "optimizer stops the job unless zero_force_ds_cpu_optimizer is false.",
+              .title = "The program must supply the offloaded optimizer",
+              .explanation =
+                  "Without an optimizer block the program must make DeepSpeedCPUAdam itself; "
+                  "another optimizer stops the job unless zero_force_ds_cpu_optimizer is "
+                  "false.",
               .source = "deepspeed/runtime/engine.py _configure_optimizer",
               .advice = "Add an optimizer block to be safe.",
           },
@@ -21,7 +22,7 @@ ConfigRule optimizer_from_program() {
                 s.context.auto_resolver == AutoResolver::nobody &&
                 s.values.flag("zero_force_ds_cpu_optimizer"))
               report("optimizer",
-                     "not in the file: the program must bring DeepSpeedCPUAdam, "
+                     "not in the file: the program must supply DeepSpeedCPUAdam, "
                      "because the optimizer is offloaded");
           },
   };

@@ -9,8 +9,9 @@ ConfigRule optimizer_without_type() {
               .id = "ds.optimizer-without-type"_rule,
               .severity = Severity::warning,
               .title = "An optimizer block without a type",
-              .explanation = "DeepSpeed then expects the program to bring the optimizer, and "
-                             "ignores the block.",
+              .explanation =
+                  "DeepSpeed then expects the program to supply the optimizer, and ignores the "
+                  "block.",
               .source = "deepspeed/runtime/config.py get_optimizer_name",
               .advice = "Set optimizer.type.",
           },

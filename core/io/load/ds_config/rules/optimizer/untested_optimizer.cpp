@@ -21,10 +21,10 @@ ConfigRule untested_optimizer() {
               .id = "ds.untested-optimizer"_rule,
               .severity = Severity::error,
               .title = "An optimizer that ZeRO was not tested with",
-              .explanation = "DeepSpeed refuses it unless it is told that this is known.",
+              .explanation = "DeepSpeed refuses it unless the file allows untested optimizers.",
               .source = "deepspeed/runtime/engine.py _do_optimizer_sanity_check",
-              .advice =
-                  "Set zero_allow_untested_optimizer, or take Adam, AdamW, Adagrad, Lion or Muon.",
+              .advice = "Set zero_allow_untested_optimizer, or take Adam, AdamW, Adagrad, Lion or "
+                        "Muon.",
               .repair = allow_untested,
           },
       .check =

@@ -8,10 +8,10 @@ ConfigRule warmup_steps() {
           {
               .id = "ds.warmup-steps"_rule,
               .severity = Severity::error,
-              .title = "A warm-up of no steps",
+              .title = "A warm-up of zero steps",
               .explanation =
-                  "From 0.19.3 on the schedulers refuse it; before, the warm-up divided by the "
-                  "logarithm of it.",
+                  "From 0.19.3 on the schedulers refuse it; before, the warm-up divided by its "
+                  "logarithm.",
               .source = kSchedules,
               .advice = "Set warmup_num_steps to 1 or more.",
           },

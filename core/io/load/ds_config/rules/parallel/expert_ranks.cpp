@@ -9,7 +9,7 @@ ConfigRule expert_ranks() {
               .id = "ds.expert-ranks"_rule,
               .severity = Severity::error,
               .title = "autoep_size does not divide the ranks",
-              .explanation = "Experts are shared out over groups of equal size.",
+              .explanation = "Experts are distributed over groups of equal size.",
               .source = "deepspeed/module_inject/auto_ep_config.py",
               .advice = "Choose a divisor of the ranks.",
           },

@@ -8,7 +8,7 @@ ConfigRule vocabulary_size() {
           {
               .id = "ds.vocabulary-size"_rule,
               .severity = Severity::warning,
-              .title = "A vocabulary that is no multiple of 8",
+              .title = "A vocabulary that is not a multiple of 8",
               .explanation = "The head's matrix product falls off the tensor cores' fast path.",
               .source = "deepspeed/runtime/config.py _do_warning_check",
               .advice = "Pad the vocabulary.",
@@ -18,7 +18,7 @@ ConfigRule vocabulary_size() {
             const auto vocabulary = s.values.maybe_integer("vocabulary_size");
             if (vocabulary && *vocabulary % 8 != 0)
               report("vocabulary_size",
-                     say("{} is no multiple of 8, which slows tensor cores", *vocabulary),
+                     say("{} is not a multiple of 8, which slows tensor cores", *vocabulary),
                      "a multiple of 8");
           },
   };

@@ -8,9 +8,10 @@ ConfigRule loss_scale_range() {
           {
               .id = "ds.loss-scale-range"_rule,
               .severity = Severity::error,
-              .title = "A dynamic loss scale that cannot move",
-              .explanation = "loss_scale_window and min_loss_scale must be positive under dynamic "
-                             "loss scaling.",
+              .title = "A dynamic loss scale that cannot change",
+              .explanation =
+                  "loss_scale_window and min_loss_scale must be positive under dynamic loss "
+                  "scaling.",
               .source = "deepspeed/runtime/precision_config.py _validate_dynamic_loss_scale_params",
               .advice = "Use 1 or more, or a static loss_scale.",
           },

@@ -20,7 +20,7 @@ ConfigRule masters_without_cpu_adam() {
           {
               .id = "ds.masters-without-cpu-adam"_rule,
               .severity = Severity::error,
-              .title = "16-bit master weights with another optimizer than CPU Adam",
+              .title = "16-bit master weights with an optimizer other than CPU Adam",
               .explanation = "Only DeepSpeedCPUAdam updates 16-bit masters on the host.",
               .source = kMasters,
               .advice = "Use Adam or AdamW without torch_adam.",

@@ -8,7 +8,7 @@ ConfigRule masters_without_offload() {
           {
               .id = "ds.masters-without-offload"_rule,
               .severity = Severity::error,
-              .title = "16-bit master weights on the GPU's optimizer",
+              .title = "16-bit master weights with an optimizer on the GPU",
               .explanation =
                   "The GPU optimizers update fp32 masters; only CPU Adam takes 16-bit ones, or "
                   "16-bit states on top of them.",

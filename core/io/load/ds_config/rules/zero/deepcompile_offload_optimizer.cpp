@@ -9,7 +9,7 @@ ConfigRule deepcompile_offload_optimizer() {
               .id = "ds.deepcompile-offload-optimizer"_rule,
               .severity = Severity::error,
               .title = "compile.offload_opt_states beside offload_optimizer",
-              .explanation = "The states would be moved by two owners.",
+              .explanation = "Two owners would move the states.",
               .source = kCompile,
               .advice = "Keep one of them.",
           },

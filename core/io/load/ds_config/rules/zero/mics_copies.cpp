@@ -9,12 +9,11 @@ ConfigRule mics_copies() {
           {
               .id = "ds.mics-copies"_rule,
               .severity = Severity::warning,
-              .title = "MiCS with copies since 0.19.3",
+              .title = "MiCS with replicas since 0.19.3",
               .explanation =
                   "Since 0.19.3 stage 3 reduces gradients over the group that each parameter "
-                  "names, "
-                  "which under MiCS is the world: a rank is left with a smaller part than it "
-                  "updates. Found by reading the source.",
+                  "names, which under MiCS is the world: a rank is left with a smaller part "
+                  "than it updates. Found by reading the source.",
               .source = "deepspeed/runtime/zero/stage3.py _get_param_partition_group, "
                         "partition_parameters.py _convert_to_deepspeed_param",
               .advice = "Train with 0.19.2 or earlier, or shard over all ranks.",

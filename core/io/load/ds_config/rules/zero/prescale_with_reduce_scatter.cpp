@@ -10,7 +10,8 @@ ConfigRule prescale_with_reduce_scatter() {
               .severity = Severity::error,
               .title = "prescale_gradients with reduce_scatter",
               .explanation =
-                  "At stages 2 and 3 reduce_scatter asserts that gradients are not scaled before.",
+                  "At stages 2 and 3 reduce_scatter asserts that gradients are not scaled "
+                  "beforehand.",
               .source = kInit,
               .advice = "Remove it, or set reduce_scatter to false.",
           },

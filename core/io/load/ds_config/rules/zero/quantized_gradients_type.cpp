@@ -10,7 +10,7 @@ ConfigRule quantized_gradients_type() {
               .severity = Severity::warning,
               .title = "Quantized gradients that are not fp16",
               .explanation =
-                  "The kernel that packs gradients to 4 bits reads fp16, without a look at their "
+                  "The kernel that packs gradients to 4 bits reads fp16 without checking their "
                   "type.",
               .source = "csrc/quantization/pt_binding.cpp ds_swizzle_quant, swizzled_quantize.cu",
               .advice = "Train in fp16, or set communication_data_type to fp16.",
