@@ -22,9 +22,10 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.device = {e.reserved.point + process.point(), e.reserved.upper + process.upper};
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const bool simulated = runs != nullptr || program.one_block;
-  e.breakdown = breakdown_of(memory, process, e.reserved.point - memory.peak,
-                             {fitted ? Source::calibrated : Source::assumed,
-                              simulated ? Source::modelled : Source::calibrated});
+  e.breakdown =
+      breakdown_of(memory, process, e.reserved.point - memory.peak,
+                   {fitted ? Source::calibrated : Source::assumed,
+                    simulated ? Source::modelled : Source::calibrated, program.optimizer_source});
 }
 
 HostMemory times(const HostMemory& rank, std::int64_t ranks) {

@@ -86,9 +86,10 @@ Source source_of(Category category, const BreakdownSources& sources) {
     case Category::parameters:
     case Category::gradients:
     case Category::master_parameters:
-    case Category::optimizer_states:
     case Category::kv_cache:
       return Source::exact;
+    case Category::optimizer_states:
+      return sources.optimizer;
     case Category::cuda_context:
     case Category::nccl:
       return sources.process;

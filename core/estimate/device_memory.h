@@ -42,6 +42,7 @@ struct CategoryLine {
 struct BreakdownSources {
   Source process = Source::calibrated;  ///< contexts and NCCL
   Source fragmentation = Source::modelled;
+  Source optimizer = Source::exact;  ///< its states
 };
 
 /// All categories, in their order. `fragmentation`: reserved bytes that no tensor has.

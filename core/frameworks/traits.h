@@ -11,6 +11,7 @@
 
 #include "frameworks/framework.h"
 #include "frameworks/required.h"
+#include "optimizers/given.h"
 #include "parallel/support.h"
 
 namespace shardplan {
@@ -100,6 +101,8 @@ struct FrameworkTraits {
   Required<std::int64_t (*)(const Plan&)> shard_ranks;
   /// Ranks that one category of them is divided over; 1: each keeps all of it.
   Required<std::int64_t (*)(const Plan&, Category)> divided_over;
+  /// As what parameters reach the optimizer.
+  Required<Given> given;
   /// Whether parameters are kept in shards and gathered for use.
   Required<bool (*)(const Plan&)> shards_parameters;
 

@@ -3,40 +3,6 @@
 namespace shardplan {
 namespace {
 
-/// How often an optimizer's step reads or writes an element (torch/optim/*.py): of parameters,
-/// gradients and states where it has a fused kernel; else of all its intermediate results, each
-/// operation of which reads and writes whole tensors.
-struct Passes {
-  double count = 0;
-  std::int64_t operations = 1;  ///< calls for each tensor, where there is one for each
-};
-
-Passes passes_of(const Optimizer& optimizer) {
-  const bool fused = optimizer.implementation == OptimizerImplementation::fused;
-  switch (optimizer.kind) {
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-      if (fused) return {optimizer.amsgrad ? 9.0 : 7.0, 1};
-      return {optimizer.amsgrad ? 24.0 : 21.0, optimizer.amsgrad ? 12 : 11};
-    case OptimizerKind::sgd:
-      return {optimizer.momentum != 0 ? 8.0 : 3.0, optimizer.momentum != 0 ? 3 : 1};
-    case OptimizerKind::adagrad:
-      if (fused) return {5, 1};
-      return {13, 6};
-    case OptimizerKind::adafactor:
-      return {22, 24};
-    case OptimizerKind::lion:
-      return {12, 6};
-    case OptimizerKind::lamb:
-      return {24, 14};
-    case OptimizerKind::adamw_8bit:
-      return {3.5, 1};
-    case OptimizerKind::muon:
-      return {9, 40};
-  }
-  return {};
-}
-
 std::int64_t count_of(const std::vector<OwnedTensor>& owned) {
   std::int64_t count = 0;
   for (const OwnedTensor& t : owned) count += t.count;
@@ -48,6 +14,11 @@ double elements_of(const std::vector<OwnedTensor>& owned) {
   for (const OwnedTensor& t : owned)
     elements += static_cast<double>(t.numel) * static_cast<double>(t.count);
   return elements;
+}
+
+/// Lists of DTensors take the host longer.
+Issue issue_of(Given given) {
+  return given == Given::shards ? Issue::sharded : Issue::listed;
 }
 
 }  // namespace
@@ -70,29 +41,57 @@ std::vector<Kernel> clipping_kernels(const std::vector<OwnedTensor>& owned, DTyp
   return {sweep(bytes, gradients, tensors, issue), sweep(2 * bytes, gradients, tensors, issue)};
 }
 
+std::vector<Kernel> product_kernels(const Updated& tensor, std::int64_t count,
+                                    const Optimizer& optimizer, const StateTypes& types) {
+  std::vector<Kernel> kernels;
+  if (optimizer.kind->products == nullptr) return kernels;
+  std::vector<UpdateProduct> products;
+  optimizer.kind->products(tensor, optimizer, products);
+  for (const UpdateProduct& product : products) {
+    Kernel k;
+    k.kind = KernelKind::product;
+    k.issue = Issue::loop;
+    k.type = product.type == StateType::half ? DType::bf16 : types.plan;
+    k.calls = static_cast<std::int32_t>(product.calls * count);
+    k.m = product.m;
+    k.n = product.n;
+    k.k = product.k;
+    k.elements = static_cast<double>(product.m) * static_cast<double>(product.n);
+    const double read = static_cast<double>(product.k) * static_cast<double>(product.m + product.n);
+    k.bytes = (read + k.elements) * static_cast<double>(size_of(k.type));
+    kernels.push_back(k);
+  }
+  return kernels;
+}
+
 std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
                                       const Optimizer& optimizer, const Precision& precision,
-                                      Issue issue) {
+                                      Given given) {
   const auto tensors = static_cast<std::int32_t>(count_of(owned));
   if (tensors == 0) return {};
-  const Passes passes = passes_of(optimizer);
+  const Variant& variant = variant_of(optimizer);
+  const UpdatePasses passes = variant.passes(optimizer);
   const double bytes =
       passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));
-  Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue);
+  Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue_of(given));
   // A fused kernel computes as long as it moves bytes where these are few.
-  if (optimizer.implementation == OptimizerImplementation::fused)
+  if (variant.implementation == OptimizerImplementation::fused)
     step.elements = elements_of(owned) / tensors;
-  const bool one_by_one = optimizer.implementation == OptimizerImplementation::for_loop ||
-                          optimizer.kind == OptimizerKind::adafactor ||
-                          optimizer.kind == OptimizerKind::muon;
-  if (one_by_one) {  // every operation on every tensor is a call of its own
+  if (variant.one_by_one) {  // every operation on every tensor is a call of its own
     const auto operations = static_cast<std::int32_t>(passes.operations);
     step.kind = KernelKind::elementwise;
     step.issue = Issue::loop;
     step.calls = tensors * operations;
     step.bytes = bytes / step.calls;
   }
-  return {step};
+  std::vector<Kernel> kernels{step};
+  const StateTypes types{precision.optimizer_states, precision.gradients};
+  for (const OwnedTensor& t : owned) {
+    const Updated tensor{.given = given, .parameter = t.parameter, .numel = t.numel};
+    const std::vector<Kernel> products = product_kernels(tensor, t.count, optimizer, types);
+    kernels.insert(kernels.end(), products.begin(), products.end());
+  }
+  return kernels;
 }
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lowering/tensors.h"
+#include "optimizers/states.h"
 #include "plan/plan.h"
 #include "program/kernel.h"
 
@@ -14,10 +15,14 @@ namespace shardplan {
 std::vector<Kernel> clipping_kernels(const std::vector<OwnedTensor>& owned, DType gradients,
                                      Issue issue = Issue::listed);
 
-/// A step of PyTorch's optimizer over separate tensors.
+/// A step of `optimizer` over separate tensors or shards of them.
 std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
                                       const Optimizer& optimizer, const Precision& precision,
-                                      Issue issue = Issue::listed);
+                                      Given given);
+
+/// The products of one tensor's update, `count` times.
+std::vector<Kernel> product_kernels(const Updated& tensor, std::int64_t count,
+                                    const Optimizer& optimizer, const StateTypes& types);
 
 /// One kernel that moves `bytes`: what flat buffers are updated, copied or cast with.
 Kernel sweep(double bytes, DType type, std::int32_t tensors = 1, Issue issue = Issue::listed);

@@ -10,13 +10,6 @@
 
 namespace shardplan {
 
-/// What an optimizer keeps for the parameters it updates, and what its step needs on top.
-struct OptimizerMemory {
-  std::int64_t states = 0;         ///< resident after the first step
-  std::vector<Event> tensors;      ///< the same, block by block in the order they are made
-  std::vector<Event> temporaries;  ///< at the worst moment of the step
-};
-
 /// Bytes of all parameters as built: base weights in `precision.params`, LoRA matrices in fp32.
 std::int64_t parameter_bytes(const Model& model, const Plan& plan);
 
@@ -34,20 +27,12 @@ struct OwnedTensor {
 /// Rank 0's shard of every trainable tensor (shard_elements).
 std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks);
 
-/// States and temporaries of PyTorch's optimizers over separate tensors (torch/optim/*.py):
-/// models-and-activations.md section 5 lists them.
-OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
-                                 DType states);
-
 /// A tensor as large as each trainable parameter.
 std::vector<Event> trainable_tensors(const Model& model, Category category,
                                      std::int64_t bytes_each);
 
 /// Emits the allocation of a list, block by block.
 void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors);
-
-/// Emits the temporaries of an optimizer's step and frees them.
-void emit_temporaries(ProgramBuilder& b, const std::vector<Event>& temporaries);
 
 /// Appends `count` blocks of `bytes` to a list of residents.
 void append_tensors(std::vector<Event>& list, Category category, std::int64_t bytes,
@@ -57,9 +42,6 @@ void append_parameters(std::vector<Event>& list, const Model& model, const Plan&
 
 /// Elements that a rank holds of a tensor cut along its first dimension, padding included.
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);
-
-/// Bytes of state per element for optimizers whose states are as large as their parameters.
-std::int64_t state_bytes_per_element(const Optimizer& optimizer, DType states);
 
 /// Temporaries of clip_grad_norm_ with foreach: one fp32 a tensor and one a chunk of 65,536
 /// elements of the largest tensor, for every tensor (aten/src/ATen/native/cuda/ForeachReduceOp.cu).

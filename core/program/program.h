@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/source.h"
 #include "plan/group.h"
 #include "program/category.h"
 #include "program/kernel.h"
@@ -133,8 +134,9 @@ struct Program {
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
   bool one_block = false;
   HostMemory host;
-  std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
-  std::int64_t rank = 0;                ///< the rank this program is written for
+  Source optimizer_source = Source::exact;  ///< of the bytes of optimizer states
+  std::int64_t communicator_bytes = 0;      ///< of exchanges, beside PyTorch's allocator
+  std::int64_t rank = 0;                    ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;
 };

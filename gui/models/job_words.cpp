@@ -5,6 +5,7 @@
 #include "models/core_words.h"
 #include "models/estimate_models.h"
 #include "models/text.h"
+#include "optimizers/description.h"
 #include "parallel/support.h"
 #include "render/cost_text.h"
 #include "render/describe.h"
@@ -64,7 +65,7 @@ QString JobWords::training(const Plan& p) {
   const QString how = w.lora ? tr("LoRA of rank %1").arg(w.lora->rank) : tr("full fine-tuning");
   QString out = tr("%1 with %2, %3, %4; micro-batch %5 × %6 tokens")
                     .arg(how, words(report::framework_words(p.framework)), text(p.precision.name),
-                         text(optimizer_word(p.optimizer.kind)), text(format_count(w.micro_batch)),
+                         text(p.optimizer.kind->words), text(format_count(w.micro_batch)),
                          text(format_count(w.sequence_length)));
   if (w.gradient_accumulation > 1)
     out += tr(", %1 accumulation steps").arg(text(format_count(w.gradient_accumulation)));

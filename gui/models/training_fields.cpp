@@ -6,6 +6,7 @@
 #include "frameworks/registry.h"
 #include "job/fields.h"
 #include "models/text.h"
+#include "optimizers/registry.h"
 #include "parallel/problem.h"
 #include "questions/changes.h"
 #include "render/describe.h"
@@ -257,18 +258,11 @@ TrainingField TrainingFields::precision() {
 
 TrainingField TrainingFields::optimizer() {
   TrainingField f{.label = tr("Optimizer"), .pointer = "/optimizer/name"};
-  constexpr std::array kKinds{
-      OptimizerKind::adamw,   OptimizerKind::adam,       OptimizerKind::sgd,
-      OptimizerKind::adagrad, OptimizerKind::adafactor,  OptimizerKind::lion,
-      OptimizerKind::lamb,    OptimizerKind::adamw_8bit, OptimizerKind::muon};
-  constexpr std::array kNames{"adamw", "adam", "sgd",        "adagrad", "adafactor",
-                              "lion",  "lamb", "adamw_8bit", "muon"};
-  for (std::size_t i = 0; i < kKinds.size(); ++i)
-    f.choices.push_back({text(optimizer_word(kKinds[i])), QString::fromLatin1(kNames[i])});
-  f.read = [kKinds, kNames](const Job& j) {
-    for (std::size_t i = 0; i < kKinds.size(); ++i)
-      if (kKinds[i] == j.plan.optimizer.kind) return QVariant(QString::fromLatin1(kNames[i]));
-    return QVariant();
+  for (const OptimizerDescription* o : optimizers())
+    f.choices.push_back({text(o->words), QString::fromUtf8(o->name.data(), o->name.size())});
+  f.read = [](const Job& j) {
+    const std::string_view name = j.plan.optimizer.kind->name;
+    return QVariant(QString::fromUtf8(name.data(), name.size()));
   };
   f.write = write_to("/optimizer/name");
   f.applies = does_not_generate;

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "frameworks/registry.h"
+#include "optimizers/description.h"
 #include "parallel/support.h"
 #include "program/tape.h"
 #include "render/table.h"
@@ -123,7 +124,7 @@ std::string plan_lines(const Plan& p) {
       w.lora ? fmt::format("LoRA of rank {} on {}", w.lora->rank, fmt::join(w.lora->targets, ", "))
              : "full fine-tuning";
   const std::string how = fmt::format("{} with {}, {}, {}", method, framework_words(p.framework),
-                                      p.precision.name, optimizer_word(p.optimizer.kind));
+                                      p.precision.name, p.optimizer.kind->words);
   std::string batch = fmt::format("micro-batch {} × {} tokens", format_count(w.micro_batch),
                                   format_count(w.sequence_length));
   if (w.gradient_accumulation > 1)
@@ -157,30 +158,6 @@ std::string verdict_word(Fit fit) {
 Fit overall(const Verdict& v) {
   if (v.fits) return Fit::fits;
   return v.limited_by == "host" ? v.host.fit : v.limited_by == "nvme" ? v.nvme.fit : v.gpu.fit;
-}
-
-std::string_view optimizer_word(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::adamw:
-      return "AdamW";
-    case OptimizerKind::adam:
-      return "Adam";
-    case OptimizerKind::sgd:
-      return "SGD";
-    case OptimizerKind::adagrad:
-      return "Adagrad";
-    case OptimizerKind::adafactor:
-      return "Adafactor";
-    case OptimizerKind::lion:
-      return "Lion";
-    case OptimizerKind::lamb:
-      return "LAMB";
-    case OptimizerKind::adamw_8bit:
-      return "8-bit AdamW";
-    case OptimizerKind::muon:
-      return "Muon";
-  }
-  return "";
 }
 
 std::string_view phase_words(Phase phase) {

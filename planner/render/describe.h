@@ -14,9 +14,6 @@ std::string verdict_word(Fit fit);
 /// The verdict over GPU, host and NVMe together.
 Fit overall(const Verdict& verdict);
 
-/// "AdamW", "8-bit AdamW"
-std::string_view optimizer_word(OptimizerKind kind);
-
 /// "the forward pass", "the backward pass", "the optimizer step"
 std::string_view phase_words(Phase phase);
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "optimizers/description.h"
 #include "render/cost_text.h"
 #include "render/describe.h"
 #include "render/foundation.h"
@@ -95,7 +96,7 @@ std::string what_it_is(Category c, const Estimate& e, const Plan& plan) {
                          trained);
     case Category::optimizer_states:
       return fmt::format("what {} keeps for the trained parameters, {} in all",
-                         optimizer_word(plan.optimizer.kind), trained);
+                         plan.optimizer.kind->words, trained);
     case Category::activations:
       if (plan.workload.kind == WorkKind::inference)
         return fmt::format("what one layer makes of {} tokens", tokens);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lowering/lower.h"
+#include "optimizers/registry.h"
 #include "plan_testing.h"
 
 namespace shardplan {
@@ -94,7 +95,7 @@ TEST_P(ClosedForms, Zero3WithFp32AccumulationTakes18Bytes) {
 
 TEST_P(ClosedForms, SgdWithoutMomentumHasNoStates) {
   Plan plan = zero_plan(3, "bf16-master", n());
-  plan.optimizer.kind = OptimizerKind::sgd;
+  plan.optimizer.kind = find_optimizer("sgd");
   EXPECT_EQ(model_states(model(), plan), 8 * kPsi / n());
 }
 

@@ -7,7 +7,9 @@
 #include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
+#include "lowering/optimizer_memory.h"
 #include "lowering/tensors.h"
+#include "optimizers/description.h"
 
 namespace shardplan {
 namespace {
@@ -104,13 +106,14 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   std::vector<OwnedTensor> owned = trainable_shards(model, 1);
   if (sharded_optimizer) owned = heaviest_rank(owned, world);
   const OptimizerMemory optimizer =
-      optimizer_memory(owned, plan.optimizer, precision.optimizer_states);
+      optimizer_memory(owned, plan.optimizer, precision.optimizer_states, Given::tensors);
   std::int64_t master =
       precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
-  // torch.optim.Adagrad makes its states when it is constructed; the others at the first step.
-  if (plan.optimizer.kind == OptimizerKind::adagrad) program.model_bytes += optimizer.states;
+  program.host.pageable = optimizer.paged;
+  program.optimizer_source = states_source(plan.optimizer, Given::tensors);
+  if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
@@ -141,7 +144,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   emit_temporaries(b, optimizer.temporaries);
   if (plan.gradient_clipping > 0)
     b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
-  b.compute(optimizer_kernels(owned, plan.optimizer, precision));
+  b.compute(optimizer_kernels(owned, plan.optimizer, precision, Given::tensors));
   if (master > 0)  // widens gradients, narrows updated weights
     b.compute({sweep(static_cast<double>(2 * gradients + master), precision.gradients)});
   if (master > 0)  // gradients are widened tensor by tensor

@@ -45,6 +45,7 @@ constinit const FrameworkTraits kDdpTraits{
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = ddp_divided_over,
+    .given = Given::tensors,
     .shards_parameters = usual::never,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,

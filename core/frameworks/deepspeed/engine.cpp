@@ -33,8 +33,13 @@ Engine engine_of(const Model& model, const Plan& plan) {
   e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
   e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;
   e.m = options.master_weights_16bit ? 2 : 4;
-  e.s = state_bytes_per_element(plan.optimizer,
-                                options.optimizer_states_16bit ? DType::bf16 : DType::f32);
+  e.optimizer = &plan.optimizer;
+  // Momentum that DeepSpeed makes itself is of the type that gradients are reduced in (stage 3) or
+  // accumulated in (get_flat_partition's dtype).
+  e.state_types = {
+      .plan = options.optimizer_states_16bit ? DType::bf16 : DType::f32,
+      .gradient = (options.zero.stage == 3 ? options.communication_dtype : options.grad_accum_dtype)
+                      .value_or(precision.params)};
   if (options.torch_autocast) e.communication_dtypes = 2;
   const bool checks_overflow = precision.params == DType::f16 ||
                                (precision.params == DType::bf16 && options.check_grad_overflow);
@@ -48,7 +53,6 @@ Engine engine_of(const Model& model, const Plan& plan) {
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);
   });
-  if (plan.optimizer.implementation == OptimizerImplementation::foreach) e.step_list_bytes = 4;
   return e;
 }
 

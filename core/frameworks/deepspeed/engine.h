@@ -1,12 +1,13 @@
 // What the DeepSpeed engine decides before it allocates: element sizes and the partition group.
-// Symbols follow docs/memory.md: b model dtype, c communication, g accumulation, m master weights,
-// s optimizer states (bytes an element); N ranks of the partition group.
+// Symbols follow docs/memory.md: b model dtype, c communication, g accumulation, m master weights
+// (bytes an element); N ranks of the partition group.
 #pragma once
 
 #include <cstdint>
 
 #include "lowering/pipeline/stages.h"
 #include "model/model.h"
+#include "optimizers/states.h"
 #include "plan/plan.h"
 
 namespace shardplan {
@@ -15,15 +16,16 @@ struct Engine {
   std::int64_t ranks = 1;  ///< N
   /// Ranks that have the same experts, which divide those where experts are shared out; else 0.
   std::int64_t expert_ranks = 0;
-  std::int64_t b = 2, c = 2, g = 2, m = 4, s = 8;
+  std::int64_t b = 2, c = 2, g = 2, m = 4;
+  const Optimizer* optimizer = nullptr;   ///< the plan's
+  StateTypes state_types;                 ///< of its states
   std::int64_t communication_dtypes = 1;  ///< torch_autocast reduces in two
   bool overflow_copies = false;           ///< the check for infinities copies what it reads
   bool bf16_optimizer = false;            ///< stage 1, bf16 with fp32 accumulation: BF16_Optimizer
   std::int64_t trainable = 0;             ///< Ψ, elements
   std::int64_t largest = 0;               ///< L: numel of the largest trainable tensor
   std::int64_t frozen_bytes = 0;
-  const Stage* stage = nullptr;      ///< of a PipelineModule: the one this rank runs
-  std::int64_t step_list_bytes = 0;  ///< temporaries of a foreach optimizer, bytes an element
+  const Stage* stage = nullptr;  ///< of a PipelineModule: the one this rank runs
 
   /// Those that a parameter is divided over at stage 3.
   std::int64_t ranks_of(const Parameter& p) const {

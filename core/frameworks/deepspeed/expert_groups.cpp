@@ -23,6 +23,11 @@ bool separates_experts(const Plan& plan) {
   return plan.parallel.expert > 1 || plan.framework.deepspeed.moe;
 }
 
+std::function<bool(const Parameter&)> outside_expert_groups(const Plan& plan) {
+  const bool separated = separates_experts(plan);
+  return [separated](const Parameter& p) { return !separated || p.kind != ParameterKind::expert; };
+}
+
 std::vector<std::int64_t> ExpertGroups::sizes() const {
   std::vector<std::int64_t> sizes;
   for (const auto& group : groups_)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/model.h"
@@ -14,6 +15,8 @@ namespace shardplan {
 
 /// Whether experts are in groups of their own: those of AutoEP and of DeepSpeed's own layers are.
 bool separates_experts(const Plan& plan);
+/// What is left in the optimizer group of all other parameters.
+std::function<bool(const Parameter&)> outside_expert_groups(const Plan& plan);
 
 class ExpertGroups {
  public:

@@ -1,6 +1,7 @@
 // Host and NVMe memory of DeepSpeed's offloads, for one rank.
 #include <algorithm>
 
+#include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/stages.h"
 
 namespace shardplan {
@@ -29,7 +30,8 @@ std::int64_t pinned_while_built(const Model& model, const Engine& e) {
 }  // namespace
 
 HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
-                             const std::vector<std::int64_t>& partitions, std::int64_t touched) {
+                             const std::vector<std::int64_t>& partitions, std::int64_t touched,
+                             std::int64_t states) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   // Until 0.18.3 stages 1 and 2 pinned whatever the file said (deepspeed #7689).
   const bool pinned =
@@ -40,8 +42,8 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
     add(host, e.m * partition, pinned);  // their gradient
     if (options.version >= DeepSpeedVersion{0, 17, 1})
       add(host, e.b * partition, pinned);  // staging of the updated 16-bit parameters
-    add(host, e.s * partition, false);     // moments: zeros_like in pageable memory
   }
+  add(host, states, false);            // zeros_like in pageable memory
   add(host, e.b * e.largest, pinned);  // temp_grad_buffer_for_cpu_offload
   if (plan.workload.gradient_accumulation > 1)
     add(host, e.b * touched, pinned);  // accumulated_grads_in_cpu
@@ -49,7 +51,8 @@ HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
 }
 
 HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& e,
-                            const ShardLayout& layout, std::int64_t sub_group) {
+                            const ShardLayout& layout, std::int64_t sub_group,
+                            std::int64_t states) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   const OffloadOptimizer& optimizer = zero.offload_optimizer;
   const OffloadParam& param = zero.offload_param;
@@ -59,14 +62,15 @@ HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& 
     add(host, e.m * p, false);                 // master: .to(cpu).clone(), pageable
     add(host, e.m * p, optimizer.pin_memory);  // fp32 gradients by sub-group
     add(host, e.g * p, optimizer.pin_memory);  // grad_partitions_flat_buffer
-    add(host, e.s * p, false);
+    add(host, states, false);
   } else if (optimizer.device == OffloadDevice::nvme) {
-    // Files for the master, two moments and the gradient; swap buffers are posix_memalign'ed and
+    // Files for the master, the states and the gradient; swap buffers are posix_memalign'ed and
     // locked at their exact size.
-    host.nvme += 4 * p * (2 + e.s / 4);
+    host.nvme += 4 * p * 2 + states;
     host.pinned += checked_mul(optimizer.buffer_count, 4 * sub_group);
     add(host, e.g * p, optimizer.pin_memory);
-    host.pageable += e.s * sub_group;  // CPUAdam makes the moments before they are swapped
+    // The optimizer makes a sub-group's states before they are swapped.
+    host.pageable += sub_group_states(e, sub_group);
   }
   if (param.device == OffloadDevice::cpu) {
     add(host, e.b * p, true);  // one flat buffer, always pinned

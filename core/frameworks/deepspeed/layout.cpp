@@ -4,7 +4,11 @@
 
 namespace shardplan {
 
-FlatLayout::FlatLayout(const Model& model, std::int64_t ranks, bool without_experts)
+FlatLayout::FlatLayout(const Model& model, std::int64_t ranks)
+    : FlatLayout(model, ranks, [](const Parameter&) { return true; }) {}
+
+FlatLayout::FlatLayout(const Model& model, std::int64_t ranks,
+                       const std::function<bool(const Parameter&)>& takes)
     : model_(model),
       offset_(model.parameters.size(), -1),
       group_of_(model.parameters.size(), 0),
@@ -14,8 +18,7 @@ FlatLayout::FlatLayout(const Model& model, std::int64_t ranks, bool without_expe
     for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
       const auto p = static_cast<std::size_t>(i);
       group_of_[p] = static_cast<std::int32_t>(groups_.size());
-      if (!model.parameters[p].trainable) continue;
-      if (without_experts && model.parameters[p].kind == ParameterKind::expert) continue;
+      if (!model.parameters[p].trainable || !takes(model.parameters[p])) continue;
       offset_[p] = group.size;
       group.size = checked_add(group.size, model.parameters[p].numel);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/model.h"
@@ -18,8 +19,11 @@ struct LayerRange {
 /// multiple of 2N (stage_1_and_2.py: nccl_start_alignment_factor) and cut into N equal parts.
 class FlatLayout {
  public:
-  /// `without_experts`: those are in optimizer groups of their own (ExpertGroups).
-  FlatLayout(const Model& model, std::int64_t ranks, bool without_experts = false);
+  /// Of all trainable parameters.
+  FlatLayout(const Model& model, std::int64_t ranks);
+  /// Of those that `takes` names: others are in optimizer groups of their own.
+  FlatLayout(const Model& model, std::int64_t ranks,
+             const std::function<bool(const Parameter&)>& takes);
 
   std::int64_t padded() const { return padded_; }        ///< A
   std::int64_t partition() const { return partition_; }  ///< P = A / N

@@ -49,7 +49,7 @@ std::vector<std::int64_t> deepspeed_distinct_ranks(const Model& model, const Pla
   const Engine engine = engine_of(model, plan);
   if (engine.ranks == 1 || engine.bf16_optimizer) return {0};
   const std::int64_t most =
-      FlatLayout(model, engine.ranks, separates_experts(plan)).rank_with_most_touched();
+      FlatLayout(model, engine.ranks, outside_expert_groups(plan)).rank_with_most_touched();
   std::vector<std::int64_t> ranks{0, engine.ranks - 1};
   if (most != 0 && most != engine.ranks - 1) ranks.push_back(most);
   return ranks;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/passes.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/optimizer_kernels.h"
@@ -64,9 +65,11 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   add_pipe_buffers(b, run, e);
   if (mixed) b.resident(Category::master_parameters, e.m * psi);
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
-  b.resident(Category::optimizer_states, e.s * psi);
+  const std::vector<Updated> updated = whole_tensors(model);
+  const StateBytes states = states_of(e, updated);
+  add_states(program, e, states);
   // FP16_Optimizer runs a step of zero gradients when it is built (initialize_optimizer_states).
-  if (mixed) program.model_bytes += e.s * psi;
+  if (mixed) program.model_bytes += states.resident;
 
   // engine.py buffered_allreduce_fallback: gradients are gathered into copies of at most 5e8
   // elements and one tensor; it runs even with one rank.
@@ -111,14 +114,14 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     // Tensor-parallel ranks after the first leave replicated parameters out of the norm: zeros,
     // their cumulative sum and a boolean mask of it (runtime/utils.py, get_flattened_grad_norm).
     if (plan.parallel.tensor > 1) b.transient(Category::workspace, (4 + 4 + 1) * psi);
-    b.transient(Category::workspace, e.step_list_bytes * psi);
+    b.transient(Category::workspace, step_temporaries(e, updated));
     b.free(Category::workspace, 4 * psi);
   } else {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-    b.transient(Category::workspace, e.step_list_bytes * psi);
+    b.transient(Category::workspace, step_temporaries(e, updated));
   }
   b.synchronize();  // the norm and the overflow check are read by the host
-  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.b) * psi), DType::f32)});
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.b) * psi + states.total()), DType::f32)});
   if (!mixed) b.free(Category::gradients, gradients);
   b.end_phase(Phase::step);
   return program;
@@ -137,7 +140,9 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   b.resident(Category::master_parameters, e.m * p);
   b.resident(Category::gradients, e.g * a);  // the accumulation buffer is whole on every rank
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
-  b.resident(Category::optimizer_states, e.s * p);
+  const std::vector<Updated> updated = partitions_of(model, e, 0, {p}, false);
+  const StateBytes states = states_of(e, updated);
+  add_states(program, e, states);
 
   emit_passes(b, model, plan, run, e, [&] {
     if (e.c != e.g) b.transient(Category::communication_buffers, e.c * a);
@@ -149,9 +154,9 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
       run.segments.empty() ? e.b * e.trainable
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
-  b.transient(Category::workspace, e.step_list_bytes * p);
+  b.transient(Category::workspace, step_temporaries(e, updated));
   b.synchronize();
-  b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
+  b.compute({sweep(2.0 * static_cast<double>((e.m + e.g) * p + states.total()), DType::f32)});
   if (e.ranks > 1) b.collective(Collective::all_gather, e.b * a, "parameter all-gather");
   b.wait(Stream::communication);
   b.free(Category::gradients, gradients);

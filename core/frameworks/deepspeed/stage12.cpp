@@ -4,6 +4,7 @@
 
 #include "frameworks/deepspeed/buckets.h"
 #include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/passes.h"
 #include "frameworks/deepspeed/stages.h"
 #include "lowering/micro_batches.h"
@@ -37,7 +38,7 @@ struct Stage12 {
         e(engine),
         zero(plan_.framework.deepspeed.zero),
         rank(rank_),
-        layout(model_, engine.ranks, separates_experts(plan_)),
+        layout(model_, engine.ranks, outside_expert_groups(plan_)),
         experts(model_, plan_),
         touched(layout.touched(rank_) + experts.touched(rank_)),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
@@ -60,6 +61,12 @@ struct Stage12 {
     return {0, std::numeric_limits<std::int32_t>::max()};
   }
 
+  /// What the optimizer updates, group by group.
+  std::vector<Updated> updated() const {
+    std::vector<std::int64_t> parts = experts.partitions();
+    parts.insert(parts.begin(), layout.partition());
+    return partitions_of(model, e, rank, parts, true);
+  }
   /// P, of all optimizer groups.
   std::int64_t partition() const { return layout.partition() + experts.partition(); }
   /// What the step takes up at once: one optimizer group's.
@@ -317,10 +324,13 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.alloc(Category::workspace, cast);
     if (cast > 0) b.free(Category::workspace, flat);
     b.free(Category::gradients, g * z.touched);
-    b.transient(Category::workspace, e.step_list_bytes * most);
+    b.transient(Category::workspace,
+                std::max(step_temporaries(e, z.updated()), special_temporaries(z.model, e)));
     b.free(Category::workspace, cast > 0 ? cast : flat);
     b.synchronize();  // the norm and the overflow check are read by the host
-    b.compute({sweep(2.0 * static_cast<double>((2 * e.m + e.s) * p), DType::f32)});
+    b.compute({sweep(2.0 * static_cast<double>(2 * e.m * p + states_of(e, z.updated()).total()),
+                     DType::f32)});
+    b.compute(special_kernels(z.model, e));
   }
   if (e.ranks > 1)
     b.collective(Collective::all_gather, e.b * z.layout.padded(), "parameter all-gather");
@@ -348,12 +358,13 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
     b.resident(Category::communication_buffers, engine.b * engine.largest);
     std::vector<std::int64_t> partitions = z.experts.partitions();
     partitions.insert(partitions.begin(), z.layout.partition());
-    program.host = offloaded_stage12(plan, engine, partitions, z.touched);
+    const std::int64_t states = states_of(engine, z.updated()).total();
+    program.host = offloaded_stage12(plan, engine, partitions, z.touched, states);
   } else {
     b.resident(Category::master_parameters, engine.m * p);
   }
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
-  if (!z.offload) b.resident(Category::optimizer_states, engine.s * p);
+  if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 
   if (z.zero.stage == 2) {
     emit_stage2(b, z);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/gather_hooks.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
@@ -83,20 +84,21 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
     b.alloc(Category::workspace, flat);
     b.alloc(Category::workspace, wide);
     b.free(Category::workspace, wide > 0 ? flat : 0);
-    b.transient(Category::workspace, e.step_list_bytes * z.sub_group);
+    b.transient(Category::workspace, step_temporaries(e, {z.sub_group_part()}));
     b.free(Category::workspace, wide > 0 ? wide : flat);
     b.synchronize();  // the norm is read by the host
-    b.compute({sweep(2.0 * static_cast<double>((e.m + e.s + e.g) * p), DType::f32)});
+    b.compute(special_kernels(z.model, e));
+    b.compute({sweep(2.0 * static_cast<double>((e.m + e.g) * p + z.states.total()), DType::f32)});
   } else {
     // Gradients are on the host, and so is their norm.
     const bool nvme = z.zero.offload_optimizer.device == OffloadDevice::nvme;
     b.copy(LinkKind::host, false, 4 * p, "fp32 gradients to the host");
     if (nvme) {
       b.copy(LinkKind::nvme, false, 4 * p, "gradients to NVMe");
-      b.copy(LinkKind::nvme, true, 16 * p, "optimizer states from NVMe");
+      b.copy(LinkKind::nvme, true, 2 * 4 * p + z.states.total(), "optimizer states from NVMe");
     }
     b.host_optimizer(HostOptimizer::deepspeed, p);
-    if (nvme) b.copy(LinkKind::nvme, false, 12 * p, "optimizer states to NVMe");
+    if (nvme) b.copy(LinkKind::nvme, false, 4 * p + z.states.total(), "optimizer states to NVMe");
     b.copy(LinkKind::host, true, e.b * p, "updated parameters from the host");
   }
   if (e.ranks > 1 && z.gather.persistent_bytes() > 0)
@@ -136,11 +138,11 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   if (z.secondary.exist() && !z.secondary.on_host())  // dividing the model makes them all
     program.model_bytes += z.secondary.trainable_bytes();
-  if (!z.offload_optimizer) b.resident(Category::optimizer_states, e.s * p);
+  if (!z.offload_optimizer) add_states(program, e, z.states);
   b.resident(Category::communication_buffers, z.hops.feedback);
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
   if (z.offload_optimizer || z.offload_param) {
-    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group);
+    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group, z.states.total());
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 

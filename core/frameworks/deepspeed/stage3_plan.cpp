@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/deepspeed/expert_groups.h"
+#include "frameworks/deepspeed/flat_states.h"
 
 namespace shardplan {
 
@@ -21,6 +22,8 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
       sub_group(std::max(
           largest_sub_group(model_, engine.ranks, zero.sub_group_size, engine.expert_ranks > 0),
           ExpertGroups(model_, plan_).largest_partition())),
+      states(states_of(e, shards_of(model_, e, layout.trainable))),
+      special_temporaries(shardplan::special_temporaries(model_, e)),
       offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
       offload_param(zero.offload_param.device != OffloadDevice::none),
       group(zero.mics() ? Group::shard : Group::data),
@@ -37,6 +40,10 @@ std::int64_t Stage3::last_flush() const {
 /// reduce_scatter_coalesced interleaves the bucket into a padded copy and keeps one part;
 /// all_to_all_quant_reduce takes its tensors one by one and keeps an fp16 part of each.
 void Stage3::flush(ProgramBuilder& b, std::int64_t elements) const {
+  // Muon gathers the momentum of the bucket's matrices, beside what it computes for one
+  // (_apply_distributed_muon_update).
+  if (special_temporaries > 0)
+    b.transient(Category::workspace, special_temporaries + e.c * elements);
   if (e.ranks == 1 || !zero.reduce_scatter) return;
   const std::int64_t part = ceil_div(elements, e.ranks);
   const std::int64_t copy = quantized_reduction ? 2 * part : e.c * round_up(elements, e.ranks);

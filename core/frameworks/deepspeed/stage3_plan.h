@@ -18,6 +18,9 @@ struct Stage3 {
   SecondaryShards secondary;
   BucketSchedule schedule;
   std::int64_t sub_group;  ///< S: elements of the largest optimizer sub-group
+  StateBytes states;       ///< of the optimizer, on one rank
+  /// What an optimizer does to whole gradients when a bucket is full (Muon).
+  std::int64_t special_temporaries;
   bool offload_optimizer, offload_param;
   Group group;               ///< of one copy of the states
   bool quantized_reduction;  ///< qgZ: in two hops
@@ -34,6 +37,10 @@ struct Stage3 {
   std::int64_t ranks_of(const GatherSet& set) const { return e.ranks_of(first_of(set)); }
   Group group_of(const GatherSet& set) const {
     return ranks_of(set) == e.ranks ? group : Group::expert_data;
+  }
+
+  Updated sub_group_part() const {
+    return {.given = Given::flat, .numel = sub_group, .whole = sub_group};
   }
 
   /// What the last bucket of a backward pass holds at most.

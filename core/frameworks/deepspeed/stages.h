@@ -23,13 +23,15 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan);
 /// What a pipeline stage receives activations and gradients in, and its own shared tables.
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine);
 
-/// Host memory of optimizer offload at stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py).
+/// Host memory of optimizer offload at stages 1 and 2, `states` bytes of optimizer states included
+/// (deepspeed/runtime/zero/stage_1_and_2.py).
 HostMemory offloaded_stage12(const Plan& plan, const Engine& e,
-                             const std::vector<std::int64_t>& partitions, std::int64_t touched);
+                             const std::vector<std::int64_t>& partitions, std::int64_t touched,
+                             std::int64_t states);
 
 /// Host and NVMe memory of the offloads of stage 3; `shard` and `frozen` in elements, `sub_group`
-/// the largest optimizer sub-group.
+/// the largest optimizer sub-group, `states` in bytes.
 HostMemory offloaded_stage3(const Model& model, const Plan& plan, const Engine& engine,
-                            const ShardLayout& layout, std::int64_t sub_group);
+                            const ShardLayout& layout, std::int64_t sub_group, std::int64_t states);
 
 }  // namespace shardplan

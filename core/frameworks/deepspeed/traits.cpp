@@ -76,6 +76,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .has_zero = true,
     .shard_ranks = deepspeed_shard_ranks,
     .divided_over = deepspeed_divided_over,
+    .given = Given::flat,
     .shards_parameters = deepspeed_shards_parameters,
     .shard_group = deepspeed_shard_group,
     .hops = deepspeed_hops,

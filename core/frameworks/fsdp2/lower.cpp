@@ -7,7 +7,9 @@
 #include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
+#include "lowering/optimizer_memory.h"
 #include "lowering/tensors.h"
+#include "optimizers/description.h"
 
 namespace shardplan {
 namespace {
@@ -281,8 +283,10 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, s
                    round_up(checked_mul(shard_elements(p, f.world), f.o), kAllocationUnit), repeat);
   });
   const std::int64_t shards = total_bytes(parameters);
-  const OptimizerMemory optimizer = optimizer_memory(
-      trainable_shards(model, f.world), plan.optimizer, plan.precision.optimizer_states);
+  const OptimizerMemory optimizer =
+      optimizer_memory(trainable_shards(model, f.world), plan.optimizer,
+                       plan.precision.optimizer_states, Given::shards);
+  program.optimizer_source = states_source(plan.optimizer, Given::shards);
 
   add_cublas_workspaces(b, plan.cluster.gpu);
   if (!offload)
@@ -292,9 +296,11 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, s
   if (offload) {
     // Shards and gradients are pinned, in blocks of powers of two; states are ordinary tensors.
     program.host.pinned = 2 * shards;
-    program.host.pageable = optimizer.states;
+    program.host.pageable = optimizer.states + optimizer.paged;
   } else {
     b.resident(Category::optimizer_states, optimizer.states);
+    program.host.pageable = optimizer.paged;
+    if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   }
 
   bool first = true;
@@ -311,7 +317,7 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, s
     const std::vector<OwnedTensor> owned = trainable_shards(model, f.world);
     if (plan.gradient_clipping > 0)
       b.compute(clipping_kernels(owned, plan.precision.gradients, Issue::sharded));
-    b.compute(optimizer_kernels(owned, plan.optimizer, plan.precision, Issue::sharded));
+    b.compute(optimizer_kernels(owned, plan.optimizer, plan.precision, Given::shards));
     b.free(Category::gradients, gradients);
   } else {
     b.host_optimizer(HostOptimizer::torch, model.trainable_count() / f.world);

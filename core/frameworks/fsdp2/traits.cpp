@@ -76,6 +76,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,
     .divided_over = fsdp2_divided_over,
+    .given = Given::shards,
     .shards_parameters = usual::always,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,

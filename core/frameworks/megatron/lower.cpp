@@ -9,8 +9,10 @@
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "lowering/optimizer_kernels.h"
+#include "lowering/optimizer_memory.h"
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
+#include "optimizers/states.h"
 #include "parallel/groups.h"
 
 namespace shardplan {
@@ -127,6 +129,14 @@ class MegatronLowering {
            buffers_.experts.elements / ranks(Group::expert_data);
   }
 
+  /// Of `elements` in one of the optimizer's vectors.
+  std::int64_t state_bytes(std::int64_t elements) const {
+    const DType type = plan_.precision.optimizer_states;
+    return shardplan::state_bytes({.given = Given::flat, .numel = elements, .whole = elements},
+                                  plan_.optimizer, {type, type})
+        .total();
+  }
+
   void add_residents() {
     const Precision& p = plan_.precision;
     const bool logits = stage_.chunks.back().last;
@@ -142,16 +152,18 @@ class MegatronLowering {
     b_.resident(Category::other, batch_bytes(plan_));
     b_.resident(Category::other, run_.resident_shared);
     const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
-    const std::int64_t states = state_bytes_per_element(plan_.optimizer, p.optimizer_states);
+    program_.optimizer_source = states_source(plan_.optimizer, Given::flat);
     if (divides()) {
       b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
       program_.model_bytes = total_bytes(program_.resident);
-      b_.resident(Category::optimizer_states, round_up(owned() * states, kAllocationUnit));
+      b_.resident(Category::optimizer_states, round_up(state_bytes(owned()), kAllocationUnit));
       return;
     }
     add_whole(Category::master_parameters, master);
     program_.model_bytes = total_bytes(program_.resident);
-    add_whole(Category::optimizer_states, states);
+    for (const OwnedTensor& t : trainable_shards(own_, 1))
+      append_tensors(program_.resident, Category::optimizer_states,
+                     round_up(state_bytes(t.numel), kAllocationUnit), t.count);
   }
 
   /// Under sequence parallelism the head's input is gathered into a buffer of its own, kept for
@@ -276,9 +288,7 @@ class MegatronLowering {
       b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
     // Adam reads weight, gradient and states, and writes all but the gradient.
-    const std::int64_t states =
-        state_bytes_per_element(plan_.optimizer, plan_.precision.optimizer_states);
-    b_.compute({sweep((3 * 4 + 2 * static_cast<double>(states)) * own, DType::f32)});
+    b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
     if (!options_.overlap_param_gather) gather_parameters(false);

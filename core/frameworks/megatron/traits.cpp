@@ -76,6 +76,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = megatron_divided_over,
+    .given = Given::flat,
     .shards_parameters = usual::never,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,

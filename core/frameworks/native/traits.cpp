@@ -49,6 +49,7 @@ constinit const FrameworkTraits kNativeTraits{
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = native_divided_over,
+    .given = Given::flat,
     .shards_parameters = usual::never,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,

@@ -40,6 +40,7 @@ constinit const FrameworkTraits kSingleTraits{
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = usual::undivided,
+    .given = Given::tensors,
     .shards_parameters = usual::never,
     .shard_group = usual::shard_group,
     .hops = usual::one_hop,

@@ -22,6 +22,7 @@
 #include "load/parallel.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
+#include "optimizers/description.h"
 #include "parallel/sharding.h"
 
 namespace shardplan {
@@ -115,7 +116,7 @@ class JobLoader {
       plan().precision = load_precision(
           reader_, is_inference() ? "bf16-pure" : traits_of(plan()).default_precision);
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
-      plan().optimizer = load_optimizer(reader_);
+      plan().optimizer = load_optimizer(reader_, job_.assumed);
       plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
     fill_defaults();
@@ -123,6 +124,7 @@ class JobLoader {
     if (const auto problem = sharding_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
+    check_optimizer();
     check_quantization();
     if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
     if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
@@ -208,9 +210,12 @@ class JobLoader {
     choose_precision(options, wanted, has_precision);
     price_ignored_offload();
     const bool has_optimizer = reader_.find("optimizer") != nullptr;
-    plan().optimizer = load_optimizer(reader_);
-    if (!has_optimizer && options.optimizer_type)
+    plan().optimizer = load_optimizer(reader_, job_.assumed);
+    if (!has_optimizer && options.optimizer_type) {
       plan().optimizer = deepspeed_optimizer(*options.optimizer_type, read_.ds_file);
+      plan().optimizer.momentum = options.momentum;
+      plan().optimizer.amsgrad = options.amsgrad;
+    }
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
     plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12)
                                    .value_or(options.gradient_clipping.value_or(1.0));
@@ -338,6 +343,18 @@ class JobLoader {
     if (bf16 && gpu.peak.fp16 && !gpu.peak.bf16)
       warn("precision",
            fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
+  }
+
+  /// What is known to stop at the first step. Its states are estimated all the same.
+  void check_optimizer() {
+    if (is_inference()) return;
+    const OptimizerDescription& optimizer = *plan().optimizer.kind;
+    const Given given = traits_of(plan()).given;
+    const std::string_view stops = optimizer.stops[static_cast<std::size_t>(given)];
+    if (!stops.empty()) warn("optimizer", std::string(stops));
+    if (plan().precision.gradients != DType::f32 && given == Given::tensors &&
+        !optimizer.stops_at_half.empty())
+      warn("optimizer", std::string(optimizer.stops_at_half));
   }
 
   void warn(std::string key, std::string message) {

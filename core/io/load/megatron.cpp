@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frameworks/megatron/saved_inputs.h"
+#include "optimizers/description.h"
 
 namespace shardplan {
 namespace {
@@ -73,8 +74,7 @@ void check_megatron(const ObjectReader& job, const Plan& plan) {
   const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
   if (cuts && !plan.parallel.sequence_parallel)
     job.fail("framework.tp_comm_overlap", "true, without parallel.sequence_parallel", "false");
-  const OptimizerKind kind = plan.optimizer.kind;
-  if (kind != OptimizerKind::adamw && kind != OptimizerKind::adam && kind != OptimizerKind::sgd)
+  if (plan.optimizer.kind->megatron.empty())
     job.fail("optimizer", "Megatron-LM's optimizers are Adam and SGD here", "adamw or sgd");
   if (plan.workload.lora)
     job.fail("workload.method", "LoRA under Megatron-LM cannot be estimated yet", "full");

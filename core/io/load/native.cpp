@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "load/optimizer.h"
+#include "optimizers/description.h"
 
 namespace shardplan {
 
@@ -25,7 +25,7 @@ void check_native(const ObjectReader& job, const Plan& plan) {
   if (p.reduce && *p.reduce != p.gradients)
     job.fail("precision.reduce", cannot("reduction in another type than the gradients'"),
              std::string(name_of(p.gradients)));
-  if (plan.optimizer.kind != OptimizerKind::adamw || plan.optimizer.amsgrad)
+  if (!plan.optimizer.kind->native || plan.optimizer.amsgrad)
     job.fail("optimizer", cannot("optimizer but AdamW"), "adamw");
   if (plan.workload.lora) job.fail("workload.method", cannot("LoRA"), "full");
   if (plan.attention == AttentionKind::eager)

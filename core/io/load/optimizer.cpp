@@ -1,26 +1,17 @@
 #include "load/optimizer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/nearest.h"
+#include "optimizers/registry.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, OptimizerKind>, 9> kKinds{{
-    {"adamw", OptimizerKind::adamw},
-    {"adam", OptimizerKind::adam},
-    {"sgd", OptimizerKind::sgd},
-    {"adagrad", OptimizerKind::adagrad},
-    {"adafactor", OptimizerKind::adafactor},
-    {"lion", OptimizerKind::lion},
-    {"lamb", OptimizerKind::lamb},
-    {"adamw_8bit", OptimizerKind::adamw_8bit},
-    {"muon", OptimizerKind::muon},
-}};
 
 constexpr std::array<std::pair<std::string_view, OptimizerImplementation>, 3> kImplementations{{
     {"fused", OptimizerImplementation::fused},
@@ -28,27 +19,68 @@ constexpr std::array<std::pair<std::string_view, OptimizerImplementation>, 3> kI
     {"for-loop", OptimizerImplementation::for_loop},
 }};
 
-template <typename Table>
-std::vector<std::string> names_of(const Table& table) {
+std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const auto& row : table) names.emplace_back(row.first);
+  for (const OptimizerDescription* o : optimizers()) names.emplace_back(o->name);
+  for (const OptimizerDescription* o : optimizers())
+    names.insert(names.end(), o->spellings.begin(), o->spellings.end());
   return names;
 }
 
-template <typename Table>
-auto value_of(const Table& table, std::string_view name) {
-  for (const auto& row : table)
-    if (row.first == name) return row.second;
-  return table.front().second;
+std::vector<std::string> implementation_names(const OptimizerDescription& kind) {
+  std::vector<std::string> names;
+  for (const Variant& v : kind.variants) names.emplace_back(name_of(v.implementation));
+  return names;
+}
+
+/// Of `kind`, as a job has it that says nothing else.
+Optimizer usual(const OptimizerDescription& kind) {
+  Optimizer optimizer;
+  optimizer.kind = &kind;
+  optimizer.implementation = kind.variants.front().implementation;
+  for (std::size_t i = 0; i < kind.options.size(); ++i)
+    optimizer.options[i] = kind.options[i].default_value;
+  return optimizer;
+}
+
+void read_implementation(ObjectReader& o, Optimizer& optimizer) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : kImplementations) all.emplace_back(name);
+  const auto said = o.choice("implementation", all);
+  if (!said) return;
+  const std::vector<std::string> known = implementation_names(*optimizer.kind);
+  if (std::ranges::find(known, *said) == known.end())
+    o.fail("implementation", fmt::format("{} has no {} one", optimizer.kind->words, *said),
+           fmt::format("{}", fmt::join(known, " or ")));
+  optimizer.implementation =
+      std::ranges::find(kImplementations, *said, &decltype(kImplementations)::value_type::first)
+          ->second;
+}
+
+double read_option(ObjectReader& o, const OptimizerOption& option) {
+  switch (option.kind) {
+    case OptimizerOption::Kind::flag:
+      return o.boolean(option.key).value_or(option.default_value != 0) ? 1 : 0;
+    case OptimizerOption::Kind::number:
+      return o.number(option.key, option.least, option.most).value_or(option.default_value);
+    case OptimizerOption::Kind::choice: {
+      const std::vector<std::string> choices(option.choices.begin(), option.choices.end());
+      const auto said = o.choice(option.key, choices);
+      if (!said) return option.default_value;
+      return static_cast<double>(std::ranges::find(choices, *said) - choices.begin());
+    }
+  }
+  return option.default_value;
+}
+
+/// What is taken where the job does not say how, and cannot be fused.
+void note_implementation(const Optimizer& optimizer, std::vector<std::string>& assumed) {
+  if (optimizer.implementation == OptimizerImplementation::fused) return;
+  assumed.push_back(fmt::format("optimizer implementation: {} ({} has no fused one)",
+                                name_of(optimizer.implementation), optimizer.kind->words));
 }
 
 }  // namespace
-
-std::string_view name_of(OptimizerKind kind) {
-  for (const auto& [name, value] : kKinds)
-    if (value == kind) return name;
-  return "";
-}
 
 std::string_view name_of(OptimizerImplementation implementation) {
   for (const auto& [name, value] : kImplementations)
@@ -56,21 +88,23 @@ std::string_view name_of(OptimizerImplementation implementation) {
   return "";
 }
 
-Optimizer load_optimizer(ObjectReader& job) {
-  Optimizer optimizer;
+Optimizer load_optimizer(ObjectReader& job, std::vector<std::string>& assumed) {
   const Json* value = job.find("optimizer");
-  if (value == nullptr) return optimizer;
+  if (value == nullptr) return usual(default_optimizer());
   if (value->is_string()) {
-    optimizer.kind = value_of(kKinds, *job.choice("optimizer", names_of(kKinds)));
-    return optimizer;
+    const Optimizer named = usual(*find_optimizer(*job.choice("optimizer", optimizer_names())));
+    note_implementation(named, assumed);
+    return named;
   }
   ObjectReader o(*value, job.file(), job.path_of("optimizer"));
-  if (const auto name = o.choice("name", names_of(kKinds)))
-    optimizer.kind = value_of(kKinds, *name);
-  if (const auto how = o.choice("implementation", names_of(kImplementations)))
-    optimizer.implementation = value_of(kImplementations, *how);
+  const auto name = o.choice("name", optimizer_names());
+  Optimizer optimizer = usual(name ? *find_optimizer(*name) : default_optimizer());
+  read_implementation(o, optimizer);
+  if (!o.has("implementation")) note_implementation(optimizer, assumed);
   optimizer.momentum = o.number("momentum", 0, 1).value_or(0);
   optimizer.amsgrad = o.boolean("amsgrad").value_or(false);
+  for (std::size_t i = 0; i < optimizer.kind->options.size(); ++i)
+    optimizer.options[i] = read_option(o, optimizer.kind->options[i]);
   for (const auto* key : {"lr", "weight_decay", "eps"}) o.number(key);
   o.find("betas");
   o.finish();
@@ -78,31 +112,15 @@ Optimizer load_optimizer(ObjectReader& job) {
 }
 
 Optimizer deepspeed_optimizer(std::string_view type, const std::string& file) {
-  Optimizer optimizer;
-  const std::string name = normalized(type);
-  if (name == "adam" || name == "adamw" || name == "torchadam") return optimizer;
-  const std::array<std::pair<std::string_view, OptimizerKind>, 11> kTypes{{
-      {"onebitadam", OptimizerKind::adam},
-      {"zerooneadam", OptimizerKind::adam},
-      {"onebitlamb", OptimizerKind::lamb},
-      {"lamb", OptimizerKind::lamb},
-      {"lion", OptimizerKind::lion},
-      {"adagrad", OptimizerKind::adagrad},
-      {"sgd", OptimizerKind::sgd},
-      {"muon", OptimizerKind::muon},
-      {"muadam", OptimizerKind::adam},
-      {"muadamw", OptimizerKind::adamw},
-      {"musgd", OptimizerKind::sgd},
-  }};
-  for (const auto& [known, kind] : kTypes) {
-    if (known != name) continue;
-    optimizer.kind = kind;
-    return optimizer;
-  }
+  if (normalized(type) == "torchadam") return usual(default_optimizer());
+  if (const OptimizerDescription* kind = find_deepspeed_optimizer(type)) return usual(*kind);
+  std::vector<std::string_view> known;
+  for (const OptimizerDescription* o : optimizers())
+    if (!o->deepspeed.types.empty()) known.push_back(o->deepspeed.types.front());
   throw InputError({.file = file,
                     .key = "optimizer.type",
                     .message = fmt::format("the memory of optimizer '{}' is not known", type),
-                    .expected = "Adam, AdamW, Lamb, Lion, Adagrad, SGD, Muon or a 1-bit variant"});
+                    .expected = fmt::format("{} or a 1-bit variant", fmt::join(known, ", "))});
 }
 
 }  // namespace shardplan

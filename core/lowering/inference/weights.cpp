@@ -1,5 +1,6 @@
 #include "lowering/inference/weights.h"
 
+#include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/layout.h"
 #include "frameworks/deepspeed/stages.h"
 #include "frameworks/registry.h"
@@ -25,7 +26,9 @@ void FrozenWeights::add_residents(Program& program) const {
     append_tensors(program.resident, Category::parameters,
                    checked_mul(engine_.b, checked_add(layout.trainable, layout.frozen)), 1);
   append_tensors(program.resident, Category::gathered_parameters, gather_->persistent_bytes(), 1);
-  const HostMemory host = offloaded_stage3(model_, plan_, engine_, layout, 0);
+  const std::int64_t states =
+      states_of(engine_, shards_of(model_, engine_, layout.trainable)).total();
+  const HostMemory host = offloaded_stage3(model_, plan_, engine_, layout, 0, states);
   program.host.pageable += host.pageable;
   program.host.pinned += host.pinned;
   program.host.nvme += host.nvme;

@@ -9,6 +9,7 @@
 #include "base/diagnostic.h"
 #include "frameworks/registry.h"
 #include "load/ds_config/deprecated.h"
+#include "optimizers/description.h"
 
 namespace shardplan {
 namespace {
@@ -173,18 +174,9 @@ class DsConfigWriter {
   }
 
   std::optional<std::string> cpu_optimizer() const {
-    switch (plan_.optimizer.kind) {
-      case OptimizerKind::adamw:
-        return "AdamW";
-      case OptimizerKind::adam:
-        return "Adam";
-      case OptimizerKind::lion:
-        return "Lion";
-      case OptimizerKind::adagrad:
-        return "Adagrad";
-      default:
-        return std::nullopt;
-    }
+    const DeepSpeedNames& names = plan_.optimizer.kind->deepspeed;
+    if (!names.on_cpu) return std::nullopt;
+    return std::string(names.types.front());
   }
 
   void rest() {

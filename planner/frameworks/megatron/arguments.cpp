@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "frameworks/megatron/saved_inputs.h"
+#include "optimizers/description.h"
 #include "parallel/degrees.h"
 
 namespace shardplan {
@@ -72,8 +73,7 @@ void add_degrees(Lines& lines, const Plan& plan, std::int64_t experts) {
 
 void add_optimizer(Lines& lines, const Plan& plan) {
   const MegatronOptions& m = plan.framework.megatron;
-  lines.push_back(
-      fmt::format("--optimizer {}", plan.optimizer.kind == OptimizerKind::sgd ? "sgd" : "adam"));
+  lines.push_back(fmt::format("--optimizer {}", plan.optimizer.kind->megatron));
   lines.push_back(fmt::format("--clip-grad {}", plan.gradient_clipping));
   if (m.distributed_optimizer) lines.emplace_back("--use-distributed-optimizer");
   if (m.shard_gradients) {

@@ -5,6 +5,7 @@
 #include "frameworks/megatron/arguments.h"
 #include "frameworks/megatron/changes.h"
 #include "frameworks/usual_planning.h"
+#include "optimizers/description.h"
 #include "report/words.h"
 
 namespace shardplan {
@@ -51,10 +52,7 @@ std::vector<FrameworkRule> megatron_rules(const RuleContext&) {
            false,
            {"Megatron-LM trains all parameters, with Adam or SGD", "--optimizer",
             [](const Plan& p, std::size_t) {
-              const OptimizerKind kind = p.optimizer.kind;
-              const bool known = kind == OptimizerKind::adamw || kind == OptimizerKind::adam ||
-                                 kind == OptimizerKind::sgd;
-              return p.workload.lora || !known;
+              return p.workload.lora || p.optimizer.kind->megatron.empty();
             }}},
           {"precision",
            false,

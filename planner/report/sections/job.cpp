@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimizers/description.h"
 #include "render/describe.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
@@ -79,7 +80,7 @@ void add_step(Fields& fields, const Job& job) {
   const Plan& p = job.plan;
   const Workload& w = p.workload;
   fields.add("precision", p.precision.name, given(job, "precision"));
-  fields.add("optimizer", std::string(optimizer_word(p.optimizer.kind)), Source::exact);
+  fields.add("optimizer", std::string(p.optimizer.kind->words), Source::exact);
   fields.add("micro_batch", count(w.micro_batch), given(job, "micro-batch"));
   fields.add("sequence_length", count(w.sequence_length), given(job, "sequence length"));
   if (w.target_length > 0) fields.add("target_length", count(w.target_length), Source::exact);

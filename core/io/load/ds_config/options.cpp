@@ -159,6 +159,10 @@ DeepSpeedOptions make_deepspeed_options(const DsValues& v, const BatchTriangle& 
   o.gradient_clipping = v.number("gradient_clipping");
   o.optimizer_type = v.maybe_text("optimizer.type");
   o.torch_adam = v.flag("optimizer.params.torch_adam");
+  // torch.optim's own; FusedAdam and CPU Adam keep no maximum.
+  o.amsgrad = o.torch_adam && v.flag("optimizer.params.amsgrad");
+  if (v.given("optimizer.params.momentum") != nullptr)  // SGD's default is none
+    o.momentum = v.number("optimizer.params.momentum");
   o.fp32_optimizer_states = v.flag("optimizer.params.fp32_optimizer_states");
   o.scheduler_type = v.maybe_text("scheduler.type");
   o.activation_checkpointing = checkpointing(v);
