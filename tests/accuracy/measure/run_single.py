@@ -15,7 +15,7 @@ class SingleTrainer:
         self.model = model
         self.accumulation = job["workload"]["gradient_accumulation"]
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(job, self.parameters)
+        self.optimizer = make_optimizer(job, self.parameters, model)
         self.autocast = getattr(torch, autocast_dtype(job) or "bfloat16")
         # A scale low enough that no step is skipped, so that optimizer states exist from the first step on.
         self.scaler = torch.amp.GradScaler("cuda", init_scale=2.0**8) if job["precision"] == "fp16-autocast" else None
