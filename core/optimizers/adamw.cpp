@@ -4,7 +4,8 @@
 namespace shardplan::adamw {
 namespace {
 
-constexpr std::array<std::string_view, 2> kTypes{"AdamW", "MuAdamW"};
+/// DeepSpeed's "Adam" decays weights as AdamW does unless adam_w_mode is false.
+constexpr std::array<std::string_view, 3> kTypes{"AdamW", "Adam", "MuAdamW"};
 
 }  // namespace
 

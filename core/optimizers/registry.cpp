@@ -44,6 +44,9 @@ extern const OptimizerDescription kDescription;
 namespace muon {
 extern const OptimizerDescription kDescription;
 }
+namespace soap {
+extern const OptimizerDescription kDescription;
+}
 
 namespace {
 
@@ -54,6 +57,7 @@ constexpr std::array kOptimizers{
     &lamb::kDescription,        &adamw_8bit::kDescription,
     &paged_adamw::kDescription, &paged_adamw_8bit::kDescription,
     &adamw_4bit::kDescription,  &muon::kDescription,
+    &soap::kDescription,
 };
 
 }  // namespace
