@@ -40,7 +40,9 @@ void products(const Updated& t, const Optimizer& o, std::vector<UpdateProduct>& 
   }
 }
 
-UpdatePasses passes(const Optimizer&) { return {24, 30}; }
+UpdatePasses passes(const Optimizer&) {
+  return {24, 30};
+}
 
 constexpr std::array kStates{State{"exp_avg"},
                              State{"exp_avg_sq"},

@@ -164,8 +164,8 @@ void MachineFields::add_node(std::vector<MachineField>& fields) {
                       .may_be_unknown = true});
   };
   add(
-      tr("Host memory per node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes",
-      kGibibyte, [](const Cluster& c) { return of_bytes(c.host_memory); },
+      tr("Host memory per node, GiB"), "/cluster/host_memory_bytes", "host_memory_bytes", kGibibyte,
+      [](const Cluster& c) { return of_bytes(c.host_memory); },
       [](Cluster& c, Value v) { c.host_memory = v ? std::optional(to_bytes(*v)) : std::nullopt; });
   add(
       tr("NVMe per node, GiB"), "/cluster/nvme/bytes", "nvme", kGibibyte,

@@ -259,11 +259,8 @@ TrainingField TrainingFields::precision() {
 TrainingField TrainingFields::optimizer() {
   TrainingField f{.label = tr("Optimizer"), .pointer = "/optimizer/name"};
   for (const OptimizerDescription* o : optimizers())
-    f.choices.push_back({text(o->words), QString::fromUtf8(o->name.data(), o->name.size())});
-  f.read = [](const Job& j) {
-    const std::string_view name = j.plan.optimizer.kind->name;
-    return QVariant(QString::fromUtf8(name.data(), name.size()));
-  };
+    f.choices.push_back({text(o->words), text(o->name)});
+  f.read = [](const Job& j) { return QVariant(text(j.plan.optimizer.kind->name)); };
   f.write = write_to("/optimizer/name");
   f.applies = does_not_generate;
   return f;

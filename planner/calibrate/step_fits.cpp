@@ -9,9 +9,9 @@ double* issue(TimeRates& rates, Issue kind) {
 
 }  // namespace
 
-const StepFit kDdpSteps{
-    "steps under DDP", false,
-    [](TimeRates& rates) { return std::vector<double*>{&rates.links.contention}; }};
+const StepFit kDdpSteps{"steps under DDP", false, [](TimeRates& rates) {
+                          return std::vector<double*>{&rates.links.contention};
+                        }};
 
 const StepFit kFsdp2Steps{"steps under FSDP2", false, [](TimeRates& rates) {
                             return std::vector<double*>{issue(rates, Issue::hook),
@@ -19,14 +19,14 @@ const StepFit kFsdp2Steps{"steps under FSDP2", false, [](TimeRates& rates) {
                                                         &rates.host.torch_adam_elements_per_second};
                           }};
 
-const StepFit kDeepSpeedSteps{
-    "steps under DeepSpeed", false, [](TimeRates& rates) {
-      return std::vector<double*>{issue(rates, Issue::engine),
-                                  &rates.host.deepspeed_adam_elements_per_second};
-    }};
+const StepFit kDeepSpeedSteps{"steps under DeepSpeed", false, [](TimeRates& rates) {
+                                return std::vector<double*>{
+                                    issue(rates, Issue::engine),
+                                    &rates.host.deepspeed_adam_elements_per_second};
+                              }};
 
-const StepFit kMegatronSteps{
-    "small steps under Megatron Core", true,
-    [](TimeRates& rates) { return std::vector<double*>{issue(rates, Issue::module)}; }};
+const StepFit kMegatronSteps{"small steps under Megatron Core", true, [](TimeRates& rates) {
+                               return std::vector<double*>{issue(rates, Issue::module)};
+                             }};
 
 }  // namespace shardplan

@@ -28,7 +28,9 @@ inline void no_offloads(Plan&) {}
 
 inline void no_changes(std::vector<Change>&, const Model&, const Plan&) {}
 inline void no_offload_changes(std::vector<Change>&, const Plan&) {}
-inline PeerJob no_peers(const Plan&) { return {}; }
+inline PeerJob no_peers(const Plan&) {
+  return {};
+}
 
 /// The base's own options where it runs under `kind`; else defaults.
 Framework own_or_default(const Plan& base, FrameworkKind kind);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/units.h"
 #include "estimate/estimate.h"
 #include "estimate/nccl_memory.h"
 #include "load/calibration.h"
@@ -17,7 +18,7 @@
 namespace shardplan::communicators_test {
 namespace {
 
-constexpr double kMiB = 1024 * 1024;
+constexpr auto kBytesPerMiB = static_cast<double>(kMiB);
 
 const Calibration& calibration() {
   static const Calibration c = load_calibration();
@@ -95,7 +96,7 @@ std::vector<Outside> errors(bool fitted) {
     const bool opens = !communicators(plan, 0).empty();
     if (!opens || names.contains(r.name) != fitted) continue;
     if (const auto measured = measured_outside(r)) {
-      all.push_back({r.name, predicted_outside(r) / kMiB, *measured / kMiB});
+      all.push_back({r.name, predicted_outside(r) / kBytesPerMiB, *measured / kBytesPerMiB});
     }
   }
   return all;
@@ -180,8 +181,8 @@ TEST(Communicators, TakeWhatTheirSourceSaysOperationAfterOperation) {
     opened.run(row.at("operation"));
     if (opened.exchanges() && !std::exchange(exchanged, true))
       first = overhead.point_to_point_bytes;
-    const double predicted = static_cast<double>(opened.bytes(overhead) + first) / kMiB;
-    EXPECT_NEAR(row.at("bytes").get<double>() / kMiB, predicted, 4)
+    const double predicted = static_cast<double>(opened.bytes(overhead) + first) / kBytesPerMiB;
+    EXPECT_NEAR(row.at("bytes").get<double>() / kBytesPerMiB, predicted, 4)
         << plan << " ranks, " << row.at("operation");
     ++count;
   }

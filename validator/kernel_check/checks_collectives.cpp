@@ -1,5 +1,5 @@
-// Collectives over all GPUs of the host, a thread per GPU as shardplan-validate runs them. The ranks'
-// numbers are small integers, so that sums are exact in every type.
+// Collectives over all GPUs of the host, a thread per GPU as shardplan-validate runs them. The
+// ranks' numbers are small integers, so that sums are exact in every type.
 #include <fmt/core.h>
 
 #include <exception>

@@ -50,8 +50,8 @@ Launch deepspeed_launch(const Job& job) {
   Launch launch;
   launch.notes = deepspeed_notes(job.plan);
   // HF Trainer wants these to agree with the ds_config's blocks, which autocast leaves off.
-  launch.arguments = usual::trainer_arguments(job.plan, job.plan.precision.params,
-                                              "--deepspeed ds_config.json");
+  launch.arguments =
+      usual::trainer_arguments(job.plan, job.plan.precision.params, "--deepspeed ds_config.json");
   launch.launcher = "deepspeed";
   launch.command = deepspeed_command(job.plan.cluster);
   return launch;

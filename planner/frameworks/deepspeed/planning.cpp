@@ -37,8 +37,7 @@ std::string deepspeed_accelerate(const Plan& plan) {
   std::string text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n";
   text += "  deepspeed_config_file: ds_config.json\n";
   if (plan.cluster.nodes > 1) text += "  deepspeed_multinode_launcher: standard\n";
-  return text +
-         fmt::format("  zero3_init_flag: {}\n", plan.framework.deepspeed.zero.stage == 3);
+  return text + fmt::format("  zero3_init_flag: {}\n", plan.framework.deepspeed.zero.stage == 3);
 }
 
 void inline_ds_config(Json& job, const Plan& plan) {

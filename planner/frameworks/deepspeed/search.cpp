@@ -22,35 +22,34 @@ Strategy zero_strategy(const Plan& base, int stage) {
 }
 
 std::vector<FrameworkRule> degree_rules(const RuleContext& context) {
-  return {
-      {"tensor",
-       false,
-       {"DeepSpeed refuses AutoTP at ZeRO stage 3 before 0.19.4", kStrategies,
-        [](const Plan& p, std::size_t) {
-          const DeepSpeedOptions& o = p.framework.deepspeed;
-          return p.parallel.tensor > 1 && o.zero.stage == 3 &&
-                 o.version < DeepSpeedVersion{0, 19, 4};
-        }}},
-      {"ulysses",
-       true,
-       {"AutoTP and Ulysses exclude each other under DeepSpeed", "--tensor-degrees",
-        [](const Plan& p, std::size_t) {
-          return p.parallel.tensor > 1 && p.parallel.sequence > 1;
-        }}},
-      {"pipeline",
-       true,
-       {"DeepSpeed's pipeline wants the model written as a PipelineModule: not tried unasked",
-        kStrategies,
-        [asked = context.pipelines_asked](const Plan& p, std::size_t) {
-          return !asked && p.parallel.pipeline > 1;
-        }}},
-      {"pipeline",
-       false,
-       {"DeepSpeed's pipeline engine takes neither ZeRO 2 and 3 nor AutoTP nor Ulysses",
-        kStrategies, [](const Plan& p, std::size_t) {
-          return p.parallel.pipeline > 1 &&
-                 (searched_zero(p).stage >= 2 || p.parallel.tensor * p.parallel.sequence > 1);
-        }}}};
+  return {{"tensor",
+           false,
+           {"DeepSpeed refuses AutoTP at ZeRO stage 3 before 0.19.4", kStrategies,
+            [](const Plan& p, std::size_t) {
+              const DeepSpeedOptions& o = p.framework.deepspeed;
+              return p.parallel.tensor > 1 && o.zero.stage == 3 &&
+                     o.version < DeepSpeedVersion{0, 19, 4};
+            }}},
+          {"ulysses",
+           true,
+           {"AutoTP and Ulysses exclude each other under DeepSpeed", "--tensor-degrees",
+            [](const Plan& p, std::size_t) {
+              return p.parallel.tensor > 1 && p.parallel.sequence > 1;
+            }}},
+          {"pipeline",
+           true,
+           {"DeepSpeed's pipeline wants the model written as a PipelineModule: not tried unasked",
+            kStrategies,
+            [asked = context.pipelines_asked](const Plan& p, std::size_t) {
+              return !asked && p.parallel.pipeline > 1;
+            }}},
+          {"pipeline",
+           false,
+           {"DeepSpeed's pipeline engine takes neither ZeRO 2 and 3 nor AutoTP nor Ulysses",
+            kStrategies, [](const Plan& p, std::size_t) {
+              return p.parallel.pipeline > 1 &&
+                     (searched_zero(p).stage >= 2 || p.parallel.tensor * p.parallel.sequence > 1);
+            }}}};
 }
 
 std::vector<FrameworkRule> state_rules(const RuleContext& context) {

@@ -34,8 +34,8 @@ Text with_groups(Text text, const ZeroOptions& zero) {
 
 Text deepspeed_words(const Framework& framework) {
   const ZeroOptions& zero = framework.deepspeed.zero;
-  Text text = with_groups(message("framework.deepspeed", {{"stage", std::to_string(zero.stage)}}),
-                          zero);
+  Text text =
+      with_groups(message("framework.deepspeed", {{"stage", std::to_string(zero.stage)}}), zero);
   const auto add = [&](const char* key, OffloadDevice device) {
     if (device != OffloadDevice::none)
       text = message(key, {{"framework", text}, {"place", place_of(device)}});
@@ -43,8 +43,8 @@ Text deepspeed_words(const Framework& framework) {
   add("framework.offload_optimizer", zero.offload_optimizer.device);
   add("framework.offload_parameters", zero.offload_param.device);
   if (const auto& moe = framework.deepspeed.moe)
-    text = message("framework.own_moe", {{"framework", text},
-                                         {"factor", fmt::format("{}", moe->capacity_factor)}});
+    text = message("framework.own_moe",
+                   {{"framework", text}, {"factor", fmt::format("{}", moe->capacity_factor)}});
   return text;
 }
 

@@ -10,10 +10,9 @@
 namespace shardplan {
 namespace {
 
-constexpr ExportFormat kFsdp2Format{"fsdp2", "fsdp2.py",
-                                    [](const Json&, const Job& job, const Estimate& e) {
-                                      return fsdp2_python(job, e);
-                                    }};
+constexpr ExportFormat kFsdp2Format{
+    "fsdp2", "fsdp2.py",
+    [](const Json&, const Job& job, const Estimate& e) { return fsdp2_python(job, e); }};
 
 report::Text fsdp2_words(const Framework& framework) {
   if (const auto ranks = framework.fsdp2.hybrid_shard_size)
@@ -49,13 +48,11 @@ std::string fsdp2_accelerate(const Plan& plan) {
              "  fsdp_activation_checkpointing: {}\n"
              "  fsdp_cpu_ram_efficient_loading: true\n"
              "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-             o.reshard_after_forward, o.cpu_offload,
-             plan.checkpointing == Checkpointing::full) +
+             o.reshard_after_forward, o.cpu_offload, plan.checkpointing == Checkpointing::full) +
          mesh_block(plan) + usual::accelerate_precision(plan);
 }
 
-void fsdp2_strategies(std::vector<Strategy>& all, const Plan& base,
-                      std::span<const std::int64_t>) {
+void fsdp2_strategies(std::vector<Strategy>& all, const Plan& base, std::span<const std::int64_t>) {
   Framework framework = usual::own_or_default(base, FrameworkKind::fsdp2);
   framework.fsdp2.reshard_after_forward = true;
   all.push_back({"FSDP2", framework});
@@ -66,8 +63,8 @@ void fsdp2_strategies(std::vector<Strategy>& all, const Plan& base,
 std::vector<FrameworkRule> fsdp2_rules(const RuleContext&) {
   return {{"parameter_offload",
            false,
-           {"FSDP2 offloads parameters and optimizer together, to the host",
-            "--optimizer-offloads", [](const Plan& p, std::size_t) {
+           {"FSDP2 offloads parameters and optimizer together, to the host", "--optimizer-offloads",
+            [](const Plan& p, std::size_t) {
               const ZeroOptions& asked = p.framework.deepspeed.zero;
               return asked.offload_param.device != asked.offload_optimizer.device;
             }}}};

@@ -14,9 +14,8 @@ namespace {
 constexpr std::array kBalances{StageBalance::blocks, StageBalance::blocks_and_ends};
 
 report::Text megatron_words(const Framework& framework) {
-  return report::message(framework.megatron.distributed_optimizer
-                             ? "framework.megatron_distributed"
-                             : "framework.megatron");
+  return report::message(framework.megatron.distributed_optimizer ? "framework.megatron_distributed"
+                                                                  : "framework.megatron");
 }
 
 std::vector<const ExportFormat*> megatron_formats(const Plan&) {

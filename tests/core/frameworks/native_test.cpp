@@ -1,8 +1,8 @@
 // The native engine's states against the closed forms of the ZeRO paper.
 #include <gtest/gtest.h>
 
-#include "support/plan_testing.h"
 #include "frameworks/native/layout.h"
+#include "support/plan_testing.h"
 
 namespace shardplan {
 namespace {

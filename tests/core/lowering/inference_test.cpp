@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -17,8 +18,6 @@
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kMiB = 1024 * 1024;
 
 /// Three layers; with `kv_heads` of 64 columns each.
 std::string llama(std::int64_t kv_heads) {

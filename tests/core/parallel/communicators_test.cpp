@@ -1,6 +1,7 @@
 // Which communicators a plan opens, what it sends over each, and what they take: the sums are
 // written out from NCCL's allocations (docs/memory.md, "Communicators").
 #include "parallel/communicators.h"
+#include "base/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t kMiB = 1024 * 1024;
 // Of 24 channels, 32 set up: 3 allocations of 2 MiB each, and 2 of the communicator.
 constexpr std::int64_t kOpen = (32 * 3 + 2) * 2 * kMiB;
 constexpr std::int64_t kAlone = (64 * 3 + 2) * 2 * kMiB;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/units.h"
 #include "json/reader.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -17,7 +18,6 @@
 namespace shardplan {
 namespace {
 
-constexpr std::int64_t kMiB = 1024 * 1024;
 using Block = CachingAllocator::BlockId;
 
 CachingAllocator plain() {

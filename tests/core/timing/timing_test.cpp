@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "support/program_testing.h"
 #include "estimate/estimate.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
+#include "support/program_testing.h"
 #include "timing/timeline.h"
 
 namespace shardplan {

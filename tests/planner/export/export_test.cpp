@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "export/export.h"
+#include "frameworks/deepspeed/ds_config.h"
 #include "frameworks/fsdp2/python.h"
 #include "frameworks/megatron/arguments.h"
-#include "frameworks/deepspeed/ds_config.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "questions/search/axes.h"
