@@ -34,7 +34,6 @@ struct Estimate {
   HostMemory host_per_node;
   std::vector<TrafficLine> traffic;
   TimeEstimate time;
-  std::vector<std::string> warnings;
 };
 
 /// Where reserved memory comes from.

@@ -42,7 +42,6 @@ class CachingAllocator {
   std::int64_t peak_allocated() const { return peak_allocated_; }
   std::int64_t retries() const { return retries_; }  ///< times that cached segments were given back
 
-  std::int64_t size_of_block(BlockId block) const { return at(block).size; }
   std::int64_t address_of_block(BlockId block) const { return at(block).address; }
 
   /// Bytes of the block for a request, and of the segment that is asked for when none fits.

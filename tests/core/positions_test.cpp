@@ -42,7 +42,6 @@ TEST(Positions, KnowTheSecondOfTwoEqualKeys) {
   const KeyPositions places = find_positions("{\"a\": {\"b\": 1},\n \"a\": 2}");
   EXPECT_EQ(places.find("a"), at(1, 2));
   EXPECT_EQ(places.repeated(), at(2, 2));
-  EXPECT_EQ(places.repeated_path(), "a");
 }
 
 TEST(Positions, EndWhereATextCeasesToBeJson) {

@@ -83,7 +83,6 @@ class Arena {
   const MemoryProfile& profile() const { return profile_; }
 
   std::int64_t live_bytes() const { return live_bytes_; }
-  const CategoryBytes& by_category() const { return by_category_; }
   const std::vector<Allocation>& live() const { return live_; }
   /// The most that was ever alive: how large the block must be.
   std::int64_t extent() const { return extent_; }

@@ -9,7 +9,6 @@ struct DdpOptions {
   bool gradient_as_bucket_view = false;
   bool zero_redundancy_optimizer = false;
   std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
-  std::int64_t first_bucket_bytes = 1024 * 1024;
 };
 
 }  // namespace shardplan

@@ -155,7 +155,6 @@ struct DeepSpeedOptions {
   std::optional<std::string> optimizer_type;  ///< optimizer.type as written: "AdamW", "Lion"
   bool torch_adam = false;                    ///< optimizer.params.torch_adam
   bool fp32_optimizer_states = true;          ///< optimizer.params, CPU Adam only
-  std::optional<std::string> scheduler_type;
   DeepSpeedCheckpointing activation_checkpointing;
   std::optional<DeepSpeedMoe> moe;
   std::int64_t tensor_parallel = 1;  ///< tensor_parallel.autotp_size

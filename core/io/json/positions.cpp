@@ -152,10 +152,8 @@ std::string_view parent_of(std::string_view path) {
 }  // namespace
 
 void KeyPositions::add(std::string path, TextPosition position) {
-  const auto [place, added] = places_.try_emplace(std::move(path), position);
-  if (added || repeated_.known()) return;
-  repeated_ = position;
-  repeated_path_ = place->first;
+  const bool added = places_.try_emplace(std::move(path), position).second;
+  if (!added && !repeated_.known()) repeated_ = position;
 }
 
 TextPosition KeyPositions::find(std::string_view path) const {

@@ -19,13 +19,11 @@ class KeyPositions {
   /// when there is none.
   TextPosition find(std::string_view path) const;
 
-  /// The second place of the first key that appears twice, and its path.
-  const std::string& repeated_path() const { return repeated_path_; }
+  /// The second place of the first key that appears twice.
   TextPosition repeated() const { return repeated_; }
 
  private:
   std::map<std::string, TextPosition, std::less<>> places_;
-  std::string repeated_path_;
   TextPosition repeated_;
 };
 

@@ -159,7 +159,6 @@ Json to_json(const Estimate& e, const Job& job) {
   json["time"] = time(e.time);
   Json warnings = Json::array();
   for (const Diagnostic& d : job.diagnostics) warnings.push_back(to_string(d));
-  for (const std::string& w : e.warnings) warnings.push_back(w);
   json["warnings"] = std::move(warnings);
   json["assumed"] = job.assumed;
   return json;

@@ -7,7 +7,6 @@ namespace {
 std::vector<Cell> warnings(const Findings& f) {
   std::vector<Cell> all;
   for (const Diagnostic& d : f.job.diagnostics) all.push_back(Phrase{to_string(d)});
-  for (const std::string& w : f.estimate.warnings) all.push_back(Phrase{w});
   return all;
 }
 

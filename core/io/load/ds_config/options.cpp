@@ -160,7 +160,6 @@ DeepSpeedOptions make_deepspeed_options(const DsValues& v, const BatchTriangle& 
   o.optimizer_type = v.maybe_text("optimizer.type");
   o.torch_adam = v.flag("optimizer.params.torch_adam");
   o.fp32_optimizer_states = v.flag("optimizer.params.fp32_optimizer_states");
-  o.scheduler_type = v.maybe_text("scheduler.type");
   o.activation_checkpointing = checkpointing(v);
   o.aio = aio(v);
   o.pipeline = pipeline(v);
