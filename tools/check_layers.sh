@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the targets cannot enforce: who may include whom, how long a file may be, and that nothing
-# names a folder of somebody's machine. Run by ctest as "layering".
+# What the targets cannot enforce: who may include whom, how long a file and a function may be, and
+# that nothing names a folder of somebody's machine. Run by ctest as "layering".
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -118,6 +118,25 @@ while IFS= read -r file; do
     failures=$((failures + 1))
   fi
 done < <(files | grep -E '\.(h|cpp|cu|cuh|py|sh|cmake)$|CMakeLists\.txt$')
+
+# long_functions: functions of more than 60 lines, a screen. clang-format closes a function at the
+# indentation where it begins: 0, or 2 within a class. CUDA kernels are one function each for the
+# compiler's sake and stay whole.
+long_functions() {
+  files | grep -E '^(core|planner|validator|gui)/.*\.(h|cpp)$' | xargs -r -d '\n' awk -v most=60 '
+    FNR == 1 { start[0] = start[2] = 0 }
+    match($0, /^ */) && (RLENGTH == 0 || RLENGTH == 2) {
+      rest = substr($0, RLENGTH + 1)
+      if (rest == "}" && FNR - start[RLENGTH] + 1 > most)
+        printf "%s:%d: %d lines\n", FILENAME, start[RLENGTH], FNR - start[RLENGTH] + 1
+      else if (rest ~ /^[A-Za-z_~\[]/) start[RLENGTH] = FNR
+    }'
+}
+hits="$(long_functions)"
+if [[ -n "$hits" ]]; then
+  printf 'functions of more than 60 lines:\n%s\n' "$hits" >&2
+  failures=$((failures + 1))
+fi
 
 forbid "a folder of somebody's machine" \
   '(^|[^[:alnum:]_.:/-])/(home|Users|root|work)/[[:alnum:]_]' < <(files)

@@ -108,48 +108,42 @@ void fill_tables(ModelRun& run) {
   }
 }
 
-ModelRun run_segments(const Model& model, const Plan& plan) {
-  const Workload& work = plan.workload;
-  if (work.kind == WorkKind::inference)
-    return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
+namespace {
+
+/// The passes over one segment. `stream`: the type of its chained input; `needs_grad`: whether that
+/// needs a gradient.
+SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
+                       const Regime& regime, DType stream, bool needs_grad) {
   const FrameworkTraits& framework = traits_of(plan);
-  const Regime regime = framework.regime(plan);
   const Sizes sizes = sizes_of(plan);
-  ModelRun run;
-  run.segments.reserve(model.segments.size());
-  DType stream = regime.params;
   const bool checkpointed = plan.recomputes_blocks();
-  bool needs_grad = true;  // of the stream; false after frozen embeddings
-  for (const Segment& segment : model.segments) {
-    SegmentRun s;
-    s.segment = &segment;
-    TapeOptions options;
-    options.selective = plan.checkpointing == Checkpointing::selective;
-    framework.set_tape(plan, segment, options);
-    options.saved_input = framework.saved_input(plan);
-    options.output_gets_grad =
-        checkpointed || regime.zero3_linear || !frozen_output(model, segment);
-    if (checkpointed && segment.checkpointable) {
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
-      s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
-    } else {
-      options.selective = false;
-      s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
-      options.input_needs_grad = false;
-      // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
-      if (!needs_grad && !regime.zero3_linear)
-        s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
-      s.backward.backward = std::move(s.forward.backward);
-      s.backward.backward_kernels = std::move(s.forward.backward_kernels);
-      s.backward.exchanges = s.forward.exchanges;
-      s.backward.input_gradient_slot = s.forward.input_gradient_slot;
-    }
-    stream = s.forward.output_dtype;
-    // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
-    needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
-    run.segments.push_back(std::move(s));
+  SegmentRun s;
+  s.segment = &segment;
+  TapeOptions options;
+  options.selective = plan.checkpointing == Checkpointing::selective;
+  framework.set_tape(plan, segment, options);
+  options.saved_input = framework.saved_input(plan);
+  options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
+  if (checkpointed && segment.checkpointable) {
+    s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
+    s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
+  } else {
+    options.selective = false;
+    s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+    options.input_needs_grad = false;
+    // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
+    if (!needs_grad && !regime.zero3_linear)
+      s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+    s.backward.backward = std::move(s.forward.backward);
+    s.backward.backward_kernels = std::move(s.forward.backward_kernels);
+    s.backward.exchanges = s.forward.exchanges;
+    s.backward.input_gradient_slot = s.forward.input_gradient_slot;
   }
-  fill_tables(run);
+  return s;
+}
+
+/// Bytes of shared tensors and of their gradients.
+void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, ModelRun& run) {
   for (const Shared& shared : model.shared) {
     const std::int64_t bytes =
         round_up(checked_mul(elements(shared.extent, sizes),
@@ -160,17 +154,46 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     run.shared_bytes.push_back(shared.is_output ? 0 : bytes);
     run.shared_gradient_bytes.push_back(shared.is_output ? output : 0);
   }
+}
+
+/// The last segment that reads each shared tensor.
+void find_last_users(const Model& model, ModelRun& run) {
+  for (const Shared& shared : model.shared)
+    run.last_user.push_back(static_cast<std::size_t>(shared.maker));
+  for (std::size_t s = 0; s < run.segments.size(); ++s)
+    for (const Input& in : run.segments[s].segment->graph.inputs())
+      if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
+}
+
+}  // namespace
+
+ModelRun run_segments(const Model& model, const Plan& plan) {
+  const Workload& work = plan.workload;
+  if (work.kind == WorkKind::inference)
+    return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
+  const FrameworkTraits& framework = traits_of(plan);
+  const Regime regime = framework.regime(plan);
+  ModelRun run;
+  run.segments.reserve(model.segments.size());
+  DType stream = regime.params;
+  const bool checkpointed = plan.recomputes_blocks();
+  bool needs_grad = true;  // of the stream; false after frozen embeddings
+  for (const Segment& segment : model.segments) {
+    SegmentRun s = run_segment(model, segment, plan, regime, stream, needs_grad);
+    stream = s.forward.output_dtype;
+    // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
+    needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
+    run.segments.push_back(std::move(s));
+  }
+  fill_tables(run);
+  size_shared(model, regime, sizes_of(plan), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);
   }
-  for (const Shared& shared : model.shared)
-    run.last_user.push_back(static_cast<std::size_t>(shared.maker));
-  for (std::size_t s = 0; s < run.segments.size(); ++s)
-    for (const Input& in : run.segments[s].segment->graph.inputs())
-      if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
+  find_last_users(model, run);
   return run;
 }
 

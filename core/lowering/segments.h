@@ -125,6 +125,21 @@ void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
 /// Emits the copy of a checkpointed segment's input to the host or back.
 void emit_copy(ProgramBuilder& b, const TapeEvent& copy);
 
+/// The hook for a module's or a gradient's event, if there is one; `before` it, blocks go out.
+template <typename Hooks, typename Before>
+void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& before) {
+  const auto call = [&](auto&& hook) {
+    before();
+    hook();
+  };
+  if constexpr (requires { hooks.fetch(b, e.id); })
+    if (e.kind == TapeEvent::Kind::fetch) call([&] { hooks.fetch(b, e.id); });
+  if constexpr (requires { hooks.release(b, e.id); })
+    if (e.kind == TapeEvent::Kind::release) call([&] { hooks.release(b, e.id); });
+  if constexpr (requires { hooks.gradient(b, e.id, e.bytes); })
+    if (e.kind == TapeEvent::Kind::gradient) call([&] { hooks.gradient(b, e.id, e.bytes); });
+}
+
 template <typename Hooks>
 void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
   std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
@@ -145,22 +160,9 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
         if (e.bytes != 0) ++next;
         break;
       case TapeEvent::Kind::fetch:
-        if constexpr (requires { hooks.fetch(b, e.id); }) {
-          emit_blocks();
-          hooks.fetch(b, e.id);
-        }
-        break;
       case TapeEvent::Kind::release:
-        if constexpr (requires { hooks.release(b, e.id); }) {
-          emit_blocks();
-          hooks.release(b, e.id);
-        }
-        break;
       case TapeEvent::Kind::gradient:
-        if constexpr (requires { hooks.gradient(b, e.id, e.bytes); }) {
-          emit_blocks();
-          hooks.gradient(b, e.id, e.bytes);
-        }
+        call_hook(b, e, hooks, emit_blocks);
         break;
       case TapeEvent::Kind::compute:
         if constexpr (orders_kernels<Hooks>()) {

@@ -30,11 +30,14 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
   if (plans_.size() > kMostCompared) plans_.resize(kMostCompared);
   calibration_ = calibration;
   aspects_.clear();
+  add_gpu_aspects();
+  add_host_aspects();
+  add_speed_aspects();
+  endResetModel();
+}
+
+void PlanTable::add_gpu_aspects() {
   const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
-  const Words host = [](const Alternative& a) {
-    return Provenance::host(a.estimate.host_per_node);
-  };
-  const Words rates = [](const Alternative& a) { return Provenance::rates(a.estimate, a.plan); };
   add(
       tr("verdict"),
       [](const Alternative& a) { return words(report::words_of(overall(a.estimate.verdict))); },
@@ -60,6 +63,12 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
         [this, c](const Alternative& a) {
           return Provenance::category(a.estimate, a.plan, a.estimate.breakdown[c], calibration_);
         });
+}
+
+void PlanTable::add_host_aspects() {
+  const Words host = [](const Alternative& a) {
+    return Provenance::host(a.estimate.host_per_node);
+  };
   add(
       tr("each host"), [](const Alternative& a) { return bytes(a.estimate.host_per_node.total()); },
       host);
@@ -67,6 +76,10 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
       tr("NVMe of each node"),
       [](const Alternative& a) { return bytes(a.estimate.host_per_node.nvme); },
       [](const Alternative& a) { return Provenance::nvme(a.estimate.host_per_node); });
+}
+
+void PlanTable::add_speed_aspects() {
+  const Words rates = [](const Alternative& a) { return Provenance::rates(a.estimate, a.plan); };
   add(
       tr("sent by each GPU in a step"),
       [](const Alternative& a) { return bytes(sent(a.estimate)); },
@@ -89,7 +102,6 @@ void PlanTable::set_plans(std::vector<Alternative> plans, const Calibration& cal
         return text(format_count(static_cast<std::int64_t>(a.estimate.time.tokens_per_second)));
       },
       rates);
-  endResetModel();
 }
 
 void PlanTable::add(const QString& name, const Words& value, Words hint) {

@@ -38,6 +38,9 @@ class PlanTable : public QAbstractTableModel {
     std::vector<QString> values;  ///< by plan
     Words hint;                   ///< where a value comes from
   };
+  void add_gpu_aspects();
+  void add_host_aspects();
+  void add_speed_aspects();
   void add(const QString& name, const Words& value, Words hint);
 
   std::vector<Alternative> plans_;

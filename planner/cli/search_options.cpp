@@ -108,11 +108,15 @@ const SearchOptions::ListFlag& SearchOptions::list(std::string_view flag) const 
   throw std::logic_error("no such axis");
 }
 
-AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
+void SearchOptions::refuse_set_axes(const JobOptions& job) const {
   for (const ListFlag& l : lists_)
     if (l.option->count() > 0 && job.given(l.pinned_by))
       contradiction(fmt::format("{} and {}", l.flag, l.pinned_by),
                     "the one searches what the other sets", "one of the two");
+}
+
+AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
+  refuse_set_axes(job);
   const auto asked = [&](std::string_view flag) { return list(flag).option->count() > 0; };
   const auto pinned = [&](std::string_view flag) { return job.given(list(flag).pinned_by); };
   const auto integers = [&](const char* flag, std::int64_t least, std::int64_t own) {
@@ -130,13 +134,10 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     return chosen;
   };
   const auto switches = [&](const char* flag, std::vector<std::string> off_on, bool own) {
+    if (!asked(flag)) return pinned(flag) ? std::vector{own} : std::vector<bool>{};
     std::vector<bool> chosen;
-    if (asked(flag)) {
-      for (const std::size_t place : choice_list(flag, list(flag).text, off_on))
-        chosen.push_back(place == 1);
-    } else if (pinned(flag)) {
-      chosen.push_back(own);
-    }
+    for (const std::size_t place : choice_list(flag, list(flag).text, off_on))
+      chosen.push_back(place == 1);
     return chosen;
   };
   const ZeroOptions& zero = plan.framework.deepspeed.zero;

@@ -34,6 +34,8 @@ class SearchOptions {
     CLI::Option* option = nullptr;
   };
   const ListFlag& list(std::string_view flag) const;
+  /// Throws InputError for an axis whose value `job` sets.
+  void refuse_set_axes(const JobOptions& job) const;
 
   std::vector<ListFlag> lists_;
   std::optional<std::int64_t> global_batch_, gpu_memory_bytes_;

@@ -10,69 +10,82 @@ std::string text(std::int64_t rows, std::int64_t cols) {
   return fmt::format("{} × {}", rows, cols);
 }
 
+/// What a norm reads and writes: with gradients added to what is there, and alone.
+struct NormTensors {
+  NormTensors(Laboratory& lab, std::int64_t rows, std::int64_t width)
+      : x(lab.normal({rows, width})),
+        branch(lab.normal({rows, width})),
+        sum(lab.output({rows, width})),
+        weight(lab.ones_and_noise({width})),
+        bias(lab.normal({width}, 0.1)),
+        out(lab.output({rows, width})),
+        mean(lab.statistic({rows})),
+        rstd(lab.statistic({rows})),
+        dout(lab.normal({rows, width})),
+        dx(lab.normal({rows, width})),
+        dx_alone(lab.output({rows, width})),
+        dweight(lab.normal({width})),
+        dbias(lab.normal({width})),
+        dweight_alone(lab.output({width})),
+        dbias_alone(lab.output({width})) {}
+
+  Pair x, branch, sum, weight, bias, out, mean, rstd, dout, dx, dx_alone, dweight, dbias,
+      dweight_alone, dbias_alone;
+};
+
+std::vector<Laboratory::Result> results_of(const NormTensors& t, bool layer) {
+  std::vector<Laboratory::Result> results = {{"sum", t.sum},
+                                             {"out", t.out},
+                                             {"rstd", t.rstd},
+                                             {"dx +=", t.dx},
+                                             {"dweight +=", t.dweight},
+                                             {"dx", t.dx_alone},
+                                             {"dweight", t.dweight_alone}};
+  if (layer) {
+    results.push_back({"mean", t.mean});
+    results.push_back({"dbias +=", t.dbias});
+    results.push_back({"dbias", t.dbias_alone});
+  }
+  return results;
+}
+
 void check_norm(Laboratory& lab, DType dtype, NormKind kind, std::int64_t rows,
                 std::int64_t width) {
   const char* name = kind == NormKind::rms ? "RMS norm" : "layer norm";
   lab.begin(name, text(rows, width), dtype);
-  const Pair x = lab.normal({rows, width});
-  const Pair branch = lab.normal({rows, width});
-  const Pair sum = lab.output({rows, width});
-  const Pair weight = lab.ones_and_noise({width});
-  const Pair bias = lab.normal({width}, 0.1);
-  const Pair out = lab.output({rows, width});
-  const Pair mean = lab.statistic({rows});
-  const Pair rstd = lab.statistic({rows});
-  const Pair dout = lab.normal({rows, width});
-  const Pair dx = lab.normal({rows, width});
-  const Pair dx_alone = lab.output({rows, width});
-  const Pair dweight = lab.normal({width});
-  const Pair dbias = lab.normal({width});
-  const Pair dweight_alone = lab.output({width});
-  const Pair dbias_alone = lab.output({width});
+  const NormTensors t(lab, rows, width);
   const bool layer = kind == NormKind::layer;
   const auto operation = [&](Backend& backend, const Side& of) {
     backend.norm_forward({.kind = kind,
                           .epsilon = 1e-5F,
-                          .out = of(out),
-                          .mean = layer ? of(mean) : Tensor{},
-                          .rstd = of(rstd),
-                          .sum = of(sum),
-                          .x = of(x),
-                          .branch = of(branch),
-                          .weight = of(weight),
-                          .bias = layer ? of(bias) : Tensor{}});
+                          .out = of(t.out),
+                          .mean = layer ? of(t.mean) : Tensor{},
+                          .rstd = of(t.rstd),
+                          .sum = of(t.sum),
+                          .x = of(t.x),
+                          .branch = of(t.branch),
+                          .weight = of(t.weight),
+                          .bias = layer ? of(t.bias) : Tensor{}});
     NormBackward backward{.kind = kind,
-                          .dx = of(dx),
+                          .dx = of(t.dx),
                           .accumulate_dx = true,
-                          .dweight = of(dweight),
-                          .dbias = layer ? of(dbias) : Tensor{},
+                          .dweight = of(t.dweight),
+                          .dbias = layer ? of(t.dbias) : Tensor{},
                           .accumulate_weights = true,
-                          .dout = of(dout),
-                          .x = of(sum),
-                          .mean = layer ? of(mean) : Tensor{},
-                          .rstd = of(rstd),
-                          .weight = of(weight)};
+                          .dout = of(t.dout),
+                          .x = of(t.sum),
+                          .mean = layer ? of(t.mean) : Tensor{},
+                          .rstd = of(t.rstd),
+                          .weight = of(t.weight)};
     backend.norm_backward(backward);
-    backward.dx = of(dx_alone);
-    backward.dweight = of(dweight_alone);
-    backward.dbias = layer ? of(dbias_alone) : Tensor{};
+    backward.dx = of(t.dx_alone);
+    backward.dweight = of(t.dweight_alone);
+    backward.dbias = layer ? of(t.dbias_alone) : Tensor{};
     backward.accumulate_dx = backward.accumulate_weights = false;
     backend.norm_backward(backward);
   };
-  std::vector<Laboratory::Result> results = {{"sum", sum},
-                                             {"out", out},
-                                             {"rstd", rstd},
-                                             {"dx +=", dx},
-                                             {"dweight +=", dweight},
-                                             {"dx", dx_alone},
-                                             {"dweight", dweight_alone}};
-  if (layer) {
-    results.push_back({"mean", mean});
-    results.push_back({"dbias +=", dbias});
-    results.push_back({"dbias", dbias_alone});
-  }
   // x_hat is computed from the rounded sum on the device, from the exact one on the host.
-  lab.run(operation, results, 1.5);
+  lab.run(operation, results_of(t, layer), 1.5);
 }
 
 void check_product(Laboratory& lab, DType dtype, std::int64_t rows, std::int64_t in,

@@ -77,6 +77,39 @@ std::vector<OwnedTensor> heaviest_rank(const std::vector<OwnedTensor>& all, std:
   return std::max_element(by_rank.begin(), by_rank.end(), fewer)->tensors;
 }
 
+/// What a rank's optimizer step works on: bytes of master weights and of gradients.
+struct StepStates {
+  const std::vector<OwnedTensor>& owned;
+  const OptimizerMemory& optimizer;
+  std::int64_t master = 0, gradients = 0;
+  bool views = false;  ///< gradients stay, as views into buckets
+  bool sharded = false;
+};
+
+void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const StepStates& s) {
+  const Precision& precision = plan.precision;
+  b.begin_phase(Phase::step);
+  if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+  b.once(1, s.optimizer.tensors);
+  emit_temporaries(b, s.optimizer.temporaries);
+  if (plan.gradient_clipping > 0)
+    b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
+  b.compute(optimizer_kernels(s.owned, plan.optimizer, precision));
+  if (s.master > 0) {
+    // Widens gradients, tensor by tensor, and narrows updated weights.
+    b.compute({sweep(static_cast<double>(2 * s.gradients + s.master), precision.gradients)});
+    b.transient(Category::workspace,
+                round_up(checked_mul(largest_trainable(model), 4), kAllocationUnit));
+  }
+  if (s.sharded) {
+    b.collective(Collective::broadcast, parameter_bytes(model, plan), "parameter broadcast",
+                 model.tensor_count());
+    b.wait(Stream::communication);
+  }
+  if (!s.views) b.free(Category::gradients, s.gradients);
+  b.end_phase(Phase::step);
+}
+
 }  // namespace
 
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
@@ -87,7 +120,6 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool ddp = options != nullptr;
   const std::int64_t world = plan.replicas();
   const std::int64_t gradients = trainable_bytes(model, precision.gradients, DType::f32);
-  const std::int64_t parameters = parameter_bytes(model, plan);
   const bool sharded_optimizer = ddp && options->zero_redundancy_optimizer;
 
   add_cublas_workspaces(b, plan.cluster.gpu);
@@ -135,23 +167,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.end_phase(Phase::backward);
   });
 
-  b.begin_phase(Phase::step);
-  if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
-  b.once(1, optimizer.tensors);
-  emit_temporaries(b, optimizer.temporaries);
-  if (plan.gradient_clipping > 0)
-    b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
-  b.compute(optimizer_kernels(owned, plan.optimizer, precision));
-  if (master > 0)  // widens gradients, narrows updated weights
-    b.compute({sweep(static_cast<double>(2 * gradients + master), precision.gradients)});
-  if (master > 0)  // gradients are widened tensor by tensor
-    b.transient(Category::workspace,
-                round_up(checked_mul(largest_trainable(model), 4), kAllocationUnit));
-  if (sharded_optimizer)
-    b.collective(Collective::broadcast, parameters, "parameter broadcast", model.tensor_count());
-  if (sharded_optimizer) b.wait(Stream::communication);
-  if (!views) b.free(Category::gradients, gradients);
-  b.end_phase(Phase::step);
+  emit_step(b, model, plan, {owned, optimizer, master, gradients, views, sharded_optimizer});
   return program;
 }
 

@@ -34,6 +34,29 @@ std::vector<OptimizerGroup> optimizer_groups(const Model& model, const ExpertGro
   return groups;
 }
 
+/// FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
+/// gradients still exist. `gradients`: their bytes.
+void emit_fp16_step(ProgramBuilder& b, const Model& model, const Plan& plan, const Engine& e,
+                    const ExpertGroups& experts, std::int64_t gradients) {
+  const std::int64_t psi = e.trainable;
+  b.transient(Category::workspace, 4 * e.largest);
+  std::int64_t left = gradients;
+  const std::vector<OptimizerGroup> groups = optimizer_groups(model, experts, psi, gradients);
+  for (const OptimizerGroup& group : groups) {
+    emit_allocs(b, group.casts);
+    b.alloc(Category::workspace, 4 * group.elements);
+    b.free(Category::workspace, total_bytes(group.casts));
+    const bool last = &group == &groups.back();
+    b.free(Category::gradients, last ? left : group.gradients);
+    left -= group.gradients;
+  }
+  // Tensor-parallel ranks after the first leave replicated parameters out of the norm: zeros,
+  // their cumulative sum and a boolean mask of it (runtime/utils.py, get_flattened_grad_norm).
+  if (plan.parallel.tensor > 1) b.transient(Category::workspace, (4 + 4 + 1) * psi);
+  b.transient(Category::workspace, e.step_list_bytes * psi);
+  b.free(Category::workspace, 4 * psi);
+}
+
 }  // namespace
 
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
@@ -95,24 +118,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
   if (mixed) {
-    // FP16_Optimizer.step: fp32 casts of every gradient, then their flat copy, while the 16-bit
-    // gradients still exist.
-    b.transient(Category::workspace, 4 * e.largest);
-    std::int64_t left = gradients;
-    const std::vector<OptimizerGroup> groups = optimizer_groups(model, experts, psi, gradients);
-    for (const OptimizerGroup& group : groups) {
-      emit_allocs(b, group.casts);
-      b.alloc(Category::workspace, 4 * group.elements);
-      b.free(Category::workspace, total_bytes(group.casts));
-      const bool last = &group == &groups.back();
-      b.free(Category::gradients, last ? left : group.gradients);
-      left -= group.gradients;
-    }
-    // Tensor-parallel ranks after the first leave replicated parameters out of the norm: zeros,
-    // their cumulative sum and a boolean mask of it (runtime/utils.py, get_flattened_grad_norm).
-    if (plan.parallel.tensor > 1) b.transient(Category::workspace, (4 + 4 + 1) * psi);
-    b.transient(Category::workspace, e.step_list_bytes * psi);
-    b.free(Category::workspace, 4 * psi);
+    emit_fp16_step(b, model, plan, e, experts, gradients);
   } else {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
     b.transient(Category::workspace, e.step_list_bytes * psi);

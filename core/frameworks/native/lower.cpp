@@ -82,70 +82,97 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
   }
 }
 
+/// What a decoder's forward pass leaves for its backward pass, in bytes.
+struct DecoderMemory {
+  std::int64_t everything = 0;  ///< of one block
+  std::int64_t kept = 0;        ///< of all blocks, under the plan's checkpointing
+  std::int64_t stream = 0;      ///< the residual stream, the head's norm, the branch
+};
+
+DecoderMemory decoder_memory(const Native& n) {
+  const NativeBlock& k = n.layout.block;
+  const std::int64_t layers = n.layout.blocks.front().count;
+  const Checkpointing keep = n.plan.checkpointing;
+  DecoderMemory m;
+  m.everything = n.products() + n.renewed();
+  if (keep == Checkpointing::none) m.kept = layers * m.everything;
+  if (keep == Checkpointing::selective) m.kept = layers * n.products() + n.renewed();
+  // The residual stream before each block and after the last; the head's norm; the branch.
+  m.stream = (layers + 3) * n.matrix(k.hidden) + (k.layer_norm ? 2 : 1) * n.statistic();
+  return m;
+}
+
+/// `kernels` for each block; the last `gathered` of them gather their parameters first. `after`
+/// follows each.
+template <typename After>
+void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered,
+                 const std::vector<Kernel>& kernels, After&& after) {
+  const NativeUnit& block = n.layout.blocks.front();
+  const std::int32_t first = b.add_kernels(kernels);
+  const auto run = [&](std::int64_t times, bool gather) {
+    if (times <= 0) return;
+    b.begin_repeat(times);
+    if (gather) emit_gather(b, n, block);
+    b.compute(first, static_cast<std::int64_t>(kernels.size()));
+    after();
+    b.end_repeat();
+  };
+  run(block.count - gathered, false);
+  run(gathered, true);
+}
+
+/// The blocks that are not among the two whose parameters are still there.
+std::int64_t gathered_again(const Native& n) {
+  return std::max<std::int64_t>(0, n.layout.blocks.front().count - 2);
+}
+
 /// Of `first`, the step's first micro-batch: a tied embedding and the first two blocks are still
 /// there in the next ones.
-void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
-  const NativeBlock& k = n.layout.block;
-  const NativeUnit& block = n.layout.blocks.front();
-  const std::int64_t layers = block.count;
-  const Checkpointing keep = n.plan.checkpointing;
-  const std::int64_t everything = n.products() + n.renewed();
-  const auto layer_by_layer = [&](std::int64_t gathered, std::int32_t kernel, std::int64_t count,
-                                  bool reduces) {
-    const auto run = [&](std::int64_t times, bool gather) {
-      if (times <= 0) return;
-      b.begin_repeat(times);
-      if (gather) emit_gather(b, n, block);
-      b.compute(kernel, count);
-      if (reduces) emit_reduction(b, n, block, last);
-      b.end_repeat();
-    };
-    run(layers - gathered, false);
-    run(gathered, true);
-  };
-
+void emit_decoder_forward(ProgramBuilder& b, const Native& n, const DecoderMemory& m, bool first,
+                          bool last) {
   b.begin_phase(Phase::forward);
   if (first || !n.layout.tied) emit_gather(b, n, n.layout.embedding);
-  // The residual stream before each block and after the last; the head's norm; the branch.
-  const std::int64_t stream =
-      (layers + 3) * n.matrix(k.hidden) + (k.layer_norm ? 2 : 1) * n.statistic();
-  b.alloc(Category::activations, stream);
+  b.alloc(Category::activations, m.stream);
   b.alloc(Category::logits_and_loss, n.statistic());
   b.compute(native_embedding(n));
-  std::int64_t kept = 0;
-  if (keep == Checkpointing::none) kept = layers * everything;
-  if (keep == Checkpointing::selective) kept = layers * n.products() + n.renewed();
-  b.alloc(Category::activations, kept);
-  if (keep == Checkpointing::full) b.transient(Category::activations, everything);
-  const std::vector<Kernel> forward = native_block_forward(n);
-  const std::int32_t ahead = b.add_kernels(forward);
-  const auto forward_count = static_cast<std::int64_t>(forward.size());
-  layer_by_layer(first ? layers : std::max<std::int64_t>(0, layers - 2), ahead, forward_count,
-                 false);
+  b.alloc(Category::activations, m.kept);
+  if (n.plan.checkpointing == Checkpointing::full) b.transient(Category::activations, m.everything);
+  emit_layers(b, n, first ? n.layout.blocks.front().count : gathered_again(n),
+              native_block_forward(n), [] {});
   emit_gather(b, n, n.layout.head);
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width));
   b.compute(native_head(n));
   emit_reduction(b, n, n.layout.head, last);
   b.end_phase(Phase::forward);
+}
 
+void emit_decoder_backward(ProgramBuilder& b, const Native& n, const DecoderMemory& m, bool last) {
+  const NativeBlock& k = n.layout.block;
+  const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   b.begin_phase(Phase::backward);
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = keep == Checkpointing::full ? everything + n.matrix(k.hidden) : 0;
+  const std::int64_t again = recomputes ? m.everything + n.matrix(k.hidden) : 0;
   b.transient(Category::activations, scratch + again);
-  std::vector<Kernel> backward = native_block_backward(n);
-  if (keep == Checkpointing::full)
-    backward.insert(backward.begin(), forward.begin(), forward.end());
-  const std::int32_t back = b.add_kernels(backward);
-  layer_by_layer(std::max<std::int64_t>(0, layers - 2), back,
-                 static_cast<std::int64_t>(backward.size()), true);
+  std::vector<Kernel> kernels;
+  if (recomputes) kernels = native_block_forward(n);
+  const std::vector<Kernel> backward = native_block_backward(n);
+  kernels.insert(kernels.end(), backward.begin(), backward.end());
+  emit_layers(b, n, gathered_again(n), kernels,
+              [&] { emit_reduction(b, n, n.layout.blocks.front(), last); });
   b.compute(native_embedding_backward(n));
   emit_reduction(b, n, n.layout.embedding, last);
   if (last) b.wait(Stream::communication);
-  b.free(Category::activations, stream);
+  b.free(Category::activations, m.stream);
   b.free(Category::logits_and_loss, n.statistic());
-  b.free(Category::activations, kept);
+  b.free(Category::activations, m.kept);
   b.end_phase(Phase::backward);
+}
+
+void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
+  const DecoderMemory memory = decoder_memory(n);
+  emit_decoder_forward(b, n, memory, first, last);
+  emit_decoder_backward(b, n, memory, last);
 }
 
 /// A perceptron keeps the input and the sum of every layer; the last sums are the logits.

@@ -173,21 +173,30 @@ std::vector<RoleStates> role_states(const Rlhf& rlhf) {
   return states;
 }
 
+namespace {
+
+/// Of what trains as the training step has them, of the rest their weights.
+void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
+  for (const RlhfPart& part : parts) {
+    if (!brings_states(part)) continue;
+    if (!part.role->idle_on_host) {
+      append_residents(whole, part.program);
+      continue;
+    }
+    whole.host.pinned = checked_add(whole.host.pinned, state_bytes(part.program));
+    whole.host.pageable += part.program.host.total();
+  }
+}
+
+}  // namespace
+
 Program lower_rlhf(const Rlhf& rlhf) {
   Program whole;
   whole.counts_blocks = true;
   ProgramBuilder b(whole);
   const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
   add_cublas_workspaces(b, rlhf.roles.front().plan.cluster.gpu);
-  // States first: of what trains as the training step has them, of the rest their weights.
-  for (const RlhfPart& part : parts) {
-    const bool first = brings_states(part);
-    if (first && !part.role->idle_on_host) append_residents(whole, part.program);
-    if (first && part.role->idle_on_host) {
-      whole.host.pinned = checked_add(whole.host.pinned, state_bytes(part.program));
-      whole.host.pageable += part.program.host.total();
-    }
-  }
+  append_states(whole, parts);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
   if (!releases) b.resident(Category::workspace, workspace);

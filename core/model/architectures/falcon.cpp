@@ -50,11 +50,103 @@ ValueId pick_heads(Graph& g, ValueId fused, std::int64_t width) {
   return g.op(op, {width, Scale::tokens});
 }
 
+struct FalconLayer {
+  LinearModule qkv, dense, up, down;
+  NormModule attention_norm, mlp_norm;
+  RotaryTables tables;
+  std::int32_t alibi = kNone, mask = kNone;  ///< in Model::shared
+  Activation activation{};
+  AttentionKind kind{};
+};
+
+FalconLayer register_falcon_layers(ModelBuilder& m, const FalconConfig& c) {
+  FalconLayer l;
+  m.begin_repeat("transformer.h", c.layers);
+  l.qkv = m.linear("self_attention.query_key_value", c.hidden,
+                   c.hidden + 2 * c.kv_heads * c.head_dim, c.bias);
+  l.dense = m.linear("self_attention.dense", c.hidden, c.hidden, c.bias);
+  l.up = m.linear("mlp.dense_h_to_4h", c.hidden, c.ffn, c.bias);
+  l.down = m.linear("mlp.dense_4h_to_h", c.ffn, c.hidden, c.bias);
+  if (!c.parallel) l.mlp_norm = m.layer_norm("post_attention_layernorm", c.hidden);
+  l.attention_norm = m.layer_norm(c.two_norms ? "ln_attn" : "input_layernorm", c.hidden);
+  if (c.two_norms) l.mlp_norm = m.layer_norm("ln_mlp", c.hidden);
+  m.end_repeat();
+  return l;
+}
+
+/// With ALiBi the mask is additive, for every head, and shared; without, each layer's attention
+/// converts a boolean one.
+void share_positions(ModelBuilder& m, const FalconConfig& c, FalconLayer& l) {
+  // The tables are made even where ALiBi takes their place.
+  l.tables = share_rotary(m, c.head_dim);
+  if (c.alibi) {
+    m.share("alibi", {c.heads, Scale::tokens});
+    l.alibi = m.share("alibi_mask", {c.heads, Scale::scores});
+  } else if (l.kind == AttentionKind::eager) {
+    l.mask = share_causal_mask(m, l.kind);
+  }
+}
+
+/// Attention over `fused`, the queries, keys and values. Its queries: the layer's name for them.
+struct FalconAttention {
+  ValueId queries = kNone, mixed = kNone;
+};
+
+FalconAttention falcon_attention(Graph& g, const FalconConfig& c, const FalconLayer& l,
+                                 ValueId fused) {
+  const std::int64_t kv_width = c.kv_heads * c.head_dim;
+  const auto keys = [&] {
+    return c.grouped || c.multi_query ? pick_heads(g, fused, kv_width) : slice(g, fused, kv_width);
+  };
+  ValueId q = slice(g, fused, c.hidden);
+  ValueId k = keys();
+  ValueId v = keys();
+  std::int64_t kv_heads = c.kv_heads;
+  if (c.grouped && c.heads != c.kv_heads) {  // broadcast to all query heads and flattened: copies
+    kv_heads = c.heads;
+    q = g.map(OpKind::copy, q);
+    k = g.op({OpKind::copy, {k, kNone, kNone}}, {c.hidden, Scale::tokens});
+    v = g.op({OpKind::copy, {v, kNone, kNone}}, {c.hidden, Scale::tokens});
+  }
+  if (!c.alibi) {
+    q = rotate(g, l.tables, q, c.heads, c.head_dim);
+    k = rotate(g, l.tables, k, kv_heads, c.head_dim);
+  }
+  const AttentionShape shape{.heads = c.heads,
+                             .kv_heads = kv_heads,
+                             .head_dim = c.head_dim,
+                             .dropout = c.alibi ? c.attention_dropout : 0.0,
+                             .softmax_f32 = false,
+                             .mask = l.mask};
+  const ValueId bias = c.alibi ? g.shared_input(l.alibi, {c.heads, Scale::scores}) : kNone;
+  if (l.kind == AttentionKind::eager) return {q, attention(g, l.kind, shape, q, k, v, bias)};
+  if (kv_heads != c.heads) return {q, math_attention(g, shape, q, k, v, bias)};
+  return {q, masked_attention(g, shape, q, k, v, bias)};
+}
+
+ValueId falcon_layer(Graph& g, const FalconConfig& c, const FalconLayer& l, ValueId x) {
+  const ValueId n1 = layer_norm(g, l.attention_norm, x);
+  const ValueId n2 = c.two_norms ? layer_norm(g, l.mlp_norm, x) : n1;
+  const ValueId fused = apply(g, l.qkv, n1);
+  const FalconAttention a = falcon_attention(g, c, l, fused);
+  const ValueId attended = apply(g, l.dense, a.mixed);
+  for (const ValueId local : {n1, fused, a.queries}) g.name_until(local, attended);
+  if (c.parallel) {
+    const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
+    const ValueId both = g.map(OpKind::add, apply(g, l.down, inner), attended);
+    return g.map(OpKind::add, x, dropout(g, both, c.hidden_dropout));
+  }
+  const ValueId middle = g.map(OpKind::add, x, dropout(g, attended, c.attention_dropout));
+  const ValueId inner =
+      activate(g, l.activation, apply(g, l.up, layer_norm(g, l.mlp_norm, middle)));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), c.hidden_dropout);
+  return g.map(OpKind::add, middle, delta);
+}
+
 }  // namespace
 
 Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
   const FalconConfig c = read(config);
-  const Activation activation = read_activation(config, "activation", "gelu");
   ModelBuilder m(options);
   m.facts() = {.hidden = c.hidden,
                .layers = c.layers,
@@ -63,18 +155,9 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
                .attention_heads = c.heads,
                .key_value_heads = c.kv_heads};
   const auto tokens = m.embedding("transformer.word_embeddings", c.vocab, c.hidden);
-  m.begin_repeat("transformer.h", c.layers);
-  const std::int64_t kv_width = c.kv_heads * c.head_dim;
-  const auto qkv =
-      m.linear("self_attention.query_key_value", c.hidden, c.hidden + 2 * kv_width, c.bias);
-  const auto dense = m.linear("self_attention.dense", c.hidden, c.hidden, c.bias);
-  const auto up = m.linear("mlp.dense_h_to_4h", c.hidden, c.ffn, c.bias);
-  const auto down = m.linear("mlp.dense_4h_to_h", c.ffn, c.hidden, c.bias);
-  NormModule attention_norm, mlp_norm;
-  if (!c.parallel) mlp_norm = m.layer_norm("post_attention_layernorm", c.hidden);
-  attention_norm = m.layer_norm(c.two_norms ? "ln_attn" : "input_layernorm", c.hidden);
-  if (c.two_norms) mlp_norm = m.layer_norm("ln_mlp", c.hidden);
-  m.end_repeat();
+  FalconLayer l = register_falcon_layers(m, c);
+  l.activation = read_activation(config, "activation", "gelu");
+  l.kind = options.attention;
   const auto norm = m.layer_norm("transformer.ln_f", c.hidden);
   const auto head = config.flag("tie_word_embeddings", true)
                         ? m.tied_linear("lm_head", tokens)
@@ -84,71 +167,12 @@ Model build_falcon(const ModelConfig& config, const BuildOptions& options) {
   const ValueId embedded = apply(e, tokens, Scale::tokens);
   e.name_in_model(embedded);
   e.set_output(embedded);
-  // The tables are made even where ALiBi takes their place.
-  const RotaryTables tables = share_rotary(m, c.head_dim);
-  // With ALiBi the mask is additive, for every head, and shared; without, each layer's attention
-  // converts a boolean one.
-  const bool eager = options.attention == AttentionKind::eager;
-  std::int32_t alibi = kNone, mask = kNone;
-  if (c.alibi) {
-    m.share("alibi", {c.heads, Scale::tokens});
-    alibi = m.share("alibi_mask", {c.heads, Scale::scores});
-  } else if (eager) {
-    mask = share_causal_mask(m, options.attention);
-  }
+  share_positions(m, c, l);
 
   Graph& g = m.begin_segment("layers", c.layers, true);
-  const ValueId x = g.chained_input({c.hidden, Scale::tokens});
-  const ValueId n1 = layer_norm(g, attention_norm, x);
-  const ValueId n2 = c.two_norms ? layer_norm(g, mlp_norm, x) : n1;
-  const ValueId fused = apply(g, qkv, n1);
-  ValueId q = slice(g, fused, c.hidden);
-  ValueId k =
-      c.grouped || c.multi_query ? pick_heads(g, fused, kv_width) : slice(g, fused, kv_width);
-  ValueId v =
-      c.grouped || c.multi_query ? pick_heads(g, fused, kv_width) : slice(g, fused, kv_width);
-  std::int64_t kv_heads = c.kv_heads;
-  if (c.grouped && c.heads != c.kv_heads) {  // broadcast to all query heads and flattened: copies
-    kv_heads = c.heads;
-    q = g.map(OpKind::copy, q);
-    k = g.op({OpKind::copy, {k, kNone, kNone}}, {c.hidden, Scale::tokens});
-    v = g.op({OpKind::copy, {v, kNone, kNone}}, {c.hidden, Scale::tokens});
-  }
-  if (!c.alibi) {
-    q = rotate(g, tables, q, c.heads, c.head_dim);
-    k = rotate(g, tables, k, kv_heads, c.head_dim);
-  }
-  const AttentionShape shape{.heads = c.heads,
-                             .kv_heads = kv_heads,
-                             .head_dim = c.head_dim,
-                             .dropout = c.alibi ? c.attention_dropout : 0.0,
-                             .softmax_f32 = false,
-                             .mask = mask};
-  ValueId mixed = kNone;
-  const ValueId bias = c.alibi ? g.shared_input(alibi, {c.heads, Scale::scores}) : kNone;
-  if (eager) {
-    mixed = attention(g, AttentionKind::eager, shape, q, k, v, bias);
-  } else if (kv_heads != c.heads) {
-    mixed = math_attention(g, shape, q, k, v, bias);
-  } else {
-    mixed = masked_attention(g, shape, q, k, v, bias);
-  }
-  const ValueId attended = apply(g, dense, mixed);
-  for (const ValueId local : {n1, fused, q}) g.name_until(local, attended);
-  if (c.parallel) {
-    const ValueId inner = activate(g, activation, apply(g, up, n2));
-    const ValueId both = g.map(OpKind::add, apply(g, down, inner), attended);
-    g.set_output(g.map(OpKind::add, x, dropout(g, both, c.hidden_dropout)));
-  } else {
-    const ValueId middle = g.map(OpKind::add, x, dropout(g, attended, c.attention_dropout));
-    const ValueId inner = activate(g, activation, apply(g, up, layer_norm(g, mlp_norm, middle)));
-    const ValueId delta = dropout(g, apply(g, down, inner), c.hidden_dropout);
-    g.set_output(g.map(OpKind::add, middle, delta));
-  }
+  g.set_output(falcon_layer(g, c, l, g.chained_input({c.hidden, Scale::tokens})));
 
-  Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({c.hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, layer_norm(h, norm, last)));
+  add_causal_head(m, norm, head);
   return m.build();
 }
 

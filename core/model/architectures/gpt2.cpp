@@ -6,6 +6,50 @@
 
 namespace shardplan {
 
+namespace {
+
+struct Gpt2Layer {
+  NormModule norm1, norm2;
+  LinearModule qkv, projection, up, down;
+  AttentionShape shape;
+  AttentionKind kind{};
+  Activation activation{};
+  double residual_dropout = 0;
+};
+
+Gpt2Layer register_gpt2_layers(ModelBuilder& m, std::int64_t layers, std::int64_t hidden,
+                               std::int64_t ffn) {
+  Gpt2Layer l;
+  m.begin_repeat("transformer.h", layers);
+  l.norm1 = m.layer_norm("ln_1", hidden);
+  l.qkv = m.conv1d("attn.c_attn", hidden, 3 * hidden);
+  l.projection = m.conv1d("attn.c_proj", hidden, hidden);
+  l.norm2 = m.layer_norm("ln_2", hidden);
+  l.up = m.conv1d("mlp.c_fc", hidden, ffn);
+  l.down = m.conv1d("mlp.c_proj", ffn, hidden);
+  m.end_repeat();
+  return l;
+}
+
+ValueId gpt2_layer(Graph& g, const Gpt2Layer& l, ValueId x) {
+  const std::int64_t hidden = per(g, x);
+  const ValueId n1 = layer_norm(g, l.norm1, x);
+  const ValueId fused = apply(g, l.qkv, n1);
+  const ValueId mixed = attention(g, l.kind, l.shape, slice(g, fused, hidden),
+                                  slice(g, fused, hidden), slice(g, fused, hidden));
+  const ValueId attended = dropout(g, apply(g, l.projection, mixed), l.residual_dropout);
+  const ValueId middle = g.map(OpKind::add, attended, x);
+  const ValueId n2 = layer_norm(g, l.norm2, middle);
+  const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
+  g.name_until(n1, attended);
+  g.name_until(n2, delta);
+  g.name(attended);
+  return g.map(OpKind::add, middle, delta);
+}
+
+}  // namespace
+
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
   const std::int64_t hidden = config.count({"n_embd", "hidden_size"}, 768);
   const std::int64_t layers = config.count({"n_layer", "num_hidden_layers"}, 12);
@@ -29,14 +73,7 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
                .key_value_heads = heads};
   const auto tokens = m.embedding("transformer.wte", vocab, hidden);
   const auto places = m.embedding("transformer.wpe", positions, hidden);
-  m.begin_repeat("transformer.h", layers);
-  const auto norm1 = m.layer_norm("ln_1", hidden);
-  const auto qkv = m.conv1d("attn.c_attn", hidden, 3 * hidden);
-  const auto projection = m.conv1d("attn.c_proj", hidden, hidden);
-  const auto norm2 = m.layer_norm("ln_2", hidden);
-  const auto up = m.conv1d("mlp.c_fc", hidden, ffn);
-  const auto down = m.conv1d("mlp.c_proj", ffn, hidden);
-  m.end_repeat();
+  Gpt2Layer l = register_gpt2_layers(m, layers, hidden, ffn);
   const auto norm = m.layer_norm("transformer.ln_f", hidden);
   const auto head = config.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
                                                              : m.linear("lm_head", hidden, vocab);
@@ -50,31 +87,20 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
   e.set_output(dropout(e, sum, embedding_dropout));
   const std::int32_t mask = share_causal_mask(m, options.attention);
 
+  l.kind = options.attention;
+  l.activation = activation;
+  l.residual_dropout = residual_dropout;
+  l.shape = {.heads = heads,
+             .kv_heads = heads,
+             .head_dim = hidden / heads,
+             .dropout = config.number("attn_pdrop", 0.1),
+             .softmax_f32 = false,
+             .mask = mask};
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId n1 = layer_norm(g, norm1, x);
-  const ValueId fused = apply(g, qkv, n1);
-  const AttentionShape shape{.heads = heads,
-                             .kv_heads = heads,
-                             .head_dim = hidden / heads,
-                             .dropout = config.number("attn_pdrop", 0.1),
-                             .softmax_f32 = false,
-                             .mask = mask};
-  const ValueId mixed = attention(g, options.attention, shape, slice(g, fused, hidden),
-                                  slice(g, fused, hidden), slice(g, fused, hidden));
-  const ValueId attended = dropout(g, apply(g, projection, mixed), residual_dropout);
-  const ValueId middle = g.map(OpKind::add, attended, x);
-  const ValueId n2 = layer_norm(g, norm2, middle);
-  const ValueId inner = activate(g, activation, apply(g, up, n2));
-  const ValueId delta = dropout(g, apply(g, down, inner), residual_dropout);
-  g.name_until(n1, attended);
-  g.name_until(n2, delta);
-  g.name(attended);
-  g.set_output(g.map(OpKind::add, middle, delta));
+  g.set_output(gpt2_layer(g, l, x));
 
-  Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, layer_norm(h, norm, last)));
+  add_causal_head(m, norm, head);
   return m.build();
 }
 

@@ -7,6 +7,51 @@
 
 namespace shardplan {
 
+namespace {
+
+struct GptNeoLayer {
+  NormModule norm1, norm2;
+  LinearModule k_proj, v_proj, q_proj, out_proj, up, down;
+  AttentionShape shape;
+  Activation activation{};
+  double residual_dropout = 0;
+};
+
+GptNeoLayer register_gpt_neo_layers(ModelBuilder& m, std::int64_t layers, std::int64_t hidden,
+                                    std::int64_t ffn) {
+  GptNeoLayer l;
+  m.begin_repeat("transformer.h", layers);
+  l.norm1 = m.layer_norm("ln_1", hidden);
+  l.k_proj = m.linear("attn.attention.k_proj", hidden, hidden);
+  l.v_proj = m.linear("attn.attention.v_proj", hidden, hidden);
+  l.q_proj = m.linear("attn.attention.q_proj", hidden, hidden);
+  l.out_proj = m.linear("attn.attention.out_proj", hidden, hidden, true);
+  l.norm2 = m.layer_norm("ln_2", hidden);
+  l.up = m.linear("mlp.c_fc", hidden, ffn, true);
+  l.down = m.linear("mlp.c_proj", ffn, hidden, true);
+  m.end_repeat();
+  return l;
+}
+
+ValueId gpt_neo_layer(Graph& g, const GptNeoLayer& l, ValueId x) {
+  const ValueId n1 = layer_norm(g, l.norm1, x);
+  const ValueId q = apply(g, l.q_proj, n1);
+  const ValueId k = apply(g, l.k_proj, n1);
+  const ValueId v = apply(g, l.v_proj, n1);
+  const ValueId mixed = attention(g, AttentionKind::eager, l.shape, q, k, v);
+  const ValueId attended = dropout(g, apply(g, l.out_proj, mixed), l.residual_dropout);
+  const ValueId middle = g.map(OpKind::add, attended, x);
+  const ValueId n2 = layer_norm(g, l.norm2, middle);
+  const ValueId inner = activate(g, l.activation, apply(g, l.up, n2));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
+  g.name_until(n1, attended);
+  g.name_until(n2, delta);
+  g.name(attended);
+  return g.map(OpKind::add, middle, delta);
+}
+
+}  // namespace
+
 Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options) {
   const std::int64_t hidden = config.count({"hidden_size"}, 2048);
   const std::int64_t layers = config.count({"num_layers", "num_hidden_layers"}, 24);
@@ -28,16 +73,7 @@ Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options) {
                .supports_sdpa = false};
   const auto tokens = m.embedding("transformer.wte", vocab, hidden);
   const auto places = m.embedding("transformer.wpe", positions, hidden);
-  m.begin_repeat("transformer.h", layers);
-  const auto norm1 = m.layer_norm("ln_1", hidden);
-  const auto k_proj = m.linear("attn.attention.k_proj", hidden, hidden);
-  const auto v_proj = m.linear("attn.attention.v_proj", hidden, hidden);
-  const auto q_proj = m.linear("attn.attention.q_proj", hidden, hidden);
-  const auto out_proj = m.linear("attn.attention.out_proj", hidden, hidden, true);
-  const auto norm2 = m.layer_norm("ln_2", hidden);
-  const auto up = m.linear("mlp.c_fc", hidden, ffn, true);
-  const auto down = m.linear("mlp.c_proj", ffn, hidden, true);
-  m.end_repeat();
+  GptNeoLayer l = register_gpt_neo_layers(m, layers, hidden, ffn);
   const auto norm = m.layer_norm("transformer.ln_f", hidden);
   const auto head = config.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
                                                              : m.linear("lm_head", hidden, vocab);
@@ -51,33 +87,20 @@ Model build_gpt_neo(const ModelConfig& config, const BuildOptions& options) {
   e.set_output(dropout(e, sum, config.number("embed_dropout", 0.0)));
   const std::int32_t mask = share_causal_mask(m, AttentionKind::eager);
 
+  l.activation = activation;
+  l.residual_dropout = residual_dropout;
+  l.shape = {.heads = heads,
+             .kv_heads = heads,
+             .head_dim = hidden / heads,
+             .dropout = config.number("attention_dropout", 0.0),
+             .softmax_f32 = false,
+             .scores_f32 = true,
+             .mask = mask};
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId n1 = layer_norm(g, norm1, x);
-  const ValueId q = apply(g, q_proj, n1);
-  const ValueId k = apply(g, k_proj, n1);
-  const ValueId v = apply(g, v_proj, n1);
-  const AttentionShape shape{.heads = heads,
-                             .kv_heads = heads,
-                             .head_dim = hidden / heads,
-                             .dropout = config.number("attention_dropout", 0.0),
-                             .softmax_f32 = false,
-                             .scores_f32 = true,
-                             .mask = mask};
-  const ValueId mixed = attention(g, AttentionKind::eager, shape, q, k, v);
-  const ValueId attended = dropout(g, apply(g, out_proj, mixed), residual_dropout);
-  const ValueId middle = g.map(OpKind::add, attended, x);
-  const ValueId n2 = layer_norm(g, norm2, middle);
-  const ValueId inner = activate(g, activation, apply(g, up, n2));
-  const ValueId delta = dropout(g, apply(g, down, inner), residual_dropout);
-  g.name_until(n1, attended);
-  g.name_until(n2, delta);
-  g.name(attended);
-  g.set_output(g.map(OpKind::add, middle, delta));
+  g.set_output(gpt_neo_layer(g, l, x));
 
-  Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, layer_norm(h, norm, last)));
+  add_causal_head(m, norm, head);
   return m.build();
 }
 

@@ -9,6 +9,7 @@ namespace shardplan {
 namespace {
 
 struct GptOssLayer {
+  ModuleId module = kNone;  ///< the attention's, which owns the sinks
   ParameterId sinks = kNone;
   RotaryAttention attention;
   LinearModule router;
@@ -22,8 +23,8 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
 
 /// Every head's row of scores gets its sink as one more column, which takes part in the softmax
 /// and is then cut off. The extra column is left out of the sizes here: it is 1/s of the scores.
-ValueId sink_attention(Graph& g, const GptOssLayer& l, ModuleId module, std::int64_t window,
-                       std::int32_t mask, ValueId q, ValueId k, ValueId v) {
+ValueId sink_attention(Graph& g, const GptOssLayer& l, std::int64_t window, std::int32_t mask,
+                       ValueId q, ValueId k, ValueId v) {
   AttentionShape s = l.attention.shape;
   s.window = window;
   through_cache(g, s, k, v);
@@ -33,7 +34,7 @@ ValueId sink_attention(Graph& g, const GptOssLayer& l, ModuleId module, std::int
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, scores));
   const ValueId masked = g.map(OpKind::add, scaled, g.shared_input(mask, {1, scores.scale}));
   Op sinks{OpKind::parameter};
-  sinks.module = module;
+  sinks.module = l.module;
   sinks.weight = l.sinks;
   const ValueId sink = g.op(sinks, {s.heads, Scale::one});
   const ValueId combined = g.op({OpKind::cat, {masked, sink, kNone}}, scores);
@@ -44,6 +45,27 @@ ValueId sink_attention(Graph& g, const GptOssLayer& l, ModuleId module, std::int
   Op mix{OpKind::matmul, {kept, repeat_heads(g, s, v), kNone}};
   mix.work = {s.heads * s.head_dim, scores.scale};
   return g.map(OpKind::copy, g.op(mix, {s.heads * s.head_dim, Scale::tokens}));
+}
+
+/// `window`: 0 where the layer sees all tokens. `top_k`: experts of a token.
+ValueId gpt_oss_layer(Graph& g, const GptOssLayer& l, std::int64_t window, std::int64_t top_k,
+                      const Positions& at, ValueId x) {
+  const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
+  const ValueId q_straight = apply(g, l.attention.q, n1);
+  const ValueId k_straight = apply(g, l.attention.k, n1);
+  const ValueId v = apply(g, l.attention.v, n1);
+  const ValueId q = rotate_pairs(g, at.tables, q_straight);
+  const ValueId k = rotate_pairs(g, at.tables, k_straight);
+  const ValueId mixed = apply(g, l.attention.o, sink_attention(g, l, window, at.mask, q, k, v));
+  const ValueId middle = g.map(OpKind::add, x, mixed);
+  const ValueId normal = normalize(g, NormKind::rms_wide, l.norm2, middle);
+  // The softmax is over the chosen logits only, in their own type.
+  const ValueId logits = apply(g, l.router, normal);
+  const ValueId weights = g.map(OpKind::softmax, choose(g, logits, top_k));
+  const ValueId delta = apply(g, l.experts, ExpertGate::clamped, Activation::silu, normal, weights);
+  g.hold(logits, delta);
+  g.name_until(normal, delta);
+  return g.map(OpKind::add, middle, delta);
 }
 
 }  // namespace
@@ -87,11 +109,10 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
                .key_value_heads = kv_heads,
                .supports_sdpa = false};
   note_router_loss(m, c);
-  ModuleId attention_module = kNone;
   const auto declare = [&](ModelBuilder& b, bool) {
     GptOssLayer l;
     l.sinks = b.tensor("self_attn.sinks", {heads}, ParameterKind::other);
-    attention_module = b.owner(l.sinks);
+    l.module = b.owner(l.sinks);
     l.attention = rotary_attention(b, hidden, shape, bias, bias);
     l.router = router(b, "mlp.router", hidden, count, true);
     l.experts = transposed_experts(b, "mlp.experts", count, hidden, ffn);
@@ -101,26 +122,7 @@ Model build_gpt_oss(const ModelConfig& c, const BuildOptions& options) {
   };
   const auto forward = [&](Graph& g, const GptOssLayer& l, bool slides, const Positions& at,
                            ValueId x) {
-    const ValueId n1 = normalize(g, NormKind::rms_wide, l.norm1, x);
-    const ValueId q_straight = apply(g, l.attention.q, n1);
-    const ValueId k_straight = apply(g, l.attention.k, n1);
-    const ValueId v = apply(g, l.attention.v, n1);
-    const ValueId q = rotate_pairs(g, at.tables, q_straight);
-    const ValueId k = rotate_pairs(g, at.tables, k_straight);
-    const ValueId mixed =
-        apply(g, l.attention.o,
-              sink_attention(g, l, attention_module, slides && options.cached ? window : 0, at.mask,
-                             q, k, v));
-    const ValueId middle = g.map(OpKind::add, x, mixed);
-    const ValueId normal = normalize(g, NormKind::rms_wide, l.norm2, middle);
-    // The softmax is over the chosen logits only, in their own type.
-    const ValueId logits = apply(g, l.router, normal);
-    const ValueId weights = g.map(OpKind::softmax, choose(g, logits, top_k));
-    const ValueId delta =
-        apply(g, l.experts, ExpertGate::clamped, Activation::silu, normal, weights);
-    g.hold(logits, delta);
-    g.name_until(normal, delta);
-    return g.map(OpKind::add, middle, delta);
+    return gpt_oss_layer(g, l, slides && options.cached ? window : 0, top_k, at, x);
   };
   return build_decoder(m, stack, declare, forward);
 }

@@ -18,6 +18,48 @@ Rotation own_tables(Graph& g, const RotaryTables& half_tables, std::int64_t rota
           .always_cat = true};
 }
 
+struct GptjLayer {
+  NormModule norm1;
+  LinearModule k_proj, v_proj, q_proj, out_proj, up, down;
+  AttentionShape shape;
+  RotaryTables halves;
+  std::int64_t rotary_dim = 0;
+  Activation activation{};
+  double residual_dropout = 0;
+};
+
+GptjLayer register_gptj_layers(ModelBuilder& m, std::int64_t layers, std::int64_t hidden,
+                               std::int64_t ffn) {
+  GptjLayer l;
+  m.begin_repeat("transformer.h", layers);
+  l.norm1 = m.layer_norm("ln_1", hidden);
+  l.k_proj = m.linear("attn.k_proj", hidden, hidden);
+  l.v_proj = m.linear("attn.v_proj", hidden, hidden);
+  l.q_proj = m.linear("attn.q_proj", hidden, hidden);
+  l.out_proj = m.linear("attn.out_proj", hidden, hidden);
+  l.up = m.linear("mlp.fc_in", hidden, ffn, true);
+  l.down = m.linear("mlp.fc_out", ffn, hidden, true);
+  m.end_repeat();
+  return l;
+}
+
+ValueId gptj_layer(Graph& g, const GptjLayer& l, ValueId x) {
+  const ValueId n1 = layer_norm(g, l.norm1, x);
+  const ValueId q_straight = apply(g, l.q_proj, n1);
+  const ValueId k_straight = apply(g, l.k_proj, n1);
+  const ValueId v = apply(g, l.v_proj, n1);
+  const ValueId k =
+      rotate(g, own_tables(g, l.halves, l.rotary_dim), k_straight, l.shape.heads, l.shape.head_dim);
+  const ValueId q =
+      rotate(g, own_tables(g, l.halves, l.rotary_dim), q_straight, l.shape.heads, l.shape.head_dim);
+  const ValueId mixed = attention(g, AttentionKind::eager, l.shape, q, k, v);
+  const ValueId attended = dropout(g, apply(g, l.out_proj, mixed), l.residual_dropout);
+  const ValueId inner = activate(g, l.activation, apply(g, l.up, n1));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), l.residual_dropout);
+  g.name_until(n1, delta);
+  return g.map(OpKind::add, g.map(OpKind::add, attended, delta), x);
+}
+
 }  // namespace
 
 Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
@@ -43,15 +85,7 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
                .key_value_heads = heads,
                .supports_sdpa = false};
   const auto embed = m.embedding("transformer.wte", vocab, hidden);
-  m.begin_repeat("transformer.h", layers);
-  const auto norm1 = m.layer_norm("ln_1", hidden);
-  const auto k_proj = m.linear("attn.k_proj", hidden, hidden);
-  const auto v_proj = m.linear("attn.v_proj", hidden, hidden);
-  const auto q_proj = m.linear("attn.q_proj", hidden, hidden);
-  const auto out_proj = m.linear("attn.out_proj", hidden, hidden);
-  const auto up = m.linear("mlp.fc_in", hidden, ffn, true);
-  const auto down = m.linear("mlp.fc_out", ffn, hidden, true);
-  m.end_repeat();
+  GptjLayer l = register_gptj_layers(m, layers, hidden, ffn);
   const auto norm = m.layer_norm("transformer.ln_f", hidden);
   const auto head = config.flag("tie_word_embeddings", false)
                         ? m.tied_linear("lm_head", embed, true)
@@ -65,31 +99,22 @@ Model build_gptj(const ModelConfig& config, const BuildOptions& options) {
   const RotaryTables halves = share_rotary(m, rotary_dim / 2);
   const std::int32_t mask = share_causal_mask(m, AttentionKind::eager);
 
+  l.halves = halves;
+  l.rotary_dim = rotary_dim;
+  l.activation = activation;
+  l.residual_dropout = residual_dropout;
+  l.shape = {.heads = heads,
+             .kv_heads = heads,
+             .head_dim = head_dim,
+             .dropout = config.number("attn_pdrop", 0.0),
+             .softmax_f32 = false,
+             .scores_f32 = true,
+             .mask = mask};
   Graph& g = m.begin_segment("layers", layers, true);
   const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId n1 = layer_norm(g, norm1, x);
-  const ValueId q_straight = apply(g, q_proj, n1);
-  const ValueId k_straight = apply(g, k_proj, n1);
-  const ValueId v = apply(g, v_proj, n1);
-  const ValueId k = rotate(g, own_tables(g, halves, rotary_dim), k_straight, heads, head_dim);
-  const ValueId q = rotate(g, own_tables(g, halves, rotary_dim), q_straight, heads, head_dim);
-  const AttentionShape shape{.heads = heads,
-                             .kv_heads = heads,
-                             .head_dim = head_dim,
-                             .dropout = config.number("attn_pdrop", 0.0),
-                             .softmax_f32 = false,
-                             .scores_f32 = true,
-                             .mask = mask};
-  const ValueId mixed = attention(g, AttentionKind::eager, shape, q, k, v);
-  const ValueId attended = dropout(g, apply(g, out_proj, mixed), residual_dropout);
-  const ValueId inner = activate(g, activation, apply(g, up, n1));
-  const ValueId delta = dropout(g, apply(g, down, inner), residual_dropout);
-  g.name_until(n1, delta);
-  g.set_output(g.map(OpKind::add, g.map(OpKind::add, attended, delta), x));
+  g.set_output(gptj_layer(g, l, x));
 
-  Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, layer_norm(h, norm, last)));
+  add_causal_head(m, norm, head);
   return m.build();
 }
 

@@ -5,6 +5,30 @@
 #include "model/layers/rotary_attention.h"
 
 namespace shardplan {
+namespace {
+
+struct MixtralLayer {
+  RotaryAttention attention;
+  LinearModule gate;
+  Experts experts;
+  NormModule norm1, norm2;
+};
+
+ValueId mixtral_layer(Graph& g, const MixtralLayer& l, AttentionKind kind, Activation activation,
+                      std::int64_t top_k, const Positions& at, ValueId x) {
+  const ValueId mixed = apply(g, l.attention, kind, at, rms_norm(g, l.norm1, x));
+  const ValueId middle = g.map(OpKind::add, x, mixed);
+  const ValueId normal = rms_norm(g, l.norm2, middle);
+  // The router's weights stay in fp32 here: the weighted rows are fp32 too.
+  const Routing routing = softmax_routing(g, l.gate, top_k, true, normal);
+  const ValueId delta =
+      apply(g, l.experts, ExpertGate::activation, activation, normal, routing.weights);
+  g.hold(routing.logits, delta);
+  g.name_until(normal, delta);
+  return g.map(OpKind::add, middle, delta);
+}
+
+}  // namespace
 
 Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
   const std::int64_t hidden = c.count({"hidden_size"}, 4096);
@@ -41,12 +65,6 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
                .key_value_heads = kv_heads};
   note_router_loss(m, c);
 
-  struct MixtralLayer {
-    RotaryAttention attention;
-    LinearModule gate;
-    Experts experts;
-    NormModule norm1, norm2;
-  };
   const auto declare = [&](ModelBuilder& b, bool) {
     MixtralLayer l;
     l.attention = rotary_attention(b, hidden, shape, false, false);
@@ -57,16 +75,7 @@ Model build_mixtral(const ModelConfig& c, const BuildOptions& options) {
     return l;
   };
   const auto forward = [&](Graph& g, const MixtralLayer& l, bool, const Positions& at, ValueId x) {
-    const ValueId mixed = apply(g, l.attention, options.attention, at, rms_norm(g, l.norm1, x));
-    const ValueId middle = g.map(OpKind::add, x, mixed);
-    const ValueId normal = rms_norm(g, l.norm2, middle);
-    // The router's weights stay in fp32 here: the weighted rows are fp32 too.
-    const Routing routing = softmax_routing(g, l.gate, top_k, true, normal);
-    const ValueId delta =
-        apply(g, l.experts, ExpertGate::activation, activation, normal, routing.weights);
-    g.hold(routing.logits, delta);
-    g.name_until(normal, delta);
-    return g.map(OpKind::add, middle, delta);
+    return mixtral_layer(g, l, options.attention, activation, top_k, at, x);
   };
   return build_decoder(m, stack, declare, forward);
 }

@@ -10,6 +10,59 @@ namespace {
 
 constexpr std::int64_t kPositionOffset = 2;
 
+struct OptLayer {
+  LinearModule k_proj, v_proj, q_proj, out_proj, up, down;
+  NormModule norm1, norm2;
+  AttentionShape shape;
+  AttentionKind kind{};
+  Activation activation{};
+  double dropout = 0;
+  bool norm_first = true;
+};
+
+NormModule opt_norm(ModelBuilder& m, std::string_view name, std::int64_t hidden, bool affine) {
+  return affine ? m.layer_norm(name, hidden) : NormModule{.width = hidden};
+}
+
+OptLayer register_opt_layers(ModelBuilder& m, std::int64_t layers, std::int64_t hidden,
+                             std::int64_t ffn, bool bias, bool affine) {
+  OptLayer l;
+  m.begin_repeat("model.decoder.layers", layers);
+  l.k_proj = m.linear("self_attn.k_proj", hidden, hidden, bias);
+  l.v_proj = m.linear("self_attn.v_proj", hidden, hidden, bias);
+  l.q_proj = m.linear("self_attn.q_proj", hidden, hidden, bias);
+  l.out_proj = m.linear("self_attn.out_proj", hidden, hidden, bias);
+  l.norm1 = opt_norm(m, "self_attn_layer_norm", hidden, affine);
+  l.up = m.linear("fc1", hidden, ffn, bias);
+  l.down = m.linear("fc2", ffn, hidden, bias);
+  l.norm2 = opt_norm(m, "final_layer_norm", hidden, affine);
+  m.end_repeat();
+  return l;
+}
+
+void read_opt_layer(const ModelConfig& config, OptLayer& l) {
+  l.activation = read_activation(config, "activation_function", "relu");
+  l.dropout = config.number("dropout", 0.1);
+  l.norm_first = config.flag("do_layer_norm_before", true);
+}
+
+ValueId opt_layer(Graph& g, const OptLayer& l, ValueId x) {
+  const ValueId in = l.norm_first ? layer_norm(g, l.norm1, x) : x;
+  const ValueId q = g.map(OpKind::scalar, apply(g, l.q_proj, in));
+  const ValueId k = apply(g, l.k_proj, in);
+  const ValueId v = apply(g, l.v_proj, in);
+  const ValueId mixed = apply(g, l.out_proj, attention(g, l.kind, l.shape, q, k, v));
+  const ValueId sum = g.map(OpKind::add, x, dropout(g, mixed, l.dropout));
+  const ValueId middle = l.norm_first ? sum : layer_norm(g, l.norm1, sum);
+  const ValueId read = l.norm_first ? layer_norm(g, l.norm2, middle) : middle;
+  const ValueId inner = activate(g, l.activation, apply(g, l.up, read));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), l.dropout);
+  const ValueId out = g.map(OpKind::add, middle, delta);
+  if (l.norm_first) g.name_until(in, mixed);
+  g.name_until(q, mixed);
+  return l.norm_first ? out : layer_norm(g, l.norm2, out);
+}
+
 }  // namespace
 
 Model build_opt(const ModelConfig& config, const BuildOptions& options) {
@@ -24,8 +77,6 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
   const bool final_norm = norm_first && !config.flag("_remove_final_layer_norm", false);
   const bool bias = config.flag("enable_bias", true);
   const bool affine = config.flag("layer_norm_elementwise_affine", true);
-  const double probability = config.number("dropout", 0.1);
-  const Activation activation = read_activation(config, "activation_function", "relu");
   config.require_divisible("hidden_size", hidden, "num_attention_heads", heads);
 
   ModelBuilder m(options);
@@ -35,9 +86,6 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
                .max_positions = positions,
                .attention_heads = heads,
                .key_value_heads = heads};
-  const auto norm_module = [&](std::string_view name) {
-    return affine ? m.layer_norm(name, hidden) : NormModule{.width = hidden};
-  };
   const auto tokens = m.embedding("model.decoder.embed_tokens", vocab, width);
   const auto places =
       m.embedding("model.decoder.embed_positions", positions + kPositionOffset, hidden);
@@ -47,17 +95,8 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
     project_in = m.linear("model.decoder.project_in", width, hidden);
   }
   NormModule norm;
-  if (final_norm) norm = norm_module("model.decoder.final_layer_norm");
-  m.begin_repeat("model.decoder.layers", layers);
-  const auto k_proj = m.linear("self_attn.k_proj", hidden, hidden, bias);
-  const auto v_proj = m.linear("self_attn.v_proj", hidden, hidden, bias);
-  const auto q_proj = m.linear("self_attn.q_proj", hidden, hidden, bias);
-  const auto out_proj = m.linear("self_attn.out_proj", hidden, hidden, bias);
-  const auto norm1 = norm_module("self_attn_layer_norm");
-  const auto up = m.linear("fc1", hidden, ffn, bias);
-  const auto down = m.linear("fc2", ffn, hidden, bias);
-  const auto norm2 = norm_module("final_layer_norm");
-  m.end_repeat();
+  if (final_norm) norm = opt_norm(m, "model.decoder.final_layer_norm", hidden, affine);
+  OptLayer l = register_opt_layers(m, layers, hidden, ffn, bias, affine);
   const auto head = config.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
                                                              : m.linear("lm_head", width, vocab);
 
@@ -68,29 +107,16 @@ Model build_opt(const ModelConfig& config, const BuildOptions& options) {
   e.name_in_model(embedded);
   e.name_in_model(position);
   e.set_output(e.map(OpKind::add, embedded, position));
-  const std::int32_t mask = share_causal_mask(m, options.attention);
+  l.shape = {.heads = heads,
+             .kv_heads = heads,
+             .head_dim = hidden / heads,
+             .dropout = config.number("attention_dropout", 0.0),
+             .mask = share_causal_mask(m, options.attention)};
+  l.kind = options.attention;
+  read_opt_layer(config, l);
 
   Graph& g = m.begin_segment("layers", layers, true);
-  const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId in = norm_first ? layer_norm(g, norm1, x) : x;
-  const ValueId q = g.map(OpKind::scalar, apply(g, q_proj, in));
-  const ValueId k = apply(g, k_proj, in);
-  const ValueId v = apply(g, v_proj, in);
-  const AttentionShape shape{.heads = heads,
-                             .kv_heads = heads,
-                             .head_dim = hidden / heads,
-                             .dropout = config.number("attention_dropout", 0.0),
-                             .mask = mask};
-  const ValueId mixed = apply(g, out_proj, attention(g, options.attention, shape, q, k, v));
-  const ValueId sum = g.map(OpKind::add, x, dropout(g, mixed, probability));
-  const ValueId middle = norm_first ? sum : layer_norm(g, norm1, sum);
-  const ValueId read = norm_first ? layer_norm(g, norm2, middle) : middle;
-  const ValueId inner = activate(g, activation, apply(g, up, read));
-  const ValueId delta = dropout(g, apply(g, down, inner), probability);
-  const ValueId out = g.map(OpKind::add, middle, delta);
-  if (norm_first) g.name_until(in, mixed);
-  g.name_until(q, mixed);
-  g.set_output(norm_first ? out : layer_norm(g, norm2, out));
+  g.set_output(opt_layer(g, l, g.chained_input({hidden, Scale::tokens})));
 
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({hidden, Scale::tokens});

@@ -32,6 +32,94 @@ bool classifies(const ModelConfig& c) {
          "ViTModel or ViTForImageClassification");
 }
 
+/// Patches, the class token and learned places.
+struct VitEmbedding {
+  ParameterId token = kNone, places = kNone, kernel = kNone, kernel_bias = kNone;
+  std::int64_t products = 0;  ///< multiply-adds of one patch
+};
+
+VitEmbedding register_vit_embedding(ModelBuilder& m, const std::string& prefix,
+                                    std::int64_t positions, std::int64_t hidden,
+                                    std::int64_t channels,
+                                    std::pair<std::int64_t, std::int64_t> patch) {
+  VitEmbedding v;
+  v.token = m.tensor(prefix + "embeddings.cls_token", {1, 1, hidden}, ParameterKind::other);
+  v.places = m.tensor(prefix + "embeddings.position_embeddings", {1, positions, hidden},
+                      ParameterKind::embedding);
+  const std::string projection = prefix + "embeddings.patch_embeddings.projection";
+  v.kernel = m.tensor(projection + ".weight", {hidden, channels, patch.first, patch.second},
+                      ParameterKind::linear);
+  v.kernel_bias = m.tensor(projection + ".bias", {hidden}, ParameterKind::bias);
+  v.products = checked_mul(hidden * channels, patch.first * patch.second);
+  return v;
+}
+
+ValueId vit_embedding(Graph& g, const ModelBuilder& m, const VitEmbedding& v, std::int64_t hidden) {
+  // A strided convolution over the batch's pixels is one product a patch.
+  Op patches{OpKind::linear};
+  patches.module = m.owner(v.kernel);
+  patches.weight = v.kernel;
+  patches.bias = v.kernel_bias;
+  patches.work = {v.products, Scale::tokens};
+  const ValueId rows = g.op(patches, {hidden, Scale::tokens});
+  Op first{OpKind::parameter};
+  first.module = m.owner(v.token);
+  first.weight = v.token;
+  const ValueId cls = g.op(first, {hidden, Scale::one});
+  const ValueId joined = g.op({OpKind::cat, {cls, rows, kNone}}, {hidden, Scale::tokens});
+  first.weight = v.places;
+  const ValueId table = g.op(first, {hidden, Scale::sequence});
+  return g.map(OpKind::add, joined, table);
+}
+
+struct VitLayer {
+  LinearModule q_proj, k_proj, v_proj, o_proj, up, down;
+  NormModule before, after;
+  AttentionShape shape;
+  AttentionKind kind{};
+  Activation activation{};
+  double dropout = 0;
+};
+
+VitLayer register_vit_layers(ModelBuilder& m, const std::string& name, std::int64_t layers,
+                             std::int64_t hidden, std::int64_t ffn, bool bias) {
+  VitLayer l;
+  m.begin_repeat(name, layers);
+  l.q_proj = m.linear("attention.q_proj", hidden, hidden, bias);
+  l.k_proj = m.linear("attention.k_proj", hidden, hidden, bias);
+  l.v_proj = m.linear("attention.v_proj", hidden, hidden, bias);
+  l.o_proj = m.linear("attention.o_proj", hidden, hidden, true);
+  l.before = m.layer_norm("layernorm_before", hidden);
+  l.after = m.layer_norm("layernorm_after", hidden);
+  l.up = m.linear("mlp.fc1", hidden, ffn, true);
+  l.down = m.linear("mlp.fc2", ffn, hidden, true);
+  m.end_repeat();
+  return l;
+}
+
+ValueId vit_layer(Graph& g, const VitLayer& l, ValueId x) {
+  const ValueId n1 = layer_norm(g, l.before, x);
+  const ValueId q = apply(g, l.q_proj, n1);
+  const ValueId k = apply(g, l.k_proj, n1);
+  const ValueId v = apply(g, l.v_proj, n1);
+  const ValueId mixed = apply(g, l.o_proj, attention(g, l.kind, l.shape, q, k, v));
+  const ValueId middle = g.map(OpKind::add, dropout(g, mixed, l.dropout), x);
+  const ValueId inner = activate(g, l.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
+  const ValueId delta = dropout(g, apply(g, l.down, inner), l.dropout);
+  return g.map(OpKind::add, delta, middle);
+}
+
+/// A classifier, or the model's own pooler, whose class has no loss.
+LinearModule register_vit_head(ModelBuilder& m, const ModelConfig& c, bool classifier,
+                               std::int64_t hidden) {
+  if (classifier) {
+    const std::int64_t named = c.entries("id2label");
+    return m.linear("classifier", hidden, c.count({"num_labels"}, named > 0 ? named : 2), true);
+  }
+  m.facts().assumed.push_back("loss: the mean of the pooled output, the class has none");
+  return m.linear("pooler.dense", hidden, c.count({"pooler_output_size"}, hidden), true);
+}
+
 }  // namespace
 
 Model build_vit(const ModelConfig& c, const BuildOptions& options) {
@@ -44,9 +132,6 @@ Model build_vit(const ModelConfig& c, const BuildOptions& options) {
   const auto patch = sides(c, "patch_size", 16);
   const std::int64_t positions =
       1 + checked_mul(image.first / patch.first, image.second / patch.second);
-  const bool bias = c.flag("qkv_bias", true);
-  const double hidden_dropout = c.number("hidden_dropout_prob", 0.0);
-  const Activation activation = read_activation(c, "hidden_act", "gelu");
   const bool classifier = classifies(c);
   c.require_divisible("hidden_size", hidden, "num_attention_heads", heads);
 
@@ -60,67 +145,26 @@ Model build_vit(const ModelConfig& c, const BuildOptions& options) {
       fmt::format("sequence_length counts patches and the class token: {} for {}x{} images",
                   positions, image.first, image.second));
   const std::string prefix = classifier ? "vit." : "";
-  const auto token =
-      m.tensor(prefix + "embeddings.cls_token", {1, 1, hidden}, ParameterKind::other);
-  const auto places = m.tensor(prefix + "embeddings.position_embeddings", {1, positions, hidden},
-                               ParameterKind::embedding);
-  const std::string projection = prefix + "embeddings.patch_embeddings.projection";
-  const auto kernel = m.tensor(
-      projection + ".weight", {hidden, channels, patch.first, patch.second}, ParameterKind::linear);
-  const auto kernel_bias = m.tensor(projection + ".bias", {hidden}, ParameterKind::bias);
-  m.begin_repeat(prefix + "layers", layers);
-  const auto q_proj = m.linear("attention.q_proj", hidden, hidden, bias);
-  const auto k_proj = m.linear("attention.k_proj", hidden, hidden, bias);
-  const auto v_proj = m.linear("attention.v_proj", hidden, hidden, bias);
-  const auto o_proj = m.linear("attention.o_proj", hidden, hidden, true);
-  const auto before = m.layer_norm("layernorm_before", hidden);
-  const auto after = m.layer_norm("layernorm_after", hidden);
-  const auto up = m.linear("mlp.fc1", hidden, ffn, true);
-  const auto down = m.linear("mlp.fc2", ffn, hidden, true);
-  m.end_repeat();
+  const VitEmbedding embedding =
+      register_vit_embedding(m, prefix, positions, hidden, channels, patch);
+  VitLayer l =
+      register_vit_layers(m, prefix + "layers", layers, hidden, ffn, c.flag("qkv_bias", true));
   const auto norm = m.layer_norm(prefix + "layernorm", hidden);
-  LinearModule head;
-  if (classifier) {
-    const std::int64_t named = c.entries("id2label");
-    head = m.linear("classifier", hidden, c.count({"num_labels"}, named > 0 ? named : 2), true);
-  } else {
-    head = m.linear("pooler.dense", hidden, c.count({"pooler_output_size"}, hidden), true);
-    m.facts().assumed.push_back("loss: the mean of the pooled output, the class has none");
-  }
+  const LinearModule head = register_vit_head(m, c, classifier, hidden);
 
   Graph& e = m.begin_segment("embedding");
-  // A strided convolution over the batch's pixels is one product a patch.
-  Op patches{OpKind::linear};
-  patches.module = m.owner(kernel);
-  patches.weight = kernel;
-  patches.bias = kernel_bias;
-  patches.work = {checked_mul(hidden * channels, patch.first * patch.second), Scale::tokens};
-  const ValueId rows = e.op(patches, {hidden, Scale::tokens});
-  Op first{OpKind::parameter};
-  first.module = m.owner(token);
-  first.weight = token;
-  const ValueId cls = e.op(first, {hidden, Scale::one});
-  const ValueId joined = e.op({OpKind::cat, {cls, rows, kNone}}, {hidden, Scale::tokens});
-  first.weight = places;
-  const ValueId table = e.op(first, {hidden, Scale::sequence});
-  e.set_output(dropout(e, e.map(OpKind::add, joined, table), hidden_dropout));
+  l.dropout = c.number("hidden_dropout_prob", 0.0);
+  e.set_output(dropout(e, vit_embedding(e, m, embedding, hidden), l.dropout));
 
+  l.shape = {.heads = heads,
+             .kv_heads = heads,
+             .head_dim = hidden / heads,
+             .dropout = c.number("attention_probs_dropout_prob", 0.0),
+             .causal = false};
+  l.kind = options.attention;
+  l.activation = read_activation(c, "hidden_act", "gelu");
   Graph& g = m.begin_segment("layers", layers, true);
-  const ValueId x = g.chained_input({hidden, Scale::tokens});
-  const ValueId n1 = layer_norm(g, before, x);
-  const ValueId q = apply(g, q_proj, n1);
-  const ValueId k = apply(g, k_proj, n1);
-  const ValueId v = apply(g, v_proj, n1);
-  const AttentionShape shape{.heads = heads,
-                             .kv_heads = heads,
-                             .head_dim = hidden / heads,
-                             .dropout = c.number("attention_probs_dropout_prob", 0.0),
-                             .causal = false};
-  const ValueId mixed = apply(g, o_proj, attention(g, options.attention, shape, q, k, v));
-  const ValueId middle = g.map(OpKind::add, dropout(g, mixed, hidden_dropout), x);
-  const ValueId inner = activate(g, activation, apply(g, up, layer_norm(g, after, middle)));
-  const ValueId delta = dropout(g, apply(g, down, inner), hidden_dropout);
-  g.set_output(g.map(OpKind::add, delta, middle));
+  g.set_output(vit_layer(g, l, g.chained_input({hidden, Scale::tokens})));
 
   Graph& h = m.begin_segment("head");
   const ValueId last = layer_norm(h, norm, h.chained_input({hidden, Scale::tokens}));

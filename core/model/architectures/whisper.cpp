@@ -34,6 +34,27 @@ ValueId convolve(Graph& g, const Convolution& c, std::int64_t rows, ValueId x) {
   return g.map(OpKind::gelu, g.op(op, {rows * c.out, Scale::tokens}));
 }
 
+struct WhisperEncoder {
+  Convolution conv1, conv2;
+  EmbeddingModule places;
+  SequenceLayer layer;
+  NormModule norm;
+};
+
+/// Writes the encoder's segments. Its output, in Model::shared.
+std::int32_t add_encoder(ModelBuilder& m, const WhisperEncoder& w, std::int64_t layers,
+                         std::int64_t hidden, double dropped, AttentionKind kind) {
+  Graph& f = m.begin_segment("encoder embedding");
+  const ValueId frames = convolve(f, w.conv2, 1, convolve(f, w.conv1, 2, kNone));
+  const ValueId placed = f.map(OpKind::add, frames, apply(f, w.places, Scale::sequence));
+  f.set_output(dropout(f, placed, dropped));
+  Graph& e = m.begin_segment("encoder layers", layers, true);
+  e.set_output(apply(e, w.layer, kind, e.chained_input({hidden, Scale::tokens})));
+  Graph& n = m.begin_segment("encoder norm");
+  n.set_output(layer_norm(n, w.norm, n.chained_input({hidden, Scale::tokens})));
+  return m.share_output("encoder output", {hidden, Scale::tokens});
+}
+
 }  // namespace
 
 Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
@@ -73,16 +94,9 @@ Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
   const auto head = c.flag("tie_word_embeddings", true) ? m.tied_linear("proj_out", tokens)
                                                         : m.linear("proj_out", hidden, vocab);
 
-  Graph& f = m.begin_segment("encoder embedding");
-  const ValueId frames = convolve(f, conv2, 1, convolve(f, conv1, 2, kNone));
-  const ValueId placed = f.map(OpKind::add, frames, apply(f, source_places, Scale::sequence));
-  f.set_output(dropout(f, placed, encoder_shape.dropout));
-  Graph& e = m.begin_segment("encoder layers", encoder_layers, true);
-  e.set_output(
-      apply(e, encoder_layer, options.attention, e.chained_input({hidden, Scale::tokens})));
-  Graph& n = m.begin_segment("encoder norm");
-  n.set_output(layer_norm(n, encoder_norm, n.chained_input({hidden, Scale::tokens})));
-  const std::int32_t encoded = m.share_output("encoder output", {hidden, Scale::tokens});
+  const std::int32_t encoded =
+      add_encoder(m, {conv1, conv2, source_places, encoder_layer, encoder_norm}, encoder_layers,
+                  hidden, encoder_shape.dropout, options.attention);
 
   Graph& w = m.begin_segment("decoder embedding");
   const ValueId sum = w.map(OpKind::add, apply(w, tokens, Scale::target_tokens),

@@ -55,4 +55,10 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   return loss;
 }
 
+void add_causal_head(ModelBuilder& m, const NormModule& norm, const LinearModule& head) {
+  Graph& g = m.begin_segment("head");
+  const ValueId last = g.chained_input({norm.width, Scale::tokens});
+  g.set_output(language_model_loss(g, head, layer_norm(g, norm, last)));
+}
+
 }  // namespace shardplan

@@ -17,4 +17,7 @@ enum class LogitMap : std::uint8_t {
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x,
                             LogitMap map = LogitMap::none);
 
+/// Writes the last segment of a causal model: its final LayerNorm, the head and the loss.
+void add_causal_head(ModelBuilder& m, const NormModule& norm, const LinearModule& head);
+
 }  // namespace shardplan
