@@ -108,8 +108,8 @@ class PlanBound {
 
   LeastWork stage(std::int64_t index) const {
     const Stage stage = stage_of(model_, plan_.parallel, index);
-    const StageTurns turns = turns_of(plan_, index);
-    const auto passes = static_cast<double>(turns.micro_batches);
+    const StageSchedule schedule = stage_schedule(plan_, index);
+    const auto passes = static_cast<double>(schedule.micro_batches);
     const bool frees = traits_of(plan_).frees_sent;
     LeastWork work;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
@@ -117,9 +117,9 @@ class PlanBound {
       const std::int64_t input = input_bytes(run_, chunk), output = output_bytes(run_, chunk);
       const Totals sum = totals(chunk.repeats);
       const std::int64_t kept = sum.kept + input - (frees ? output : 0);
-      std::int64_t alive = turns.warmup[c];
+      std::int64_t alive = schedule.warmup[c];
       if (c + 1 == stage.chunks.size()) {  // its first backward pass comes before any other
-        alive += turns.micro_batches > alive ? 1 : 0;
+        alive += schedule.micro_batches > alive ? 1 : 0;
         work.activation_bytes += backward_rise(chunk);
       }
       work.activation_bytes += alive * kept;

@@ -23,7 +23,7 @@ struct Live {
 };
 
 /// What a row of blocks does to live bytes, wherever it stands.
-struct Swing {
+struct NetChange {
   std::int64_t count = 0;  ///< blocks in the row
   bool allocates = false;
   Live highest, net;  ///< above what was alive before
@@ -60,27 +60,27 @@ class MemorySimulator {
   }
 
   /// The row that `e` names, played once.
-  const Swing& swing_of(const Event& e) {
+  const NetChange& change_of(const Event& e) {
     std::int32_t& known = known_[static_cast<std::size_t>(e.first)];
-    if (known >= 0 && swings_[static_cast<std::size_t>(known)].count == e.count)
-      return swings_[static_cast<std::size_t>(known)];
-    known = static_cast<std::int32_t>(swings_.size());
-    Swing& swing = swings_.emplace_back(Swing{e.count, false, {}, {}});
+    if (known >= 0 && changes_[static_cast<std::size_t>(known)].count == e.count)
+      return changes_[static_cast<std::size_t>(known)];
+    known = static_cast<std::int32_t>(changes_.size());
+    NetChange& change = changes_.emplace_back(NetChange{e.count, false, {}, {}});
     for_each_block(program_, e, [&](const Event& block) {
       const bool allocates = block.kind == Event::Kind::alloc;
-      swing.net.add(block.category, allocates ? block.bytes : -block.bytes);
-      if (!allocates || (swing.allocates && swing.net.total <= swing.highest.total)) return;
-      swing.allocates = true;
-      swing.highest = swing.net;
+      change.net.add(block.category, allocates ? block.bytes : -block.bytes);
+      if (!allocates || (change.allocates && change.net.total <= change.highest.total)) return;
+      change.allocates = true;
+      change.highest = change.net;
     });
-    return swing;
+    return change;
   }
 
-  void run_blocks(const Swing& swing) {
+  void run_blocks(const NetChange& change) {
     Live& peak = peaks_[phase_];
-    if (swing.allocates && checked_add(live_.total, swing.highest.total) > peak.total)
-      peak = live_ + swing.highest;
-    live_ = live_ + swing.net;
+    if (change.allocates && checked_add(live_.total, change.highest.total) > peak.total)
+      peak = live_ + change.highest;
+    live_ = live_ + change.net;
   }
 
   void run_range(std::size_t begin, std::size_t end) {
@@ -95,7 +95,7 @@ class MemorySimulator {
           live_.add(e.category, -e.bytes);
           break;
         case Event::Kind::blocks:
-          run_blocks(swing_of(e));
+          run_blocks(change_of(e));
           break;
         case Event::Kind::begin_phase:
           phase_ = static_cast<std::size_t>(e.phase);
@@ -142,8 +142,8 @@ class MemorySimulator {
   const std::vector<Event>& events_;
   Live live_;
   std::array<Live, kPhaseCount> peaks_{};
-  std::vector<Swing> swings_;
-  std::vector<std::int32_t> known_;  ///< in `swings_`, by first block; -1: not yet
+  std::vector<NetChange> changes_;
+  std::vector<std::int32_t> known_;  ///< in `changes_`, by first block; -1: not yet
   std::size_t phase_ = 0;
   MemoryProfile profile_;
 };

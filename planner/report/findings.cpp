@@ -48,7 +48,7 @@ Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& r
   switch (plan.workload.kind) {
     case WorkKind::train:
       ask_training(f, model, plan);
-      f.like = find_like_records(plan, runs);  // records are of training
+      f.like = find_similar_records(plan, runs);  // records are of training
       break;
     case WorkKind::inference:
       f.capacities = batches_that_fit(model, plan, calibration);

@@ -10,7 +10,7 @@
 #include "questions/capacity.h"
 #include "questions/compare.h"
 #include "questions/fixes.h"
-#include "questions/like_records.h"
+#include "questions/similar_records.h"
 #include "report/found_search.h"
 #include "simulator/timeline.h"
 
@@ -36,7 +36,7 @@ struct Findings {
   std::vector<Alternative> alternatives;
   std::vector<Fix> fixes;
   std::vector<ContextCapacity> capacities;  ///< of generation
-  LikeRecords like;
+  SimilarRecords like;
   std::optional<FoundSearch> search;  ///< when one was made, or its result given
 };
 

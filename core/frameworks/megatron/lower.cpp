@@ -72,7 +72,7 @@ class MegatronLowering {
     Hooks hooks{model_, options_, 0, 0, {}};
     bool gathered = !options_.overlap_param_gather;
     emit_schedule(
-        b_, turns_of(plan_, stage_.index),
+        b_, stage_schedule(plan_, stage_.index),
         [&](std::int64_t c) {
           if (!std::exchange(gathered, true)) gather_parameters(true);
           const std::int64_t named = embedding_bytes(chunk(c));

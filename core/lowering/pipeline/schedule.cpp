@@ -2,18 +2,18 @@
 
 namespace shardplan {
 
-StageTurns turns_of(const Plan& plan, std::int64_t stage) {
+StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
   const Parallel& p = plan.parallel;
   const std::int64_t count = plan.workload.gradient_accumulation;
-  StageTurns turns;
-  turns.micro_batches = count;
-  turns.warmup.assign(static_cast<std::size_t>(p.virtual_pipeline), 0);
-  if (p.pipeline == 1) return turns;
+  StageSchedule schedule;
+  schedule.micro_batches = count;
+  schedule.warmup.assign(static_cast<std::size_t>(p.virtual_pipeline), 0);
+  if (p.pipeline == 1) return schedule;
   const std::int64_t after = p.pipeline - 1 - stage;
   if (p.schedule == PipelineSchedule::gpipe) {
-    turns.warmup.front() = count;
+    schedule.warmup.front() = count;
   } else if (p.virtual_pipeline == 1) {
-    turns.warmup.front() = std::min(after, count);
+    schedule.warmup.front() = std::min(after, count);
   } else {
     // Groups of p micro-batches go through one chunk after the other.
     const std::int64_t all =
@@ -21,11 +21,11 @@ StageTurns turns_of(const Plan& plan, std::int64_t stage) {
     const std::int64_t round = p.pipeline * p.virtual_pipeline;
     for (std::int64_t c = 0; c < p.virtual_pipeline; ++c) {
       const std::int64_t rest = all % round - c * p.pipeline;
-      turns.warmup[static_cast<std::size_t>(c)] =
+      schedule.warmup[static_cast<std::size_t>(c)] =
           all / round * p.pipeline + std::clamp<std::int64_t>(rest, 0, p.pipeline);
     }
   }
-  return turns;
+  return schedule;
 }
 
 double bubble_share(const Plan& plan) {

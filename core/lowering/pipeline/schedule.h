@@ -14,14 +14,14 @@ namespace shardplan {
 
 /// How many micro-batches of each chunk a stage takes forward before its first backward. One pass
 /// forward and one backward alternate after that, so that at most one more is alive.
-struct StageTurns {
+struct StageSchedule {
   std::vector<std::int64_t> warmup;  ///< by chunk
   std::int64_t micro_batches = 1;
 };
 
 /// megatron/core/pipeline_parallel/schedules.py, get_pp_rank_microbatches and get_schedule_table;
 /// deepspeed/runtime/pipe/schedule.py.
-StageTurns turns_of(const Plan& plan, std::int64_t stage);
+StageSchedule stage_schedule(const Plan& plan, std::int64_t stage);
 
 /// The share of its own work that a stage waits for others in a step: (p-1) / (m·v).
 double bubble_share(const Plan& plan);
@@ -63,10 +63,10 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
 /// backward pass after which gradients are complete. The first one stands for itself: what it
 /// makes, later ones add to.
 template <typename Forward, typename Backward>
-void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward,
+void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, Forward&& forward,
                    Backward&& backward) {
-  const auto chunks = static_cast<std::int64_t>(turns.warmup.size());
-  const auto warmup = [&](std::int64_t c) { return turns.warmup[static_cast<std::size_t>(c)]; };
+  const auto chunks = static_cast<std::int64_t>(schedule.warmup.size());
+  const auto warmup = [&](std::int64_t c) { return schedule.warmup[static_cast<std::size_t>(c)]; };
   const auto repeat = [&](std::int64_t count, auto&& body) {
     if (count <= 0) return;
     if (count > 1) b.begin_repeat(count);
@@ -81,7 +81,7 @@ void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward
     backward(c, last);
     b.end_phase(Phase::backward);
   };
-  const bool warms_up = std::any_of(turns.warmup.begin(), turns.warmup.end(),
+  const bool warms_up = std::any_of(schedule.warmup.begin(), schedule.warmup.end(),
                                     [](std::int64_t count) { return count > 0; });
   if (warms_up) {
     b.begin_phase(Phase::forward);
@@ -90,7 +90,7 @@ void emit_schedule(ProgramBuilder& b, const StageTurns& turns, Forward&& forward
   }
   for (std::int64_t c = chunks; c-- > 0;) {
     const bool ends = c == 0 && warmup(0) == 0;
-    const std::int64_t count = turns.micro_batches - warmup(c) - (ends ? 1 : 0);
+    const std::int64_t count = schedule.micro_batches - warmup(c) - (ends ? 1 : 0);
     repeat(std::min<std::int64_t>(count, 1), [&] { pair(c, false); });
     repeat(count - 1, [&] { pair(c, false); });
     if (ends) pair(c, true);

@@ -15,7 +15,7 @@ struct FrontEntry {
   Estimate estimate;  ///< with the allocator simulated: it fits
 };
 
-class Front {
+class ParetoFront {
  public:
   /// Whether an entry is at least as good as anything with this score, from `index` on, can be.
   bool beats(const Score& score, std::int64_t index) const;

@@ -237,7 +237,7 @@ class Searcher {
   const SearchSpace& space_;
   Tally tally_;
   std::vector<CandidateGroup> groups_;
-  Front front_;
+  ParetoFront front_;
   Closest closest_;
   SearchResult result_;
 };

@@ -43,12 +43,12 @@ std::string degrees_of(const Plan& plan) {
   return all;
 }
 
-struct Tally {
+struct OutcomeCounts {
   std::int64_t fits = 0, tight = 0, none = 0, broken = 0;
 };
 
-Tally tally_of(const std::vector<BatchOutcome>& outcomes) {
-  Tally t;
+OutcomeCounts counts_of(const std::vector<BatchOutcome>& outcomes) {
+  OutcomeCounts t;
   for (const BatchOutcome& outcome : outcomes) {
     if (!outcome.estimate) {
       ++t.broken;
@@ -68,12 +68,12 @@ Report index_report(const std::vector<BatchOutcome>& outcomes, const std::string
   report.kind = "index";
   report.version = version;
   const auto size = static_cast<std::int64_t>(outcomes.size());
-  const Tally tally = tally_of(outcomes);
+  const OutcomeCounts counts = counts_of(outcomes);
   report.title = message("title.index", {{"jobs", count(size)}});
-  report.answer = message("answer.index", {{"fits", count(tally.fits)},
-                                           {"tight", count(tally.tight)},
-                                           {"none", count(tally.none)},
-                                           {"broken", count(tally.broken)}});
+  report.answer = message("answer.index", {{"fits", count(counts.fits)},
+                                           {"tight", count(counts.tight)},
+                                           {"none", count(counts.none)},
+                                           {"broken", count(counts.broken)}});
   Table jobs{"jobs",
              message("table.jobs"),
              {{"job"},

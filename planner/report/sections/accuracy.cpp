@@ -16,10 +16,10 @@ Quantity percent(double x) {
   return {std::abs(x), Unit::fraction, Source::measured};
 }
 
-Text likeness_words(const LikeRecords& like, const Plan& plan) {
+Text similarity_words(const SimilarRecords& like, const Plan& plan) {
   constexpr std::array kKeys{"like.framework_gpus_precision", "like.framework_precision",
                              "like.framework", "like.any"};
-  return message(kKeys[static_cast<std::size_t>(like.likeness)],
+  return message(kKeys[static_cast<std::size_t>(like.similarity)],
                  {{"framework", framework_group(plan)},
                   {"gpus", count(plan.cluster.world())},
                   {"precision", plan.precision.name}});
@@ -28,7 +28,7 @@ Text likeness_words(const LikeRecords& like, const Plan& plan) {
 }  // namespace
 
 Section accuracy_section(const Findings& f) {
-  const LikeRecords& like = f.like;
+  const SimilarRecords& like = f.like;
   const WorkKind kind = f.job.plan.workload.kind;
   if (kind != WorkKind::train) {
     const char* page = kind == WorkKind::inference ? "docs/inference.md" : "docs/rlhf.md";
@@ -39,7 +39,7 @@ Section accuracy_section(const Findings& f) {
   Section section{"accuracy", {}};
   section.blocks.push_back(
       Paragraph{message("accuracy.statement", {{"records", count(device.count, Source::measured)},
-                                               {"like", likeness_words(like, f.job.plan)},
+                                               {"like", similarity_words(like, f.job.plan)},
                                                {"largest", percent(device.largest)},
                                                {"mean", percent(device.mean_absolute)}})});
   Table table{"accuracy",

@@ -86,7 +86,7 @@ Table degrees_table(const Plan& plan) {
 
 /// Passes forward whose activations a stage holds at once.
 std::int64_t passes_alive(const Plan& plan, std::int64_t stage) {
-  const StageTurns turns = turns_of(plan, stage);
+  const StageSchedule turns = stage_schedule(plan, stage);
   std::int64_t warmup = 0;
   for (const std::int64_t passes : turns.warmup) warmup += passes;
   const std::int64_t all = turns.micro_batches * static_cast<std::int64_t>(turns.warmup.size());

@@ -159,9 +159,9 @@ TEST(Schedules, AStageStartsWithAsManyForwardsAsStagesFollow) {
   plan.parallel = stages(4);
   plan.workload.gradient_accumulation = 8;
   for (std::int64_t k = 0; k < 4; ++k)
-    EXPECT_EQ(turns_of(plan, k).warmup, std::vector<std::int64_t>{3 - k});
+    EXPECT_EQ(stage_schedule(plan, k).warmup, std::vector<std::int64_t>{3 - k});
   plan.workload.gradient_accumulation = 2;
-  EXPECT_EQ(turns_of(plan, 0).warmup, std::vector<std::int64_t>{2});
+  EXPECT_EQ(stage_schedule(plan, 0).warmup, std::vector<std::int64_t>{2});
   EXPECT_DOUBLE_EQ(bubble_share(plan), 3.0 / 2);
 }
 
@@ -171,8 +171,8 @@ TEST(Schedules, InterleavedChunksWarmUpInGroupsOfStages) {
   plan.workload.gradient_accumulation = 8;
   // Rank 0: 2·(4-1) + (2-1)·4 = 10 passes: micro-batches 0 to 3 of both chunks, 4 and 5 of the
   // first.
-  EXPECT_EQ(turns_of(plan, 0).warmup, (std::vector<std::int64_t>{6, 4}));
-  EXPECT_EQ(turns_of(plan, 3).warmup, (std::vector<std::int64_t>{4, 0}));
+  EXPECT_EQ(stage_schedule(plan, 0).warmup, (std::vector<std::int64_t>{6, 4}));
+  EXPECT_EQ(stage_schedule(plan, 3).warmup, (std::vector<std::int64_t>{4, 0}));
   EXPECT_DOUBLE_EQ(bubble_share(plan), 3.0 / 16);
 }
 

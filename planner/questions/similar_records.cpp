@@ -1,4 +1,4 @@
-#include "questions/like_records.h"
+#include "questions/similar_records.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,13 +11,14 @@
 namespace shardplan {
 namespace {
 
-bool is_like(const Plan& plan, const Plan& run, Likeness likeness) {
-  if (likeness == Likeness::any) return true;
+bool is_like(const Plan& plan, const Plan& run, Similarity similarity) {
+  if (similarity == Similarity::any) return true;
   const bool both_divided = plan.parallel.only_data() == run.parallel.only_data();
   if (framework_group(plan) != framework_group(run) || !both_divided) return false;
-  if (likeness == Likeness::framework) return true;
+  if (similarity == Similarity::framework) return true;
   if (plan.precision.name != run.precision.name) return false;
-  return likeness == Likeness::framework_precision || plan.cluster.world() == run.cluster.world();
+  return similarity == Similarity::framework_precision ||
+         plan.cluster.world() == run.cluster.world();
 }
 
 /// The runs that data/measurements/split.json keeps out of every fit.
@@ -49,15 +50,16 @@ const Comparison* MeasuredRuns::compared(std::size_t run) const {
   return predicted.comparison ? &*predicted.comparison : nullptr;
 }
 
-LikeRecords find_like_records(const Plan& plan, const MeasuredRuns& runs) {
-  LikeRecords like;
+SimilarRecords find_similar_records(const Plan& plan, const MeasuredRuns& runs) {
+  SimilarRecords like;
   std::vector<std::size_t> chosen;
-  for (const Likeness likeness : {Likeness::framework_gpus_precision, Likeness::framework_precision,
-                                  Likeness::framework, Likeness::any}) {
-    like.likeness = likeness;
+  for (const Similarity similarity :
+       {Similarity::framework_gpus_precision, Similarity::framework_precision,
+        Similarity::framework, Similarity::any}) {
+    like.similarity = similarity;
     chosen.clear();
     for (std::size_t i = 0; i < runs.records().size(); ++i)
-      if (is_like(plan, runs.records()[i].job.plan, likeness)) chosen.push_back(i);
+      if (is_like(plan, runs.records()[i].job.plan, similarity)) chosen.push_back(i);
     if (static_cast<std::int64_t>(chosen.size()) >= kFewestRuns) break;
   }
   std::vector<const Comparison*> comparisons;

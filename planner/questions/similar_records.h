@@ -14,7 +14,7 @@ namespace shardplan {
 
 /// What the runs share with the job. Fewer than kFewestRuns runs say little: the next wider circle
 /// is taken then.
-enum class Likeness : std::uint8_t {
+enum class Similarity : std::uint8_t {
   framework_gpus_precision,
   framework_precision,
   framework,
@@ -22,8 +22,8 @@ enum class Likeness : std::uint8_t {
 };
 inline constexpr std::int64_t kFewestRuns = 3;
 
-struct LikeRecords {
-  Likeness likeness = Likeness::any;
+struct SimilarRecords {
+  Similarity similarity = Similarity::any;
   GroupSummary errors;
   std::int64_t held_out = 0;      ///< of errors.records: in no fit of any constant
   std::vector<std::string> gpus;  ///< that they ran on, in the order of the records
@@ -52,6 +52,6 @@ class MeasuredRuns {
   mutable std::deque<Predicted> predicted_;
 };
 
-LikeRecords find_like_records(const Plan& plan, const MeasuredRuns& runs);
+SimilarRecords find_similar_records(const Plan& plan, const MeasuredRuns& runs);
 
 }  // namespace shardplan
