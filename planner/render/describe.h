@@ -18,7 +18,7 @@ Fit overall(const Verdict& verdict);
 std::string_view optimizer_word(OptimizerKind kind);
 
 /// "the forward pass", "the backward pass", "the optimizer step"
-std::string_view phase_words(Phase phase);
+std::string phase_words(Phase phase);
 
 /// "optimizer states", "CUDA context"
 std::string category_words(Category category);

@@ -4,6 +4,7 @@
 
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
+#include "lowering/rlhf/roles.h"
 #include "save/estimate.h"
 
 namespace shardplan::report {
@@ -19,6 +20,9 @@ Text words_of(Phase phase) {
 }
 Text words_of(Category category) {
   return message("category." + std::string(name_of(category)));
+}
+Text words_of(RoleKind role) {
+  return message("role." + std::string(name_of(role)));
 }
 Text words_of(LinkKind link) {
   return message("link." + std::string(name_of(link)));

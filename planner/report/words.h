@@ -17,6 +17,7 @@ Text words_of(Fit fit);
 Text words_of(Phase phase);
 Text words_of(Category category);
 Text words_of(LinkKind link);
+Text words_of(RoleKind role);
 
 Text words_of(Quantization format);
 
