@@ -51,6 +51,10 @@ const WordStore& word_store() {
   return messages().store();
 }
 
+QString cell_words(const report::Cell& cell) {
+  return text(messages().cell(cell));
+}
+
 QString words(Source source) {
   return words(report::message("source." + std::string(name_of(source))));
 }

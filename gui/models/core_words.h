@@ -20,6 +20,8 @@ QString language();
 QString words(std::string_view english);
 /// A message of the catalogue: report/words.h makes them of core's enumerations.
 QString words(const report::Text& text);
+/// What stands in a table or in a message.
+QString cell_words(const report::Cell& cell);
 QString words(Source source);
 /// What a rule or a loader says, by the pattern that it was made of.
 QString said(const Said& sentence);

@@ -42,22 +42,8 @@ QString JobWords::method(const Answer& a) {
 
 /// ", tensor 8 × pipeline 16 × data 128", or nothing where only samples are divided.
 QString JobWords::degrees(const Plan& plan) {
-  if (plan.parallel.only_data()) return {};
-  QStringList names;
-  const auto add = [&](Degree degree, const QString& name) {
-    const std::int64_t ranks = plan.parallel.*member_of(degree);
-    if (ranks > 1) names.push_back(name.arg(ranks));
-  };
-  add(Degree::tensor, tr("tensor %1"));
-  add(Degree::pipeline, tr("pipeline %1"));
-  add(Degree::sequence, tr("sequence %1"));
-  add(Degree::context, tr("context %1"));
-  names.push_back(tr("data %1").arg(plan.data_ranks()));
-  QString out = QStringLiteral(", ") + names.join(QStringLiteral(" × "));
-  names.clear();
-  add(Degree::virtual_pipeline, tr(", %1 chunks per stage"));
-  add(Degree::expert, tr(", experts over %1"));
-  return out + names.join(QString());
+  const QString out = cell_words(report::degree_words(plan));
+  return out.isEmpty() ? out : QStringLiteral(", ") + out;
 }
 
 QString JobWords::training(const Plan& p) {
@@ -103,10 +89,7 @@ QString JobWords::generation(const Plan& p) {
 QString JobWords::models(const Rlhf& rlhf) {
   QStringList lines;
   for (const Role& role : rlhf.roles) {
-    const QString name = role.kind == RoleKind::actor       ? tr("actor")
-                         : role.kind == RoleKind::critic    ? tr("critic")
-                         : role.kind == RoleKind::reference ? tr("reference")
-                                                            : tr("reward model");
+    const QString name = words(report::words_of(role.kind));
     const QString use = !role.trains              ? tr("frozen")
                         : role.plan.workload.lora ? QStringLiteral("LoRA")
                                                   : tr("trained");

@@ -29,13 +29,13 @@ std::string cost_lines(const Cost& c) {
   std::string text =
       fmt::format("{} GPU-hours for a billion tokens", figure(c.gpu_hours_per_billion_tokens));
   if (c.money_per_billion_tokens)
-    text += fmt::format(", which cost {} at {} an hour for all GPUs; {} a step",
+    text += fmt::format(", which cost {} at {} an hour for all GPUs; {} per step",
                         money(*c.money_per_billion_tokens), money(*c.price_per_hour),
                         money(*c.money_per_step));
   std::string lines = wrapped(text, "  ", "  ");
   if (c.kwh_per_billion_tokens)
     lines +=
-        wrapped(fmt::format("at most {} kWh for them and {} kJ a step: the GPUs alone, at "
+        wrapped(fmt::format("at most {} kWh for them and {} kJ per step: the GPUs alone, at "
                             "their board power",
                             figure(*c.kwh_per_billion_tokens), figure(*c.joules_per_step / 1e3)),
                 "  ", "  ");

@@ -2,22 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/format.h"
 #include "frameworks/registry.h"
 #include "optimizers/description.h"
 #include "parallel/support.h"
 #include "program/tape.h"
+#include "render/english.h"
 #include "render/table.h"
-#include "report/messages.h"
 #include "report/words.h"
 
 namespace shardplan {
 namespace {
 
 std::string framework_words(const Framework& framework) {
-  return report::Messages("en").text(report::framework_words(framework));
+  return english(report::framework_words(framework));
 }
 
 std::string model_words(const Model& model) {
@@ -49,14 +47,14 @@ std::string generation_lines(const Plan& p) {
 std::string role_lines(const Rlhf& rlhf) {
   std::string text;
   for (const Role& role : rlhf.roles)
-    text +=
-        wrapped(fmt::format("{}: {}, {} with {}, {}{}", name_of(role.kind), model_words(role.model),
-                            !role.trains              ? "frozen"
-                            : role.plan.workload.lora ? "LoRA"
-                                                      : "trained",
-                            framework_words(role.plan.framework), role.plan.precision.name,
-                            role.idle_on_host ? ", on the host while idle" : ""),
-                "  ", "    ");
+    text += wrapped(fmt::format("{}: {}, {} with {}, {}{}", english(report::words_of(role.kind)),
+                                model_words(role.model),
+                                !role.trains              ? "frozen"
+                                : role.plan.workload.lora ? "LoRA"
+                                                          : "trained",
+                                framework_words(role.plan.framework), role.plan.precision.name,
+                                role.idle_on_host ? ", on the host while idle" : ""),
+                    "  ", "    ");
   const Workload& w = rlhf.roles.front().plan.workload;
   std::string batch = fmt::format("{}: micro-batch {} × {} tokens", name_of(rlhf.algorithm),
                                   format_count(w.micro_batch), format_count(w.sequence_length));
@@ -67,24 +65,6 @@ std::string role_lines(const Rlhf& rlhf) {
                          rlhf.hybrid ? ", hybrid engine" : "");
   }
   return text + wrapped(batch, "  ", "    ");
-}
-
-/// "tensor 8 × pipeline 16 × context 2 × data 64", or "" where only samples are divided.
-std::string degree_words(const Plan& p) {
-  if (p.parallel.only_data()) return "";
-  std::string words;
-  for (std::size_t i = 0; i < kDegreeNames.size(); ++i) {
-    const Degree degree = static_cast<Degree>(i);
-    const std::int64_t ranks = p.parallel.*member_of(degree);
-    const bool multiplies = degree != Degree::virtual_pipeline && degree != Degree::expert;
-    if (ranks > 1 && multiplies) words += fmt::format("{} {} × ", name_of(degree), ranks);
-  }
-  words += fmt::format("data {}", p.data_ranks());
-  if (p.parallel.virtual_pipeline > 1)
-    words += fmt::format(", {} chunks a stage", p.parallel.virtual_pipeline);
-  if (p.parallel.expert > 1) words += fmt::format(", experts over {}", p.parallel.expert);
-  if (p.parallel.sequence_parallel) words += ", sequence-parallel";
-  return words;
 }
 
 /// Where checkpointed blocks keep their inputs, if not whole on each GPU.
@@ -114,7 +94,7 @@ std::string plan_lines(const Plan& p) {
                                                          : ", no activation checkpointing";
   batch += saved_input_words(p);
   batch += p.attention == AttentionKind::eager ? ", eager attention" : ", fused attention";
-  const std::string degrees = degree_words(p);
+  const std::string degrees = english(report::degree_words(p));
   return wrapped(how, "  ", "    ") + (degrees.empty() ? "" : wrapped(degrees, "  ", "    ")) +
          wrapped(batch, "  ", "    ");
 }
@@ -122,17 +102,7 @@ std::string plan_lines(const Plan& p) {
 }  // namespace
 
 std::string verdict_word(Fit fit) {
-  switch (fit) {
-    case Fit::fits:
-      return "FITS";
-    case Fit::tight:
-      return "TIGHT";
-    case Fit::does_not_fit:
-      return "DOES NOT FIT";
-    case Fit::unknown:
-      return "UNKNOWN";
-  }
-  return "";
+  return english(report::words_of(fit));
 }
 
 Fit overall(const Verdict& v) {
@@ -140,42 +110,16 @@ Fit overall(const Verdict& v) {
   return v.limited_by == "host" ? v.host.fit : v.limited_by == "nvme" ? v.nvme.fit : v.gpu.fit;
 }
 
-std::string_view phase_words(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "the forward pass";
-    case Phase::backward:
-      return "the backward pass";
-    case Phase::step:
-      return "the optimizer step";
-    case Phase::prefill:
-      return "the pass over the prompt";
-    case Phase::decode:
-      return "generation, token by token";
-    case Phase::generation:
-      return "the actor's generation";
-    case Phase::experience:
-      return "the scoring of what was generated";
-    case Phase::actor_training:
-      return "the actor's training step";
-    case Phase::critic_training:
-      return "the critic's training step";
-  }
-  return "";
+std::string phase_words(Phase phase) {
+  return english(report::words_of(phase));
 }
 
 std::string category_words(Category category, const GpuAbilities& gpu) {
-  if (category == Category::cuda_context) return gpu.runtime + " context";
-  if (category == Category::nccl) return gpu.collectives;
-  if (category == Category::kv_cache) return "KV cache";
-  std::string text(name_of(category));
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
+  return english(report::words_of(category, gpu));
 }
 
 std::string describe_cluster(const Cluster& c) {
-  if (c.nodes == 1) return fmt::format("{} × {}", c.gpus_per_node, c.gpu.name);
-  return fmt::format("{} nodes of {} × {}", c.nodes, c.gpus_per_node, c.gpu.name);
+  return english(report::cluster_words(c));
 }
 
 std::string subject(const Job& job) {

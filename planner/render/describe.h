@@ -15,7 +15,7 @@ std::string verdict_word(Fit fit);
 Fit overall(const Verdict& verdict);
 
 /// "the forward pass", "the backward pass", "the optimizer step"
-std::string_view phase_words(Phase phase);
+std::string phase_words(Phase phase);
 
 /// "optimizer states", "CUDA context"
 std::string category_words(Category category, const GpuAbilities& gpu);

@@ -27,7 +27,7 @@ void add_resource(TextTable& table, const char* name, const ResourceVerdict& r, 
   if (r.needed == 0) {
     table.add({name, "not used", "", ""});
   } else if (!r.available) {
-    table.add({name, verdict_word(r.fit), format_bytes(r.needed) + " a node",
+    table.add({name, verdict_word(r.fit), format_bytes(r.needed) + " per node",
                fmt::format("what a node has is not known; --{} says it", key)});
   } else {
     table.add({name, verdict_word(r.fit),
@@ -144,7 +144,7 @@ std::string state_table(const Estimate& e, const GpuAbilities& gpu) {
   TextTable table({Align::left, Align::right, Align::right});
   const auto add = [&](const std::string& name, std::int64_t bytes) {
     table.add({name, format_bytes(bytes),
-               fmt::format("{:.3f} B a parameter",
+               fmt::format("{:.3f} B per parameter",
                            static_cast<double>(bytes) / static_cast<double>(e.parameters))});
   };
   for (const CategoryLine& line : e.breakdown)
@@ -253,7 +253,7 @@ std::string time_lines(const Estimate& e) {
   if (t.generation) return generation_lines(t);
   if (!t.phases.empty()) return iteration_lines(t);
   const std::string rates =
-      fmt::format("about {} a step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
+      fmt::format("about {} per step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));
   std::string parts = fmt::format("{} of it computing", format_seconds(t.compute_seconds));
   const auto add = [&](double seconds, std::string_view doing) {

@@ -144,7 +144,8 @@ std::string batch_hint(const SearchAnswer& a) {
   for (const Axis& axis : a.space.axes)
     if (axis.name == "pipeline" && axis.values.size() > 1)
       return fmt::format(
-          "\nEvery plan was given {} micro-batch(es) a step, which leaves pipeline stages waiting: "
+          "\nEvery plan was given {} micro-batch(es) per step, which leaves pipeline stages "
+          "waiting: "
           "--global-batch\nsays how many samples a step has, and --accumulations how many "
           "micro-batches\n",
           base.workload.gradient_accumulation);

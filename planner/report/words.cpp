@@ -4,6 +4,7 @@
 
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
+#include "lowering/rlhf/roles.h"
 #include "save/estimate.h"
 
 namespace shardplan::report {
@@ -22,6 +23,9 @@ Text words_of(Category category, const GpuAbilities& gpu) {
   if (category == Category::cuda_context) names.push_back({"runtime", gpu.runtime});
   if (category == Category::nccl) names.push_back({"collectives", gpu.collectives});
   return message("category." + std::string(name_of(category)), std::move(names));
+}
+Text words_of(RoleKind role) {
+  return message("role." + std::string(name_of(role)));
 }
 Text words_of(LinkKind link) {
   return message("link." + std::string(name_of(link)));

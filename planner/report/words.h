@@ -18,6 +18,7 @@ Text words_of(Phase phase);
 /// A process's context and the library of collectives have the names of the GPU's runtime.
 Text words_of(Category category, const GpuAbilities& gpu);
 Text words_of(LinkKind link);
+Text words_of(RoleKind role);
 
 Text words_of(Quantization format);
 

@@ -8,10 +8,6 @@
 namespace shardplan::report {
 namespace {
 
-Cell words_of_role(RoleKind role) {
-  return message("role." + std::string(name_of(role)));
-}
-
 /// Each model, what is done with it, and what it keeps where.
 Table models_table(const Findings& f) {
   Table table{"models",
@@ -33,7 +29,7 @@ Table models_table(const Findings& f) {
                       : role.plan.workload.lora ? "use.lora"
                                                 : "use.trained";
     table.rows.push_back({std::string(name_of(role.kind)),
-                          {words_of_role(role.kind), model_name(role.model),
+                          {words_of(role.kind), model_name(role.model),
                            Quantity{role.model.parameter_count(), Unit::parameters}, message(use),
                            framework_words(role.plan.framework),
                            message(role.idle_on_host ? "idle.host" : "idle.gpu"),
@@ -63,7 +59,7 @@ Cell present(const Rlhf& rlhf, const Turn& turn) {
   for (const Role& role : rlhf.roles) {
     const auto computes = std::find(turn.computing.begin(), turn.computing.end(), &role);
     if (!role.idle_on_host || computes != turn.computing.end())
-      names.push_back(words_of_role(role.kind));
+      names.push_back(words_of(role.kind));
   }
   return joined(names);
 }
@@ -102,7 +98,7 @@ Table turns_table(const Findings& f) {
   const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
   for (const Turn& turn : turns_of(parts)) {
     std::vector<Cell> computing;
-    for (const Role* role : turn.computing) computing.push_back(words_of_role(role->kind));
+    for (const Role* role : turn.computing) computing.push_back(words_of(role->kind));
     const PhaseBytes memory = memory_of(turn, e);
     const double time = seconds_of(turn, e.time);
     const bool peaks = memory.peak == e.phases[static_cast<std::size_t>(e.peak_phase)].peak;

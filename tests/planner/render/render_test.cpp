@@ -133,7 +133,7 @@ TEST(Render, StatesOfZeroThreeAreSixteenBytesOverTheGpus) {
   const Job job = example("llama-2-7b-zero3");
   const Estimate e = estimate(job.model, job.plan, load_calibration());
   EXPECT_EQ(model_states(e), 16 * 6'738'415'616 / 4);
-  EXPECT_THAT(state_table(e, {}), HasSubstr("4.000 B a parameter"));
+  EXPECT_THAT(state_table(e, {}), HasSubstr("4.000 B per parameter"));
 }
 
 TEST(Render, HeadlineSaysTheVerdictFirst) {
