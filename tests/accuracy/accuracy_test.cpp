@@ -8,7 +8,7 @@
 #include "load/hardware.h"
 #include "questions/accuracy.h"
 
-namespace shardplan {
+namespace shardplan::accuracy_test {
 namespace {
 
 /// In percent: the mean of the absolute errors and the largest.
@@ -147,4 +147,4 @@ TEST(Accuracy, OtherProgramsRulesAreFurtherFromTheAllocatedPeak) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::accuracy_test

@@ -14,7 +14,7 @@
 #include "load/hardware.h"
 #include "load/record.h"
 
-namespace shardplan {
+namespace shardplan::communicators_test {
 namespace {
 
 constexpr double kMiB = 1024 * 1024;
@@ -189,4 +189,4 @@ TEST(Communicators, TakeWhatTheirSourceSaysOperationAfterOperation) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::communicators_test

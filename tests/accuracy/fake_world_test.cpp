@@ -6,11 +6,11 @@ namespace shardplan {
 namespace {
 
 TEST(FakeWorld, HoldsDeepSpeedAndFsdp2OnEightToSixtyFourRanks) {
-  expect_within(peak_errors("many_ranks"), 10, 0.4, 1.1);
+  expect_within(peak_errors(records_asked_for({"fake_world"})), 10, 0.4, 1.1);
 }
 
 TEST(FakeWorld, HoldsGenerationOverTwoToEightRanks) {
-  expect_within(peak_errors("inference_divided"), 7, 0.8, 4.0);
+  expect_within(peak_errors(records_asked_for({"inference_divided"})), 7, 0.8, 4.0);
 }
 
 }  // namespace

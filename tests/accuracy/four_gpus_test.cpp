@@ -1,13 +1,14 @@
-// Predictions against records of steps on four GPUs (data/measurements/four_gpus), all predicted
-// before they ran, and of ZeRO++ and MiCS on two (data/measurements/sharding).
+// Predictions against records of steps on four GPUs, all predicted before they ran, and of ZeRO++
+// and MiCS on two.
 #include "peak_errors.h"
 
-namespace shardplan {
+namespace shardplan::four_gpus_test {
 namespace {
 
 const RecordList& records() {
   static const RecordList list =
-      load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/four_gpus"}, load_hardware_catalog());
+      records_asked_for({"tensor_parallel_4gpu", "fsdp2_hybrid_4gpu", "megatron_4gpu",
+                         "deepspeed_parallel_4gpu", "deepspeed_sharding_4gpu", "native_4gpu"});
   return list;
 }
 
@@ -54,8 +55,7 @@ TEST(FourGpus, HoldsTheNativeEngineToTheByte) {
 
 TEST(ShardGroups, HoldSecondaryShardsOnTwoGpus) {
   PeakErrors errors;
-  const RecordList list =
-      load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/sharding"}, load_hardware_catalog());
+  const RecordList list = records_asked_for({"deepspeed_sharding_2gpu"});
   ASSERT_TRUE(list.bad.empty());
   for (const Record& r : list.records)
     if (!r.job.plan.framework.deepspeed.zero.mics()) errors.add(r);
@@ -63,4 +63,4 @@ TEST(ShardGroups, HoldSecondaryShardsOnTwoGpus) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::four_gpus_test

@@ -3,27 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <set>
 #include <string>
 
+#include "asked_records.h"
 #include "estimate/estimate.h"
-#include "json/document.h"
 #include "load/calibration.h"
-#include "load/hardware.h"
-#include "load/record.h"
 
 namespace shardplan {
 namespace {
 
 constexpr std::size_t kRecords = 62;
-const std::string kFolder = SHARDPLAN_SOURCE_DIR "/data/measurements/native";
 
 RecordList native_records() {
-  std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
-    paths.push_back(entry.path().string());
-  return load_records(paths, load_hardware_catalog());
+  return records_asked_for({"native_1gpu", "native_2gpu"});
 }
 
 double error_of(double predicted, double measured) {

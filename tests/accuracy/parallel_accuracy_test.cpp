@@ -1,14 +1,13 @@
-// Predictions of divided models against records of steps on two GPUs (data/measurements/parallel):
-// transformers' tensor- and expert-parallel plans, DeepSpeed's AutoTP at every ZeRO stage and its
-// AutoEP.
+// Predictions of divided models against records of steps on two GPUs: transformers' tensor- and
+// expert-parallel plans, DeepSpeed's AutoTP at every ZeRO stage and its AutoEP.
 #include "peak_errors.h"
 
-namespace shardplan {
+namespace shardplan::parallel_accuracy_test {
 namespace {
 
 const RecordList& records() {
   static const RecordList list =
-      load_records({SHARDPLAN_SOURCE_DIR "/data/measurements/parallel"}, load_hardware_catalog());
+      records_asked_for({"tensor_parallel", "deepspeed_parallel", "deepspeed_moe"});
   return list;
 }
 
@@ -48,4 +47,4 @@ TEST(ParallelAccuracy, HoldsDeepSpeedsOwnSparseLayers) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::parallel_accuracy_test

@@ -7,9 +7,8 @@
 #include <cstddef>
 #include <string>
 
+#include "asked_records.h"
 #include "estimate/estimate.h"
-#include "load/hardware.h"
-#include "load/record.h"
 
 namespace shardplan {
 
@@ -32,10 +31,7 @@ struct PeakErrors {
   }
 };
 
-/// Of all records below a folder of data/measurements.
-inline PeakErrors peak_errors(const std::string& folder) {
-  const std::string path = SHARDPLAN_SOURCE_DIR "/data/measurements/" + folder;
-  const RecordList list = load_records({path}, load_hardware_catalog());
+inline PeakErrors peak_errors(const RecordList& list) {
   EXPECT_TRUE(list.bad.empty()) << to_string(list.bad.front());
   PeakErrors errors;
   for (const Record& r : list.records) errors.add(r);

@@ -15,7 +15,7 @@
 #include "load/rates.h"
 #include "load/record.h"
 
-namespace shardplan {
+namespace shardplan::step_time_test {
 namespace {
 
 struct TimedRun {
@@ -95,7 +95,7 @@ TEST(StepTime, SmallStepsUnderMegatronCoreWithinFifteenPerCentOnRowsHeldOut) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   const RateRecord record = load_rate_record(
-      SHARDPLAN_SOURCE_DIR "/data/measurements/rates_held_out/h200-megatron-tiny-steps.json",
+      SHARDPLAN_SOURCE_DIR "/data/measurements/rates/held_out/h200-megatron-tiny-steps.json",
       {&hardware, ""});
   double sum = 0;
   for (const HostRow& row : record.hosts) {
@@ -128,4 +128,4 @@ TEST(StepTime, RanksNineOfTenPairsThatDifferByMoreThanATenth) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::step_time_test

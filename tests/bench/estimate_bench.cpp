@@ -7,10 +7,10 @@
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "load/job.h"
-#include "plan_testing.h"
 #include "questions/compare.h"
 #include "questions/fixes.h"
 #include "questions/largest.h"
+#include "support/plan_testing.h"
 
 namespace shardplan {
 namespace {

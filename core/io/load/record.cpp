@@ -166,7 +166,7 @@ RecordList built_in_records(const HardwareCatalog& hardware) {
   RecordList list;
   for (const EmbeddedFile& file : embedded_files()) {
     const bool golden = file.path == kGolden;
-    if (!golden && !file.path.starts_with("measurements/")) continue;
+    if (!golden && !file.path.starts_with("measurements/training/")) continue;
     const std::string name =
         golden ? "tests/golden/training_steps.json" : "data/" + std::string(file.path);
     append(list, read_text(file.text, name, hardware, true));

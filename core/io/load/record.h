@@ -73,7 +73,8 @@ RecordList read_records(std::string_view text, const std::string& file,
 /// over.
 RecordList load_records(const std::vector<std::string>& paths, const HardwareCatalog& hardware);
 
-/// The records that are compiled in: tests/golden/training_steps.json and data/measurements.
+/// The records that are compiled in: tests/golden/training_steps.json and the
+/// training records that data/measurements/split.json names, by name.
 RecordList built_in_records(const HardwareCatalog& hardware);
 
 }  // namespace shardplan

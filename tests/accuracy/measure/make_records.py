@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 
-from jobs import load_cases, world_of
+from jobs import load_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEASUREMENTS = os.path.join(HERE, "..", "..", "..", "data", "measurements")
@@ -19,8 +19,8 @@ RULE = ("within one framework (and DeepSpeed version), names in alphabetical ord
 SPLIT_LISTS = ("ddp", "deepspeed_1gpu", "deepspeed_2gpu", "deepspeed_2gpu_newer", "fsdp2", "inference", "preference",
                "single")
 
-# Kinds of work whose records lie in folders of their own.
-FOLDERS = {"train": "", "inference": "inference", "rlhf": "preference"}
+# The folder of each kind of work; a framework has one in it.
+FOLDERS = {"train": "training", "inference": "inference", "rlhf": "rlhf"}
 
 
 def _group(job):
@@ -28,33 +28,10 @@ def _group(job):
     return " ".join((framework["name"], framework.get("version", ""), job["workload"]["kind"]))
 
 
-def _folder(record):
-    """Records of jobs that divide the model lie in a folder of their own, like those of other kinds of work, of shards
-    in groups, of ranks in a fake world, of four GPUs, which were all predicted before they ran, and those of Megatron, of which
-    some were."""
+def _path(record):
     job = record["job"]
-    kind = job["workload"]["kind"]
-    if world_of(job) == 4 and not record.get("fake_world") and "held_out" not in record:
-        return "four_gpus"
-    if job["framework"]["name"] == "megatron":
-        return "megatron/held_out" if record.get("held_out") else "megatron"
-    if record.get("fake_world"):
-        return "many_ranks"
-    if _shards_in_groups(job):
-        return "sharding"
-    if "parallel" in job:
-        return "inference_divided" if kind == "inference" else "parallel"
-    return FOLDERS[kind]
-
-
-def _shards_in_groups(job):
-    """ZeRO++ and MiCS."""
-    zero = job["framework"].get("ds_config", {}).get("zero_optimization", {})
-    return any(key.startswith(("mics_", "zero_hpz", "zero_quantized")) for key in zero)
-
-
-def _path(record, folder=None):
-    return os.path.join(MEASUREMENTS, _folder(record) if folder is None else folder, record["name"] + ".json")
+    return os.path.join(MEASUREMENTS, FOLDERS[job["workload"]["kind"]], job["framework"]["name"],
+                        record["name"] + ".json")
 
 
 def split():
@@ -69,7 +46,8 @@ def split():
 
 
 def _measured(cases):
-    return sorted(case["name"] for case in cases if os.path.exists(_path(case)))
+    """Cases marked `later` ran when the fits stood: they are on neither side."""
+    return sorted(case["name"] for case in cases if not case.get("later") and os.path.exists(_path(case)))
 
 
 def write_split():
@@ -78,15 +56,15 @@ def write_split():
         file.write("\n")
 
 
-def write_records(lines_path, folder):
-    """Failed runs are reported, not written. `folder`: of data/measurements, in place of the jobs' own."""
+def write_records(lines_path):
+    """Failed runs are reported, not written."""
     with open(lines_path, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     for record in records:
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
-        path = _path(record, folder)
+        path = _path(record)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             print(f"kept as it is: {record['name']}")
@@ -99,9 +77,8 @@ def write_records(lines_path, folder):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("lines", nargs="*", help="JSON-lines files the measuring programs wrote")
-    parser.add_argument("--folder", help="where under data/measurements they go, whatever their jobs are")
     options = parser.parse_args()
     os.makedirs(MEASUREMENTS, exist_ok=True)
     for name in options.lines:
-        write_records(name, options.folder)
+        write_records(name)
     write_split()

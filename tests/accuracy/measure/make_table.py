@@ -1,4 +1,4 @@
-"""Prints the records as Markdown tables, one per framework, MiB; the tables of docs/measurements.md."""
+"""Prints the training records of split.json as Markdown tables, one per framework, MiB: docs/measurements.md."""
 import glob
 import json
 import os
@@ -23,8 +23,13 @@ def _row(record):
 
 def main():
     groups = {}
-    for path in sorted(glob.glob(os.path.join(MEASUREMENTS, "h200-*.json"))):
-        with open(path, encoding="utf-8") as file:
+    with open(os.path.join(MEASUREMENTS, "split.json"), encoding="utf-8") as file:
+        split = json.load(file)
+    for name in sorted(split["fit"] + split["held_out"], key=lambda name: name + ".json"):
+        found = glob.glob(os.path.join(MEASUREMENTS, "training", "*", name + ".json"))
+        if not found:
+            continue
+        with open(found[0], encoding="utf-8") as file:
             record = json.load(file)
         groups.setdefault(record["job"]["framework"]["name"], []).append(record)
     for framework in ("single", "ddp", "fsdp2", "deepspeed"):

@@ -1,5 +1,5 @@
 // What keys cost where a network is divided over GPUs by more than its samples.
-#include "lint/lint_testing.h"
+#include "lint_testing.h"
 #include "render/lint_text.h"
 
 namespace shardplan {

@@ -1,6 +1,6 @@
 // Configurations that people reported, as they stood: each mistake is found, and --fix cures those
 // that have one answer.
-#include "lint/lint_testing.h"
+#include "lint_testing.h"
 #include "render/lint_text.h"
 
 namespace shardplan {

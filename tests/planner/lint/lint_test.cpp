@@ -1,5 +1,5 @@
 // Costs, repairs and formats of the linter, on examples that are wrong in one way.
-#include "lint/lint_testing.h"
+#include "lint_testing.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
 

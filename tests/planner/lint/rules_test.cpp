@@ -3,8 +3,8 @@
 #include <set>
 
 #include "embedded/files.h"
-#include "lint/lint_testing.h"
 #include "lint/registry.h"
+#include "lint_testing.h"
 #include "report/messages.h"
 
 namespace shardplan {

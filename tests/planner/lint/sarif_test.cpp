@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "lint/lint_testing.h"
 #include "lint/registry.h"
+#include "lint_testing.h"
 #include "render/lint_data.h"
 
 namespace shardplan {

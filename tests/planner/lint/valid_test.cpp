@@ -1,7 +1,7 @@
 // Configurations written from DeepSpeed's documentation give no error and no warning.
 #include <sstream>
 
-#include "lint/lint_testing.h"
+#include "lint_testing.h"
 
 namespace shardplan {
 namespace {

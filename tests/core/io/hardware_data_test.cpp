@@ -1,0 +1,198 @@
+// The files under data/hardware: consistent, sourced, and what was measured is there unchanged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/nearest.h"
+#include "embedded/files.h"
+#include "hardware/catalog.h"
+#include "json/document.h"
+#include "json/reader.h"
+#include "load/hardware.h"
+
+namespace shardplan::hardware_data_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const HardwareCatalog& catalog() {
+  static const HardwareCatalog kCatalog = load_hardware_catalog();
+  return kCatalog;
+}
+
+const Gpu& gpu(std::string_view name) {
+  const CatalogGpu* found = find_gpu(catalog(), name);
+  if (found == nullptr) throw std::runtime_error("no GPU " + std::string(name));
+  return found->gpu;
+}
+
+TEST(HardwareData, HoldsTheWholeCatalogue) {
+  EXPECT_EQ(catalog().gpus.size(), 32U);
+  EXPECT_GE(catalog().links.size(), 30U);
+  EXPECT_EQ(catalog().instances.size(), 47U);
+  EXPECT_EQ(catalog().storage.size(), 6U);
+  EXPECT_EQ(catalog().cpu_adam.size(), 2U);
+}
+
+TEST(HardwareData, UsableMemoryIsPositiveAndNeverMoreThanTheDriversTotal) {
+  for (const CatalogGpu& row : catalog().gpus) {
+    EXPECT_GT(row.gpu.usable, Bytes(0)) << row.gpu.name;
+    EXPECT_LE(row.gpu.usable, row.gpu.capacity) << row.gpu.name;
+    const double size = static_cast<double>(row.memory_gb);
+    EXPECT_GT(row.gpu.usable.gib(), 0.9 * size) << row.gpu.name;
+    EXPECT_LE(row.gpu.capacity.gib(), 1.03 * size) << row.gpu.name;
+  }
+}
+
+TEST(HardwareData, MeasuredAndPublishedMemoryIsExact) {
+  EXPECT_EQ(gpu("H200-SXM5-141GB").usable, Bytes(150'109'880'320));
+  EXPECT_EQ(gpu("H200-SXM5-141GB").capacity, Bytes(143'771) * (1 << 20));
+  EXPECT_EQ(gpu("H200-SXM5-141GB").usable_source, Source::measured);
+  EXPECT_EQ(gpu("RTX4090-24GB").usable, Bytes(24'080) * (1 << 20));
+  EXPECT_EQ(gpu("A100-SXM4-80GB").capacity, Bytes(80) * (1 << 30));
+  EXPECT_NEAR(gpu("A100-SXM4-80GB").usable.gib(), 79.15, 1e-6);
+}
+
+TEST(HardwareData, MemoryThatNobodyReadIsMarkedAssumed) {
+  for (const char* name : {"GH200-144GB", "MI325X-256GB", "MI355X-288GB", "MI250X-64GB"}) {
+    EXPECT_EQ(gpu(name).usable_source, Source::assumed) << name;
+    EXPECT_THAT(gpu(name).unverified, Contains("memory_driver_mib")) << name;
+    EXPECT_THAT(gpu(name).unverified, Contains("memory_usable_gib")) << name;
+  }
+}
+
+TEST(HardwareData, UnverifiedFieldsAreCarried) {
+  EXPECT_THAT(gpu("A100-SXM4-40GB").unverified, Contains("memory_usable_gib"));
+  EXPECT_EQ(gpu("A100-SXM4-40GB").usable_source, Source::assumed);
+  EXPECT_THAT(gpu("L40-48GB").unverified, Contains("tflops_dense"));
+  EXPECT_THAT(find_link(catalog(), "InfiniBand NDR 400")->unverified, Contains("effective_gbs"));
+  EXPECT_THAT(find_instance(catalog(), "g5.xlarge")->unverified, Contains("network_gbps"));
+}
+
+/// "a.b" names a key of the object or of an object in it.
+bool has_path(const Json& row, const std::string& path) {
+  const auto dot = path.find('.');
+  if (dot == std::string::npos) return row.contains(path);
+  const auto inner = row.find(path.substr(0, dot));
+  return inner != row.end() && has_path(*inner, path.substr(dot + 1));
+}
+
+TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> tables = {
+      {"gpus", {"gpus"}},
+      {"links", {"links"}},
+      {"instances", {"instances"}},
+      {"storage", {"storage"}},
+      {"host", {"cpu_adam"}}};
+  for (const auto& [file, keys] : tables) {
+    const std::string path = "hardware/" + file + ".json";
+    const Json json = parse_json(embedded_file(path), path);
+    for (const std::string& key : keys) {
+      for (const Json& row : json.at(key)) {
+        const std::string name = row.at("name").get<std::string>();
+        const Json& sources = row.contains("sources") ? row.at("sources") : row.at("source");
+        ASSERT_FALSE(sources.empty()) << name;
+        for (const Json& source : sources)
+          EXPECT_THAT(source.get<std::string>(), Not(IsEmpty())) << name;
+        for (const Json& field : row.at("unverified"))
+          EXPECT_TRUE(has_path(row, field.get<std::string>())) << name << " " << field;
+      }
+    }
+  }
+  for (const DefaultNetwork& row : catalog().default_networks)
+    EXPECT_THAT(row.source, Not(IsEmpty()));
+  EXPECT_THAT(catalog().nccl.source, Not(IsEmpty()));
+}
+
+TEST(HardwareData, NamesAndAliasesAreUnique) {
+  std::set<std::string> gpus, links, instances;
+  for (const CatalogGpu& row : catalog().gpus)
+    EXPECT_TRUE(gpus.insert(normalized(row.gpu.name)).second) << row.gpu.name;
+  for (const Link& row : catalog().links)
+    EXPECT_TRUE(links.insert(normalized(row.name)).second) << row.name;
+  for (const Instance& row : catalog().instances) {
+    EXPECT_TRUE(instances.insert(normalized(row.name)).second) << row.name;
+    for (const std::string& alias : row.aliases)
+      EXPECT_TRUE(instances.insert(normalized(alias)).second) << alias;
+  }
+}
+
+TEST(HardwareData, EveryReferenceFromOneFileToAnotherResolves) {
+  for (const CatalogGpu& row : catalog().gpus) {
+    const Gpu& g = row.gpu;
+    if (g.nvlink_bandwidth) {
+      EXPECT_NE(find_link(catalog(), g.nvlink_link), nullptr) << g.name;
+    }
+    const Link* pcie = find_link(catalog(), g.pcie_link);
+    ASSERT_NE(pcie, nullptr) << g.name;
+    EXPECT_EQ(pcie->bandwidth, g.pcie_bandwidth) << g.name;
+  }
+  for (const Instance& row : catalog().instances) {
+    EXPECT_NE(find_gpu(catalog(), row.gpu), nullptr) << row.name;
+    if (!row.storage.empty()) {
+      EXPECT_NE(find_storage(catalog(), row.storage), nullptr) << row.name;
+    }
+  }
+  for (const DefaultNetwork& row : catalog().default_networks)
+    EXPECT_NE(find_link(catalog(), row.link), nullptr) << row.arch;
+}
+
+TEST(HardwareData, NvlinkRatesAreOfOneDirection) {
+  // A whole A100 moves 600 GB/s over NVLink, both directions together; an H100 900; a B200 1800.
+  EXPECT_EQ(gpu("A100-SXM4-80GB").nvlink_bandwidth, 300e9);
+  EXPECT_EQ(gpu("H100-SXM5-80GB").nvlink_bandwidth, 450e9);
+  EXPECT_EQ(gpu("B200-SXM6-180GB").nvlink_bandwidth, 900e9);
+  for (const Link& link : catalog().links) {
+    if (link.effective) {
+      EXPECT_LE(*link.effective, link.bandwidth) << link.name;
+    }
+  }
+}
+
+TEST(HardwareData, DensePeaksGrowAsPrecisionShrinks) {
+  for (const CatalogGpu& row : catalog().gpus) {
+    const PeakFlops& p = row.gpu.peak;
+    ASSERT_TRUE(p.fp16) << row.gpu.name;
+    if (p.fp32) {
+      EXPECT_LT(*p.fp32, *p.fp16) << row.gpu.name;
+    }
+    if (p.bf16) {
+      EXPECT_EQ(*p.bf16, *p.fp16) << row.gpu.name;
+    }
+    if (p.fp8) {
+      EXPECT_NEAR(*p.fp8 / *p.fp16, 2.0, 0.03) << row.gpu.name;
+    }
+    if (row.gpu.achievable.bf16) {
+      EXPECT_LT(*row.gpu.achievable.bf16, *p.bf16) << row.gpu.name;
+    }
+  }
+  EXPECT_EQ(gpu("V100-SXM2-32GB").peak.bf16, std::nullopt);
+  EXPECT_EQ(gpu("H100-SXM5-80GB").peak.bf16, 989.5e12);
+}
+
+TEST(HardwareData, TheTypicalUsableRatioIsTheMedianOfWhatWasRead) {
+  EXPECT_NEAR(typical_usable_ratio(catalog()), 0.988, 0.004);
+  HardwareCatalog three;
+  for (const std::int64_t gib : {7, 9, 8}) {
+    CatalogGpu row{.memory_gb = 10};
+    row.gpu.usable = Bytes(gib) * (1 << 30);
+    three.gpus.push_back(row);
+  }
+  EXPECT_DOUBLE_EQ(typical_usable_ratio(three), 0.8);
+  three.gpus[0].gpu.usable_source = three.gpus[2].gpu.usable_source = Source::assumed;
+  EXPECT_DOUBLE_EQ(typical_usable_ratio(three), 0.9);
+}
+
+TEST(HardwareData, NcclConstantsAreInSeconds) {
+  EXPECT_DOUBLE_EQ(catalog().nccl.base.ring.simple, 8.4e-6);
+  EXPECT_DOUBLE_EQ(catalog().nccl.nvlink_hop.ring.ll128, 1.9e-6);
+  EXPECT_DOUBLE_EQ(*catalog().nccl.network_hop.nvls_tree, 20.9e-6);
+  EXPECT_THAT(catalog().nccl.bandwidth_per_link, Contains(testing::Pair("nvlink_sm90", 20.6e9)));
+}
+
+}  // namespace
+}  // namespace shardplan::hardware_data_test

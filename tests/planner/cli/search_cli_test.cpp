@@ -1,0 +1,177 @@
+// `shardplan search` and `shardplan export` as their users meet them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "json/document.h"
+#include "support/subprocess.h"
+
+namespace shardplan::search_cli_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kJob = R"({"model": {"model_type": "llama", "hidden_size": 1024,
+  "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
+  "vocab_size": 32000}, "cluster": {"name": "4xA100-40GB", "price_per_hour": 8},
+  "framework": "deepspeed", "workload": {"sequence_length": 1024}})";
+
+const std::vector<std::string> kSmall{"--gpu-counts",
+                                      "2,4",
+                                      "--tensor-degrees",
+                                      "1",
+                                      "--micro-batches",
+                                      "1,8",
+                                      "--checkpointings",
+                                      "none,full",
+                                      "--reduce-buckets",
+                                      "5e7",
+                                      "--prefetch-buckets",
+                                      "5e7",
+                                      "--persistence-thresholds",
+                                      "1e5"};
+
+Finished search(const std::string& job, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"search", job};
+  arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_program(SHARDPLAN_PROGRAM, arguments);
+}
+
+TEST(SearchCommand, SaysThePlanTheFrontAndWhatBecameOfTheRest) {
+  const TemporaryFolder folder;
+  const Finished f = search(folder.file("job.json", kJob));
+  EXPECT_EQ(f.exit_code, 0);
+  EXPECT_EQ(f.err, "");
+  EXPECT_THAT(f.out, AllOf(HasSubstr("The fastest plan that fits, of 128\n"),
+                           HasSubstr("Plans that no other beats in time, memory and GPUs at once"),
+                           HasSubstr("What became of every candidate"),
+                           HasSubstr("DeepSpeed offloads the optimizer from ZeRO stage 1 on"),
+                           HasSubstr("GPU-hours for a billion tokens, which cost")));
+}
+
+TEST(SearchCommand, GivesTheSameBytesWithAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("job.json", kJob);
+  const Finished one = search(job, {"--threads", "1", "--format", "json"});
+  EXPECT_EQ(one.exit_code, 0);
+  EXPECT_EQ(one.out, search(job, {"--threads", "5", "--format", "json"}).out);
+  const Json json = parse_json(one.out, "stdout");
+  std::int64_t sum = static_cast<std::int64_t>(json.at("front").size());
+  for (const Json& rule : json.at("ruled_out")) sum += rule.at("count").get<std::int64_t>();
+  EXPECT_EQ(sum, json.at("candidates"));
+  EXPECT_EQ(json.at("best").at("estimate").at("verdict").at("fits"), true);
+  EXPECT_GT(json.at("best").at("cost").at("money_per_billion_tokens"), 0);
+}
+
+TEST(SearchCommand, KeepsWhatAFlagOfTheJobSays) {
+  const TemporaryFolder folder;
+  const Finished f =
+      search(folder.file("job.json", kJob), {"--zero-stage", "2", "--format", "json"});
+  for (const Json& plan : parse_json(f.out, "stdout").at("front"))
+    EXPECT_EQ(plan.at("values").at("strategy"), "ZeRO-2");
+}
+
+TEST(SearchCommand, ExitsWithFourWhenNothingFits) {
+  const TemporaryFolder folder;
+  const Finished small = search(folder.file("job.json", kJob),
+                                {"--zero-stage", "0", "--gpu-memory-bytes", "4000000000"});
+  EXPECT_EQ(small.exit_code, 4);
+  EXPECT_THAT(small.out,
+              AllOf(HasSubstr("Nothing fits of"), HasSubstr("The one that comes closest"),
+                    HasSubstr("What would change its verdict"), HasSubstr("saves")));
+}
+
+struct Bad {
+  const char* name;
+  std::vector<std::string> flags;
+  const char* says;
+};
+
+class BadInput : public ::testing::TestWithParam<Bad> {};
+
+TEST_P(BadInput, IsNamed) {
+  const TemporaryFolder folder;
+  const Finished f = search(folder.file("job.json", kJob), GetParam().flags);
+  EXPECT_NE(f.exit_code, 0);
+  EXPECT_EQ(f.out, "");
+  EXPECT_THAT(f.err, HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, BadInput,
+    ::testing::Values(
+        Bad{"Framework", {"--frameworks", "deepsped"}, "did you mean 'deepspeed'?"},
+        Bad{"Precision", {"--precisions", "bf16-mastr"}, "did you mean 'bf16-master'?"},
+        Bad{"Objective", {"--objective", "throughputs"}, "did you mean 'throughput'?"},
+        Bad{"Stage", {"--zero-stages", "2,5"}, "unknown value '5'"},
+        Bad{"Twice",
+            {"--zero-stage", "2", "--zero-stages", "3"},
+            "--zero-stages and --zero-stage: contradict each other"},
+        Bad{"Days", {"--max-days", "3"}, "--max-days and --tokens: contradict each other"},
+        Bad{"Memory",
+            {"--gpu-memory-bytes", "99999999999999"},
+            "--gpu-memory-bytes and --cluster: contradict each other"},
+        Bad{"Batch",
+            {"--global-batch", "3"},
+            "--micro-batches and --global-batch: contradict each other"},
+        Bad{"Offload",
+            {"--zero-stages", "1", "--parameter-offloads", "cpu"},
+            "--parameter-offloads and --frameworks/--zero-stages: contradict each other"},
+        Bad{"Number", {"--max-step-seconds", "-1"}, "found '-1'; expected a positive number"},
+        Bad{"List", {"--accumulations", "1,two"}, "found 'two'"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(SearchCommand, ExportsAPlanThatEstimatesTheSame) {
+  const TemporaryFolder folder;
+  const Finished f =
+      search(folder.file("job.json", kJob), {"--export", folder.path("plan"), "--format", "json"});
+  EXPECT_EQ(f.exit_code, 0);
+  EXPECT_THAT(f.err, HasSubstr("ds_config.json"));
+  const Json best = parse_json(f.out, "stdout").at("best").at("estimate");
+  const Finished again = run_program(
+      SHARDPLAN_PROGRAM, {"estimate", folder.path("plan/job.json"), "--format", "json"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  const Json e = parse_json(again.out, "stdout");
+  for (const char* part : {"verdict", "gpu", "host", "nvme", "traffic", "time"})
+    EXPECT_EQ(e.at(part), best.at(part)) << part;
+  EXPECT_THAT(text_of(folder.path("plan/launch.sh")), HasSubstr("exec deepspeed --num_gpus"));
+  EXPECT_EQ(std::system(("bash -n " + folder.path("plan/launch.sh")).c_str()), 0);
+}
+
+TEST(ExportCommand, WritesOneFormatOrAllThatFit) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("job.json", kJob);
+  const Finished one = run_program(SHARDPLAN_PROGRAM, {"export", job, "--as", "ds_config"});
+  EXPECT_EQ(one.exit_code, 0);
+  EXPECT_EQ(parse_json(one.out, "stdout").at("zero_optimization").at("stage"), 3);
+  EXPECT_EQ(run_program(SHARDPLAN_PROGRAM, {"export", job, "--as", "fsdp2"}).exit_code, 3);
+  const Finished all = run_program(
+      SHARDPLAN_PROGRAM, {"export", job, "--framework", "fsdp2", "--to", folder.path("out")});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path("out/fsdp2.py")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/ds_config.json")));
+}
+
+TEST(CostLines, AreInEstimateAndFit) {
+  const TemporaryFolder folder;
+  const std::string job = folder.file("job.json", kJob);
+  const Finished text = run_program(
+      SHARDPLAN_PROGRAM, {"estimate", job, "--tokens", "1e12", "--price-per-gpu-hour", "2.5"});
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("GPU-hours for a billion tokens"), HasSubstr("at 10 an hour"),
+                    HasSubstr("1.00 T tokens:"), HasSubstr("kWh")));
+  const Finished fit = run_program(
+      SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "8xH100", "--tokens", "1e9", "--format", "json"});
+  const Json cost = parse_json(fit.out, "stdout").at("cost");
+  EXPECT_NEAR(cost.at("days").get<double>() * 86'400,
+              cost.at("seconds_per_billion_tokens").get<double>(), 1e-6);
+  EXPECT_TRUE(cost.at("money").is_null());
+}
+
+}  // namespace
+}  // namespace shardplan::search_cli_test

@@ -1,0 +1,126 @@
+// core's native lowering beside a dry run of the engine. They share no code: what they agree on is
+// the rules of docs/validation.md.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimate/estimate.h"
+#include "launch/run.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "validator/documented_workspace.h"
+
+namespace shardplan::validator::prediction_test {
+namespace {
+
+struct Compared {
+  Estimate predicted;
+  MemoryProfile planned;
+};
+
+Compared compare(const Json& document) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  const EngineJob job = load_engine_job(document, "test.json", kHardware);
+  const int world = static_cast<int>(job.plan().cluster.world());
+  const bool on_host = job.on_host();
+  return {estimate(job.job.model, job.plan(), load_calibration()),
+          plan_memory(
+              job, world - 1, world,
+              [=](const StepShapes& s) { return on_host ? 0 : documented_cuda_workspace(s); },
+              std::int64_t{1} << 50)};
+}
+
+void expect_same(const Json& document, const std::string& what) {
+  const auto [predicted, planned] = compare(document);
+  EXPECT_EQ(predicted.model_bytes, planned.of(Phase::model).end) << what;
+  constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
+  for (std::size_t p = 0; p < 3; ++p) {
+    EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
+        << what << ", peak of " << kPhaseNames[p + 1];
+    EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
+        << what << ", end of " << kPhaseNames[p + 1];
+  }
+  EXPECT_EQ(predicted.allocated.point, planned.peak()) << what;
+  for (const CategoryLine& line : predicted.breakdown) {
+    const bool state =
+        line.category == Category::parameters || line.category == Category::master_parameters ||
+        line.category == Category::optimizer_states || line.category == Category::gradients;
+    if (!state) continue;
+    EXPECT_EQ(line.resident, planned.resident[index_of(line.category)])
+        << what << ": " << name_of(line.category);
+  }
+}
+
+Json job(const Json& model, std::int64_t stage, const std::string& cluster,
+         const std::string& precision, const std::string& checkpointing, std::int64_t batch,
+         std::int64_t sequence, std::int64_t accumulation = 1) {
+  return {{"model", model},
+          {"cluster", cluster},
+          {"framework", {{"name", "native"}, {"zero_stage", stage}}},
+          {"workload",
+           {{"micro_batch", batch},
+            {"sequence_length", sequence},
+            {"gradient_accumulation", accumulation}}},
+          {"precision", precision},
+          {"checkpointing", checkpointing}};
+}
+
+class EveryStage : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryStage, of_catalogue_models_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "gpt2-xl", "llama-3.2-1b", "llama-2-7b", "mistral-7b-v0.1",
+                            "qwen2.5-0.5b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      expect_same(job(model, GetParam(), "4xH200", "bf16-master", checkpointing, 4, 1024),
+                  fmt::format("{}, {}", model, checkpointing));
+}
+
+TEST_P(EveryStage, of_every_precision_and_world_is_predicted_to_the_byte) {
+  for (const char* precision : {"fp32", "bf16-pure", "bf16-master", "fp16-master"})
+    for (const char* cluster : {"1xH200", "2xH200", "8xH200", "2x8xH200"})
+      expect_same(job("qwen3-0.6b", GetParam(), cluster, precision, "none", 3, 777, 2),
+                  fmt::format("{} on {}", precision, cluster));
+}
+
+TEST_P(EveryStage, of_odd_shapes_is_predicted_to_the_byte) {
+  const Json odd{{"model_type", "llama"},
+                 {"hidden_size", 36},
+                 {"intermediate_size", 50},
+                 {"num_hidden_layers", 1},
+                 {"num_attention_heads", 6},
+                 {"num_key_value_heads", 3},
+                 {"vocab_size", 131},
+                 {"max_position_embeddings", 64},
+                 {"tie_word_embeddings", true},
+                 {"attention_bias", true},
+                 {"mlp_bias", true}};
+  const Json gpt{{"model_type", "gpt2"}, {"n_embd", 20},      {"n_layer", 3},
+                 {"n_head", 5},          {"vocab_size", 257}, {"n_positions", 19}};
+  for (const char* cluster : {"1xH200", "3xH200"}) {
+    expect_same(job(odd, GetParam(), cluster, "bf16-master", "none", 3, 13), "odd llama");
+    expect_same(job(gpt, GetParam(), cluster, "fp32", "full", 1, 19), "odd gpt2");
+    expect_same(job({{"mlp", {784, 128, 10}}}, GetParam(), cluster, "fp32", "none", 32, 1), "mlp");
+    expect_same(job({{"mlp", {13, 7, 11, 5}}}, GetParam(), cluster, "bf16-pure", "none", 3, 1),
+                "odd mlp");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
+
+TEST(DryRun, names_the_tensor_that_does_not_fit) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  const EngineJob big = load_engine_job(
+      job("llama-2-7b", 0, "1xH200", "bf16-master", "none", 1, 512), "test.json", kHardware);
+  try {
+    plan_memory(
+        big, 0, 1, [](const StepShapes&) { return std::int64_t{0}; }, std::int64_t{40} << 30);
+    FAIL() << "16 bytes a parameter do not fit in 40 GiB";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("no room for blocks."), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("blocks.*.parameters × 32"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::validator::prediction_test
