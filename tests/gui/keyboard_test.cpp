@@ -5,27 +5,14 @@
 #include <QComboBox>
 #include <QSlider>
 #include <QStackedWidget>
-#include <QTest>
 
-#include "application.h"
-#include "gui_testing.h"
+#include "window_testing.h"
 
 namespace shardplan::gui {
 namespace {
 
-class Keyboard : public testing::Test {
+class Keyboard : public WindowTest {
  protected:
-  Keyboard() : application_(*qApp) {
-    application_.set_language(QStringLiteral("en"));
-    window().show();
-    window().activateWindow();  // no window manager does it under Xvfb
-    EXPECT_TRUE(QTest::qWaitForWindowActive(&window(), static_cast<int>(kHangs.count())));
-  }
-
-  MainWindow& window() { return application_.window(); }
-  Session& session() { return application_.session(); }
-  QString page() { return MainWindow::page_names().value(window().page()); }
-
   /// Keys go to whatever has the keyboard, as they do from one.
   static void press(Qt::Key key, Qt::KeyboardModifiers with = Qt::NoModifier) {
     QWidget* widget = QApplication::focusWidget();
@@ -43,8 +30,6 @@ class Keyboard : public testing::Test {
     ASSERT_NE(widget, nullptr);
     QTest::keyClicks(widget, QString::fromUtf8(words));
   }
-
-  Application application_;
 };
 
 TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {

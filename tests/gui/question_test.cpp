@@ -10,28 +10,18 @@
 #include <QSlider>
 #include <QTabWidget>
 #include <QTableView>
-#include <QTest>
 #include <filesystem>
 
-#include "application.h"
 #include "base/format.h"
-#include "gui_testing.h"
 #include "models/text.h"
 #include "support/subprocess.h"
+#include "window_testing.h"
 
 namespace shardplan::gui {
 namespace {
 
-class Question : public testing::Test {
+class Question : public WindowTest {
  protected:
-  Question() : application_(*qApp) {
-    application_.set_language(QStringLiteral("en"));
-    window().show();
-    window().activateWindow();  // no window manager does it under Xvfb
-    EXPECT_TRUE(QTest::qWaitForWindowActive(&window(), static_cast<int>(kHangs.count())));
-  }
-
-  MainWindow& window() { return application_.window(); }
   template <typename Widget>
   Widget* find(const char* name) {
     auto* widget = window().findChild<Widget*>(QLatin1String(name));
@@ -101,7 +91,6 @@ class Question : public testing::Test {
     tabs->setCurrentIndex(0);
   }
 
-  Application application_;
   int clicks_ = 0;
 };
 

@@ -1,17 +1,8 @@
-// GoogleTest with windows.
-#include <gtest/gtest.h>
-
+// The tests of windows.
 #include <QApplication>
-#include <QSettings>
-#include <QStyleFactory>
-#include <QTemporaryDir>
+
+#include "main_testing.h"
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  QApplication application(argc, argv);
-  QApplication::setApplicationName(QStringLiteral("shardplan"));
-  QApplication::setOrganizationName(QStringLiteral("shardplan-test"));
-  const QTemporaryDir settings;
-  QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, settings.path());
-  return RUN_ALL_TESTS();
+  return shardplan::gui::run_tests<QApplication>(argc, argv);
 }

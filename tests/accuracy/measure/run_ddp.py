@@ -12,10 +12,10 @@ from optimizers import make_optimizer, optimizer_arguments
 from phases import clean
 from ranks import bind_device, line_up
 from runner import run_cases
-from steps import run_steps
+from steps import PlainUpdate, run_steps
 
 
-class DdpTrainer:
+class DdpTrainer(PlainUpdate):
     def __init__(self, job, model, device):
         framework = job["framework"]
         self.job = job
@@ -41,14 +41,6 @@ class DdpTrainer:
     def backward(self, loss, last):
         with self._sync(last):
             (loss / self.accumulation if self.accumulation > 1 else loss).backward()
-
-    def step(self):
-        if self.job["gradient_clipping"]:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.job["gradient_clipping"])
-        self.optimizer.step()
-
-    def zero_grad(self):
-        self.optimizer.zero_grad(set_to_none=True)
 
 
 def measure(case, device, with_account):

@@ -9,7 +9,7 @@ from optimizers import make_optimizer
 from phases import clean
 from ranks import bind_device, line_up
 from runner import run_cases
-from steps import run_steps
+from steps import PlainUpdate, run_steps
 
 BLOCKS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.layers")
 
@@ -55,7 +55,7 @@ def shard(job, model, device):
     _materialize(model, "cpu" if offload else device, device)
 
 
-class Fsdp2Trainer:
+class Fsdp2Trainer(PlainUpdate):
     def __init__(self, job, model):
         self.job = job
         self.model = model
@@ -67,14 +67,6 @@ class Fsdp2Trainer:
 
     def backward(self, loss, last):
         loss.backward()
-
-    def step(self):
-        if self.job["gradient_clipping"]:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.job["gradient_clipping"])
-        self.optimizer.step()
-
-    def zero_grad(self):
-        self.optimizer.zero_grad(set_to_none=True)
 
 
 def measure(case, device, with_account):

@@ -6,10 +6,10 @@ from models import build_model, make_batch, parameter_counts
 from optimizers import make_optimizer
 from phases import clean
 from runner import run_cases
-from steps import run_steps
+from steps import PlainUpdate, run_steps
 
 
-class SingleTrainer:
+class SingleTrainer(PlainUpdate):
     def __init__(self, job, model):
         self.job = job
         self.model = model
@@ -32,16 +32,11 @@ class SingleTrainer:
     def step(self):
         if self.scaler:
             self.scaler.unscale_(self.optimizer)
-        if self.job["gradient_clipping"]:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.job["gradient_clipping"])
-        if self.scaler:
+            self.clip()
             self.scaler.step(self.optimizer)
             self.scaler.update()
         else:
-            self.optimizer.step()
-
-    def zero_grad(self):
-        self.optimizer.zero_grad(set_to_none=True)
+            super().step()
 
 
 def measure(case, device, with_account):

@@ -2,18 +2,15 @@
 
 Every case builds a tiny model with transformers on the CPU, runs one forward pass in train mode with
 labels, and records the distinct storages that saved tensors refer to; parameters, buffers and the
-inputs are left out. tests/core/saved_tensors_test.cpp compares them with the tape.
+inputs are left out. tests/core/program/saved_tensors_test.cpp compares them with the tape.
 
     python3 tests/accuracy/measure/saved_tensors.py
 """
 
-import argparse
-import itertools
-import json
-import pathlib
-
 import torch
 import transformers
+
+from autograd_storages import arguments, print_cases, saved_storages, write_golden
 
 # (batch, sequence, type): a batch of one folds heads without a copy.
 RUNS = [(2, 32, torch.float32), (2, 32, torch.bfloat16), (1, 48, torch.bfloat16)]
@@ -106,35 +103,11 @@ def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
     return model.train()
 
 
-def saved_storages(
-    model: torch.nn.Module, batch: int, sequence: int
-) -> list[tuple[int, str, list[int]]]:
-    """(bytes, dtype, shape of the first tensor) of every storage that autograd keeps."""
-    ids = torch.randint(0, model.config.vocab_size, (batch, sequence))
-    known = [*model.parameters(), *model.buffers(), ids]
-    outside = {t.untyped_storage().data_ptr() for t in known}
-    kept: dict[int, torch.Tensor] = {}
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        pointer = tensor.untyped_storage().data_ptr()
-        if pointer not in outside:
-            kept.setdefault(pointer, tensor.detach())
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        output = model(input_ids=ids, labels=ids)
-    assert output.loss.requires_grad
-    return sorted(
-        (t.untyped_storage().nbytes(), str(t.dtype).removeprefix("torch."), list(t.shape))
-        for t in kept.values()
-    )
-
-
 def measure(
     name: str, config: dict, attention: str, batch: int, sequence: int, dtype: torch.dtype
 ) -> dict:
-    storages = saved_storages(build(config, attention, dtype), batch, sequence)
-    groups = [[len(list(group)), *key] for key, group in itertools.groupby(storages)]
+    model = build(config, attention, dtype)
+    ids = torch.randint(0, model.config.vocab_size, (batch, sequence))
     return {
         "case": name,
         "config": config,
@@ -142,9 +115,7 @@ def measure(
         "dtype": str(dtype).removeprefix("torch."),
         "batch": batch,
         "sequence": sequence,
-        "bytes": sum(size for size, _, _ in storages),
-        "tensors": len(storages),
-        "storages": groups,  # [count, bytes, dtype, shape of the tensor]
+        **saved_storages(model, {"input_ids": ids, "labels": ids}),
     }
 
 
@@ -156,11 +127,7 @@ def implementations(config: dict) -> list[str]:
 
 
 def main() -> None:
-    root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=root / "golden" / "saved_tensors.json", type=pathlib.Path)
-    parser.add_argument("--only", help="a case to print instead of writing the file")
-    args = parser.parse_args()
+    args = arguments(__doc__, "saved_tensors.json")
     torch.set_num_threads(1)
     cases, orders = [], {}
     for name, config in CASES.items():
@@ -172,24 +139,9 @@ def main() -> None:
         model = build(config, "eager", torch.float32)
         orders[name] = [parameter for parameter, _ in model.named_parameters()]
     if args.only:
-        for case in cases:
-            print(case["attention"], case["batch"], case["dtype"], case["bytes"], case["tensors"])
-            for storage in case["storages"]:
-                print("  ", *storage)
-        return
-    about = {
-        "about": "bytes of the storages that autograd keeps after a forward pass in train mode",
-        "made_by": "tests/accuracy/measure/saved_tensors.py",
-        "transformers": transformers.__version__,
-        "torch": torch.__version__.split("+")[0],
-    }
-    lines = ",\n".join("    " + json.dumps(case) for case in cases)
-    head = json.dumps(about, indent=2).rstrip("}").rstrip()
-    names = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in orders.items())
-    args.out.write_text(
-        f'{head},\n  "parameter_order": {{\n{names}\n  }},\n  "cases": [\n{lines}\n  ]\n}}\n'
-    )
-    print(f"{len(cases)} cases")
+        print_cases(cases)
+    else:
+        write_golden(args.out, "saved_tensors.py", cases, orders)
 
 
 if __name__ == "__main__":

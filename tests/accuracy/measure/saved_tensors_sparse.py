@@ -4,13 +4,10 @@ tests/golden/saved_tensors_sparse.json.
     python3 tests/accuracy/measure/saved_tensors_sparse.py
 """
 
-import argparse
-import itertools
-import json
-import pathlib
-
 import torch
 import transformers
+
+from autograd_storages import arguments, print_cases, saved_storages, write_golden
 
 BATCH, SEQUENCE, TARGET = 2, 32, 16
 
@@ -114,48 +111,19 @@ def batch(model: torch.nn.Module, dtype: torch.dtype) -> dict:
     return {"input_ids": ids, "labels": ids}
 
 
-def saved_storages(model: torch.nn.Module, dtype: torch.dtype) -> list:
-    """(bytes, dtype, shape of the first tensor) of every storage that autograd keeps."""
-    inputs = batch(model, dtype)
-    known = [*model.parameters(), *model.buffers(), *inputs.values()]
-    outside = {t.untyped_storage().data_ptr() for t in known}
-    kept: dict[int, torch.Tensor] = {}
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        pointer = tensor.untyped_storage().data_ptr()
-        if pointer not in outside:
-            kept.setdefault(pointer, tensor.detach())
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        output = model(**inputs)
-    assert output.loss.requires_grad
-    return sorted(
-        (t.untyped_storage().nbytes(), str(t.dtype).removeprefix("torch."), list(t.shape))
-        for t in kept.values()
-    )
-
-
 def measure(name: str, config: dict, attention: str, dtype: torch.dtype) -> dict:
-    storages = saved_storages(build(config, attention, dtype), dtype)
-    groups = [[len(list(group)), *key] for key, group in itertools.groupby(storages)]
+    model = build(config, attention, dtype)
     patches = (config.get("image_size", 0) // config.get("patch_size", 1)) ** 2 + 1
     return {
         "case": name, "config": config, "attention": attention,
         "dtype": str(dtype).removeprefix("torch."), "batch": BATCH,
         "sequence": patches if patches > 1 else SEQUENCE, "target": TARGET,
-        "bytes": sum(size for size, _, _ in storages), "tensors": len(storages),
-        "storages": groups,  # [count, bytes, dtype, shape of the tensor]
+        **saved_storages(model, batch(model, dtype)),
     }
 
 
 def main() -> None:
-    root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default=root / "golden" / "saved_tensors_sparse.json",
-                        type=pathlib.Path)
-    parser.add_argument("--only", help="a case to print instead of writing the file")
-    args = parser.parse_args()
+    args = arguments(__doc__, "saved_tensors_sparse.json")
     torch.set_num_threads(1)
     cases, orders = [], {}
     for name, config in CASES.items():
@@ -167,24 +135,9 @@ def main() -> None:
         model = build(config, "eager", torch.float32)
         orders[name] = [parameter for parameter, _ in model.named_parameters()]
     if args.only:
-        for case in cases:
-            print(case["attention"], case["dtype"], case["bytes"], case["tensors"])
-            for storage in case["storages"]:
-                print("  ", *storage)
-        return
-    about = {
-        "about": "bytes of the storages that autograd keeps after a forward pass in train mode",
-        "made_by": "tests/accuracy/measure/saved_tensors_sparse.py",
-        "transformers": transformers.__version__,
-        "torch": torch.__version__.split("+")[0],
-    }
-    lines = ",\n".join("    " + json.dumps(case) for case in cases)
-    head = json.dumps(about, indent=2).rstrip("}").rstrip()
-    names = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in orders.items())
-    args.out.write_text(
-        f'{head},\n  "parameter_order": {{\n{names}\n  }},\n  "cases": [\n{lines}\n  ]\n}}\n'
-    )
-    print(f"{len(cases)} cases")
+        print_cases(cases)
+    else:
+        write_golden(args.out, "saved_tensors_sparse.py", cases, orders)
 
 
 if __name__ == "__main__":

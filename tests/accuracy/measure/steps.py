@@ -14,6 +14,21 @@ STEPS = 5
 WARM_UP = 2
 
 
+class PlainUpdate:
+    """step() and zero_grad() of a Trainer with `job`, `parameters` and `optimizer`."""
+
+    def clip(self):
+        if self.job["gradient_clipping"]:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.job["gradient_clipping"])
+
+    def step(self):
+        self.clip()
+        self.optimizer.step()
+
+    def zero_grad(self):
+        self.optimizer.zero_grad(set_to_none=True)
+
+
 def _one_step(trainer, batch, accumulation, recorder):
     recorder.begin()
     for micro in range(accumulation):
