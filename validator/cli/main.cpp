@@ -26,8 +26,8 @@ namespace shardplan::validator {
 namespace {
 
 constexpr const char* kAbout =
-    "Runs a training job of the native engine and prints what was predicted, what a dry run plans\n"
-    "and what was measured.\n";
+    "Runs a training job of the native engine and prints what was predicted, what a dry run\n"
+    "planned and what was measured.\n";
 constexpr const char* kExample =
     "Example: shardplan-validate configs/jobs/gpt2-tiny-native.json --device host\n"
     "Exit code 0: ran; 3: bad input, or a job the engine cannot run; 5: the device failed, ran "
@@ -48,14 +48,14 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--device", a.device, "cuda or host; overrides framework.device")
       ->check(CLI::IsMember({"cuda", "host"}));
   app.add_option("--steps", a.steps, "optimizer steps; overrides run.steps");
-  app.add_option("--seed", a.seed, "of the first weights; overrides run.seed");
-  app.add_option("--data", a.data, "tokens or text; overrides run.data");
-  app.add_option("--weights", a.weights, "safetensors; overrides run.weights");
-  app.add_option("--memory-limit", a.memory_limit, "most bytes of a rank's arena");
-  app.add_option("--record", a.record, "write the measurement record here");
-  app.add_option("--name", a.name, "of the record; default: the job file's");
-  app.add_flag("--dry-run", a.dry_run, "plan the memory; run nothing");
-  app.add_flag("--quiet", a.quiet, "no line a step");
+  app.add_option("--seed", a.seed, "seed of the initial weights; overrides run.seed");
+  app.add_option("--data", a.data, "file of text or tokens; overrides run.data");
+  app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
+  app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
+  app.add_option("--record", a.record, "write a measurement record to this file");
+  app.add_option("--name", a.name, "name of the record; default: the job file's");
+  app.add_flag("--dry-run", a.dry_run, "plan the memory without running");
+  app.add_flag("--quiet", a.quiet, "no line per step");
   app.add_option_function<std::string>(
          "--format", [&a](const std::string& f) { a.json = f == "json"; }, "text or json")
       ->check(CLI::IsMember({"text", "json"}));

@@ -8,7 +8,7 @@
 
 namespace shardplan::validator {
 
-/// `rows` samples a micro-batch.
+/// `rows` samples per micro-batch.
 std::unique_ptr<Network> make_perceptron(const MlpSpec& spec, std::int64_t rows, DType dtype);
 
 }  // namespace shardplan::validator

@@ -1,4 +1,4 @@
-// Collectives over all GPUs of the host, a thread a GPU as shardplan-validate runs them. The ranks'
+// Collectives over all GPUs of the host, a thread per GPU as shardplan-validate runs them. The ranks'
 // numbers are small integers, so that sums are exact in every type.
 #include <fmt/core.h>
 

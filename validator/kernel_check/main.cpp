@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   SpeedOptions options;
   bool pure = false;
   CLI::App* collectives = app.add_subcommand(
-      "collectives", "NCCL's collectives over all GPUs of this host, a thread a GPU");
+      "collectives", "NCCL's collectives over all GPUs of this host, a thread per GPU");
   CLI::App* speed = app.add_subcommand(
       "speed", "Tokens per second of training on one GPU, and the time of each kind of kernel");
   speed->add_option("model", options.model, "A catalogue name")->required();

@@ -156,7 +156,7 @@ std::string speed_report(const SpeedOptions& options) {
   const double mfu = tokens / median * flops_of_token(spec, options.sequence) / rates.flops;
   std::string text = fmt::format(
       "{} {} × {}, {}{}, {}\n"
-      "  {:.2f} ms a step (least {:.2f}, most {:.2f}, {} steps), {} tokens/s, MFU {:.1f} %\n"
+      "  {:.2f} ms per step (least {:.2f}, most {:.2f}, {} steps), {} tokens/s, MFU {:.1f} %\n"
       "  arena {}, device {}; loss {:.4f}\n",
       options.model, options.micro_batch, options.sequence, shardplan::name_of(options.dtype),
       options.master ? " with fp32 master" : " throughout", name, 1e3 * median,
