@@ -26,9 +26,9 @@ void expect_same_losses(const std::vector<StepResult>& a, const std::vector<Step
     EXPECT_NEAR(a[i].loss, b[i].loss, tolerance * a[i].loss) << what << ", step " << i + 1;
 }
 
-class EveryStage : public ::testing::TestWithParam<int> {};
+class ShardedTraining : public ::testing::TestWithParam<int> {};
 
-TEST_P(EveryStage, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
+TEST_P(ShardedTraining, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
   const NetworkSpec specs[] = {tiny_gpt2(), tiny_llama(), tiny_qwen3(), MlpSpec{{7, 9, 6, 5}}};
   for (const NetworkSpec& spec : specs) {
     const auto one = train(spec, run_of(0, 1, 4, DType::f32), 50);
@@ -39,13 +39,13 @@ TEST_P(EveryStage, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
   }
 }
 
-TEST_P(EveryStage, gives_the_losses_of_one_rank_in_bf16_up_to_rounding) {
+TEST_P(ShardedTraining, gives_the_losses_of_one_rank_in_bf16_up_to_rounding) {
   const auto one = train(tiny_llama(), run_of(0, 1, 4, DType::bf16), 30);
   const auto many = train(tiny_llama(), run_of(GetParam(), 4, 1, DType::bf16), 30);
   expect_same_losses(one, many, 0.02, "bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Zero, ShardedTraining, ::testing::Values(0, 1, 2, 3));
 
 TEST(Stages, have_the_same_bits_with_the_same_ranks) {
   // Sums over ranks are taken in rank order whichever collective takes them, so that only the norm

@@ -36,7 +36,7 @@ TEST(DsCheck, AKeyInTheWrongBlockIsSentToTheRightOne) {
 
 TEST(DsCheck, UnknownArgumentsAreHandedOn) {
   EXPECT_THAT(warnings_of(R"({"optimizer": {"type": "AdamW", "params": {"banana": 1}}})"),
-              ElementsAre(HasSubstr("handed on and may be refused")));
+              ElementsAre(HasSubstr("passed on and may be refused")));
   EXPECT_THAT(warnings_of(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}})"),
               IsEmpty());
 }

@@ -437,7 +437,7 @@ TEST(DsRules, SwapKeysWithoutNvmeGetANote) {
 TEST(DsRules, OffloadWithoutAnOptimizerBlockNeedsTheProgramsOwn) {
   constexpr const char* kText =
       R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})";
-  EXPECT_THAT(notes_of(kText), ElementsAre(HasSubstr("must bring DeepSpeedCPUAdam")));
+  EXPECT_THAT(notes_of(kText), ElementsAre(HasSubstr("must supply DeepSpeedCPUAdam")));
   DsConfigContext context = on_ranks(8);
   context.auto_resolver = AutoResolver::accelerate;  // which exchanges the optimizer itself
   EXPECT_THAT(notes_of(kText, context), IsEmpty());
