@@ -11,7 +11,7 @@
 #include "load/hardware.h"
 #include "validator/documented_workspace.h"
 
-namespace shardplan::validator::prediction_test {
+namespace shardplan::validator {
 namespace {
 
 struct Compared {
@@ -123,4 +123,4 @@ TEST(DryRun, names_the_tensor_that_does_not_fit) {
 }
 
 }  // namespace
-}  // namespace shardplan::validator::prediction_test
+}  // namespace shardplan::validator
