@@ -3,7 +3,6 @@
 // micro-batches.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,8 +20,9 @@ struct Passes {
 Passes run_passes(const Model& model, const Plan& plan, const TimeRates& rates);
 
 /// Plans for the same model and GPU, with the same attention, loss and adapters, have the same
-/// passes where their keys are equal.
-using PassKey = std::array<std::int64_t, 21>;
+/// passes where their keys are equal. A key is made of the options that are marked so in their
+/// tables (OptionInfo::changes_passes), and of what follows from several.
+using PassKey = std::vector<std::int64_t>;
 PassKey pass_key(const Plan& plan);
 
 }  // namespace shardplan

@@ -19,6 +19,8 @@ namespace shardplan {
 class CommunicatorList;
 struct Model;
 enum class Category : std::uint8_t;
+template <typename Root>
+struct OptionTable;
 struct BuildOptions;
 struct Calibration;
 struct DivisionProblem;
@@ -63,12 +65,11 @@ struct HopRanks {
   std::int64_t in_node = 0, across_nodes = 0;
 };
 
-/// What of its options changes the passes over a network (estimate/passes.h), as numbers.
-using PassNumbers = std::array<std::int64_t, 3>;
-
 struct FrameworkTraits {
   Required<FrameworkKind> kind;
-  Required<std::string_view> name;  ///< in job files
+  Required<std::string_view> name;   ///< in job files
+  Required<std::string_view> label;  ///< in windows
+  Required<const OptionTable<Framework>*> options;
 
   // ---- How a network is divided.
   DegreeSupport degrees;
@@ -127,7 +128,6 @@ struct FrameworkTraits {
   Required<bool> keeps_tables;
   /// Whether a pipeline stage lets go of what it has sent.
   Required<bool> frees_sent;
-  Required<PassNumbers (*)(const Plan&)> pass_numbers;
 
   // ---- The step.
   Required<Program (*)(const Model&, const Plan&, const ModelRun&, std::int64_t rank)> lower;

@@ -44,9 +44,6 @@ inline std::int64_t no_held_inputs(const Plan&, const ModelRun&) {
   return 0;
 }
 HostMemory no_inputs_on_host(const Plan& plan, const ModelRun& run);
-inline PassNumbers no_pass_numbers(const Plan&) {
-  return {};
-}
 
 /// The first rank of each pipeline stage that may be the worst.
 std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan);

@@ -1,10 +1,14 @@
 // The fields of jobs that generate, and of those with several models.
 #include <nlohmann/json.hpp>
 
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
 #include "job/fields.h"
+#include "load/options.h"
+#include "models/option_field.h"
 #include "models/text.h"
 #include "models/training_fields.h"
+#include "options/tables.h"
 
 namespace shardplan::gui {
 namespace {
@@ -20,18 +24,6 @@ bool has_prompts(const Job& job) {
 /// How a job with prompts generates: a plan of its own where several models take part.
 const Workload& generation_of(const Job& job) {
   return job.rlhf ? job.rlhf->generation.workload : job.plan.workload;
-}
-
-TrainingField number(const QString& label, const char* pointer, int most,
-                     std::int64_t (*read)(const Job&), bool (*applies)(const Job&)) {
-  return {
-      .label = label,
-      .pointer = pointer,
-      .most = most,
-      .read = [read](const Job& j) { return QVariant::fromValue(qint64{read(j)}); },
-      .write = [pointer](Session& s,
-                         const QVariant& v) { s.document().set(pointer, Json(v.toLongLong())); },
-      .applies = applies};
 }
 
 constexpr int kMostTokens = 1 << 20;
@@ -61,33 +53,18 @@ void write_workload(Session& session, Json work) {
 }  // namespace
 
 TrainingField TrainingFields::kind() {
-  return {.label = tr("Task"),
-          .pointer = "/workload/kind",
-          .choices = {{tr("training"), QStringLiteral("train")},
-                      {tr("generation"), QStringLiteral("inference")},
-                      {tr("reinforcement learning, preferences"), QStringLiteral("rlhf")}},
-          .read =
-              [](const Job& j) {
-                return QVariant(generates_tokens(j) ? QStringLiteral("inference")
-                                : j.rlhf            ? QStringLiteral("rlhf")
-                                                    : QStringLiteral("train"));
-              },
-          .write =
-              [](Session& s, const QVariant& v) {
-                const std::string kind = v.toString().toStdString();
-                const auto now = field_of(s.document().json(), "/workload/kind");
-                if (now.value_or(Json("train")) == Json(kind)) return;
-                write_workload(s, kind == "rlhf" ? rlhf_workload({}, "dpo") : Json{{"kind", kind}});
-              }};
+  TrainingField f = form_field(kind_option_table(), "kind", workload_of);
+  f.write = [](Session& s, const QVariant& v) {
+    const std::string kind = v.toString().toStdString();
+    const auto now = field_of(s.document().json(), "/workload/kind");
+    if (now.value_or(Json("train")) == Json(kind)) return;
+    write_workload(s, kind == "rlhf" ? rlhf_workload({}, "dpo") : Json{{"kind", kind}});
+  };
+  return f;
 }
 
 TrainingField TrainingFields::algorithm() {
-  TrainingField f{.label = tr("Algorithm"), .pointer = "/workload/algorithm"};
-  f.choices = {{tr("supervised fine-tuning"), QStringLiteral("sft")},
-               {tr("reward model"), QStringLiteral("reward")},
-               {QStringLiteral("DPO"), QStringLiteral("dpo")},
-               {QStringLiteral("PPO"), QStringLiteral("ppo")},
-               {QStringLiteral("GRPO"), QStringLiteral("grpo")}};
+  TrainingField f = form_field(info_of(rlhf_table(), "algorithm"), "workload");
   f.read = [](const Job& j) { return QVariant(text(name_of(j.rlhf->algorithm))); };
   f.write = [](Session& s, const QVariant& v) {
     Json job = s.document().json();
@@ -99,31 +76,28 @@ TrainingField TrainingFields::algorithm() {
 }
 
 TrainingField TrainingFields::batch() {
-  return number(
-      tr("Sequences"), "/workload/batch", 1 << 16,
-      [](const Job& j) { return j.plan.workload.micro_batch; }, generates_tokens);
+  TrainingField f = form_field(generation_table(), "batch", generation_of);
+  f.most = 1 << 16;
+  f.applies = generates_tokens;
+  return f;
 }
 
 TrainingField TrainingFields::prompt_length() {
-  return number(
-      tr("Prompt length"), "/workload/prompt_length", kMostTokens,
-      [](const Job& j) { return generation_of(j).sequence_length; }, has_prompts);
+  TrainingField f = form_field(generation_table(), "prompt_length", generation_of);
+  f.most = kMostTokens;
+  f.applies = has_prompts;
+  return f;
 }
 
 TrainingField TrainingFields::new_tokens() {
-  return number(
-      tr("New tokens"), "/workload/new_tokens", kMostTokens,
-      [](const Job& j) { return generation_of(j).generation.new_tokens; }, has_prompts);
+  TrainingField f = form_field(generation_table(), "new_tokens", generation_of);
+  f.most = kMostTokens;
+  f.applies = has_prompts;
+  return f;
 }
 
 TrainingField TrainingFields::weights() {
-  TrainingField f{.label = tr("Weights"), .pointer = "/workload/quantization"};
-  for (const std::string& name : quantization_names(kWeightStore))
-    f.choices.push_back({name == "none" ? tr("as computed") : text(name), text(name)});
-  f.read = [](const Job& j) { return QVariant(text(name_of(j.plan.workload.generation.weights))); };
-  f.write = [](Session& s, const QVariant& v) {
-    s.document().set("/workload/quantization", Json(v.toString().toStdString()));
-  };
+  TrainingField f = form_field(generation_table(), "quantization", generation_of);
   // Formats of DeepSpeed's own inference engines are not modelled.
   f.applies = [](const Job& j) {
     return generates_tokens(j) && traits_of(j.plan).quantizes_generation;
@@ -132,49 +106,29 @@ TrainingField TrainingFields::weights() {
 }
 
 TrainingField TrainingFields::cache_type() {
-  return {.label = tr("KV cache"),
-          .pointer = "/workload/kv_cache_dtype",
-          .choices = {{tr("as computed"), QStringLiteral("auto")},
-                      {QStringLiteral("fp8"), QStringLiteral("fp8")}},
-          .read =
-              [](const Job& j) {
-                return QVariant(j.plan.workload.generation.fp8_cache ? QStringLiteral("fp8")
-                                                                     : QStringLiteral("auto"));
-              },
-          .write =
-              [](Session& s, const QVariant& v) {
-                s.document().set("/workload/kv_cache_dtype", Json(v.toString().toStdString()));
-              },
-          .applies =
-              [](const Job& j) {
-                return generates_tokens(j) && !j.plan.workload.generation.injection;
-              }};
+  TrainingField f = form_field(generation_table(), "kv_cache_dtype", generation_of);
+  f.applies = [](const Job& j) {
+    return generates_tokens(j) && !j.plan.workload.generation.injection;
+  };
+  return f;
 }
 
 TrainingField TrainingFields::weights_place() {
-  return {.label = tr("Weights are kept"),
-          .pointer = "/framework/offload_param",
-          .choices = {{tr("on the GPUs"), QStringLiteral("none")},
-                      {tr("on the host"), QStringLiteral("cpu")},
-                      {tr("on NVMe"), QStringLiteral("nvme")}},
-          .read =
-              [](const Job& j) {
-                const ZeroOptions& zero = j.plan.framework.deepspeed.zero;
-                return QVariant(text(name_of(zero.offload_param.device)));
-              },
-          .write =
-              [](Session& s, const QVariant& v) {
-                Json job = s.document().json();
-                if (!field_of(job, "/framework/name"))
-                  set_field(job, "/framework/name", "deepspeed");
-                set_field(job, "/framework/offload_param", Json(v.toString().toStdString()));
-                s.document().replace(std::move(job));
-              },
-          .applies =
-              [](const Job& j) {
-                return generates_tokens(j) && zero_options(j.plan) != nullptr &&
-                       !j.plan.workload.generation.injection && !j.ds_config.is_object();
-              }};
+  TrainingField f = form_field(info_of(kDeepSpeedOptionTable, "offload_param"), "framework");
+  f.read = [](const Job& j) {
+    return QVariant(text(name_of(j.plan.framework.deepspeed.zero.offload_param.device)));
+  };
+  f.write = [](Session& s, const QVariant& v) {
+    Json job = s.document().json();
+    if (!field_of(job, "/framework/name")) set_field(job, "/framework/name", "deepspeed");
+    set_field(job, "/framework/offload_param", Json(v.toString().toStdString()));
+    s.document().replace(std::move(job));
+  };
+  f.applies = [](const Job& j) {
+    return generates_tokens(j) && zero_options(j.plan) != nullptr &&
+           !j.plan.workload.generation.injection && !j.ds_config.is_object();
+  };
+  return f;
 }
 
 }  // namespace shardplan::gui

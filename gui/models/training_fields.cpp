@@ -3,27 +3,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
 #include "job/fields.h"
+#include "models/option_field.h"
 #include "models/text.h"
-#include "optimizers/registry.h"
+#include "options/tables.h"
 #include "parallel/problem.h"
 #include "questions/changes.h"
 #include "render/describe.h"
 
 namespace shardplan::gui {
 namespace {
-
-Json json_of(const QVariant& value) {
-  if (value.typeId() == QMetaType::QString) return value.toString().toStdString();
-  return value.toLongLong();
-}
-
-/// Writes the field of the job as it is.
-auto write_to(const std::string& pointer) {
-  return
-      [pointer](Session& s, const QVariant& value) { s.document().set(pointer, json_of(value)); };
-}
 
 bool trains(const Job& job) {
   return job.plan.workload.kind == WorkKind::train;
@@ -86,24 +77,20 @@ void set_gpus(Plan& plan, std::int64_t gpus) {
 }  // namespace
 
 TrainingField TrainingFields::micro_batch() {
-  return {.label = tr("Micro-batch"),
-          .pointer = "/workload/micro_batch",
-          .most = 4096,
-          .read = [](const Job& j) { return QVariant::fromValue(j.plan.workload.micro_batch); },
-          .write =
-              [](Session& s, const QVariant& v) {
-                s.change_plan([&](Plan& p) { p.workload.micro_batch = v.toLongLong(); });
-              },
-          .applies = does_not_generate};
+  TrainingField f = form_field(training_table(), "micro_batch", workload_of);
+  f.most = 4096;
+  f.write = [](Session& s, const QVariant& v) {
+    s.change_plan([&](Plan& p) { p.workload.micro_batch = v.toLongLong(); });
+  };
+  f.applies = does_not_generate;
+  return f;
 }
 
 TrainingField TrainingFields::sequence_length() {
-  return {.label = tr("Sequence length"),
-          .pointer = "/workload/sequence_length",
-          .most = 1 << 20,
-          .read = [](const Job& j) { return QVariant::fromValue(j.plan.workload.sequence_length); },
-          .write = write_to("/workload/sequence_length"),
-          .applies = has_sequences};
+  TrainingField f = form_field(training_table(), "sequence_length", workload_of);
+  f.most = 1 << 20;
+  f.applies = has_sequences;
+  return f;
 }
 
 TrainingField TrainingFields::gpus() {
@@ -126,7 +113,7 @@ TrainingField TrainingFields::gpus() {
 }
 
 TrainingField TrainingFields::stage() {
-  TrainingField f{.label = tr("ZeRO stage"), .pointer = "/framework/zero_stage"};
+  TrainingField f = form_field(kDeepSpeedOptionTable, "zero_stage", framework_of);
   for (int stage = 0; stage <= 3; ++stage) f.choices.push_back({QString::number(stage), stage});
   f.read = [](const Job& j) { return QVariant(j.plan.framework.deepspeed.zero.stage); };
   f.write = [](Session& s, const QVariant& v) {
@@ -163,135 +150,78 @@ TrainingField TrainingFields::offload() {
 }
 
 TrainingField TrainingFields::checkpointing() {
-  return {.label = tr("Checkpointing"),
-          .pointer = "/checkpointing",
-          .choices = {{tr("none"), QStringLiteral("none")},
-                      {tr("selective"), QStringLiteral("selective")},
-                      {tr("every block"), QStringLiteral("full")}},
-          .read = [](const Job& j) { return QVariant(text(name_of(j.plan.checkpointing))); },
-          .write = write_to("/checkpointing"),
-          .applies = does_not_generate};
+  TrainingField f = form_field(job_option_table(), "checkpointing", plan_of);
+  f.applies = does_not_generate;
+  return f;
 }
 
 TrainingField TrainingFields::framework() {
-  return {.label = tr("Framework"),
-          .pointer = "/framework/name",
-          .choices = {{tr("plain PyTorch"), QStringLiteral("single")},
-                      {QStringLiteral("DDP"), QStringLiteral("ddp")},
-                      {QStringLiteral("FSDP2"), QStringLiteral("fsdp2")},
-                      {QStringLiteral("DeepSpeed"), QStringLiteral("deepspeed")},
-                      {QStringLiteral("Megatron-LM"), QStringLiteral("megatron")},
-                      {tr("shardplan-validate's engine"), QStringLiteral("native")}},
-          .read = [](const Job& j) { return QVariant(text(name_of(j.plan.framework.kind))); },
-          .write =
-              [](Session& s, const QVariant& v) {
-                // Precision names differ between frameworks: each has a default of its own.
-                Json job = s.document().json();
-                job["framework"] = Json{{"name", v.toString().toStdString()}};
-                job.erase("precision");
-                job.erase("parallel");  // and so do the degrees that each can divide by
-                s.document().replace(std::move(job));
-              },
-          .allows =
-              [](const Job& j, const QVariant& v) {
-                const bool few = v == QStringLiteral("single") || v == QStringLiteral("deepspeed");
-                return few || trains(j);
-              }};
+  TrainingField f = form_field(framework_name_table(), "name", framework_of);
+  f.write = [](Session& s, const QVariant& v) {
+    // Precision names differ between frameworks: each has a default of its own.
+    Json job = s.document().json();
+    job["framework"] = Json{{"name", v.toString().toStdString()}};
+    job.erase("precision");
+    job.erase("parallel");  // and so do the degrees that each can divide by
+    s.document().replace(std::move(job));
+  };
+  f.allows = [](const Job& j, const QVariant& v) {
+    const auto kind = framework_named(v.toString().toStdString());
+    return trains(j) || (kind && traits_of(*kind).generates);
+  };
+  return f;
 }
 
 TrainingField TrainingFields::method() {
-  return {
-      .label = tr("Method"),
-      .pointer = "/workload/method",
-      .choices = {{tr("full fine-tuning"), QStringLiteral("full")},
-                  {QStringLiteral("LoRA"), QStringLiteral("lora")}},
-      .read =
-          [](const Job& j) {
-            return QVariant(j.plan.workload.lora ? QStringLiteral("lora") : QStringLiteral("full"));
-          },
-      .write =
-          [](Session& s, const QVariant& v) {
-            Json job = s.document().json();
-            set_field(job, "/workload/method", json_of(v));
-            set_field(job, "/workload/lora", nullptr);
-            s.document().replace(std::move(job));
-          },
-      .applies = trains};
+  TrainingField f = form_field(training_table(), "method", workload_of);
+  f.write = [](Session& s, const QVariant& v) {
+    Json job = s.document().json();
+    set_field(job, "/workload/method", json_of(v));
+    set_field(job, "/workload/lora", nullptr);
+    s.document().replace(std::move(job));
+  };
+  f.applies = trains;
+  return f;
 }
 
 TrainingField TrainingFields::lora_rank() {
-  return {.label = tr("LoRA rank"),
-          .pointer = "/workload/lora/rank",
-          .most = 4096,
-          .read =
-              [](const Job& j) {
-                return QVariant::fromValue(j.plan.workload.lora ? j.plan.workload.lora->rank : 0);
-              },
-          .write = write_to("/workload/lora/rank"),
-          .applies = [](const Job& j) { return trains(j) && j.plan.workload.lora.has_value(); }};
+  TrainingField f = form_field(lora_table(), "rank", workload_of);
+  f.most = 4096;
+  f.applies = [](const Job& j) { return trains(j) && j.plan.workload.lora.has_value(); };
+  return f;
 }
 
 TrainingField TrainingFields::accumulation() {
-  return {
-      .label = tr("Accumulation steps"),
-      .pointer = "/workload/gradient_accumulation",
-      .most = 65536,
-      .read =
-          [](const Job& j) { return QVariant::fromValue(j.plan.workload.gradient_accumulation); },
-      .write =
-          [](Session& s, const QVariant& v) {
-            s.change_plan([&](Plan& p) { p.workload.gradient_accumulation = v.toLongLong(); });
-          },
-      .applies = does_not_generate};
+  TrainingField f = form_field(training_table(), "gradient_accumulation", workload_of);
+  f.most = 65536;
+  f.write = [](Session& s, const QVariant& v) {
+    s.change_plan([&](Plan& p) { p.workload.gradient_accumulation = v.toLongLong(); });
+  };
+  f.applies = does_not_generate;
+  return f;
 }
 
 TrainingField TrainingFields::precision() {
-  TrainingField f{.label = tr("Precision"), .pointer = "/precision"};
-  for (const auto* name :
-       {"bf16-master", "bf16-autocast", "bf16-pure", "fp16-master", "fp16-autocast", "fp32"})
-    f.choices.push_back({QString::fromLatin1(name), QString::fromLatin1(name)});
+  TrainingField f = form_field(preset_option_table(), "precision", plan_of);
   f.read = [](const Job& j) { return QVariant(text(j.plan.precision.name)); };
-  f.write = [](Session& s, const QVariant& v) { s.document().set("/precision", json_of(v)); };
   f.allows = [](const Job& j, const QVariant&) { return !decides_precision(j.ds_config); };
   return f;
 }
 
 TrainingField TrainingFields::optimizer() {
-  TrainingField f{.label = tr("Optimizer"), .pointer = "/optimizer/name"};
-  for (const OptimizerDescription* o : optimizers())
-    f.choices.push_back({text(o->words), text(o->name)});
-  f.read = [](const Job& j) { return QVariant(text(j.plan.optimizer.kind->name)); };
-  f.write = write_to("/optimizer/name");
+  TrainingField f = form_field(optimizer_table(), "name", optimizer_of);
   f.applies = does_not_generate;
   return f;
 }
 
 TrainingField TrainingFields::attention() {
-  return {.label = tr("Attention"),
-          .pointer = "/attention",
-          .choices = {{tr("fused (SDPA)"), QStringLiteral("sdpa")},
-                      {tr("eager"), QStringLiteral("eager")}},
-          .read =
-              [](const Job& j) {
-                return QVariant(j.plan.attention == AttentionKind::eager ? QStringLiteral("eager")
-                                                                         : QStringLiteral("sdpa"));
-              },
-          .write = write_to("/attention")};
+  return form_field(job_option_table(), "attention", plan_of);
 }
 
 TrainingField TrainingFields::loss() {
-  return {.label = tr("Loss"),
-          .pointer = "/loss",
-          .choices = {{tr("cross-entropy"), QStringLiteral("cross_entropy")},
-                      {tr("fused with the head"), QStringLiteral("fused_linear")}},
-          .read =
-              [](const Job& j) {
-                return QVariant(j.plan.loss == LossKind::fused_linear
-                                    ? QStringLiteral("fused_linear")
-                                    : QStringLiteral("cross_entropy"));
-              },
-          .write = write_to("/loss"),
-          .applies = does_not_generate};
+  TrainingField f = form_field(job_option_table(), "loss", plan_of);
+  f.applies = does_not_generate;
+  return f;
 }
 
 std::vector<Choice> TrainingField::offered(const Job& job) const {
@@ -303,13 +233,12 @@ std::vector<Choice> TrainingField::offered(const Job& job) const {
 }
 
 /// A degree of parallelism; only those are offered that divide the GPUs and the network.
-TrainingField TrainingFields::degree(Degree degree, const QString& label) {
-  const std::string pointer = "/parallel/" + std::string(name_of(degree));
-  TrainingField f{.label = label, .pointer = pointer};
+TrainingField TrainingFields::degree(Degree degree) {
+  TrainingField f = form_field(parallel_table(), name_of(degree), plan_of);
+  const std::string pointer = f.pointer;
   constexpr int kEvery = 64, kMost = 1024;  // above the first only powers of two
   for (int d = 1; d <= kMost; d = d < kEvery ? d + 1 : 2 * d)
     f.choices.push_back({QString::number(d), d});
-  f.read = [degree](const Job& j) { return QVariant(int(j.plan.parallel.*member_of(degree))); };
   f.write = [pointer, degree](Session& s, const QVariant& v) {
     Json job = s.document().json();
     set_field(job, pointer, v.toInt() == 1 ? Json() : json_of(v));
@@ -324,14 +253,10 @@ TrainingField TrainingFields::degree(Degree degree, const QString& label) {
     Plan changed = j.plan;
     changed.parallel.*member_of(degree) = v.toInt();
     changed.parallel.stage_layers.clear();
-    if (degree == Degree::tensor) {
-      const FrameworkTraits& framework = traits_of(j.plan);
-      changed.parallel.expert_tensor = framework.divides_experts ? changed.parallel.tensor : 1;
-      changed.parallel.sequence_parallel = framework.divides_tokens && changed.parallel.tensor > 1;
-    }
-    if (degree == Degree::virtual_pipeline)
-      changed.parallel.schedule =
-          v.toInt() > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+    apply_rules(parallel_table(), changed, [degree](std::string_view key) {
+      return degree == Degree::tensor ? key == "expert_tensor" || key == "sequence_parallel"
+                                      : degree == Degree::virtual_pipeline && key == "schedule";
+    });
     return can_be(j, changed);
   };
   f.applies = [degree, choices = f.choices, allows = f.allows](const Job& j) {
@@ -365,12 +290,12 @@ std::vector<TrainingField> TrainingFields::all() {
           framework(),
           stage(),
           offload(),
-          degree(Degree::tensor, tr("Tensor parallel")),
-          degree(Degree::pipeline, tr("Pipeline stages")),
-          degree(Degree::virtual_pipeline, tr("Chunks per stage")),
-          degree(Degree::sequence, tr("Ulysses (sequence)")),
-          degree(Degree::context, tr("Context parallel")),
-          degree(Degree::expert, tr("Expert parallel"))};
+          degree(Degree::tensor),
+          degree(Degree::pipeline),
+          degree(Degree::virtual_pipeline),
+          degree(Degree::sequence),
+          degree(Degree::context),
+          degree(Degree::expert)};
 }
 
 }  // namespace shardplan::gui

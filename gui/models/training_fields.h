@@ -20,6 +20,7 @@ struct Choice {
 
 struct TrainingField {
   QString label;
+  QString help = {};            ///< in a line; "": the label says it
   std::string pointer;          ///< of the job: tells whether the job says it or it was assumed
   std::vector<Choice> choices;  ///< empty: a whole number
   int least = 1, most = 1 << 30;
@@ -58,7 +59,7 @@ class TrainingFields {
   static TrainingField kind();
   static TrainingField algorithm();
   static TrainingField weights_place();
-  static TrainingField degree(Degree degree, const QString& label);
+  static TrainingField degree(Degree degree);
   static TrainingField framework();
   static TrainingField method();
   static TrainingField lora_rank();

@@ -35,6 +35,7 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
     row.editor->setObjectName(QString::fromStdString(row.field.pointer));
     row.label = new QLabel(row.field.label, this);
     row.label->setBuddy(row.editor);
+    row.label->setToolTip(row.field.help);
     row.standing = new QLabel(this);
     row.standing->setForegroundRole(QPalette::PlaceholderText);
     const int at = static_cast<int>(i);

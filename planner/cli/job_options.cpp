@@ -68,7 +68,7 @@ void JobOptions::add_flags(CLI::App& command) {
   flags_.reserve(job_fields().size());
   for (const JobField& field : job_fields()) {
     Flag& flag = flags_.emplace_back(Flag{&field, {}, nullptr});
-    flag.option = command.add_option(std::string(field.flag), flag.value, std::string(field.help))
+    flag.option = command.add_option(std::string(field.flag), flag.value, field.help)
                       ->group("Job")
                       ->type_name(type_name(field.kind));
   }

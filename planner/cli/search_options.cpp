@@ -11,6 +11,7 @@
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "load/precision.h"
+#include "options/choices.h"
 
 namespace shardplan::cli {
 namespace {
@@ -47,13 +48,6 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},
 };
 
-constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
-                                           PipelineSchedule::interleaved};
-constexpr StageBalance kBalances[] = {StageBalance::blocks, StageBalance::blocks_and_ends,
-                                      StageBalance::parameters};
-constexpr OffloadDevice kDevices[] = {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme};
-constexpr Checkpointing kCheckpointings[] = {Checkpointing::none, Checkpointing::selective,
-                                             Checkpointing::full};
 constexpr Objective kObjectives[] = {Objective::throughput, Objective::cost, Objective::gpus,
                                      Objective::memory};
 constexpr std::int64_t kStages[] = {0, 1, 2, 3};
@@ -61,13 +55,25 @@ constexpr std::int64_t kStages[] = {0, 1, 2, 3};
 template <typename Values>
 std::vector<std::string> names_of(const Values& values) {
   std::vector<std::string> names;
-  for (const auto value : values) {
-    if constexpr (std::is_enum_v<decltype(value)>)
+  for (const auto& value : values) {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, NamedValue>)
+      names.emplace_back(value.name);
+    else if constexpr (std::is_enum_v<T>)
       names.emplace_back(name_of(value));
     else
       names.push_back(fmt::format("{}", value));
   }
   return names;
+}
+
+/// A value of an axis; of an option's table by its number.
+template <typename T, typename Value>
+T value_of(const Value& value) {
+  if constexpr (std::is_same_v<Value, NamedValue>)
+    return static_cast<T>(value.value);
+  else
+    return value;
 }
 
 [[noreturn]] void contradiction(std::string pair, std::string why, std::string expected) {
@@ -127,7 +133,7 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     std::vector<std::decay_t<decltype(own)>> chosen;
     if (asked(flag)) {
       for (const std::size_t place : choice_list(flag, list(flag).text, names_of(values)))
-        chosen.push_back(values[place]);
+        chosen.push_back(value_of<std::decay_t<decltype(own)>>(values[place]));
     } else if (pinned(flag)) {
       chosen.push_back(own);
     }
@@ -162,8 +168,10 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
     for (const std::size_t place :
          choice_list("--precisions", list("--precisions").text, precision_names()))
       v.precisions.push_back(precision_names()[place]);
-  v.optimizer_offloads = choices("--optimizer-offloads", kDevices, zero.offload_optimizer.device);
-  v.parameter_offloads = choices("--parameter-offloads", kDevices, zero.offload_param.device);
+  v.optimizer_offloads =
+      choices("--optimizer-offloads", kOffloadDevices, zero.offload_optimizer.device);
+  v.parameter_offloads =
+      choices("--parameter-offloads", kOffloadDevices, zero.offload_param.device);
   v.checkpointings = choices("--checkpointings", kCheckpointings, plan.checkpointing);
   v.micro_batches = integers("--micro-batches", 1, w.micro_batch);
   v.accumulations = integers("--accumulations", 1, w.gradient_accumulation);

@@ -5,65 +5,37 @@
 
 #include "base/units.h"
 #include "export/export.h"
+#include "frameworks/deepspeed/auto_resolver.h"
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/registry.h"
 #include "job/parallel_json.h"
+#include "save/options.h"
 
 namespace shardplan {
 namespace {
 
+/// What its ds_config.json does not say.
+void add_deepspeed(Json& json, const Plan& plan) {
+  const DeepSpeedOptions& o = plan.framework.deepspeed;
+  json["version"] = fmt::format("{}.{}.{}", o.version.major, o.version.minor, o.version.patch);
+  json["auto"] = name_of(AutoResolver::none);
+  json["ds_config"] = "ds_config.json";
+  if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
+    json["checkpoint_function"] = "deepspeed";
+  if (o.moe) write_options(json["moe"] = Json::object(), kDeepSpeedMoeTable, *o.moe);
+}
+
 Json framework_json(const Plan& plan) {
   const Framework& framework = plan.framework;
   Json json{{"name", name_of(framework.kind)}};
-  switch (framework.kind) {
-    case FrameworkKind::deepspeed: {
-      const DeepSpeedVersion& v = framework.deepspeed.version;
-      json["version"] = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
-      json["auto"] = "nobody";
-      json["ds_config"] = "ds_config.json";
-      const DeepSpeedOptions& o = framework.deepspeed;
-      if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
-        json["checkpoint_function"] = "deepspeed";
-      if (o.moe)
-        json["moe"] = Json{{"capacity_factor", o.moe->capacity_factor},
-                           {"min_capacity", o.moe->min_capacity},
-                           {"drop_tokens", o.moe->drop_tokens}};
-      break;
-    }
-    case FrameworkKind::fsdp2:
-      json["reshard_after_forward"] = framework.fsdp2.reshard_after_forward;
-      json["cpu_offload"] = framework.fsdp2.cpu_offload;
-      if (framework.fsdp2.hybrid_shard_size)
-        json["hybrid_shard_size"] = *framework.fsdp2.hybrid_shard_size;
-      if (framework.fsdp2.reduce_dtype)
-        json["reduce_dtype"] = name_of(*framework.fsdp2.reduce_dtype);
-      break;
-    case FrameworkKind::ddp:
-      json["gradient_as_bucket_view"] = framework.ddp.gradient_as_bucket_view;
-      json["zero_redundancy_optimizer"] = framework.ddp.zero_redundancy_optimizer;
-      json["bucket_cap_mb"] =
-          static_cast<double>(framework.ddp.bucket_cap_bytes) / static_cast<double>(kMiB);
-      break;
-    case FrameworkKind::megatron: {
-      const MegatronOptions& m = framework.megatron;
-      json["distributed_optimizer"] = m.distributed_optimizer;
-      json["shard_gradients"] = m.shard_gradients;
-      json["overlap_grad_reduce"] = m.overlap_grad_reduce;
-      json["overlap_param_gather"] = m.overlap_param_gather;
-      json["grad_reduce_dtype"] = name_of(m.gradients);
-      if (m.bucket_size) json["bucket_size"] = *m.bucket_size;
-      json["pad_buckets"] = m.pad_buckets;
-      json["cross_entropy_fusion"] = m.cross_entropy_fusion;
-      json["gradient_accumulation_fusion"] = m.gradient_accumulation_fusion;
-      json["async_tensor_model_parallel_allreduce"] = m.async_tensor_model_parallel_allreduce;
-      json["transformer_impl"] = m.transformer_engine ? "transformer_engine" : "local";
-      json["tp_comm_overlap"] = m.tp_comm_overlap;
-      json["distribute_saved_activations"] = distributes_saved_activations(plan);
-      break;
-    }
-    default:
-      break;
+  if (framework.kind == FrameworkKind::deepspeed) {
+    add_deepspeed(json, plan);
+  } else {
+    write_options(json, *traits_of(framework).options.get(), framework);
   }
+  if (json.contains("distribute_saved_activations"))  // where it has an effect
+    json["distribute_saved_activations"] = distributes_saved_activations(plan);
   return json;
 }
 

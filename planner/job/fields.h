@@ -13,12 +13,14 @@ namespace shardplan {
 
 struct JobField {
   enum class Kind : std::uint8_t { text, number, boolean, list, numbers };
-  std::string_view flag;     ///< "--micro-batch"
-  std::string_view pointer;  ///< JSON pointer: "/workload/micro_batch"
+  std::string_view flag;  ///< "--micro-batch"
+  std::string pointer;    ///< JSON pointer: "/workload/micro_batch"
   Kind kind = Kind::text;
-  std::string_view help;
+  std::string help;  ///< who has it, what it is and its choices
 };
 
+/// Every option that has a flag, in the order in which a command line says them. Of options that
+/// share a flag (of several frameworks) the first one's help counts.
 std::span<const JobField> job_fields();
 
 /// Sets one field. "framework": "ddp" and the like become objects when a field inside of them is

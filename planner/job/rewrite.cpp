@@ -5,19 +5,40 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "frameworks/deepspeed/config_table.h"
 #include "frameworks/registry.h"
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "job/parallel_json.h"
+#include "save/options.h"
 
 namespace shardplan {
 namespace {
 
+/// Buckets, thresholds and the like: what zero_optimization has beside stage and offload.
+bool is_window(std::string_view key) {
+  constexpr std::string_view kBlock = "zero_optimization.";
+  return key.starts_with(kBlock) && key != "zero_optimization.stage" &&
+         !key.substr(kBlock.size()).starts_with("offload_");
+}
+
+/// Calls `visit` with each window of ZeRO that differs, and its new value.
+template <typename Visit>
+void for_changed_windows(const ZeroOptions& before, const ZeroOptions& after, Visit visit) {
+  DeepSpeedOptions from, to;
+  from.zero = before;
+  to.zero = after;
+  for (const Option<DeepSpeedOptions>& option : kDsConfigTable.options) {
+    if (!is_window(option.info.key)) continue;
+    const OptionValue value = option.access.get(to);
+    if (option.access.get(from) != value) visit(option.info, value);
+  }
+}
+
 bool same_windows(const ZeroOptions& a, const ZeroOptions& b) {
-  return a.reduce_bucket_size == b.reduce_bucket_size &&
-         a.prefetch_bucket_size == b.prefetch_bucket_size &&
-         a.param_persistence_threshold == b.param_persistence_threshold &&
-         a.max_reuse_distance == b.max_reuse_distance;
+  bool same = true;
+  for_changed_windows(a, b, [&](const OptionInfo&, const OptionValue&) { same = false; });
+  return same;
 }
 
 /// What a ds_config says of a job without one: docs/job.md, "framework".
@@ -46,15 +67,11 @@ void set_offload_block(Json& zero, const char* key, OffloadDevice before, Offloa
 /// Brings zero_optimization of a ds_config from `before` to `after`.
 void change_zero(Json& config, const ZeroOptions& before, const ZeroOptions& after) {
   Json& zero = config["zero_optimization"];
-  const auto set = [&](const char* key, auto ZeroOptions::*member) {
-    if (before.*member != after.*member) zero[key] = after.*member;
-  };
   if (zero.is_null()) zero = Json{{"stage", after.stage}};
   if (before.stage != after.stage) zero["stage"] = after.stage;
-  set("reduce_bucket_size", &ZeroOptions::reduce_bucket_size);
-  set("stage3_prefetch_bucket_size", &ZeroOptions::prefetch_bucket_size);
-  set("stage3_param_persistence_threshold", &ZeroOptions::param_persistence_threshold);
-  set("stage3_max_reuse_distance", &ZeroOptions::max_reuse_distance);
+  for_changed_windows(before, after, [&](const OptionInfo& option, const OptionValue& value) {
+    zero[std::string(option.key.substr(option.key.find('.') + 1))] = json_of(option, value);
+  });
   // A null follows the stage, as a plan's does when its stage changes.
   if (before.stage != after.stage) zero.erase("overlap_comm");
   set_offload_block(zero, "offload_optimizer", before.offload_optimizer.device,

@@ -18,6 +18,7 @@
 #include "load/ds_config/version.h"
 #include "load/model.h"
 #include "load/precision.h"
+#include "options/words.h"
 
 namespace shardplan {
 namespace {
@@ -134,17 +135,16 @@ class Linter {
 
   AutoResolver resolver() const {
     if (const Json* said = job_key("framework.auto"); said != nullptr && said->is_string()) {
-      if (*said == "accelerate") return AutoResolver::accelerate;
-      if (*said == "nobody") return AutoResolver::nobody;
-      if (*said == "hf_trainer") return AutoResolver::hf_trainer;
+      if (const NamedValue* choice = find_choice(kAutoResolvers, said->get<std::string>()))
+        return static_cast<AutoResolver>(choice->value);
       throw InputError({.file = "<command line>",
                         .key = "--auto",
                         .message = "found " + describe(*said),
-                        .expected = "hf_trainer, accelerate or nobody"});
+                        .expected = in_words(kAutoResolvers)});
     }
     if (request_.arguments) return AutoResolver::hf_trainer;
     if (request_.accelerate) return AutoResolver::accelerate;
-    return has_auto(config_.document) ? AutoResolver::hf_trainer : AutoResolver::nobody;
+    return has_auto(config_.document) ? AutoResolver::hf_trainer : AutoResolver::none;
   }
 
   DsConfigContext context() const {

@@ -39,7 +39,7 @@ struct LintFinding {
 struct LintReport {
   std::vector<LintFinding> findings;  ///< by file, then by place
   std::vector<ResolvedAuto> autos;
-  AutoResolver resolver = AutoResolver::nobody;
+  AutoResolver resolver = AutoResolver::none;
   DeepSpeedVersion version;
   /// What the keys cost; empty, with the reason, when nothing was estimated.
   std::vector<KeyCost> costs;

@@ -41,7 +41,7 @@ Job PricedJob::load(const Json& job, const Json& config) const {
   if (!framework.is_object()) framework = Json::object();
   framework["name"] = "deepspeed";
   framework["ds_config"] = config;
-  framework["auto"] = "nobody";  // a checked configuration has no "auto" left
+  framework["auto"] = name_of(AutoResolver::none);  // a checked configuration has no "auto" left
   return load_job(whole, file_, context_);
 }
 

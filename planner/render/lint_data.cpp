@@ -97,10 +97,9 @@ Json sarif_result(const LintFinding& finding, std::size_t index) {
 }  // namespace
 
 Json lint_json(const LintReport& report) {
-  static constexpr std::string_view kResolvers[] = {"nobody", "hf_trainer", "accelerate"};
   Json json{{"schema", "shardplan.lint/1"},
             {"deepspeed_version", to_string(report.version)},
-            {"auto_resolver", kResolvers[static_cast<std::size_t>(report.resolver)]},
+            {"auto_resolver", name_of(report.resolver)},
             {"errors", report.count(Severity::error)},
             {"warnings", report.count(Severity::warning)},
             {"notes", report.count(Severity::note)},

@@ -64,7 +64,7 @@ void run_ds_config(std::string_view text) {
   swallow_bad_input([&] {
     const Json config = parse_json(text, "ds_config.json");
     for (const AutoResolver resolver :
-         {AutoResolver::hf_trainer, AutoResolver::accelerate, AutoResolver::nobody}) {
+         {AutoResolver::hf_trainer, AutoResolver::accelerate, AutoResolver::none}) {
       for (const std::int64_t ranks : {1, 8}) {
         DsConfigContext context;
         context.world_size = ranks;

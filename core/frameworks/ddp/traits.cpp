@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/ddp/data_parallel.h"
 #include "frameworks/usual.h"
+#include "options/option.h"
 #include "program/program.h"
 #include "program/tape.h"
 
@@ -20,10 +21,13 @@ std::int64_t ddp_divided_over(const Plan& plan, Category category) {
 
 }  // namespace
 
+extern const OptionTable<Framework> kDdpOptionTable;
 extern const FrameworkTraits kDdpTraits;
 constinit const FrameworkTraits kDdpTraits{
     .kind = FrameworkKind::ddp,
     .name = "ddp",
+    .label = "DDP",
+    .options = &kDdpOptionTable,
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,
@@ -58,7 +62,6 @@ constinit const FrameworkTraits kDdpTraits{
     .inputs_on_host = usual::no_inputs_on_host,
     .keeps_tables = false,
     .frees_sent = false,
-    .pass_numbers = usual::no_pass_numbers,
     .lower = lower_ddp,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,

@@ -46,6 +46,9 @@ struct OffloadParam {
   std::string nvme_path;
 };
 
+/// Of a job that has neither a stage nor a ds_config.
+inline constexpr std::int64_t kStageOfShortForm = 3;
+
 /// zero_optimization. Sizes are elements, as in the file.
 struct ZeroOptions {
   int stage = 0;

@@ -3,6 +3,7 @@
 #include "frameworks/deepspeed/communicators.h"
 #include "frameworks/deepspeed/division.h"
 #include "frameworks/deepspeed/lower.h"
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/deepspeed/saved_inputs.h"
 #include "frameworks/usual.h"
 #include "model/builder.h"
@@ -55,6 +56,8 @@ extern const FrameworkTraits kDeepSpeedTraits;
 constinit const FrameworkTraits kDeepSpeedTraits{
     .kind = FrameworkKind::deepspeed,
     .name = "deepspeed",
+    .label = "DeepSpeed",
+    .options = &kDeepSpeedOptionTable,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::never,
@@ -89,7 +92,6 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .inputs_on_host = deepspeed_inputs_on_host,
     .keeps_tables = false,
     .frees_sent = false,
-    .pass_numbers = usual::no_pass_numbers,
     .lower = lower_deepspeed,
     .distinct_ranks = deepspeed_distinct_ranks,
     .process = &Calibration::pytorch,

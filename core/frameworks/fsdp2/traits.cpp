@@ -4,6 +4,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/fsdp2/lower.h"
 #include "frameworks/usual.h"
+#include "options/option.h"
 #include "parallel/communicator_list.h"
 #include "parallel/sharding.h"
 #include "program/program.h"
@@ -51,10 +52,13 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
 
 }  // namespace
 
+extern const OptionTable<Framework> kFsdp2OptionTable;
 extern const FrameworkTraits kFsdp2Traits;
 constinit const FrameworkTraits kFsdp2Traits{
     .kind = FrameworkKind::fsdp2,
     .name = "fsdp2",
+    .label = "FSDP2",
+    .options = &kFsdp2OptionTable,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::not_yet,
                 .virtual_pipeline = Support::not_yet,
@@ -89,7 +93,6 @@ constinit const FrameworkTraits kFsdp2Traits{
     .inputs_on_host = usual::no_inputs_on_host,
     .keeps_tables = false,
     .frees_sent = false,
-    .pass_numbers = usual::no_pass_numbers,
     .lower = lower_fsdp2,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,

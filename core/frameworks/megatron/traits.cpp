@@ -6,6 +6,7 @@
 #include "frameworks/megatron/transformer_engine.h"
 #include "frameworks/usual.h"
 #include "model/builder.h"
+#include "options/option.h"
 #include "program/category.h"
 #include "program/program.h"
 #include "program/tape.h"
@@ -43,18 +44,15 @@ void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& op
   options.scatter_chunks = kSplits;
 }
 
-PassNumbers megatron_pass_numbers(const Plan& plan) {
-  const MegatronOptions& options = plan.framework.megatron;
-  return {options.async_tensor_model_parallel_allreduce, options.tp_comm_overlap,
-          options.transformer_engine};
-}
-
 }  // namespace
 
+extern const OptionTable<Framework> kMegatronOptionTable;
 extern const FrameworkTraits kMegatronTraits;
 constinit const FrameworkTraits kMegatronTraits{
     .kind = FrameworkKind::megatron,
     .name = "megatron",
+    .label = "Megatron-LM",
+    .options = &kMegatronOptionTable,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::yes,
@@ -89,7 +87,6 @@ constinit const FrameworkTraits kMegatronTraits{
     .inputs_on_host = usual::no_inputs_on_host,
     .keeps_tables = true,
     .frees_sent = true,
-    .pass_numbers = megatron_pass_numbers,
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,

@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/native/lower.h"
 #include "frameworks/usual.h"
+#include "options/option.h"
 #include "parallel/communicator_list.h"
 #include "program/category.h"
 #include "program/program.h"
@@ -24,10 +25,13 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
 
 }  // namespace
 
+extern const OptionTable<Framework> kNativeOptionTable;
 extern const FrameworkTraits kNativeTraits;
 constinit const FrameworkTraits kNativeTraits{
     .kind = FrameworkKind::native,
     .name = "native",
+    .label = "shardplan-validate's engine",
+    .options = &kNativeOptionTable,
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,
@@ -62,7 +66,6 @@ constinit const FrameworkTraits kNativeTraits{
     .inputs_on_host = usual::no_inputs_on_host,
     .keeps_tables = false,
     .frees_sent = false,
-    .pass_numbers = usual::no_pass_numbers,
     .lower = lower_native,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::native,

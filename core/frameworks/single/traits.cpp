@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/ddp/data_parallel.h"
 #include "frameworks/usual.h"
+#include "options/option.h"
 #include "parallel/communicator_list.h"
 #include "program/program.h"
 #include "program/tape.h"
@@ -15,10 +16,15 @@ Program lower_single(const Model& model, const Plan& plan, const ModelRun& run, 
 
 }  // namespace
 
+extern const OptionTable<Framework> kSingleOptionTable;
+constinit const OptionTable<Framework> kSingleOptionTable{"framework", "", {}};  // has none
+
 extern const FrameworkTraits kSingleTraits;
 constinit const FrameworkTraits kSingleTraits{
     .kind = FrameworkKind::single,
     .name = "single",
+    .label = "plain PyTorch",
+    .options = &kSingleOptionTable,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,
@@ -53,7 +59,6 @@ constinit const FrameworkTraits kSingleTraits{
     .inputs_on_host = usual::no_inputs_on_host,
     .keeps_tables = false,
     .frees_sent = false,
-    .pass_numbers = usual::no_pass_numbers,
     .lower = lower_single,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,

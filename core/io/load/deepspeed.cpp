@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "frameworks/deepspeed/option_table.h"
+#include "load/options.h"
 #include "parallel/degrees.h"
 
 namespace shardplan {
@@ -11,15 +13,9 @@ std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework) {
   if (value == nullptr) return std::nullopt;
   ObjectReader o(*value, framework.file(), framework.path_of("moe"));
   DeepSpeedMoe moe;
-  moe.capacity_factor = o.number("capacity_factor", 1e-3, 1e6).value_or(1.0);
-  moe.min_capacity = o.integer("min_capacity", 0, std::int64_t{1} << 31).value_or(4);
-  moe.drop_tokens = o.boolean("drop_tokens").value_or(true);
+  read_options(o, kDeepSpeedMoeTable, moe);
   o.finish();
   return moe;
-}
-
-bool calls_deepspeed_checkpointing(ObjectReader& framework) {
-  return framework.choice("checkpoint_function", {"torch", "deepspeed"}) == "deepspeed";
 }
 
 std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job, const Job& read) {

@@ -12,9 +12,6 @@ namespace shardplan {
 /// numbers.
 std::optional<DeepSpeedMoe> read_moe(ObjectReader& framework);
 
-/// `framework.checkpoint_function`: whether blocks are checkpointed by deepspeed.checkpointing.
-bool calls_deepspeed_checkpointing(ObjectReader& framework);
-
 /// Throws for what deepspeed.checkpointing refuses; a warning where the ds_config's block reaches
 /// nothing.
 std::optional<Diagnostic> check_deepspeed_checkpointing(const ObjectReader& job, const Job& read);

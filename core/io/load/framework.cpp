@@ -2,42 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "base/nearest.h"
-#include "base/units.h"
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/registry.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/version.h"
 #include "load/megatron.h"
+#include "load/options.h"
+#include "options/tables.h"
 
 namespace shardplan {
 namespace {
 
-void read_ddp(ObjectReader& o, DdpOptions& ddp) {
-  ddp.gradient_as_bucket_view = o.boolean("gradient_as_bucket_view").value_or(false);
-  ddp.zero_redundancy_optimizer = o.boolean("zero_redundancy_optimizer").value_or(false);
-  if (const auto cap = o.number("bucket_cap_mb", 0.001, 1e6))
-    ddp.bucket_cap_bytes = static_cast<std::int64_t>(*cap * static_cast<double>(kMiB));
-}
-
-void read_fsdp2(ObjectReader& o, Fsdp2Options& fsdp2) {
-  fsdp2.reshard_after_forward = o.boolean("reshard_after_forward").value_or(true);
-  fsdp2.cpu_offload = o.boolean("cpu_offload").value_or(false);
-  fsdp2.hybrid_shard_size = o.integer("hybrid_shard_size", 1, 1 << 20);
-  if (const auto type = o.choice("reduce_dtype", dtype_names(kTrainingType)))
-    fsdp2.reduce_dtype = parse_dtype(*type);
+const OptionInfo& of_deepspeed(std::string_view key) {
+  return info_of(kDeepSpeedOptionTable, key);
 }
 
 /// {"device": ...} of the short form: "offload_optimizer": "cpu".
 Json offload_block(ObjectReader& o, std::string_view key) {
-  const auto device = o.choice(key, {"none", "cpu", "nvme"});
-  if (!device || *device == "none") return nullptr;
-  Json block{{"device", *device}};
-  if (*device == "nvme") block["nvme_path"] = "/local_nvme";
+  const auto device = read_as<OffloadDevice>(o, of_deepspeed(key));
+  if (!device || *device == OffloadDevice::none) return nullptr;
+  Json block{{"device", name_of(*device)}};
+  if (*device == OffloadDevice::nvme) block["nvme_path"] = "/local_nvme";
   return block;
 }
 
@@ -58,21 +46,20 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
     if (!parsed) o.fail("version", fmt::format("found '{}'", *version), "a version such as 0.19.6");
     read.framework.deepspeed.version = *parsed;
   }
-  read.auto_resolver =
-      o.choice("auto", {"hf_trainer", "accelerate", "nobody"}).value_or("hf_trainer");
+  if (const auto resolver = read_as<AutoResolver>(o, of_deepspeed("auto")))
+    read.auto_resolver = *resolver;
   const bool injects = o.boolean("kernel_inject").value_or(false);
-  const auto most = o.integer("max_out_tokens", 1, std::int64_t{1} << 31);
+  const auto most = read_as<std::int64_t>(o, of_deepspeed("max_out_tokens"));
   if (most && !injects)
     o.fail("max_out_tokens", "given without kernel_inject", "\"kernel_inject\": true");
-  if (injects) read.injection = {most.value_or(1024), world};
-  DeepSpeedOptions& options = read.framework.deepspeed;
-  options.activation_checkpointing.called = calls_deepspeed_checkpointing(o);
-  options.moe = read_moe(o);
+  if (injects) read.injection = {most.value_or(KernelInjection{}.max_out_tokens), world};
+  read_options(o, kDeepSpeedOptionTable, read.framework);
+  read.framework.deepspeed.moe = read_moe(o);
   const Json* config = o.find("ds_config");
-  const auto stage = o.integer("zero_stage", 0, 3);
+  const auto stage = read_as<std::int64_t>(o, of_deepspeed("zero_stage"));
   if (config == nullptr) {
     if (!stage && !injects) assumed.push_back("framework: ZeRO stage 3");
-    read.ds_config = short_form(o, stage.value_or(injects ? 0 : 3));
+    read.ds_config = short_form(o, stage.value_or(injects ? 0 : kStageOfShortForm));
     read.ds_file = o.file();
     return;
   }
@@ -106,36 +93,18 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
     value = &named;
   }
   ObjectReader o(value == nullptr ? kEmpty : *value, job.file(), job.path_of("framework"));
-  std::vector<std::string> names;
-  for (const FrameworkTraits* known : all_frameworks()) names.emplace_back(known->name.get());
-  const auto name = o.choice("name", names);
-  if (name) {
-    read.framework.kind = *framework_named(*name);
+  if (const auto kind = read_as<FrameworkKind>(o, info_of(framework_name_table(), "name"))) {
+    read.framework.kind = *kind;
   } else {
     read.framework.kind = world == 1 ? FrameworkKind::single : FrameworkKind::deepspeed;
     assumed.push_back(fmt::format("framework: {}", name_of(read.framework.kind)));
   }
-  switch (read.framework.kind) {
-    case FrameworkKind::single:
-      break;
-    case FrameworkKind::ddp:
-      read_ddp(o, read.framework.ddp);
-      break;
-    case FrameworkKind::fsdp2:
-      read_fsdp2(o, read.framework.fsdp2);
-      break;
-    case FrameworkKind::deepspeed:
-      read_deepspeed(o, read, world, context, assumed);
-      break;
-    case FrameworkKind::megatron:
-      read.framework.megatron = read_megatron(o);
-      break;
-    case FrameworkKind::native:
-      read.framework.native.zero_stage = o.integer("zero_stage", 0, 3).value_or(0);
-      if (o.choice("device", {"cuda", "host"}) == "host")
-        read.framework.native.device = NativeDevice::host;
-      break;
-  }
+  if (read.framework.kind == FrameworkKind::deepspeed)
+    read_deepspeed(o, read, world, context, assumed);
+  else
+    read_options(o, *traits_of(read.framework).options.get(), read.framework);
+  if (read.framework.kind == FrameworkKind::megatron)
+    check_megatron_options(o, read.framework.megatron);
   o.finish();
   return read;
 }

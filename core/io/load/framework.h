@@ -13,7 +13,7 @@ struct FrameworkRead {
   Json ds_config;                            ///< null unless the framework is deepspeed
   std::string ds_file;                       ///< names it in messages
   std::optional<KernelInjection> injection;  ///< DeepSpeed-Inference over all GPUs
-  std::string auto_resolver;                 ///< hf_trainer, accelerate or nobody
+  AutoResolver auto_resolver = AutoResolver::hf_trainer;
   bool from_file =
       false;  ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
 };

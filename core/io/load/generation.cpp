@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "frameworks/registry.h"
-#include "load/limits.h"
+#include "load/options.h"
+#include "options/tables.h"
 
 namespace shardplan {
 namespace {
@@ -45,13 +46,8 @@ void check_injection(ObjectReader& job, const Model& model, const Plan& plan) {
 Workload read_generation(ObjectReader& w) {
   Workload workload;
   workload.kind = WorkKind::inference;
-  workload.micro_batch = w.integer("batch", 1, kLargestCount).value_or(0);
-  workload.sequence_length = w.integer("prompt_length", 1, kLargestCount).value_or(0);
-  Generation& g = workload.generation;
-  g.new_tokens = w.integer("new_tokens", 1, kLargestCount).value_or(0);
-  if (const auto weights = w.choice("quantization", quantization_names(kWeightStore)))
-    g.weights = parse_quantization(*weights, kWeightStore).value_or(Quantization::none);
-  g.fp8_cache = w.choice("kv_cache_dtype", {"auto", "fp8"}) == "fp8";
+  workload.micro_batch = workload.sequence_length = workload.generation.new_tokens = 0;  // open
+  read_options(w, generation_table(), workload);
   return workload;
 }
 

@@ -14,68 +14,49 @@
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
-#include "load/limits.h"
 #include "load/megatron.h"
 #include "load/model.h"
 #include "load/native.h"
 #include "load/optimizer.h"
+#include "load/options.h"
 #include "load/parallel.h"
 #include "load/precision.h"
 #include "load/rlhf.h"
 #include "optimizers/description.h"
+#include "options/tables.h"
 #include "parallel/sharding.h"
 
 namespace shardplan {
 namespace {
 
-Lora read_lora(ObjectReader& workload) {
-  Lora lora;
-  if (auto o = workload.object("lora")) {
-    lora.rank = o->integer("rank", 1, 1 << 20).value_or(16);
-    if (const Json* targets = o->array("targets"))
-      for (const Json& target : *targets) {
-        if (!target.is_string())
-          o->fail("targets", say("found {}", describe(target)), "module names");
-        lora.targets.push_back(target.get<std::string>());
-      }
-    if (const auto base = o->choice("quantization", quantization_names(kBaseStore)))
-      lora.base = parse_quantization(*base, kBaseStore).value_or(Quantization::none);
-    o->finish();
-  }
-  if (lora.targets.empty())
-    lora.targets = {"q_proj", "v_proj"};  // peft's default for most decoders
-  return lora;
+void read_lora(ObjectReader& object, Workload& workload) {
+  workload.lora.emplace();
+  static const Json kNothing = Json::object();
+  const Json* value = object.find("lora");
+  ObjectReader lora(value == nullptr ? kNothing : *value, object.file(), object.path_of("lora"));
+  read_options(lora, lora_table(), workload);
+  lora.finish();
 }
 
 Workload read_workload(ObjectReader& job) {
   static const Json kEmpty = Json::object();
   const Json* value = job.find("workload");
   ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
-  const std::string kind = w.choice("kind", {"train", "inference", "rlhf"}).value_or("train");
-  if (kind == "inference") {
+  if (read_as<WorkKind>(w, info_of(kind_option_table(), "kind")) == WorkKind::inference) {
     Workload workload = read_generation(w);
     w.finish();
     return workload;
   }
   Workload workload;
-  workload.micro_batch = w.integer("micro_batch", 1, kLargestCount).value_or(0);
-  workload.sequence_length = w.integer("sequence_length", 1, kLargestCount).value_or(0);
-  workload.target_length = w.integer("target_length", 1, kLargestCount).value_or(0);
-  workload.gradient_accumulation = w.integer("gradient_accumulation", 1, kLargestCount).value_or(0);
-  const std::string method = w.choice("method", {"full", "lora"}).value_or("full");
-  if (method == "lora") {
-    workload.lora = read_lora(w);
+  workload.micro_batch = workload.sequence_length = workload.gradient_accumulation = 0;  // open
+  read_options(w, training_table(), workload);
+  if (read_as<int>(w, info_of(training_table(), "method")).value_or(0) != 0) {
+    read_lora(w, workload);
   } else if (w.find("lora") != nullptr) {
     w.fail("lora", "given, but the method is full", "\"method\": \"lora\"");
   }
   w.finish();
   return workload;
-}
-
-Checkpointing read_checkpointing(ObjectReader& job) {
-  const auto how = job.choice("checkpointing", {"none", "selective", "full"});
-  if (how == "full") return Checkpointing::full;
-  return how == "selective" ? Checkpointing::selective : Checkpointing::none;
 }
 
 class JobLoader {
@@ -92,16 +73,9 @@ class JobLoader {
     plan().framework = read_.framework;
     plan().workload = read_workload(reader_);
     take_injection();
-    plan().loss = reader_.choice("loss", {"cross_entropy", "fused_linear"}) == "fused_linear"
-                      ? LossKind::fused_linear
-                      : LossKind::cross_entropy;
+    read_options(reader_, job_option_table(), plan());
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
-    plan().attention = reader_.choice("attention", {"sdpa", "eager"}).value_or("sdpa") == "eager"
-                           ? AttentionKind::eager
-                           : AttentionKind::sdpa;
-    plan().checkpointing = read_checkpointing(reader_);
-    plan().launch_blocking = reader_.boolean("launch_blocking").value_or(false);
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
     if (is_inference() && plan().data_ranks() != plan().cluster.world() && !generates_divided())
@@ -116,7 +90,6 @@ class JobLoader {
           reader_, is_inference() ? "bf16-pure" : traits_of(plan()).default_precision);
       if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
       plan().optimizer = load_optimizer(reader_, job_.assumed);
-      plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12).value_or(1.0);
     }
     fill_defaults();
     check_parallel(reader_, job_.model, plan());
@@ -182,9 +155,7 @@ class JobLoader {
     c.world_size = plan().data_ranks() * plan().parallel.sequence;
     c.pipeline_parallel = plan().parallel.pipeline;
     if (job_.model.facts.hidden > 0) c.hidden_size = job_.model.facts.hidden;
-    c.auto_resolver = read_.auto_resolver == "accelerate" ? AutoResolver::accelerate
-                      : read_.auto_resolver == "nobody"   ? AutoResolver::nobody
-                                                          : AutoResolver::hf_trainer;
+    c.auto_resolver = read_.auto_resolver;
     Workload& w = plan().workload;
     if (w.micro_batch == 0 && !says_batch(read_.ds_config)) assume_micro_batch();
     if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
@@ -216,8 +187,8 @@ class JobLoader {
       plan().optimizer.amsgrad = options.amsgrad;
     }
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
-    plan().gradient_clipping = reader_.number("gradient_clipping", 0, 1e12)
-                                   .value_or(options.gradient_clipping.value_or(1.0));
+    if (reader_.find("gradient_clipping") == nullptr && options.gradient_clipping)
+      plan().gradient_clipping = *options.gradient_clipping;
   }
 
   static bool says_batch(const Json& ds_config) {

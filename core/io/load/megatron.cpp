@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "frameworks/megatron/saved_inputs.h"
 #include "optimizers/description.h"
 
@@ -31,34 +29,15 @@ void check_saved_activations(const ObjectReader& job, const Plan& plan) {
 
 }  // namespace
 
-MegatronOptions read_megatron(ObjectReader& o) {
-  MegatronOptions m;
-  m.distributed_optimizer = o.boolean("distributed_optimizer").value_or(true);
-  m.overlap_grad_reduce = o.boolean("overlap_grad_reduce").value_or(true);
-  const auto gather = o.boolean("overlap_param_gather");
-  m.overlap_param_gather = gather.value_or(m.distributed_optimizer && m.overlap_grad_reduce);
+void check_megatron_options(const ObjectReader& framework, const MegatronOptions& m) {
   if (m.overlap_param_gather && !(m.distributed_optimizer && m.overlap_grad_reduce))
-    o.fail("overlap_param_gather",
-           "true, without both distributed_optimizer and overlap_grad_reduce", "false");
-  if (const auto type = o.choice("grad_reduce_dtype", dtype_names(kTrainingType)))
-    m.gradients = parse_dtype(*type).value_or(DType::f32);
-  m.shard_gradients = o.boolean("shard_gradients").value_or(false);
+    framework.fail("overlap_param_gather",
+                   "true, without both distributed_optimizer and overlap_grad_reduce", "false");
   if (m.shard_gradients && !m.distributed_optimizer)
-    o.fail("shard_gradients", "true, without distributed_optimizer", "false");
-  m.bucket_size = o.integer("bucket_size", 1, std::numeric_limits<std::int64_t>::max());
-  m.pad_buckets = o.boolean("pad_buckets").value_or(false);
-  m.cross_entropy_fusion = o.boolean("cross_entropy_fusion").value_or(false);
-  m.gradient_accumulation_fusion = o.boolean("gradient_accumulation_fusion").value_or(true);
-  m.async_tensor_model_parallel_allreduce =
-      o.boolean("async_tensor_model_parallel_allreduce").value_or(true);
-  m.transformer_engine = o.choice("transformer_impl", {"transformer_engine", "local"})
-                             .value_or("transformer_engine") == "transformer_engine";
-  m.tp_comm_overlap = o.boolean("tp_comm_overlap").value_or(false);
+    framework.fail("shard_gradients", "true, without distributed_optimizer", "false");
   if (m.tp_comm_overlap && !m.transformer_engine)
-    o.fail("tp_comm_overlap", "true, with transformer_impl 'local': it is Transformer Engine's",
-           "false");
-  m.distribute_saved_activations = o.boolean("distribute_saved_activations").value_or(false);
-  return m;
+    framework.fail("tp_comm_overlap",
+                   "true, with transformer_impl 'local': it is Transformer Engine's", "false");
 }
 
 void check_megatron(const ObjectReader& job, const Plan& plan) {

@@ -6,7 +6,8 @@
 
 namespace shardplan {
 
-MegatronOptions read_megatron(ObjectReader& framework);
+/// Throws for options that contradict each other.
+void check_megatron_options(const ObjectReader& framework, const MegatronOptions& options);
 
 /// Throws for what Megatron-LM cannot do.
 void check_megatron(const ObjectReader& job, const Plan& plan);

@@ -4,20 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/nearest.h"
+#include "load/options.h"
 #include "optimizers/registry.h"
+#include "options/choices.h"
+#include "options/tables.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, OptimizerImplementation>, 3> kImplementations{{
-    {"fused", OptimizerImplementation::fused},
-    {"foreach", OptimizerImplementation::foreach},
-    {"for-loop", OptimizerImplementation::for_loop},
-}};
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
@@ -44,17 +39,14 @@ Optimizer usual(const OptimizerDescription& kind) {
 }
 
 void read_implementation(ObjectReader& o, Optimizer& optimizer) {
-  std::vector<std::string> all;
-  for (const auto& [name, value] : kImplementations) all.emplace_back(name);
-  const auto said = o.choice("implementation", all);
+  const auto said =
+      read_as<OptimizerImplementation>(o, info_of(optimizer_table(), "implementation"));
   if (!said) return;
   const std::vector<std::string> known = implementation_names(*optimizer.kind);
-  if (std::ranges::find(known, *said) == known.end())
-    o.fail("implementation", fmt::format("{} has no {} one", optimizer.kind->words, *said),
+  if (std::ranges::find(known, name_of(*said)) == known.end())
+    o.fail("implementation", fmt::format("{} has no {} one", optimizer.kind->words, name_of(*said)),
            fmt::format("{}", fmt::join(known, " or ")));
-  optimizer.implementation =
-      std::ranges::find(kImplementations, *said, &decltype(kImplementations)::value_type::first)
-          ->second;
+  optimizer.implementation = *said;
 }
 
 double read_option(ObjectReader& o, const OptimizerOption& option) {
@@ -83,9 +75,7 @@ void note_implementation(const Optimizer& optimizer, std::vector<std::string>& a
 }  // namespace
 
 std::string_view name_of(OptimizerImplementation implementation) {
-  for (const auto& [name, value] : kImplementations)
-    if (value == implementation) return name;
-  return "";
+  return name_in(kImplementations, static_cast<std::int64_t>(implementation));
 }
 
 Optimizer load_optimizer(ObjectReader& job, std::vector<std::string>& assumed) {
@@ -101,8 +91,7 @@ Optimizer load_optimizer(ObjectReader& job, std::vector<std::string>& assumed) {
   Optimizer optimizer = usual(name ? *find_optimizer(*name) : default_optimizer());
   read_implementation(o, optimizer);
   if (!o.has("implementation")) note_implementation(optimizer, assumed);
-  optimizer.momentum = o.number("momentum", 0, 1).value_or(0);
-  optimizer.amsgrad = o.boolean("amsgrad").value_or(false);
+  read_options(o, optimizer_table(), optimizer);
   for (std::size_t i = 0; i < optimizer.kind->options.size(); ++i)
     optimizer.options[i] = read_option(o, optimizer.kind->options[i]);
   for (const auto* key : {"lr", "weight_decay", "eps"}) o.number(key);

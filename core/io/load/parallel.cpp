@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "frameworks/registry.h"
+#include "load/options.h"
+#include "options/limits.h"
+#include "options/tables.h"
 #include "parallel/degrees.h"
 
 namespace shardplan {
 namespace {
-
-constexpr std::int64_t kLargestDegree = 1 << 15;  ///< four of them multiply within 64 bits
 
 /// The keys of a ds_config that say a degree.
 struct ConfigDegree {
@@ -51,28 +52,6 @@ void take_degrees_of(const Json& ds_config, ObjectReader& reader, Parallel& para
   }
 }
 
-/// What the framework does unless it is told: recipes for Megatron-LM divide along tokens wherever
-/// tensors are divided; DeepSpeed's PipelineModule balances parameters.
-void read_layout(ObjectReader& reader, const FrameworkTraits& framework, Parallel& parallel) {
-  parallel.sequence_parallel =
-      reader.boolean("sequence_parallel").value_or(framework.divides_tokens && parallel.tensor > 1);
-  const auto schedule = reader.choice("schedule", {"gpipe", "1f1b", "interleaved"});
-  if (schedule == "gpipe") parallel.schedule = PipelineSchedule::gpipe;
-  if (schedule == "interleaved" || (!schedule && parallel.virtual_pipeline > 1))
-    parallel.schedule = PipelineSchedule::interleaved;
-  const auto balance = reader.choice("balance", {"blocks", "blocks_and_ends", "parameters"});
-  if (balance == "blocks_and_ends") parallel.balance = StageBalance::blocks_and_ends;
-  if (balance == "parameters") parallel.balance = StageBalance::parameters;
-  if (!balance) parallel.balance = framework.balance;
-  if (const Json* layers = reader.array("stage_layers"))
-    for (const Json& count : *layers) {
-      if (!count.is_number_integer() || count.get<std::int64_t>() < 0 ||
-          count.get<std::int64_t>() > kLargestDegree)
-        reader.fail("stage_layers", say("found {}", describe(count)), "numbers of blocks");
-      parallel.stage_layers.push_back(count.get<std::int64_t>());
-    }
-}
-
 void check_data(const ObjectReader& reader, std::int64_t data, const Parallel& parallel,
                 std::int64_t world) {
   const std::int64_t product = checked_mul(data, parallel.model_ranks());
@@ -90,17 +69,14 @@ Parallel read_parallel(ObjectReader& job, const Plan& plan, const Json& ds_confi
   static const Json kEmpty = Json::object();
   const Json* value = job.find("parallel");
   ObjectReader reader(value == nullptr ? kEmpty : *value, job.file(), job.path_of("parallel"));
-  Parallel parallel;
-  for (std::size_t i = 0; i < kDegreeNames.size(); ++i)
-    parallel.*member_of(static_cast<Degree>(i)) =
-        reader.integer(kDegreeNames[i], 1, kLargestDegree).value_or(1);
-  const FrameworkTraits& framework = traits_of(plan);
-  parallel.expert_tensor = reader.integer("expert_tensor", 1, kLargestDegree)
-                               .value_or(framework.divides_experts ? parallel.tensor : 1);
-  parallel.expert_imbalance = reader.number("expert_imbalance", 1, 64).value_or(1.0);
-  const auto data = reader.integer("data", 1, 1 << 30);
+  Plan divided = plan;
+  Parallel& parallel = divided.parallel;
+  parallel = {};
+  read_said(reader, parallel_table(), divided);
+  const auto data = read_as<std::int64_t>(reader, info_of(parallel_table(), "data"));
   take_degrees_of(ds_config, reader, parallel);
-  read_layout(reader, framework, parallel);
+  apply_rules(parallel_table(), divided,
+              [&](std::string_view key) { return reader.find(key) == nullptr; });
   if (data) check_data(reader, *data, parallel, plan.cluster.world());
   reader.finish();
   return parallel;

@@ -9,14 +9,14 @@
 
 #include "frameworks/registry.h"
 #include "json/reader.h"
-#include "load/limits.h"
 #include "load/model.h"
+#include "load/options.h"
+#include "options/tables.h"
 
 namespace shardplan {
 namespace {
 
 struct Names {
-  std::string_view name;
   Algorithm algorithm;
   std::vector<RoleKind> frozen;  ///< beside the actor
   bool critic = false;
@@ -24,11 +24,11 @@ struct Names {
 
 const std::vector<Names>& algorithms() {
   static const std::vector<Names> kAll{
-      {"sft", Algorithm::sft, {}, false},
-      {"reward", Algorithm::reward, {}, false},
-      {"dpo", Algorithm::dpo, {RoleKind::reference}, false},
-      {"ppo", Algorithm::ppo, {RoleKind::reference, RoleKind::reward}, true},
-      {"grpo", Algorithm::grpo, {RoleKind::reference, RoleKind::reward}, false},
+      {Algorithm::sft, {}, false},
+      {Algorithm::reward, {}, false},
+      {Algorithm::dpo, {RoleKind::reference}, false},
+      {Algorithm::ppo, {RoleKind::reference, RoleKind::reward}, true},
+      {Algorithm::grpo, {RoleKind::reference, RoleKind::reward}, false},
   };
   return kAll;
 }
@@ -68,14 +68,17 @@ class RlhfLoader {
  private:
   void read_workload() {
     work_.choice("kind", {"rlhf"});
-    std::vector<std::string> known;
-    for (const Names& n : algorithms()) known.emplace_back(n.name);
-    const auto algorithm = work_.choice("algorithm", known);
-    if (!algorithm) work_.missing("algorithm", fmt::format("one of {}", fmt::join(known, ", ")));
+    const OptionInfo& option = info_of(rlhf_table(), "algorithm");
+    const auto algorithm = read_as<Algorithm>(work_, option);
+    if (!algorithm) {
+      std::vector<std::string_view> known;
+      for (const NamedValue& choice : option.choices) known.push_back(choice.name);
+      work_.missing("algorithm", fmt::format("one of {}", fmt::join(known, ", ")));
+    }
     names_ = &*std::find_if(algorithms().begin(), algorithms().end(),
-                            [&](const Names& n) { return n.name == *algorithm; });
+                            [&](const Names& n) { return n.algorithm == *algorithm; });
     const auto count = [&](const char* key) {
-      return work_.integer(key, 1, kLargestCount).value_or(0);
+      return read_as<std::int64_t>(work_, info_of(rlhf_table(), key)).value_or(0);
     };
     sizes_.micro_batch = std::max<std::int64_t>(1, count("micro_batch"));
     sizes_.accumulation = std::max<std::int64_t>(1, count("gradient_accumulation"));
@@ -106,11 +109,7 @@ class RlhfLoader {
     if (!o) return;
     HybridEngine h;
     const bool enabled = o->boolean("enabled").value_or(true);
-    h.max_out_tokens = o->integer("max_out_tokens", 1, kLargestCount).value_or(512);
-    h.inference_tp_size = o->integer("inference_tp_size", 1, 1 << 20).value_or(1);
-    h.release_inference_cache = o->boolean("release_inference_cache").value_or(false);
-    h.pin_parameters = o->boolean("pin_parameters").value_or(true);
-    h.tp_gather_partition_size = o->integer("tp_gather_partition_size", 1, 1 << 20).value_or(8);
+    read_options(*o, hybrid_table(), h);
     o->finish();
     if (enabled && h.max_out_tokens < sizes_.sequence)
       o->fail("max_out_tokens",

@@ -54,5 +54,18 @@ TEST(JobFields, HelpNamesEveryFormatThatTheFieldTakes) {
   }
 }
 
+TEST(JobFields, HelpListsEveryChoice) {
+  const auto help_of = [](std::string_view flag) -> std::string {
+    for (const JobField& field : job_fields())
+      if (field.flag == flag) return field.help;
+    return "no such flag";
+  };
+  EXPECT_EQ(help_of("--reduce-dtype"),
+            "FSDP2: type in which gradients are reduced: fp32, bf16 or fp16");
+  EXPECT_EQ(help_of("--grad-reduce-dtype"),
+            "Megatron: type of the gradient buffers: fp32, bf16 or fp16");
+  EXPECT_EQ(help_of("--zero-stage"), "DeepSpeed, native: ZeRO stage, 0 to 3");
+}
+
 }  // namespace
 }  // namespace shardplan

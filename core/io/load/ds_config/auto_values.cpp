@@ -187,8 +187,9 @@ class Resolver {
     if (!rule.empty()) {
       if (auto resolution = Rules(document_, context_).apply(rule, missing)) {
         set_value(document_, found.path, resolution->value);
-        resolved_.push_back({found.path, std::move(resolution->value),
-                             say("{}: {}", name_of(context_.auto_resolver), resolution->rule)});
+        resolved_.push_back(
+            {found.path, std::move(resolution->value),
+             say("{}: {}", resolver_in_words(context_.auto_resolver), resolution->rule)});
         return;
       }
     }
@@ -202,8 +203,8 @@ class Resolver {
         drop(found, fallback);
         return;
       }
-      lost.fate = context_.auto_resolver == AutoResolver::nobody ? AutoFate::nobody_resolves
-                                                                 : AutoFate::not_resolved;
+      lost.fate = context_.auto_resolver == AutoResolver::none ? AutoFate::nobody_resolves
+                                                               : AutoFate::not_resolved;
     } else {
       drop(found, fallback);
     }
@@ -221,7 +222,7 @@ class Resolver {
         return key.trainer_rule;
       case AutoResolver::accelerate:
         return key.accelerate_rule;
-      case AutoResolver::nobody:
+      case AutoResolver::none:
         break;
     }
     return none;
@@ -235,7 +236,7 @@ class Resolver {
 
 }  // namespace
 
-std::string_view name_of(AutoResolver resolver) {
+std::string_view resolver_in_words(AutoResolver resolver) {
   return kResolverNames[static_cast<std::size_t>(resolver)];
 }
 

@@ -24,7 +24,7 @@ std::vector<ResolvedAuto> resolve_autos(Json& document, const DsConfigContext& c
                                         DsFindings& findings);
 
 /// "nobody", "HF Trainer", "accelerate"
-std::string_view name_of(AutoResolver resolver);
+std::string_view resolver_in_words(AutoResolver resolver);
 
 /// Divides the world as the batch triangle does; 1 when the file's value is no use.
 std::int64_t sequence_parallel_of(const Json& document);

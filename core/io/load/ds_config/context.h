@@ -5,12 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "frameworks/deepspeed/auto_resolver.h"
 #include "frameworks/deepspeed/options.h"
 
 namespace shardplan {
-
-/// Who turns "auto" into values before DeepSpeed reads the file.
-enum class AutoResolver : std::uint8_t { nobody, hf_trainer, accelerate };
 
 /// The TrainingArguments (or, with accelerate, the data loader, optimizer and scheduler) that
 /// "auto" values are taken from. What is absent takes TrainingArguments' default and is not
@@ -36,7 +34,7 @@ struct DsConfigContext {
   std::optional<std::int64_t> world_size;
   std::int64_t pipeline_parallel = 1;  ///< stages of a PipelineModule
   std::optional<std::int64_t> hidden_size;
-  AutoResolver auto_resolver = AutoResolver::nobody;
+  AutoResolver auto_resolver = AutoResolver::none;
   TrainerArguments trainer;
   /// The job's own batch: stands in where the file has no batch key, and for "auto".
   std::optional<std::int64_t> micro_batch;

@@ -4,7 +4,9 @@
 #include <stdexcept>
 
 #include "embedded/files.h"
+#include "frameworks/deepspeed/config_table.h"
 #include "load/ds_config/version.h"
+#include "save/options.h"
 
 namespace shardplan {
 namespace {
@@ -140,6 +142,14 @@ DsSchema::DsSchema(const Json& schema) {
     const auto& path = key.at("path").get_ref<const std::string&>();
     read_key(place(path), key);
     paths_.push_back(path);
+  }
+  const DeepSpeedOptions newest;
+  for (const Option<DeepSpeedOptions>& option : kDsConfigTable.options) {
+    DsNode& node = place(option.info.key);
+    if (node.types.empty()) broken("lacks " + std::string(option.info.key));
+    const OptionValue value = option.access.get(newest);
+    if (is_said(value) && value != OptionValue(std::string()))
+      node.fallback = json_of(option.info, value);
   }
   for (const Json& key : schema.at("inference_keys"))
     inference_keys_.push_back({key.at("path").get<std::string>(), key.at("for").get<std::string>(),

@@ -18,7 +18,7 @@ LintRule no_hidden_size() {
       .check =
           [](const LintSubject& s, const Report& report) {
             if (s.model == nullptr || s.model->facts.hidden > 0 ||
-                s.context.auto_resolver == AutoResolver::nobody)
+                s.context.auto_resolver == AutoResolver::none)
               return;
             for (const char* path : {"zero_optimization.reduce_bucket_size",
                                      "zero_optimization.stage3_prefetch_bucket_size",

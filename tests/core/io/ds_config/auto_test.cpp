@@ -40,7 +40,7 @@ TEST(DsAuto, HiddenSizeSetsTheBucketsUnderTrainerAndAccelerate) {
 }
 
 TEST(DsAuto, NobodyDropsThemToTheDefaults) {
-  const auto result = checked(kSizes, under(AutoResolver::nobody));
+  const auto result = checked(kSizes, under(AutoResolver::none));
   EXPECT_EQ(result.options.zero.reduce_bucket_size, 500'000'000);
   EXPECT_EQ(result.options.zero.prefetch_bucket_size, 50'000'000);
   EXPECT_EQ(result.options.zero.param_persistence_threshold, 100'000);

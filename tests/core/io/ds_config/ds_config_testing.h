@@ -27,7 +27,7 @@ inline DsConfigResult checked(const std::string& text,
   Json config = parse_json(text, "ds.json");
   if (!config.contains("train_batch_size") && !config.contains("train_micro_batch_size_per_gpu"))
     config["train_micro_batch_size_per_gpu"] = 1;
-  if (context.auto_resolver != AutoResolver::nobody && !config.contains("zero_optimization"))
+  if (context.auto_resolver != AutoResolver::none && !config.contains("zero_optimization"))
     config["zero_optimization"] = Json::object();
   return check_ds_config(config, "ds.json", context);
 }

@@ -20,7 +20,7 @@ LostAutoRule not_resolved() {
             if (lost.fate == AutoFate::not_resolved)
               report(lost.path,
                      say("\"auto\" is resolved neither by {} nor by DeepSpeed itself",
-                         name_of(lost.resolver)),
+                         resolver_in_words(lost.resolver)),
                      "a value");
           },
   };

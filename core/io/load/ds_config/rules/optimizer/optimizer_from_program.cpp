@@ -19,7 +19,7 @@ ConfigRule optimizer_from_program() {
       .check =
           [](const ConfigSubject& s, const Report& report) {
             if (s.values.given("optimizer") == nullptr && offloads_optimizer(s.values) &&
-                s.context.auto_resolver == AutoResolver::nobody &&
+                s.context.auto_resolver == AutoResolver::none &&
                 s.values.flag("zero_force_ds_cpu_optimizer"))
               report("optimizer",
                      "not in the file: the program must supply DeepSpeedCPUAdam, "

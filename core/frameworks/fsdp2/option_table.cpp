@@ -1,0 +1,37 @@
+// What jobs can say of PyTorch's fully_shard.
+#include "options/choices.h"
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kFsdp2Options{
+    option<&Framework::fsdp2, &Fsdp2Options::reshard_after_forward>(
+        {.key = "reshard_after_forward",
+         .flag = "--reshard-after-forward",
+         .help = "free a block's parameters after its forward pass"}),
+    option<&Framework::fsdp2, &Fsdp2Options::cpu_offload>(
+        {.key = "cpu_offload", .flag = "--cpu-offload", .help = "shards and states on the host"}),
+    option<&Framework::fsdp2, &Fsdp2Options::hybrid_shard_size>(
+        {.key = "hybrid_shard_size",
+         .flag = "--hybrid-shard-size",
+         .help = "GPUs that divide one copy of the states",
+         .doc = "GPUs that divide one copy of the states ([sharding.md](sharding.md)); a node's "
+                "GPUs are accelerate's HYBRID_SHARD",
+         .default_text = "all",
+         .integers = {1, 1 << 20}}),
+    option<&Framework::fsdp2, &Fsdp2Options::reduce_dtype>(
+        {.key = "reduce_dtype",
+         .flag = "--reduce-dtype",
+         .help = "type in which gradients are reduced",
+         .default_text = "the compute type",
+         .choices = kStateTypes}),
+};
+
+}  // namespace
+
+extern const OptionTable<Framework> kFsdp2OptionTable;
+constinit const OptionTable<Framework> kFsdp2OptionTable{"framework", "FSDP2", kFsdp2Options};
+
+}  // namespace shardplan

@@ -1,0 +1,95 @@
+#include "load/options.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/nearest.h"
+#include "formats/dtype.h"
+#include "options/words.h"
+
+namespace shardplan {
+namespace {
+
+std::vector<std::string> names_of(std::span<const NamedValue> choices) {
+  std::vector<std::string> names;
+  for (const NamedValue& choice : choices) names.emplace_back(choice.name);
+  return names;
+}
+
+OptionValue read_named(ObjectReader& object, const OptionInfo& option) {
+  const auto name = object.text(option.key);
+  if (!name) return {};
+  if (const NamedValue* choice = find_choice(option.choices, *name)) return choice->value;
+  return find_choice(option.choices, *object.choice(option.key, names_of(option.choices)))->value;
+}
+
+/// Also by PyTorch's names: "bfloat16".
+OptionValue read_dtype(ObjectReader& object, const OptionInfo& option) {
+  const auto name = object.text(option.key);
+  if (!name) return {};
+  const auto type = parse_dtype(*name);
+  if (type && !name_in(option.choices, static_cast<std::int64_t>(*type)).empty())
+    return static_cast<std::int64_t>(*type);
+  const std::vector<std::string> known = names_of(option.choices);
+  object.fail(option.key, fmt::format("unknown dtype '{}'", *name), in_words(option.choices),
+              nearest(*name, std::span<const std::string>(known)));
+}
+
+OptionValue read_texts(ObjectReader& object, const OptionInfo& option) {
+  const Json* values = object.array(option.key);
+  if (values == nullptr) return {};
+  std::vector<std::string> texts;
+  for (const Json& value : *values) {
+    if (!value.is_string())
+      object.fail(option.key, say("found {}", describe(value)), option.elements);
+    texts.push_back(value.get<std::string>());
+  }
+  return texts;
+}
+
+OptionValue read_integers(ObjectReader& object, const OptionInfo& option) {
+  const Json* values = object.array(option.key);
+  if (values == nullptr) return {};
+  std::vector<std::int64_t> numbers;
+  for (const Json& value : *values) {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < option.integers.least ||
+        value.get<std::int64_t>() > option.integers.most)
+      object.fail(option.key, say("found {}", describe(value)), option.elements);
+    numbers.push_back(value.get<std::int64_t>());
+  }
+  return numbers;
+}
+
+template <typename T>
+OptionValue or_nothing(std::optional<T> value) {
+  return value ? OptionValue(std::move(*value)) : OptionValue();
+}
+
+}  // namespace
+
+OptionValue read_value(ObjectReader& object, const OptionInfo& option) {
+  switch (option.kind) {
+    case OptionKind::boolean:
+      return or_nothing(object.boolean(option.key));
+    case OptionKind::integer:
+      return or_nothing(object.integer(option.key, option.integers.least, option.integers.most));
+    case OptionKind::number:
+      return or_nothing(object.number(option.key, option.numbers.least, option.numbers.most));
+    case OptionKind::text:
+      return or_nothing(object.text(option.key));
+    case OptionKind::choice:
+      return read_named(object, option);
+    case OptionKind::dtype:
+      return read_dtype(object, option);
+    case OptionKind::texts:
+      return read_texts(object, option);
+    case OptionKind::integers:
+      return read_integers(object, option);
+    case OptionKind::block:
+      break;
+  }
+  throw std::logic_error("option " + std::string(option.key) + " is no single value");
+}
+
+}  // namespace shardplan

@@ -1,0 +1,65 @@
+// What a job can say of a cluster beside its name. load/cluster.h reads them: each changes what the
+// catalogue says.
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr Option<Cluster> beside(OptionInfo info) {
+  return special<Cluster>(info);
+}
+
+constexpr std::array kClusterOptions{
+    beside({.key = "name",
+            .help = "any of the names above, in place of gpu, with what else is known beside it"}),
+    beside({.key = "gpu",
+            .help = "a GPU's name, or an object with memory_bytes and what else is known",
+            .doc = "a GPU's name, or an object with `memory_bytes` and what else is known: "
+                   "`usable_bytes`, `arch`, `compute_capability`, `memory_bandwidth`, "
+                   "`peak_flops`, `nvlink_bandwidth`, `pcie_bandwidth`, and what its units and "
+                   "libraries are like: `vendor`, `runtime` (CUDA, ROCm), `collectives` (NCCL, "
+                   "RCCL), `product_alignment_bytes`, `unaligned_batched_products`, `fp32_lanes`, "
+                   "`issue_lanes`, `blas_workspace_bytes`, `transformer_engine_workspace_bytes`; "
+                   "what is left open is that of the catalogue's GPU of this "
+                   "`compute_capability` or `arch`, else of the likest, and said to be assumed",
+            .required = true}),
+    beside({.key = "gpus_per_node", .help = "GPUs in a node", .default_text = "1"}),
+    beside({.key = "nodes", .help = "nodes", .default_text = "1"}),
+    beside({.key = "host_memory_bytes",
+            .flag = "--host-memory-bytes",
+            .help = "host memory of a node",
+            .default_text = "unknown: no verdict on the host",
+            .kind = OptionKind::integer,
+            .integers = {.least = 1}}),
+    beside({.key = "nvme.bytes",
+            .flag = "--nvme-bytes",
+            .help = "NVMe of a node",
+            .default_text = "unknown",
+            .kind = OptionKind::integer,
+            .integers = {.least = 0}}),
+    beside({.key = "nvme.read_bandwidth",
+            .help = "of the NVMe of a node",
+            .unit = "bytes/s",
+            .default_text = "unknown"}),
+    beside({.key = "nvme.write_bandwidth",
+            .help = "of the NVMe of a node",
+            .unit = "bytes/s",
+            .default_text = "unknown"}),
+    beside({.key = "interconnect",
+            .help = "a link's name, or intra_node_bandwidth and inter_node_bandwidth",
+            .doc = "a link's name, or `intra_node_bandwidth` and `inter_node_bandwidth` (a name "
+                   "or bytes/s)",
+            .default_text = "what such GPUs usually have"}),
+    beside({.key = "price_per_hour", .help = "of a node", .default_text = "unknown"}),
+    beside({.key = "label", .help = "how to call it", .default_text = "as it was named"}),
+};
+
+}  // namespace
+
+const OptionTable<Cluster>& cluster_option_table() {
+  static constexpr OptionTable<Cluster> kTable{"cluster", "", kClusterOptions};
+  return kTable;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,89 @@
+// Workloads of several models. Their own keys follow from each other, and load/rlhf.h reads them.
+#include <array>
+
+#include "options/limits.h"
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kAlgorithms{
+    NamedValue{"sft", static_cast<std::int64_t>(Algorithm::sft), "supervised fine-tuning", ""},
+    NamedValue{"reward", static_cast<std::int64_t>(Algorithm::reward), "reward model", ""},
+    NamedValue{"dpo", static_cast<std::int64_t>(Algorithm::dpo), "DPO", ""},
+    NamedValue{"ppo", static_cast<std::int64_t>(Algorithm::ppo), "PPO", ""},
+    NamedValue{"grpo", static_cast<std::int64_t>(Algorithm::grpo), "GRPO", ""}};
+
+constexpr Option<Rlhf> count(std::string_view key, std::string_view help, std::string_view fallback,
+                             bool required = false) {
+  return special<Rlhf>({.key = key,
+                        .help = help,
+                        .default_text = fallback,
+                        .kind = OptionKind::integer,
+                        .integers = {1, kLargestCount},
+                        .required = required});
+}
+
+constexpr std::array kRlhfOptions{
+    special<Rlhf>({.key = "algorithm",
+                   .help = "how the models are trained",
+                   .label = "Algorithm",
+                   .kind = OptionKind::choice,
+                   .choices = kAlgorithms,
+                   .required = true}),
+    count("micro_batch", "samples a GPU takes at once; pairs for dpo and reward", "1"),
+    count("gradient_accumulation", "micro-batches per step", "1"),
+    count("sequence_length", "sft, reward, dpo: tokens of a sequence", "", true),
+    count("prompt_length", "ppo, grpo: tokens of a prompt", "", true),
+    count("new_tokens", "ppo, grpo: tokens to generate for each prompt", "", true),
+    count("generation_batch", "ppo, grpo: sequences generated and scored at once",
+          "`micro_batch` × `gradient_accumulation`"),
+    special<Rlhf>(
+        {.key = "method", .help = "as for training, of the actor", .default_text = "`full`"}),
+    special<Rlhf>(
+        {.key = "lora", .help = "as for training, of the actor", .kind = OptionKind::block}),
+    special<Rlhf>({.key = "models",
+                   .help = "an object for each model that differs from the job",
+                   .default_text = "all as the job",
+                   .kind = OptionKind::block}),
+    special<Rlhf>({.key = "hybrid_engine",
+                   .help = "DeepSpeed's block of that name",
+                   .default_text = "off",
+                   .kind = OptionKind::block}),
+};
+
+constexpr std::array kHybrid{
+    special<HybridEngine>({.key = "enabled",
+                           .help = "false: as without the block",
+                           .default_text = "true",
+                           .kind = OptionKind::boolean}),
+    option<&HybridEngine::max_out_tokens>(
+        {.key = "max_out_tokens",
+         .help = "tokens that its workspace is for, prompt included",
+         .integers = {1, kLargestCount}}),
+    option<&HybridEngine::inference_tp_size>({.key = "inference_tp_size",
+                                              .help = "GPUs that share each layer when generating",
+                                              .integers = {1, 1 << 20}}),
+    option<&HybridEngine::release_inference_cache>(
+        {.key = "release_inference_cache", .help = "free the workspace after each generation"}),
+    option<&HybridEngine::pin_parameters>(
+        {.key = "pin_parameters", .help = "keep gathered parameters while generating"}),
+    option<&HybridEngine::tp_gather_partition_size>({.key = "tp_gather_partition_size",
+                                                     .help = "layers gathered at once",
+                                                     .integers = {1, 1 << 20}}),
+};
+
+}  // namespace
+
+const OptionTable<Rlhf>& rlhf_table() {
+  static constexpr OptionTable<Rlhf> kTable{"workload", "rlhf", kRlhfOptions};
+  return kTable;
+}
+
+const OptionTable<HybridEngine>& hybrid_table() {
+  static constexpr OptionTable<HybridEngine> kTable{"workload.hybrid_engine", "rlhf", kHybrid};
+  return kTable;
+}
+
+}  // namespace shardplan

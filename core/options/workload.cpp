@@ -1,0 +1,135 @@
+// The workload of a job: training, adapters, generation.
+#include "options/choices.h"
+#include "options/limits.h"
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kKindOptions{
+    option<&Workload::kind>({.key = "kind",
+                             .flag = "--kind",
+                             .help = "what the job does",
+                             .doc = "what the job does: train, "
+                                    "[generate](#workloads-of-kind-inference) "
+                                    "or [rlhf](rlhf.md)",
+                             .label = "Task",
+                             .choices = kWorkKinds})};
+
+constexpr std::array kTrainingOptions{
+    option<&Workload::micro_batch>({.key = "micro_batch",
+                                    .flag = "--micro-batch",
+                                    .help = "samples a GPU takes at once",
+                                    .label = "Micro-batch",
+                                    .default_text = "the ds_config's, else 1",
+                                    .integers = {1, kLargestCount},
+                                    .changes_passes = true}),
+    option<&Workload::sequence_length>({.key = "sequence_length",
+                                        .flag = "--sequence-length",
+                                        .help = "tokens of a sample",
+                                        .label = "Sequence length",
+                                        .default_text = "2,048, or the model's positions if fewer",
+                                        .integers = {1, kLargestCount},
+                                        .changes_passes = true}),
+    option<&Workload::target_length>({.key = "target_length",
+                                      .flag = "--target-length",
+                                      .help = "decoder tokens (encoder-decoder models)",
+                                      .default_text = "`sequence_length`",
+                                      .integers = {1, kLargestCount},
+                                      .changes_passes = true}),
+    option<&Workload::gradient_accumulation>({.key = "gradient_accumulation",
+                                              .flag = "--gradient-accumulation",
+                                              .help = "micro-batches per step",
+                                              .label = "Accumulation steps",
+                                              .default_text = "the ds_config's, else 1",
+                                              .integers = {1, kLargestCount}}),
+    special<Workload>(
+        {.key = "method",
+         .flag = "--method",
+         .help = "which parameters are trained",
+         .label = "Method",
+         .kind = OptionKind::choice,
+         .choices = kMethods},
+        {.get = [](const Workload& w) -> OptionValue { return std::int64_t{w.lora.has_value()}; }}),
+};
+
+/// peft's default for most decoders.
+OptionValue usual_targets(const Workload&) {
+  return std::vector<std::string>{"q_proj", "v_proj"};
+}
+
+constexpr std::array kLoraOptions{
+    option<&Workload::lora, &Lora::rank>({.key = "rank",
+                                          .flag = "--lora-rank",
+                                          .help = "rank of the adapters",
+                                          .label = "LoRA rank",
+                                          .integers = {1, 1 << 20}}),
+    option<&Workload::lora, &Lora::targets>({.key = "targets",
+                                             .flag = "--lora-targets",
+                                             .help = "modules, such as q_proj,v_proj",
+                                             .doc = "last parts of module names",
+                                             .default_text = "`q_proj`, `v_proj`",
+                                             .elements = "module names"},
+                                            {.open = usual_targets}),
+    option<&Workload::lora, &Lora::base>({.key = "quantization",
+                                          .flag = "--lora-quantization",
+                                          .help = "the base's weights in 4 bits (QLoRA)",
+                                          .choices = kBaseFormats}),
+};
+
+constexpr std::array kGenerationOptions{
+    option<&Workload::micro_batch>({.key = "batch",
+                                    .flag = "--batch",
+                                    .help = "sequences at once",
+                                    .label = "Sequences",
+                                    .integers = {1, kLargestCount}}),
+    option<&Workload::sequence_length>(
+        {.key = "prompt_length",
+         .flag = "--prompt-length",
+         .help = "tokens of a prompt",
+         .label = "Prompt length",
+         .default_text = "2,048, or what the model's positions leave",
+         .integers = {1, kLargestCount}}),
+    option<&Workload::generation, &Generation::new_tokens>(
+        {.key = "new_tokens",
+         .flag = "--new-tokens",
+         .help = "tokens to generate for each prompt",
+         .label = "New tokens",
+         .integers = {1, kLargestCount}}),
+    option<&Workload::generation, &Generation::weights>({.key = "quantization",
+                                                         .flag = "--quantization",
+                                                         .help = "how weights are stored",
+                                                         .label = "Weights",
+                                                         .choices = kWeightFormats}),
+    option<&Workload::generation, &Generation::fp8_cache>(
+        {.key = "kv_cache_dtype",
+         .flag = "--kv-cache-dtype",
+         .help = "type of keys and values, as computed (auto)",
+         .label = "KV cache",
+         .choices = kCacheTypes}),
+};
+
+}  // namespace
+
+const OptionTable<Workload>& kind_option_table() {
+  static constexpr OptionTable<Workload> kTable{"workload", "", kKindOptions};
+  return kTable;
+}
+
+const OptionTable<Workload>& training_table() {
+  static constexpr OptionTable<Workload> kTable{"workload", "", kTrainingOptions};
+  return kTable;
+}
+
+const OptionTable<Workload>& lora_table() {
+  static constexpr OptionTable<Workload> kTable{"workload.lora", "LoRA", kLoraOptions};
+  return kTable;
+}
+
+const OptionTable<Workload>& generation_table() {
+  static constexpr OptionTable<Workload> kTable{"workload", "inference", kGenerationOptions};
+  return kTable;
+}
+
+}  // namespace shardplan
