@@ -53,10 +53,10 @@ void assume_inter_node(Cluster& cluster, const HardwareCatalog& catalog) {
   cluster.inter_node_link = link->name;
   if (cluster.nodes == 1) return;
   const bool per_gpu = network->ports_per_gpu.has_value();
-  cluster.notes.push_back(
-      fmt::format("the network between nodes is assumed: {} port(s) of {} a {}, {:.4g} GB/s a GPU",
-                  per_gpu ? *network->ports_per_gpu : *network->ports_per_node, link->name,
-                  per_gpu ? "GPU" : "node", cluster.inter_node_bandwidth / kGiga));
+  cluster.notes.push_back(fmt::format(
+      "the network between nodes is assumed: {} port(s) of {} per {}, {:.4g} GB/s per GPU",
+      per_gpu ? *network->ports_per_gpu : *network->ports_per_node, link->name,
+      per_gpu ? "GPU" : "node", cluster.inter_node_bandwidth / kGiga));
 }
 
 }  // namespace

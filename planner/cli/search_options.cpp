@@ -42,7 +42,7 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--parameter-offloads", "--offload-param", "none, cpu, nvme"},
     {"--checkpointings", "--checkpointing", "none, selective, full"},
     {"--micro-batches", "--micro-batch", "samples a GPU takes at once"},
-    {"--accumulations", "--gradient-accumulation", "micro-batches a step"},
+    {"--accumulations", "--gradient-accumulation", "micro-batches per step"},
     {"--reduce-buckets", "", "reduce_bucket_size, in elements"},
     {"--prefetch-buckets", "", "stage3_prefetch_bucket_size, in elements"},
     {"--persistence-thresholds", "", "stage3_param_persistence_threshold, in elements"},

@@ -2,6 +2,7 @@
 #include "lint_testing.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
+#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -196,7 +197,7 @@ TEST(LintRepairs, GoOnUntilNothingMoreChanges) {
     "zero_optimization": {"stage": 3, "cpu_ofload": true}})";
   LintRequest request;
   request.config = SourceText{"ds.json", text};
-  static const HardwareCatalog hardware = load_hardware_catalog();
+  const HardwareCatalog& hardware = hardware_catalog();
   static const Calibration calibration = load_calibration();
   request.hardware = &hardware;
   request.calibration = &calibration;
