@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "load/hardware.h"
 #include "questions/accuracy.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan::accuracy_test {
 namespace {
@@ -101,7 +101,7 @@ constexpr std::array kLimits{
 
 const Accuracy& built_in() {
   static const Accuracy accuracy =
-      compare_with_records(built_in_records(hardware_catalog()), AccuracyGroup::framework);
+      compare_with_records(built_in_records(load_hardware_catalog()), AccuracyGroup::framework);
   return accuracy;
 }
 

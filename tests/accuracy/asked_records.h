@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "json/document.h"
+#include "load/hardware.h"
 #include "load/record.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 
@@ -39,7 +39,7 @@ inline RecordList records_asked_for(const std::vector<std::string>& lists,
       const bool wanted = mark.empty() || one.value(mark, false);
       if (wanted && file != record_files().end()) paths.push_back(file->second);
     }
-  return load_records(paths, hardware_catalog());
+  return load_records(paths, load_hardware_catalog());
 }
 
 }  // namespace shardplan

@@ -12,8 +12,8 @@
 #include "estimate/estimate.h"
 #include "estimate/nccl_memory.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/record.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan::communicators_test {
 namespace {
@@ -91,7 +91,7 @@ std::vector<Outside> errors(bool fitted) {
   for (const auto& name : file.at("nccl_records")) names.insert(name.get<std::string>());
   const std::string folder = SHARDPLAN_SOURCE_DIR "/data/measurements";
   std::vector<Outside> all;
-  for (const Record& r : load_records({folder}, hardware_catalog()).records) {
+  for (const Record& r : load_records({folder}, load_hardware_catalog()).records) {
     const Plan& plan = r.job.plan;
     const bool opens = !communicators(plan, 0).empty();
     if (!opens || names.contains(r.name) != fitted) continue;

@@ -12,8 +12,8 @@
 #include "estimate/estimate.h"
 #include "json/document.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan::published_layouts_test {
 namespace {
@@ -72,7 +72,7 @@ Json job_of(const Layout& l) {
 }
 
 Estimate estimate_of(const Json& json) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
   const Job job = load_job(json, "published", {&hardware, ""});
   return estimate(job.model, job.plan, calibration, ReservedMemory::ratio);

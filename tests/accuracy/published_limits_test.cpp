@@ -7,8 +7,8 @@
 #include <string>
 
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
-#include "support/catalog_testing.h"
 #include "support/plan_testing.h"
 
 namespace shardplan::published_limits_test {
@@ -40,7 +40,7 @@ Json zero_of(const ZeroRun& run) {
 }
 
 Job job_of(const ZeroRun& run) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   Json job;
   job["model"] = {{"model_type", "gpt2"},         {"n_layer", run.layers},
                   {"n_embd", run.hidden},         {"n_head", run.heads},

@@ -7,8 +7,8 @@
 #include "estimate/estimate.h"
 #include "json/document.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -42,7 +42,7 @@ Json offload_job(const Json& row) {
 /// without recomputation.
 TEST(PublishedTime, ZeroOffloadsThroughputWithinFifteenPerCent) {
   const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/zero_offload_speed.json");
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   double sum = 0;
   for (const Json& row : table.at("rows")) {
@@ -76,7 +76,7 @@ Json llmq_job(const Json& row) {
 /// their datasheets that were fitted on one of a fifth.
 TEST(PublishedTime, LlmqsThroughputWithinFifteenPerCent) {
   const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/llmq_speed.json");
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   double sum = 0;
   for (const Json& row : table.at("rows")) {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "load/hardware.h"
 #include "questions/accuracy.h"
 #include "render/accuracy_text.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -29,10 +29,15 @@ std::string record(const std::string& name, const std::string& measured,
          std::string(job) + R"(, "measured": )" + measured + R"(, "ranks": [], "losses": [1.0]})";
 }
 
+const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
 TEST(Records, AreReadOneAFile) {
   const RecordList list = read_records(
       record("one", R"({"phases": {"model": 100, "step_end": 300}, "step_seconds": 0.5})"),
-      "r.json", hardware_catalog());
+      "r.json", hardware());
   ASSERT_THAT(list.bad, SizeIs(0));
   ASSERT_THAT(list.records, SizeIs(1));
   const Record& r = list.records.front();
@@ -52,7 +57,7 @@ TEST(Records, AreReadAsAListAndABadOneDoesNotStopTheOthers) {
              R"({"model": "llama-2-7b", "cluster": "1xH200", "framework": {"name": "fdsp2"}})") +
       ", " + record("nothing", R"({"phases": {}})") + R"(, {"name": "no-job"}, 7, )" +
       record("last", R"({"device": 5})") + "]}";
-  const RecordList list = read_records(list_text, "list.json", hardware_catalog());
+  const RecordList list = read_records(list_text, "list.json", hardware());
   ASSERT_THAT(list.records, SizeIs(2));
   EXPECT_EQ(list.records[0].name, "good");
   EXPECT_EQ(list.records[1].name, "last");
@@ -64,7 +69,7 @@ TEST(Records, AreReadAsAListAndABadOneDoesNotStopTheOthers) {
 }
 
 TEST(Records, NameTheFileThatIsNoJson) {
-  const RecordList list = read_records("{", "broken.json", hardware_catalog());
+  const RecordList list = read_records("{", "broken.json", hardware());
   ASSERT_THAT(list.bad, SizeIs(1));
   EXPECT_EQ(list.bad[0].file, "broken.json");
 }
@@ -79,7 +84,7 @@ TEST(Records, AreFoundInAFolderBesideOtherDocuments) {
   write("deeper/a.json", record("a", R"({"device": 5})"));
   write("split.json", R"({"schema": "shardplan.split/1", "fit": ["b"]})");
   write("notes.txt", "not a record");
-  const RecordList list = load_records({folder.string()}, hardware_catalog());
+  const RecordList list = load_records({folder.string()}, hardware());
   fs::remove_all(folder);
   EXPECT_THAT(list.bad, SizeIs(0));
   ASSERT_THAT(list.records, SizeIs(2));
@@ -88,7 +93,7 @@ TEST(Records, AreFoundInAFolderBesideOtherDocuments) {
 }
 
 TEST(Records, MissingPathsAreBadRecords) {
-  const RecordList list = load_records({"/nowhere/record.json"}, hardware_catalog());
+  const RecordList list = load_records({"/nowhere/record.json"}, hardware());
   ASSERT_THAT(list.bad, SizeIs(1));
   EXPECT_THAT(to_string(list.bad[0]), HasSubstr("/nowhere/record.json"));
 }
@@ -105,7 +110,7 @@ TEST(RelativeError, IsSignedAndOfWhatWasMeasured) {
 Accuracy two(double a, double b) {
   RecordList list = read_records(R"({"records": [)" + record("a", R"({"allocated_peak": 1})") +
                                      ", " + record("b", R"({"allocated_peak": 1})") + "]}",
-                                 "two.json", hardware_catalog());
+                                 "two.json", hardware());
   const Accuracy first = compare_with_records(list, AccuracyGroup::model);
   const double predicted = *first.comparisons[0].predicted[index_of(Figure::allocated_peak)];
   list.records[0].measured[index_of(Figure::allocated_peak)] = predicted * a;
@@ -142,7 +147,7 @@ TEST(AccuracyOutput, SaysTheSameInEveryFormat) {
 Job job(const std::string& framework, const std::string& cluster) {
   const std::string text = R"({"model": {"mlp": [1000, 1000, 1000]}, "cluster": ")" + cluster +
                            R"(", "framework": )" + framework + "}";
-  return load_job(parse_json(text, "job.json"), "job.json", {.hardware = &hardware_catalog()});
+  return load_job(parse_json(text, "job.json"), "job.json", {.hardware = &hardware()});
 }
 
 TEST(PeerRules, AreThePublishedFormulas) {

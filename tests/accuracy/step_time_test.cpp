@@ -11,9 +11,9 @@
 #include "estimate/estimate.h"
 #include "json/document.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/rates.h"
 #include "load/record.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan::step_time_test {
 namespace {
@@ -36,7 +36,7 @@ std::set<std::string> held_out_names() {
 
 const std::vector<TimedRun>& runs() {
   static const std::vector<TimedRun> all = [] {
-    const HardwareCatalog& hardware = hardware_catalog();
+    const HardwareCatalog hardware = load_hardware_catalog();
     const Calibration calibration = load_calibration();
     const std::set<std::string> held_out = held_out_names();
     std::vector<TimedRun> list;
@@ -92,7 +92,7 @@ TEST(StepTime, DeepSpeedWithinThirtyPerCentOnRecordsHeldOut) {
 
 /// Where the GPU waits for Megatron Core's modules; the rate of these is fitted to other layouts.
 TEST(StepTime, SmallStepsUnderMegatronCoreWithinFifteenPerCentOnRowsHeldOut) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   const RateRecord record = load_rate_record(
       SHARDPLAN_SOURCE_DIR "/data/measurements/rates/held_out/h200-megatron-tiny-steps.json",

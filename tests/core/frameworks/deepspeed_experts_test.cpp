@@ -5,13 +5,13 @@
 #include "frameworks/deepspeed/buckets.h"
 #include "frameworks/deepspeed/engine.h"
 #include "frameworks/deepspeed/expert_groups.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "parallel/shard.h"
 #include "parallel/sharding.h"
 #include "simulator/memory.h"
 #include "support/block_testing.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 
@@ -162,7 +162,7 @@ TEST(DeepSpeedExperts, StageThreeFlushesItsBucketAroundExperts) {
 }
 
 std::string error(const std::string& patch) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   Json job = Json::parse(R"({"model": "mixtral-8x7b", "cluster": "8xA100-80GB",
       "workload": {"micro_batch": 1}, "parallel": {"expert": 4},
       "framework": {"name": "deepspeed", "zero_stage": 2}})");

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 
 #include "frameworks/megatron/saved_inputs.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "parallel/shard.h"
 #include "simulator/memory.h"
 #include "support/block_testing.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 
@@ -195,7 +195,7 @@ TEST(SavedInputs, EveryProgramLeavesTheLiveBytesAsItFoundThem) {
 }
 
 std::string error(const std::string& patch) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   Json job = Json::parse(R"({"model": "llama-2-7b", "cluster": "8xA100-80GB",
       "checkpointing": "full", "workload": {"micro_batch": 1}})");
   job.merge_patch(Json::parse(patch));
@@ -224,7 +224,7 @@ TEST(SavedInputs, WhatCannotBeIsNamed) {
 }
 
 TEST(SavedInputs, AJobWithABlockThatReachesNothingIsWarned) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   const Json job = Json::parse(R"({"model": "llama-2-7b", "cluster": "8xA100-80GB",
       "checkpointing": "full", "framework": {"name": "deepspeed", "ds_config": {
       "zero_optimization": {"stage": 2}, "bf16": {"enabled": true},

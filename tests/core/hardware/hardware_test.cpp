@@ -11,7 +11,7 @@
 #include "hardware/gpu_names.h"
 #include "hardware/interconnect.h"
 #include "hardware/resolve.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 #include "support/error_of.h"
 
 namespace shardplan {
@@ -23,8 +23,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+const HardwareCatalog& catalog() {
+  static const HardwareCatalog kCatalog = load_hardware_catalog();
+  return kCatalog;
+}
+
 Cluster resolve(std::string_view text) {
-  return resolve_cluster(text, hardware_catalog());
+  return resolve_cluster(text, catalog());
 }
 std::string gpu_of(std::string_view text) {
   return resolve(text).gpu.name;
@@ -87,11 +92,11 @@ TEST(ClusterName, CaseSpacesHyphensAndTheMakerDoNotCount) {
 }
 
 TEST(ClusterName, EveryGpuResolvesByItsOwnNameAndNothingElse) {
-  for (const CatalogGpu& row : hardware_catalog().gpus) {
+  for (const CatalogGpu& row : catalog().gpus) {
     const Cluster cluster = resolve("4x" + row.gpu.name);
     EXPECT_EQ(cluster.gpu.name, row.gpu.name);
     EXPECT_EQ(cluster.gpus_per_node, 4) << row.gpu.name;
-    EXPECT_THAT(choose_gpu(row.gpu.name, hardware_catalog()).note, IsEmpty()) << row.gpu.name;
+    EXPECT_THAT(choose_gpu(row.gpu.name, catalog()).note, IsEmpty()) << row.gpu.name;
     EXPECT_GT(cluster.intra_node_bandwidth, 0) << row.gpu.name;
     EXPECT_GT(cluster.inter_node_bandwidth, 0) << row.gpu.name;
   }
@@ -188,7 +193,7 @@ TEST(GenericGpu, NeedsAUnitAndASensibleSize) {
 }
 
 TEST(InstanceName, EveryInstanceResolvesByItsOwnNameAndAliases) {
-  for (const Instance& row : hardware_catalog().instances) {
+  for (const Instance& row : catalog().instances) {
     const Cluster one = resolve(row.name);
     EXPECT_EQ(one.nodes, 1) << row.name;
     EXPECT_EQ(one.gpus_per_node, row.gpus) << row.name;
@@ -247,7 +252,7 @@ TEST(Interconnect, IsNvlinkWhereTheGpuHasItAndPcieElsewhere) {
 }
 
 TEST(Interconnect, AssumesTheCataloguesPcie) {
-  EXPECT_EQ(kAssumedPcie, find_link(hardware_catalog(), "PCIe-gen4-x16")->bandwidth);
+  EXPECT_EQ(kAssumedPcie, find_link(catalog(), "PCIe-gen4-x16")->bandwidth);
 }
 
 TEST(Interconnect, BridgesJoinTwoCardsOnly) {

@@ -7,7 +7,7 @@
 
 #include "json/reader.h"
 #include "load/cluster.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 #include "support/error_of.h"
 
 namespace shardplan::cluster_json_test {
@@ -18,8 +18,13 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+const HardwareCatalog& catalog() {
+  static const HardwareCatalog kCatalog = load_hardware_catalog();
+  return kCatalog;
+}
+
 Cluster load(const std::string& text) {
-  return load_cluster(parse_json(text, "job.json"), "job.json", "cluster", hardware_catalog());
+  return load_cluster(parse_json(text, "job.json"), "job.json", "cluster", catalog());
 }
 std::string error_of(const std::string& text) {
   return error_text([&] { load(text); });
@@ -154,7 +159,7 @@ TEST(ClusterConfigs, EachFileIsTheClusterItsNameSays) {
     ASSERT_TRUE(expected.contains(name)) << name << " has no row in this test";
     const Expected& want = expected.at(name);
     const std::string path = entry.path().string();
-    const Cluster c = load_cluster(read_json_file(path), path, "", hardware_catalog());
+    const Cluster c = load_cluster(read_json_file(path), path, "", catalog());
     EXPECT_EQ(c.gpu.name, want.gpu) << name;
     EXPECT_EQ(c.nodes, want.nodes) << name;
     EXPECT_EQ(c.gpus_per_node, want.gpus_per_node) << name;
@@ -168,7 +173,7 @@ TEST(ClusterConfigs, EachFileIsTheClusterItsNameSays) {
 }
 
 TEST(ClusterJson, AShortTextCanBeGivenWithWhatElseIsKnown) {
-  const HardwareCatalog& catalog = hardware_catalog();
+  const HardwareCatalog catalog = load_hardware_catalog();
   const Json json = parse_json(
       R"({"name": "4xA100-40GB", "host_memory_bytes": 549755813888, "nvme": {"bytes": 1000}})",
       "c");

@@ -13,8 +13,8 @@
 #include "estimate/rlhf.h"
 #include "json/document.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -34,7 +34,7 @@ struct Answer {
 };
 
 Answer answer(const fs::path& file) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   context.directory = file.parent_path().string();

@@ -9,7 +9,7 @@
 #include "hardware/catalog.h"
 #include "json/document.h"
 #include "json/reader.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 
 namespace shardplan::hardware_data_test {
 namespace {
@@ -19,16 +19,27 @@ using ::testing::Each;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+const HardwareCatalog& catalog() {
+  static const HardwareCatalog kCatalog = load_hardware_catalog();
+  return kCatalog;
+}
+
+const Gpu& gpu(std::string_view name) {
+  const CatalogGpu* found = find_gpu(catalog(), name);
+  if (found == nullptr) throw std::runtime_error("no GPU " + std::string(name));
+  return found->gpu;
+}
+
 TEST(HardwareData, HoldsTheWholeCatalogue) {
-  EXPECT_EQ(hardware_catalog().gpus.size(), 35U);
-  EXPECT_GE(hardware_catalog().links.size(), 30U);
-  EXPECT_EQ(hardware_catalog().instances.size(), 47U);
-  EXPECT_EQ(hardware_catalog().storage.size(), 6U);
-  EXPECT_EQ(hardware_catalog().cpu_adam.size(), 2U);
+  EXPECT_EQ(catalog().gpus.size(), 35U);
+  EXPECT_GE(catalog().links.size(), 30U);
+  EXPECT_EQ(catalog().instances.size(), 47U);
+  EXPECT_EQ(catalog().storage.size(), 6U);
+  EXPECT_EQ(catalog().cpu_adam.size(), 2U);
 }
 
 TEST(HardwareData, UsableMemoryIsPositiveAndNeverMoreThanTheDriversTotal) {
-  for (const CatalogGpu& row : hardware_catalog().gpus) {
+  for (const CatalogGpu& row : catalog().gpus) {
     EXPECT_GT(row.gpu.usable, Bytes(0)) << row.gpu.name;
     EXPECT_LE(row.gpu.usable, row.gpu.capacity) << row.gpu.name;
     const double size = static_cast<double>(row.memory_gb);
@@ -38,29 +49,28 @@ TEST(HardwareData, UsableMemoryIsPositiveAndNeverMoreThanTheDriversTotal) {
 }
 
 TEST(HardwareData, MeasuredAndPublishedMemoryIsExact) {
-  EXPECT_EQ(catalog_gpu("H200-SXM5-141GB").usable, Bytes(150'109'880'320));
-  EXPECT_EQ(catalog_gpu("H200-SXM5-141GB").capacity, Bytes(143'771) * (1 << 20));
-  EXPECT_EQ(catalog_gpu("H200-SXM5-141GB").usable_source, Source::measured);
-  EXPECT_EQ(catalog_gpu("RTX4090-24GB").usable, Bytes(24'080) * (1 << 20));
-  EXPECT_EQ(catalog_gpu("A100-SXM4-80GB").capacity, Bytes(80) * (1 << 30));
-  EXPECT_NEAR(catalog_gpu("A100-SXM4-80GB").usable.gib(), 79.15, 1e-6);
+  EXPECT_EQ(gpu("H200-SXM5-141GB").usable, Bytes(150'109'880'320));
+  EXPECT_EQ(gpu("H200-SXM5-141GB").capacity, Bytes(143'771) * (1 << 20));
+  EXPECT_EQ(gpu("H200-SXM5-141GB").usable_source, Source::measured);
+  EXPECT_EQ(gpu("RTX4090-24GB").usable, Bytes(24'080) * (1 << 20));
+  EXPECT_EQ(gpu("A100-SXM4-80GB").capacity, Bytes(80) * (1 << 30));
+  EXPECT_NEAR(gpu("A100-SXM4-80GB").usable.gib(), 79.15, 1e-6);
 }
 
 TEST(HardwareData, MemoryThatNobodyReadIsMarkedAssumed) {
   for (const char* name : {"GH200-144GB", "MI325X-256GB", "MI355X-288GB", "MI250X-64GB"}) {
-    EXPECT_EQ(catalog_gpu(name).usable_source, Source::assumed) << name;
-    EXPECT_THAT(catalog_gpu(name).unverified, Contains("memory_driver_mib")) << name;
-    EXPECT_THAT(catalog_gpu(name).unverified, Contains("memory_usable_gib")) << name;
+    EXPECT_EQ(gpu(name).usable_source, Source::assumed) << name;
+    EXPECT_THAT(gpu(name).unverified, Contains("memory_driver_mib")) << name;
+    EXPECT_THAT(gpu(name).unverified, Contains("memory_usable_gib")) << name;
   }
 }
 
 TEST(HardwareData, UnverifiedFieldsAreCarried) {
-  EXPECT_THAT(catalog_gpu("A100-SXM4-40GB").unverified, Contains("memory_usable_gib"));
-  EXPECT_EQ(catalog_gpu("A100-SXM4-40GB").usable_source, Source::assumed);
-  EXPECT_THAT(catalog_gpu("L40-48GB").unverified, Contains("tflops_dense"));
-  EXPECT_THAT(find_link(hardware_catalog(), "InfiniBand NDR 400")->unverified,
-              Contains("effective_gbs"));
-  EXPECT_THAT(find_instance(hardware_catalog(), "g5.xlarge")->unverified, Contains("network_gbps"));
+  EXPECT_THAT(gpu("A100-SXM4-40GB").unverified, Contains("memory_usable_gib"));
+  EXPECT_EQ(gpu("A100-SXM4-40GB").usable_source, Source::assumed);
+  EXPECT_THAT(gpu("L40-48GB").unverified, Contains("tflops_dense"));
+  EXPECT_THAT(find_link(catalog(), "InfiniBand NDR 400")->unverified, Contains("effective_gbs"));
+  EXPECT_THAT(find_instance(catalog(), "g5.xlarge")->unverified, Contains("network_gbps"));
 }
 
 /// "a.b" names a key of the object or of an object in it.
@@ -93,18 +103,18 @@ TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
       }
     }
   }
-  for (const DefaultNetwork& row : hardware_catalog().default_networks)
+  for (const DefaultNetwork& row : catalog().default_networks)
     EXPECT_THAT(row.source, Not(IsEmpty()));
-  EXPECT_THAT(hardware_catalog().nccl.source, Not(IsEmpty()));
+  EXPECT_THAT(catalog().nccl.source, Not(IsEmpty()));
 }
 
 TEST(HardwareData, NamesAndAliasesAreUnique) {
   std::set<std::string> gpus, links, instances;
-  for (const CatalogGpu& row : hardware_catalog().gpus)
+  for (const CatalogGpu& row : catalog().gpus)
     EXPECT_TRUE(gpus.insert(normalized(row.gpu.name)).second) << row.gpu.name;
-  for (const Link& row : hardware_catalog().links)
+  for (const Link& row : catalog().links)
     EXPECT_TRUE(links.insert(normalized(row.name)).second) << row.name;
-  for (const Instance& row : hardware_catalog().instances) {
+  for (const Instance& row : catalog().instances) {
     EXPECT_TRUE(instances.insert(normalized(row.name)).second) << row.name;
     for (const std::string& alias : row.aliases)
       EXPECT_TRUE(instances.insert(normalized(alias)).second) << alias;
@@ -112,31 +122,31 @@ TEST(HardwareData, NamesAndAliasesAreUnique) {
 }
 
 TEST(HardwareData, EveryReferenceFromOneFileToAnotherResolves) {
-  for (const CatalogGpu& row : hardware_catalog().gpus) {
+  for (const CatalogGpu& row : catalog().gpus) {
     const Gpu& g = row.gpu;
     if (g.nvlink_bandwidth) {
-      EXPECT_NE(find_link(hardware_catalog(), g.nvlink_link), nullptr) << g.name;
+      EXPECT_NE(find_link(catalog(), g.nvlink_link), nullptr) << g.name;
     }
-    const Link* pcie = find_link(hardware_catalog(), g.pcie_link);
+    const Link* pcie = find_link(catalog(), g.pcie_link);
     ASSERT_NE(pcie, nullptr) << g.name;
     EXPECT_EQ(pcie->bandwidth, g.pcie_bandwidth) << g.name;
   }
-  for (const Instance& row : hardware_catalog().instances) {
-    EXPECT_NE(find_gpu(hardware_catalog(), row.gpu), nullptr) << row.name;
+  for (const Instance& row : catalog().instances) {
+    EXPECT_NE(find_gpu(catalog(), row.gpu), nullptr) << row.name;
     if (!row.storage.empty()) {
-      EXPECT_NE(find_storage(hardware_catalog(), row.storage), nullptr) << row.name;
+      EXPECT_NE(find_storage(catalog(), row.storage), nullptr) << row.name;
     }
   }
-  for (const DefaultNetwork& row : hardware_catalog().default_networks)
-    EXPECT_NE(find_link(hardware_catalog(), row.link), nullptr) << row.arch;
+  for (const DefaultNetwork& row : catalog().default_networks)
+    EXPECT_NE(find_link(catalog(), row.link), nullptr) << row.arch;
 }
 
 TEST(HardwareData, NvlinkRatesAreOfOneDirection) {
   // A whole A100 moves 600 GB/s over NVLink, both directions together; an H100 900; a B200 1800.
-  EXPECT_EQ(catalog_gpu("A100-SXM4-80GB").nvlink_bandwidth, 300e9);
-  EXPECT_EQ(catalog_gpu("H100-SXM5-80GB").nvlink_bandwidth, 450e9);
-  EXPECT_EQ(catalog_gpu("B200-SXM6-180GB").nvlink_bandwidth, 900e9);
-  for (const Link& link : hardware_catalog().links) {
+  EXPECT_EQ(gpu("A100-SXM4-80GB").nvlink_bandwidth, 300e9);
+  EXPECT_EQ(gpu("H100-SXM5-80GB").nvlink_bandwidth, 450e9);
+  EXPECT_EQ(gpu("B200-SXM6-180GB").nvlink_bandwidth, 900e9);
+  for (const Link& link : catalog().links) {
     if (link.effective) {
       EXPECT_LE(*link.effective, link.bandwidth) << link.name;
     }
@@ -144,7 +154,7 @@ TEST(HardwareData, NvlinkRatesAreOfOneDirection) {
 }
 
 TEST(HardwareData, DensePeaksGrowAsPrecisionShrinks) {
-  for (const CatalogGpu& row : hardware_catalog().gpus) {
+  for (const CatalogGpu& row : catalog().gpus) {
     const PeakFlops& p = row.gpu.peak;
     ASSERT_TRUE(p[PeakRate::fp16]) << row.gpu.name;
     if (p[PeakRate::fp32]) {
@@ -161,12 +171,12 @@ TEST(HardwareData, DensePeaksGrowAsPrecisionShrinks) {
       EXPECT_LT(*row.gpu.achievable[PeakRate::bf16], *p[PeakRate::bf16]) << row.gpu.name;
     }
   }
-  EXPECT_EQ(catalog_gpu("V100-SXM2-32GB").peak[PeakRate::bf16], std::nullopt);
-  EXPECT_EQ(catalog_gpu("H100-SXM5-80GB").peak[PeakRate::bf16], 989.5e12);
+  EXPECT_EQ(gpu("V100-SXM2-32GB").peak[PeakRate::bf16], std::nullopt);
+  EXPECT_EQ(gpu("H100-SXM5-80GB").peak[PeakRate::bf16], 989.5e12);
 }
 
 TEST(HardwareData, TheTypicalUsableRatioIsTheMedianOfWhatWasRead) {
-  EXPECT_NEAR(typical_usable_ratio(hardware_catalog()), 0.988, 0.004);
+  EXPECT_NEAR(typical_usable_ratio(catalog()), 0.988, 0.004);
   HardwareCatalog three;
   for (const std::int64_t gib : {7, 9, 8}) {
     CatalogGpu row{.memory_gb = 10};
@@ -179,11 +189,10 @@ TEST(HardwareData, TheTypicalUsableRatioIsTheMedianOfWhatWasRead) {
 }
 
 TEST(HardwareData, NcclConstantsAreInSeconds) {
-  EXPECT_DOUBLE_EQ(hardware_catalog().nccl.base.ring.simple, 8.4e-6);
-  EXPECT_DOUBLE_EQ(hardware_catalog().nccl.nvlink_hop.ring.ll128, 1.9e-6);
-  EXPECT_DOUBLE_EQ(*hardware_catalog().nccl.network_hop.nvls_tree, 20.9e-6);
-  EXPECT_THAT(hardware_catalog().nccl.bandwidth_per_link,
-              Contains(testing::Pair("nvlink_sm90", 20.6e9)));
+  EXPECT_DOUBLE_EQ(catalog().nccl.base.ring.simple, 8.4e-6);
+  EXPECT_DOUBLE_EQ(catalog().nccl.nvlink_hop.ring.ll128, 1.9e-6);
+  EXPECT_DOUBLE_EQ(*catalog().nccl.network_hop.nvls_tree, 20.9e-6);
+  EXPECT_THAT(catalog().nccl.bandwidth_per_link, Contains(testing::Pair("nvlink_sm90", 20.6e9)));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "load/hardware.h"
 #include "load/job.h"
 #include "optimizers/registry.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 
@@ -25,7 +25,7 @@ Json base() {
 }
 
 Job load(const Json& json) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   return load_job(json, "job.json", context);

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "load/hardware.h"
 #include "load/job.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 
 namespace shardplan::parallel_job_test {
@@ -18,7 +18,7 @@ Json base() {
 }
 
 Job load(const std::string& patch) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   Json job = base();
   job.merge_patch(Json::parse(patch));
   return load_job(job, "job.json", {&hardware, ""});

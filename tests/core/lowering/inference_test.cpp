@@ -8,10 +8,10 @@
 
 #include "base/units.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/inference/generate.h"
 #include "lowering/inference/workspace.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 #include "support/program_testing.h"
@@ -227,7 +227,7 @@ struct Errors {
 constexpr double kSecondWorkspace = 32.0 * kMiB;
 
 void compare(const Json& record, double extra, Errors& peaks, Errors& ends) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   const std::string name = record.at("name");
   const Job job = load_job(record.at("job"), name, {.hardware = &hardware, .directory = ""});
   const Estimate e = estimate(job.model, job.plan, load_calibration());
@@ -261,7 +261,7 @@ TEST(Generation, MeetsThePhasesOfMeasuredRuns) {
 }
 
 TEST(Generation, NamesWhatIsWrong) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   const auto error = [](const std::string& patch) {
     Json job = parse_json(R"({"cluster": "1xH100", "framework": "single",
         "workload": {"kind": "inference", "batch": 1, "prompt_length": 512, "new_tokens": 64}})",
@@ -290,7 +290,7 @@ TEST(Generation, NamesWhatIsWrong) {
 }
 
 TEST(Generation, IsBoundByTheWeightsItReadsOrByTheHost) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   const auto seconds = [&](std::int64_t batch) {
     const Json job{
         {"model", "llama-3.1-8b"},

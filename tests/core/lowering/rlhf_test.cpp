@@ -9,10 +9,10 @@
 
 #include "estimate/rlhf.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "lowering/rlhf/lower.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
 #include "support/program_testing.h"
@@ -34,7 +34,7 @@ Json ppo() {
 }
 
 Job load(const Json& json) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   return load_job(json, "job.json", {.hardware = &hardware, .directory = ""});
 }
 

@@ -7,13 +7,13 @@
 #include <filesystem>
 
 #include "json/document.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "optimizers/registry.h"
 #include "optimizers/states.h"
 #include "program/tape.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 
 namespace shardplan {
@@ -26,7 +26,7 @@ using ::testing::Not;
 const std::filesystem::path kGolden = std::filesystem::path(SHARDPLAN_SOURCE_DIR) / "tests/golden";
 
 Job load(const Json& json) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   return load_job(json, "job.json", context);

@@ -9,11 +9,11 @@
 
 #include "base/units.h"
 #include "json/reader.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
 #include "simulator/caching_allocator.h"
 #include "simulator/reserved.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -242,7 +242,7 @@ TEST(ReservedRuns, AreThoseOfEachProgramAndLimitAlone) {
 }
 
 TEST(ReservedRuns, OfRanksThatDifferAreThoseOfEachAlone) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   for (const int stage : {1, 2}) {
     const Json json{{"model", "gpt2"},
                     {"cluster", "8xA100-40GB"},
@@ -272,7 +272,7 @@ struct Errors {
 // Nothing about reserved memory is fitted but the share of DDP's old buckets that NCCL holds on to.
 TEST(SimulateReserved, AgreesWithMeasuredTrainingSteps) {
   const Json golden = read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/training_steps.json");
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   std::map<std::string, Errors> errors;

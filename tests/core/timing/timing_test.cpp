@@ -6,17 +6,22 @@
 
 #include "estimate/estimate.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
-#include "support/catalog_testing.h"
 #include "support/program_testing.h"
 #include "timing/timeline.h"
 
 namespace shardplan {
 namespace {
 
+const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
 Job job_of(const std::string& text) {
-  return load_job(parse_json(text, "test"), "test", {&hardware_catalog(), ""});
+  return load_job(parse_json(text, "test"), "test", {&hardware(), ""});
 }
 
 Job job_on(const std::string& cluster, const std::string& framework,

@@ -8,14 +8,14 @@
 #include "calibrate/fit.h"
 #include "hardware/gpu_names.h"
 #include "load/calibration.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 #include "timing/kernel_time.h"
 
 namespace shardplan {
 namespace {
 
 Gpu h200() {
-  const HardwareCatalog& catalog = hardware_catalog();
+  const HardwareCatalog catalog = load_hardware_catalog();
   return choose_gpu("NVIDIA H200", catalog).gpu->gpu;
 }
 

@@ -9,9 +9,9 @@
 #include "frameworks/fsdp2/python.h"
 #include "frameworks/megatron/arguments.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "questions/search/axes.h"
 #include "save/estimate.h"
-#include "support/catalog_testing.h"
 #include "support/error_of.h"
 #include "support/subprocess.h"
 
@@ -29,7 +29,7 @@ constexpr const char* kAsked = R"({"model": {"model_type": "llama", "hidden_size
   "framework": "deepspeed", "workload": {"sequence_length": 512}})";
 
 Job job_of(const Json& json, const std::string& directory = "") {
-  const HardwareCatalog& hardware = hardware_catalog();
+  const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   context.directory = directory;

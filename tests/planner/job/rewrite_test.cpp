@@ -7,10 +7,10 @@
 #include "job/cluster_json.h"
 #include "job/rewrite.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "load/job.h"
 #include "questions/compare.h"
 #include "questions/fixes.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -38,7 +38,7 @@ class JobRewrite : public testing::Test {
     }
   }
 
-  HardwareCatalog hardware_ = hardware_catalog();
+  HardwareCatalog hardware_ = load_hardware_catalog();
   Calibration calibration_ = load_calibration();
 };
 

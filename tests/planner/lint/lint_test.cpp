@@ -2,7 +2,6 @@
 #include "lint_testing.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -197,7 +196,7 @@ TEST(LintRepairs, GoOnUntilNothingMoreChanges) {
     "zero_optimization": {"stage": 3, "cpu_ofload": true}})";
   LintRequest request;
   request.config = SourceText{"ds.json", text};
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
   request.hardware = &hardware;
   request.calibration = &calibration;

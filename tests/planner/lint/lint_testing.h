@@ -12,7 +12,7 @@
 
 #include "lint/lint.h"
 #include "load/calibration.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 
 namespace shardplan {
 
@@ -46,7 +46,7 @@ inline Json job_of(const Json& options) {
 
 /// The request with the built-in data.
 inline LintRequest complete(LintRequest request) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   static const Calibration calibration = load_calibration();
   request.hardware = &hardware;
   request.calibration = &calibration;

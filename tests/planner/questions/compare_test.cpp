@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "parallel/problem.h"
 #include "questions/compare.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -19,7 +19,7 @@ using ::testing::Contains;
 using ::testing::Not;
 
 Job job_of(const std::string& text) {
-  const HardwareCatalog& hardware = hardware_catalog();
+  static const HardwareCatalog hardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &hardware;
   return load_job(parse_json(text, "job.json"), "job.json", context);

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
 #include "report/messages.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -55,7 +55,7 @@ class JobFixes : public testing::Test {
     }
   }
 
-  const HardwareCatalog& hardware_ = hardware_catalog();
+  const HardwareCatalog hardware_ = load_hardware_catalog();
   const Calibration calibration_ = load_calibration();
   const Json serving_ = Json::parse(
       R"({"model": "llama-3.1-8b", "cluster": "1xRTX4090", "framework": "single",

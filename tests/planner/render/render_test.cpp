@@ -11,6 +11,7 @@
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/catalog.h"
+#include "load/hardware.h"
 #include "questions/largest.h"
 #include "render/catalog_text.h"
 #include "render/compare_text.h"
@@ -20,7 +21,6 @@
 #include "render/largest_text.h"
 #include "render/model_text.h"
 #include "render/table.h"
-#include "support/catalog_testing.h"
 
 namespace shardplan {
 namespace {
@@ -50,9 +50,14 @@ void expect_tidy(const std::string& text) {
   }
 }
 
+const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
 Job loaded(const fs::path& file) {
   JobContext context;
-  context.hardware = &hardware_catalog();
+  context.hardware = &hardware();
   context.directory = file.parent_path().string();
   return load_job(read_json_file(file.string()), file.string(), context);
 }
@@ -64,7 +69,7 @@ Job example(const std::string& name) {
 TEST(Render, NamesTheRuntimeOfTheGpuAndSaysWhoseConstantsTheyAre) {
   const auto text_of = [](const char* cluster) {
     JobContext context;
-    context.hardware = &hardware_catalog();
+    context.hardware = &hardware();
     const Json job{{"model", "gpt2"}, {"cluster", cluster}, {"framework", "ddp"}};
     const Job loaded = load_job(job, "job.json", context);
     const Calibration calibration = load_calibration();
@@ -99,21 +104,21 @@ TEST(Render, AnswersToEveryExampleAreTidy) {
 
 TEST(Render, CatalogsAreTidyAndWhole) {
   expect_tidy(models_text());
-  expect_tidy(gpus_text(hardware_catalog()));
-  expect_tidy(clusters_text(hardware_catalog()));
-  for (const CatalogGpu& row : hardware_catalog().gpus)
-    EXPECT_THAT(gpus_text(hardware_catalog()), HasSubstr(row.gpu.name));
-  for (const Instance& row : hardware_catalog().instances)
-    EXPECT_THAT(clusters_text(hardware_catalog()), HasSubstr(row.name));
+  expect_tidy(gpus_text(hardware()));
+  expect_tidy(clusters_text(hardware()));
+  for (const CatalogGpu& row : hardware().gpus)
+    EXPECT_THAT(gpus_text(hardware()), HasSubstr(row.gpu.name));
+  for (const Instance& row : hardware().instances)
+    EXPECT_THAT(clusters_text(hardware()), HasSubstr(row.name));
   EXPECT_THAT(models_json(), SizeIs(catalog_models().size()));
-  EXPECT_THAT(gpus_json(hardware_catalog()), SizeIs(hardware_catalog().gpus.size()));
-  EXPECT_THAT(clusters_json(hardware_catalog()), SizeIs(hardware_catalog().instances.size()));
+  EXPECT_THAT(gpus_json(hardware()), SizeIs(hardware().gpus.size()));
+  EXPECT_THAT(clusters_json(hardware()), SizeIs(hardware().instances.size()));
 }
 
 TEST(Render, UnverifiedFiguresAreMarked) {
-  const std::string text = gpus_text(hardware_catalog());
+  const std::string text = gpus_text(hardware());
   for (const std::string& line : lines(text)) {
-    const CatalogGpu* row = find_gpu(hardware_catalog(), line.substr(0, line.find(' ')));
+    const CatalogGpu* row = find_gpu(hardware(), line.substr(0, line.find(' ')));
     if (row == nullptr) continue;
     const bool assumed = row->gpu.usable_source == Source::assumed;
     if (assumed) {

@@ -15,17 +15,22 @@
 
 #include "json/document.h"
 #include "load/calibration.h"
+#include "load/hardware.h"
 #include "report/build.h"
-#include "support/catalog_testing.h"
 #include "support/subprocess.h"
 
 namespace shardplan::report {
 
 inline const std::string kSources = SHARDPLAN_SOURCE_DIR;
 
-inline inline const MeasuredRuns& golden_runs() {
+inline const HardwareCatalog& hardware() {
+  static const HardwareCatalog catalog = load_hardware_catalog();
+  return catalog;
+}
+
+inline const MeasuredRuns& golden_runs() {
   static const MeasuredRuns runs =
-      load_records({kSources + "/tests/golden/training_steps.json"}, hardware_catalog());
+      load_records({kSources + "/tests/golden/training_steps.json"}, hardware());
   return runs;
 }
 
@@ -42,7 +47,7 @@ inline std::vector<std::string> config_jobs() {
 /// `file` stands in messages; relative paths of the job start at its folder below the sources.
 inline Findings findings_of(const Json& document, const std::string& file) {
   JobContext context;
-  context.hardware = &hardware_catalog();
+  context.hardware = &hardware();
   context.directory = kSources + "/configs/jobs";
   return find_out(load_job(document, file, context), load_calibration(), golden_runs(),
                   {.name = file,

@@ -4,8 +4,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "load/hardware.h"
 #include "load/record.h"
-#include "support/catalog_testing.h"
 #include "support/subprocess.h"
 
 namespace shardplan::validator {
@@ -44,7 +44,7 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
   }
   EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
 
-  const RecordList records = load_records({path("r.json")}, hardware_catalog());
+  const RecordList records = load_records({path("r.json")}, load_hardware_catalog());
   ASSERT_EQ(records.records.size(), 1U)
       << (records.bad.empty() ? std::string() : records.bad[0].message.text);
   EXPECT_EQ(records.records[0].measured[index_of(Figure::allocated_peak)],

@@ -8,7 +8,7 @@
 #include "estimate/estimate.h"
 #include "launch/run.h"
 #include "load/calibration.h"
-#include "support/catalog_testing.h"
+#include "load/hardware.h"
 #include "validator/documented_workspace.h"
 
 namespace shardplan::validator {
@@ -20,7 +20,7 @@ struct Compared {
 };
 
 Compared compare(const Json& document) {
-  const HardwareCatalog& kHardware = hardware_catalog();
+  static const HardwareCatalog kHardware = load_hardware_catalog();
   const EngineJob job = load_engine_job(document, "test.json", kHardware);
   const int world = static_cast<int>(job.plan().cluster.world());
   const bool on_host = job.on_host();
@@ -109,7 +109,7 @@ TEST_P(EveryStage, of_odd_shapes_is_predicted_to_the_byte) {
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
 
 TEST(DryRun, names_the_tensor_that_does_not_fit) {
-  const HardwareCatalog& kHardware = hardware_catalog();
+  static const HardwareCatalog kHardware = load_hardware_catalog();
   const EngineJob big = load_engine_job(
       job("llama-2-7b", 0, "1xH200", "bf16-master", "none", 1, 512), "test.json", kHardware);
   try {
