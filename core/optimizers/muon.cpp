@@ -114,7 +114,7 @@ constinit const OptimizerDescription kDescription{
     .deepspeed = {.types = kTypes},
     .evidence = {{{Source::exact, "PyTorch's own states on a CPU"},
                   {Source::exact, "PyTorch's own states on two CPU ranks"},
-                  {Source::modelled, "DeepSpeed runtime/zero read"}}},
+                  {Source::exact, "DeepSpeed's own states on two CPU ranks, at every stage"}}},
     .source = "torch/optim/_muon.py; DeepSpeed runtime/zero/muon, stage_1_and_2.py, stage3.py",
 };
 
