@@ -23,6 +23,10 @@ const FrameworkTraits& traits_of(FrameworkKind kind) {
   return *kFrameworks[static_cast<std::size_t>(kind)];
 }
 
+FrameworkKind default_framework(std::int64_t world) {
+  return world == 1 ? FrameworkKind::single : FrameworkKind::deepspeed;
+}
+
 std::optional<FrameworkKind> framework_named(std::string_view name) {
   for (const FrameworkTraits* traits : kFrameworks)
     if (traits->name.get() == name) return traits->kind;
