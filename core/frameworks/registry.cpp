@@ -5,12 +5,13 @@
 namespace shardplan {
 
 extern const FrameworkTraits kSingleTraits, kDdpTraits, kFsdp2Traits, kDeepSpeedTraits,
-    kNativeTraits, kMegatronTraits;
+    kNativeTraits, kMegatronTraits, kFsdp1Traits;
 
 namespace {
 
 constexpr std::array<const FrameworkTraits*, kFrameworkCount> kFrameworks{
-    &kSingleTraits, &kDdpTraits, &kFsdp2Traits, &kDeepSpeedTraits, &kNativeTraits, &kMegatronTraits,
+    &kSingleTraits, &kDdpTraits,      &kFsdp2Traits, &kDeepSpeedTraits,
+    &kNativeTraits, &kMegatronTraits, &kFsdp1Traits,
 };
 
 }  // namespace
