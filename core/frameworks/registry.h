@@ -26,6 +26,9 @@ inline std::string_view name_of(FrameworkKind kind) {
   return traits_of(kind).name;
 }
 
+/// What runs a job that does not say: plain PyTorch on one GPU, DeepSpeed on several.
+FrameworkKind default_framework(std::int64_t world);
+
 /// The framework of that name.
 std::optional<FrameworkKind> framework_named(std::string_view name);
 

@@ -71,6 +71,11 @@ struct FrameworkTraits {
   Required<std::string_view> label;  ///< in windows
   Required<const OptionTable<Framework>*> options;
 
+  // ---- What a job cannot ask of it; nothing when it can be run and estimated.
+  /// Of its options alone; keys are those of `framework`.
+  Required<std::optional<DivisionProblem> (*)(const Framework&)> options_problem;
+  Required<std::optional<DivisionProblem> (*)(const Plan&)> plan_problem;
+
   // ---- How a network is divided.
   DegreeSupport degrees;
   Required<SplitStyle> split;

@@ -8,6 +8,14 @@
 
 namespace shardplan::usual {
 
+std::optional<DivisionProblem> no_options_problem(const Framework&) {
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> no_plan_problem(const Plan&) {
+  return std::nullopt;
+}
+
 std::optional<DivisionProblem> no_pipeline_problem(const Plan&) {
   return std::nullopt;
 }

@@ -8,6 +8,8 @@ namespace shardplan::usual {
 inline ExpertExchange dispatches_tokens(const Plan&) {
   return ExpertExchange::dispatcher;
 }
+std::optional<DivisionProblem> no_options_problem(const Framework& framework);
+std::optional<DivisionProblem> no_plan_problem(const Plan& plan);
 std::optional<DivisionProblem> no_pipeline_problem(const Plan& plan);
 std::optional<DivisionProblem> no_sharding_problem(const Model& model, const Plan& plan);
 inline void builds_as_written(const Plan&, BuildOptions&) {}

@@ -1,6 +1,7 @@
 // Tensor parallelism: one rank's part of every layer, and what the ranks exchange between them.
 #pragma once
 
+#include "frameworks/traits.h"
 #include "parallel/shard.h"
 
 namespace shardplan {

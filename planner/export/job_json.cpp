@@ -5,37 +5,16 @@
 
 #include "base/units.h"
 #include "export/export.h"
-#include "frameworks/deepspeed/auto_resolver.h"
-#include "frameworks/deepspeed/option_table.h"
-#include "frameworks/megatron/saved_inputs.h"
+#include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "job/parallel_json.h"
-#include "save/options.h"
 
 namespace shardplan {
 namespace {
 
-/// What its ds_config.json does not say.
-void add_deepspeed(Json& json, const Plan& plan) {
-  const DeepSpeedOptions& o = plan.framework.deepspeed;
-  json["version"] = fmt::format("{}.{}.{}", o.version.major, o.version.minor, o.version.patch);
-  json["auto"] = name_of(AutoResolver::none);
-  json["ds_config"] = "ds_config.json";
-  if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
-    json["checkpoint_function"] = "deepspeed";
-  if (o.moe) write_options(json["moe"] = Json::object(), kDeepSpeedMoeTable, *o.moe);
-}
-
 Json framework_json(const Plan& plan) {
-  const Framework& framework = plan.framework;
-  Json json{{"name", name_of(framework.kind)}};
-  if (framework.kind == FrameworkKind::deepspeed) {
-    add_deepspeed(json, plan);
-  } else {
-    write_options(json, *traits_of(framework).options.get(), framework);
-  }
-  if (json.contains("distribute_saved_activations"))  // where it has an effect
-    json["distribute_saved_activations"] = distributes_saved_activations(plan);
+  Json json{{"name", name_of(plan.framework.kind)}};
+  planning_of(plan).write_options(json, plan);
   return json;
 }
 
@@ -66,7 +45,6 @@ Json job_json(const Json& asked, const Job& job) {
   json.update(asked);
   json["cluster"] = cluster_json(asked.at("cluster"), plan.cluster);
   json["framework"] = framework_json(plan);
-  if (!plan.parallel.sequence_parallel) json["framework"].erase("tp_comm_overlap");
   Json& workload = json["workload"];
   workload["micro_batch"] = plan.workload.micro_batch;
   workload["sequence_length"] = plan.workload.sequence_length;

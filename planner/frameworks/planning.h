@@ -79,6 +79,8 @@ struct FrameworkPlanning {
   /// Lines of accelerate's configuration: the kind of distribution, and what goes with it.
   Required<std::string (*)(const Plan&)> accelerate;
   Required<Launch (*)(const Job&)> launch;
+  /// Writes its options into an exported job's `framework`.
+  Required<void (*)(Json& framework, const Plan&)> write_options;
   /// Puts files that an exported job names into the job itself.
   Required<void (*)(Json& job, const Plan&)> inline_files;
 

@@ -8,13 +8,13 @@
 namespace shardplan {
 
 extern const FrameworkPlanning kDeepSpeedPlanning, kFsdp2Planning, kDdpPlanning, kSinglePlanning,
-    kMegatronPlanning, kNativePlanning;
+    kMegatronPlanning, kNativePlanning, kFsdp1Planning;
 
 namespace {
 
 constexpr std::array<const FrameworkPlanning*, kFrameworkCount> kRows{
-    &kDeepSpeedPlanning, &kFsdp2Planning,    &kDdpPlanning,
-    &kSinglePlanning,    &kMegatronPlanning, &kNativePlanning,
+    &kDeepSpeedPlanning, &kFsdp2Planning, &kDdpPlanning,    &kSinglePlanning,
+    &kMegatronPlanning,  &kFsdp1Planning, &kNativePlanning,
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "frameworks/registry.h"
+#include "save/options.h"
 
 namespace shardplan::usual {
 
@@ -53,6 +56,10 @@ Launch trainer_launch(const Job& job) {
         tensor);
   launch.arguments = trainer_arguments(job.plan, job.plan.precision.compute);
   return launch;
+}
+
+void write_options(Json& framework, const Plan& plan) {
+  shardplan::write_options(framework, *traits_of(plan).options.get(), plan.framework);
 }
 
 std::vector<FrameworkRule> no_rules(const RuleContext&) {

@@ -19,6 +19,8 @@ std::string accelerate_precision(const Plan& plan);
 Launch trainer_launch(const Job& job);
 /// Those arguments; `type` is that of mixed precision.
 std::string trainer_arguments(const Plan& plan, DType type, std::string_view more = "");
+/// All that its table has.
+void write_options(Json& framework, const Plan& plan);
 inline void nothing_inlined(Json&, const Plan&) {}
 
 std::vector<FrameworkRule> no_rules(const RuleContext& context);

@@ -28,6 +28,8 @@ constinit const FrameworkTraits kDdpTraits{
     .name = "ddp",
     .label = "DDP",
     .options = &kDdpOptionTable,
+    .options_problem = usual::no_options_problem,
+    .plan_problem = usual::no_plan_problem,
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,

@@ -58,6 +58,8 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .name = "deepspeed",
     .label = "DeepSpeed",
     .options = &kDeepSpeedOptionTable,
+    .options_problem = usual::no_options_problem,
+    .plan_problem = usual::no_plan_problem,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::never,

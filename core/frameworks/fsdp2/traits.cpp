@@ -59,6 +59,8 @@ constinit const FrameworkTraits kFsdp2Traits{
     .name = "fsdp2",
     .label = "FSDP2",
     .options = &kFsdp2OptionTable,
+    .options_problem = usual::no_options_problem,
+    .plan_problem = usual::no_plan_problem,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::not_yet,
                 .virtual_pipeline = Support::not_yet,

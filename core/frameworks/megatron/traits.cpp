@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/megatron/communicators.h"
 #include "frameworks/megatron/lower.h"
+#include "frameworks/megatron/problems.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "frameworks/usual.h"
@@ -53,6 +54,8 @@ constinit const FrameworkTraits kMegatronTraits{
     .name = "megatron",
     .label = "Megatron-LM",
     .options = &kMegatronOptionTable,
+    .options_problem = megatron_options_problem,
+    .plan_problem = megatron_plan_problem,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::yes,

@@ -1,6 +1,7 @@
 // Our own engine (validator/).
 #include "estimate/calibration.h"
 #include "frameworks/native/lower.h"
+#include "frameworks/native/problems.h"
 #include "frameworks/usual.h"
 #include "options/option.h"
 #include "parallel/communicator_list.h"
@@ -32,6 +33,8 @@ constinit const FrameworkTraits kNativeTraits{
     .name = "native",
     .label = "shardplan-validate's engine",
     .options = &kNativeOptionTable,
+    .options_problem = usual::no_options_problem,
+    .plan_problem = native_plan_problem,
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,

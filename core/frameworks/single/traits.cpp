@@ -25,6 +25,8 @@ constinit const FrameworkTraits kSingleTraits{
     .name = "single",
     .label = "plain PyTorch",
     .options = &kSingleOptionTable,
+    .options_problem = usual::no_options_problem,
+    .plan_problem = usual::no_plan_problem,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,

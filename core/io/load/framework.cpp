@@ -9,9 +9,9 @@
 #include "frameworks/registry.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/version.h"
-#include "load/megatron.h"
 #include "load/options.h"
 #include "options/tables.h"
+#include "parallel/problem.h"
 
 namespace shardplan {
 namespace {
@@ -96,15 +96,16 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
   if (const auto kind = read_as<FrameworkKind>(o, info_of(framework_name_table(), "name"))) {
     read.framework.kind = *kind;
   } else {
-    read.framework.kind = world == 1 ? FrameworkKind::single : FrameworkKind::deepspeed;
+    read.framework.kind = default_framework(world);
     assumed.push_back(fmt::format("framework: {}", name_of(read.framework.kind)));
   }
-  if (read.framework.kind == FrameworkKind::deepspeed)
+  const FrameworkTraits& framework = traits_of(read.framework);
+  if (framework.has_zero)
     read_deepspeed(o, read, world, context, assumed);
   else
-    read_options(o, *traits_of(read.framework).options.get(), read.framework);
-  if (read.framework.kind == FrameworkKind::megatron)
-    check_megatron_options(o, read.framework.megatron);
+    read_options(o, *framework.options.get(), read.framework);
+  if (const auto problem = framework.options_problem(read.framework))
+    o.fail(problem->key, problem->message, problem->expected);
   o.finish();
   return read;
 }

@@ -14,9 +14,7 @@
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
-#include "load/megatron.h"
 #include "load/model.h"
-#include "load/native.h"
 #include "load/optimizer.h"
 #include "load/options.h"
 #include "load/parallel.h"
@@ -98,9 +96,9 @@ class JobLoader {
     check_precision();
     check_optimizer();
     check_quantization();
-    if (plan().framework.kind == FrameworkKind::native) check_native(reader_, plan());
-    if (plan().framework.kind == FrameworkKind::megatron) check_megatron(reader_, plan());
-    if (plan().framework.kind == FrameworkKind::deepspeed && !is_inference())
+    if (const auto problem = traits_of(plan()).plan_problem(plan()))
+      reader_.fail(problem->key, problem->message, problem->expected);
+    if (zero_options(plan()) != nullptr && !is_inference())
       if (auto warning = check_deepspeed_checkpointing(reader_, job_))
         job_.diagnostics.push_back(std::move(*warning));
     // How long and on what to train is shardplan-validate's to read.

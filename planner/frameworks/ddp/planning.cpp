@@ -36,6 +36,7 @@ constinit const FrameworkPlanning kDdpPlanning{
     .formats = usual::trainer_formats,
     .accelerate = usual::accelerate_block,
     .launch = usual::trainer_launch,
+    .write_options = usual::write_options,
     .inline_files = usual::nothing_inlined,
     .is_searched = true,
     .strategies = ddp_strategies,

@@ -5,13 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/step_fits.h"
+#include "frameworks/deepspeed/auto_resolver.h"
 #include "frameworks/deepspeed/changes.h"
 #include "frameworks/deepspeed/ds_config.h"
 #include "frameworks/deepspeed/launch.h"
+#include "frameworks/deepspeed/option_table.h"
 #include "frameworks/deepspeed/search.h"
 #include "frameworks/deepspeed/words.h"
 #include "frameworks/usual_planning.h"
 #include "job/fields.h"
+#include "save/options.h"
 
 namespace shardplan {
 namespace {
@@ -40,6 +43,17 @@ std::string deepspeed_accelerate(const Plan& plan) {
   return text + fmt::format("  zero3_init_flag: {}\n", plan.framework.deepspeed.zero.stage == 3);
 }
 
+/// What its ds_config.json does not say.
+void write_deepspeed(Json& framework, const Plan& plan) {
+  const DeepSpeedOptions& o = plan.framework.deepspeed;
+  framework["version"] = fmt::format("{}.{}.{}", o.version.major, o.version.minor, o.version.patch);
+  framework["auto"] = name_of(AutoResolver::none);
+  framework["ds_config"] = "ds_config.json";
+  if (o.activation_checkpointing.called && plan.checkpointing == Checkpointing::full)
+    framework["checkpoint_function"] = "deepspeed";
+  if (o.moe) write_options(framework["moe"] = Json::object(), kDeepSpeedMoeTable, *o.moe);
+}
+
 void inline_ds_config(Json& job, const Plan& plan) {
   set_field(job, "/framework/ds_config", ds_config_of(plan, nullptr, {}));
 }
@@ -65,6 +79,7 @@ constinit const FrameworkPlanning kDeepSpeedPlanning{
     .formats = deepspeed_formats,
     .accelerate = deepspeed_accelerate,
     .launch = deepspeed_launch,
+    .write_options = write_deepspeed,
     .inline_files = inline_ds_config,
     .is_searched = true,
     .strategies = deepspeed_strategies,

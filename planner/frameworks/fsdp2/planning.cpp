@@ -96,6 +96,7 @@ constinit const FrameworkPlanning kFsdp2Planning{
     .formats = fsdp2_formats,
     .accelerate = fsdp2_accelerate,
     .launch = usual::trainer_launch,
+    .write_options = usual::write_options,
     .inline_files = usual::nothing_inlined,
     .is_searched = true,
     .strategies = fsdp2_strategies,

@@ -1,9 +1,11 @@
 // Megatron-LM.
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "calibrate/step_fits.h"
 #include "frameworks/megatron/arguments.h"
 #include "frameworks/megatron/changes.h"
+#include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/usual_planning.h"
 #include "optimizers/description.h"
 #include "report/words.h"
@@ -20,6 +22,13 @@ report::Text megatron_words(const Framework& framework) {
 
 std::vector<const ExportFormat*> megatron_formats(const Plan&) {
   return {&kLaunchFormat, &kJobFormat};
+}
+
+/// What has no effect is not said.
+void write_megatron(Json& framework, const Plan& plan) {
+  usual::write_options(framework, plan);
+  framework["distribute_saved_activations"] = distributes_saved_activations(plan);
+  if (!plan.parallel.sequence_parallel) framework.erase("tp_comm_overlap");
 }
 
 Launch megatron_launch(const Job& job) {
@@ -45,7 +54,7 @@ void megatron_strategies(std::vector<Strategy>& all, const Plan& base,
   all.push_back({"Megatron-LM, divided gradients", framework});
 }
 
-/// The limits of load/megatron.cpp.
+/// The limits of core/frameworks/megatron/problems.cpp.
 std::vector<FrameworkRule> megatron_rules(const RuleContext&) {
   return {{"strategy",
            false,
@@ -74,6 +83,7 @@ constinit const FrameworkPlanning kMegatronPlanning{
     .formats = megatron_formats,
     .accelerate = usual::accelerate_block,
     .launch = megatron_launch,
+    .write_options = write_megatron,
     .inline_files = usual::nothing_inlined,
     .is_searched = true,
     .strategies = megatron_strategies,

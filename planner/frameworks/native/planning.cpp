@@ -32,6 +32,7 @@ constinit const FrameworkPlanning kNativePlanning{
     .formats = native_formats,
     .accelerate = usual::accelerate_block,
     .launch = usual::trainer_launch,
+    .write_options = usual::write_options,
     .inline_files = usual::nothing_inlined,
     .is_searched = false,
     .strategies = native_strategies,

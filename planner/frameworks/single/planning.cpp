@@ -31,6 +31,7 @@ constinit const FrameworkPlanning kSinglePlanning{
     .formats = usual::trainer_formats,
     .accelerate = usual::accelerate_block,
     .launch = usual::trainer_launch,
+    .write_options = usual::write_options,
     .inline_files = usual::nothing_inlined,
     .is_searched = true,
     .strategies = single_strategies,

@@ -14,7 +14,7 @@ from steps import PlainUpdate, run_steps
 BLOCKS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.layers")
 
 
-def _blocks(model):
+def blocks_of(model):
     for path in BLOCKS:
         try:
             return model.get_submodule(path)
@@ -49,7 +49,7 @@ def shard(job, model, device):
                                            mesh_dim_names=("replicate", "shard"))
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
-    for block in _blocks(model):
+    for block in blocks_of(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
     _materialize(model, "cpu" if offload else device, device)

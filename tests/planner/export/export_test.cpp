@@ -223,6 +223,26 @@ TEST(JobFile, OfEveryDegreeReadBackGivesTheSameEstimate) {
   EXPECT_GT(plans, 300);
 }
 
+TEST(Exports, SayAnFsdp1PlanToAccelerateAndPyTorch) {
+  Json asked = Json::parse(kAsked);
+  asked["framework"] = Json::parse(R"({"name": "fsdp1", "sharding_strategy": "shard_grad_op",
+    "backward_prefetch": "post", "use_orig_params": true, "reduce_dtype": "fp32"})");
+  asked["precision"] = "bf16-autocast";
+  const Job job = job_of(asked);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  EXPECT_THAT(
+      export_as("accelerate", asked, job, e).text,
+      AllOf(HasSubstr("fsdp_version: 1\n"), HasSubstr("fsdp_sharding_strategy: SHARD_GRAD_OP\n"),
+            HasSubstr("fsdp_backward_prefetch: BACKWARD_POST\n"),
+            HasSubstr("fsdp_use_orig_params: true\n")));
+  EXPECT_THAT(
+      export_as("fsdp1", asked, job, e).text,
+      AllOf(HasSubstr("ShardingStrategy.SHARD_GRAD_OP"),
+            HasSubstr("param_dtype=torch.bfloat16, reduce_dtype=torch.float32"),
+            HasSubstr("BackwardPrefetch.BACKWARD_POST"), HasSubstr("use_orig_params=True")));
+  EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
+}
+
 TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
   Json asked = Json::parse(kMegatron);
   asked["checkpointing"] = "full";

@@ -1,0 +1,72 @@
+#include "frameworks/megatron/problems.h"
+
+#include <fmt/format.h>
+
+#include "frameworks/megatron/saved_inputs.h"
+#include "optimizers/description.h"
+
+namespace shardplan {
+namespace {
+
+/// megatron/training/arguments.py validate_args, transformer_config.py __post_init__.
+std::optional<DivisionProblem> saved_activations_problem(const Plan& plan) {
+  if (!plan.framework.megatron.distribute_saved_activations || distributes_saved_activations(plan))
+    return std::nullopt;
+  const auto problem = [](std::string found, std::string expected) {
+    return DivisionProblem{"framework.distribute_saved_activations", std::move(found),
+                           std::move(expected)};
+  };
+  if (plan.checkpointing != Checkpointing::full)
+    return problem(fmt::format("true, with checkpointing '{}': only inputs of layers that are "
+                               "recomputed whole are saved in parts",
+                               name_of(plan.checkpointing)),
+                   "checkpointing full, or false");
+  if (plan.parallel.tensor == 1)
+    return problem("true, and no tensor-parallel GPUs to divide saved inputs over",
+                   "a tensor degree above 1, or false");
+  return problem("true, with parallel.sequence_parallel, which divides saved inputs already",
+                 "false, or parallel.sequence_parallel false");
+}
+
+}  // namespace
+
+std::optional<DivisionProblem> megatron_options_problem(const Framework& framework) {
+  const MegatronOptions& m = framework.megatron;
+  if (m.overlap_param_gather && !(m.distributed_optimizer && m.overlap_grad_reduce))
+    return DivisionProblem{"overlap_param_gather",
+                           "true, without both distributed_optimizer and overlap_grad_reduce",
+                           "false"};
+  if (m.shard_gradients && !m.distributed_optimizer)
+    return DivisionProblem{"shard_gradients", "true, without distributed_optimizer", "false"};
+  if (m.tp_comm_overlap && !m.transformer_engine)
+    return DivisionProblem{"tp_comm_overlap",
+                           "true, with transformer_impl 'local': it is Transformer Engine's",
+                           "false"};
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
+  const auto cannot = [](std::string_view what) {
+    return fmt::format("Megatron-LM has no {}", what);
+  };
+  const Precision& p = plan.precision;
+  if (p.autocast())
+    return DivisionProblem{"precision", cannot(fmt::format("autocast ({})", p.name)),
+                           "bf16-master, fp16-master or fp32"};
+  if (p.params != DType::f32 && !p.master)
+    return DivisionProblem{"precision", cannot("16-bit parameters without master weights"),
+                           "bf16-master"};
+  const bool cuts = plan.framework.megatron.tp_comm_overlap && plan.parallel.tensor > 1;
+  if (cuts && !plan.parallel.sequence_parallel)
+    return DivisionProblem{"framework.tp_comm_overlap", "true, without parallel.sequence_parallel",
+                           "false"};
+  if (plan.optimizer.kind->megatron.empty())
+    return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
+                           "adamw or sgd"};
+  if (plan.workload.lora)
+    return DivisionProblem{"workload.method", "LoRA under Megatron-LM cannot be estimated yet",
+                           "full"};
+  return saved_activations_problem(plan);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,37 @@
+#include "frameworks/native/problems.h"
+
+#include <fmt/format.h>
+
+#include "optimizers/description.h"
+
+namespace shardplan {
+
+std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
+  const auto cannot = [](std::string_view what) {
+    return fmt::format("the native engine has no {}", what);
+  };
+  const Precision& p = plan.precision;
+  if (p.autocast())
+    return DivisionProblem{"precision", cannot(fmt::format("autocast ({})", p.name)),
+                           "fp32, bf16-pure, bf16-master or fp16-master"};
+  if (p.params == DType::f16 && !p.master)
+    return DivisionProblem{"precision", cannot("fp16 without fp32 master weights"), "fp16-master"};
+  if (p.master && *p.master != DType::f32)
+    return DivisionProblem{"precision.master", cannot("masters but fp32"), "fp32"};
+  if (p.optimizer_states != DType::f32 &&
+      (p.optimizer_states != DType::bf16 || p.params != DType::bf16 || p.master))
+    return DivisionProblem{"precision.optimizer_states", cannot("such states"),
+                           "fp32, or bf16 with bf16 parameters and no master"};
+  if (p.reduce && *p.reduce != p.gradients)
+    return DivisionProblem{"precision.reduce",
+                           cannot("reduction in another type than the gradients'"),
+                           std::string(name_of(p.gradients))};
+  if (!plan.optimizer.kind->native || plan.optimizer.amsgrad)
+    return DivisionProblem{"optimizer", cannot("optimizer but AdamW"), "adamw"};
+  if (plan.workload.lora) return DivisionProblem{"workload.method", cannot("LoRA"), "full"};
+  if (plan.attention == AttentionKind::eager)
+    return DivisionProblem{"attention", cannot("eager attention"), "sdpa"};
+  return std::nullopt;
+}
+
+}  // namespace shardplan

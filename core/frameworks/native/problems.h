@@ -1,0 +1,14 @@
+// What a job may ask of the native engine.
+#pragma once
+
+#include <optional>
+
+#include "parallel/problem.h"
+
+namespace shardplan {
+
+/// What the engine cannot do: another optimizer than AdamW, autocast, LoRA, eager attention. Which
+/// networks it runs is the lowering's to say.
+std::optional<DivisionProblem> native_plan_problem(const Plan& plan);
+
+}  // namespace shardplan

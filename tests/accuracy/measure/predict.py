@@ -1,0 +1,30 @@
+"""What shardplan predicts for the jobs of a case list, as a file to commit before they are measured.
+
+    python predict.py PROGRAM cases/fsdp1.json > predictions/fsdp1.json
+"""
+import json
+import subprocess
+import sys
+import tempfile
+
+from jobs import load_cases
+
+
+def predict(program, job):
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(job, file)
+        file.flush()
+        answer = subprocess.run([program, "estimate", file.name, "--format", "json"], capture_output=True, check=False)
+    estimate = json.loads(answer.stdout)
+    peak = estimate["gpu"]["peak"]
+    return {"phases": estimate["gpu"]["phases"],
+            "allocated_peak": peak["allocated"]["point"],
+            "reserved": peak["reserved"]["point"],
+            "reserved_upper": peak["reserved"]["upper"],
+            "device": peak["device"]["point"],
+            "step_seconds": estimate["time"]["step_seconds"]}
+
+
+if __name__ == "__main__":
+    _, the_program, case_list = sys.argv
+    print(json.dumps({case["name"]: predict(the_program, case["job"]) for case in load_cases(case_list)}, indent=1))
