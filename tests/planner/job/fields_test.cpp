@@ -61,7 +61,7 @@ TEST(JobFields, HelpListsEveryChoice) {
     return "no such flag";
   };
   EXPECT_EQ(help_of("--reduce-dtype"),
-            "FSDP2: type in which gradients are reduced: fp32, bf16 or fp16");
+            "FSDP2, FSDP1: type in which gradients are reduced: fp32, bf16 or fp16");
   EXPECT_EQ(help_of("--grad-reduce-dtype"),
             "Megatron: type of the gradient buffers: fp32, bf16 or fp16");
   EXPECT_EQ(help_of("--zero-stage"), "DeepSpeed, native: ZeRO stage, 0 to 3");
