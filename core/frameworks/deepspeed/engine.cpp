@@ -1,7 +1,6 @@
 #include "frameworks/deepspeed/engine.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "frameworks/deepspeed/expert_groups.h"
 #include "lowering/stored_weights.h"
@@ -54,11 +53,6 @@ Engine engine_of(const Model& model, const Plan& plan) {
     if (!p.trainable) e.frozen_bytes += repeat * stored_bytes(p, precision.params, base);
   });
   return e;
-}
-
-std::int64_t pinned_block(std::int64_t bytes) {
-  if (bytes <= 0) return 0;
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
 }
 
 }  // namespace shardplan

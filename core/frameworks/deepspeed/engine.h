@@ -35,7 +35,4 @@ struct Engine {
 
 Engine engine_of(const Model& model, const Plan& plan);
 
-/// Blocks of PyTorch's pinned-memory allocator are powers of two (CachingHostAllocator).
-std::int64_t pinned_block(std::int64_t bytes);
-
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/deepspeed/engine.h"
+#include "lowering/pinned_memory.h"
 
 namespace shardplan {
 namespace {

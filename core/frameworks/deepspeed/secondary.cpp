@@ -1,5 +1,6 @@
 #include "frameworks/deepspeed/secondary.h"
 
+#include "lowering/pinned_memory.h"
 #include "program/tape.h"
 
 namespace shardplan {

@@ -1,0 +1,63 @@
+#include "frameworks/fsdp1/flat_shards.h"
+
+#include <algorithm>
+
+namespace shardplan {
+namespace {
+
+FlatLayoutOptions layout_options(const Plan& plan) {
+  constexpr std::int64_t kAlignment = 16;  // bytes, of TorchInductor
+  const bool originals = plan.framework.fsdp1.use_orig_params;
+  return {
+      plan.framework.fsdp1.sharding_strategy == Fsdp1Strategy::no_shard ? 1 : plan.shard_ranks(),
+      originals ? kAlignment / size_of(plan.precision.compute) : 0};
+}
+
+}  // namespace
+
+Fsdp1::Fsdp1(const Model& model_, const Plan& plan_, const ModelRun& run_)
+    : model(model_),
+      plan(plan_),
+      run(run_),
+      options(plan_.framework.fsdp1),
+      units(flat_units(model_, run_, layout_options(plan_))),
+      c(size_of(plan_.precision.compute)),
+      r(options.reduce_dtype ? size_of(*options.reduce_dtype) : c),
+      o(size_of(plan_.precision.params)),
+      sharded(units.root.ranks > 1),
+      reshards(sharded && options.sharding_strategy != Fsdp1Strategy::shard_grad_op) {}
+
+std::int64_t Fsdp1::kept() const {
+  if (!options.keep_low_precision_grads) return o;
+  return sharded ? c : r;
+}
+
+std::int64_t Fsdp1::largest_gathered() const {
+  std::int64_t largest = 0;
+  for (const FlatUnit& u : units.blocks) largest = std::max(largest, gathered_bytes(u));
+  return largest;
+}
+
+void Fsdp1::unshard(ProgramBuilder& b, const FlatUnit& u) const {
+  b.host_work(Issue::hook, 1);
+  const std::int64_t whole = gathered_bytes(u);
+  if (!sharded) return b.alloc(Category::gathered_parameters, whole, kUnshardPool);
+  const std::int64_t cast = casts() ? bytes(u.shard, c) : 0;
+  const std::int64_t brought = options.cpu_offload ? shard_bytes(u) : 0;
+  if (brought > 0) {
+    b.alloc(Category::communication_buffers, brought, kUnshardPool);
+    b.fetch_ahead(LinkKind::host, u.shard * o, "parameter shards to the GPU");
+  }
+  b.alloc(Category::communication_buffers, cast, kUnshardPool);
+  if (casts()) b.free(Category::communication_buffers, brought, kUnshardPool);
+  b.alloc(Category::gathered_parameters, whole, kUnshardPool);
+  b.free(Category::communication_buffers, cast, kUnshardPool);
+  if (!casts()) b.free(Category::communication_buffers, brought, kUnshardPool);
+  b.gather_ahead(u.gathered() * c, "parameter all-gather", group());
+}
+
+void Fsdp1::release(ProgramBuilder& b, const FlatUnit& u) const {
+  b.free(Category::gathered_parameters, gathered_bytes(u), kUnshardPool);
+}
+
+}  // namespace shardplan
