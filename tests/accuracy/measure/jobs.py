@@ -29,17 +29,24 @@ def load_cases(path):
     return cases
 
 
+def _preset(job):
+    """Of a job's precision: a name, or an object with one."""
+    precision = job["precision"]
+    return precision["preset"] if isinstance(precision, dict) else precision
+
+
 def parameter_dtype(job):
-    return DTYPES_OF_PRECISION[job["precision"]][0]
+    return DTYPES_OF_PRECISION[_preset(job)][0]
 
 
 def autocast_dtype(job):
-    return DTYPES_OF_PRECISION[job["precision"]][1]
+    return DTYPES_OF_PRECISION[_preset(job)][1]
 
 
 def world_of(job):
-    """GPUs of the job: its cluster is always written "NxGPU" here."""
-    return int(job["cluster"].split("x")[0])
+    """GPUs of the job: its cluster is written "NxGPU" here, alone or as the `name` of an object."""
+    cluster = job["cluster"]
+    return int((cluster["name"] if isinstance(cluster, dict) else cluster).split("x")[0])
 
 
 def data_ranks(job, world):

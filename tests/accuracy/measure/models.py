@@ -18,7 +18,7 @@ def make_config(job):
     return config
 
 
-def _auto_class(config):
+def auto_class(config):
     if config.model_type in SEQ2SEQ:
         return transformers.AutoModelForSeq2SeqLM
     if config.model_type in MASKED:
@@ -35,7 +35,7 @@ def build_model(job, device):
     torch.set_default_dtype(dtype)
     try:
         with torch.device(device):
-            model = _auto_class(config).from_config(config, attn_implementation=job["attention"])
+            model = auto_class(config).from_config(config, attn_implementation=job["attention"])
     finally:
         torch.set_default_dtype(previous)
     model = model.to(dtype=dtype)

@@ -1,0 +1,180 @@
+"""Steps of HF Trainer as a user's script runs them, every case in processes of its own, beside what was predicted.
+
+    python run_trainer.py cases/trainers.json cases/fused.json --output trainers.jsonl
+
+Records (shardplan.record/1) are appended as cases end; a case that has one is left out, so that the same command goes
+on where it was stopped. A case that fails or takes too long is reported, its last lines shown, and the next one runs.
+The table beside predictions/LIST.json (predict.py, made before the runs) comes last.
+"""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from jobs import load_cases, world_of
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIGURES = ("allocated_peak", "reserved", "device", "step_seconds")
+LIBRARIES = ("accelerate", "peft", "liger-kernel", "bitsandbytes", "deepspeed", "triton")
+
+
+def _arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", nargs="+", help="case lists")
+    parser.add_argument("--output", required=True, help="JSON-lines file to append records to")
+    parser.add_argument("--seconds", type=float, default=1e9, help="end after this many seconds")
+    parser.add_argument("--case-seconds", type=float, default=150, help="end a case that takes longer")
+    parser.add_argument("--only", nargs="+", help="these cases alone")
+    parser.add_argument("--case", help="measure this one, in this process")
+    return parser.parse_args()
+
+
+def _versions():
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            pass
+    return found
+
+
+def measure_case(case, output):
+    """In a process of its own; `training_arguments` before the model: ZeRO-3 builds it in pieces."""
+    import torch
+    import torch.distributed as dist
+    from transformers import TrainingArguments
+
+    from environment import environment
+    from models import parameter_counts
+    from records import append_line, make_record
+    from trainer_arguments import training_arguments
+    from trainer_model import build
+    from trainer_step import host_bytes, measure
+
+    rank, device = int(os.environ.get("RANK", 0)), torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    torch.cuda.set_device(device)
+    with tempfile.TemporaryDirectory() as folder:
+        said = training_arguments(case, folder, case.get("steps", 6))
+        arguments = TrainingArguments(**said)
+        before = host_bytes()
+        config, model = build(case, device)
+        mine, timing = measure(model, arguments, config, case["job"], rank, before)
+    ranks = [mine]
+    if dist.is_initialized():
+        ranks = [None] * dist.get_world_size()
+        dist.all_gather_object(ranks, mine)
+    if rank == 0:
+        record = make_record(case, "run_trainer.py", environment(**_versions()), parameter_counts(model), ranks, timing)
+        del said["output_dir"]
+        append_line(output, {**record, "training_arguments": said})
+    os._exit(0)  # nothing waits for what libraries leave running
+
+
+def _records(path):
+    """By the case's name; failures are not among them."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    return {record["name"]: record for record in found if "error" not in record}
+
+
+def _command(case, path, output):
+    here = [os.path.join(HERE, "run_trainer.py"), path, "--output", output, "--case", case["name"]]
+    if case["job"].get("framework", {"name": "single"})["name"] == "single":
+        return [sys.executable, *here]
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+            str(world_of(case["job"])), *here]
+
+
+def _last_lines(log):
+    log.seek(0)
+    return log.read().strip().splitlines()[-12:]
+
+
+def _run(case, path, options, seconds):
+    """Runs one case for at most `seconds`; what went wrong is shown and noted in the output."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(_command(case, path, options.output), stdout=log, stderr=subprocess.STDOUT, cwd=HERE,
+                                   start_new_session=True)
+        try:
+            process.wait(seconds)
+            ended = "failed" if process.returncode else ""
+        except subprocess.TimeoutExpired:
+            ended = f"ended after {seconds:.0f} s"
+        if ended:
+            _end(process)
+        if case["name"] in _records(options.output):
+            return
+        lines = _last_lines(log)
+    print(f"{case['name']}: {ended or 'left no record'}", *lines, sep="\n  ", flush=True)
+    with open(options.output, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"name": case["name"], "error": " | ".join([ended, *lines[-3:]])[-600:]}) + "\n")
+
+
+def _end(process):
+    """The case's processes, which are a session of their own."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _shown(figure, ours, theirs):
+    if figure == "step_seconds":
+        return f"{figure} {ours * 1e3:.1f} | {theirs * 1e3:.1f} ms {100 * (ours - theirs) / theirs:+.1f} %"
+    return f"{figure} {ours / 2**20:.0f} | {theirs / 2**20:.0f} MiB {100 * (ours - theirs) / theirs:+.2f} %"
+
+
+def _show(case, record, predicted):
+    if record is None:
+        return print(f"{case['name']}: no record")
+    measured = record["measured"]
+    if predicted is None:
+        return print(case["name"], {figure: measured[figure] for figure in FIGURES})
+    print(f"{case['name']} (predicted | measured)")
+    print("  " + ", ".join(_shown(figure, predicted[figure], measured[figure]) for figure in FIGURES))
+    both = [(name, predicted["phases"][name], measured["phases"][name]) for name in measured["phases"]]
+    print("  " + " ".join(f"{name} {ours / 2**20:.0f}|{theirs / 2**20:.0f}" for name, ours, theirs in both))
+
+
+def _predictions(path):
+    beside = os.path.join(HERE, "predictions", os.path.basename(path))
+    if not os.path.exists(beside):
+        return {}
+    with open(beside, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def main():
+    options = _arguments()
+    options.output = os.path.abspath(options.output)
+    lists = [(os.path.abspath(path), load_cases(path)) for path in options.cases]
+    wanted = [(path, case) for path, cases in lists for case in cases if not options.only or case["name"] in options.only]
+    if options.case is not None:
+        [chosen] = [case for _, case in wanted if case["name"] == options.case]
+        measure_case(chosen, options.output)
+    begin = time.time()
+    for path, case in wanted:
+        if case["name"] in _records(options.output):
+            continue
+        left = options.seconds - (time.time() - begin)
+        if left < 10:
+            break
+        _run(case, path, options, min(left, options.case_seconds))
+        print(f"{time.time() - begin:6.0f} s {case['name']}", flush=True)
+    records = _records(options.output)
+    for path, case in wanted:
+        _show(case, records.get(case["name"]), _predictions(path).get(case["name"]))
+
+
+if __name__ == "__main__":
+    main()

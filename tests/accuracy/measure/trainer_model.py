@@ -1,0 +1,76 @@
+"""The model that a user's script gives to HF Trainer: random weights, quantized for QLoRA, adapters of peft."""
+import gc
+import tempfile
+
+import torch
+
+from jobs import parameter_dtype
+from models import auto_class, make_config
+from trainer_arguments import checkpoints
+
+NF4 = {"nf4": False, "nf4_double": True}  # whether the scales are quantized too
+
+
+def _plain(job, config, dtype, device):
+    attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device(device):
+            model = auto_class(config).from_config(config, **attention)
+    finally:
+        torch.set_default_dtype(previous)
+    return model.to(dtype)
+
+
+def _quantization(stored):
+    from transformers import BitsAndBytesConfig
+
+    if stored == "int8":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16,
+                              bnb_4bit_use_double_quant=NF4[stored])
+
+
+def _quantized(job, config, device, stored):
+    """As from_pretrained loads a checkpoint in few bits: saved first, as there is none to load."""
+    attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
+    with tempfile.TemporaryDirectory() as folder:
+        model = _plain(job, config, torch.bfloat16, device)
+        model.save_pretrained(folder)
+        del model
+        gc.collect()
+        torch.cuda.empty_cache()
+        return auto_class(config).from_pretrained(folder, quantization_config=_quantization(stored),
+                                                  device_map={"": device.index}, dtype=torch.bfloat16, **attention)
+
+
+def _with_adapters(model, job):
+    from peft import LoraConfig, get_peft_model
+
+    lora = job["workload"]["lora"]
+    model = get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0,
+                                             target_modules=lora["targets"], use_dora=lora.get("dora", False),
+                                             task_type="CAUSAL_LM"))
+    if checkpoints(job):
+        model.enable_input_require_grads()
+    return model
+
+
+def build(case, device):
+    """The job's config and model on `device`; a case may say that it is `built_on` the host."""
+    job = case["job"]
+    torch.manual_seed(0)
+    config = make_config(job)
+    lora = job["workload"].get("lora", {}) if job["workload"].get("method") == "lora" else None
+    stored = (lora or {}).get("quantization", "none")
+    dtype = getattr(torch, case.get("model_dtype") or parameter_dtype(job))
+    if stored == "none":
+        model = _plain(job, config, dtype, case.get("built_on", device))
+    else:
+        model = _quantized(job, config, device, stored)
+        if lora.get("prepare_kbit", True):
+            from peft import prepare_model_for_kbit_training
+
+            model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=checkpoints(job))
+    return config, model if lora is None else _with_adapters(model, job)

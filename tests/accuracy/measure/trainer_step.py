@@ -1,0 +1,92 @@
+"""A few steps of HF Trainer, measured by its own callbacks: one rank's phases, peaks and seconds.
+
+Peaks are those from the third step on, when optimizer states exist; phases those of the last step's last micro-batch.
+"""
+import statistics
+import time
+
+import torch
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainerCallback
+
+WARM_UP = 2
+
+
+class RandomTokens(Dataset):
+    """4,096 samples of random tokens, whose labels are the tokens."""
+
+    def __init__(self, vocabulary, length):
+        self.vocabulary, self.length = vocabulary, length
+
+    def __len__(self):
+        return 4096
+
+    def __getitem__(self, index):
+        made = torch.randint(0, self.vocabulary, (self.length,), generator=torch.Generator().manual_seed(index))
+        return {"input_ids": made, "labels": made.clone()}
+
+
+class Meter(TrainerCallback):
+    """Reads the allocator at the ends of phases; `whole` is the largest peak since the warm-up."""
+
+    def __init__(self):
+        self.phases, self.seconds, self.whole, self.reserved = {}, [], 0, 0
+
+    def end(self, phase):
+        peak = torch.cuda.max_memory_allocated()
+        self.phases[phase + "_peak"], self.phases[phase + "_end"] = peak, torch.cuda.memory_allocated()
+        self.whole = max(self.whole, peak)
+        self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
+        torch.cuda.reset_peak_memory_stats()
+
+    def on_train_begin(self, args, state, control, **rest):
+        self.phases["model"] = torch.cuda.memory_allocated()
+
+    def on_step_begin(self, args, state, control, **rest):
+        torch.cuda.synchronize()
+        if state.global_step == WARM_UP:
+            self.whole = self.reserved = 0
+        torch.cuda.reset_peak_memory_stats()
+        self.begin = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **rest):
+        torch.cuda.synchronize()
+        self.seconds.append(time.perf_counter() - self.begin)
+        self.end("step")
+
+    def on_train_end(self, args, state, control, **rest):
+        free, total = torch.cuda.mem_get_info()
+        self.device = total - free
+
+
+class MeteredTrainer(Trainer):
+    """Trainer as it is; the meter reads where the loss is there, and where its backward pass has ended."""
+
+    meter = None
+
+    def compute_loss(self, *given, **named):
+        result = super().compute_loss(*given, **named)
+        self.meter.end("forward")
+        return result
+
+    def training_step(self, *given, **named):
+        result = super().training_step(*given, **named)
+        self.meter.end("backward")
+        return result
+
+
+def host_bytes():
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return int(file.read().split("VmRSS:")[1].split()[0]) * 1024
+
+
+def measure(model, arguments, config, job, rank, host_before):
+    """(what this rank measured, the timing) of the case's steps."""
+    meter = Meter()
+    data = RandomTokens(config.vocab_size, job["workload"]["sequence_length"])
+    trainer = MeteredTrainer(model=model, args=arguments, train_dataset=data, callbacks=[meter])
+    trainer.meter = meter
+    trainer.train()
+    mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
+            "device": meter.device, "host_growth": host_bytes() - host_before}
+    return mine, {"step_seconds": statistics.median(meter.seconds[WARM_UP:]), "steps": meter.seconds}
