@@ -19,7 +19,7 @@ endfunction()
 # their headers take longer than they do.
 function(shardplan_unity target)
   set_target_properties(${target} PROPERTIES
-    UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+    UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 30)
 endfunction()
 
 # shardplan_library(TARGET [EXCEPT PATHS...]): a static library of all sources below this folder.

@@ -25,7 +25,7 @@ struct Part {
 };
 
 /// How a value lies on the ranks.
-struct Spread {
+struct Layout {
   Part width;
   bool tokens = false;   ///< divided along tokens
   bool partial = false;  ///< every rank's experts have made a part of the sum
@@ -70,22 +70,22 @@ class TensorSplit {
     return shares / part.den;
   }
 
-  Extent local(Extent extent, const Spread& spread) const {
-    extent.per = divided(extent.per, spread.width);
-    if (spread.tokens) extent.shards = ranks_;
+  Extent local(Extent extent, const Layout& layout) const {
+    extent.per = divided(extent.per, layout.width);
+    if (layout.tokens) extent.shards = ranks_;
     return extent;
   }
 
-  const Spread& spread(ValueId old) const { return spreads_[static_cast<std::size_t>(old)]; }
+  const Layout& layout_of(ValueId old) const { return layouts_[static_cast<std::size_t>(old)]; }
 
   Graph split(const Segment& segment) {
     const Graph& graph = segment.graph;
     GraphRewrite rewrite(graph);
-    spreads_.assign(graph.values().size(), {});
+    layouts_.assign(graph.values().size(), {});
     entered_.assign(graph.values().size(), kNone);
     find_expert_rows(graph);
     for (const Input& in : graph.inputs()) {
-      Spread& s = spreads_[static_cast<std::size_t>(in.value)];
+      Layout& s = layouts_[static_cast<std::size_t>(in.value)];
       s.tokens = by_tokens_ && in.kind == InputKind::chained;
       rewrite.input(in, local(graph.value(in.value).extent, s));
     }
@@ -131,11 +131,11 @@ class TensorSplit {
   // Operations without a cut.
 
   /// What an operation over these inputs makes: divided as the first divided one is.
-  Spread of_inputs(const Op& op) const {
-    Spread result;
+  Layout of_inputs(const Op& op) const {
+    Layout result;
     for (const ValueId in : op.in) {
       if (in == kNone) continue;
-      const Spread& s = spread(in);
+      const Layout& s = layout_of(in);
       if (result.width.whole()) result.width = s.width;
       result.tokens = result.tokens || s.tokens;
       result.partial = result.partial || s.partial;
@@ -154,7 +154,7 @@ class TensorSplit {
   }
 
   void hand_on(GraphRewrite& w, const Op& op) {
-    Spread s = of_inputs(op);
+    Layout s = of_inputs(op);
     const Extent whole = w.from().value(op.out).extent;
     Op now = w.with_inputs(op);
     if (s.tokens) take_tokens(w, op, now);
@@ -174,7 +174,7 @@ class TensorSplit {
     const bool scalar = whole.scale == Scale::one && whole.per == 1;  // a loss is of all ranks
     if (scalar) s = {};
     w.append(now, local(whole, s));
-    spreads_[static_cast<std::size_t>(op.out)] = s;
+    layouts_[static_cast<std::size_t>(op.out)] = s;
     // A layer of experts ends with its result in the type of its input; Megatron's with its rows in
     // the order in which they came.
     const OpKind end = style_ == SplitStyle::megatron ? OpKind::gather_rows : OpKind::to_like;
@@ -182,7 +182,7 @@ class TensorSplit {
   }
 
   /// Megatron's ranks have tokens of their own, which they put together for the experts they share.
-  ValueId enter_experts(GraphRewrite& w, ValueId rows, Spread& gathered) {
+  ValueId enter_experts(GraphRewrite& w, ValueId rows, Layout& gathered) {
     if (style_ == SplitStyle::megatron) gathered.tokens = false;
     return enter(w, rows, ExchangeResult::in_place);
   }
@@ -198,7 +198,7 @@ class TensorSplit {
   /// Beside values divided along tokens a rank needs its tokens of the others.
   void take_tokens(GraphRewrite& w, const Op& op, Op& now) const {
     for (std::size_t k = 0; k < op.in.size(); ++k) {
-      if (op.in[k] == kNone || spread(op.in[k]).tokens) continue;
+      if (op.in[k] == kNone || layout_of(op.in[k]).tokens) continue;
       const Extent whole = w.from().value(op.in[k]).extent;
       if (!varies_with_tokens(whole.scale)) continue;
       Communication with;
@@ -231,7 +231,7 @@ class TensorSplit {
   ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result) {
     ValueId& entered = entered_[static_cast<std::size_t>(old)];
     if (style_ == SplitStyle::megatron && entered != kNone) return entered;
-    const bool tokens = spread(old).tokens;
+    const bool tokens = layout_of(old).tokens;
     Communication with;
     with.result = tokens ? ExchangeResult::fresh : result;
     with.forward = tokens ? Exchange::all_gather : Exchange::none;
@@ -246,7 +246,7 @@ class TensorSplit {
     with.forward = sums();
     with.backward = by_tokens_ ? Exchange::all_gather : Exchange::none;
     with.result = by_tokens_ ? ExchangeResult::fresh : result;
-    Spread& s = spreads_[static_cast<std::size_t>(old)];
+    Layout& s = layouts_[static_cast<std::size_t>(old)];
     s = {{}, by_tokens_, false};
     w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
   }
@@ -256,14 +256,14 @@ class TensorSplit {
     with.forward = Exchange::all_gather;
     with.backward = Exchange::slice;
     with.result = ExchangeResult::staged;
-    Spread& s = spreads_[static_cast<std::size_t>(old)];
+    Layout& s = layouts_[static_cast<std::size_t>(old)];
     s.width = part;
     w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
   }
 
   Cut resolved(const Op& op) const {
     const Cut cut = cuts_.of(op.weight);
-    const bool input_divided = op.in[0] != kNone && !spread(op.in[0]).width.whole();
+    const bool input_divided = op.in[0] != kNone && !layout_of(op.in[0]).width.whole();
     if (cut == Cut::flow) return input_divided ? Cut::row : Cut::column;
     if (cut == Cut::vocabulary)  // a tied head
       return style_ == SplitStyle::megatron ? Cut::column : Cut::column_gathered;
@@ -289,20 +289,20 @@ class TensorSplit {
     Op now = w.with_inputs(op);
     if (op.in[0] != kNone) {
       now.in[0] = enter(w, op.in[0], where());
-      if (spread(op.in[0]).tokens) now.kept = w.at(op.in[0]);
+      if (layout_of(op.in[0]).tokens) now.kept = w.at(op.in[0]);
     }
     now.work.per = divided(now.work.per, part);
     cut_weight(w.from(), op, false, part);
     cut_rows(op.bias, part);
-    append_linear(w, op, now, op.kind == OpKind::fused_linear_loss ? Spread{} : Spread{part});
+    append_linear(w, op, now, op.kind == OpKind::fused_linear_loss ? Layout{} : Layout{part});
     if (cut == Cut::column_gathered) gather(w, op.out, {});
     if (lacks_heads(op.weight)) gather(w, op.out, {1, key_value_heads_});
   }
 
   /// DeepSpeed's layers add their bias to the product in an operation of its own.
-  void append_linear(GraphRewrite& w, const Op& op, Op now, const Spread& out) {
+  void append_linear(GraphRewrite& w, const Op& op, Op now, const Layout& out) {
     const Extent extent = local(w.from().value(op.out).extent, out);
-    spreads_[static_cast<std::size_t>(op.out)] = out;
+    layouts_[static_cast<std::size_t>(op.out)] = out;
     const bool adds = style_ == SplitStyle::autotp && op.bias != kNone;
     if (adds) now.bias = kNone;
     w.append(now, extent);
@@ -360,7 +360,7 @@ class TensorSplit {
 
   void split_rows(GraphRewrite& w, const Op& op, Cut cut) {
     Op now = w.with_inputs(op);
-    Part part = spread(op.in[0]).width;
+    Part part = layout_of(op.in[0]).width;
     if (cut == Cut::row_sliced || part.whole()) {
       part = {1, ranks_};
       Communication with;
@@ -374,7 +374,7 @@ class TensorSplit {
     append_linear(w, op, now, {});
     leave(w, op.out, where());
     if (std::exchange(late_bias_, false))
-      add_bias(w, op, local(w.from().value(op.out).extent, spread(op.out)));
+      add_bias(w, op, local(w.from().value(op.out).extent, layout_of(op.out)));
   }
 
   /// Experts: all ranks route the same tokens. A rank has a part of every expert, or some experts
@@ -388,13 +388,13 @@ class TensorSplit {
     const Part part{1, ranks_};
     Op now = w.with_inputs(op);
     now.work.per = divided(now.work.per, part);
-    Spread out = spread(op.in[0]);
+    Layout out = layout_of(op.in[0]);
     if (cut == Cut::column) out.width = part;
     if (cut == Cut::row) out = {{}, out.tokens, true};
     if (cut == Cut::number) out.partial = true;
     const std::int32_t dim = cut == Cut::number ? 0 : cut == Cut::column ? 1 : 2;
     parameter_cuts(op.weight) = {static_cast<std::size_t>(dim), part};
-    spreads_[static_cast<std::size_t>(op.out)] = out;
+    layouts_[static_cast<std::size_t>(op.out)] = out;
     w.append(now, local(w.from().value(op.out).extent, out));
   }
 
@@ -447,7 +447,7 @@ class TensorSplit {
   Cuts cuts_;
   std::vector<ParameterCut> sizes_;  ///< by parameter
   // Of the graph that is being written, by value:
-  std::vector<Spread> spreads_;
+  std::vector<Layout> layouts_;
   std::vector<ValueId> entered_;   ///< what a column cut reads of it
   std::vector<bool> expert_rows_;  ///< given to divided experts
   bool late_bias_ = false;         ///< a bias waits for the sum over the ranks

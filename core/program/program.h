@@ -96,7 +96,7 @@ struct Event {
 
 /// Allocations and frees of one step only. They are no part of the steady state: a simulation of
 /// that begins with what they leave.
-struct Once {
+struct EventsOfOneStep {
   std::int64_t step = 1;
   std::vector<Event> events;
 };
@@ -118,7 +118,7 @@ struct Program {
   std::vector<Event> build;
   /// What is done in one step only, such as making optimizer states. Residents of a category that
   /// the first step makes do not exist before it.
-  std::vector<Once> once;
+  std::vector<EventsOfOneStep> once;
   /// What chance may keep alive on top of this when the allocator's caches fill: for upper bounds.
   std::int64_t held_at_most = 0;
   std::vector<Event> events;

@@ -11,11 +11,11 @@ constexpr std::int64_t kMostSteps = 5;
 
 }  // namespace
 
-BlockRun::Stop BlockRun::run(const Halt& halt) {
+BlockRun::Stop BlockRun::run(const StopBefore& before) {
   using Kind = BlockRow::Kind;
   const std::vector<BlockRow>& rows = script_->rows;
   while (!done_) {
-    if (at_ == halt.row) return Stop::at_row;
+    if (at_ == before.row) return Stop::at_row;
     if (at_ == rows.size()) {
       end_step();
       continue;
@@ -25,7 +25,7 @@ BlockRun::Stop BlockRun::run(const Halt& halt) {
       case Kind::alloc: {
         BlockId block = allocator_.try_allocate(row.amount, row.stream);
         if (block == CachingAllocator::kNone) {
-          if (halt.at_limit) return Stop::at_limit;
+          if (before.at_limit) return Stop::at_limit;
           block = allocator_.allocate(row.amount, row.stream);
         }
         allocate(row, block);

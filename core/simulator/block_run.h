@@ -31,14 +31,14 @@ class BlockRun {
       : script_(std::move(script)), allocator_(options), stacks_(script_->stacks) {}
 
   /// Where a run stops before it is done: ahead of a row, or of giving cached segments back.
-  struct Halt {
+  struct StopBefore {
     std::size_t row = static_cast<std::size_t>(-1);
     bool at_limit = false;
   };
   enum class Stop : std::uint8_t { done, at_row, at_limit };
 
-  /// Runs up to the steady state, until memory runs out, or up to `halt`.
-  Stop run(const Halt& halt);
+  /// Runs up to the steady state, until memory runs out, or up to `before`.
+  Stop run(const StopBefore& before);
   ReservedProfile profile() const;
 
   /// From here on; it is never below what the run holds.

@@ -16,7 +16,8 @@ class ScriptWriter {
     write_build();
     script_.step = add(Kind::begin_step, 0, 0);
     write_step();
-    for (const Once& once : program_.once) script_.last_own = std::max(script_.last_own, once.step);
+    for (const EventsOfOneStep& once : program_.once)
+      script_.last_own = std::max(script_.last_own, once.step);
     return std::move(script_);
   }
 
@@ -56,7 +57,7 @@ class ScriptWriter {
   }
 
   bool is_lazy(Category category) const {
-    for (const Once& once : program_.once)
+    for (const EventsOfOneStep& once : program_.once)
       for (const Event& e : once.events)
         if (once.step == 1 && e.category == category) return true;
     return false;
@@ -105,7 +106,7 @@ class ScriptWriter {
           add(Kind::end_phase, static_cast<std::size_t>(e.phase), 0);
           break;
         case Event::Kind::once: {
-          const Once& once = program_.once[static_cast<std::size_t>(e.count)];
+          const EventsOfOneStep& once = program_.once[static_cast<std::size_t>(e.count)];
           const std::size_t only = add(Kind::only_in_step, 0, once.step);
           write_list(once.events);
           close(only);

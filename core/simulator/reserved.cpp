@@ -9,7 +9,7 @@ namespace {
 
 using Script = std::shared_ptr<const BlockScript>;
 
-constexpr std::size_t kNoRow = BlockRun::Halt{}.row;
+constexpr std::size_t kNoRow = BlockRun::StopBefore{}.row;
 
 Script script_of(const Program& program) {
   return std::make_shared<const BlockScript>(block_script(program));

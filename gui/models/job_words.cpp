@@ -9,6 +9,7 @@
 #include "parallel/support.h"
 #include "render/cost_text.h"
 #include "render/describe.h"
+#include "report/plan_words.h"
 #include "report/words.h"
 
 namespace shardplan::gui {
@@ -35,82 +36,8 @@ QString JobWords::subject(const Answer& a) {
 }
 
 QString JobWords::method(const Answer& a) {
-  const Plan& plan = a.job->plan;
-  if (a.job->rlhf) return models(*a.job->rlhf);
-  return plan.workload.kind == WorkKind::inference ? generation(plan) : training(plan);
-}
-
-/// ", tensor 8 × pipeline 16 × data 128", or nothing where only samples are divided.
-QString JobWords::degrees(const Plan& plan) {
-  const QString out = cell_words(report::degree_words(plan));
-  return out.isEmpty() ? out : QStringLiteral(", ") + out;
-}
-
-QString JobWords::training(const Plan& p) {
-  const Workload& w = p.workload;
-  const QString how = w.lora ? tr("LoRA of rank %1").arg(w.lora->rank) : tr("full fine-tuning");
-  QString out = tr("%1 with %2, %3, %4; micro-batch %5 × %6 tokens")
-                    .arg(how, words(report::framework_words(p.framework)), text(p.precision.name),
-                         text(p.optimizer.kind->words), text(format_count(w.micro_batch)),
-                         text(format_count(w.sequence_length)));
-  if (w.gradient_accumulation > 1)
-    out += tr(", %1 accumulation steps").arg(text(format_count(w.gradient_accumulation)));
-  out += degrees(p);
-  out += p.checkpointing == Checkpointing::full        ? tr(", every block checkpointed")
-         : p.checkpointing == Checkpointing::selective ? tr(", selective checkpointing")
-                                                       : tr(", no activation checkpointing");
-  return out +
-         (p.attention == AttentionKind::eager ? tr(", eager attention") : tr(", fused attention"));
-}
-
-QString JobWords::quantization(Quantization format) {
-  if (format == Quantization::none) return {};
-  return tr(", %1").arg(words(format_of(format).words));
-}
-
-QString JobWords::generation(const Plan& p) {
-  const Workload& w = p.workload;
-  const Generation& g = w.generation;
-  QString out = g.injection ? tr("inference with DeepSpeed-Inference's kernels over %1 GPUs")
-                                  .arg(g.injection->tensor_parallel)
-                : zero_options(p) != nullptr
-                    ? tr("ZeRO-Inference, %1").arg(words(report::framework_words(p.framework)))
-                    : tr("inference with transformers");
-  out += QStringLiteral(", ") + text(std::string(name_of(p.precision.params)));
-  out += quantization(g.weights);
-  if (g.fp8_cache) out += tr(", fp8 KV cache");
-  out += p.attention == AttentionKind::eager ? tr(", eager attention") : tr(", fused attention");
-  return out + tr("; %1 × (%2 tokens of prompt + %3 new)")
-                   .arg(text(format_count(w.micro_batch)), text(format_count(w.sequence_length)),
-                        text(format_count(g.new_tokens)));
-}
-
-/// A line a model, and the batch.
-QString JobWords::models(const Rlhf& rlhf) {
   QStringList lines;
-  for (const Role& role : rlhf.roles) {
-    const QString name = words(report::words_of(role.kind));
-    const QString use = !role.trains              ? tr("frozen")
-                        : role.plan.workload.lora ? QStringLiteral("LoRA")
-                                                  : tr("trained");
-    lines.push_back(tr("%1: %2, %3 with %4, %5")
-                        .arg(name, model_of(role.model), use,
-                             words(report::framework_words(role.plan.framework)),
-                             text(role.plan.precision.name)));
-    if (role.idle_on_host) lines.back() += tr(", on the host while idle");
-  }
-  const Workload& w = rlhf.roles.front().plan.workload;
-  QString batch =
-      tr("micro-batch %1 × %2 tokens")
-          .arg(text(format_count(w.micro_batch)), text(format_count(w.sequence_length)));
-  if (generates(rlhf.algorithm)) {
-    const Workload& g = rlhf.generation.workload;
-    batch +=
-        tr(", %1 of them generated, %2 sequences at once")
-            .arg(text(format_count(g.generation.new_tokens)), text(format_count(g.micro_batch)));
-    if (rlhf.hybrid) batch += tr(", hybrid engine");
-  }
-  lines.push_back(batch);
+  for (const report::Cell& line : report::plan_words(*a.job)) lines.push_back(cell_words(line));
   return lines.join(QLatin1Char('\n'));
 }
 

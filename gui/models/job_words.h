@@ -17,11 +17,6 @@ class JobWords {
   static QString rates(const Answer& a);    ///< step, tokens/s, share of the peak, cost
 
  private:
-  static QString quantization(Quantization format);
-  static QString degrees(const Plan& plan);
-  static QString training(const Plan& plan);
-  static QString generation(const Plan& plan);
-  static QString models(const Rlhf& rlhf);
   static QString generation_rates(const TimeEstimate& t);
   static QString cost(const Answer& a);
 };

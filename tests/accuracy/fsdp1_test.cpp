@@ -18,7 +18,10 @@ TEST(Fsdp1Records, HoldsWhatStaysAfterTheStep) {
     const Estimate e = estimate(r.job.model, r.job.plan, Calibration{});
     const auto measured = r.measured[index_of(Figure::step_end)];
     ASSERT_TRUE(measured.has_value()) << r.name;
-    EXPECT_NEAR(static_cast<double>(e.phases[static_cast<std::size_t>(Phase::step)].end) / *measured, 1, 0.005) << r.name;
+    EXPECT_NEAR(
+        static_cast<double>(e.phases[static_cast<std::size_t>(Phase::step)].end) / *measured, 1,
+        0.005)
+        << r.name;
   }
 }
 

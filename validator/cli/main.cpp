@@ -94,7 +94,7 @@ void print_header(const EngineJob& job) {
              format_parameters(job.job.model.parameter_count()), plan.framework.native.zero_stage,
              plan.cluster.world(), job.on_host() ? "ranks on the host" : "GPUs",
              plan.precision.name);
-  fmt::print("micro-batch {} × {} tokens, {} a step\n\n", w.micro_batch, w.sequence_length,
+  fmt::print("micro-batch {} × {} tokens, {} per step\n\n", w.micro_batch, w.sequence_length,
              w.gradient_accumulation);
 }
 

@@ -90,7 +90,7 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   if (report.steps.empty()) return text;
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
-  if (job.on_host()) return text + fmt::format("\n  {} a step\n", format_seconds(seconds));
+  if (job.on_host()) return text + fmt::format("\n  {} per step\n", format_seconds(seconds));
   text += "\n";
   for (const Overhead& o : worst.overheads)
     text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", o.name, "", "", format_bytes(o.bytes));

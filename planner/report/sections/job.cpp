@@ -4,6 +4,7 @@
 
 #include "optimizers/description.h"
 #include "render/describe.h"
+#include "report/plan_words.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
 
@@ -46,13 +47,6 @@ Text checkpointing_words(Checkpointing c) {
       break;
   }
   return message("checkpointing.full");
-}
-
-Text method_words(const Workload& w) {
-  if (!w.lora) return message("method.full");
-  return message(w.lora->base == Quantization::none ? "method.lora" : "method.qlora",
-                 {{"rank", count(w.lora->rank)},
-                  {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
 }
 
 /// Whether the job said it.

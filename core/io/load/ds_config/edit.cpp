@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-std::string_view parent_of(std::string_view path) {
+std::string_view block_of_key(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
@@ -31,8 +31,8 @@ Json renamed(const Json& object, std::string_view from, std::string_view to) {
 void rename(const Edit& edit, Json& document) {
   const Json* value = value_at(document, edit.path);
   if (value == nullptr || value_at(document, edit.to) != nullptr) return;
-  const std::string_view parent = parent_of(edit.path);
-  if (parent == parent_of(edit.to)) {
+  const std::string_view parent = block_of_key(edit.path);
+  if (parent == block_of_key(edit.to)) {
     Json block = renamed(*value_at(document, parent), name_in(edit.path), name_in(edit.to));
     if (parent.empty())
       document = std::move(block);

@@ -1,0 +1,134 @@
+#include "report/plan_words.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "frameworks/registry.h"
+#include "lowering/rlhf/roles.h"
+#include "optimizers/description.h"
+#include "report/words.h"
+
+namespace shardplan::report {
+namespace {
+
+bool is_empty(const Cell& cell) {
+  return std::holds_alternative<std::monostate>(cell);
+}
+
+/// "left, right"
+Cell with(Cell left, Cell right) {
+  return message("list.with", {{"left", std::move(left)}, {"right", std::move(right)}});
+}
+
+Text plan_attention(AttentionKind attention) {
+  return message(attention == AttentionKind::eager ? "plan.attention.eager"
+                                                   : "plan.attention.fused");
+}
+
+Text plan_checkpointing(Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case Checkpointing::none:
+      return message("plan.checkpointing.none");
+    case Checkpointing::selective:
+      return message("plan.checkpointing.selective");
+    case Checkpointing::full:
+      break;
+  }
+  return message("plan.checkpointing.full");
+}
+
+/// Where checkpointed blocks keep their inputs, if not whole on each GPU.
+Cell saved_input_words(const Plan& p) {
+  const SavedInput how = traits_of(p).saved_input(p);
+  if (how.function == CheckpointFunction::torch) return {};
+  const bool divided = how.divided && how.ranks > 1;
+  const Argument parts{"parts", count(how.ranks)};
+  if (divided && how.on_host) return message("plan.inputs.divided_on_host", {parts});
+  if (divided) return message("plan.inputs.divided", {parts});
+  return how.on_host ? Cell(message("plan.inputs.on_host")) : Cell();
+}
+
+std::vector<Cell> training_words(const Plan& p) {
+  const Workload& w = p.workload;
+  const Cell how = message("plan.training", {{"method", method_words(w)},
+                                             {"framework", framework_words(p)},
+                                             {"precision", p.precision.name},
+                                             {"optimizer", std::string(p.optimizer.kind->words)}});
+  Cell batch = message("plan.batch",
+                       {{"batch", count(w.micro_batch)}, {"tokens", count(w.sequence_length)}});
+  if (w.gradient_accumulation > 1)
+    batch = with(batch, message("plan.accumulation", {{"steps", count(w.gradient_accumulation)}}));
+  batch = with(batch, plan_checkpointing(p.checkpointing));
+  if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
+  batch = with(batch, plan_attention(p.attention));
+  return {how, degree_words(p), batch};
+}
+
+/// How it generates, and on how much at a time.
+std::vector<Cell> generation_words(const Plan& p) {
+  const Workload& w = p.workload;
+  const Generation& g = w.generation;
+  Cell how = message("plan.generation", {{"framework", framework_words(p)}});
+  if (g.injection && g.injection->tensor_parallel > 1)
+    how = message("plan.over_gpus", {{"what", how}, {"gpus", count(g.injection->tensor_parallel)}});
+  how = with(how, std::string(name_of(p.precision.params)));
+  if (g.weights != Quantization::none) how = with(how, words_of(g.weights));
+  if (g.fp8_cache) how = with(how, message("plan.fp8_cache"));
+  how = with(how, plan_attention(p.attention));
+  return {how, message("plan.prompts", {{"batch", count(w.micro_batch)},
+                                        {"prompt", count(w.sequence_length)},
+                                        {"new", count(g.new_tokens)}})};
+}
+
+Cell role_line(const Role& role) {
+  const Text use = message(!role.trains              ? "plan.role.frozen"
+                           : role.plan.workload.lora ? "plan.role.lora"
+                                                     : "plan.role.trained");
+  const Cell line = message(
+      "plan.role", {{"role", words_of(role.kind)},
+                    {"model", model_name(role.model)},
+                    {"parameters", Quantity{role.model.parameter_count(), Unit::parameters}},
+                    {"use", use},
+                    {"framework", framework_words(role.plan.framework)},
+                    {"precision", role.plan.precision.name}});
+  return role.idle_on_host ? with(line, message("plan.role.idle_on_host")) : line;
+}
+
+std::vector<Cell> rlhf_words(const Rlhf& rlhf) {
+  std::vector<Cell> lines;
+  for (const Role& role : rlhf.roles) lines.push_back(role_line(role));
+  const Workload& w = rlhf.roles.front().plan.workload;
+  Cell batch = message("plan.algorithm",
+                       {{"algorithm", message("algorithm." + std::string(name_of(rlhf.algorithm)))},
+                        {"batch", count(w.micro_batch)},
+                        {"tokens", count(w.sequence_length)}});
+  if (generates(rlhf.algorithm)) {
+    const Workload& g = rlhf.generation.workload;
+    batch = with(batch, message("plan.generated", {{"tokens", count(g.generation.new_tokens)},
+                                                   {"sequences", count(g.micro_batch)}}));
+    if (rlhf.hybrid) batch = with(batch, message("plan.hybrid_engine"));
+  }
+  lines.push_back(batch);
+  return lines;
+}
+
+}  // namespace
+
+Text method_words(const Workload& w) {
+  if (!w.lora) return message("method.full");
+  return message(w.lora->base == Quantization::none ? "method.lora" : "method.qlora",
+                 {{"rank", count(w.lora->rank)},
+                  {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
+}
+
+std::vector<Cell> plan_words(const Job& job) {
+  std::vector<Cell> lines = job.rlhf ? rlhf_words(*job.rlhf)
+                            : job.plan.workload.kind == WorkKind::inference
+                                ? generation_words(job.plan)
+                                : training_words(job.plan);
+  std::erase_if(lines, [](const Cell& line) { return is_empty(line); });
+  return lines;
+}
+
+}  // namespace shardplan::report
