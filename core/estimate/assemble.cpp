@@ -36,9 +36,7 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
       breakdown_of(memory, process, e.reserved.point - memory.peak,
                    {fitted ? Source::calibrated : Source::assumed,
                     simulated ? Source::modelled : Source::calibrated, program.optimizer_source});
-  CategoryLine& states = e.breakdown[static_cast<std::size_t>(Category::optimizer_states)];
-  states.at_peak += managed;
-  states.resident += managed;
+  e.breakdown[static_cast<std::size_t>(Category::optimizer_states)].at_peak += managed;
 }
 
 HostMemory times(const HostMemory& rank, std::int64_t ranks) {

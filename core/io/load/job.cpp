@@ -339,11 +339,22 @@ class JobLoader {
            fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
   }
 
+  static bool keeps_pages(const OptimizerDescription& optimizer) {
+    return std::ranges::any_of(optimizer.states, [](const State& s) { return s.paged_from > 0; });
+  }
+
   /// What is known to stop at the first step. Its states are estimated all the same.
   void check_optimizer() {
     if (is_inference()) return;
     const OptimizerDescription& optimizer = *plan().optimizer.kind;
     const Given given = traits_of(plan()).given;
+    if (traits_of(plan()).has_zero && plan().framework.deepspeed.zero.stage > 0 &&
+        keeps_pages(optimizer))
+      reader_.fail(
+          "optimizer",
+          "paged states under ZeRO: DeepSpeed 0.19.6 stops at an optimizer that it has not "
+          "tested (\"zero_allow_untested_optimizer\"), and its own offload cannot move them",
+          "adamw, or offload_optimizer in place of paging");
     const std::string_view stops = optimizer.stops[static_cast<std::size_t>(given)];
     if (!stops.empty()) warn("optimizer", std::string(stops));
     if (plan().precision.gradients != DType::f32 && given == Given::tensors &&

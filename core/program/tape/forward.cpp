@@ -56,7 +56,9 @@ void ForwardPass::compute(std::size_t i) {
   const bool as_math = op.kind == OpKind::sdpa && p_.view.runs_as_math(op, type);
   const bool attends = op.kind == OpKind::sdpa && !as_math;
   if (as_math) math_attention_forward(p_, i);
-  const WidenedWeight widened(p_, op, WidenedWeight::Pass::forward);
+  const WidenedWeight widened(
+      p_, op,
+      p_.mode == TapeMode::infer ? WidenedWeight::Pass::generation : WidenedWeight::Pass::forward);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
 
   if (op.kind == OpKind::cache)
@@ -146,7 +148,7 @@ void ForwardPass::launch(const Op& op, DType type) {
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
-  p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
+  if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
   p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
   if (op.bias != kNone && p_.view.casts(op) && !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(

@@ -26,15 +26,18 @@ WidenedWeight::WidenedWeight(Parts& parts, const Op& op, Pass pass) : p_(parts) 
   const auto allocate = [&](std::int64_t elements, DType type) {
     return p_.storages.allocate(checked_mul(elements, size_of(type)), Category::workspace);
   };
-  if (quantizes_scales(weight)) {
+  if (quantizes_scales(weight) && pass != Pass::generation) {
     held_[0] = allocate(scales_of(weight), DType::f32);
     if (pass == Pass::forward) held_[1] = allocate(scales_of(weight), DType::f32);
   }
   held_[2] = allocate(weight.numel, p_.view.parameter_type(op.weight));
-  if (pass == Pass::backward) {
-    p_.storages.unref(held_[0]);
-    held_[0] = kExternal;
-  }
+  if (pass == Pass::backward) drop(held_[0]);
+  if (pass == Pass::generation) drop(held_[2]);
+}
+
+void WidenedWeight::drop(StorageId& id) {
+  p_.storages.unref(id);
+  id = kExternal;
 }
 
 WidenedWeight::~WidenedWeight() {

@@ -15,13 +15,17 @@ namespace shardplan::tape {
 /// (functional.py, dequantize_4bit): the scales are gone before the product begins.
 class WidenedWeight {
  public:
-  enum class Pass : std::uint8_t { forward, backward };
+  /// Generation, whose kernels for few tokens read weights as they are stored, is counted as
+  /// widening them before the product.
+  enum class Pass : std::uint8_t { forward, backward, generation };
   WidenedWeight(Parts& parts, const Op& op, Pass pass);
   WidenedWeight(const WidenedWeight&) = delete;
   WidenedWeight& operator=(const WidenedWeight&) = delete;
   ~WidenedWeight();
 
  private:
+  void drop(StorageId& id);
+
   Parts& p_;
   std::array<StorageId, 3> held_{kExternal, kExternal, kExternal};
 };

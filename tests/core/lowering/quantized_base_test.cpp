@@ -37,7 +37,8 @@ std::int64_t largest(const Plan& plan, Category category) {
   std::int64_t most = 0;
   for (const auto* events : {&run.segments[1].forward.forward, &run.segments[1].backward.backward})
     for (const TapeEvent& e : *events)
-      if (e.kind == TapeEvent::Kind::alloc && e.category == category) most = std::max(most, e.bytes);
+      if (e.kind == TapeEvent::Kind::alloc && e.category == category)
+        most = std::max(most, e.bytes);
   return most;
 }
 
