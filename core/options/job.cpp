@@ -101,6 +101,13 @@ constexpr std::array kPlainOptions{
          .default_text = "`none`; **`fit`: `full`**",
          .choices = kCheckpointings,
          .changes_passes = true}),
+    special<Plan>({.key = "compile",
+                   .flag = "--compile",
+                   .help = "torch.compile with Inductor",
+                   .doc = "torch.compile with Inductor: false, true, or an object "
+                          "([compile](#compile))",
+                   .kind = OptionKind::boolean},
+                  {.get = [](const Plan& p) -> OptionValue { return p.compile.has_value(); }}),
     option<&Plan::loss>({.key = "loss",
                          .flag = "--loss",
                          .help = "whole logits, or in chunks with the head",

@@ -21,6 +21,7 @@ const OptionTable<Plan>& parallel_table();             ///< parallel
 const OptionTable<Plan>& preset_option_table();        ///< precision, a preset or an object
 const OptionTable<Precision>& precision_table();       ///< precision as an object
 const OptionTable<Cluster>& cluster_option_table();    ///< cluster as an object
+const OptionTable<Plan>& compile_table();              ///< compile as an object
 const OptionTable<Optimizer>& optimizer_table();       ///< optimizer as an object
 const OptionTable<Framework>& framework_name_table();  ///< framework.name
 

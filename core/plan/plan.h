@@ -11,6 +11,7 @@
 #include "frameworks/framework.h"
 #include "hardware/cluster.h"
 #include "kernels/description.h"
+#include "plan/compile.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
@@ -94,6 +95,7 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
+  std::optional<Compile> compile;  ///< absent: an eager step
   double gradient_clipping = 1.0;  ///< 0: off
   bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 

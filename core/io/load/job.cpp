@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
 #include "load/cluster.h"
+#include "load/compile.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
@@ -74,6 +76,7 @@ class JobLoader {
     plan().workload = read_workload(reader_);
     take_injection();
     read_options(reader_, job_option_table(), plan());
+    plan().compile = read_compile(reader_);
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
     read_model();
@@ -165,6 +168,8 @@ class JobLoader {
 
   /// The optimizer that it runs under the name that the job has.
   void take_trainer() {
+    if (const auto problem = compile_problem(plan()))
+      reader_.fail("compile", problem->message, problem->expected);
     if (const auto problem = trainer_problem(plan()))
       reader_.fail("trainer", problem->message, problem->expected);
     if (const auto problem = kernels_problem(plan(), job_.model.facts.model_type))

@@ -1,0 +1,31 @@
+// torch.compile as an object of a job.
+#include "options/choices.h"
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::array kModes{named("default", CompileMode::usual),
+                            named("reduce-overhead", CompileMode::reduce_overhead),
+                            named("max-autotune", CompileMode::max_autotune)};
+constexpr std::array kScopes{named("model", CompileScope::model),
+                             named("block", CompileScope::block)};
+
+constexpr std::array kCompileOptions{
+    option<&Plan::compile, &Compile::mode>(
+        {.key = "mode", .help = "the mode of torch.compile", .choices = kModes}),
+    option<&Plan::compile, &Compile::scope>({.key = "scope",
+                                             .help = "what is compiled in one piece",
+                                             .default_text = "`model`",
+                                             .choices = kScopes}),
+};
+
+}  // namespace
+
+const OptionTable<Plan>& compile_table() {
+  static constexpr OptionTable<Plan> kTable{"compile", "", kCompileOptions};
+  return kTable;
+}
+
+}  // namespace shardplan
