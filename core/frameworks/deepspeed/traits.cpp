@@ -81,6 +81,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .regime = deepspeed_regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
+    .takes_recipes = false,
     .keeps_master = true,
     .has_zero = true,
     .shard_ranks = deepspeed_shard_ranks,

@@ -136,6 +136,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .regime = fsdp1_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
+    .takes_recipes = false,
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = fsdp1_shard_ranks,

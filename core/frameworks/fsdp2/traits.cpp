@@ -79,6 +79,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
+    .takes_recipes = false,
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,

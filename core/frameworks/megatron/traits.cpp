@@ -74,6 +74,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .regime = usual::regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
+    .takes_recipes = false,
     .keeps_master = true,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,

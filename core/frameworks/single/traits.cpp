@@ -45,6 +45,7 @@ constinit const FrameworkTraits kSingleTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
+    .takes_recipes = true,
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
