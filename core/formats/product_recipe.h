@@ -20,11 +20,11 @@ enum class LinearRecipe : std::uint8_t {
 };
 
 struct ProductRecipe {
-  std::string_view name;       ///< as jobs write it
+  std::string_view name;  ///< as jobs write it
   std::string_view words;
-  bool narrows = false;        ///< operands are cast to 8 bits for each product
-  bool by_rows = false;        ///< with a scale for each row or column; else one for the tensor
-  std::string_view unknown;    ///< why it cannot be estimated; empty: it can
+  bool narrows = false;      ///< operands are cast to 8 bits for each product
+  bool by_rows = false;      ///< with a scale for each row or column; else one for the tensor
+  std::string_view unknown;  ///< why it cannot be estimated; empty: it can
   std::string_view source;
 };
 
@@ -47,8 +47,9 @@ inline constexpr std::array<ProductRecipe, 6> kProductRecipes{{
      .source = "torchao 0.18, float8/float8_linear.py"},
     {.name = "fp8-delayed",
      .words = "fp8 with delayed scaling",
-     .unknown = "Transformer Engine's delayed scaling keeps weights in fp8 beside their masters and "
-                "histories of maxima, which is not modelled yet"},
+     .unknown =
+         "Transformer Engine's delayed scaling keeps weights in fp8 beside their masters and "
+         "histories of maxima, which is not modelled yet"},
     {.name = "mxfp8",
      .words = "MXFP8",
      .unknown = "the published figures (torchtitan, Llama-3-8B on four GB200: 179.94 GiB, 174.49 "

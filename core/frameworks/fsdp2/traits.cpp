@@ -81,6 +81,8 @@ constinit const FrameworkTraits kFsdp2Traits{
     .lora_precision = "bf16-autocast",
     .takes_recipes = false,
     .keeps_master = false,
+    .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
+    .under_trainer = UnderTrainer::autocast,
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,
     .divided_over = fsdp2_divided_over,

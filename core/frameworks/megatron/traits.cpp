@@ -76,6 +76,8 @@ constinit const FrameworkTraits kMegatronTraits{
     .lora_precision = "bf16-master",
     .takes_recipes = false,
     .keeps_master = true,
+    .sync_each_batch = usual::no_choice_of_sync,
+    .under_trainer = UnderTrainer::never,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = megatron_divided_over,

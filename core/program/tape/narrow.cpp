@@ -51,8 +51,7 @@ void NarrowOperands::cast(std::int64_t elements, DType type, Issue first) {
 void NarrowOperands::turn(std::int64_t elements) {
   p_.storages.unref(p_.storages.allocate(elements, Category::workspace));
   p_.writer.launch(memory_kernel(KernelKind::strided, Issue::nested, DType::e4m3,
-                                 2 * static_cast<double>(elements),
-                                 static_cast<double>(elements)));
+                                 2 * static_cast<double>(elements), static_cast<double>(elements)));
 }
 
 void narrow_forward(const GraphView& view, const Op& op, NarrowOperands& operands) {
