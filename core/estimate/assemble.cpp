@@ -1,10 +1,18 @@
 #include "estimate/assemble.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "estimate/device_memory.h"
 
 namespace shardplan {
 namespace {
+
+/// What of managed memory stays on the GPU beside `others`: the driver moves the rest to the host.
+std::int64_t managed_on_gpu(const Plan& plan, const Program& program, std::int64_t others) {
+  const std::int64_t room = plan.cluster.gpu.usable.count() - others;
+  return std::clamp<std::int64_t>(room, 0, program.managed);
+}
 
 void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibration,
                        const Program& program, const MemoryProfile& memory,
@@ -19,13 +27,16 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     e.phases = blocks.phases;
     e.allocated = {blocks.allocated, blocks.allocated};
   }
-  e.device = {e.reserved.point + process.point(), e.reserved.upper + process.upper};
+  const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper};
+  const std::int64_t managed = managed_on_gpu(plan, program, others.point);
+  e.device = {others.point + managed, others.upper + managed_on_gpu(plan, program, others.upper)};
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const bool simulated = runs != nullptr || program.one_block;
   e.breakdown =
       breakdown_of(memory, process, e.reserved.point - memory.peak,
                    {fitted ? Source::calibrated : Source::assumed,
                     simulated ? Source::modelled : Source::calibrated, program.optimizer_source});
+  e.breakdown[static_cast<std::size_t>(Category::optimizer_states)].at_peak += managed;
 }
 
 HostMemory times(const HostMemory& rank, std::int64_t ranks) {

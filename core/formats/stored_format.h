@@ -18,6 +18,8 @@ enum class Quantization : std::uint8_t {
   none,
   nf4,
   nf4_double,
+  fp4,
+  fp4_double,
   int8,
   fp8,
   gptq,
@@ -28,9 +30,8 @@ enum class Quantization : std::uint8_t {
 };
 
 /// By Quantization; `none` leaves weights in the type that the precision says.
-/// - nf4, nf4_double: bitsandbytes/functional.py: 4 bits, an fp32 scale for 64 elements; or scales
-/// of
-///   a byte, with an fp32 scale for 256 of them.
+/// - nf4, fp4: bitsandbytes/functional.py: 4 bits, an fp32 scale for 64 elements; with _double,
+///   scales of a byte, and an fp32 scale for 256 of them. They differ in the 16 values alone.
 /// - int8: bitsandbytes' LLM.int8(): an fp32 scale for each row.
 /// - fp8: e4m3 with an fp32 scale for 128 by 128 (transformers, finegrained_fp8).
 /// - gptq, awq: 4 bits in groups of 128 along the inputs, with fp16 scales and 4-bit zero points;
@@ -38,7 +39,7 @@ enum class Quantization : std::uint8_t {
 ///   keeps the order of the inputs too.
 /// - mxfp8, mxint8: OCP Microscaling Formats (MX) 1.0: 32 elements of a row share an E8M0 scale.
 /// - nvfp4: e2m1 elements, 16 of a row share an e4m3 scale, and the tensor an fp32 one (NVIDIA).
-inline constexpr std::array<NumberFormat, 10> kStoredFormats{{
+inline constexpr std::array<NumberFormat, 12> kStoredFormats{{
     {.name = "none", .other_names = {}, .uses = kWeightStore | kBaseStore},
     {.name = "nf4",
      .other_names = {},
@@ -55,6 +56,21 @@ inline constexpr std::array<NumberFormat, 10> kStoredFormats{{
                 {"scales of scales", 32, Sharing::values, 0, 256}}},
      .widened = true,
      .words = "nf4 weights, scales quantized too"},
+    {.name = "fp4",
+     .other_names = {},
+     .bits = 4,
+     .uses = kBaseStore,
+     .parts = {{{"scales", 32, Sharing::run, 0, 64}}},
+     .widened = true,
+     .words = "fp4 weights"},
+    {.name = "fp4_double",
+     .other_names = {},
+     .bits = 4,
+     .uses = kBaseStore,
+     .parts = {{{"scales", 8, Sharing::run, 0, 64},
+                {"scales of scales", 32, Sharing::values, 0, 256}}},
+     .widened = true,
+     .words = "fp4 weights, scales quantized too"},
     {.name = "int8",
      .other_names = {},
      .bits = 8,

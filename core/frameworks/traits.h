@@ -97,6 +97,7 @@ struct FrameworkTraits {
   // ---- Element types.
   Required<Regime (*)(const Plan&)> regime;
   Required<std::string_view> default_precision;  ///< of training: a preset
+  Required<std::string_view> lora_precision;     ///< the same under LoRA
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
 

@@ -26,8 +26,11 @@ std::optional<DivisionProblem> no_sharding_problem(const Model&, const Plan&) {
 
 Regime regime(const Plan& plan) {
   Regime regime;
-  regime.params = plan.precision.params;
-  regime.compute = plan.precision.compute;
+  regime.params = plan.kept_type();
+  regime.base = plan.precision.compute;
+  // What was cast to fp32 computes in it, unless autocast says otherwise.
+  const bool widened = plan.prepares_kbit() && !plan.precision.autocast();
+  regime.compute = widened ? regime.params : plan.precision.compute;
   return regime;
 }
 

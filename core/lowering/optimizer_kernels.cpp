@@ -64,12 +64,38 @@ std::vector<Kernel> product_kernels(const Updated& tensor, std::int64_t count,
   return kernels;
 }
 
+namespace {
+
+/// A kernel for each tensor, which the host waits for: gradient read, weight read and written.
+std::vector<Kernel> waited_kernels(const std::vector<OwnedTensor>& owned,
+                                   const Optimizer& optimizer, const Precision& precision,
+                                   Given given) {
+  std::vector<Kernel> kernels;
+  for (const OwnedTensor& t : owned) {
+    const TensorUpdate update = variant_of(optimizer).update(
+        {.given = given, .parameter = t.parameter, .numel = t.numel}, optimizer);
+    const bool adapter = t.parameter != nullptr && t.parameter->adapter;
+    Kernel k;
+    k.kind = update.quantized ? KernelKind::blockwise_update : KernelKind::elementwise;
+    k.issue = Issue::waited;
+    k.type = adapter ? DType::f32 : precision.gradients;
+    k.calls = static_cast<std::int32_t>(t.count);
+    k.elements = static_cast<double>(t.numel);
+    k.bytes = k.elements * (3 * static_cast<double>(size_of(k.type)) + update.bytes_each);
+    kernels.push_back(k);
+  }
+  return kernels;
+}
+
+}  // namespace
+
 std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
                                       const Optimizer& optimizer, const Precision& precision,
                                       Given given) {
   const auto tensors = static_cast<std::int32_t>(count_of(owned));
   if (tensors == 0) return {};
   const Variant& variant = variant_of(optimizer);
+  if (variant.update != nullptr) return waited_kernels(owned, optimizer, precision, given);
   const UpdatePasses passes = variant.passes(optimizer);
   const double bytes =
       passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));

@@ -6,8 +6,8 @@
 namespace shardplan {
 
 std::int64_t stored_bytes(const Parameter& p, DType type, Quantization quantization) {
-  if (!p.quantized || quantization == Quantization::none) {
-    const DType own = !p.quantized && p.adapter ? DType::f32 : type;
+  if (!p.quantized() || quantization == Quantization::none) {
+    const DType own = !p.quantized() && p.adapter ? DType::f32 : type;
     return round_up(checked_mul(p.numel, size_of(own)), kAllocationUnit);
   }
   std::int64_t sum = 0;

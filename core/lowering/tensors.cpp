@@ -28,7 +28,7 @@ std::int64_t parameter_bytes(const Model& model, const Plan& plan) {
   const Quantization base = quantization_of(plan.workload);
   std::int64_t sum = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    sum = checked_add(sum, checked_mul(stored_bytes(p, plan.precision.params, base), repeat));
+    sum = checked_add(sum, checked_mul(stored_bytes(p, plan.kept_type(), base), repeat));
   });
   return sum;
 }
@@ -60,8 +60,7 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
 void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan) {
   const Quantization base = quantization_of(plan.workload);
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    append_tensors(list, Category::parameters, stored_bytes(p, plan.precision.params, base),
-                   repeat);
+    append_tensors(list, Category::parameters, stored_bytes(p, plan.kept_type(), base), repeat);
   });
 }
 

@@ -38,6 +38,7 @@ struct LinearModule {
   ModuleId module = kNone;
   ParameterId weight = kNone, bias = kNone;
   std::int64_t in = 0, out = 0;
+  bool widened = false;  ///< its weight is stored in fewer bits and widened for each product
   std::optional<LoraModules> lora;
 };
 struct EmbeddingModule {

@@ -136,6 +136,8 @@ struct Op {
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
+  /// A conversion that the caller leaves out under autocast.
+  bool only_without_autocast = false;
 };
 
 struct Value {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/stored_format.h"
 #include "model/graph.h"
 
 namespace shardplan {
@@ -21,10 +22,13 @@ struct Parameter {
   ParameterKind kind = ParameterKind::other;
   std::int32_t module = -1;  ///< index in Model::modules
   bool trainable = true;
-  bool adapter = false;      ///< a LoRA matrix, kept in fp32 by peft
-  bool quantizable = false;  ///< a linear layer of a block, no adapter
-  bool quantized = false;    ///< stored in fewer bits (Quantization)
-  bool widened = false;      ///< and copied to the compute type for each use (QLoRA)
+  bool adapter = false;                      ///< a LoRA matrix, kept in fp32 by peft
+  bool quantizable = false;                  ///< a linear layer of a block, no adapter
+  Quantization stored = Quantization::none;  ///< in fewer bits
+
+  bool quantized() const { return stored != Quantization::none; }
+  /// Copied to the type of products for each use (QLoRA).
+  bool widened() const { return format_of(stored).widened; }
 };
 
 /// A module that owns parameters directly: what ZeRO-3 fetches at once.

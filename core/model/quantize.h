@@ -8,8 +8,7 @@ namespace shardplan {
 
 /// Where the parameter can be: bitsandbytes leaves the head, and embeddings are no linear layers.
 inline void store_as(Parameter& p, Quantization format) {
-  p.quantized = p.quantizable && format != Quantization::none;
-  p.widened = p.quantized && format_of(format).widened;
+  p.stored = p.quantizable ? format : Quantization::none;
 }
 
 /// The model with its weights in `format`, as a job that asks for it has it.

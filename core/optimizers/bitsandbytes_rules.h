@@ -31,7 +31,8 @@ inline std::int64_t scales(const Updated& t, const Optimizer& o) {
   return quantizes(t, o) ? ceil_div(t.numel, kBlock) : 0;
 }
 
-/// Of 8 bits: weight, gradient, and states of a quarter of the width; of 32 as AdamW.
+/// Of 8 bits: weight, gradient, and states of a quarter of the width; of 32 as AdamW. For flat
+/// buffers.
 inline UpdatePasses passes_8bit(const Optimizer&) {
   return {3.5, 1};
 }
@@ -39,10 +40,22 @@ inline UpdatePasses passes_32bit(const Optimizer&) {
   return {7, 1};
 }
 
-inline constexpr std::array kVariants8Bit{Variant{
-    .implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = passes_8bit}};
-inline constexpr std::array kVariants32Bit{Variant{
-    .implementation = OptimizerImplementation::fused, .one_by_one = true, .passes = passes_32bit}};
+/// Two states of a byte, or of fp32.
+inline TensorUpdate update_8bit(const Updated& t, const Optimizer& o) {
+  return quantizes(t, o) ? TensorUpdate{true, 2 * 2} : TensorUpdate{false, 2 * 8};
+}
+inline TensorUpdate update_32bit(const Updated&, const Optimizer&) {
+  return {false, 2 * 8};
+}
+
+inline constexpr std::array kVariants8Bit{Variant{.implementation = OptimizerImplementation::fused,
+                                                  .one_by_one = true,
+                                                  .passes = passes_8bit,
+                                                  .update = update_8bit}};
+inline constexpr std::array kVariants32Bit{Variant{.implementation = OptimizerImplementation::fused,
+                                                   .one_by_one = true,
+                                                   .passes = passes_32bit,
+                                                   .update = update_32bit}};
 
 /// Quantized moments and their scales; small tensors' and overridden ones in fp32. The two maps of
 /// 256 values that all share (2 KiB) are not counted.

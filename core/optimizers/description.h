@@ -74,12 +74,20 @@ struct UpdatePasses {
   std::int64_t operations = 1;
 };
 
+/// The kernel that updates one tensor.
+struct TensorUpdate {
+  bool quantized = false;  ///< its states are, in blocks
+  double bytes_each = 0;   ///< that an element's states take, read and written once each
+};
+
 /// One way in which the optimizer is implemented.
 struct Variant {
   OptimizerImplementation implementation = OptimizerImplementation::fused;
   /// Each tensor's update is calls of its own, in place of one call over a list.
   bool one_by_one = false;
   UpdatePasses (*passes)(const Optimizer& optimizer) = nullptr;
+  /// In place of `passes` where tensors differ: one kernel each, for which the host waits.
+  TensorUpdate (*update)(const Updated& tensor, const Optimizer& optimizer) = nullptr;
   std::span<const Temporary> temporaries;
 };
 

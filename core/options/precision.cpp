@@ -33,7 +33,7 @@ constexpr std::array kPresetOptions{special<Plan>(
      .help = "element types",
      .label = "Precision",
      .default_text = "`bf16-master` with deepspeed, megatron and native; `bf16-pure` for "
-                     "inference; else `bf16-autocast`",
+                     "inference, and for LoRA with single and ddp; else `bf16-autocast`",
      .kind = OptionKind::choice,
      .choices = kPresetNames})};
 

@@ -76,6 +76,13 @@ constexpr std::array kLoraOptions{
                                           .flag = "--lora-quantization",
                                           .help = "the base's weights in 4 bits (QLoRA)",
                                           .choices = kBaseFormats}),
+    option<&Workload::lora, &Lora::prepare_kbit>(
+        {.key = "prepare_kbit",
+         .flag = "--prepare-kbit",
+         .help = "peft's k-bit preparation: what is not quantized becomes fp32",
+         .doc = "peft's `prepare_model_for_kbit_training`: parameters of 16 bits that are not "
+                "quantized (embeddings, head, norms) become fp32",
+         .default_text = "what the trainer does"}),
 };
 
 constexpr std::array kGenerationOptions{

@@ -39,6 +39,9 @@ struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;        ///< last components of module names: "q_proj"
   Quantization base = Quantization::none;  ///< of the linear layers inside the blocks (QLoRA)
+  /// peft's prepare_model_for_kbit_training: what has 16 bits and is not quantized becomes fp32;
+  /// absent: what the trainer does.
+  std::optional<bool> prepare_kbit;
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };
@@ -89,6 +92,10 @@ struct Plan {
   /// Whether blocks are run again; if not, selective checkpointing runs only the attention itself
   /// again.
   bool recomputes_blocks() const;
+  /// Whether the frozen model is cast to fp32 but for what is quantized (Lora::prepare_kbit).
+  bool prepares_kbit() const;
+  /// The type of parameters that are not quantized and no adapters.
+  DType kept_type() const;
   /// The data-parallel degree: what the others leave of the world.
   std::int64_t data_ranks() const { return cluster.world() / parallel.model_ranks(); }
   /// Ranks with the same parameters, whose gradients are summed: those with parts of the same

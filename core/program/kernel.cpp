@@ -36,6 +36,8 @@ std::string_view name_of(KernelKind kind) {
       return "embedding_backward";
     case KernelKind::multi_tensor:
       return "multi_tensor";
+    case KernelKind::blockwise_update:
+      return "blockwise_update";
   }
   return "";
 }
@@ -60,6 +62,8 @@ std::string_view name_of(Issue issue) {
       return "engine";
     case Issue::module:
       return "module";
+    case Issue::waited:
+      return "waited";
   }
   return "";
 }

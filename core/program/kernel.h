@@ -26,8 +26,11 @@ enum class KernelKind : std::uint8_t {
   embedding,
   embedding_backward,
   multi_tensor,  ///< one of a list of tensors: fused and foreach optimizers, norms
+  /// An optimizer's update with quantized states: a block's largest value, then a search in a table
+  /// for each element.
+  blockwise_update,
 };
-inline constexpr std::size_t kKernelKinds = 16;
+inline constexpr std::size_t kKernelKinds = 17;
 
 /// What the host does to start a kernel; each takes its time.
 enum class Issue : std::uint8_t {
@@ -40,8 +43,9 @@ enum class Issue : std::uint8_t {
   hook,      ///< FSDP2's work around a module: a gather, a reduction
   engine,    ///< DeepSpeed's for a module it gathers or a gradient it takes
   module,    ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
+  waited,    ///< one tensor's update, for which the host then waits: bitsandbytes
 };
-inline constexpr std::size_t kIssues = 9;
+inline constexpr std::size_t kIssues = 10;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

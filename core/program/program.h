@@ -127,6 +127,8 @@ struct Program {
   std::size_t run_kernels = 0;  ///< of them those of the run that it was lowered from: the first
   /// By Group. Those without ranks are the whole cluster.
   std::array<GroupShape, kGroupCount> groups{};
+  /// In managed memory: the GPU's kernels draw it there, and it gives way to the allocator.
+  std::int64_t managed = 0;
   std::int64_t model_bytes = 0;  ///< live after the model (and its wrapper) is built
   /// Allocated bytes are those of the allocator's blocks, which may be larger than what was asked
   /// for: where large tensors grow bit by bit that adds up.

@@ -23,11 +23,14 @@ struct Regime {
   DType params = DType::f32;
   DType compute = DType::f32;   ///< other than params: torch.autocast to this type
   DType adapters = DType::f32;  ///< LoRA matrices: peft keeps them in fp32, DeepSpeed casts them
+  /// What weights in fewer bits are widened to for each product; absent: `compute`.
+  std::optional<DType> base;
   /// DeepSpeed's linear for stage 3 keeps its input and the weight as they come, whatever needs a
   /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
   bool zero3_linear = false;
   std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
   bool autocast() const { return params != compute; }
+  DType widened() const { return base.value_or(compute); }
 };
 
 struct TapeEvent {

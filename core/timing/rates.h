@@ -42,8 +42,16 @@ struct AttentionRates {
   double diagonal = 128;  ///< causal: keys a row computes beyond its half
 };
 
+/// Where nothing was fitted: updates of quantized states take as long as the time that a record of
+/// 8-bit AdamW on an H100 leaves for them (docs/time.md, "Quantized states").
+constexpr std::array<MemoryRate, kKernelKinds> usual_memory_rates() {
+  std::array<MemoryRate, kKernelKinds> rates{};
+  rates[static_cast<std::size_t>(KernelKind::blockwise_update)].slots = 1500;
+  return rates;
+}
+
 struct KernelRates {
-  std::array<MemoryRate, kKernelKinds> memory;  ///< by KernelKind
+  std::array<MemoryRate, kKernelKinds> memory = usual_memory_rates();  ///< by KernelKind
   double cache_bytes = 40e6;
   ProductRates product;
   AttentionRates attention, attention_backward;                    ///< the flash kernel
@@ -56,8 +64,8 @@ struct KernelRates {
 
 /// What the host takes to start things, in eager PyTorch.
 struct HostRates {
-  std::array<double, kIssues> seconds{20e-6, 12e-6,  17e-6,  3e-6,  150e-6,
-                                      8e-6,  330e-6, 300e-6, 125e-6};  ///< by Issue
+  std::array<double, kIssues> seconds{20e-6, 12e-6,  17e-6,  3e-6,   150e-6,
+                                      8e-6,  330e-6, 300e-6, 125e-6, 130e-6};  ///< by Issue
   double launch_wait = 9e-6;  ///< where a launch waits for its kernel: beside the kernel's time
   double empty = 0.4;         ///< share of that for a call that starts nothing: a view
   double no_grad = 0.8;       ///< share of the seconds of python and nested where autograd is off

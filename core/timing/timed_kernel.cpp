@@ -25,6 +25,10 @@ KernelSequence sequence_of(const Kernel& k, const GpuPeaks& peaks, const TimeRat
   if (k.kind == KernelKind::none) return {calls * issue, 0, KernelSequence::kNever};
   const double seconds = kernel_seconds(k, peaks, rates.kernels);
   const double each = seconds / calls;
+  if (k.issue == Issue::waited) {  // the host starts the next one when this one is done
+    const double all = calls * issue + seconds;
+    return {all, seconds, all};
+  }
   return {calls * issue, seconds, std::max(issue + calls * each, calls * issue + each)};
 }
 

@@ -96,6 +96,7 @@ void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const St
   emit_temporaries(b, s.optimizer.temporaries);
   if (plan.gradient_clipping > 0)
     b.compute(clipping_kernels(trainable_shards(model, 1), precision.gradients));
+  if (variant_of(plan.optimizer).update != nullptr) b.synchronize();
   b.compute(optimizer_kernels(s.owned, plan.optimizer, precision, Given::tensors));
   if (s.master > 0) {
     // Widens gradients, tensor by tensor, and narrows updated weights.
@@ -143,7 +144,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
       precision.master ? trainable_bytes(model, *precision.master, DType::f32) : 0;
   if (sharded_optimizer) master = ceil_div(master, world);
   b.resident(Category::optimizer_states, optimizer.states);
-  program.host.pageable = optimizer.paged;
+  program.host.pageable = program.managed = optimizer.paged;
   program.optimizer_source = states_source(plan.optimizer, Given::tensors);
   if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);

@@ -47,6 +47,7 @@ constinit const FrameworkTraits kDdpTraits{
     .build = usual::builds_as_written,
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
+    .lora_precision = "bf16-pure",
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,

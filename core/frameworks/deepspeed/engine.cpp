@@ -22,15 +22,22 @@ std::int64_t largest_of_autoep(const Model& model) {
 
 }  // namespace
 
+DType parameter_type(const Plan& plan) {
+  const DeepSpeedOptions& options = plan.framework.deepspeed;
+  const bool moves =
+      options.zero.stage == 3 && options.zero.offload_param.device != OffloadDevice::none;
+  return moves ? options.model_dtype.value_or(plan.precision.params) : plan.precision.params;
+}
+
 Engine engine_of(const Model& model, const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const Precision& precision = plan.precision;
   Engine e;
   e.ranks = plan.shard_ranks();
   if (separates_experts(plan)) e.expert_ranks = plan.replicas() / plan.parallel.expert;
-  e.b = size_of(precision.params);
-  e.c = options.communication_dtype ? size_of(*options.communication_dtype) : e.b;
-  e.g = options.grad_accum_dtype ? size_of(*options.grad_accum_dtype) : e.b;
+  e.b = size_of(parameter_type(plan));
+  e.c = size_of(options.communication_dtype.value_or(precision.params));
+  e.g = size_of(options.grad_accum_dtype.value_or(precision.params));
   e.m = options.master_weights_16bit ? 2 : 4;
   e.optimizer = &plan.optimizer;
   // Momentum that DeepSpeed makes itself is of the type that gradients are reduced in (stage 3) or

@@ -35,4 +35,10 @@ struct Engine {
 
 Engine engine_of(const Model& model, const Plan& plan);
 
+/// The type of parameters in passes, and of their shards. Stage 3 makes the buffer on the host that
+/// offloaded shards are moved to in the type that a parameter's placeholder has, and zero.Init's
+/// bf16 does not survive a model.to(torch.float32) (stage3.py, self.dtype and
+/// _create_param_groups_fp16_flat_cpu_memory: measured).
+DType parameter_type(const Plan& plan);
+
 }  // namespace shardplan

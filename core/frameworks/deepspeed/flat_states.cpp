@@ -95,6 +95,7 @@ std::int64_t sub_group_states(const Engine& engine, std::int64_t elements) {
 void add_states(Program& program, const Engine& engine, const StateBytes& states) {
   ProgramBuilder(program).resident(Category::optimizer_states, states.resident);
   program.host.pageable += states.paged;
+  program.managed += states.paged;
   program.optimizer_source = states_source(*engine.optimizer, Given::flat);
 }
 

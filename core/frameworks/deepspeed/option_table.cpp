@@ -73,6 +73,16 @@ constexpr std::array kDeepSpeedOptions{
                 "`activation_checkpointing` counts "
                 "([parallelism.md](parallelism.md#saved-inputs-in-parts))",
          .choices = kFunctions}),
+    option<kShortForm, &DeepSpeedOptions::model_dtype>(
+        {.key = "model_dtype",
+         .flag = "--model-dtype",
+         .help = "what the program casts the model to after zero.Init, with offload_param",
+         .doc = "what the program casts the model to (`model.to`) after `zero.Init`: with "
+                "`offload_param` stage 3 keeps parameters in it and computes in it "
+                "([memory.md](memory.md#offload))",
+         .default_text = "the precision's",
+         .kind = OptionKind::dtype,
+         .choices = kStateTypes}),
     special<Framework>({.key = "moe",
                         .help = "layers of deepspeed.moe.layer.MoE in place of the model's own",
                         .doc = "an object: layers of `deepspeed.moe.layer.MoE` in place of the "

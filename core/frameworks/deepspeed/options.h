@@ -142,6 +142,9 @@ struct DeepSpeedOptions {
   std::optional<DType> engine_dtype;
   bool torch_autocast = false;
   std::optional<DType> torch_autocast_dtype;
+  /// What the program casts the model to after zero.Init has divided it (model.to). Stage 3 then
+  /// keeps offloaded parameters in that type, and computes in it (stage3.py, self.dtype).
+  std::optional<DType> model_dtype;
   std::optional<DType> grad_accum_dtype;  ///< data_types.grad_accum_dtype
   /// Of gradients; under sequence parallelism what the engine puts in its place.
   std::optional<DType> communication_dtype;

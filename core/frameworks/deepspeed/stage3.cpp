@@ -63,6 +63,7 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Segm
   if (z.gather.prefetches()) back.fetch_first(b);
   emit_backward(b, z.model, z.run, backward, back);
   z.flush(b, z.last_flush());
+  z.offload_last(b);
   z.reduce(b, last);
   if (z.offload_optimizer)
     b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");

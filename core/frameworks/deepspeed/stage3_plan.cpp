@@ -53,6 +53,23 @@ void Stage3::flush(ProgramBuilder& b, std::int64_t elements) const {
   b.free(Category::communication_buffers, copy, reduce_pool());
 }
 
+/// A part goes to the host and comes back in the type of accumulation, for its norm, which is taken
+/// in double of 250 M elements at a time; then it goes there again in the masters' type
+/// (partition_grads, _constant_buffered_norm2, _offload_grad_partition_at_boundary). What is larger
+/// than the bucket, as the embedding's gradient can be, is there beside it.
+void Stage3::offload_last(ProgramBuilder& b) const {
+  if (!offload_optimizer) return;
+  constexpr std::int64_t kNormElements = 250'000'000;
+  const bool passes_bucket = e.largest > zero.reduce_bucket_size;
+  const std::int64_t whole = passes_bucket ? e.largest : last_flush();
+  const std::int64_t part = ceil_div(std::min(whole, e.largest), e.ranks);
+  std::int64_t bytes = checked_mul(e.g, ceil_div(whole, e.ranks));
+  if (passes_bucket) bytes += checked_mul(e.b + (e.c != e.b ? e.c : 0), whole);
+  b.transient(Category::workspace,
+              bytes + std::max(8 * std::min(kNormElements, part), checked_mul(e.m, part)),
+              reduce_pool());
+}
+
 void Stage3::reduce(ProgramBuilder& b, bool last) const {
   if (e.ranks == 1 && plan.copies() == 1) return;
   const auto send = [&](Collective kind, std::int64_t bytes, const char* what, std::int64_t calls,

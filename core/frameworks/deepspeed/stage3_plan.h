@@ -47,6 +47,8 @@ struct Stage3 {
   std::int64_t last_flush() const;
   /// Temporaries of one flush of a bucket with `elements`.
   void flush(ProgramBuilder& b, std::int64_t elements) const;
+  /// Temporaries of the last one where gradients are offloaded.
+  void offload_last(ProgramBuilder& b) const;
   /// The traffic of all flushes of a backward pass; `last`: of the step's last one.
   void reduce(ProgramBuilder& b, bool last) const;
   /// Bytes of a frozen parameter's shards, all layers.

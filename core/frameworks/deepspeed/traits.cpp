@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/deepspeed/communicators.h"
 #include "frameworks/deepspeed/division.h"
+#include "frameworks/deepspeed/engine.h"
 #include "frameworks/deepspeed/lower.h"
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/deepspeed/saved_inputs.h"
@@ -29,6 +30,8 @@ ExpertExchange deepspeed_experts(const Plan& plan) {
 Regime deepspeed_regime(const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   Regime regime = usual::regime(plan);
+  if (const DType type = parameter_type(plan); type != plan.precision.params)
+    regime.params = regime.compute = type;
   regime.adapters = regime.params;
   regime.zero3_linear = zero.stage == 3 && zero.memory_efficient_linear;
   return regime;
@@ -77,6 +80,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .build = build_deepspeed,
     .regime = deepspeed_regime,
     .default_precision = "bf16-master",
+    .lora_precision = "bf16-master",
     .keeps_master = true,
     .has_zero = true,
     .shard_ranks = deepspeed_shard_ranks,

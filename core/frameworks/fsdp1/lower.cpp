@@ -117,6 +117,7 @@ Program lower_fsdp1(const Model& model, const Plan& plan, const ModelRun& run, s
   else
     b.resident(Category::optimizer_states, optimizer.states);
   program.host.pageable += optimizer.paged;
+  program.managed = optimizer.paged;
   if (plan.optimizer.kind->made_when_constructed && !f.options.cpu_offload)
     program.model_bytes += optimizer.states;
   program.held_at_most = held_by_streams(f);

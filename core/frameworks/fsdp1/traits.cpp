@@ -135,6 +135,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .build = usual::builds_as_written,
     .regime = fsdp1_regime,
     .default_precision = "bf16-autocast",
+    .lora_precision = "bf16-autocast",
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = fsdp1_shard_ranks,

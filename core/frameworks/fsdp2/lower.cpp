@@ -299,7 +299,7 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, s
     program.host.pageable = optimizer.states + optimizer.paged;
   } else {
     b.resident(Category::optimizer_states, optimizer.states);
-    program.host.pageable = optimizer.paged;
+    program.host.pageable = program.managed = optimizer.paged;
     if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   }
 

@@ -78,6 +78,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .build = usual::builds_as_written,
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",
+    .lora_precision = "bf16-autocast",
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,

@@ -73,6 +73,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .build = build_megatron,
     .regime = usual::regime,
     .default_precision = "bf16-master",
+    .lora_precision = "bf16-master",
     .keeps_master = true,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,

@@ -52,6 +52,7 @@ constinit const FrameworkTraits kNativeTraits{
     .build = usual::builds_as_written,
     .regime = usual::regime,
     .default_precision = "bf16-master",
+    .lora_precision = "bf16-master",
     .keeps_master = false,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,

@@ -84,9 +84,8 @@ class JobLoader {
     if (zero_options(plan()) != nullptr) {
       apply_ds_config();
     } else {
-      plan().precision = load_precision(
-          reader_, is_inference() ? "bf16-pure" : traits_of(plan()).default_precision);
-      if (!reader_.has("precision")) job_.assumed.push_back("precision: " + plan().precision.name);
+      plan().precision = load_precision(reader_, usual_precision());
+      if (!reader_.has("precision")) assume_precision();
       plan().optimizer = load_optimizer(reader_, job_.assumed);
     }
     fill_defaults();
@@ -115,6 +114,20 @@ class JobLoader {
     return !traits_of(p).data_parallel && p.parallel.model_ranks() == p.parallel.tensor;
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
+
+  /// Nothing updates what LoRA freezes: it is kept in 16 bits where the framework takes adapters in
+  /// fp32 beside it.
+  std::string_view usual_precision() const {
+    const FrameworkTraits& framework = traits_of(job_.plan);
+    if (is_inference()) return "bf16-pure";
+    return job_.plan.workload.lora ? framework.lora_precision : framework.default_precision;
+  }
+
+  void assume_precision() {
+    const bool halves = plan().workload.lora && plan().precision.params != DType::f32;
+    job_.assumed.push_back("precision: " + plan().precision.name +
+                           (halves ? ", the frozen model in 16 bits" : ""));
+  }
 
   void read_cluster() {
     const Json* cluster = reader_.find("cluster");
@@ -172,6 +185,7 @@ class JobLoader {
     DeepSpeedOptions& options = plan().framework.deepspeed;
     options = result.options;
     options.moe = read_.framework.deepspeed.moe;
+    options.model_dtype = read_.framework.deepspeed.model_dtype;
     options.activation_checkpointing.called =
         read_.framework.deepspeed.activation_checkpointing.called;
     choose_batch(options);
@@ -298,11 +312,23 @@ class JobLoader {
   /// bitsandbytes' packed weights can be neither flattened nor cut along their rows.
   void check_quantization() {
     const Workload& w = plan().workload;
+    if (!w.lora) return;
+    if (w.lora->prepare_kbit.value_or(false)) check_preparation(*w.lora);
     const bool sharded = traits_of(plan()).shards_parameters(plan());
-    if (w.lora && w.lora->base != Quantization::none && sharded)
+    if (w.lora->base != Quantization::none && sharded)
       reader_.fail("workload.lora.quantization",
                    "four-bit weights under parameter sharding cannot be estimated yet",
                    "single, ddp, or deepspeed below stage 3");
+  }
+
+  void check_preparation(const Lora& lora) {
+    if (lora.base == Quantization::none)
+      reader_.fail("workload.lora.prepare_kbit", "true, and the base is not quantized",
+                   "workload.lora.quantization, or false");
+    if (traits_of(plan()).keeps_master)
+      warn("workload.lora.prepare_kbit",
+           fmt::format("{} casts parameters back to {}: nothing stays in fp32",
+                       traits_of(plan()).label.get(), name_of(plan().precision.params)));
   }
 
   void check_precision() {
@@ -313,11 +339,22 @@ class JobLoader {
            fmt::format("{} has no bf16 units: use fp16-master or fp16-autocast", gpu.name));
   }
 
+  static bool keeps_pages(const OptimizerDescription& optimizer) {
+    return std::ranges::any_of(optimizer.states, [](const State& s) { return s.paged_from > 0; });
+  }
+
   /// What is known to stop at the first step. Its states are estimated all the same.
   void check_optimizer() {
     if (is_inference()) return;
     const OptimizerDescription& optimizer = *plan().optimizer.kind;
     const Given given = traits_of(plan()).given;
+    if (traits_of(plan()).has_zero && plan().framework.deepspeed.zero.stage > 0 &&
+        keeps_pages(optimizer))
+      reader_.fail(
+          "optimizer",
+          "paged states under ZeRO: DeepSpeed 0.19.6 stops at an optimizer that it has not "
+          "tested (\"zero_allow_untested_optimizer\"), and its own offload cannot move them",
+          "adamw, or offload_optimizer in place of paging");
     const std::string_view stops = optimizer.stops[static_cast<std::size_t>(given)];
     if (!stops.empty()) warn("optimizer", std::string(stops));
     if (plan().precision.gradients != DType::f32 && given == Given::tensors &&

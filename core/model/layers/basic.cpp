@@ -9,6 +9,44 @@ ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale) {
   return g.op(op, {m.width, scale});
 }
 
+namespace {
+
+ValueId convert(Graph& g, OpKind kind, ValueId x, ValueId like, bool only_without_autocast) {
+  Op op{kind, {x, like, kNone}};
+  op.only_without_autocast = only_without_autocast;
+  return g.op(op, g.value(x).extent);
+}
+
+/// The branch of the adapters: B(A(x))·scaling, from x in their type.
+ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
+  const Extent in = g.value(x).extent;
+  const std::int64_t rows = in.per / m.in;
+  Op a{OpKind::linear, {x, kNone, kNone}};
+  a.module = m.lora->a_module;
+  a.weight = m.lora->a;
+  a.work = {checked_mul(in.per, m.lora->rank), in.scale};
+  Op b{OpKind::linear, {g.op(a, {rows * m.lora->rank, in.scale}), kNone, kNone}};
+  b.module = m.lora->b_module;
+  b.weight = m.lora->b;
+  b.work = {checked_mul(rows * m.out, m.lora->rank), in.scale};
+  return g.map(OpKind::scalar, g.op(b, {rows * m.out, in.scale}));
+}
+
+/// peft adds it to the frozen result `y`: in the wider of their types, then cast back to that of
+/// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it adds to a copy of `y`, casts before
+/// that, and casts nothing under autocast (tuners/lora/bnb.py).
+ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
+  if (!m.widened) {
+    const ValueId delta = low_rank(g, m, g.map(OpKind::to_adapter, x));
+    return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
+  }
+  const ValueId copy = g.map(OpKind::copy, y);
+  const ValueId delta = low_rank(g, m, convert(g, OpKind::to_adapter, x, kNone, true));
+  return g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
+}
+
+}  // namespace
+
 ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
   // A linear over heads or experts sees several rows per unit of scale: rows = per / in.
   const Extent in = g.value(x).extent;
@@ -18,19 +56,10 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
   op.weight = m.weight;
   op.bias = m.bias;
   op.work = {checked_mul(in.per, m.out), in.scale};
-  const ValueId y = g.op(op, {rows * m.out, in.scale});
-  if (!m.lora) return y;
-  // peft: x is cast to the adapters' dtype, then B(A(x))·scaling is added to the frozen result.
-  Op a{OpKind::linear, {g.map(OpKind::to_adapter, x), kNone, kNone}};
-  a.module = m.lora->a_module;
-  a.weight = m.lora->a;
-  a.work = {checked_mul(in.per, m.lora->rank), in.scale};
-  Op b{OpKind::linear, {g.op(a, {rows * m.lora->rank, in.scale}), kNone, kNone}};
-  b.module = m.lora->b_module;
-  b.weight = m.lora->b;
-  b.work = {checked_mul(rows * m.out, m.lora->rank), in.scale};
-  const ValueId delta = g.map(OpKind::scalar, g.op(b, {rows * m.out, in.scale}));
-  return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
+  const ValueId result = g.op(op, {rows * m.out, in.scale});
+  // bitsandbytes' Linear4bit returns what it was given in that type (nn/modules.py).
+  const ValueId y = m.widened ? g.map(OpKind::to_like, result, x) : result;
+  return m.lora ? add_adapters(g, m, x, y) : y;
 }
 
 namespace {

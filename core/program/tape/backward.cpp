@@ -3,6 +3,7 @@
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::tape {
 
@@ -52,6 +53,8 @@ void BackwardPass::launch(const Op& op) {
     return;
   }
   const DType type = op.in[0] != kNone ? p_.view.read_type(op, 0) : p_.view.state(op.out).dtype;
+  if (op.in[0] != kNone && p_.view.state(op.in[0]).needs_grad)
+    p_.writer.launch(widening_kernels(p_.view, op, Issue::autograd));
   p_.exchanges.launch_backward(op, linear_backward_kernels(p_.view, op, type));
 }
 
@@ -97,12 +100,13 @@ void BackwardPass::linear(const Op& op) {
   // Without an input value the op reads the batch itself (pixels, audio features).
   const ValueId in = op.in[0];
   const bool input_grad = in != kNone && p_.view.state(in).needs_grad;
-  const bool autocast = p_.view.casts(op) && op.kind == OpKind::linear;
+  const bool autocast =
+      p_.view.casts(op) && op.kind == OpKind::linear && !p_.view.parameter(op.weight).quantized();
   const DType low = autocast ? p_.view.regime().compute : p_.view.parameter_type(op.weight);
   const StorageId gathered = p_.view.trains(op.weight) ? kept_.gather(p_, op, low) : kExternal;
   StorageId dx = kExternal;
   if (input_grad) {
-    widen_weight(p_, op);
+    const WidenedWeight widened(p_, op, WidenedWeight::Pass::backward);
     dx = p_.gradients.allocate_like(in, low);
   }
   if (op.kept != kNone) p_.writer.wait();
@@ -111,7 +115,7 @@ void BackwardPass::linear(const Op& op) {
   p_.gradients.give_parameter(op.bias);
   if (!input_grad) return;
   if (low != p_.view.state(in).dtype) {
-    casts_.push_back({in, kNone, dx});
+    casts_.push_back({in, kNone, dx, low});
   } else {
     p_.gradients.give(in, dx);
   }
@@ -122,7 +126,7 @@ void BackwardPass::weight_of_linear(const Op& op, DType low) {
   if (!p_.view.trains(op.weight)) return;
   if (low == p_.view.parameter_type(op.weight)) return p_.gradients.give_parameter(op.weight);
   const std::int64_t bytes = p_.view.bytes_of(p_.view.parameter(op.weight), low);
-  casts_.push_back({kNone, op.weight, p_.storages.allocate(bytes, Category::gradients)});
+  casts_.push_back({kNone, op.weight, p_.storages.allocate(bytes, Category::gradients), low});
 }
 
 /// The gradient of a table that is the head's weight too waits for this one in the engine's input
@@ -230,18 +234,18 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
 void BackwardPass::give_from(const Op& op, std::size_t k, StorageId gradient) {
   const ValueId in = op.in[k];
   if (p_.view.state(in).needs_grad && p_.view.read_type(op, k) != p_.view.state(in).dtype) {
-    casts_.push_back({in, kNone, gradient});
+    casts_.push_back({in, kNone, gradient, p_.view.read_type(op, k)});
   } else {
     p_.gradients.give(in, gradient);
   }
 }
 
 void BackwardPass::run_casts() {
-  const DType compute = p_.view.regime().compute;
   for (const CastBack& cast : casts_) {
     if (cast.weight != kNone) {
       p_.writer.launch(cast_kernel(p_.view, {p_.view.parameter(cast.weight).numel, Scale::one},
-                                   compute, p_.view.parameter_type(cast.weight), Issue::autograd));
+                                   cast.type, p_.view.parameter_type(cast.weight),
+                                   Issue::autograd));
       p_.gradients.give_parameter(cast.weight);
       p_.storages.unref(cast.gradient);
       continue;
@@ -249,7 +253,7 @@ void BackwardPass::run_casts() {
     const DType own = p_.view.state(cast.value).dtype;
     const StorageId gradient = p_.gradients.allocate_like(cast.value, own);
     p_.writer.launch(
-        cast_kernel(p_.view, p_.view.extent_of(cast.value), compute, own, Issue::autograd));
+        cast_kernel(p_.view, p_.view.extent_of(cast.value), cast.type, own, Issue::autograd));
     p_.storages.unref(cast.gradient);
     p_.gradients.give(cast.value, gradient);
   }

@@ -21,6 +21,7 @@ class BackwardPass {
     ValueId value = kNone;
     ParameterId weight = kNone;  ///< instead of `value`
     StorageId gradient = kExternal;
+    DType type = DType::f32;  ///< of `gradient`
   };
 
   void begin();

@@ -18,12 +18,6 @@ std::int64_t chunk_of_tokens(std::int64_t tokens, std::int64_t vocabulary, std::
 
 }  // namespace
 
-void widen_weight(Parts& p, const Op& op) {
-  if (op.weight == kNone || !p.view.parameter(op.weight).widened) return;
-  p.storages.unref(p.storages.allocate(
-      p.view.bytes_of(p.view.parameter(op.weight), p.view.regime().compute), Category::workspace));
-}
-
 void fused_loss_forward(Parts& p, std::size_t i) {
   if (!p.keeps()) return;
   const Op& op = p.graph().ops()[i];

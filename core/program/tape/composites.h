@@ -1,14 +1,11 @@
-// Operations that PyTorch does not run as one kernel: weights widened from four bits, the fused
-// linear loss, attention by separate products. What each allocates, keeps and frees; `i` is the
+// Operations that PyTorch does not run as one kernel: the fused linear loss, attention by separate
+// products. What each allocates, keeps and frees; `i` is the
 // operation's index in its graph.
 #pragma once
 
 #include "program/tape/parts.h"
 
 namespace shardplan::tape {
-
-/// A weight stored in 4 bits is widened to the compute type while a product reads it.
-void widen_weight(Parts& p, const Op& op);
 
 /// Liger's fused linear cross-entropy: for each chunk of tokens the logits, from which the kernel
 /// makes their gradient in place; then the gradients of the input and of the head's weight, which

@@ -5,6 +5,7 @@
 #include "program/tape/communicate.h"
 #include "program/tape/composites.h"
 #include "program/tape/generation.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::tape {
 
@@ -55,7 +56,9 @@ void ForwardPass::compute(std::size_t i) {
   const bool as_math = op.kind == OpKind::sdpa && p_.view.runs_as_math(op, type);
   const bool attends = op.kind == OpKind::sdpa && !as_math;
   if (as_math) math_attention_forward(p_, i);
-  widen_weight(p_, op);
+  const WidenedWeight widened(
+      p_, op,
+      p_.mode == TapeMode::infer ? WidenedWeight::Pass::generation : WidenedWeight::Pass::forward);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
 
   if (op.kind == OpKind::cache)
@@ -121,7 +124,7 @@ void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
   const Op& op = p_.graph().ops()[i];
   const Parameter& w = p_.view.parameter(op.weight);
   const Regime& regime = p_.view.regime();
-  if (!regime.autocast() || w.quantized) return;
+  if (!regime.autocast() || w.quantized()) return;
   const std::int64_t bytes = p_.view.bytes_of(w, regime.compute);
   const Kernel cast = weight_cast_kernel(w, p_.view.parameter_type(op.weight), regime.compute);
   if (regime.zero3_linear) {
@@ -145,8 +148,9 @@ void ForwardPass::launch(const Op& op, DType type) {
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
   }
+  if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
   p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
-  if (op.bias != kNone && p_.view.casts(op))
+  if (op.bias != kNone && p_.view.casts(op) && !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
 }

@@ -31,7 +31,7 @@ ValueId GraphView::chained_input() const {
 
 DType GraphView::parameter_type(ParameterId id) const {
   const Parameter& p = parameter(id);
-  if (p.quantized) return regime_.compute;  // widened to it for each use
+  if (p.quantized()) return regime_.widened();
   return p.adapter ? regime_.adapters : regime_.params;
 }
 
@@ -50,6 +50,7 @@ bool GraphView::needs_grad(const Op& op) const {
 
 DType GraphView::result_type(const Op& op) const {
   const bool autocast = casts(op);
+  if (op.only_without_autocast && regime_.autocast()) return state(op.in[0]).dtype;
   const auto in = [&](std::size_t k) { return state(op.in[k]).dtype; };
   switch (op.kind) {
     case OpKind::to_f32:
@@ -69,7 +70,8 @@ DType GraphView::result_type(const Op& op) const {
     case OpKind::compare:
       return DType::b1;
     case OpKind::linear:
-      return autocast ? regime_.compute : parameter_type(op.weight);
+      return autocast && !parameter(op.weight).quantized() ? regime_.compute
+                                                           : parameter_type(op.weight);
     case OpKind::matmul:
     case OpKind::sdpa:
       return autocast ? regime_.compute : in(0);
@@ -83,6 +85,8 @@ DType GraphView::result_type(const Op& op) const {
 DType GraphView::read_type(const Op& op, std::size_t k) const {
   const DType type = state(op.in[k]).dtype;
   if (op.kind == OpKind::grouped_linear) return parameter_type(op.weight);
+  if (op.kind == OpKind::linear && parameter(op.weight).quantized())
+    return parameter_type(op.weight);
   // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.
   if (op.kind == OpKind::softmax_f32) return type == DType::bf16 ? DType::f32 : type;
   if (!casts(op)) return type;

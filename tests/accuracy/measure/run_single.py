@@ -1,6 +1,7 @@
 """Training steps of plain PyTorch on one GPU."""
 import torch
 
+from float8 import convert
 from jobs import autocast_dtype
 from models import build_model, make_batch, parameter_counts
 from optimizers import make_optimizer
@@ -42,7 +43,7 @@ class SingleTrainer(PlainUpdate):
 def measure(case, device, with_account):
     job = case["job"]
     config, model = build_model(job, device)
-    trainer = SingleTrainer(job, model)
+    trainer = SingleTrainer(job, convert(model, job))
     batch = make_batch(job, config, device)
     clean()
     rank, timing = run_steps(trainer, batch, job, torch.cuda.synchronize, with_account)

@@ -8,7 +8,6 @@ from jobs import parameter_dtype
 from models import auto_class, make_config
 from trainer_arguments import checkpoints
 
-NF4 = {"nf4": False, "nf4_double": True}  # whether the scales are quantized too
 
 
 def _plain(job, config, dtype, device):
@@ -28,8 +27,9 @@ def _quantization(stored):
 
     if stored == "int8":
         return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16,
-                              bnb_4bit_use_double_quant=NF4[stored])
+    values, _, scales = stored.partition("_")  # "nf4", or "nf4_double": the scales are quantized too
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=values, bnb_4bit_compute_dtype=torch.bfloat16,
+                              bnb_4bit_use_double_quant=scales == "double")
 
 
 def _quantized(job, config, device, stored):

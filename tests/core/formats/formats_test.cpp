@@ -77,11 +77,11 @@ TEST(Formats, EachPartIsATensorOfTheAllocator) {
   Parameter p;
   p.shape = {3, 130};
   p.numel = 390;
-  p.quantized = true;
+  p.stored = Quantization::nf4;
   EXPECT_EQ(stored_bytes(p, DType::bf16, Quantization::nvfp4), 3 * 512);
   EXPECT_EQ(stored_bytes(p, DType::bf16, Quantization::gptq), 3 * 512 + 1024);
   EXPECT_EQ(stored_bytes(p, DType::bf16, Quantization::none), 1024);
-  p.quantized = false;
+  p.stored = Quantization::none;
   EXPECT_EQ(stored_bytes(p, DType::bf16, Quantization::nvfp4), 1024);
 }
 
@@ -106,7 +106,8 @@ TEST(Formats, AreReadOnlyWhereTheyHaveAUse) {
   EXPECT_EQ(parse_quantization("int8", kBaseStore), std::nullopt);
   EXPECT_EQ(parse_quantization("nvfp4", kWeightStore), std::nullopt);
   EXPECT_EQ(alternatives(dtype_names(kTrainingType)), "fp32, bf16 or fp16");
-  EXPECT_THAT(quantization_names(kBaseStore), ElementsAre("none", "nf4", "nf4_double"));
+  EXPECT_THAT(quantization_names(kBaseStore),
+              ElementsAre("none", "nf4", "nf4_double", "fp4", "fp4_double"));
 }
 
 TEST(Formats, OfMatrixUnitsSayTheirRateAndWhatTheySumIn) {

@@ -91,6 +91,35 @@ TEST(Job, LoraFreezesTheBaseModel) {
               ElementsAre("q_proj", "v_proj"));
 }
 
+TEST(Job, LoraKeepsTheFrozenModelIn16Bits) {
+  const auto precision = [](const std::string& more) {
+    return job(R"({"workload": {"method": "lora"})" + more + "}").plan.precision.name;
+  };
+  EXPECT_EQ(precision(R"(, "framework": {"name": "single"}, "cluster": "1xA100-40GB")"),
+            "bf16-pure");
+  EXPECT_EQ(precision(R"(, "framework": {"name": "ddp"})"), "bf16-pure");
+  EXPECT_EQ(precision(R"(, "framework": {"name": "fsdp2"})"), "bf16-autocast");
+  EXPECT_EQ(precision(R"(, "framework": {"name": "ddp"}, "precision": "bf16-autocast")"),
+            "bf16-autocast");
+  const Job j = job(R"({"workload": {"method": "lora"}, "framework": {"name": "ddp"}})");
+  EXPECT_THAT(j.assumed, Contains("precision: bf16-pure, the frozen model in 16 bits"));
+}
+
+TEST(Job, PreparesOnlyAQuantizedBase) {
+  const auto lora = [](const char* more) {
+    return job(
+        std::string(R"({"framework": {"name": "ddp"}, "workload": {"method": "lora", "lora": {)") +
+        more + "}}}");
+  };
+  EXPECT_TRUE(lora(R"("quantization": "nf4", "prepare_kbit": true)").plan.prepares_kbit());
+  EXPECT_FALSE(lora(R"("quantization": "nf4", "prepare_kbit": false)").plan.prepares_kbit());
+  EXPECT_THROW(lora(R"("prepare_kbit": true)"), InputError);
+  const Job engine = job(R"({"framework": {"name": "deepspeed", "zero_stage": 2}, "workload":
+      {"method": "lora", "lora": {"quantization": "nf4", "prepare_kbit": true}}})");
+  EXPECT_FALSE(engine.plan.prepares_kbit());  // the engine casts it back
+  EXPECT_EQ(engine.diagnostics.size(), 1U);
+}
+
 struct PresetCase {
   const char* name;
   DType params, compute, gradients, states;

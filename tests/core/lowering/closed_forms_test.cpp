@@ -2,6 +2,7 @@
 // models are equal tensors that neither need padding nor straddle partitions.
 #include <gtest/gtest.h>
 
+#include "load/model.h"
 #include "lowering/lower.h"
 #include "optimizers/registry.h"
 #include "support/plan_testing.h"
@@ -161,6 +162,25 @@ TEST(Padding, ZeroThreePadsEveryTensor) {
   // 3 tensors of 5 elements over 4 ranks: 2 elements of each a rank.
   const Estimate e = estimate(equal_tensors(3, 5), zero_plan(3, "bf16-master", 4), Calibration{});
   EXPECT_EQ(model_states(e), 16 * 6);
+}
+
+/// model.to(torch.float32) after zero.Init: shards on the host and what is gathered of them.
+TEST(OffloadedParameters, HaveTheTypeThatTheModelWasCastTo) {
+  Plan plan = zero_plan(3, "bf16-master", 1);
+  plan.framework.deepspeed.zero.offload_optimizer.device = OffloadDevice::cpu;
+  plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::cpu;
+  const Model model = load_named_model("llama-2-7b", {"test", "model", ""}, BuildOptions{});
+  const auto lowered = [&] { return lower(model, plan, run_segments(model, plan), 0); };
+  const Program narrow = lowered();
+  plan.framework.deepspeed.model_dtype = DType::f32;
+  const Program wide = lowered();
+  // The buffer of all shards, 27 GB where it was 13.5, in blocks of powers of two.
+  EXPECT_EQ(wide.host.pinned - narrow.host.pinned,
+            (std::int64_t{1} << 35) - (std::int64_t{1} << 34));
+  EXPECT_GT(simulate_memory(wide).peak, simulate_memory(narrow).peak);
+  EXPECT_EQ(run_segments(model, plan).segments[1].forward.output_dtype, DType::f32);
+  plan.framework.deepspeed.zero.offload_param.device = OffloadDevice::none;  // stays as divided
+  EXPECT_EQ(run_segments(model, plan).segments[1].forward.output_dtype, DType::bf16);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(FourBitBase, TakesHalfAByteAndItsScalesForEveryLinearOfTheBlocks) {
   const Model model = load_named_model("llama-2-7b", {"test", "model", ""}, options);
   std::int64_t linears = 0, packed = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (!p.quantized) return;
+    if (!p.quantized()) return;
     linears += repeat * p.numel;
     packed += repeat * stored_bytes(p, DType::bf16, Quantization::nf4_double);
   });

@@ -272,6 +272,23 @@ TEST(TimeEstimate, ChargesEveryLaunchThatWaits) {
   EXPECT_NEAR(simulate_time(program, job.plan, rates).step - without, 1e-3 * launches, 1e-6);
 }
 
+/// bitsandbytes updates tensor by tensor: the GPU has nothing to do while the host starts the next.
+TEST(TimeEstimate, WaitsForEachTensorThatBitsandbytesUpdates) {
+  const auto optimizer_seconds = [](const char* optimizer, double host) {
+    Job job =
+        job_of(std::string(R"({"model": "llama-3.2-1b", "cluster": "1xH200", "framework": {"name":
+            "single"}, "precision": "bf16-pure", "optimizer": ")") +
+               optimizer + R"(", "workload": {"micro_batch": 1, "sequence_length": 256}})");
+    TimeRates rates = load_calibration().time;
+    rates.host.seconds[static_cast<std::size_t>(Issue::waited)] = host;
+    return simulate_time(program_of(job), job.plan, rates).step;
+  };
+  constexpr double kTensors = 146;
+  const double more = optimizer_seconds("adamw_8bit", 1e-3) - optimizer_seconds("adamw_8bit", 0);
+  EXPECT_NEAR(more, kTensors * 1e-3, 1e-6);
+  EXPECT_EQ(optimizer_seconds("adamw", 1e-3), optimizer_seconds("adamw", 0));
+}
+
 TEST(TimeEstimate, CountsRecomputationForHfuAndNotForMfu) {
   const auto estimated = [](const char* checkpointing) {
     const Job job = job_of(

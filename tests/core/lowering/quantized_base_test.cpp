@@ -1,0 +1,127 @@
+// Adapters over a base of few bits, as bitsandbytes and peft run it.
+#include <gtest/gtest.h>
+
+#include "load/model.h"
+#include "load/precision.h"
+#include "lowering/lower.h"
+#include "lowering/stored_weights.h"
+#include "lowering/tensors.h"
+#include "simulator/memory.h"
+#include "support/plan_testing.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::int64_t kTokens = 2 * 2048, kHidden = 4096, kFfn = 11008;
+
+Plan plan_of(Quantization base, std::string_view precision = "bf16-pure") {
+  Plan plan;
+  plan.framework.kind = FrameworkKind::single;
+  plan.precision = precision_preset(precision);
+  plan.cluster.gpu.compute_capability = "9.0";
+  plan.cluster.gpu.abilities.blas_workspace_bytes = 32 * kMiB;
+  plan.workload.micro_batch = 2;
+  plan.workload.lora = Lora{16, {"q_proj", "v_proj"}, base, {}};
+  return plan;
+}
+
+Model llama(const Plan& plan) {
+  return load_named_model("llama-2-7b", {"test", "model", ""},
+                          {plan.attention, plan.workload.lora, plan.loss});
+}
+
+/// The largest block of `category` that one block's run allocates in both passes.
+std::int64_t largest(const Plan& plan, Category category) {
+  const Model model = llama(plan);
+  const ModelRun run = run_segments(model, plan);
+  std::int64_t most = 0;
+  for (const auto* events : {&run.segments[1].forward.forward, &run.segments[1].backward.backward})
+    for (const TapeEvent& e : *events)
+      if (e.kind == TapeEvent::Kind::alloc && e.category == category)
+        most = std::max(most, e.bytes);
+  return most;
+}
+
+/// What one block's forward pass leaves for its backward pass, its output among it.
+std::int64_t kept_by_block(const Plan& plan) {
+  const Model model = llama(plan);
+  const ModelRun run = run_segments(model, plan);
+  std::int64_t live = 0;
+  for (const TapeEvent& e : run.segments[1].forward.forward) {
+    if (e.kind == TapeEvent::Kind::alloc) live += e.bytes;
+    if (e.kind == TapeEvent::Kind::free) live -= e.bytes;
+  }
+  return live;
+}
+
+TEST(QuantizedBase, WidensOneWeightAtATimeToTheComputeType) {
+  EXPECT_EQ(largest(plan_of(Quantization::nf4), Category::workspace), 2 * kHidden * kFfn);
+  EXPECT_EQ(largest(plan_of(Quantization::none), Category::workspace), 0);
+}
+
+TEST(QuantizedBase, KeepsNothingOfAWidenedWeight) {
+  const Plan plan = plan_of(Quantization::nf4_double);
+  const Model model = llama(plan);
+  const ModelRun run = run_segments(model, plan);
+  std::int64_t live = 0;
+  for (const TapeEvent& e : run.segments[1].forward.forward) {
+    if (e.category != Category::workspace) continue;
+    live += e.kind == TapeEvent::Kind::alloc ? e.bytes : -e.bytes;
+    // Beside the weight two tensors of its scales, in fp32.
+    EXPECT_LE(live, 2 * kHidden * kFfn + 2 * 4 * kHidden * kFfn / 64);
+  }
+  EXPECT_EQ(live, 0);
+}
+
+TEST(KbitPreparation, KeepsWhatIsNotQuantizedInFp32) {
+  Plan plan = plan_of(Quantization::nf4);
+  const Model model = llama(plan);
+  const std::int64_t before = parameter_bytes(model, plan);
+  plan.workload.lora->prepare_kbit = true;
+  std::int64_t plain = 0;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.quantized() && !p.adapter) plain += repeat * p.numel;
+  });
+  EXPECT_EQ(plain, 2 * 32000 * kHidden + (2 * 32 + 1) * kHidden);  // embeddings, head, norms
+  EXPECT_EQ(parameter_bytes(model, plan) - before, 2 * plain);
+}
+
+/// The stream is as wide as the embedding, and bitsandbytes answers in the type it was asked in.
+TEST(KbitPreparation, WidensTheStreamThroughBlocks) {
+  Plan plan = plan_of(Quantization::nf4, "bf16-autocast");
+  const auto stream = [&] { return run_segments(llama(plan), plan).segments[1].forward; };
+  plan.workload.lora->prepare_kbit = true;
+  EXPECT_EQ(stream().output_dtype, DType::f32);
+  EXPECT_EQ(stream().output_bytes, kTokens * kHidden * 4);
+  plan.precision = precision_preset("bf16-pure");
+  plan.workload.lora->prepare_kbit = false;
+  EXPECT_EQ(stream().output_dtype, DType::bf16);
+}
+
+TEST(KbitPreparation, MakesABlockKeepMoreUnderAutocast) {
+  Plan plan = plan_of(Quantization::nf4, "bf16-autocast");
+  plan.workload.lora->prepare_kbit = true;
+  const std::int64_t prepared = kept_by_block(plan);
+  plan.precision = precision_preset("bf16-pure");
+  plan.workload.lora->prepare_kbit = false;
+  const std::int64_t plain = kept_by_block(plan);
+  // Gate, its activation and the up projection in fp32; the two adapters' inputs, which were copied
+  // to fp32, in 16 bits. Norms are wide in both.
+  EXPECT_NEAR(static_cast<double>(prepared - plain),
+              static_cast<double>(2 * kTokens * (3 * kFfn - 2 * kHidden)), 1 << 20);
+}
+
+/// Without autocast the attention of a prepared model runs in fp32, but products of quantized
+/// weights in the compute type.
+TEST(KbitPreparation, ComputesInFp32WithoutAutocast) {
+  Plan plan = plan_of(Quantization::nf4);
+  plan.workload.lora->prepare_kbit = true;
+  const Regime regime = regime_of(plan);
+  EXPECT_EQ(regime.params, DType::f32);
+  EXPECT_EQ(regime.compute, DType::f32);
+  EXPECT_EQ(regime.widened(), DType::bf16);
+  EXPECT_EQ(largest(plan, Category::workspace), 2 * kHidden * kFfn);
+}
+
+}  // namespace
+}  // namespace shardplan
