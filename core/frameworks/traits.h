@@ -59,6 +59,13 @@ struct DegreeSupport {
   }
 };
 
+/// How a trainer other than a loop of one's own (trainers/description.h) calls a framework.
+enum class UnderTrainer : std::uint8_t {
+  never,      ///< it is a program of its own
+  autocast,   ///< the model's forward runs under the trainer's autocast
+  precision,  ///< the engine has a precision of its own
+};
+
 /// A collective in two hops: GPUs of a node, then the same place in several nodes. No ranks: in
 /// one.
 struct HopRanks {
@@ -100,6 +107,10 @@ struct FrameworkTraits {
   Required<std::string_view> lora_precision;     ///< the same under LoRA
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
+
+  /// Whether each micro-batch of an accumulation reduces its gradients, where a job says it.
+  Required<std::optional<bool> (*)(const Plan&)> sync_each_batch;
+  Required<UnderTrainer> under_trainer;
 
   // ---- Model states.
   /// Whether ZeRO's options (Framework::deepspeed) decide how states are kept.

@@ -29,7 +29,8 @@ Regime regime(const Plan& plan) {
   regime.params = plan.kept_type();
   regime.base = plan.precision.compute;
   // What was cast to fp32 computes in it, unless autocast says otherwise.
-  const bool widened = plan.prepares_kbit() && !plan.precision.autocast();
+  const bool widened =
+      plan.prepares_kbit() && !plan.precision.autocast() && !plan.autocasts_forward();
   regime.compute = widened ? regime.params : plan.precision.compute;
   return regime;
 }
@@ -47,6 +48,10 @@ void mesh_communicators(CommunicatorList& list, const Plan& plan) {
   list.add("world", list.world(), GroupUse::collectives);
   if (plan.parallel.tensor > 1)
     list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
+}
+
+std::optional<bool> no_choice_of_sync(const Plan&) {
+  return std::nullopt;
 }
 
 SavedInput saved_input(const Plan&) {

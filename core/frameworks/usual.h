@@ -42,6 +42,8 @@ inline std::int64_t no_foreign_contexts(const Plan&) {
 
 inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
 SavedInput saved_input(const Plan& plan);
+/// How it accumulates is not a job's to say.
+std::optional<bool> no_choice_of_sync(const Plan& plan);
 inline std::int64_t no_held_inputs(const Plan&, const ModelRun&) {
   return 0;
 }

@@ -31,6 +31,9 @@ struct GpuAbilities {
       4 * kMiB;  ///< Transformer Engine's, of one product
 };
 
+/// Of a GPU whose number is not known.
+inline constexpr std::int64_t kTypicalMultiprocessors = 108;
+
 struct Gpu {
   std::string name;                ///< "A100-SXM4-40GB"
   std::string vendor;              ///< "NVIDIA"

@@ -3,6 +3,7 @@
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "parallel/groups.h"
+#include "trainers/bookkeeping.h"
 
 namespace shardplan {
 
@@ -11,6 +12,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   Program program = plan.workload.kind == WorkKind::inference
                         ? lower_generation(model, plan)
                         : framework.lower(model, plan, run, rank);
+  if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   const HostMemory inputs = framework.inputs_on_host(plan, run);
   program.host.pageable += inputs.pageable;
   program.host.pinned += inputs.pinned;

@@ -97,8 +97,9 @@ std::vector<Kernel> optimizer_kernels(const std::vector<OwnedTensor>& owned,
   const Variant& variant = variant_of(optimizer);
   if (variant.update != nullptr) return waited_kernels(owned, optimizer, precision, given);
   const UpdatePasses passes = variant.passes(optimizer);
-  const double bytes =
-      passes.count * elements_of(owned) * static_cast<double>(size_of(precision.optimizer_states));
+  const auto width = static_cast<double>(size_of(precision.optimizer_states));
+  const double widened = width < 4 ? 4 * passes.widened : 0;
+  const double bytes = (passes.count * width + widened) * elements_of(owned);
   Kernel step = sweep(bytes, precision.optimizer_states, tensors, issue_of(given));
   // A fused kernel computes as long as it moves bytes where these are few.
   if (variant.implementation == OptimizerImplementation::fused)

@@ -12,24 +12,68 @@ Updated updated(const OwnedTensor& t, Given given) {
   return {.given = given, .parameter = t.parameter, .numel = t.numel, .whole = t.numel};
 }
 
-/// The blocks of one kind of temporary: a list over all tensors, or those of the largest.
-void append_temporaries(std::vector<Event>& list, const Temporary& temporary,
-                        const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
-                        const StateTypes& types, Given given) {
-  const auto bytes_for = [&](const OwnedTensor& t) {
-    return round_up(temporary_bytes(temporary, updated(t, given), optimizer, types),
-                    kAllocationUnit);
-  };
-  if (temporary.of == Temporary::Of::all) {
-    for (std::int64_t i = 0; i < temporary.count; ++i)
-      for (const OwnedTensor& t : owned)
-        append_tensors(list, Category::workspace, bytes_for(t), t.count);
-    return;
+/// What the temporaries of one optimizer take of the tensors that a rank owns.
+class TemporarySizes {
+ public:
+  TemporarySizes(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
+                 const StateTypes& types, Given given)
+      : owned_(owned), optimizer_(optimizer), types_(types), given_(given) {}
+
+  void append(std::vector<Event>& list) const {
+    const std::span<const Temporary> all = variant_of(optimizer_).temporaries;
+    for (const Temporary& t : all)
+      if (t.of == Temporary::Of::all) append_all(list, t);
+    const std::size_t worst = worst_tensor(all);
+    for (const Temporary& t : all) {
+      const std::int64_t bytes = t.of == Temporary::Of::all ? 0 : bytes_of(t, worst);
+      if (bytes > 0) append_tensors(list, Category::workspace, bytes, t.count);
+    }
   }
-  std::int64_t largest = 0;
-  for (const OwnedTensor& t : owned) largest = std::max(largest, bytes_for(t));
-  append_tensors(list, Category::workspace, largest, temporary.count);
-}
+
+ private:
+  /// One block of `t` while tensor `i` is updated.
+  std::int64_t bytes_of(const Temporary& t, std::size_t i) const {
+    const std::size_t of = t.of == Temporary::Of::previous ? before(i) : i;
+    if (of >= owned_.size()) return 0;
+    return round_up(temporary_bytes(t, updated(owned_[of], given_), optimizer_, types_),
+                    kAllocationUnit);
+  }
+
+  /// The tensor that a loop updates before tensor `i`: of the same kind, as matrices decay and
+  /// vectors do not, which makes two groups of them. None: as many as there are.
+  std::size_t before(std::size_t i) const {
+    const auto is_matrix = [&](std::size_t k) { return owned_[k].parameter->shape.size() > 1; };
+    for (std::size_t k = i; k-- > 0;)
+      if (is_matrix(k) == is_matrix(i)) return k;
+    return owned_.size();
+  }
+
+  void append_all(std::vector<Event>& list, const Temporary& t) const {
+    for (std::int64_t n = 0; n < t.count; ++n)
+      for (std::size_t i = 0; i < owned_.size(); ++i)
+        append_tensors(list, Category::workspace, bytes_of(t, i), owned_[i].count);
+  }
+
+  std::size_t worst_tensor(std::span<const Temporary> all) const {
+    std::size_t worst = owned_.size();
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < owned_.size(); ++i) {
+      std::int64_t sum = 0;
+      for (const Temporary& t : all)
+        if (t.of != Temporary::Of::all) sum += checked_mul(t.count, bytes_of(t, i));
+      if (sum > most) {
+        most = sum;
+        worst = i;
+      }
+    }
+    return worst;
+  }
+
+  const std::vector<OwnedTensor>& owned_;
+  const Optimizer& optimizer_;
+  const StateTypes& types_;
+  Given given_;
+};
 
 }  // namespace
 
@@ -46,8 +90,7 @@ OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Op
         append_tensors(memory.tensors, Category::optimizer_states, block, t.count);
     });
   memory.states = total_bytes(memory.tensors);
-  for (const Temporary& temporary : variant_of(optimizer).temporaries)
-    append_temporaries(memory.temporaries, temporary, owned, optimizer, types, given);
+  TemporarySizes(owned, optimizer, types, given).append(memory.temporaries);
   return memory;
 }
 

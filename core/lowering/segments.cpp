@@ -7,11 +7,15 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/pass.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 
 Regime regime_of(const Plan& plan) {
-  return traits_of(plan).regime(plan);
+  Regime regime = traits_of(plan).regime(plan);
+  regime.wrapped = plan.autocasts_forward();
+  regime.divides_loss = plan.trainer->divides_loss;
+  return regime;
 }
 
 Sizes sizes_of(const Plan& plan) {
@@ -123,6 +127,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.selective = plan.checkpointing == Checkpointing::selective;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
+  options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
   if (checkpointed && segment.checkpointable) {
     s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
@@ -172,7 +177,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   if (work.kind == WorkKind::inference)
     return run_pass(model, plan, {work.sequence_length, 0}, nullptr);
   const FrameworkTraits& framework = traits_of(plan);
-  const Regime regime = framework.regime(plan);
+  const Regime regime = regime_of(plan);
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;

@@ -4,6 +4,7 @@
 
 #include "frameworks/registry.h"
 #include "model/quantize.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -20,6 +21,8 @@ BuildOptions build_options(const Plan& plan) {
   options.attention = plan.attention;
   options.lora = plan.workload.lora;
   options.loss = plan.loss;
+  options.requested = plan.kernels;
+  options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
   options.cached = plan.workload.kind == WorkKind::inference;
   options.weights = plan.workload.generation.weights;
   traits_of(plan).build(plan, options);
@@ -200,6 +203,8 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
   model_.segments.back().graph.set_loss(options_.loss);
   model_.segments.back().graph.set_kernels(options_.kernels);
+  model_.segments.back().graph.set_fused(options_.fused);
+  model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
   model_.segments.back().graph.set_cached(options_.cached);
   model_.segments.back().graph.set_attention_again(options_.attention_again);
   return model_.segments.back().graph;

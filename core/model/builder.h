@@ -18,6 +18,9 @@ struct BuildOptions {
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;
   KernelSet kernels = KernelSet::eager;
+  KernelRequest requested;      ///< fused kernels: which of them follows from the model's type
+  FusedKernels fused{};         ///< those, where the type is known
+  bool widens_outputs = false;  ///< what the model returns is cast to fp32
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
   bool attention_again = false;               ///< Megatron's selective recomputation

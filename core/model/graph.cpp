@@ -26,4 +26,13 @@ ValueId Graph::op(Op op, Extent out) {
   return op.out;
 }
 
+ValueId Graph::fused_op(Op op, const FusedKernel* kernel, Extent out) {
+  const bool reaches = autocast_;
+  op.fused = kernel;
+  autocast_ = reaches && kernel == nullptr;
+  const ValueId result = this->op(op, out);
+  autocast_ = reaches;
+  return result;
+}
+
 }  // namespace shardplan

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/description.h"
 #include "model/extent.h"
 #include "plan/group.h"
 #include "plan/plan.h"
@@ -131,7 +132,8 @@ struct Op {
   ValueId kept = kNone;
   /// communicate; of another op: what ranks that share a layer's experts do with its result.
   Communication exchange;
-  CachePart part = CachePart::keys;  ///< cache
+  const FusedKernel* fused = nullptr;  ///< what runs it in place of PyTorch's or Megatron's kernel
+  CachePart part = CachePart::keys;    ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
@@ -196,6 +198,16 @@ class Graph {
   void set_kernels(KernelSet kernels) { kernels_ = kernels; }
   /// Whether norms, rotation, gates and the loss are a kernel each.
   bool fuses() const { return kernels_ == KernelSet::megatron; }
+  /// Kernels that take the place of PyTorch's operations.
+  void set_fused(const FusedKernels& fused) { fused_ = fused; }
+  const FusedKernels& fused() const { return fused_; }
+  /// Null: PyTorch's own.
+  const FusedKernel* fused(KernelName name) const { return fused_[static_cast<std::size_t>(name)]; }
+  /// An op that a fused kernel runs: autocast does not know it.
+  ValueId fused_op(Op op, const FusedKernel* kernel, Extent out);
+  /// The caller casts what the model returns to fp32 (TrainerDescription::widens_outputs).
+  void set_widens_outputs(bool widens) { widens_outputs_ = widens; }
+  bool widens_outputs() const { return widens_outputs_; }
   /// Whether routers compute in fp32.
   bool routes_in_f32() const { return kernels_ == KernelSet::deepspeed_moe; }
   /// Everything made from here on belongs to the logits and the loss.
@@ -244,6 +256,8 @@ class Graph {
   ValueId output_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   KernelSet kernels_ = KernelSet::eager;
+  FusedKernels fused_{};
+  bool widens_outputs_ = false;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;

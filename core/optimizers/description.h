@@ -37,6 +37,7 @@ enum class StateType : std::uint8_t {
   half,      ///< bf16
   byte,      ///< packed or quantized values
   gradient,  ///< what the framework reduces or accumulates gradients in
+  widened,   ///< fp32 copies of what is 16 bits wide; nothing where the plan's type is fp32
 };
 
 /// One state of each updated tensor, a block of its own.
@@ -52,7 +53,11 @@ struct State {
 
 /// Blocks that exist beside the states at the worst moment of a step.
 struct Temporary {
-  enum class Of : std::uint8_t { one, all };  ///< the largest alone, or all tensors together
+  enum class Of : std::uint8_t {
+    one,       ///< the tensor that takes most alone
+    all,       ///< all tensors together
+    previous,  ///< the tensor before that one, whose name a loop has not bound anew
+  };
   Of of = Of::one;
   std::int64_t count = 1;
   StateType type = StateType::plan;
@@ -72,6 +77,7 @@ struct UpdateProduct {
 struct UpdatePasses {
   double count = 0;
   std::int64_t operations = 1;
+  double widened = 0;  ///< further ones of fp32, over tensors of 16 bits alone
 };
 
 /// The kernel that updates one tensor.
@@ -144,5 +150,8 @@ const Variant& variant_of(const Optimizer& optimizer);
 
 /// The value of the option `key`, which the description has.
 double option_of(const Optimizer& optimizer, std::string_view key);
+
+/// Sets the option `key`, if the description has it.
+void set_option(Optimizer& optimizer, std::string_view key, double value);
 
 }  // namespace shardplan

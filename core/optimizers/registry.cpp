@@ -23,6 +23,9 @@ extern const OptimizerDescription kDescription;
 namespace adafactor {
 extern const OptimizerDescription kDescription;
 }
+namespace adafactor_transformers {
+extern const OptimizerDescription kDescription;
+}
 namespace lion {
 extern const OptimizerDescription kDescription;
 }
@@ -51,12 +54,19 @@ extern const OptimizerDescription kDescription;
 namespace {
 
 constexpr std::array kOptimizers{
-    &adamw::kDescription,       &adam::kDescription,
-    &sgd::kDescription,         &adagrad::kDescription,
-    &adafactor::kDescription,   &lion::kDescription,
-    &lamb::kDescription,        &adamw_8bit::kDescription,
-    &paged_adamw::kDescription, &paged_adamw_8bit::kDescription,
-    &adamw_4bit::kDescription,  &muon::kDescription,
+    &adamw::kDescription,
+    &adam::kDescription,
+    &sgd::kDescription,
+    &adagrad::kDescription,
+    &adafactor::kDescription,
+    &adafactor_transformers::kDescription,
+    &lion::kDescription,
+    &lamb::kDescription,
+    &adamw_8bit::kDescription,
+    &paged_adamw::kDescription,
+    &paged_adamw_8bit::kDescription,
+    &adamw_4bit::kDescription,
+    &muon::kDescription,
     &soap::kDescription,
 };
 
@@ -90,6 +100,12 @@ const Variant& variant_of(const Optimizer& optimizer) {
   const std::span<const Variant> all = optimizer.kind->variants;
   const auto found = std::ranges::find(all, optimizer.implementation, &Variant::implementation);
   return found == all.end() ? all.front() : *found;
+}
+
+void set_option(Optimizer& optimizer, std::string_view key, double value) {
+  const std::span<const OptimizerOption> all = optimizer.kind->options;
+  const auto found = std::ranges::find(all, key, &OptimizerOption::key);
+  if (found != all.end()) optimizer.options[static_cast<std::size_t>(found - all.begin())] = value;
 }
 
 double option_of(const Optimizer& optimizer, std::string_view key) {

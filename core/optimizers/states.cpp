@@ -15,6 +15,8 @@ std::int64_t size_of(StateType type, const StateTypes& types, const Updated& ten
       return 1;
     case StateType::gradient:
       return size_of(types.gradient);
+    case StateType::widened:
+      return size_of(StateType::plan, types, tensor) < 4 ? size_of(DType::f32) : 0;
   }
   return 0;
 }

@@ -1,12 +1,82 @@
 // A job's own keys.
+#include <algorithm>
+
+#include "kernels/registry.h"
 #include "options/choices.h"
 #include "options/member.h"
 #include "options/tables.h"
+#include "trainers/registry.h"
 
 namespace shardplan {
 namespace {
 
-constexpr std::array kJobOptions{
+std::vector<NamedValue> named_trainers() {
+  std::vector<NamedValue> names;
+  for (const TrainerDescription* t : trainers())
+    names.push_back(named(t->name, names.size(), t->words));
+  return names;
+}
+
+Option<Plan> trainer_option(std::span<const NamedValue> names) {
+  return {{.key = "trainer",
+           .flag = "--trainer",
+           .help = "the program that runs the steps",
+           .doc = "the program that runs the steps, and what it does on its own "
+                  "([trainers](memory.md#trainers))",
+           .kind = OptionKind::choice,
+           .choices = names,
+           .changes_passes = true},
+          {.get = [](const Plan& p) -> OptionValue {
+             return std::ranges::find(trainers(), p.trainer) - trainers().begin();
+           },
+           .set =
+               [](Plan& p, const OptionValue& place) {
+                 p.trainer = trainers()[static_cast<std::size_t>(std::get<std::int64_t>(place))];
+               }},
+          {.written = [](const Plan& p) { return p.trainer != &default_trainer(); }}};
+}
+
+constexpr std::string_view kPlainKernels = "torch", kPatchedKernels = "liger";
+
+std::vector<NamedValue> named_kernels() {
+  std::vector<NamedValue> names{named(kPlainKernels, 0), named(kPatchedKernels, 1)};
+  for (const FusedKernel* k : fused_kernels()) names.push_back(named(k->name, names.size()));
+  return names;
+}
+
+OptionValue kernels_of_plan(const Plan& p) {
+  if (!p.kernels.any()) return std::string(kPlainKernels);
+  if (p.kernels.patches) return std::string(kPatchedKernels);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kKernelNames; ++i)
+    if ((p.kernels.names >> i & 1U) != 0) names.emplace_back(fused_kernels()[i]->name);
+  return names;
+}
+
+void set_kernels(Plan& p, const OptionValue& value) {
+  p.kernels = {};
+  for (const std::string& name : std::get<std::vector<std::string>>(value)) {
+    p.kernels.patches = p.kernels.patches || name == kPatchedKernels;
+    for (std::size_t i = 0; i < kKernelNames; ++i)
+      if (fused_kernels()[i]->name == name) p.kernels.names |= 1U << i;
+  }
+}
+
+Option<Plan> kernels_option(std::span<const NamedValue> names) {
+  return {{.key = "kernels",
+           .flag = "--kernels",
+           .help = "fused kernels in place of PyTorch's",
+           .doc = "fused kernels in place of PyTorch's: what Liger-Kernel patches for the model's "
+                  "type, or a list of names",
+           .default_text = "`torch`",
+           .elements = "names of kernels",
+           .kind = OptionKind::texts,
+           .choices = names},
+          {.get = kernels_of_plan, .set = set_kernels},
+          {.written = [](const Plan& p) { return p.kernels.any(); }}};
+}
+
+constexpr std::array kPlainOptions{
     special<Plan>({.key = "model",
                    .flag = "--model",
                    .help = "catalogue name, config.json or a size such as 7B",
@@ -48,10 +118,21 @@ constexpr std::array kJobOptions{
          .changes_passes = true}),
 };
 
+/// The trainer and its kernels come behind model and cluster.
+std::vector<Option<Plan>> job_options() {
+  static const std::vector<NamedValue> kTrainerNames = named_trainers();
+  static const std::vector<NamedValue> kKernelChoices = named_kernels();
+  std::vector<Option<Plan>> options(kPlainOptions.begin(), kPlainOptions.end());
+  const auto behind_cluster = options.begin() + 2;
+  options.insert(behind_cluster, {trainer_option(kTrainerNames), kernels_option(kKernelChoices)});
+  return options;
+}
+
 }  // namespace
 
 const OptionTable<Plan>& job_option_table() {
-  static constexpr OptionTable<Plan> kTable{"", "", kJobOptions};
+  static const std::vector<Option<Plan>> kOptions = job_options();
+  static const OptionTable<Plan> kTable{"", "", kOptions};
   return kTable;
 }
 

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "frameworks/registry.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 
@@ -9,14 +10,25 @@ bool Plan::recomputes_blocks() const {
          (checkpointing == Checkpointing::selective && traits_of(*this).selective_runs_blocks);
 }
 
+bool Plan::autocasts_forward() const {
+  return workload.kind == WorkKind::train && trainer->autocasts &&
+         traits_of(*this).under_trainer == UnderTrainer::autocast &&
+         precision.compute != DType::f32;
+}
+
+bool Plan::syncs_each_batch() const {
+  return traits_of(*this).sync_each_batch(*this).value_or(trainer->syncs_each_batch);
+}
+
 std::int64_t Plan::shard_ranks() const {
   return traits_of(*this).shard_ranks(*this);
 }
 
 bool Plan::prepares_kbit() const {
   // An engine that keeps master weights casts the module to 16 bits, whatever it finds.
-  return workload.lora && workload.lora->prepare_kbit.value_or(false) &&
-         !traits_of(*this).keeps_master;
+  if (!workload.lora || traits_of(*this).keeps_master) return false;
+  const bool usual = trainer->prepares_kbit && workload.lora->base != Quantization::none;
+  return workload.lora->prepare_kbit.value_or(usual);
 }
 
 DType Plan::kept_type() const {

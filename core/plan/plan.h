@@ -10,6 +10,7 @@
 #include "formats/stored_format.h"
 #include "frameworks/framework.h"
 #include "hardware/cluster.h"
+#include "kernels/description.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
@@ -76,6 +77,11 @@ constexpr Quantization quantization_of(const Workload& w) {
   return w.lora ? w.lora->base : w.generation.weights;
 }
 
+struct TrainerDescription;
+
+/// The one of a job that names none: a loop of one's own (trainers/registry.h).
+const TrainerDescription& default_trainer();
+
 struct Plan {
   Cluster cluster;
   Framework framework;
@@ -83,8 +89,10 @@ struct Plan {
   Workload workload;
   Precision precision;
   Optimizer optimizer;
+  const TrainerDescription* trainer = &default_trainer();  ///< never null
   AttentionKind attention = AttentionKind::sdpa;
   LossKind loss = LossKind::cross_entropy;
+  KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
   double gradient_clipping = 1.0;  ///< 0: off
   bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
@@ -92,6 +100,11 @@ struct Plan {
   /// Whether blocks are run again; if not, selective checkpointing runs only the attention itself
   /// again.
   bool recomputes_blocks() const;
+  /// Whether the trainer puts the model's forward under torch.autocast.
+  bool autocasts_forward() const;
+  /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its
+  /// trainer does.
+  bool syncs_each_batch() const;
   /// Whether the frozen model is cast to fp32 but for what is quantized (Lora::prepare_kbit).
   bool prepares_kbit() const;
   /// The type of parameters that are not quantized and no adapters.

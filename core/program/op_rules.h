@@ -88,6 +88,11 @@ constexpr bool is_product(OpKind kind) {
          kind == OpKind::sdpa;
 }
 
+/// Whose kernel writes the result over its first input.
+inline bool writes_input(const Op& op) {
+  return op.fused != nullptr && op.fused->writes_input;
+}
+
 /// Operations whose result is their input's storage.
 constexpr bool is_alias(OpKind kind, const Sizes& sizes) {
   return kind == OpKind::view || (kind == OpKind::fold_heads && sizes.batch == 1);

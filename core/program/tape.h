@@ -29,7 +29,12 @@ struct Regime {
   /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
   bool zero3_linear = false;
   std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
-  bool autocast() const { return params != compute; }
+  /// The forward pass is inside of torch.autocast even where parameters have the compute type
+  /// (TrainerDescription::autocasts).
+  bool wrapped = false;
+  /// The loss is divided after it was made, so that its gradient is not one.
+  bool divides_loss = false;
+  bool autocast() const { return params != compute || (wrapped && compute != DType::f32); }
   DType widened() const { return base.value_or(compute); }
 };
 
@@ -141,6 +146,8 @@ struct TapeOptions {
   bool hides_gradient_exchange = false;
   /// Transformer Engine's modules start the kernels (Issue::module).
   bool module_calls = false;
+  /// Of the GPU: fused kernels sum gradients of parameters on each.
+  std::int64_t multiprocessors = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the
   /// product of another (Transformer Engine's userbuffers); 1: they are waited for.
   std::int64_t gather_chunks = 1, scatter_chunks = 1;

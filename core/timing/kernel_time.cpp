@@ -102,9 +102,8 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
       peaks.fp32 * static_cast<double>(can.issue_lanes) / static_cast<double>(can.fp32_lanes);
   peaks.alignment = can.product_alignment_bytes;
   peaks.unaligned_batches = can.unaligned_batched_products;
-  constexpr double kTypicalMultiprocessors = 108;
   peaks.multiprocessors =
-      gpu.multiprocessors ? static_cast<double>(*gpu.multiprocessors) : kTypicalMultiprocessors;
+      static_cast<double>(gpu.multiprocessors.value_or(kTypicalMultiprocessors));
   return peaks;
 }
 

@@ -49,6 +49,8 @@ constinit const FrameworkTraits kDdpTraits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
     .keeps_master = false,
+    .sync_each_batch = usual::no_choice_of_sync,
+    .under_trainer = UnderTrainer::autocast,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = ddp_divided_over,

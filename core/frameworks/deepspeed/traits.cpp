@@ -82,6 +82,8 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .keeps_master = true,
+    .sync_each_batch = usual::no_choice_of_sync,
+    .under_trainer = UnderTrainer::precision,
     .has_zero = true,
     .shard_ranks = deepspeed_shard_ranks,
     .divided_over = deepspeed_divided_over,

@@ -17,7 +17,7 @@ namespace shardplan {
 namespace {
 
 void emit_micro_batches_of(ProgramBuilder& b, const Fsdp1& f) {
-  const bool each = f.options.sync_each_batch;
+  const bool each = f.plan.syncs_each_batch();
   bool first = true;
   emit_micro_batches(b, f.plan.workload.gradient_accumulation, [&](bool last) {
     Fsdp1Turn turn;

@@ -61,7 +61,8 @@ constexpr std::array kFsdp1Options{
     option<&Framework::fsdp1, &Fsdp1Options::sync_each_batch>(
         {.key = "sync_each_batch",
          .flag = "--sync-each-batch",
-         .help = "reduce gradients after each micro-batch, not under no_sync()"}),
+         .help = "reduce gradients after each micro-batch, not under no_sync()",
+         .default_text = "false under `trainer` hf_trainer and trl, else true"}),
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct Fsdp1Options {
   std::optional<DType> reduce_dtype;  ///< absent: the compute type
   bool keep_low_precision_grads = false;
   bool cpu_offload = false;
-  bool sync_each_batch = true;  ///< else accumulation is under no_sync()
+  /// False: accumulation is under no_sync(). Absent: what the trainer does.
+  std::optional<bool> sync_each_batch;
 };
 
 }  // namespace shardplan

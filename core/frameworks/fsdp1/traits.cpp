@@ -67,7 +67,7 @@ std::optional<DivisionProblem> offload_problem(const Plan& plan) {
                            "with whole states on every GPU cannot be estimated",
                            "false, or a sharding strategy over several GPUs"};
   // prepare_gradient_for_backward: the sum on the host is overwritten.
-  if (options.sync_each_batch && plan.workload.gradient_accumulation > 1)
+  if (plan.syncs_each_batch() && plan.workload.gradient_accumulation > 1)
     return DivisionProblem{"framework.sync_each_batch",
                            "true, and with cpu_offload each reduction overwrites the gradients of "
                            "the micro-batches before it",
@@ -137,6 +137,8 @@ constinit const FrameworkTraits kFsdp1Traits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
     .keeps_master = false,
+    .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
+    .under_trainer = UnderTrainer::autocast,
     .has_zero = false,
     .shard_ranks = fsdp1_shard_ranks,
     .divided_over = fsdp1_divided_over,

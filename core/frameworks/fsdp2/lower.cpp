@@ -125,6 +125,15 @@ struct Fsdp {
   }
 };
 
+/// Where a micro-batch stands in an accumulation. Without synchronisation a group's gradients stay
+/// whole, in the reduction's type, and later ones are added to them (_fsdp_param.py,
+/// to_accumulated_grad_if_needed); the last micro-batch reduces the sums.
+struct Turn {
+  bool reduces = true;
+  bool first_reduction = true;  ///< makes the sharded gradients, to which later ones are added
+  bool adds_whole = false;      ///< earlier micro-batches left whole gradients
+};
+
 /// Forward: a group's gather buffer stays until the next group has gathered its own.
 struct ForwardHooks {
   const Fsdp& f;
@@ -156,12 +165,12 @@ struct ForwardHooks {
 struct BackwardHooks {
   const Fsdp& f;
   const std::vector<SegmentRepeat>& repeats;
-  bool first_micro_batch;
+  Turn turn;
   std::vector<bool> present;  ///< unsharded gradients that exist, by parameter
   const Units* buffer = nullptr;
   const Units* block = nullptr;
   const Units* reducing = nullptr;  ///< whose reduction input is alive
-  std::int64_t gradients = 0;       ///< unsharded, of the running block
+  std::int64_t gradients = 0;       ///< unsharded, made by the running block
   std::int64_t root_gradients = 0;
 
   void enter(ProgramBuilder& b, std::size_t k) {
@@ -185,14 +194,29 @@ struct BackwardHooks {
       b.transient(Category::gradients, bytes);
       return;
     }
-    b.alloc(Category::gradients, bytes);
     (block != nullptr ? gradients : root_gradients) += bytes;
     present[static_cast<std::size_t>(id)] = true;
+    if (turn.adds_whole && f.r == f.c)  // added to the parameter's own, in place
+      b.transient(Category::gradients, bytes);
+    else
+      b.alloc(Category::gradients, bytes);
   }
   void end(ProgramBuilder& b) {
     if (block == nullptr) return;
     b.free(Category::gathered_parameters, block->unsharded_bytes);
-    reduce(b, *block, gradients);
+    finish(b, *block, gradients);
+  }
+
+  /// `made`: bytes of gradients in the compute type that this micro-batch made.
+  void finish(ProgramBuilder& b, const Units& g, std::int64_t made) {
+    const std::int64_t whole = f.r == f.c ? made : made / f.c * f.r;
+    if (f.r != f.c && (turn.adds_whole || !turn.reduces)) {
+      if (!turn.adds_whole) b.alloc(Category::gradients, whole);
+      b.compute({sweep(static_cast<double>(made + (turn.adds_whole ? 2 : 1) * whole),
+                       f.plan.precision.compute, static_cast<std::int32_t>(g.tensors.size()))});
+      b.free(Category::gradients, made);
+    }
+    if (turn.reduces) reduce(b, g, turn.adds_whole ? whole : made);
   }
 
   void reduce(ProgramBuilder& b, const Units& g, std::int64_t unsharded) {
@@ -214,17 +238,17 @@ struct BackwardHooks {
     const bool offloads = f.plan.framework.fsdp2.cpu_offload;
     b.alloc(Category::communication_buffers, reduced, kReducePool);
     if (offloads) b.copy(LinkKind::host, false, part, "gradient shards to the host");
-    if (first_micro_batch && !offloads) {
+    if (turn.first_reduction && !offloads) {
       b.alloc(Category::gradients, part, kReducePool);
     } else {
       b.transient(Category::gradients, part, kReducePool);
     }
     b.free(Category::communication_buffers, reduced, kReducePool);
-    b.alloc(Category::communication_buffers, f.summed_bytes(g, first_micro_batch), kReducePool);
+    b.alloc(Category::communication_buffers, f.summed_bytes(g, turn.first_reduction), kReducePool);
   }
 };
 
-void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
+void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, const Turn& turn) {
   const std::vector<SegmentRepeat> forward = whole_segments(f.run);
   ForwardHooks ahead{f, forward};
   b.begin_phase(Phase::forward);
@@ -246,7 +270,7 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
       backward.push_back(*s);
     }
   }
-  BackwardHooks back{f, backward, first, std::vector<bool>(f.model.parameters.size(), false)};
+  BackwardHooks back{f, backward, turn, std::vector<bool>(f.model.parameters.size(), false)};
   b.begin_phase(Phase::backward);
   if (f.reshard) {
     f.gather(b, f.root);
@@ -262,11 +286,14 @@ void emit_micro_batch(ProgramBuilder& b, const Fsdp& f, bool first) {
   emit_backward(b, f.model, f.run, backward, back);
   if (back.buffer != nullptr) f.free_gather(b, *back.buffer);
   b.free(Category::gathered_parameters, f.root.unsharded_bytes);
-  back.reduce(b, f.root, back.root_gradients);
-  b.free(Category::communication_buffers, f.reduce_bytes(f.root));
-  b.wait(Stream::communication);
-  b.free(Category::communication_buffers,
-         f.of_all([&](const Units& g) { return f.summed_bytes(g, first); }), kReducePool);
+  back.finish(b, f.root, back.root_gradients);
+  if (turn.reduces) {
+    b.free(Category::communication_buffers, f.reduce_bytes(f.root));
+    b.wait(Stream::communication);
+    b.free(Category::communication_buffers,
+           f.of_all([&](const Units& g) { return f.summed_bytes(g, turn.first_reduction); }),
+           kReducePool);
+  }
   b.end_phase(Phase::backward);
 }
 
@@ -304,8 +331,9 @@ Program lower_fsdp2(const Model& model, const Plan& plan, const ModelRun& run, s
   }
 
   bool first = true;
-  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool) {
-    emit_micro_batch(b, f, first);
+  const bool each = plan.syncs_each_batch();
+  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+    emit_micro_batch(b, f, {each || last, !each || first, !each && !first});
     first = false;
   });
   b.begin_phase(Phase::step);

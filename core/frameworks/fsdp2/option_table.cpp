@@ -27,6 +27,11 @@ constexpr std::array kFsdp2Options{
          .help = "type in which gradients are reduced",
          .default_text = "the compute type",
          .choices = kStateTypes}),
+    option<&Framework::fsdp2, &Fsdp2Options::sync_each_batch>(
+        {.key = "sync_each_batch",
+         .flag = "--sync-each-batch",
+         .help = "reduce gradients after each micro-batch, or keep whole ones until the last",
+         .default_text = "false under `trainer` hf_trainer and trl, else true"}),
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Fsdp2Options {
   bool cpu_offload = false;
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
+  std::optional<bool> sync_each_batch;  ///< absent: what the trainer does
 };
 
 }  // namespace shardplan

@@ -80,6 +80,8 @@ constinit const FrameworkTraits kFsdp2Traits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
     .keeps_master = false,
+    .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
+    .under_trainer = UnderTrainer::autocast,
     .has_zero = false,
     .shard_ranks = fsdp2_shard_ranks,
     .divided_over = fsdp2_divided_over,

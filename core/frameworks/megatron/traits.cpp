@@ -75,6 +75,8 @@ constinit const FrameworkTraits kMegatronTraits{
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .keeps_master = true,
+    .sync_each_batch = usual::no_choice_of_sync,
+    .under_trainer = UnderTrainer::never,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = megatron_divided_over,

@@ -54,6 +54,8 @@ constinit const FrameworkTraits kNativeTraits{
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .keeps_master = false,
+    .sync_each_batch = usual::no_choice_of_sync,
+    .under_trainer = UnderTrainer::never,
     .has_zero = false,
     .shard_ranks = usual::all_replicas,
     .divided_over = native_divided_over,

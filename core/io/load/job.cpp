@@ -23,6 +23,8 @@
 #include "optimizers/description.h"
 #include "options/tables.h"
 #include "parallel/sharding.h"
+#include "trainers/problems.h"
+#include "trainers/registry.h"
 
 namespace shardplan {
 namespace {
@@ -88,6 +90,7 @@ class JobLoader {
       if (!reader_.has("precision")) assume_precision();
       plan().optimizer = load_optimizer(reader_, job_.assumed);
     }
+    take_trainer();
     fill_defaults();
     check_parallel(reader_, job_.model, plan());
     if (const auto problem = sharding_problem(job_.model, plan()))
@@ -158,6 +161,22 @@ class JobLoader {
       reader_.fail("framework.kernel_inject", "is for inference, and the workload trains",
                    "workload.kind inference");
     plan().workload.generation.injection = read_.injection;
+  }
+
+  /// The optimizer that it runs under the name that the job has.
+  void take_trainer() {
+    if (const auto problem = trainer_problem(plan()))
+      reader_.fail("trainer", problem->message, problem->expected);
+    if (const auto problem = kernels_problem(plan(), job_.model.facts.model_type))
+      reader_.fail("kernels", problem->message, problem->expected);
+    const Json* said = reader_.find("optimizer");
+    const bool says = said != nullptr && said->is_object() && said->contains("embeddings_32bit");
+    if (plan().trainer->embeddings_in_fp32 && !says)
+      set_option(plan().optimizer, "embeddings_32bit", 1);
+    const OptimizerDescription& runs = optimizer_of(*plan().trainer, *plan().optimizer.kind);
+    if (&runs == plan().optimizer.kind) return;
+    plan().optimizer.kind = &runs;
+    plan().optimizer.implementation = runs.variants.front().implementation;
   }
 
   void apply_ds_config() {

@@ -48,6 +48,23 @@ OptionValue read_texts(ObjectReader& object, const OptionInfo& option) {
   return texts;
 }
 
+/// One of the choices, or a list of them.
+OptionValue read_chosen_texts(ObjectReader& object, const OptionInfo& option) {
+  const Json* value = object.find(option.key);
+  if (value == nullptr || value->is_null()) return {};
+  std::vector<std::string> texts;
+  if (value->is_string())
+    texts.push_back(value->get<std::string>());
+  else
+    texts = std::get<std::vector<std::string>>(read_texts(object, option));
+  const std::vector<std::string> known = names_of(option.choices);
+  for (const std::string& text : texts)
+    if (find_choice(option.choices, text) == nullptr)
+      object.fail(option.key, fmt::format("unknown value '{}'", text), in_words(option.choices),
+                  nearest(text, std::span<const std::string>(known)));
+  return texts;
+}
+
 OptionValue read_integers(ObjectReader& object, const OptionInfo& option) {
   const Json* values = object.array(option.key);
   if (values == nullptr) return {};
@@ -83,7 +100,8 @@ OptionValue read_value(ObjectReader& object, const OptionInfo& option) {
     case OptionKind::dtype:
       return read_dtype(object, option);
     case OptionKind::texts:
-      return read_texts(object, option);
+      return option.choices.empty() ? read_texts(object, option)
+                                    : read_chosen_texts(object, option);
     case OptionKind::integers:
       return read_integers(object, option);
     case OptionKind::block:

@@ -88,6 +88,8 @@ ValueId norm_at(Graph& g, const DecoderDescription& d, const DecoderLayer& l, No
 ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<NormModule>& norms,
                    ValueId x) {
   if (norms.empty()) return x;
+  if (d.query_key_norm == QueryKeyNorm::whole)  // OLMo 2's, which Liger leaves as they are
+    return normalize_unpatched(g, d.query_key_kind, norms.front(), x);
   if (d.query_key_norm != QueryKeyNorm::each_head_own)
     return normalize(g, d.query_key_kind, norms.front(), x,
                      d.query_key_norm == QueryKeyNorm::weight_rows ? per(g, x) : 0);
@@ -145,7 +147,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
                              .head_dim = d.head_dim,
                              .dropout = d.attention_dropout,
                              .window = context.window,
-                             .heads_first = turn.always_cat,
+                             .heads_first = turn.always_cat && g.fused(KernelName::rope) == nullptr,
                              .softcap = d.score_softcap,
                              .mask = context.mask};
   const ValueId out = apply(g, l.out, attention(g, context.kind, shape, q, k, v));

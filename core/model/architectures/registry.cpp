@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/nearest.h"
+#include "kernels/registry.h"
 #include "model/architectures/architectures.h"
 
 namespace shardplan {
@@ -87,7 +88,9 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
          .nearest = nearest(type, std::span<const std::string>(known))});
   }
   check_layer_counts(config);
-  Model model = found->build(config, options);
+  BuildOptions known = options;
+  known.fused = kernels_of(type, options.requested);
+  Model model = found->build(config, known);
   model.facts.model_type = type;
   return model;
 }

@@ -151,7 +151,9 @@ Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale) {
 
 ValueId rotate(Graph& g, const Rotation& r, ValueId x, std::int64_t heads, std::int64_t head_dim) {
   const Extent all = g.value(x).extent;
-  if (g.fuses()) return g.op({OpKind::rotary, {x, r.cos, r.sin}}, all);
+  const FusedKernel* kernel = g.fused(KernelName::rope);
+  if (g.fuses() || kernel != nullptr)
+    return g.fused_op({OpKind::rotary, {x, r.cos, r.sin}}, kernel, all);
   const Extent part{heads * r.dim, all.scale};
   const ValueId wide = r.upcast ? g.map(OpKind::to_f32, x) : x;
   const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);

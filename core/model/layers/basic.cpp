@@ -64,24 +64,25 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
 
 namespace {
 
-ValueId fused_norm(Graph& g, OpKind kind, const NormModule& m, ValueId x) {
+ValueId fused_norm(Graph& g, OpKind kind, const NormModule& m, ValueId x,
+                   const FusedKernel* kernel) {
   const Extent in = g.value(x).extent;
   Op op{kind, {x, kNone, kNone}};
   op.module = m.module;
   op.weight = m.weight;
   op.bias = m.bias;
   op.side = {in.per / m.width, in.scale};
-  return g.op(op, in);
+  return g.fused_op(op, kernel, in);
 }
 
 }  // namespace
 
-ValueId layer_norm(Graph& g, const NormModule& m, ValueId x) {
-  return fused_norm(g, OpKind::layer_norm, m, x);
+ValueId layer_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel) {
+  return fused_norm(g, OpKind::layer_norm, m, x, kernel);
 }
 
-ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x) {
-  return fused_norm(g, OpKind::rms_norm, m, x);
+ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel) {
+  return fused_norm(g, OpKind::rms_norm, m, x, kernel);
 }
 
 ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {

@@ -12,10 +12,11 @@ ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale);
 ValueId apply(Graph& g, const LinearModule& m, ValueId x);
 
 /// torch.nn.LayerNorm: one fused kernel.
-ValueId layer_norm(Graph& g, const NormModule& m, ValueId x);
+ValueId layer_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel = nullptr);
 
 /// A norm without a mean in one kernel, as Transformer Engine has it.
-ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x);
+ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x,
+                       const FusedKernel* kernel = nullptr);
 
 /// Hugging Face's LlamaRMSNorm: to fp32, x·rsqrt(mean(x²) + ε), back, times the weight.
 ValueId rms_norm(Graph& g, const NormModule& m, ValueId x);

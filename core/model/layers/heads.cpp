@@ -1,5 +1,7 @@
 #include "model/layers/heads.h"
 
+#include "model/layers/loss.h"
+
 namespace shardplan {
 
 ValueId cross_entropy(Graph& g, ValueId logits) {
@@ -9,7 +11,7 @@ ValueId cross_entropy(Graph& g, ValueId logits) {
   const ValueId log_probabilities = g.map(OpKind::log_softmax, logits);
   g.set_autocast(true);
   const ValueId loss = g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
-  g.hold(logits, loss);  // the model's output object names them
+  return_logits(g, logits, loss);
   return loss;
 }
 

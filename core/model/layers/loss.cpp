@@ -1,5 +1,7 @@
 #include "model/layers/loss.h"
 
+#include "kernels/registry.h"
+
 namespace shardplan {
 
 namespace {
@@ -19,22 +21,47 @@ ValueId last_logits(Graph& g, const LinearModule& head, ValueId x, LogitMap map)
   return logits;
 }
 
+/// The head and the loss as Liger computes them, in whatever network.
+ValueId fused_linear_loss(Graph& g, const LinearModule& head, ValueId x) {
+  Op op{OpKind::fused_linear_loss, {x, kNone, kNone}};
+  op.module = head.module;
+  op.weight = head.weight;
+  op.bias = head.bias;
+  const Extent in = g.value(x).extent;
+  op.work = {checked_mul(in.per, head.out), in.scale};
+  op.side = {1, in.scale};  // the shifted copy of the labels
+  const auto kernel = static_cast<std::size_t>(KernelName::fused_linear_cross_entropy);
+  return g.fused_op(op, fused_kernels()[kernel], {1, Scale::one});
+}
+
+/// The mean of the labels' log-probabilities, from fp32 logits.
+ValueId mean_loss_of(Graph& g, ValueId wide) {
+  const Extent labels{1, g.value(wide).extent.scale};  // a shifted copy of them
+  if (const FusedKernel* kernel = g.fused(KernelName::cross_entropy)) {
+    Op op{OpKind::vocabulary_loss, {wide, kNone, kNone}};
+    op.side = labels;
+    return g.fused_op(op, kernel, {1, Scale::one});
+  }
+  Op mean{OpKind::nll_loss, {g.map(OpKind::log_softmax, wide), kNone, kNone}};
+  mean.side = labels;
+  return g.op(mean, {1, Scale::one});
+}
+
 }  // namespace
+
+void return_logits(Graph& g, ValueId logits, ValueId loss) {
+  g.hold(logits, loss);  // the model's output object names them
+  if (g.widens_outputs()) g.hold(logits, g.map(OpKind::to_f32, logits));
+}
 
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {
   // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
   g.let_input_go();
   g.begin_logits();
   if (g.cached()) return last_logits(g, head, x, map);
-  if (g.loss() == LossKind::fused_linear && !g.fuses()) {
-    Op fused{OpKind::fused_linear_loss, {x, kNone, kNone}};
-    fused.module = head.module;
-    fused.weight = head.weight;
-    fused.bias = head.bias;
-    const Extent in = g.value(x).extent;
-    fused.work = {checked_mul(in.per, head.out), in.scale};
-    return g.op(fused, {1, Scale::one});
-  }
+  const bool chunks = g.loss() == LossKind::fused_linear ||
+                      g.fused(KernelName::fused_linear_cross_entropy) != nullptr;
+  if (chunks && !g.fuses()) return fused_linear_loss(g, head, x);
   const ValueId logits = mapped(g, apply(g, head, x), map);
   if (g.fuses()) {
     Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};
@@ -44,14 +71,10 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
     return loss;
   }
   const ValueId wide = g.map(OpKind::to_f32, logits);
-  const ValueId log_probabilities = g.map(OpKind::log_softmax, wide);
-  Op mean{OpKind::nll_loss, {log_probabilities, kNone, kNone}};
-  mean.side = {1, g.value(log_probabilities).extent.scale};  // the shifted copy of the labels
-  const ValueId loss = g.op(mean, {1, Scale::one});
-  // The loss function and the model's output object still name them when the loss is made.
-  g.hold(wide, loss);
-  if (g.loss() != LossKind::log_probabilities) g.hold(logits, loss);
+  const ValueId loss = mean_loss_of(g, wide);
+  g.hold(wide, loss);  // the loss function still names them when the loss is made
   g.hold(x, loss);
+  if (g.loss() != LossKind::log_probabilities) return_logits(g, logits, loss);
   return loss;
 }
 

@@ -17,6 +17,9 @@ enum class LogitMap : std::uint8_t {
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x,
                             LogitMap map = LogitMap::none);
 
+/// The model's output object has `logits` beside `loss`, and its caller may cast them to fp32.
+void return_logits(Graph& g, ValueId logits, ValueId loss);
+
 /// Writes the last segment of a causal model: its final LayerNorm, the head and the loss.
 void add_causal_head(ModelBuilder& m, const NormModule& norm, const LinearModule& head);
 

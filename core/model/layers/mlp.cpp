@@ -7,6 +7,15 @@
 #include "model/config.h"
 
 namespace shardplan {
+namespace {
+
+/// Of the class that Liger puts in place of a network's own, whatever the activation is.
+const FusedKernel* gate_kernel(const Graph& g) {
+  const FusedKernel* swiglu = g.fused(KernelName::swiglu);
+  return swiglu != nullptr ? swiglu : g.fused(KernelName::geglu);
+}
+
+}  // namespace
 
 GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, std::int64_t ffn,
                    bool bias) {
@@ -20,7 +29,8 @@ GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, 
 
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x) {
   const ValueId straight = apply(g, m.gate, x);
-  if (g.fuses()) return apply(g, m.down, gated(g, activation, straight, apply(g, m.up, x)));
+  if (g.fuses() || gate_kernel(g) != nullptr)
+    return apply(g, m.down, gated(g, activation, straight, apply(g, m.up, x)));
   const ValueId gate = activate(g, activation, straight);
   return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
 }
@@ -36,9 +46,13 @@ FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64
 
 ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x) {
   const ValueId both = apply(g, m.gate_up, x);
-  if (g.fuses())
-    return apply(g, m.down,
-                 gated(g, activation, slice(g, both, m.down.in), slice(g, both, m.down.in)));
+  if (g.fuses() || gate_kernel(g) != nullptr) {
+    const ValueId mixed =
+        gated(g, activation, slice(g, both, m.down.in), slice(g, both, m.down.in));
+    const ValueId y = apply(g, m.down, mixed);
+    if (!g.fuses()) g.hold(both, y);  // LigerPhi3SwiGLUMLP has names for both halves
+    return y;
+  }
   const ValueId gate = activate(g, activation, slice(g, both, m.down.in));
   return apply(g, m.down, g.map(OpKind::mul, slice(g, both, m.down.in), gate));
 }
@@ -67,7 +81,9 @@ Activation read_activation(const ModelConfig& config, std::string_view key,
 }
 
 ValueId gated(Graph& g, Activation activation, ValueId gate, ValueId up) {
-  if (g.fuses()) return g.map(OpKind::gated, gate, up);
+  const FusedKernel* kernel = gate_kernel(g);
+  if (g.fuses() || kernel != nullptr)
+    return g.fused_op({OpKind::gated, {gate, up, kNone}}, kernel, g.value(gate).extent);
   return g.map(OpKind::mul, activate(g, activation, gate), up);
 }
 

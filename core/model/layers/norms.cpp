@@ -49,6 +49,12 @@ ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weigh
   return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight), x);
 }
 
+/// Liger has none for Cohere's norm.
+const FusedKernel* kernel_of(const Graph& g, NormKind kind) {
+  if (kind == NormKind::cohere) return nullptr;
+  return g.fused(kind == NormKind::layer ? KernelName::layer_norm : KernelName::rms_norm);
+}
+
 }  // namespace
 
 NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
@@ -57,6 +63,13 @@ NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
 }
 
 ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::int64_t weights) {
+  const FusedKernel* kernel = kernel_of(g, kind);
+  if (g.fuses() || kernel == nullptr) return normalize_unpatched(g, kind, m, x, weights);
+  return kind == NormKind::layer ? layer_norm(g, m, x, kernel) : fused_rms_norm(g, m, x, kernel);
+}
+
+ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueId x,
+                            std::int64_t weights) {
   if (g.fuses()) {
     const bool centred = kind == NormKind::layer || kind == NormKind::cohere;
     return centred ? layer_norm(g, m, x) : fused_rms_norm(g, m, x);

@@ -20,5 +20,8 @@ NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name, 
 /// the width where heads have weights of their own).
 ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x,
                   std::int64_t weights = 0);
+/// The same where Liger leaves a network's own norm in place.
+ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueId x,
+                            std::int64_t weights = 0);
 
 }  // namespace shardplan

@@ -3,6 +3,7 @@
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
+#include "program/tape/fused_kernels.h"
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
@@ -17,6 +18,7 @@ void BackwardPass::run() {
 /// The next segment's backward left the gradient of our output; for the loss it is a scalar.
 void BackwardPass::begin() {
   p_.writer.begin_backward();
+  if (p_.mode == TapeMode::keep) first_slot_ = p_.storages.slots();
   p_.gradients.begin();
   const ValueId output = p_.graph().output();
   if (output == kNone) return;
@@ -61,6 +63,8 @@ void BackwardPass::launch(const Op& op) {
 /// Allocates and hands on the gradients of what the op read. `g`: of its result.
 void BackwardPass::differentiate(std::size_t i, StorageId g) {
   const Op& op = p_.graph().ops()[i];
+  if (op.fused != nullptr && op.kind != OpKind::fused_linear_loss)
+    return fused_kernel_backward(p_, i, g);
   switch (op.kind) {
     case OpKind::grouped_linear:
       if (op.in[1] != kNone) {  // biases were added in place: the gradient is theirs too
@@ -131,11 +135,11 @@ void BackwardPass::weight_of_linear(const Op& op, DType low) {
 
 /// The gradient of a table that is the head's weight too waits for this one in the engine's input
 /// buffer. The head's is a view, the transpose of its product, so that the sum cannot reuse it and
-/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); under autocast a cast made a new
-/// one of it.
+/// is a third tensor (input_buffer.cpp, can_accumulate_inplace); where autocast cast the weight,
+/// the cast made a new one of it, and the fused loss has one of its own.
 void BackwardPass::embedding(const Op& op) {
   StorageId sum = kExternal;
-  if (p_.view.trains(op.weight) && !p_.view.regime().autocast() && p_.view.is_tied(op.weight))
+  if (p_.view.trains(op.weight) && p_.view.is_head_view(op.weight))
     sum = p_.storages.allocate(
         p_.view.bytes_of(p_.view.parameter(op.weight), p_.view.parameter_type(op.weight)),
         Category::gradients);
@@ -260,18 +264,27 @@ void BackwardPass::run_casts() {
   casts_.clear();
 }
 
+/// A gradient that the forward pass made, or that is written over what it kept, goes on under a
+/// name of the backward pass: the neighbour frees it.
+StorageId BackwardPass::renamed(StorageId gradient) {
+  const Storage s = p_.storages.of(gradient);
+  if (s.slot < 0 || s.slot >= first_slot_) return gradient;
+  p_.storages.unref(gradient);
+  return p_.storages.allocate(s.bytes, s.category);
+}
+
 void BackwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
   if (redo && reenters(p_.options) && p_.graph().output() != kNone)
     p_.storages.unref(p_.view.state(p_.graph().output()).storage);
   p_.storages.unref(held_gradient_);
   for (const Input& in : p_.graph().inputs()) {
-    const StorageId gradient =
-        p_.gradients.has(in.value) ? p_.gradients.storage(in.value) : kExternal;
+    StorageId gradient = p_.gradients.has(in.value) ? p_.gradients.storage(in.value) : kExternal;
     if (in.kind == InputKind::shared) {
       p_.storages.unref(gradient);  // added to the accumulated gradient
       continue;
     }
+    if (gradient != kExternal) gradient = renamed(gradient);
     if (gradient != kExternal) p_.run.input_gradient_slot = p_.storages.of(gradient).slot;
     if (redo) p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
   }

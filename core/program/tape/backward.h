@@ -38,12 +38,14 @@ class BackwardPass {
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
   void give_from(const Op& op, std::size_t k, StorageId gradient);
   void run_casts();
+  StorageId renamed(StorageId gradient);
   void end();
 
   Parts& p_;
   KeptInput kept_;
   std::vector<CastBack> casts_;          ///< of the node that runs
   StorageId held_gradient_ = kExternal;  ///< the output's, for as long as a function holds it
+  std::int32_t first_slot_ = 0;          ///< of storages that this pass makes
 };
 
 }  // namespace shardplan::tape

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "program/tape/fused_kernels.h"
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -119,6 +120,8 @@ KernelList mapped(const GraphView& view, const Op& op) {
     case OpKind::layer_norm:
     case OpKind::rms_norm:
       return b.node(KernelKind::layer_norm_backward, 5 * whole, count).take();
+    case OpKind::rotary:
+      return b.node(KernelKind::elementwise, (op.fused != nullptr ? 2 : 3) * whole, count).take();
     case OpKind::gated:
       return b.node(KernelKind::elementwise, 5 * whole, 2 * count).take();
     case OpKind::softmax:
@@ -169,13 +172,14 @@ LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& o
 KernelList backward_kernels(const GraphView& view, const Op& op) {
   BackwardList b(view, op);
   switch (op.kind) {
-    case OpKind::fused_linear_loss:  // both gradients were made in the forward pass
-      return {};
+    case OpKind::fused_linear_loss:
+      return scaling_kernels(view, op);
     case OpKind::matmul:
       return b.products();
     case OpKind::sdpa:
       return b.attention();
     case OpKind::vocabulary_loss:
+      if (op.fused != nullptr) return scaling_kernels(view, op);
       return vocabulary_loss_kernels(view, op, Issue::autograd);
     case OpKind::power:  // grad·(c·xᶜ⁻¹)
       return b.node(KernelKind::elementwise, 2 * b.whole(), b.count())

@@ -1,50 +1,11 @@
 #include "program/tape/composites.h"
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <utility>
 
 #include "program/tape/generation.h"
 
 namespace shardplan::tape {
-namespace {
-
-/// Liger's: the logits of a chunk take about as much as the input of all tokens.
-std::int64_t chunk_of_tokens(std::int64_t tokens, std::int64_t vocabulary, std::int64_t width) {
-  const auto each = static_cast<std::uint64_t>(ceil_div(tokens, ceil_div(vocabulary, width)));
-  return std::min(static_cast<std::int64_t>(std::bit_ceil(each)), tokens);
-}
-
-}  // namespace
-
-void fused_loss_forward(Parts& p, std::size_t i) {
-  if (!p.keeps()) return;
-  const Op& op = p.graph().ops()[i];
-  const Parameter& head = p.view.parameter(op.weight);
-  const Extent in = p.view.extent_of(op.in[0]);
-  const std::int64_t vocabulary = head.numel / in.per;
-  const std::int64_t chunk = chunk_of_tokens(units(in.scale, p.view.sizes()), vocabulary, in.per);
-  const std::int64_t weight = p.view.bytes_of(head, p.view.parameter_type(op.weight));
-  const bool trains = p.view.trains(op.weight);
-  p.saved.move_in(i, p.storages.allocate(p.view.bytes_of(in, p.view.state(op.in[0]).dtype),
-                                         Category::logits_and_loss));
-  if (trains) p.saved.move_in(i, p.storages.allocate(weight, Category::gradients));
-  const StorageId logits = p.storages.allocate(
-      checked_mul(checked_mul(chunk, vocabulary), size_of(p.view.regime().compute)),
-      Category::logits_and_loss);
-  if (trains)  // one chunk's product
-    p.storages.unref(p.storages.allocate(weight, Category::workspace));
-  p.storages.unref(logits);
-}
-
-void fused_loss_backward(Parts& p, std::size_t i) {
-  const Op& op = p.graph().ops()[i];
-  p.storages.ref(p.saved.at(i, 0));
-  p.gradients.give(op.in[0], p.saved.at(i, 0));
-  if (p.saved.count(i) > 1) p.saved.release_last(i);
-  p.gradients.give_parameter(op.weight);
-}
 
 void vocabulary_loss_backward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];

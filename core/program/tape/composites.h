@@ -1,18 +1,11 @@
-// Operations that PyTorch does not run as one kernel: the fused linear loss, attention by separate
-// products. What each allocates, keeps and frees; `i` is the
+// Operations that PyTorch does not run as one kernel: attention by separate products. What each
+// allocates, keeps and frees; `i` is the
 // operation's index in its graph.
 #pragma once
 
 #include "program/tape/parts.h"
 
 namespace shardplan::tape {
-
-/// Liger's fused linear cross-entropy: for each chunk of tokens the logits, from which the kernel
-/// makes their gradient in place; then the gradients of the input and of the head's weight, which
-/// are kept for the backward pass (ops/fused_linear_cross_entropy.py).
-void fused_loss_forward(Parts& p, std::size_t i);
-/// Both gradients were made in the forward pass: they are handed on.
-void fused_loss_backward(Parts& p, std::size_t i);
 
 /// The gradient is written over the copy of the logits that the forward pass kept: in fp32, which
 /// is then cast, or in their own type (megatron/core/tensor_parallel/cross_entropy.py,

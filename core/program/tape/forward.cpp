@@ -4,6 +4,7 @@
 #include "program/tape/checkpoint.h"
 #include "program/tape/communicate.h"
 #include "program/tape/composites.h"
+#include "program/tape/fused_kernels.h"
 #include "program/tape/generation.h"
 #include "program/tape/widened.h"
 
@@ -63,6 +64,8 @@ void ForwardPass::compute(std::size_t i) {
 
   if (op.kind == OpKind::cache)
     append_to_cache(p_, op);
+  else if (writes_input(op))
+    p_.storages.ref(out.storage = read.storage[0]);
   else
     out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
   if (p_.options.selective && attends &&
@@ -85,6 +88,10 @@ Operands ForwardPass::read_inputs(const Op& op) {
     const ValueState& in = p_.view.state(op.in[k]);
     const DType type = p_.view.read_type(op, k);
     read.type[k] = type;
+    if (op.fused != nullptr && in.sliced) {
+      read.storage[k] = contiguous(op, k, type);
+      continue;
+    }
     if (type == in.dtype) {
       p_.storages.ref(in.storage);
       read.storage[k] = in.storage;
@@ -96,6 +103,14 @@ Operands ForwardPass::read_inputs(const Op& op) {
         p_.storages.allocate(p_.view.bytes_of(op.in[k], type), p_.view.category_of(op.in[k]));
   }
   return read;
+}
+
+/// Liger's kernels read whole rows: of a slice they make a copy (ensure_contiguous).
+StorageId ForwardPass::contiguous(const Op& op, std::size_t k, DType type) {
+  const double bytes = 2 * p_.view.moved(op.in[k], type);
+  p_.writer.launch(
+      memory_kernel(KernelKind::strided, Issue::nested, type, bytes, p_.view.count_of(op.in[k])));
+  return p_.storages.allocate(p_.view.bytes_of(op.in[k], type), p_.view.category_of(op.in[k]));
 }
 
 /// Grouped keys and values go to the fused kernel as they are only where there is no mask
@@ -124,7 +139,7 @@ void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
   const Op& op = p_.graph().ops()[i];
   const Parameter& w = p_.view.parameter(op.weight);
   const Regime& regime = p_.view.regime();
-  if (!regime.autocast() || w.quantized()) return;
+  if (!p_.view.casts_weight(op)) return;
   const std::int64_t bytes = p_.view.bytes_of(w, regime.compute);
   const Kernel cast = weight_cast_kernel(w, p_.view.parameter_type(op.weight), regime.compute);
   if (regime.zero3_linear) {
@@ -150,7 +165,8 @@ void ForwardPass::launch(const Op& op, DType type) {
   }
   if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
   p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
-  if (op.bias != kNone && p_.view.casts(op) && !p_.view.parameter(op.weight).quantized())
+  if (op.bias != kNone && p_.view.casts(op) && p_.view.parameter_type(op.bias) != type &&
+      !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
 }

@@ -31,6 +31,7 @@ class ForwardPass {
   void alias(const Op& op);
   void compute(std::size_t i);
   Operands read_inputs(const Op& op);
+  StorageId contiguous(const Op& op, std::size_t k, DType type);
   void cast_weight(std::size_t i, bool input_needs_grad);
   void repeat_heads(const Op& op, Operands& read);
   void launch(const Op& op, DType type);

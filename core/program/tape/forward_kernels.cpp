@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "program/tape/fused_kernels.h"
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -29,18 +30,6 @@ KernelKind forward_kind(OpKind kind) {
     default:
       return KernelKind::elementwise;
   }
-}
-
-KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
-  const DType type = view.regime().compute;
-  Kernel product = product_kernel(view, op, type);
-  product.calls = keeps ? 3 : 1;  // both gradients are made at once
-  const double logits = static_cast<double>(product.m) * static_cast<double>(product.n);
-  KernelList list;
-  list.add(product);
-  list.add(memory_kernel(KernelKind::softmax, Issue::nested, type,
-                         3 * logits * static_cast<double>(size_of(type)), logits));
-  return list;
 }
 
 /// One kernel that reads all inputs and writes the result.
@@ -74,6 +63,11 @@ KernelList forward_kernels(const GraphView& view, const Op& op, DType type, bool
     case OpKind::fused_linear_loss:
       return fused_loss_kernels(view, op, keeps);
     case OpKind::vocabulary_loss:
+      if (op.fused != nullptr) {  // reads the logits twice and writes their gradient over them
+        list.add(memory_kernel(KernelKind::softmax, Issue::python, type,
+                               3 * view.moved(op.in[0], type), view.count_of(op.in[0])));
+        return list;
+      }
       return vocabulary_loss_kernels(view, op, Issue::python);
     case OpKind::matmul:
       list.add(batched_product_kernel(view, op, type));

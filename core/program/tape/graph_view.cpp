@@ -35,10 +35,10 @@ DType GraphView::parameter_type(ParameterId id) const {
   return p.adapter ? regime_.adapters : regime_.params;
 }
 
-bool GraphView::is_tied(ParameterId id) const {
+bool GraphView::is_head_view(ParameterId id) const {
   for (const Segment& segment : model_.segments)
     for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::linear && op.weight == id) return true;
+      if (op.kind == OpKind::linear && op.weight == id) return !casts_weight(op);
   return false;
 }
 
@@ -79,6 +79,7 @@ DType GraphView::result_type(const Op& op) const {
       break;
   }
   if (autocast && autocast_rule(op.kind) == AutocastRule::full) return DType::f32;
+  if (op.fused != nullptr) return in(0);
   return op.in[1] == kNone ? in(0) : promote(in(0), in(1));
 }
 

@@ -58,10 +58,16 @@ class GraphView {
   // Parameters.
   bool trains(ParameterId id) const { return id != kNone && parameter(id).trainable; }
   DType parameter_type(ParameterId id) const;
-  bool is_tied(ParameterId id) const;  ///< a linear of the model multiplies by it too
+  /// A linear of the model multiplies by it too, as it is: not by a copy that autocast makes.
+  bool is_head_view(ParameterId id) const;
 
   // Operations.
   bool casts(const Op& op) const { return regime_.autocast() && op.autocast; }
+  /// Whether autocast reads the weight of `op` from a copy in the compute type.
+  bool casts_weight(const Op& op) const {
+    return casts(op) && !parameter(op.weight).quantized() &&
+           parameter_type(op.weight) != regime_.compute;
+  }
   bool needs_grad(const Op& op) const;
   DType result_type(const Op& op) const;
   /// The type in which an op reads input `k`: after autocast, or after a cast of its own.

@@ -79,6 +79,10 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
       keep(checked_mul(side, 4));
       return;
     case OpKind::vocabulary_loss:
+      if (op.fused != nullptr) {
+        p.saved.save(i, read.storage[0]);
+        return;
+      }
       keep(side > 0 ? checked_mul(side, 4) : p.view.bytes_of(op.in[0], read.type[0]));
       return;
     case OpKind::embedding:

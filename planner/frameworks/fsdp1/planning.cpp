@@ -96,7 +96,7 @@ std::string fsdp1_python(const Job& job, const Estimate& e) {
       "        device_id=torch.cuda.current_device(),\n{}        **FSDP_KWARGS,\n    )\n",
       plan.copies() > 1 ? "        device_mesh=make_mesh(),\n" : "");
   if (plan.workload.gradient_accumulation > 1)
-    text += o.sync_each_batch
+    text += plan.syncs_each_batch()
                 ? "\n# Gradients are reduced after each micro-batch: no model.no_sync().\n"
                 : "\n# All but the last micro-batch of a step run under model.no_sync().\n";
   return text;

@@ -1,7 +1,7 @@
 // What the tape keeps at the end of a forward pass against what PyTorch's autograd keeps:
-// tests/golden/saved_tensors.json and saved_tensors_sparse.json were written by the scripts of the
-// same names under tests/accuracy/measure/ on a CPU.
-// Both sides round every tensor up to the CUDA allocator's unit, so sums are compared exactly.
+// tests/golden/saved_tensors.json, saved_tensors_sparse.json and saved_tensors_liger.json were
+// written by the scripts of the same names under tests/accuracy/measure/ on a CPU. Both sides round
+// every tensor up to the CUDA allocator's unit, so sums are compared exactly.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <set>
 
 #include "json/document.h"
+#include "kernels/registry.h"
 #include "load/model_config.h"
 #include "model/architectures/registry.h"
 #include "program/tape.h"
@@ -22,7 +23,8 @@ namespace {
 const std::vector<Json>& golden() {
   static const std::vector<Json> files{
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors.json"),
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json")};
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json")};
   return files;
 }
 
@@ -40,10 +42,27 @@ struct Case {
              .sequence = j.at("sequence").get<std::int64_t>(),
              .target = j.value("target", std::int64_t{1})};
     name = j.at("case").get<std::string>() + "_" + j.at("attention").get<std::string>() + "_" +
-           j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch);
+           j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch) +
+           kernels_in_name();
+  }
+  /// Of a run with Liger's kernels: what its type is patched with, or a list.
+  KernelRequest kernels() const {
+    KernelRequest request;
+    if (!json->contains("kernels")) return request;
+    request.patches = json->at("kernels").is_string();
+    for (std::size_t i = 0; i < kKernelNames && !request.patches; ++i)
+      for (const Json& kernel : json->at("kernels"))
+        if (kernel == fused_kernels()[i]->name) request.names |= 1U << i;
+    return request;
+  }
+  std::string kernels_in_name() const {
+    return json->contains("kernels") ? json->at("kernels").dump() : std::string();
   }
   Model model() const {
-    return build_model(load_model_config(json->at("config"), name), {.attention = attention});
+    BuildOptions options;
+    options.attention = attention;
+    options.requested = kernels();
+    return build_model(load_model_config(json->at("config"), name), options);
   }
   std::int64_t config(const char* key, std::int64_t fallback) const {
     return json->at("config").value(key, fallback);
@@ -94,7 +113,9 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
       for (const Op& op : segment.graph.ops()) {
         const bool factor =
             op.kind == OpKind::mul && (op.in[0] == in.value || op.in[1] == in.value);
-        if (factor || (square && op.kind == OpKind::sdpa)) saved.insert(in.shared);
+        const bool table =
+            op.kind == OpKind::rotary && (op.in[1] == in.value || op.in[2] == in.value);
+        if (factor || table || (square && op.kind == OpKind::sdpa)) saved.insert(in.shared);
       }
     }
   }

@@ -1,0 +1,58 @@
+// Fused kernels that can take the place of PyTorch's operations: Liger-Kernel's. A kernel is a file
+// here that fills in a FusedKernel, and a row of the registry. An operation of a graph that such a
+// kernel runs points at its description (Op::fused), and the tape asks that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace shardplan {
+
+/// What jobs and Liger's own functions call them.
+enum class KernelName : std::uint8_t {
+  rms_norm,
+  layer_norm,
+  rope,
+  swiglu,
+  geglu,
+  cross_entropy,
+  fused_linear_cross_entropy,
+};
+inline constexpr std::size_t kKernelNames = 7;
+
+/// Where the backward pass writes the gradients of a kernel's inputs.
+enum class GradientPlace : std::uint8_t {
+  fresh,   ///< in new tensors
+  result,  ///< over the gradient of the result: that of the first input
+  inputs,  ///< over the inputs that the forward pass kept
+};
+
+struct FusedKernel {
+  std::string_view name;      ///< in jobs
+  std::string_view words;     ///< for people
+  bool writes_input = false;  ///< the result is written over the first input
+  GradientPlace gradients = GradientPlace::fresh;
+  bool keeps_input = false;  ///< the loss alone: the others keep what their operation does
+  /// Gradients of parameters are summed in fp32 by each multiprocessor before they are added up:
+  /// so many rows of them for each.
+  std::int64_t partial_sums = 0;
+  std::string_view source;  ///< what was read
+};
+
+/// The kernels that a network runs, by KernelName; null: PyTorch's operations.
+using FusedKernels = std::array<const FusedKernel*, kKernelNames>;
+
+/// What a job asks for.
+struct KernelRequest {
+  bool patches = false;     ///< what Liger patches for the model's type; `names` is empty then
+  std::uint32_t names = 0;  ///< a bit for each KernelName
+  bool any() const { return patches || names != 0; }
+  bool operator==(const KernelRequest&) const = default;
+};
+
+constexpr std::uint32_t bit_of(KernelName name) {
+  return 1U << static_cast<unsigned>(name);
+}
+
+}  // namespace shardplan

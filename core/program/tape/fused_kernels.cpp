@@ -1,0 +1,172 @@
+#include "program/tape/fused_kernels.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "program/tape/kernels.h"
+
+namespace shardplan::tape {
+namespace {
+
+/// What the fused loss works on: rows of the input's `width`, chunk by chunk.
+struct LossChunks {
+  std::int64_t tokens = 0, width = 0, vocabulary = 0;
+  std::int64_t chunk = 0;  ///< tokens of one
+
+  LossChunks(const GraphView& view, const Op& op) {
+    const Extent in = view.extent_of(op.in[0]);
+    tokens = units(in.scale, view.sizes());
+    width = in.per;
+    vocabulary = view.parameter(op.weight).numel / width;
+    // As many logits as the input has elements, rounded up to a power of two of tokens.
+    const std::int64_t parts = ceil_div(vocabulary, width);
+    const auto each = static_cast<std::uint64_t>(ceil_div(tokens, parts));
+    chunk = std::min(static_cast<std::int64_t>(std::bit_ceil(each)), tokens);
+  }
+  std::int64_t count() const { return ceil_div(tokens, chunk); }
+};
+
+/// Whether products read a copy of the weight, each one of its own: autocast keeps none of a
+/// transposed view.
+bool casts_head(const GraphView& view, const Op& op) {
+  const DType compute = view.regime().compute;
+  return view.regime().autocast() &&
+         (view.parameter_type(op.weight) != compute || view.state(op.in[0]).dtype != compute);
+}
+
+/// The sums of parameters' gradients on each multiprocessor, in fp32.
+std::int64_t partial_bytes(const Parts& p, const Op& op) {
+  if (!p.view.trains(op.weight)) return 0;
+  const std::int64_t rows = checked_mul(op.fused->partial_sums, p.options.multiprocessors);
+  return checked_mul(checked_mul(rows, p.view.parameter(op.weight).numel), 4);
+}
+
+void give_inputs(Parts& p, std::size_t i, StorageId g) {
+  const Op& op = p.graph().ops()[i];
+  const auto give = [&](std::size_t k, StorageId id) {
+    p.storages.ref(id);
+    p.gradients.give(op.in[k], id);
+  };
+  switch (op.fused->gradients) {
+    case GradientPlace::result:
+      if (p.view.state(op.in[0]).needs_grad) give(0, g);
+      return;
+    case GradientPlace::inputs:
+      for (std::size_t k = 0; GraphView::reads(op, k); ++k)
+        if (p.view.state(op.in[k]).needs_grad) give(k, p.saved.at(i, k));
+      return;
+    case GradientPlace::fresh:
+      if (!p.view.state(op.in[0]).needs_grad) return;
+      p.gradients.give(op.in[0], p.gradients.allocate_like(op.in[0], p.view.state(op.out).dtype));
+      return;
+  }
+}
+
+}  // namespace
+
+void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
+  const Op& op = p.graph().ops()[i];
+  const std::int64_t partial = partial_bytes(p, op);
+  const StorageId sums =
+      partial > 0 ? p.storages.allocate(partial, Category::workspace) : kExternal;
+  give_inputs(p, i, g);
+  p.storages.unref(sums);
+  p.gradients.give_parameter(op.weight);
+  p.gradients.give_parameter(op.bias);
+}
+
+void fused_loss_forward(Parts& p, std::size_t i) {
+  if (!p.keeps()) return;
+  const Op& op = p.graph().ops()[i];
+  const GraphView& view = p.view;
+  const LossChunks chunks(view, op);
+  const DType compute = view.regime().compute;
+  const Parameter& head = view.parameter(op.weight);
+  const auto logits_and_loss = [&](std::int64_t elements, DType type) {
+    return p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss);
+  };
+  const StorageId labels = logits_and_loss(chunks.tokens, DType::i64);
+  if (view.state(op.in[0]).needs_grad)
+    p.saved.move_in(
+        i, logits_and_loss(checked_mul(chunks.tokens, chunks.width), view.state(op.in[0]).dtype));
+  if (view.trains(op.weight))
+    p.saved.move_in(i, p.storages.allocate(view.bytes_of(head, view.parameter_type(op.weight)),
+                                           Category::gradients));
+  const StorageId losses = logits_and_loss(chunks.tokens, DType::f32);
+  const StorageId logits = logits_and_loss(checked_mul(chunks.chunk, chunks.vocabulary), compute);
+  if (casts_head(view, op)) {
+    const StorageId rows = logits_and_loss(checked_mul(chunks.chunk, chunks.width), compute);
+    p.storages.unref(p.storages.allocate(view.bytes_of(head, compute), Category::workspace));
+    p.storages.unref(rows);
+  }
+  p.storages.unref(logits);
+  p.storages.unref(losses);
+  p.storages.unref(labels);
+}
+
+void fused_loss_backward(Parts& p, std::size_t i) {
+  const Op& op = p.graph().ops()[i];
+  const bool trains = p.view.trains(op.weight);
+  if (p.saved.count(i) > (trains ? 1U : 0U)) {
+    p.storages.ref(p.saved.at(i, 0));
+    p.gradients.give(op.in[0], p.saved.at(i, 0));
+  }
+  if (trains && p.saved.count(i) > 0) p.saved.release_last(i);
+  p.gradients.give_parameter(op.weight);
+}
+
+KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
+  const DType type = view.regime().compute;
+  const LossChunks chunks(view, op);
+  const auto calls = static_cast<std::int32_t>(chunks.count());
+  const std::int64_t rows = ceil_div(chunks.tokens, chunks.count());
+  Kernel product = product_kernel(view, op, type);
+  product.calls = calls;
+  product.m = rows;
+  KernelList list;
+  list.add(product);
+  const double logits = static_cast<double>(rows) * static_cast<double>(chunks.vocabulary);
+  Kernel loss = memory_kernel(KernelKind::softmax, Issue::nested, type,
+                              3 * logits * static_cast<double>(size_of(type)), logits);
+  loss.calls = calls;
+  list.add(loss);
+  if (!keeps) return list;
+  if (view.state(op.in[0]).needs_grad) {
+    Kernel input = product;
+    input.issue = Issue::nested;
+    std::swap(input.n, input.k);
+    list.add(input);
+  }
+  if (view.trains(op.weight)) {
+    Kernel weight = product;
+    weight.issue = Issue::nested;
+    weight.m = product.n;
+    weight.n = product.k;
+    weight.k = rows;
+    list.add(weight);
+  }
+  if (casts_head(view, op)) {
+    Kernel cast =
+        weight_cast_kernel(view.parameter(op.weight), view.parameter_type(op.weight), type);
+    cast.calls = 2 * calls;
+    list.add(cast);
+  }
+  return list;
+}
+
+KernelList scaling_kernels(const GraphView& view, const Op& op) {
+  KernelList list;
+  if (!view.regime().divides_loss) return list;
+  const DType type = view.state(op.in[0]).dtype;
+  const auto scale = [&](double bytes, double elements) {
+    list.add(memory_kernel(KernelKind::elementwise, Issue::autograd, type, 2 * bytes, elements));
+  };
+  scale(view.moved(op.in[0], type), view.count_of(op.in[0]));
+  if (op.weight == kNone || !view.trains(op.weight)) return list;
+  const Parameter& head = view.parameter(op.weight);
+  scale(static_cast<double>(view.bytes_of(head, view.parameter_type(op.weight))),
+        static_cast<double>(head.numel));
+  return list;
+}
+
+}  // namespace shardplan::tape

@@ -1,0 +1,41 @@
+// What transformers' Trainer does, and with it everything that is built on it.
+#pragma once
+
+#include <array>
+
+#include "trainers/description.h"
+
+namespace shardplan {
+
+namespace adafactor {
+extern const OptimizerDescription kDescription;
+}
+namespace adafactor_transformers {
+extern const OptimizerDescription kDescription;
+}
+
+/// Trainer's "adafactor" is transformers' own class (transformers/trainer_optimizer.py).
+inline constexpr std::array kTransformersOptimizers{
+    OwnOptimizer{&adafactor::kDescription, &adafactor_transformers::kDescription}};
+
+/// accelerate 1.15 wraps the forward in autocast and casts what it returns to fp32
+/// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), and keeps whole
+/// gradients between micro-batches (no_sync). transformers 5.17 asks after each micro-batch
+/// whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
+/// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
+constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
+                                           std::string_view source) {
+  return {.name = name,
+          .words = words,
+          .autocasts = true,
+          .widens_outputs = true,
+          .waits_for_loss = true,
+          .syncs_each_batch = false,
+          .prepares_kbit = true,
+          .divides_loss = true,
+          .embeddings_in_fp32 = true,
+          .optimizers = kTransformersOptimizers,
+          .source = source};
+}
+
+}  // namespace shardplan

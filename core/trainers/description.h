@@ -1,0 +1,49 @@
+// What a trainer does on its own: the program around a step that calls model, loss and optimizer.
+// A trainer is a file here that fills in a TrainerDescription, and a row of the registry. Nobody
+// asks which trainer runs a plan; they ask its description.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace shardplan {
+
+struct OptimizerDescription;
+
+/// An optimizer that a trainer runs from a library of its own under a name that PyTorch has too.
+struct OwnOptimizer {
+  const OptimizerDescription* named = nullptr;
+  const OptimizerDescription* runs = nullptr;
+};
+
+struct TrainerDescription {
+  std::string_view name;   ///< in jobs
+  std::string_view words;  ///< for people
+  /// 16-bit training is torch.autocast around the model's forward, over 16-bit parameters too.
+  /// Engines with a precision of their own (DeepSpeed) are called without it.
+  bool autocasts = false;
+  /// What the model returns in 16 bits is copied to fp32 where autocast is on: the logits.
+  bool widens_outputs = false;
+  /// The host waits for the loss of each micro-batch before it goes on.
+  bool waits_for_loss = false;
+  /// FSDP reduces gradients after each micro-batch of an accumulation, unless told otherwise; else
+  /// whole gradients are kept until the last one.
+  bool syncs_each_batch = true;
+  /// A quantized base is prepared for training: what stays in 16 bits becomes fp32 (peft's
+  /// prepare_model_for_kbit_training).
+  bool prepares_kbit = false;
+  bool runs_engines = true;  ///< models in engines of their own: DeepSpeed's
+  /// The loss is a sum over tokens, divided by their number in all micro-batches: its gradient is
+  /// not one, and a loss that has made its gradients in the forward pass scales them again.
+  bool divides_loss = false;
+  /// bitsandbytes' 8-bit optimizers keep the states of embeddings in fp32.
+  bool embeddings_in_fp32 = false;
+  std::span<const OwnOptimizer> optimizers;
+  std::string_view source;  ///< what was read
+};
+
+/// The one that runs when a job names `optimizer`.
+const OptimizerDescription& optimizer_of(const TrainerDescription& trainer,
+                                         const OptimizerDescription& optimizer);
+
+}  // namespace shardplan

@@ -1,0 +1,12 @@
+// A loop of one's own: forward, backward, clip, step.
+#include "trainers/description.h"
+
+namespace shardplan::loop {
+
+extern const TrainerDescription kTrainer;
+constinit const TrainerDescription kTrainer{
+    .name = "loop",
+    .words = "a PyTorch loop",
+};
+
+}  // namespace shardplan::loop
