@@ -16,8 +16,8 @@ PassKey pass_key(const Plan& plan) {
   const FrameworkTraits& framework = traits_of(plan);
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   PassKey key{number(plan.framework.kind), number(regime.params), number(regime.compute),
-              number(regime.adapters), number(regime.widened()), number(regime.zero3_linear),
-              number(regime.wrapped), number(regime.divides_loss),
+              number(regime.adapters), number(regime.widened()), number(regime.linear),
+              number(regime.zero3_linear), number(regime.wrapped), number(regime.divides_loss),
               // Tables that the stages share (run_segments).
               number(plan.parallel.pipeline > 1 && !framework.keeps_tables)};
   add_pass_numbers(job_option_table(), plan, key);

@@ -105,6 +105,8 @@ struct FrameworkTraits {
   Required<Regime (*)(const Plan&)> regime;
   Required<std::string_view> default_precision;  ///< of training: a preset
   Required<std::string_view> lora_precision;     ///< the same under LoRA
+  /// Whether linears can multiply in formats of their own (precision.linear).
+  Required<bool> takes_recipes;
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
 

@@ -28,6 +28,7 @@ Regime regime(const Plan& plan) {
   Regime regime;
   regime.params = plan.kept_type();
   regime.base = plan.precision.compute;
+  regime.linear = plan.precision.linear;
   // What was cast to fp32 computes in it, unless autocast says otherwise.
   const bool widened =
       plan.prepares_kbit() && !plan.precision.autocast() && !plan.autocasts_forward();

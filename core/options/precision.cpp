@@ -41,6 +41,12 @@ OptionValue as_params(const Precision& p) {
   return static_cast<std::int64_t>(p.params);
 }
 
+template <std::size_t... I>
+constexpr auto names_of_recipes(std::index_sequence<I...>) {
+  return std::array{named(kProductRecipes[I].name, I, kProductRecipes[I].words)...};
+}
+constexpr auto kRecipeNames = names_of_recipes(std::make_index_sequence<kProductRecipes.size()>());
+
 constexpr std::array kPrecisionOptions{
     type<&Precision::params>("params", "parameters", "fp32",
                              {.open = [](const Precision&) -> OptionValue {
@@ -57,6 +63,17 @@ constexpr std::array kPrecisionOptions{
           return static_cast<std::int64_t>(p.master.value_or(p.params));
         }}),
     type<&Precision::reduce>("reduce", "gradients while they are exchanged", "as `gradients`"),
+    special<Precision>({.key = "preset",
+                        .help = "the name of a preset that says the rest, beside `linear`",
+                        .default_text = "none",
+                        .kind = OptionKind::choice,
+                        .choices = kPresetNames}),
+    option<&Precision::linear>({.key = "linear",
+                                .help = "what linear layers inside the blocks multiply in",
+                                .doc = "what linear layers inside the blocks multiply in "
+                                       "([memory.md](memory.md#activations))",
+                                .default_text = "as computed",
+                                .choices = kRecipeNames}),
 };
 
 }  // namespace

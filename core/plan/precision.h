@@ -5,6 +5,7 @@
 #include <string>
 
 #include "formats/dtype.h"
+#include "formats/product_recipe.h"
 
 namespace shardplan {
 
@@ -19,6 +20,8 @@ struct Precision {
   std::optional<DType> master = DType::f32;
   DType optimizer_states = DType::f32;
   std::optional<DType> reduce;  ///< of gradient communication; absent: as gradients
+
+  LinearRecipe linear = LinearRecipe::computed;  ///< of the linear layers inside the blocks
 
   bool autocast() const { return compute != params; }
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/dtype.h"
+#include "formats/product_recipe.h"
 #include "model/model.h"
 #include "program/category.h"
 #include "program/kernel.h"
@@ -29,6 +30,8 @@ struct Regime {
   /// gradient, and casts inside (deepspeed/runtime/zero/linear.py).
   bool zero3_linear = false;
   std::optional<DType> cache;  ///< of keys and values in a KV cache; absent: as they are computed
+  /// What the linears of blocks multiply in.
+  LinearRecipe linear = LinearRecipe::computed;
   /// The forward pass is inside of torch.autocast even where parameters have the compute type
   /// (TrainerDescription::autocasts).
   bool wrapped = false;

@@ -31,8 +31,18 @@ double product_bytes(const Kernel& p) {
          static_cast<double>(size_of(p.type));
 }
 
+bool is_fp8(DType type) {
+  return format_of(type).rate == PeakRate::fp8;
+}
+
+/// FLOP/s of tensor cores for operands of this type; 0: they take none.
+double tensor_peak(DType type, const GpuPeaks& gpu) {
+  return is_half(type) ? gpu.half : is_fp8(type) ? gpu.fp8 : 0;
+}
+
 /// One call of a product on tensor cores.
-double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
+double tensor_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
+  const double peak = tensor_peak(p.type, gpu);
   const ProductRates& r = rates.product;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
@@ -40,16 +50,14 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
   const std::int64_t multiple = std::max<std::int64_t>(1, gpu.alignment / size_of(p.type));
   if (p.m % multiple != 0 || p.n % multiple != 0 || p.k % multiple != 0) {
     const bool odd = p.m % 2 != 0 || p.n % 2 != 0 || p.k % 2 != 0;
-    const double rate = p.batch > 1 && !gpu.unaligned_batches
-                            ? r.fp32 * gpu.fp32
-                            : (odd ? r.odd : r.unaligned) * gpu.half;
+    const double rate = p.batch > 1 && !gpu.unaligned_batches ? r.fp32 * gpu.fp32
+                                                              : (odd ? r.odd : r.unaligned) * peak;
     return r.seconds + std::max(flops / rate, product_bytes(p) / (r.memory * gpu.memory));
   }
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(m / tile.m) * std::ceil(n / tile.n) * batch;
-    const double rate =
-        gpu.half / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
+    const double rate = peak / gpu.multiprocessors * r.tile[static_cast<std::size_t>(tile.kind)];
     for (const double parts : kParts) {
       if (parts > 1 && k / parts < kLeastPart) break;
       const double waves = std::ceil(tiles * parts / gpu.multiprocessors);
@@ -64,8 +72,8 @@ double half_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRa
 }
 
 double product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
-  if (is_half(p.type) && gpu.half > 0)
-    return rates.product.burst * half_product_seconds(p, gpu, rates);
+  if (tensor_peak(p.type, gpu) > 0)
+    return rates.product.burst * tensor_product_seconds(p, gpu, rates);
   const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
                        static_cast<double>(p.k) * static_cast<double>(p.batch);
   return rates.product.seconds + std::max(flops / (rates.product.fp32 * gpu.fp32),
@@ -97,6 +105,7 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   const GpuAbilities& can = gpu.abilities;
   const DType narrow = is_half(compute) ? compute : DType::bf16;
   peaks.half = gpu.peak[*format_of(narrow).rate].value_or(0);
+  peaks.fp8 = gpu.peak[PeakRate::fp8].value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   peaks.slots =
       peaks.fp32 * static_cast<double>(can.issue_lanes) / static_cast<double>(can.fp32_lanes);
@@ -133,7 +142,8 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
 }
 
 double ideal_seconds(const Kernel& kernel, const GpuPeaks& gpu) {
-  const double peak = is_half(kernel.type) && gpu.half > 0 ? gpu.half : gpu.fp32;
+  const double tensor = tensor_peak(kernel.type, gpu);
+  const double peak = tensor > 0 ? tensor : gpu.fp32;
   const double bytes = kernel.kind == KernelKind::product ? product_bytes(kernel) : kernel.bytes;
   return std::max(flops_of(kernel) / peak, bytes * kernel.calls / gpu.memory);
 }

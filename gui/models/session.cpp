@@ -69,13 +69,18 @@ WrittenJob Session::written_job() const {
 }
 
 void Session::apply(const Fix& fix) {
-  if (answer_.job && answer_.job->plan.workload.kind != WorkKind::train) {
-    document_.replace(with_fields(document_.json(), fix.changes));
-    return;
+  if (!answer_.job) return;
+  const Json said = with_fields(document_.json(), fix.changes);
+  try {
+    const WrittenJob written = written_job();
+    const Job job = load_job(said, written.file, written.context);
+    Plan changed = job.plan;
+    for (const Change& change : fix.changes)
+      if (change.apply) change.apply(changed);
+    document_.replace(rewritten(said, document_.directory(), job.plan, changed));
+  } catch (const InputError&) {
+    recompute();  // a file that the job names is gone: the answer says which
   }
-  change_plan([&](Plan& plan) {
-    for (const Change& change : fix.changes) change.apply(plan);
-  });
 }
 
 void Session::change_plan(const std::function<void(Plan&)>& edit) {

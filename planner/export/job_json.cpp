@@ -53,8 +53,9 @@ Json job_json(const Json& asked, const Job& job) {
   json.erase("parallel");
   if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan);
   json.erase("precision");  // DeepSpeed's is in ds_config.json
-  if (!deepspeed) json["precision"] = plan.precision.name;
-  if (!deepspeed && plan.precision.name == "custom") json["precision"] = asked.at("precision");
+  const bool spelled_out = asked.contains("precision") && asked.at("precision").is_object();
+  if (!deepspeed && spelled_out) json["precision"] = asked.at("precision");
+  if (!deepspeed && !spelled_out) json["precision"] = plan.precision.name;
   json["gradient_clipping"] = plan.gradient_clipping;
   return json;
 }

@@ -39,7 +39,10 @@ void add_batch(std::vector<Change>& changes, const Plan& plan) {
     const std::int64_t half = w.sequence_length / 2;
     changes.push_back({fmt::format("sequences of {} tokens", half),
                        fmt::format("workload.sequence_length: {}", half),
-                       [half](Plan& p) { p.workload.sequence_length = half; }, "sequence"});
+                       [half](Plan& p) { p.workload.sequence_length = half; },
+                       "sequence",
+                       {},
+                       Sacrifice::samples});
   }
 }
 

@@ -1,6 +1,7 @@
 // Single changes to a plan that a person could make, each with the words for it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,14 +19,24 @@ struct FieldEdit {
   Json value;
 };
 
+/// What a person gives up for a change, the least first.
+enum class Sacrifice : std::uint8_t {
+  nothing,             ///< the same result, in other memory or another order
+  number_format,       ///< fewer bits
+  more_gpus,           ///< money
+  trained_parameters,  ///< adapters in their place
+  samples,             ///< shorter ones
+};
+
 struct Change {
   std::string what;  ///< "activation checkpointing on every block"
   std::string how;   ///< where to set it: "gradient_checkpointing: true; --checkpointing full"
   std::function<void(Plan&)> apply;
   /// Changes of one subject exclude each other: only one of them is taken in a combination.
   std::string subject;
-  /// Of a job that is no training of one model: what says it, in place of `apply`.
+  /// What says it in the job, in place of `apply`, where that changes more than a plan.
   std::vector<FieldEdit> fields{};
+  Sacrifice sacrifice = Sacrifice::nothing;
 };
 
 /// The job with all of them said.

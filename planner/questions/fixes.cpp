@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "base/checked.h"
 #include "parallel/problem.h"
 #include "questions/estimate_job.h"
 #include "questions/job_changes.h"
+#include "questions/training_changes.h"
 #include "questions/workers.h"
 
 namespace shardplan {
@@ -30,8 +32,17 @@ struct Asked {
   std::function<std::optional<Fix>(const std::vector<Change>& changes)> evaluate;
 };
 
+/// The most that one of its changes gives up.
+Sacrifice sacrifice_of(const Fix& fix) {
+  Sacrifice most = Sacrifice::nothing;
+  for (const Change& change : fix.changes) most = std::max(most, change.sacrifice);
+  return most;
+}
+
 bool better(const Fix& a, const Fix& b) {
   if (a.after.verdict.fits != b.after.verdict.fits) return a.after.verdict.fits;
+  if (a.after.verdict.fits && sacrifice_of(a) != sacrifice_of(b))
+    return sacrifice_of(a) < sacrifice_of(b);
   if (a.after.verdict.fits && a.slowdown != b.slowdown) return a.slowdown < b.slowdown;
   return a.gpu_saved > b.gpu_saved;
 }
@@ -53,14 +64,15 @@ std::vector<Fix> evaluate_all(const Asked& asked, const std::vector<std::vector<
 }
 
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
-/// `singles`: all changes, each alone.
+/// `singles`: all changes, each alone. None gives up more than `at_most`.
 Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& singles,
-            const Effort& effort) {
+            Sacrifice at_most, const Effort& effort) {
   Fix best;
   best.after = now;
   std::vector<Change> taken;
   constexpr std::size_t kMostChanges = 6;
   std::vector<Fix> candidates = singles;
+  std::erase_if(candidates, [&](const Fix& fix) { return sacrifice_of(fix) > at_most; });
   while (!candidates.empty()) {
     const Fix* next = nullptr;
     for (const Fix& candidate : candidates) {
@@ -75,7 +87,7 @@ Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& sin
     for (const Change& change : asked.possible(taken)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
                                     [&](const Change& t) { return t.subject == change.subject; });
-      if (used) continue;
+      if (used || change.sacrifice > at_most) continue;
       together.push_back(taken);
       together.back().push_back(change);
     }
@@ -83,6 +95,23 @@ Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& sin
     if (effort.stop.stop_requested()) break;
   }
   return best;
+}
+
+/// Those of the fixes, the least first.
+std::set<Sacrifice> sacrifices_of(const std::vector<Fix>& fixes) {
+  std::set<Sacrifice> all;
+  for (const Fix& fix : fixes) all.insert(sacrifice_of(fix));
+  return all;
+}
+
+/// Of clusters that grow, smallest first: only the first that is enough, else the last.
+void keep_one_cluster(std::vector<Fix>& fixes) {
+  const auto grows = [](const Fix& fix) { return sacrifice_of(fix) == Sacrifice::more_gpus; };
+  std::optional<Fix> kept;
+  for (const Fix& fix : fixes)
+    if (grows(fix) && !(kept && kept->after.verdict.fits)) kept = fix;
+  std::erase_if(fixes, grows);
+  if (kept) fixes.push_back(std::move(*kept));
 }
 
 std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Effort& effort) {
@@ -94,14 +123,49 @@ std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Eff
   for (const Fix& fix : singles)
     if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
       fixes.push_back(fix);
+  keep_one_cluster(fixes);
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
   if (!now.verdict.fits && !one_is_enough) {
-    Fix combined = combine(asked, now, singles, effort);
-    if (effort.stop.stop_requested()) return {};
+    Fix combined;
+    for (const Sacrifice at_most : sacrifices_of(singles)) {
+      combined = combine(asked, now, singles, at_most, effort);
+      if (effort.stop.stop_requested()) return {};
+      if (combined.after.verdict.fits) break;
+    }
     if (combined.changes.size() > 1) fixes.insert(fixes.begin(), std::move(combined));
   }
   return fixes;
+}
+
+Fix fix_of(const Estimate& now, Estimate after) {
+  Fix fix;
+  fix.gpu_saved = now.device.point - after.device.point;
+  fix.slowdown = slowdown(now, after);
+  fix.after = std::move(after);
+  return fix;
+}
+
+/// The changes of a plan that still divide the network as the plan does.
+std::vector<Change> plan_changes(const Model& model, const Plan& plan) {
+  std::vector<Change> changes = lighter_changes(model, plan);
+  std::erase_if(changes, [&](const Change& change) {
+    Plan divided = plan;
+    change.apply(divided);
+    return division_problem(model, divided).has_value();
+  });
+  return changes;
+}
+
+/// The job with changes of its fields, and then of its plan.
+Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Change>& changes) {
+  const bool says = std::any_of(changes.begin(), changes.end(),
+                                [](const Change& change) { return !change.fields.empty(); });
+  Job changed =
+      says ? load_job(with_fields(written.json, changes), written.file, written.context) : job;
+  for (const Change& change : changes)
+    if (change.apply) change.apply(changed.plan);
+  return changed;
 }
 
 }  // namespace
@@ -109,49 +173,35 @@ std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Eff
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration, const Effort& effort) {
   if (plan.workload.kind != WorkKind::train) return {};  // the changes are those of training
+  const auto changed = [&](const std::vector<Change>& changes) {
+    Plan other = plan;
+    for (const Change& change : changes) change.apply(other);
+    return other;
+  };
   Asked asked;
   asked.possible = [&](const std::vector<Change>& taken) {
-    Plan changed = plan;
-    for (const Change& change : taken) change.apply(changed);
-    std::vector<Change> changes = lighter_changes(model, changed);
-    std::erase_if(changes, [&](const Change& change) {  // what divides the network still must
-      Plan divided = changed;
-      change.apply(divided);
-      return division_problem(model, divided).has_value();
-    });
-    return changes;
+    return plan_changes(model, changed(taken));
   };
   asked.evaluate = [&](const std::vector<Change>& changes) {
-    Plan changed = plan;
-    for (const Change& change : changes) change.apply(changed);
-    Fix fix;
-    fix.after = estimate(model, changed, calibration);
-    fix.gpu_saved = now.device.point - fix.after.device.point;
-    fix.slowdown = slowdown(now, fix.after);
-    return std::optional(std::move(fix));
+    return std::optional(fix_of(now, estimate(model, changed(changes), calibration)));
   };
   return search_fixes(asked, now, effort);
 }
 
 std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort) {
-  if (job.plan.workload.kind == WorkKind::train)
-    return find_fixes(job.model, job.plan, now, calibration, effort);
-  const auto changed = [&](const std::vector<Change>& changes) {
-    return load_job(with_fields(written.json, changes), written.file, written.context);
-  };
   Asked asked;
   asked.possible = [&](const std::vector<Change>& taken) {
-    return lighter_changes(taken.empty() ? job : changed(taken), with_fields(written.json, taken));
+    const Job other = changed_job(job, written, taken);
+    const Json said = with_fields(written.json, taken);
+    if (job.plan.workload.kind != WorkKind::train) return lighter_changes(other, said);
+    std::vector<Change> changes = plan_changes(other.model, other.plan);
+    for (Change& change : training_changes(other, said)) changes.push_back(std::move(change));
+    return changes;
   };
   asked.evaluate = [&](const std::vector<Change>& changes) -> std::optional<Fix> {
     try {
-      const Job other = changed(changes);
-      Fix fix;
-      fix.after = estimate_job(other, calibration);
-      fix.gpu_saved = now.device.point - fix.after.device.point;
-      fix.slowdown = slowdown(now, fix.after);
-      return fix;
+      return fix_of(now, estimate_job(changed_job(job, written, changes), calibration));
     } catch (const InputError&) {  // the change cannot be had with all else in this job
       return std::nullopt;
     } catch (const OverflowError&) {

@@ -16,15 +16,14 @@ namespace {
 /// What is asked of a training step alone.
 void ask_training(Findings& f, const Model& model, const Plan& plan) {
   f.ranks = estimate_ranks(model, plan, f.calibration);
-  f.fixes = find_fixes(model, plan, f.estimate, f.calibration);
   if (plan.parallel.pipeline > 1)
     f.blocks_of_chunks = blocks_of_chunks(RankModel(model, plan).model(), plan.parallel);
 }
 
-/// The changes of other jobs are fields of what was written.
+/// Most changes are fields of what was written; of a plan alone there are those of training.
 std::vector<Fix> fixes_of(const Job& job, const Origin& origin, const Estimate& now,
                           const Calibration& calibration) {
-  if (origin.job.empty()) return {};
+  if (origin.job.empty()) return find_fixes(job.model, job.plan, now, calibration);
   const HardwareCatalog hardware = load_hardware_catalog();
   return find_fixes(job,
                     {parse_json(origin.job, origin.name),
@@ -52,12 +51,11 @@ Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& r
       break;
     case WorkKind::inference:
       f.capacities = batches_that_fit(model, plan, calibration);
-      f.fixes = fixes_of(job, origin, f.estimate, calibration);
       break;
     case WorkKind::rlhf:
-      f.fixes = fixes_of(job, origin, f.estimate, calibration);
       break;
   }
+  f.fixes = fixes_of(job, origin, f.estimate, calibration);
   f.job = std::move(job);
   f.origin = std::move(origin);
   return f;

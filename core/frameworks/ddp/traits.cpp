@@ -48,6 +48,7 @@ constinit const FrameworkTraits kDdpTraits{
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
+    .takes_recipes = true,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

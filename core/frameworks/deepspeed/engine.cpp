@@ -6,6 +6,7 @@
 #include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
 #include "program/tape.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -26,7 +27,9 @@ DType parameter_type(const Plan& plan) {
   const DeepSpeedOptions& options = plan.framework.deepspeed;
   const bool moves =
       options.zero.stage == 3 && options.zero.offload_param.device != OffloadDevice::none;
-  return moves ? options.model_dtype.value_or(plan.precision.params) : plan.precision.params;
+  if (!moves) return plan.precision.params;
+  const bool widened = plan.trainer->casts_divided_model;
+  return options.model_dtype.value_or(widened ? DType::f32 : plan.precision.params);
 }
 
 Engine engine_of(const Model& model, const Plan& plan) {

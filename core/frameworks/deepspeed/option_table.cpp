@@ -80,7 +80,7 @@ constexpr std::array kDeepSpeedOptions{
          .doc = "what the program casts the model to (`model.to`) after `zero.Init`: with "
                 "`offload_param` stage 3 keeps parameters in it and computes in it "
                 "([memory.md](memory.md#offload))",
-         .default_text = "the precision's",
+         .default_text = "`fp32` with hf_trainer and trl, else the precision's",
          .kind = OptionKind::dtype,
          .choices = kStateTypes}),
     special<Framework>({.key = "moe",

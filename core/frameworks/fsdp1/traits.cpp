@@ -136,6 +136,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .regime = fsdp1_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
+    .takes_recipes = false,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

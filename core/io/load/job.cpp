@@ -101,6 +101,7 @@ class JobLoader {
     check_precision();
     check_optimizer();
     check_quantization();
+    check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     if (zero_options(plan()) != nullptr && !is_inference())
@@ -178,10 +179,23 @@ class JobLoader {
     const bool says = said != nullptr && said->is_object() && said->contains("embeddings_32bit");
     if (plan().trainer->embeddings_in_fp32 && !says)
       set_option(plan().optimizer, "embeddings_32bit", 1);
+    assume_cast();
     const OptimizerDescription& runs = optimizer_of(*plan().trainer, *plan().optimizer.kind);
     if (&runs == plan().optimizer.kind) return;
     plan().optimizer.kind = &runs;
     plan().optimizer.implementation = runs.variants.front().implementation;
+  }
+
+  /// The larger of what may be: nothing in a job tells whether its program casts the model.
+  void assume_cast() {
+    const DeepSpeedOptions& options = plan().framework.deepspeed;
+    if (zero_options(plan()) == nullptr || options.model_dtype || is_inference()) return;
+    if (!plan().trainer->casts_divided_model || options.zero.stage < 3 ||
+        options.zero.offload_param.device == OffloadDevice::none)
+      return;
+    job_.assumed.push_back(
+        "parameters on the host: fp32, as after a model.to(float32); framework.model_dtype says "
+        "otherwise");
   }
 
   void apply_ds_config() {
@@ -343,6 +357,47 @@ class JobLoader {
       reader_.fail("workload.lora.quantization",
                    "four-bit weights under parameter sharding cannot be estimated yet",
                    "single, ddp, or deepspeed below stage 3");
+  }
+
+  /// torchao's float8 linears, over plain parameters.
+  void check_recipe() {
+    const ProductRecipe& recipe = recipe_of(plan().precision.linear);
+    const auto refuse = [&](std::string message, std::string_view expected) {
+      reader_.fail("precision.linear", std::move(message), std::string(expected));
+    };
+    if (!recipe.unknown.empty())
+      refuse(fmt::format("{}: {}", recipe.name, recipe.unknown), "fp8-tensorwise or fp8-rowwise");
+    if (!recipe.narrows) return;
+    const Plan& p = plan();
+    if (lacks(p.cluster.gpu, PeakRate::fp8))
+      refuse(
+          fmt::format("{} has no fp8 units: torch._scaled_mm wants compute capability 8.9 or more",
+                      p.cluster.gpu.name),
+          "bf16, or a GPU of the generations Ada, Hopper and later");
+    if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
+      refuse("is for full training with plain parameters", "framework single or ddp, method full");
+    check_recipe_widths();
+  }
+
+  void check_recipe_widths() {
+    const auto odd = [](std::int64_t width) { return width % kNarrowMultiple != 0; };
+    const std::int64_t tokens = plan().workload.micro_batch * plan().workload.sequence_length;
+    if (odd(tokens))
+      reader_.fail(
+          "precision.linear",
+          fmt::format("{} tokens of a micro-batch: torch._scaled_mm wants a multiple of {}", tokens,
+                      kNarrowMultiple),
+          "another micro_batch or sequence_length");
+    for (const Parameter& w : job_.model.parameters)
+      if (w.quantizable && std::ranges::any_of(w.shape, odd))
+        reader_.fail(
+            "precision.linear",
+            fmt::format("{} has a width that {} does not divide, as torch._scaled_mm wants", w.name,
+                        kNarrowMultiple),
+            "bf16");
+    warn("precision.linear",
+         "without torch.compile each operand is cast by a dozen kernels in fp32: this is slower "
+         "than bf16 unless layers are very wide, and saves no memory");
   }
 
   void check_preparation(const Lora& lora) {

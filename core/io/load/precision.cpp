@@ -10,7 +10,19 @@
 namespace shardplan {
 namespace {
 
+/// The rest as the preset says it.
+Precision on_preset(ObjectReader& object, std::string_view preset) {
+  Precision p = precision_preset(preset);
+  p.linear = read_as<LinearRecipe>(object, info_of(precision_table(), "linear"))
+                 .value_or(LinearRecipe::computed);
+  if (p.linear != LinearRecipe::computed) p.name += fmt::format(" with {}", name_of(p.linear));
+  object.finish();
+  return p;
+}
+
 Precision custom(ObjectReader object) {
+  if (const auto preset = object.choice("preset", precision_names()))
+    return on_preset(object, *preset);
   Precision p;
   p.name = "custom";
   read_options(object, precision_table(), p);

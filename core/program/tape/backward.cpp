@@ -4,6 +4,7 @@
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
 #include "program/tape/fused_kernels.h"
+#include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
@@ -109,11 +110,15 @@ void BackwardPass::linear(const Op& op) {
   const DType low = autocast ? p_.view.regime().compute : p_.view.parameter_type(op.weight);
   const StorageId gathered = p_.view.trains(op.weight) ? kept_.gather(p_, op, low) : kExternal;
   StorageId dx = kExternal;
+  NarrowOperands operands(p_);
+  const bool narrow = p_.view.multiplies_narrow(op);
   if (input_grad) {
+    if (narrow) narrow_for_input(p_.view, op, operands);
     const WidenedWeight widened(p_, op, WidenedWeight::Pass::backward);
     dx = p_.gradients.allocate_like(in, low);
   }
   if (op.kept != kNone) p_.writer.wait();
+  if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);
   weight_of_linear(op, low);
   p_.storages.unref(gathered);
   p_.gradients.give_parameter(op.bias);

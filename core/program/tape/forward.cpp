@@ -6,6 +6,7 @@
 #include "program/tape/composites.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/generation.h"
+#include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
 namespace shardplan::tape {
@@ -60,6 +61,8 @@ void ForwardPass::compute(std::size_t i) {
   const WidenedWeight widened(
       p_, op,
       p_.mode == TapeMode::infer ? WidenedWeight::Pass::generation : WidenedWeight::Pass::forward);
+  NarrowOperands narrow(p_);
+  if (p_.view.multiplies_narrow(op)) narrow_forward(p_.view, op, narrow);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
 
   if (op.kind == OpKind::cache)

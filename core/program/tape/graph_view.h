@@ -73,6 +73,11 @@ class GraphView {
   /// The type in which an op reads input `k`: after autocast, or after a cast of its own.
   DType read_type(const Op& op, std::size_t k) const;
   bool is_masked(const Op& op) const;
+  /// Its operands are cast to 8 bits: a linear of a block, under a recipe that does that.
+  bool multiplies_narrow(const Op& op) const {
+    return op.kind == OpKind::linear && recipe_of(regime_.linear).narrows &&
+           parameter(op.weight).quantizable;
+  }
   /// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel
   /// does not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch
   /// falls back to separate operations. A mask makes Hugging Face repeat the heads before the call.

@@ -15,6 +15,8 @@ def predict(program, job):
         json.dump(job, file)
         file.flush()
         answer = subprocess.run([program, "estimate", file.name, "--format", "json"], capture_output=True, check=False)
+    if not answer.stdout:
+        return {"refused": answer.stderr.decode().split(": ", 2)[-1].strip()}
     estimate = json.loads(answer.stdout)
     peak = estimate["gpu"]["peak"]
     return {"phases": estimate["gpu"]["phases"],

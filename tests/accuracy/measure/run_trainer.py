@@ -138,8 +138,8 @@ def _show(case, record, predicted):
     if record is None:
         return print(f"{case['name']}: no record")
     measured = record["measured"]
-    if predicted is None:
-        return print(case["name"], {figure: measured[figure] for figure in FIGURES})
+    if predicted is None or "refused" in predicted:
+        return print(case["name"], predicted, {figure: measured[figure] for figure in FIGURES})
     print(f"{case['name']} (predicted | measured)")
     print("  " + ", ".join(_shown(figure, predicted[figure], measured[figure]) for figure in FIGURES))
     both = [(name, predicted["phases"][name], measured["phases"][name]) for name in measured["phases"]]

@@ -5,6 +5,7 @@
 
 #include "load/hardware.h"
 #include "load/job.h"
+#include "lowering/segments.h"
 #include "optimizers/registry.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"
@@ -16,6 +17,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Json base() {
   return parse_json(R"({"model": {"model_type": "llama", "hidden_size": 256,
@@ -118,6 +120,22 @@ TEST(Job, PreparesOnlyAQuantizedBase) {
       {"method": "lora", "lora": {"quantization": "nf4", "prepare_kbit": true}}})");
   EXPECT_FALSE(engine.plan.prepares_kbit());  // the engine casts it back
   EXPECT_EQ(engine.diagnostics.size(), 1U);
+}
+
+/// What a program casts cannot be seen: with HF Trainer the larger is assumed, and said.
+TEST(Job, OffloadedParametersOfATrainerAreTakenForFp32) {
+  const auto host = [](const std::string& trainer, const std::string& more = "") {
+    return job(R"({"trainer": ")" + trainer + R"(", "framework": {"name": "deepspeed",
+        "zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu")" +
+               more + "}}");
+  };
+  const auto type = [](const Job& j) { return regime_of(j.plan).params; };
+  EXPECT_EQ(type(host("loop")), DType::bf16);
+  EXPECT_EQ(type(host("hf_trainer")), DType::f32);
+  EXPECT_THAT(host("hf_trainer").assumed, Contains(HasSubstr("parameters on the host: fp32")));
+  const Job said = host("hf_trainer", R"(, "model_dtype": "bf16")");
+  EXPECT_EQ(type(said), DType::bf16);
+  EXPECT_THAT(said.assumed, Not(Contains(HasSubstr("parameters on the host"))));
 }
 
 struct PresetCase {

@@ -41,6 +41,9 @@ class JobFixes : public testing::Test {
   void expect_as_said(const Json& json) const {
     const Estimate now = estimate_job(loaded(json), calibration_);
     for (const Fix& fix : fixes_of(json)) {
+      const bool of_plan = std::any_of(fix.changes.begin(), fix.changes.end(),
+                                       [](const Change& c) { return c.fields.empty(); });
+      if (of_plan) continue;
       const Json changed = with_fields(json, fix.changes);
       const Estimate after = estimate_job(loaded(changed), calibration_);
       EXPECT_EQ(after.device.point, fix.after.device.point) << changed.dump();
@@ -57,6 +60,10 @@ class JobFixes : public testing::Test {
 
   const HardwareCatalog hardware_ = load_hardware_catalog();
   const Calibration calibration_ = load_calibration();
+  const Json training_ = Json::parse(
+      R"({"schema": "shardplan.job/1", "model": "qwen2.5-1.5b", "cluster": "1xRTX4090",
+          "checkpointing": "full",
+          "workload": {"kind": "train", "micro_batch": 1, "sequence_length": 2048}})");
   const Json serving_ = Json::parse(
       R"({"model": "llama-3.1-8b", "cluster": "1xRTX4090", "framework": "single",
           "precision": "bf16-pure",
@@ -132,6 +139,42 @@ TEST_F(JobFixes, AreFoundForEveryExampleOfAnotherKindThanTraining) {
     ++jobs;
   }
   EXPECT_GE(jobs, 5);
+}
+
+TEST_F(JobFixes, OfTrainingAreWhatTheySay) {
+  expect_as_said(training_);
+  const std::vector<std::string> what = singles(fixes_of(training_));
+  for (const char* change :
+       {"optimizer states in 8 bits", "parameters, gradients and states in bf16",
+        "QLoRA of rank 16: LoRA over a base in 4 bits",
+        "optimizer states and parameters on the host, with DeepSpeed ZeRO-3"})
+    EXPECT_THAT(what, Contains(change));
+}
+
+TEST_F(JobFixes, OfTrainingThatFitComeInOrderOfWhatTheyGiveUp) {
+  const auto gives_up = [](const Fix& fix) {
+    Sacrifice most = Sacrifice::nothing;
+    for (const Change& change : fix.changes) most = std::max(most, change.sacrifice);
+    return most;
+  };
+  const std::vector<Fix> fixes = fixes_of(training_);
+  std::size_t fitting = 0;
+  while (fitting < fixes.size() && fixes[fitting].after.verdict.fits) ++fitting;
+  ASSERT_GT(fitting, 2U);
+  for (std::size_t i = 1; i < fitting; ++i)
+    EXPECT_LE(gives_up(fixes[i - 1]), gives_up(fixes[i])) << fixes[i].changes.front().what;
+  EXPECT_EQ(gives_up(fixes.front()), Sacrifice::nothing);
+}
+
+TEST_F(JobFixes, OfTrainingNameOneLargerClusterThatIsEnough) {
+  std::vector<const Fix*> larger;
+  const std::vector<Fix> fixes = fixes_of(training_);
+  for (const Fix& fix : fixes)
+    if (fix.changes.size() == 1 && fix.changes.front().sacrifice == Sacrifice::more_gpus)
+      larger.push_back(&fix);
+  ASSERT_EQ(larger.size(), 1U);
+  EXPECT_TRUE(larger.front()->after.verdict.fits);
+  EXPECT_EQ(larger.front()->changes.front().what, "FSDP2 over 2 GPUs");
 }
 
 }  // namespace

@@ -1,0 +1,122 @@
+#include "questions/training_changes.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "frameworks/registry.h"
+#include "job/cluster_json.h"
+#include "job/fields.h"
+#include "optimizers/registry.h"
+
+namespace shardplan {
+namespace {
+
+/// Frozen parameters, and adapters beside them.
+void add_adapters(std::vector<Change>& changes, const Workload& w) {
+  const Json adapter{{"rank", 16}};
+  Json quantized = adapter;
+  quantized["quantization"] = "nf4_double";
+  if (!w.lora)
+    changes.push_back({"LoRA of rank 16 in place of all parameters",
+                       "--method lora",
+                       nullptr,
+                       "method",
+                       {{"/workload/method", "lora"}, {"/workload/lora", adapter}},
+                       Sacrifice::trained_parameters});
+  if (!w.lora || w.lora->base == Quantization::none)
+    changes.push_back({"QLoRA of rank 16: LoRA over a base in 4 bits",
+                       "--method lora, workload.lora.quantization: nf4_double",
+                       nullptr,
+                       "method",
+                       {{"/workload/method", "lora"}, {"/workload/lora", quantized}},
+                       Sacrifice::trained_parameters});
+}
+
+/// Where there is an optimizer of the same name with states in 8 bits.
+void add_narrow_states(std::vector<Change>& changes, const Plan& plan) {
+  const std::string narrow = fmt::format("{}_8bit", plan.optimizer.kind->name);
+  if (find_optimizer(narrow) == nullptr) return;
+  changes.push_back({"optimizer states in 8 bits",
+                     fmt::format("--optimizer {}", narrow),
+                     nullptr,
+                     "optimizer",
+                     {{"/optimizer", narrow}},
+                     Sacrifice::number_format});
+}
+
+/// Parameters, gradients and states that have no copy in fp32.
+void add_narrow_parameters(std::vector<Change>& changes, const Plan& plan) {
+  const bool keeps_fp32 = size_of(plan.precision.params) > size_of(plan.precision.compute);
+  if (!keeps_fp32 || plan.precision.compute != DType::bf16 || plan.workload.lora) return;
+  changes.push_back({"parameters, gradients and states in bf16",
+                     "--precision bf16-pure",
+                     nullptr,
+                     "precision",
+                     {{"/precision", "bf16-pure"}},
+                     Sacrifice::number_format});
+}
+
+/// For frameworks that keep all states on the GPU: DeepSpeed puts them on the host.
+void add_host_states(std::vector<Change>& changes, const Plan& plan) {
+  if (zero_options(plan) != nullptr || plan.workload.lora || !plan.parallel.only_data()) return;
+  const auto add = [&](std::string what, int stage, bool parameters) {
+    Json framework{{"name", "deepspeed"}, {"zero_stage", stage}, {"offload_optimizer", "cpu"}};
+    if (parameters) framework["offload_param"] = "cpu";
+    changes.push_back(
+        {std::move(what),
+         fmt::format("--framework deepspeed --zero-stage {} --offload-optimizer cpu{}", stage,
+                     parameters ? " --offload-param cpu" : ""),
+         nullptr,
+         "framework",
+         {{"/framework", std::move(framework)}, {"/precision", "bf16-master"}},
+         Sacrifice::nothing});
+  };
+  add("optimizer states on the host, with DeepSpeed ZeRO-2", 2, false);
+  add("optimizer states and parameters on the host, with DeepSpeed ZeRO-3", 3, true);
+}
+
+/// Twice as many GPUs, in nodes of eight at most.
+Cluster doubled(Cluster cluster) {
+  constexpr std::int64_t kLargestNode = 8;
+  if (cluster.gpus_per_node < kLargestNode)
+    cluster.gpus_per_node *= 2;
+  else
+    cluster.nodes *= 2;
+  cluster.price_per_hour.reset();  // was that of fewer
+  return cluster;
+}
+
+/// Two, four and eight times the GPUs, among which states are divided.
+void add_gpus(std::vector<Change>& changes, const Plan& plan, const Json& written) {
+  if (!plan.parallel.only_data()) return;
+  const auto gpu = field_of(written, "/cluster/gpu");
+  const bool divides = traits_of(plan).shards_parameters(plan);
+  Cluster more = plan.cluster;
+  for (int i = 0; i < 3; ++i) {
+    more = doubled(std::move(more));
+    std::vector<FieldEdit> fields{{"/cluster", cluster_json(more, gpu && gpu->is_object())}};
+    if (!divides) fields.push_back({"/framework", Json{{"name", "fsdp2"}}});
+    const std::int64_t gpus = more.world();
+    changes.push_back(
+        {divides ? fmt::format("the same over {} GPUs", gpus)
+                 : fmt::format("FSDP2 over {} GPUs", gpus),
+         fmt::format("{}x{}{}", gpus, more.gpu.name, divides ? "" : " --framework fsdp2"), nullptr,
+         "framework", std::move(fields), Sacrifice::more_gpus});
+  }
+}
+
+}  // namespace
+
+std::vector<Change> training_changes(const Job& job, const Json& written) {
+  std::vector<Change> changes;
+  add_narrow_states(changes, job.plan);
+  add_narrow_parameters(changes, job.plan);
+  add_adapters(changes, job.plan.workload);
+  add_host_states(changes, job.plan);
+  add_gpus(changes, job.plan, written);
+  return changes;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,105 @@
+// precision.linear: what linear layers multiply in, and where that is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimate/estimate.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/segments.h"
+
+namespace shardplan::recipe_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Job job_of(const std::string& linear, const std::string& more = R"(, "cluster": "1xH100")",
+           const std::string& workload = R"("micro_batch": 2, "sequence_length": 1024)") {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const std::string text = R"({"model": "llama-3.2-1b", "framework": {"name": "single"},
+      "precision": {"preset": "bf16-pure", "linear": ")" +
+                           linear + R"("}, "workload": {)" + workload + "}" + more + "}";
+  return load_job(parse_json(text, "test"), "test", {&hardware, ""});
+}
+
+std::string refusal(const std::string& linear, const std::string& more,
+                    const std::string& workload = R"("micro_batch": 2, "sequence_length": 1024)") {
+  try {
+    job_of(linear, more, workload);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Bytes of products by their type, and what a block keeps.
+struct BlockRun {
+  std::int64_t narrow = 0, wide = 0, kept = 0, peak = 0;
+};
+
+BlockRun run_block(const Job& job) {
+  const ModelRun run = run_segments(job.model, job.plan);
+  BlockRun block;
+  for (const auto* kernels :
+       {&run.segments[1].forward.forward_kernels, &run.segments[1].backward.backward_kernels})
+    for (const Kernel& k : *kernels)
+      if (k.kind == KernelKind::product) ++(k.type == DType::e4m3 ? block.narrow : block.wide);
+  for (const TapeEvent& e : run.segments[1].forward.forward) {
+    if (e.kind == TapeEvent::Kind::alloc) block.kept += e.bytes;
+    if (e.kind == TapeEvent::Kind::free) block.kept -= e.bytes;
+    block.peak = std::max(block.peak, block.kept);
+  }
+  return block;
+}
+
+TEST(Recipe, MultipliesEveryLinearOfABlockInEightBits) {
+  const BlockRun plain = run_block(job_of("bf16")), fp8 = run_block(job_of("fp8-rowwise"));
+  EXPECT_EQ(plain.narrow, 0);
+  EXPECT_EQ(fp8.narrow, 7 * 3);  // each linear's result, input gradient and weight gradient
+  EXPECT_EQ(fp8.wide, plain.wide - 7 * 3);
+}
+
+/// torchao saves inputs and weights as they are; casting takes fp32 copies for a moment.
+TEST(Recipe, KeepsWhatBf16KeepsAndNeedsMoreMeanwhile) {
+  const BlockRun plain = run_block(job_of("bf16")), fp8 = run_block(job_of("fp8-tensorwise"));
+  EXPECT_EQ(fp8.kept, plain.kept);
+  // The down projection's input, 2,048 tokens of 8,192: scaled and clamped in fp32, and the result.
+  EXPECT_GE(fp8.peak - plain.peak, 2 * 1024 * 8192 * (4 + 4 + 1) - 2 * 1024 * 8192 * 2 * 2);
+}
+
+TEST(Recipe, OfBf16IsThePreset) {
+  const Job job = job_of("bf16");
+  EXPECT_EQ(job.plan.precision.name, "bf16-pure");
+  EXPECT_TRUE(job.diagnostics.empty());
+  EXPECT_EQ(job_of("fp8-rowwise").plan.precision.name, "bf16-pure with fp8-rowwise");
+  EXPECT_EQ(job_of("fp8-rowwise").diagnostics.size(), 1U);  // slower without torch.compile
+}
+
+TEST(Recipe, IsRefusedWhereItCannotRun) {
+  const std::string h100 = R"(, "cluster": "1xH100")";
+  EXPECT_THAT(refusal("fp8-rowwise", R"(, "cluster": "1xA100-80GB")"), HasSubstr("no fp8 units"));
+  EXPECT_THAT(refusal("fp8-rowwise", h100, R"("micro_batch": 1, "sequence_length": 1000)"),
+              HasSubstr("multiple of 16"));
+  EXPECT_THAT(refusal("fp8-rowwise", h100, R"("method": "lora")"), HasSubstr("full training"));
+  EXPECT_THAT(refusal("mxfp8", h100), HasSubstr("179.94"));
+  EXPECT_THAT(refusal("nvfp4", h100), HasSubstr("110.95"));
+  EXPECT_THAT(refusal("fp8-delayed", h100), HasSubstr("not modelled"));
+  EXPECT_THAT(refusal("fp9", h100), HasSubstr("unknown value"));
+}
+
+/// At the same share of a peak that is twice as high.
+TEST(Recipe, ProductsRunAtTheFormatsRate) {
+  const GpuPeaks gpu = peaks_of(job_of("bf16").plan.cluster.gpu, DType::bf16);
+  EXPECT_NEAR(gpu.fp8 / gpu.half, 2, 0.01);
+  Kernel product;
+  product.kind = KernelKind::product;
+  product.m = product.n = product.k = 16384;
+  const KernelRates rates = load_calibration().time.kernels;
+  product.type = DType::bf16;
+  const double wide = kernel_seconds(product, gpu, rates);
+  product.type = DType::e4m3;
+  EXPECT_NEAR(wide / kernel_seconds(product, gpu, rates), 2, 0.05);
+}
+
+}  // namespace
+}  // namespace shardplan::recipe_test
