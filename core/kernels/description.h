@@ -37,6 +37,11 @@ struct FusedKernel {
   /// Gradients of parameters are summed in fp32 by each multiprocessor before they are added up:
   /// so many rows of them for each.
   std::int64_t partial_sums = 0;
+  /// A loss that is fused with the head: tokens and words of a tile whose logits the backward pass
+  /// makes again. None: it makes both gradients in the forward pass.
+  struct Tile {
+    std::int64_t tokens = 0, words = 0;
+  } tile;
   std::string_view source;  ///< what was read
 };
 

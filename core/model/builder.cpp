@@ -22,6 +22,7 @@ BuildOptions build_options(const Plan& plan) {
   options.lora = plan.workload.lora;
   options.loss = plan.loss;
   options.requested = plan.kernels;
+  if (plan.workload.kind == WorkKind::train) options.head_loss = plan.trainer->head_loss;
   options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
   options.cached = plan.workload.kind == WorkKind::inference;
   options.weights = plan.workload.generation.weights;
@@ -207,6 +208,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.back().graph.set_kernels(options_.kernels);
   model_.segments.back().graph.set_fused(options_.fused);
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
+  model_.segments.back().graph.set_head_loss(options_.head_loss);
   model_.segments.back().graph.set_cached(options_.cached);
   model_.segments.back().graph.set_attention_again(options_.attention_again);
   return model_.segments.back().graph;

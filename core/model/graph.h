@@ -208,6 +208,9 @@ class Graph {
   /// The caller casts what the model returns to fp32 (TrainerDescription::widens_outputs).
   void set_widens_outputs(bool widens) { widens_outputs_ = widens; }
   bool widens_outputs() const { return widens_outputs_; }
+  /// Computes the head and the loss in place of the model's own; null: nothing does.
+  void set_head_loss(const FusedKernel* kernel) { head_loss_ = kernel; }
+  const FusedKernel* head_loss() const { return head_loss_; }
   /// Whether routers compute in fp32.
   bool routes_in_f32() const { return kernels_ == KernelSet::deepspeed_moe; }
   /// Everything made from here on belongs to the logits and the loss.
@@ -258,6 +261,7 @@ class Graph {
   KernelSet kernels_ = KernelSet::eager;
   FusedKernels fused_{};
   bool widens_outputs_ = false;
+  const FusedKernel* head_loss_ = nullptr;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;

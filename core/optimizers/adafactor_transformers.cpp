@@ -57,6 +57,10 @@ constinit const OptimizerDescription kDescription{
     .evidence = {{{Source::exact, "its own step on a CPU, and a record"},
                   {Source::modelled, "transformers/optimization.py read"},
                   {Source::modelled, "transformers/optimization.py read"}}},
+    .stops = {"",
+              "transformers 5.17's Adafactor stops at sharded parameters: its states are plain "
+              "tensors beside their DTensors",
+              ""},
     .source = "transformers/optimization.py",
 };
 

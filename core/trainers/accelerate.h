@@ -24,7 +24,8 @@ inline constexpr std::array kTransformersOptimizers{
 /// whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
 /// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
 constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
-                                           std::string_view source) {
+                                           std::string_view source,
+                                           const FusedKernel* head_loss = nullptr) {
   return {.name = name,
           .words = words,
           .autocasts = true,
@@ -36,6 +37,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .embeddings_in_fp32 = true,
           .casts_divided_model = true,
           .optimizers = kTransformersOptimizers,
+          .head_loss = head_loss,
           .source = source};
 }
 

@@ -8,6 +8,7 @@
 
 namespace shardplan {
 
+struct FusedKernel;
 struct OptimizerDescription;
 
 /// An optimizer that a trainer runs from a library of its own under a name that PyTorch has too.
@@ -42,6 +43,8 @@ struct TrainerDescription {
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
   std::span<const OwnOptimizer> optimizers;
+  /// The head and the loss in place of the model's own; null: the model's.
+  const FusedKernel* head_loss = nullptr;
   std::string_view source;  ///< what was read
 };
 

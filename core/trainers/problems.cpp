@@ -34,6 +34,14 @@ std::optional<DivisionProblem> kernels_problem(const Plan& plan, std::string_vie
         fmt::format("Liger-Kernel is for the classes of transformers; {} has its own",
                     std::string_view(traits_of(plan).name)),
         "torch"};
+  const bool fuses_head =
+      (plan.kernels.names & bit_of(KernelName::fused_linear_cross_entropy)) != 0;
+  if (plan.trainer->head_loss != nullptr && fuses_head)
+    return DivisionProblem{"kernels",
+                           fmt::format("{} refuses fused_linear_cross_entropy: it replaces the "
+                                       "model's forward, which has its own fused head",
+                                       plan.trainer->words),
+                           "the other kernels; Liger's default list leaves it out there"};
   return kernel_problem(model_type, plan.kernels);
 }
 

@@ -1,10 +1,18 @@
-// TRL's SFTTrainer, which is transformers' Trainer with a data collator and metrics of its own.
+// TRL's SFTTrainer, which is transformers' Trainer with a head and a loss of its own (TRL 1.16).
 #include "trainers/accelerate.h"
 
-namespace shardplan::trl {
+namespace shardplan {
+
+namespace trl_loss {
+extern const FusedKernel kKernel;
+}
+
+namespace trl {
 
 extern const TrainerDescription kTrainer;
-constinit const TrainerDescription kTrainer =
-    on_accelerate("trl", "TRL", "transformers 5.17, trainer.py; trl/trainer/sft_trainer.py");
+constinit const TrainerDescription kTrainer = on_accelerate(
+    "trl", "TRL", "transformers 5.17, trainer.py; TRL 1.16, sft_trainer.py", &trl_loss::kKernel);
 
-}  // namespace shardplan::trl
+}  // namespace trl
+
+}  // namespace shardplan

@@ -235,6 +235,12 @@ bool is_rlhf(const Json& job) {
 }
 
 Job load_rlhf_job(const Json& job, const std::string& file, const JobContext& context) {
+  for (const std::string_view key : {"trainer", "kernels"})
+    if (job.contains(key) && job.at(key) != "loop" && job.at(key) != "torch")
+      throw InputError({.file = file,
+                        .key = std::string(key),
+                        .message = "is estimated for training alone, not for rlhf",
+                        .expected = "workload.kind train, or a job without it"});
   return RlhfLoader(job, file, context).load();
 }
 

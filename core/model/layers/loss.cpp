@@ -21,8 +21,18 @@ ValueId last_logits(Graph& g, const LinearModule& head, ValueId x, LogitMap map)
   return logits;
 }
 
-/// The head and the loss as Liger computes them, in whatever network.
-ValueId fused_linear_loss(Graph& g, const LinearModule& head, ValueId x) {
+/// What computes head and loss at once: the trainer, or Liger, in whatever network the job asks
+/// for it; null: nothing does.
+const FusedKernel* head_kernel(const Graph& g) {
+  if (g.fuses()) return nullptr;
+  if (g.head_loss() != nullptr) return g.head_loss();
+  const auto liger = static_cast<std::size_t>(KernelName::fused_linear_cross_entropy);
+  if (g.loss() == LossKind::fused_linear) return fused_kernels()[liger];
+  return g.fused(KernelName::fused_linear_cross_entropy);
+}
+
+ValueId fused_linear_loss(Graph& g, const LinearModule& head, ValueId x,
+                          const FusedKernel* kernel) {
   Op op{OpKind::fused_linear_loss, {x, kNone, kNone}};
   op.module = head.module;
   op.weight = head.weight;
@@ -30,8 +40,7 @@ ValueId fused_linear_loss(Graph& g, const LinearModule& head, ValueId x) {
   const Extent in = g.value(x).extent;
   op.work = {checked_mul(in.per, head.out), in.scale};
   op.side = {1, in.scale};  // the shifted copy of the labels
-  const auto kernel = static_cast<std::size_t>(KernelName::fused_linear_cross_entropy);
-  return g.fused_op(op, fused_kernels()[kernel], {1, Scale::one});
+  return g.fused_op(op, kernel, {1, Scale::one});
 }
 
 /// The mean of the labels' log-probabilities, from fp32 logits.
@@ -59,9 +68,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   g.let_input_go();
   g.begin_logits();
   if (g.cached()) return last_logits(g, head, x, map);
-  const bool chunks = g.loss() == LossKind::fused_linear ||
-                      g.fused(KernelName::fused_linear_cross_entropy) != nullptr;
-  if (chunks && !g.fuses()) return fused_linear_loss(g, head, x);
+  if (const FusedKernel* kernel = head_kernel(g)) return fused_linear_loss(g, head, x, kernel);
   const ValueId logits = mapped(g, apply(g, head, x), map);
   if (g.fuses()) {
     Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};

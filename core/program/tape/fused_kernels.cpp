@@ -62,6 +62,104 @@ void give_inputs(Parts& p, std::size_t i, StorageId g) {
   }
 }
 
+/// One tile of logits, in the compute type; of a weight in another type a cast part of it too.
+struct Tile {
+  std::int64_t tokens = 0, words = 0, parts = 0;  ///< parts: how many there are
+  std::int64_t logits_bytes = 0, cast_bytes = 0;
+
+  Tile(const GraphView& view, const Op& op, const LossChunks& loss) {
+    const DType compute = view.regime().compute;
+    tokens = std::min(loss.tokens, op.fused->tile.tokens);
+    words = op.fused->tile.words;
+    parts = checked_mul(ceil_div(loss.tokens, tokens), ceil_div(loss.vocabulary, words));
+    logits_bytes = checked_mul(checked_mul(tokens, words), size_of(compute));
+    if (view.parameter_type(op.weight) != compute)
+      cast_bytes = checked_mul(checked_mul(words, loss.width), size_of(compute));
+  }
+};
+
+/// Keeps a copy of the input's rows with labels, the labels, and two statistics a token.
+void tiled_loss_forward(Parts& p, std::size_t i) {
+  const Op& op = p.graph().ops()[i];
+  const LossChunks loss(p.view, op);
+  const Tile tile(p.view, op, loss);
+  const auto keep = [&](std::int64_t elements, DType type) {
+    p.saved.move_in(
+        i, p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss));
+  };
+  keep(checked_mul(loss.tokens, loss.width), p.view.state(op.in[0]).dtype);
+  keep(loss.tokens, DType::i64);
+  keep(loss.tokens, DType::f32);
+  keep(loss.tokens, DType::f32);
+  const StorageId logits = p.storages.allocate(tile.logits_bytes, Category::logits_and_loss);
+  if (tile.cast_bytes > 0)
+    p.storages.unref(p.storages.allocate(tile.cast_bytes, Category::workspace));
+  p.storages.unref(logits);
+}
+
+/// Both gradients in fp32, and beside them what they are cast to; then the rows go back to where
+/// they were taken from.
+void tiled_loss_backward(Parts& p, const Op& op) {
+  const LossChunks loss(p.view, op);
+  const Tile tile(p.view, op, loss);
+  const DType own = p.view.state(op.in[0]).dtype;
+  const bool input = p.view.state(op.in[0]).needs_grad, weight = p.view.trains(op.weight);
+  const bool narrow = p.view.parameter_type(op.weight) != DType::f32;
+  const auto wide = [&](bool there, std::int64_t elements) {
+    return there ? p.storages.allocate(checked_mul(elements, 4), Category::gradients) : kExternal;
+  };
+  const StorageId rows = wide(input, checked_mul(loss.tokens, loss.width));
+  const StorageId sums = wide(weight, p.view.parameter(op.weight).numel);
+  const StorageId logits = p.storages.allocate(tile.logits_bytes, Category::logits_and_loss);
+  if (tile.cast_bytes > 0)
+    p.storages.unref(p.storages.allocate(tile.cast_bytes, Category::workspace));
+  const StorageId cast =
+      input && own != DType::f32 ? p.gradients.allocate_like(op.in[0], own) : kExternal;
+  if (!narrow) p.storages.unref(sums);  // it is the gradient itself
+  p.gradients.give_parameter(op.weight);
+  if (narrow) p.storages.unref(sums);
+  p.storages.unref(logits);
+  if (cast != kExternal) p.storages.unref(rows);
+  if (!input) return;
+  p.gradients.give(op.in[0], p.gradients.allocate_like(op.in[0], own));
+  p.storages.unref(cast != kExternal ? cast : rows);
+}
+
+KernelList tiled_loss_kernels(const GraphView& view, const Op& op, bool backward) {
+  const DType type = view.regime().compute;
+  const LossChunks loss(view, op);
+  const Tile tile(view, op, loss);
+  const auto calls = static_cast<std::int32_t>(tile.parts);
+  Kernel product = product_kernel(view, op, type);
+  product.issue = backward ? Issue::autograd : Issue::python;
+  product.calls = calls;
+  product.m = ceil_div(loss.tokens, ceil_div(loss.tokens, tile.tokens));
+  product.n = ceil_div(loss.vocabulary, ceil_div(loss.vocabulary, tile.words));
+  KernelList list;
+  list.add(product);
+  const double logits = static_cast<double>(product.m) * static_cast<double>(product.n);
+  Kernel fold =
+      memory_kernel(KernelKind::softmax, Issue::nested, type,
+                    (backward ? 2 : 1) * logits * static_cast<double>(size_of(type)), logits);
+  fold.calls = calls;
+  list.add(fold);
+  if (!backward) return list;
+  product.issue = Issue::nested;
+  if (view.state(op.in[0]).needs_grad) {
+    Kernel rows = product;
+    std::swap(rows.n, rows.k);
+    list.add(rows);
+  }
+  if (view.trains(op.weight)) {
+    Kernel weight = product;
+    weight.m = product.n;
+    weight.n = product.k;
+    weight.k = product.m;
+    list.add(weight);
+  }
+  return list;
+}
+
 }  // namespace
 
 void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
@@ -78,6 +176,7 @@ void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
 void fused_loss_forward(Parts& p, std::size_t i) {
   if (!p.keeps()) return;
   const Op& op = p.graph().ops()[i];
+  if (op.fused->tile.tokens > 0) return tiled_loss_forward(p, i);
   const GraphView& view = p.view;
   const LossChunks chunks(view, op);
   const DType compute = view.regime().compute;
@@ -106,6 +205,7 @@ void fused_loss_forward(Parts& p, std::size_t i) {
 
 void fused_loss_backward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
+  if (op.fused->tile.tokens > 0) return tiled_loss_backward(p, op);
   const bool trains = p.view.trains(op.weight);
   if (p.saved.count(i) > (trains ? 1U : 0U)) {
     p.storages.ref(p.saved.at(i, 0));
@@ -116,6 +216,7 @@ void fused_loss_backward(Parts& p, std::size_t i) {
 }
 
 KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
+  if (op.fused->tile.tokens > 0) return tiled_loss_kernels(view, op, false);
   const DType type = view.regime().compute;
   const LossChunks chunks(view, op);
   const auto calls = static_cast<std::int32_t>(chunks.count());
@@ -156,6 +257,7 @@ KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
 
 KernelList scaling_kernels(const GraphView& view, const Op& op) {
   KernelList list;
+  if (op.fused->tile.tokens > 0) return tiled_loss_kernels(view, op, true);
   if (!view.regime().divides_loss) return list;
   const DType type = view.state(op.in[0]).dtype;
   const auto scale = [&](double bytes, double elements) {

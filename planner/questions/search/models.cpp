@@ -7,7 +7,8 @@ namespace {
 
 /// What plans of one space can have different.
 bool same(const BuildOptions& a, const BuildOptions& b) {
-  return a.attention == b.attention && a.loss == b.loss && a.kernels == b.kernels;
+  return a.attention == b.attention && a.loss == b.loss && a.kernels == b.kernels &&
+         a.requested == b.requested && a.widens_outputs == b.widens_outputs;
 }
 
 /// Calls visit(plan) for every combination of the axes that build_options looks at.

@@ -119,6 +119,32 @@ TEST(Trainer, CopiesLogitsToFp32) {
   EXPECT_LT(forward_peak("loop"), 3 * kLogits);
 }
 
+// TRL's loss keeps no logits, and in the backward pass has the head's gradient in fp32 (4 bytes)
+// and cast to the weight's type (2 bytes), beside a tile of 512 tokens and 32,768 words.
+TEST(Trl, MakesTheHeadsGradientInFp32) {
+  constexpr std::int64_t kWords = 32000, kWidth = 1024, kTokens = 512;
+  Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+  plan.workload.sequence_length = kTokens;
+  plan.trainer = trainer_named("trl");
+  const Model model = model_of(R"({"model_type": "llama", "hidden_size": 1024,
+    "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
+    "intermediate_size": 1024, "vocab_size": 32000, "tie_word_embeddings": false})",
+                               build_options(plan));
+  const RankModel share(model, plan);
+  const MemoryProfile m = simulate_memory(lower(share.model(), plan, share.run(), 0));
+  const std::int64_t more = m.of(Phase::backward).peak - m.of(Phase::forward).end;
+  const std::int64_t rows = kTokens * kWidth * (4 + 2);
+  constexpr std::int64_t kGradientOfLoss = 512;  // a scalar's block
+  EXPECT_EQ(more, 6 * kWords * kWidth + 2 * kTokens * 32768 + rows + kGradientOfLoss);
+}
+
+TEST(Trl, RefusesLigersOwnHead) {
+  EXPECT_THAT(error_text([] {
+                job(on(R"("ddp")", "trl") + R"(, "kernels": ["fused_linear_cross_entropy"])");
+              }),
+              HasSubstr("own fused head"));
+}
+
 TEST(Trainer, HasAnAdafactorOfItsOwn) {
   const Job own = job(on(R"("ddp")", "hf_trainer") + R"(, "optimizer": "adafactor")");
   EXPECT_EQ(own.plan.optimizer.kind, find_optimizer("adafactor_transformers"));

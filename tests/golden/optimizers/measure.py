@@ -75,6 +75,10 @@ def make(name, named):
         from torchao.optim import AdamW4bit
 
         return AdamW4bit(parameters)
+    if name == "adafactor_transformers":  # as its Trainer sets it up (trainer_optimizer.py)
+        from transformers.optimization import Adafactor
+
+        return Adafactor(parameters, lr=1e-5, scale_parameter=False, relative_step=False)
     if name == "soap":
         from soap import SOAP
 
