@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "kernels/registry.h"
 #include "lowering/rlhf/roles.h"
 #include "optimizers/description.h"
 #include "report/words.h"
+#include "trainers/description.h"
 
 namespace shardplan::report {
 namespace {
@@ -49,12 +51,24 @@ Cell saved_input_words(const Plan& p) {
   return how.on_host ? Cell(message("plan.inputs.on_host")) : Cell();
 }
 
+/// Fused kernels in place of PyTorch's, if there are any.
+Cell kernel_words(const KernelRequest& kernels) {
+  if (kernels.patches) return message("plan.kernels.all");
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < kKernelNames; ++i)
+    if ((kernels.names >> i & 1U) != 0) names.push_back(fused_kernels()[i]->name);
+  if (names.empty()) return {};
+  return message("plan.kernels", {{"kernels", fmt::format("{}", fmt::join(names, ", "))}});
+}
+
 std::vector<Cell> training_words(const Plan& p) {
   const Workload& w = p.workload;
-  const Cell how = message("plan.training", {{"method", method_words(w)},
-                                             {"framework", framework_words(p)},
-                                             {"precision", p.precision.name},
-                                             {"optimizer", std::string(p.optimizer.kind->words)}});
+  Cell how = message("plan.training", {{"method", method_words(w)},
+                                       {"framework", framework_words(p)},
+                                       {"precision", p.precision.name},
+                                       {"optimizer", std::string(p.optimizer.kind->words)}});
+  if (p.trainer != &default_trainer())
+    how = with(how, message("plan.trainer", {{"trainer", std::string(p.trainer->words)}}));
   Cell batch = message("plan.batch",
                        {{"batch", count(w.micro_batch)}, {"tokens", count(w.sequence_length)}});
   if (w.gradient_accumulation > 1)
@@ -62,6 +76,7 @@ std::vector<Cell> training_words(const Plan& p) {
   batch = with(batch, plan_checkpointing(p.checkpointing));
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
   batch = with(batch, plan_attention(p.attention));
+  if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
   return {how, degree_words(p), batch};
 }
 

@@ -26,12 +26,23 @@ struct LossChunks {
   std::int64_t count() const { return ceil_div(tokens, chunk); }
 };
 
-/// Whether products read a copy of the weight, each one of its own: autocast keeps none of a
-/// transposed view.
+/// Whether products read a copy of the weight. Autocast keeps the one that the input's gradient
+/// reads; the logits read a transposed view, of which each chunk makes its own.
 bool casts_head(const GraphView& view, const Op& op) {
   const DType compute = view.regime().compute;
   return view.regime().autocast() &&
          (view.parameter_type(op.weight) != compute || view.state(op.in[0]).dtype != compute);
+}
+
+/// Autocast's copy of a weight that trains, as the input's gradient leaves it.
+void cache_head(Parts& p, const Op& op) {
+  const GraphView& view = p.view;
+  const DType compute = view.regime().compute;
+  const bool kept = view.trains(op.weight) && view.parameter_type(op.weight) == DType::f32 &&
+                    view.state(op.in[0]).needs_grad;
+  if (!kept || p.casts.find(op.weight) != kExternal) return;
+  const std::int64_t bytes = view.bytes_of(view.parameter(op.weight), compute);
+  p.casts.add(op.weight, p.storages.allocate(bytes, Category::other));
 }
 
 /// The sums of parameters' gradients on each multiprocessor, in fp32.
@@ -77,6 +88,19 @@ struct Tile {
       cast_bytes = checked_mul(checked_mul(words, loss.width), size_of(compute));
   }
 };
+
+/// What a product that adds to the weight's gradient moves beside its own result: it reads the sum,
+/// and both are as wide as that is. Of each of `calls`, over `share` of the weight.
+Kernel accumulation(const GraphView& view, const Op& op, DType sum, std::int32_t calls,
+                    double share) {
+  const DType product = view.regime().compute;
+  const auto elements = share * static_cast<double>(view.parameter(op.weight).numel);
+  const auto bytes = static_cast<double>(2 * size_of(sum) - size_of(product));
+  Kernel kernel =
+      memory_kernel(KernelKind::elementwise, Issue::nested, sum, bytes * elements, elements);
+  kernel.calls = calls;
+  return kernel;
+}
 
 /// Keeps a copy of the input's rows with labels, the labels, and two statistics a token.
 void tiled_loss_forward(Parts& p, std::size_t i) {
@@ -156,6 +180,8 @@ KernelList tiled_loss_kernels(const GraphView& view, const Op& op, bool backward
     weight.n = product.k;
     weight.k = product.m;
     list.add(weight);
+    const auto words = static_cast<double>(ceil_div(loss.vocabulary, tile.words));
+    list.add(accumulation(view, op, DType::f32, calls, 1 / words));
   }
   return list;
 }
@@ -195,7 +221,9 @@ void fused_loss_forward(Parts& p, std::size_t i) {
   const StorageId logits = logits_and_loss(checked_mul(chunks.chunk, chunks.vocabulary), compute);
   if (casts_head(view, op)) {
     const StorageId rows = logits_and_loss(checked_mul(chunks.chunk, chunks.width), compute);
+    if (chunks.count() > 1) cache_head(p, op);  // by the chunk before
     p.storages.unref(p.storages.allocate(view.bytes_of(head, compute), Category::workspace));
+    cache_head(p, op);
     p.storages.unref(rows);
   }
   p.storages.unref(logits);
@@ -245,11 +273,12 @@ KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
     weight.n = product.k;
     weight.k = rows;
     list.add(weight);
+    list.add(accumulation(view, op, view.parameter_type(op.weight), calls, 1));
   }
   if (casts_head(view, op)) {
     Kernel cast =
         weight_cast_kernel(view.parameter(op.weight), view.parameter_type(op.weight), type);
-    cast.calls = 2 * calls;
+    cast.calls = view.trains(op.weight) ? calls + 1 : 2 * calls;
     list.add(cast);
   }
   return list;

@@ -14,8 +14,8 @@ void fused_kernel_backward(Parts& p, std::size_t i, StorageId g);
 /// Liger's fused linear cross-entropy (ops/fused_linear_cross_entropy.py of 0.8.5): the gradients
 /// of the input and of the head's weight, in their types, are there from the beginning and kept
 /// for the backward pass. Chunk of tokens after chunk the logits, over which the kernel writes
-/// their gradient; products add to both results in place. Under autocast, where types differ, each
-/// product casts the weight and has a result of its own.
+/// their gradient; products add to both results in place. Under autocast, where types differ,
+/// products read casts of the weight and have results of their own.
 void fused_loss_forward(Parts& p, std::size_t i);
 /// Both gradients were made in the forward pass: they are handed on.
 void fused_loss_backward(Parts& p, std::size_t i);
