@@ -84,6 +84,8 @@ bool ModelBuilder::is_lora_target(std::string_view name) const {
   if (!options_.lora) return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
+  // peft's word for every linear layer but the head.
+  if (targets.size() == 1 && targets.front() == "all-linear") return !prefix_.empty();
   return std::find(targets.begin(), targets.end(), last) != targets.end();
 }
 

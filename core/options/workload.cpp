@@ -68,7 +68,8 @@ constexpr std::array kLoraOptions{
     option<&Workload::lora, &Lora::targets>({.key = "targets",
                                              .flag = "--lora-targets",
                                              .help = "modules, such as q_proj,v_proj",
-                                             .doc = "last parts of module names",
+                                             .doc = "last parts of module names, or `all-linear` "
+                                                    "alone: every linear layer of the blocks",
                                              .default_text = "`q_proj`, `v_proj`",
                                              .elements = "module names"},
                                             {.open = usual_targets}),

@@ -44,14 +44,14 @@ TEST_P(TrainerSteps, AreAsMeasured) {
 }
 
 // BERT ran on a machine with two H200 whose host is slower than that of the other records.
-INSTANTIATE_TEST_SUITE_P(
-    Golden, TrainerSteps,
-    ::testing::Values(Limits{"hf-qwen3-4b-pure-ckpt", 0.005, 0.05},
-                      Limits{"hf-smollm2-1.7b-liger", 0.001, 0.05},
-                      Limits{"hf-qwen2.5-3b-qlora", 0.002, 0.05},
-                      Limits{"hf-llama-3.2-1b-bnb8", 0.001, 0.05},
-                      Limits{"hf-bert-large-amp", 0.003, 0.15},
-                      Limits{"n-llama-3.1-8b-liger-adafactor-ckpt", 0.001, 0.08}));
+INSTANTIATE_TEST_SUITE_P(Golden, TrainerSteps,
+                         ::testing::Values(Limits{"hf-qwen3-4b-pure-ckpt", 0.005, 0.05},
+                                           Limits{"hf-smollm2-1.7b-liger", 0.001, 0.05},
+                                           Limits{"hf-qwen2.5-3b-qlora", 0.002, 0.05},
+                                           Limits{"hf-llama-3.2-1b-bnb8", 0.001, 0.05},
+                                           Limits{"hf-bert-large-amp", 0.003, 0.15},
+                                           Limits{"n-llama-3.1-8b-liger-adafactor-ckpt", 0.001,
+                                                  0.08}));
 
 }  // namespace
 }  // namespace shardplan::trainer_steps_test

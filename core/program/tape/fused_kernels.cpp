@@ -89,6 +89,19 @@ struct Tile {
   }
 };
 
+/// What a product that adds to the weight's gradient moves beside its own result: it reads the sum,
+/// and both are as wide as that is. Of each of `calls`, over `share` of the weight.
+Kernel accumulation(const GraphView& view, const Op& op, DType sum, std::int32_t calls,
+                    double share) {
+  const DType product = view.regime().compute;
+  const auto elements = share * static_cast<double>(view.parameter(op.weight).numel);
+  const auto bytes = static_cast<double>(2 * size_of(sum) - size_of(product));
+  Kernel kernel =
+      memory_kernel(KernelKind::elementwise, Issue::nested, sum, bytes * elements, elements);
+  kernel.calls = calls;
+  return kernel;
+}
+
 /// Keeps a copy of the input's rows with labels, the labels, and two statistics a token.
 void tiled_loss_forward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
@@ -167,6 +180,8 @@ KernelList tiled_loss_kernels(const GraphView& view, const Op& op, bool backward
     weight.n = product.k;
     weight.k = product.m;
     list.add(weight);
+    const auto words = static_cast<double>(ceil_div(loss.vocabulary, tile.words));
+    list.add(accumulation(view, op, DType::f32, calls, 1 / words));
   }
   return list;
 }
@@ -258,6 +273,7 @@ KernelList fused_loss_kernels(const GraphView& view, const Op& op, bool keeps) {
     weight.n = product.k;
     weight.k = rows;
     list.add(weight);
+    list.add(accumulation(view, op, view.parameter_type(op.weight), calls, 1));
   }
   if (casts_head(view, op)) {
     Kernel cast =

@@ -93,6 +93,16 @@ TEST(Job, LoraFreezesTheBaseModel) {
               ElementsAre("q_proj", "v_proj"));
 }
 
+TEST(Job, LoraOfAllLinearsLeavesTheHeadAlone) {
+  const auto trained = [](const std::string& targets) {
+    return job(R"({"workload": {"method": "lora", "lora": {"targets": )" + targets + "}}}")
+        .model.trainable_count();
+  };
+  EXPECT_EQ(trained(R"(["all-linear"])"),
+            trained(R"(["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                        "down_proj"])"));
+}
+
 TEST(Job, LoraKeepsTheFrozenModelIn16Bits) {
   const auto precision = [](const std::string& more) {
     return job(R"({"workload": {"method": "lora"})" + more + "}").plan.precision.name;
