@@ -11,7 +11,8 @@ std::optional<DivisionProblem> compile_problem(const Plan& plan) {
       "compile",
       "a step compiled by Inductor cannot be estimated yet: it keeps other tensors than an eager "
       "one, with a mask of the attention among them",
-      "false, which is an eager step: its estimate was 39 % above the one compiled run measured so far"};
+      "false, which is an eager step: its estimate was 39 % above the one compiled run measured so "
+      "far"};
 }
 
 }  // namespace shardplan

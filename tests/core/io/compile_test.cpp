@@ -43,7 +43,8 @@ TEST(Compile, NamesWhatItDoesNotKnow) {
               HasSubstr("compile.mode"));
   EXPECT_THAT(error_text([] { read(R"({"compile": {"backend": "eager"}})"); }),
               HasSubstr("backend"));
-  EXPECT_THAT(error_text([] { read(R"({"compile": 3})"); }), HasSubstr("false, true, or an object"));
+  EXPECT_THAT(error_text([] { read(R"({"compile": 3})"); }),
+              HasSubstr("false, true, or an object"));
 }
 
 TEST(Compile, IsRefusedWhereItIsAskedForOnly) {

@@ -1,0 +1,57 @@
+// Steps of HF Trainer, of QLoRA and in fp8 on an H100, each predicted before it ran
+// (measure/predictions).
+#include "load/calibration.h"
+#include "peak_errors.h"
+
+namespace shardplan::trainer_records_test {
+namespace {
+
+/// Of two runs of fused.json the cause of the error is not known: Liger's kernels with LoRA and
+/// checkpointing come out 2.4 % low, Gemma 3 2.1 % high.
+bool is_known_miss(const Record& r) {
+  return r.name.find("liger-lora-ckpt") != std::string::npos ||
+         r.job.model.facts.model_type == "gemma3_text";
+}
+
+double mean_time_error(const RecordList& list) {
+  const Calibration calibration = load_calibration();
+  double sum = 0;
+  for (const Record& r : list.records) {
+    const Estimate e = estimate(r.job.model, r.job.plan, calibration, ReservedMemory::ratio);
+    sum += std::abs(*r.measured[index_of(Figure::step_seconds)] / e.time.step_seconds - 1);
+  }
+  return sum / static_cast<double>(list.records.size());
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfQuantizedTraining) {
+  expect_within(peak_errors(records_asked_for({"quantized"})), 14, 0.04, 0.13);
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfPlainTrainer) {
+  expect_within(peak_errors(records_asked_for({"trainers"})), 10, 0.06, 0.2);
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfFp8) {
+  expect_within(peak_errors(records_asked_for({"fp8"})), 7, 0.02, 0.04);
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfFusedKernels) {
+  RecordList list = records_asked_for({"fused"});
+  std::erase_if(list.records, is_known_miss);
+  expect_within(peak_errors(list), 12, 0.15, 0.8);
+}
+
+TEST(TrainerRecords, KnowsItsMisses) {
+  RecordList list = records_asked_for({"fused"});
+  std::erase_if(list.records, [](const Record& r) { return !is_known_miss(r); });
+  expect_within(peak_errors(list), 2, 2.3, 2.5);
+}
+
+TEST(TrainerRecords, TokensPerSecond) {
+  EXPECT_LE(mean_time_error(records_asked_for({"quantized"})), 0.08);
+  EXPECT_LE(mean_time_error(records_asked_for({"fused", "trainers"})), 0.11);
+  EXPECT_LE(mean_time_error(records_asked_for({"fp8"})), 0.25);
+}
+
+}  // namespace
+}  // namespace shardplan::trainer_records_test
