@@ -13,6 +13,17 @@
 namespace shardplan {
 namespace {
 
+/// Liger's, which never have all logits at once. Loading refuses model types that it leaves alone.
+void add_fused_kernels(std::vector<Change>& changes, const Plan& plan) {
+  if (plan.kernels.any() || plan.loss == LossKind::fused_linear) return;
+  changes.push_back({"Liger's fused kernels, with a loss that never has all logits",
+                     "use_liger_kernel: true; --kernels liger",
+                     nullptr,
+                     "kernels",
+                     {{"/kernels", "liger"}},
+                     Sacrifice::nothing});
+}
+
 /// Frozen parameters, and adapters beside them.
 void add_adapters(std::vector<Change>& changes, const Workload& w) {
   const Json adapter{{"rank", 16}};
@@ -111,6 +122,7 @@ void add_gpus(std::vector<Change>& changes, const Plan& plan, const Json& writte
 
 std::vector<Change> training_changes(const Job& job, const Json& written) {
   std::vector<Change> changes;
+  add_fused_kernels(changes, job.plan);
   add_narrow_states(changes, job.plan);
   add_narrow_parameters(changes, job.plan);
   add_adapters(changes, job.plan.workload);

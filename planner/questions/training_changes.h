@@ -8,9 +8,9 @@
 
 namespace shardplan {
 
-/// Those that make the job need less, beside the changes of its plan (changes.h): adapters, states
-/// in 8 bits, parameters in 16, states on the host, more GPUs. `written` means `job`. Some may not
-/// be possible beside what else the job says: loading it tells.
+/// Those that make the job need less, beside the changes of its plan (changes.h): fused kernels,
+/// adapters, states in 8 bits, parameters in 16, states on the host, more GPUs. `written` means
+/// `job`. Some may not be possible beside what else the job says: loading it tells.
 std::vector<Change> training_changes(const Job& job, const Json& written);
 
 }  // namespace shardplan

@@ -177,5 +177,14 @@ TEST_F(JobFixes, OfTrainingNameOneLargerClusterThatIsEnough) {
   EXPECT_EQ(larger.front()->changes.front().what, "FSDP2 over 2 GPUs");
 }
 
+TEST_F(JobFixes, OfTrainingOfferLigerWhereLogitsAreLarge) {
+  Json job = training_;
+  job["workload"]["micro_batch"] = 8;
+  const char* liger = "Liger's fused kernels, with a loss that never has all logits";
+  EXPECT_THAT(singles(fixes_of(job)), Contains(liger));
+  job["model"] = "t5-base";  // Liger has no kernels for it
+  EXPECT_THAT(singles(fixes_of(job)), Not(Contains(liger)));
+}
+
 }  // namespace
 }  // namespace shardplan
