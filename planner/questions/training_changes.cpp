@@ -24,25 +24,28 @@ void add_fused_kernels(std::vector<Change>& changes, const Plan& plan) {
                      Sacrifice::nothing});
 }
 
-/// Frozen parameters, and adapters beside them.
+/// Frozen parameters, and adapters beside them; of a job that has adapters, a narrower base alone.
 void add_adapters(std::vector<Change>& changes, const Workload& w) {
-  const Json adapter{{"rank", 16}};
-  Json quantized = adapter;
-  quantized["quantization"] = "nf4_double";
-  if (!w.lora)
-    changes.push_back({"LoRA of rank 16 in place of all parameters",
-                       "--method lora",
-                       nullptr,
-                       "method",
-                       {{"/workload/method", "lora"}, {"/workload/lora", adapter}},
-                       Sacrifice::trained_parameters});
-  if (!w.lora || w.lora->base == Quantization::none)
-    changes.push_back({"QLoRA of rank 16: LoRA over a base in 4 bits",
-                       "--method lora, workload.lora.quantization: nf4_double",
-                       nullptr,
-                       "method",
-                       {{"/workload/method", "lora"}, {"/workload/lora", quantized}},
-                       Sacrifice::trained_parameters});
+  const FieldEdit narrow{"/workload/lora/quantization", "nf4_double"};
+  const char* narrow_base = "QLoRA: LoRA over a base in 4 bits";
+  if (w.lora) {
+    if (w.lora->base == Quantization::none)
+      changes.push_back({narrow_base,
+                         "workload.lora.quantization: nf4_double",
+                         nullptr,
+                         "method",
+                         {narrow},
+                         Sacrifice::number_format});
+    return;
+  }
+  const std::vector<FieldEdit> adapters{{"/workload/method", "lora"},
+                                        {"/workload/lora", Json{{"rank", 16}}}};
+  changes.push_back({"LoRA of rank 16 in place of all parameters", "--method lora", nullptr,
+                     "method", adapters, Sacrifice::trained_parameters});
+  std::vector<FieldEdit> both = adapters;
+  both.push_back(narrow);
+  changes.push_back({narrow_base, "--method lora, workload.lora.quantization: nf4_double", nullptr,
+                     "method", std::move(both), Sacrifice::trained_parameters});
 }
 
 /// Where there is an optimizer of the same name with states in 8 bits.

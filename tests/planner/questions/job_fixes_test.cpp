@@ -146,7 +146,7 @@ TEST_F(JobFixes, OfTrainingAreWhatTheySay) {
   const std::vector<std::string> what = singles(fixes_of(training_));
   for (const char* change :
        {"optimizer states in 8 bits", "parameters, gradients and states in bf16",
-        "QLoRA of rank 16: LoRA over a base in 4 bits",
+        "QLoRA: LoRA over a base in 4 bits",
         "optimizer states and parameters on the host, with DeepSpeed ZeRO-3"})
     EXPECT_THAT(what, Contains(change));
 }
@@ -184,6 +184,17 @@ TEST_F(JobFixes, OfTrainingOfferLigerWhereLogitsAreLarge) {
   EXPECT_THAT(singles(fixes_of(job)), Contains(liger));
   job["model"] = "t5-base";  // Liger has no kernels for it
   EXPECT_THAT(singles(fixes_of(job)), Not(Contains(liger)));
+}
+
+TEST_F(JobFixes, OfTrainingKeepTheAdaptersThatAJobHas) {
+  Json job = training_;
+  job["workload"]["method"] = "lora";
+  job["workload"]["lora"] = Json{{"rank", 64}, {"targets", {"q_proj"}}};
+  for (const Fix& fix : fixes_of(job)) {
+    const Json changed = with_fields(job, fix.changes);
+    EXPECT_EQ(changed.at("workload").at("lora").at("rank"), 64) << changed.dump();
+  }
+  EXPECT_THAT(singles(fixes_of(job)), Contains("QLoRA: LoRA over a base in 4 bits"));
 }
 
 }  // namespace
