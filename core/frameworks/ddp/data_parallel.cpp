@@ -21,6 +21,9 @@ struct Hooks {
   DType type = DType::f32;
   std::vector<bool> present;  ///< by parameter
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
+  /// The model is compiled in one piece: autograd gets all gradients when its pass is over, and
+  /// adds them to earlier ones then.
+  bool at_once = false;
   std::vector<Kernel> taken;  ///< what the gradients of this iteration cost
 
   void enter_first(ProgramBuilder&, const TapeRun& layer) {
@@ -29,7 +32,9 @@ struct Hooks {
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
     const auto seen = present[static_cast<std::size_t>(id)];
-    if (views || seen) {
+    if (at_once && accumulating) {
+      b.alloc(Category::gradients, bytes);
+    } else if (views || seen) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
@@ -150,6 +155,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   b.resident(Category::master_parameters, master);
 
   Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
+  hooks.at_once = !ddp && plan.compiles_whole();
   const std::vector<SegmentRepeat> forward = whole_segments(run);
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
@@ -161,6 +167,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.begin_phase(Phase::backward);
     if (last) b.once(2, std::exchange(rebuild.held, {}));
     emit_backward(b, model, run, backward, hooks);
+    if (hooks.at_once && hooks.accumulating) b.free(Category::gradients, gradients);
     hooks.accumulating = true;
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
