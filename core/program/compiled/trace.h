@@ -49,6 +49,7 @@ class Trace {
   void math_attention(std::size_t i);
   bool attends_as_math(const Op& op) const;
   void linear(std::size_t i);
+  void copy(std::size_t i);
   NodeId read(std::size_t i, std::size_t k);
   NodeId weight(const Op& op, ParameterId id);
   NodeId parameter(ParameterId id);

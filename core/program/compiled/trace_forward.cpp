@@ -39,32 +39,23 @@ void Trace::forward(std::size_t i) {
     case OpKind::mean:
       of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
       return;
-    case OpKind::nll_loss: {
+    case OpKind::nll_loss:
       // The labels, shifted: one more than there are tokens of each sample.
-      const NodeId labels = add(NodeKind::lookup, {}, elements(op.side, view_.sizes()), DType::i64);
-      sides_[i][0] = labels;
-      of(op.out) = add(NodeKind::reduction, {read(i, 0), labels}, n, state.dtype);
+      sides_[i][0] = add(NodeKind::lookup, {}, elements(op.side, view_.sizes()), DType::i64);
+      of(op.out) = add(NodeKind::reduction, {read(i, 0), sides_[i][0]}, n, state.dtype);
       return;
-    }
-    case OpKind::dropout: {
+    case OpKind::dropout:
       sides_[i][0] = add(NodeKind::random, {}, n, DType::b1);
       of(op.out) = pointwise({read(i, 0), sides_[i][0]}, n, state.dtype);
       return;
-    }
     case OpKind::embedding:
       of(op.out) = add(NodeKind::lookup, {parameter(op.weight)}, n, state.dtype);
       return;
     case OpKind::scatter_rows:
       of(op.out) = add(NodeKind::scatter, {read(i, 0)}, n, state.dtype);
       return;
-    case OpKind::copy: {
-      // What attention returns lies in the order of its copy: that is a view.
-      const NodeId x = read(i, 0);
-      const Node& from = graph.at(x);
-      const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
-      of(op.out) = lies ? x : pointwise({x}, n, state.dtype);
-      return;
-    }
+    case OpKind::copy:
+      return copy(i);
     case OpKind::to_like:  // lends its type only
       of(op.out) = pointwise({read(i, 0)}, n, state.dtype);
       return;
@@ -74,6 +65,16 @@ void Trace::forward(std::size_t i) {
       of(op.out) = pointwise({in[0], in[1], in[2]}, n, state.dtype);
     }
   }
+}
+
+/// What attention returns lies in the order of its copy, where the queries do: that is a view.
+void Trace::copy(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t n = count(op.out);
+  const NodeId x = read(i, 0);
+  const Node& from = graph.at(x);
+  const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
+  of(op.out) = lies ? x : pointwise({x}, n, view_.state(op.out).dtype);
 }
 
 void Trace::linear(std::size_t i) {

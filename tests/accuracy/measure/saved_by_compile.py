@@ -209,6 +209,15 @@ def compile_step(case):
     return len(graphs)
 
 
+def counted(blocks):
+    """Tensors of a shape and a type, and how many."""
+    found = {}
+    for block in blocks:
+        key = block.shape, str(block.dtype)[6:]
+        found[key] = found.get(key, 0) + 1
+    return [dict(shape=list(shape), dtype=dtype, count=count) for (shape, dtype), count in found.items()]
+
+
 def replay():
     """Both wrappers one after the other: the allocations of a step."""
     forward = next(g for g in graphs if not g["backward"])
@@ -227,7 +236,7 @@ def replay():
     returned = [o[0] for o in forward["outputs"] if o is not None]
     del results  # the caller drops the model's output when it has the loss
     report = dict(forward_peak=counter.peak, forward_end=counter.live, forward_kernels=dict(counter.kernels))
-    report["saved"] = [dict(name=n, shape=list(b.shape), dtype=str(b.dtype)[6:]) for n, b in saved.items() if isinstance(b, Block) and b.storage.counter is counter]
+    report["saved"] = counted([b for b in saved.values() if isinstance(b, Block) and b.storage.counter is counter])
     tangents = {n: Block.fresh(v.shape, v.stride(), v.dtype, counter) for n, v in backward["inputs"] if n.startswith("tangents")}
     counter.peak, counter.kernels = counter.live, {}
     # autograd's node holds the gradients that it was called with, and what the model returns where it is kept.
@@ -257,7 +266,8 @@ def main():
                     out.write(graph["source"])
         done.append(dict(case=case, graphs=count, **replay()))
         print(case["name"], count, *(f"{k} {done[-1][k]:,}" for k in ("forward_peak", "forward_end", "backward_peak", "backward_end")), flush=True)
-        json.dump(done, open(sys.argv[2], "w"), indent=1)
+        with open(sys.argv[2], "w") as out:
+            out.write("[\n" + ",\n".join(json.dumps(report) for report in done) + "\n]\n")
 
 
 main()
