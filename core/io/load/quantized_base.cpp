@@ -64,14 +64,16 @@ class QuantizedBase {
   }
 
   /// transformers 5.17 builds a quantized model whole on each rank, under zero.Init and with
-  /// cpu_ram_efficient_loading too (modeling_utils.py, needs_zero3_init and _move_missing_keys...).
+  /// cpu_ram_efficient_loading too (modeling_utils.py, needs_zero3_init and
+  /// _move_missing_keys_from_meta_to_device), and accelerate 1.15 takes it from that GPU alone
+  /// (accelerator.py, prepare_model).
   void about_loading() {
     const std::int64_t whole = whole_bytes();
     if (whole <= plan_.cluster.gpu.usable.count()) return;
     warn(kQuantization,
          fmt::format("transformers 5.17 puts the whole quantized model on each GPU before it is "
-                     "divided, {}, which {} does not hold: load it on the host, with device_map "
-                     "\"cpu\"",
+                     "divided, {}, which {} does not hold: a program has to divide it while it "
+                     "loads, as answer.ai's fsdp_qlora does",
                      format_bytes(whole), plan_.cluster.gpu.name));
   }
 
