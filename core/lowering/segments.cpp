@@ -50,12 +50,14 @@ struct TapeNames {
 
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names) {
+                     const std::vector<Kernel>& kernels, const TapeNames& names,
+                     const std::vector<TapeEvent>& held = {}) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
-    if (slot == kCacheSlot) return kUnnamed;
+    const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
+    if (slot == kCacheSlot || outlives) return kUnnamed;
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
@@ -96,8 +98,9 @@ void fill_tables(ModelRun& run) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
     const auto append_forward = [&](TapeRun& t) {
-      t.forward_rows = append_rows(run, t.forward, t.forward_kernels,
-                                   {base, kChainedInputSlot, t.output_slot, detail::kOutputName});
+      t.forward_rows =
+          append_rows(run, t.forward, t.forward_kernels,
+                      {base, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
     const auto append_backward = [&](TapeRun& t) {
       t.backward_rows =
