@@ -1,11 +1,15 @@
 #include "frameworks/deepspeed/gather_hooks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
 namespace {
+
+// Marks that the host waits for.
+constexpr std::int32_t kFetchEvents = 0, kReduceEvents = 1;
 
 /// How many modules hold each parameter over the turn: a tied tensor is there until the backward
 /// pass has gone through all of them. Those of a repeated segment belong to one each.
@@ -36,6 +40,7 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
       place_(place),
       divided_(divided),
       gathered_(z.model.parameters.size(), 0),
+      shared_(z.model.parameters.size()),
       kept_(z.model.parameters.size(), false),
       holders_(place.backward ? holders_over_the_turn(z)
                               : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
@@ -93,8 +98,7 @@ void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
     seen[id] = true;
     mark_gathered(e.id);
     if (pending_[id] > 0) continue;
-    for (const ParameterId p : z_.model.modules[id].parameters)
-      release_parameter(b, p, Stream::compute);
+    for (const ParameterId p : z_.model.modules[id].parameters) release_parameter(b, p);
   }
 }
 
@@ -125,13 +129,16 @@ GatherSet GatherHooks::set_of(ModuleId id, bool frozen, bool outdated) const {
   return set;
 }
 
-void GatherHooks::hold(const GatherSet& set, std::int64_t bytes) {
-  std::int64_t rest = bytes;
-  for (const ParameterId p : set.ids) rest -= z_.gather.gathered_bytes(p);
-  for (const ParameterId p : set.ids) {
-    gathered_[static_cast<std::size_t>(p)] = z_.gather.gathered_bytes(p) + rest;
-    rest = 0;
-  }
+void GatherHooks::hold(const GatherSet& set, const GatherBytes& bytes) {
+  for (const ParameterId p : set.ids)
+    gathered_[static_cast<std::size_t>(p)] = z_.gather.gathered_bytes(p);
+  if (!set.ids.empty())
+    shared_[static_cast<std::size_t>(set.ids.front())] = {bytes.received, bytes.widened};
+}
+
+void GatherHooks::alloc_each(ProgramBuilder& b, const GatherSet& set) const {
+  for (const ParameterId p : set.ids)
+    b.alloc(Category::gathered_parameters, z_.gather.gathered_bytes(p), z_.gather_pool());
 }
 
 void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
@@ -149,8 +156,9 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   if (set.ids.empty()) return;
   const GatherBytes bytes = z_.gather.bytes_of(set);
   const Stream pool = z_.gather_pool();
-  hold(set, bytes.held());
+  hold(set, bytes);
   b.alloc(Category::gathered_parameters, bytes.received, pool);
+  if (!bytes.each_widened) alloc_each(b, set);
   b.alloc(Category::communication_buffers, bytes.early, pool);
   b.transient(Category::communication_buffers, bytes.copies, pool);
   b.alloc(Category::communication_buffers, bytes.own, pool);
@@ -161,6 +169,7 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   }
   b.free(Category::communication_buffers, bytes.own, pool);
   b.alloc(Category::gathered_parameters, bytes.widened, pool);
+  if (bytes.each_widened) alloc_each(b, set);
   b.transient(Category::gathered_parameters, bytes.cast, pool);
   if (bytes.moved > 0)
     b.compute({sweep(static_cast<double>(bytes.moved), DType::f16,
@@ -172,6 +181,21 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
     const bool nvme = z_.zero.offload_param.device == OffloadDevice::nvme;
     b.fetch_ahead(nvme ? LinkKind::nvme : LinkKind::host, read, "parameter shards to the GPU");
   }
+  await_fetch(b, set);
+}
+
+/// partitioned_param_coordinator.py _fetch_sub_module_impl: an event for each parameter that was
+/// waited for, of which no more than __max_ongoing_fetch_events may be under way. What one rank
+/// brings from the host it waits for at once (NoGatherCoalescedHandle.wait).
+void GatherHooks::await_fetch(ProgramBuilder& b, const GatherSet& set) const {
+  constexpr std::int64_t kOngoingFetches = 2;
+  const bool gathers = z_.ranks_of(set) > 1;
+  const Stream stream = gathers ? Stream::communication : Stream::copy;
+  for (std::size_t i = 0; i < set.ids.size(); ++i) {
+    if (gathers) b.throttle(kFetchEvents, kOngoingFetches + 1, false);
+    b.mark(stream, kFetchEvents);
+  }
+  if (!gathers) b.throttle(kFetchEvents, 1, false);
 }
 
 void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload) {
@@ -209,19 +233,22 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   const bool repeats = z_.run.segments[repeats_[repeat_].segment].segment->repeat > 1;
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
     if (!keeps)
-      release_parameter(b, p, z_.gather_pool());
+      release_parameter(b, p);
     else if (repeats)
       gathered_[static_cast<std::size_t>(p)] = 0;
   }
 }
 
-void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream pool) {
+/// The kernels that were given until now still read what goes (free_param).
+void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id) {
   const auto p = static_cast<std::size_t>(id);
   if (holders_[p] > 1) {
     --holders_[p];
     return;
   }
-  b.free(Category::gathered_parameters, gathered_[p], pool);
+  b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
+  for (const std::int64_t bytes : std::exchange(shared_[p], {}))
+    b.free(Category::gathered_parameters, bytes, z_.gather_pool());
   gathered_[p] = 0;
   if (!place_.first || !z_.secondary.follows(id)) return;
   // Its first release since the step leaves the secondary shard; layers of a repeated segment
@@ -260,8 +287,19 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
   if (first && first->before == id && first->segment == repeats_[repeat_].segment &&
       first->iteration == reached_[first->segment] && repeats_[repeat_].count == 1)
     z_.flush(b, z_.schedule.first_elements);
-  b.free(Category::gradients, bytes);
+  free_gradient(b, id, bytes);
   if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+}
+
+/// The reduction's stream copies a gradient into the bucket after what made it
+/// (__add_grad_to_ipg_bucket). Of buckets under way there are no more than
+/// max_param_reduce_events, beside the one that is sent and the one that fills.
+void GatherHooks::free_gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) const {
+  constexpr std::int64_t kOngoingReductions = 2;
+  b.throttle(kReduceEvents, (kOngoingReductions + 2) * z_.zero.reduce_bucket_size, false);
+  b.follow(z_.reduce_pool());
+  b.mark(z_.reduce_pool(), kReduceEvents, z_.model.parameters[static_cast<std::size_t>(id)].numel);
+  b.free_used_on(z_.reduce_pool(), Category::gradients, bytes);
 }
 
 bool GatherHooks::stays(ModuleId id) const {
@@ -274,7 +312,7 @@ void GatherHooks::mark_gathered(ModuleId id) {
     if (frozen && !splits_sets()) continue;
     const GatherSet set = set_of(id, frozen, place_.first);
     for (const ParameterId p : set.ids) kept_[static_cast<std::size_t>(p)] = true;
-    hold(set, z_.gather.bytes_of(set).held());
+    hold(set, z_.gather.bytes_of(set));
   }
 }
 

@@ -43,6 +43,9 @@ struct Stage3 {
     return {.given = Given::flat, .numel = sub_group, .whole = sub_group};
   }
 
+  /// What the optimizer takes one after the other: as many as fit into the largest.
+  std::vector<Updated> sub_groups() const;
+
   /// What the last bucket of a backward pass holds at most.
   std::int64_t last_flush() const;
   /// Temporaries of one flush of a bucket with `elements`.
