@@ -87,6 +87,12 @@ void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
   program_.events.push_back(e);
 }
 
+void ProgramBuilder::in_first_step(std::vector<Event> events) {
+  if (events.empty()) return;
+  once(1, std::move(events));
+  program_.once.back().makes_residents = false;
+}
+
 void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream pool) {
   alloc(category, bytes, pool);
   free(category, bytes, pool);

@@ -104,6 +104,7 @@ struct Event {
   std::string_view what;                               ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
   bool older = false;  ///< free: not the newest block of that name but the one before
+  bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 
 /// Allocations and frees of one step only. They are no part of the steady state: a simulation of
@@ -111,6 +112,7 @@ struct Event {
 struct EventsOfOneStep {
   std::int64_t step = 1;
   std::vector<Event> events;
+  bool makes_residents = true;  ///< in the first step: what they allocate is there from then on
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -204,6 +206,11 @@ class ProgramBuilder {
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
   void once(std::int64_t step, std::vector<Event> events);
+  /// Here the first step does what `events` list; nothing of it stays.
+  void in_first_step(std::vector<Event> events);
+  void add(const Event& event) { program_.events.push_back(event); }
+  /// The allocation or free that was added last is none of the first step's.
+  void after_first_step() { program_.events.back().after_first_step = true; }
   /// Allocated and freed at once: counts only for the peak.
   void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   /// Makes kernels known; returns the number of the first.

@@ -69,6 +69,9 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
       case Kind::only_in_step:
         at_ = row.amount == step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
         break;
+      case Kind::not_in_step:
+        at_ = row.amount != step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
+        break;
     }
   }
   return Stop::done;

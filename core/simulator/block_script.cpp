@@ -49,6 +49,16 @@ class ScriptWriter {
   }
 
   void add_block(const Event& e) {
+    if (e.after_first_step) {
+      const std::size_t other = add(Kind::not_in_step, 0, 1);
+      add_row(e);
+      close(other);
+    } else {
+      add_row(e);
+    }
+  }
+
+  void add_row(const Event& e) {
     const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
                       : e.name == kUnnamed        ? Kind::free_size
                       : e.older                   ? Kind::free_older
@@ -67,7 +77,7 @@ class ScriptWriter {
   bool is_lazy(Category category) const {
     for (const EventsOfOneStep& once : program_.once)
       for (const Event& e : once.events)
-        if (once.step == 1 && e.category == category) return true;
+        if (once.step == 1 && once.makes_residents && e.category == category) return true;
     return false;
   }
 

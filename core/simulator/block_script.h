@@ -23,6 +23,7 @@ struct BlockRow {
     repeat,        ///< the rows before row `number` happen `amount` times
     end_repeat,    ///< the last of them
     only_in_step,  ///< the rows before row `number` belong to step `amount` alone
+    not_in_step,   ///< the same of all other steps
     clock,         ///< move `number`: the host and the streams get on
   };
   Kind kind = Kind::alloc;

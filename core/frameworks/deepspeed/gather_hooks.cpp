@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
+#include "lowering/tensors.h"
 
 namespace shardplan {
 namespace {
@@ -42,6 +44,7 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
       gathered_(z.model.parameters.size(), 0),
       shared_(z.model.parameters.size()),
       kept_(z.model.parameters.size(), false),
+      waits_(z.model.parameters.size(), false),
       holders_(place.backward ? holders_over_the_turn(z)
                               : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
       uses_(gradient_uses(z.model, z.run)),
@@ -52,11 +55,15 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
 void GatherHooks::prefetch(ProgramBuilder& b) {
   if (!z_.gather.gathers()) return;
   prefetched_ = z_.gather.prefetch_bytes();
+  if (prefetched_ == 0) return;
   b.alloc(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  b.after_first_step();
 }
 
 void GatherHooks::end_prefetch(ProgramBuilder& b) {
+  if (prefetched_ == 0) return;
   b.free(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  b.after_first_step();
   prefetched_ = 0;
 }
 
@@ -98,6 +105,8 @@ void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
     seen[id] = true;
     mark_gathered(e.id);
     if (pending_[id] > 0) continue;
+    for (const bool frozen : {false, true})
+      if (!frozen || splits_sets()) gather_in_first_step(b, set_of(e.id, frozen, place_.first));
     for (const ParameterId p : z_.model.modules[id].parameters) release_parameter(b, p);
   }
 }
@@ -146,6 +155,7 @@ void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_sets()) continue;
     GatherSet set = set_of(id, frozen, place_.first && !place_.backward);
+    gather_in_first_step(b, set);
     std::erase_if(set.ids,
                   [&](ParameterId p) { return gathered_[static_cast<std::size_t>(p)] > 0; });
     fetch_set(b, set);
@@ -232,11 +242,44 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   // A repeated segment's next iteration has tensors of its own; what others keep they can share.
   const bool repeats = z_.run.segments[repeats_[repeat_].segment].segment->repeat > 1;
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
-    if (!keeps)
+    if (!keeps) {
       release_parameter(b, p);
-    else if (repeats)
-      gathered_[static_cast<std::size_t>(p)] = 0;
+      continue;
+    }
+    const auto kept = static_cast<std::size_t>(p);
+    if (gathered_[kept] > 0 && !waits_[kept]) b.in_first_step(release_events(p));
+    waits_[kept] = gathered_[kept] > 0 && !repeats;
+    if (!repeats) continue;
+    gathered_[kept] = 0;
+    shared_[kept].clear();
   }
+}
+
+void GatherHooks::gather_in_first_step(ProgramBuilder& b, const GatherSet& set) {
+  std::vector<Event> blocks;
+  const auto add = [&](std::int64_t bytes) {
+    if (bytes == 0) return;
+    append_tensors(blocks, Category::gathered_parameters, bytes, 1);
+    blocks.back().stream = z_.gather_pool();
+  };
+  for (const ParameterId p : set.ids) {
+    const auto id = static_cast<std::size_t>(p);
+    if (!waits_[id]) continue;
+    waits_[id] = false;
+    for (const std::int64_t bytes : shared_[id]) add(bytes);
+    add(gathered_[id]);
+  }
+  b.in_first_step(std::move(blocks));
+}
+
+std::vector<Event> GatherHooks::release_events(ParameterId id) const {
+  Program part;
+  ProgramBuilder b(part);
+  const auto p = static_cast<std::size_t>(id);
+  b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
+  for (const std::int64_t bytes : shared_[p])
+    b.free(Category::gathered_parameters, bytes, z_.gather_pool());
+  return part.events;
 }
 
 /// The kernels that were given until now still read what goes (free_param).
@@ -246,10 +289,9 @@ void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id) {
     --holders_[p];
     return;
   }
-  b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
-  for (const std::int64_t bytes : std::exchange(shared_[p], {}))
-    b.free(Category::gathered_parameters, bytes, z_.gather_pool());
+  for (const Event& e : release_events(id)) b.add(e);
   gathered_[p] = 0;
+  shared_[p].clear();
   if (!place_.first || !z_.secondary.follows(id)) return;
   // Its first release since the step leaves the secondary shard; layers of a repeated segment
   // share the id, and each has its own.
@@ -311,7 +353,11 @@ void GatherHooks::mark_gathered(ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_sets()) continue;
     const GatherSet set = set_of(id, frozen, place_.first);
-    for (const ParameterId p : set.ids) kept_[static_cast<std::size_t>(p)] = true;
+    for (const ParameterId p : set.ids) {
+      const auto kept = static_cast<std::size_t>(p);
+      waits_[kept] = waits_[kept] || gathered_[kept] == 0;  // a tied one may be there already
+      kept_[kept] = true;
+    }
     hold(set, z_.gather.bytes_of(set));
   }
 }
