@@ -247,7 +247,7 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
       continue;
     }
     const auto kept = static_cast<std::size_t>(p);
-    if (gathered_[kept] > 0 && !waits_[kept]) b.in_first_step(release_events(p));
+    if (gathered_[kept] > 0 && !waits_[kept]) b.in_first_step(release_events(p, !z_.nodes_hold(p)));
     waits_[kept] = gathered_[kept] > 0 && !repeats;
     if (!repeats) continue;
     gathered_[kept] = 0;
@@ -267,16 +267,17 @@ void GatherHooks::gather_in_first_step(ProgramBuilder& b, const GatherSet& set) 
     if (!waits_[id]) continue;
     waits_[id] = false;
     for (const std::int64_t bytes : shared_[id]) add(bytes);
-    add(gathered_[id]);
+    if (!z_.nodes_hold(p)) add(gathered_[id]);
   }
   b.in_first_step(std::move(blocks));
 }
 
-std::vector<Event> GatherHooks::release_events(ParameterId id) const {
+std::vector<Event> GatherHooks::release_events(ParameterId id, bool own) const {
   Program part;
   ProgramBuilder b(part);
   const auto p = static_cast<std::size_t>(id);
-  b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
+  if (own)
+    b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
   for (const std::int64_t bytes : shared_[p])
     b.free(Category::gathered_parameters, bytes, z_.gather_pool());
   return part.events;
@@ -289,7 +290,8 @@ void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id) {
     --holders_[p];
     return;
   }
-  for (const Event& e : release_events(id)) b.add(e);
+  const bool held = z_.nodes_hold(id) && (!place_.backward || kept_[p]);
+  for (const Event& e : release_events(id, !held)) b.add(e);
   gathered_[p] = 0;
   shared_[p].clear();
   if (!place_.first || !z_.secondary.follows(id)) return;

@@ -59,7 +59,8 @@ class GatherHooks {
   void await_fetch(ProgramBuilder& b, const GatherSet& set) const;
   void free_gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) const;
   void release_parameter(ProgramBuilder& b, ParameterId id);
-  std::vector<Event> release_events(ParameterId id) const;
+  /// `own`: its tensor goes, beside what it shares with its set.
+  std::vector<Event> release_events(ParameterId id, bool own) const;
   /// The first step gathers again what others kept over the turn.
   void gather_in_first_step(ProgramBuilder& b, const GatherSet& set);
 
