@@ -103,7 +103,7 @@ struct Event {
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
   std::string_view what;                               ///< a literal: "gradient reduce-scatter"
   std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
-  bool older = false;  ///< free: not the newest block of that name but the one before
+  bool older = false;             ///< free: not the newest block of that name but the one before
   bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 

@@ -22,18 +22,10 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
     }
     const BlockRow& row = rows[at_];
     switch (row.kind) {
-      case Kind::alloc: {
-        take_passed();
-        BlockId block = allocator_.try_allocate(row.amount, row.stream);
-        if (block == CachingAllocator::kNone) {
-          if (before.at_limit) return Stop::at_limit;
-          take_all();
-          block = allocator_.allocate_anew(row.amount, row.stream);
-        }
-        allocate(row, block);
+      case Kind::alloc:
+        if (!request(row, before.at_limit)) return Stop::at_limit;
         ++at_;
         break;
-      }
       case Kind::free_newest:
       case Kind::free_older:
         free_named(row);
@@ -75,6 +67,18 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
     }
   }
   return Stop::done;
+}
+
+bool BlockRun::request(const BlockRow& row, bool stops_at_limit) {
+  take_passed();
+  BlockId block = allocator_.try_allocate(row.amount, row.stream);
+  if (block == CachingAllocator::kNone) {
+    if (stops_at_limit) return false;
+    take_all();
+    block = allocator_.allocate_anew(row.amount, row.stream);
+  }
+  allocate(row, block);
+  return true;
 }
 
 ReservedProfile BlockRun::profile() const {

@@ -83,6 +83,8 @@ class BlockRun {
     bool operator==(const Place&) const = default;
   };
 
+  /// False, and nothing is done: cached segments would have to be given back.
+  bool request(const BlockRow& row, bool stops_at_limit);
   void allocate(const BlockRow& row, CachingAllocator::BlockId block);
   void free_named(const BlockRow& row);
   void free_size(const BlockRow& row);

@@ -45,11 +45,10 @@ ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
       move.seconds = copy_seconds(e, plan.cluster, rates.links);
       break;
     case Event::Kind::host_optimizer:
-      move.seconds = static_cast<double>(e.bytes) *
-                     static_cast<double>(plan.cluster.gpus_per_node) /
-                     (e.optimizer == HostOptimizer::torch
-                          ? rates.host.torch_adam_elements_per_second
-                          : rates.host.deepspeed_adam_elements_per_second);
+      move.seconds =
+          static_cast<double>(e.bytes) * static_cast<double>(plan.cluster.gpus_per_node) /
+          (e.optimizer == HostOptimizer::torch ? rates.host.torch_adam_elements_per_second
+                                               : rates.host.deepspeed_adam_elements_per_second);
       break;
     default:
       break;
@@ -139,8 +138,7 @@ StreamClocks::Cost StreamClocks::bucketed(const ClockMove& m) {
 
 StreamClocks::Cost StreamClocks::copy(const ClockMove& m) {
   Cost cost;
-  cost.start =
-      m.ahead ? std::max(at.copies, at.host) : std::max({at.copies, at.compute, at.host});
+  cost.start = m.ahead ? std::max(at.copies, at.host) : std::max({at.copies, at.compute, at.host});
   at.copies = cost.start + m.seconds;
   if (!m.to_device) return cost;
   at.communication = std::max(at.communication, at.copies);  // a gather reads what was copied

@@ -17,16 +17,16 @@ namespace shardplan {
 /// One event of a program as the clocks see it.
 struct ClockMove {
   Event::Kind kind = Event::Kind::compute;
-  Stream stream = Stream::compute;   ///< wait, follow, mark
-  std::int32_t name = kUnnamed;      ///< mark, throttle
-  Phase phase = Phase::forward;      ///< begin_phase
-  bool ahead = false;                ///< collective, copy: reads nothing that is being computed
-  bool bucketed = false;             ///< collective
-  bool to_device = false;            ///< copy
-  bool keeps_passed = false;         ///< throttle
-  std::int64_t count = 1;            ///< collective: calls; mark, throttle
-  double seconds = 0;                ///< collective, copy, host_optimizer
-  KernelSequence sequence;           ///< compute
+  Stream stream = Stream::compute;  ///< wait, follow, mark
+  std::int32_t name = kUnnamed;     ///< mark, throttle
+  Phase phase = Phase::forward;     ///< begin_phase
+  bool ahead = false;               ///< collective, copy: reads nothing that is being computed
+  bool bucketed = false;            ///< collective
+  bool to_device = false;           ///< copy
+  bool keeps_passed = false;        ///< throttle
+  std::int64_t count = 1;           ///< collective: calls; mark, throttle
+  double seconds = 0;               ///< collective, copy, host_optimizer
+  KernelSequence sequence;          ///< compute
   bool operator==(const ClockMove&) const = default;
 };
 

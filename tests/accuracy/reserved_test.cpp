@@ -25,7 +25,7 @@ constexpr std::array kLimits{
     Limit{"fsdp2", 28, 0.2, 0.2, 0.8},
     Limit{"deepspeed stage 1", 15, 0.3, 1.2, 8.5},
     Limit{"deepspeed stage 2", 32, 0.2, 0.7, 4.6},
-    Limit{"deepspeed stage 3", 39, 0.9, 3.9, 11.6},
+    Limit{"deepspeed stage 3", 39, 0.8, 3.4, 11.5},
 };
 
 Accuracy errors_of_records() {
@@ -42,9 +42,8 @@ TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
   const Accuracy accuracy = errors_of_records();
   EXPECT_TRUE(accuracy.bad.empty()) << to_string(accuracy.bad.front());
   for (const Limit& limit : kLimits) {
-    const auto group =
-        std::find_if(accuracy.groups.begin(), accuracy.groups.end(),
-                     [&](const GroupSummary& g) { return g.name == limit.group; });
+    const auto group = std::find_if(accuracy.groups.begin(), accuracy.groups.end(),
+                                    [&](const GroupSummary& g) { return g.name == limit.group; });
     ASSERT_NE(group, accuracy.groups.end()) << limit.group;
     const ErrorSummary& s = group->figures[index_of(Figure::reserved)];
     EXPECT_GE(s.count, limit.records) << limit.group;

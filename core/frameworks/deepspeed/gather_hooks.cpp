@@ -5,7 +5,6 @@
 
 #include "lowering/optimizer_kernels.h"
 #include "lowering/tensors.h"
-#include "lowering/tensors.h"
 
 namespace shardplan {
 namespace {

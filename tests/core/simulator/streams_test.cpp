@@ -58,7 +58,7 @@ TEST(UsedOnAStream, BlocksComeBackAsFastAsTheStreamDoes) {
     return simulate_reserved(program, {}, &pace).reserved;
   };
   EXPECT_EQ(reserved(1, 0.25), 2 * kBlock);  // a kernel is done before the next but one is issued
-  EXPECT_EQ(reserved(1, 1.5), 4 * kBlock);  // behind by half a kernel more each time
+  EXPECT_EQ(reserved(1, 1.5), 4 * kBlock);   // behind by half a kernel more each time
   EXPECT_EQ(reserved(0.1, 10), 6 * kBlock);
 }
 
