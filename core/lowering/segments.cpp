@@ -51,12 +51,14 @@ struct TapeNames {
 
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names) {
+                     const std::vector<Kernel>& kernels, const TapeNames& names,
+                     const std::vector<TapeEvent>& held) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
-    if (slot == kCacheSlot) return kUnnamed;
+    const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
+    if (slot == kCacheSlot || outlives) return kUnnamed;
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
@@ -97,19 +99,20 @@ void fill_tables(ModelRun& run) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
     const auto append_forward = [&](TapeRun& t) {
-      t.forward_rows = append_rows(run, t.forward, t.forward_kernels,
-                                   {base, kChainedInputSlot, t.output_slot, detail::kOutputName});
+      t.forward_rows =
+          append_rows(run, t.forward, t.forward_kernels,
+                      {base, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
-    const auto append_backward = [&](TapeRun& t) {
-      t.backward_rows =
-          append_rows(run, t.backward, t.backward_kernels,
-                      {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName});
+    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held) {
+      t.backward_rows = append_rows(
+          run, t.backward, t.backward_kernels,
+          {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
     };
     append_forward(s.forward);
-    append_backward(s.backward);
+    append_backward(s.backward, s.forward.held);
     if (!s.first) continue;
     append_forward(*s.first);
-    append_backward(*s.first);
+    append_backward(*s.first, s.first->held);
   }
 }
 
@@ -146,7 +149,6 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     s.backward.backward = std::move(s.forward.backward);
     s.backward.backward_kernels = std::move(s.forward.backward_kernels);
     s.backward.exchanges = s.forward.exchanges;
-    s.backward.held_to_end = std::move(s.forward.held_to_end);
     s.backward.input_gradient_slot = s.forward.input_gradient_slot;
   }
   return s;

@@ -215,6 +215,11 @@ inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, 
   b.end_repeat();
 }
 
+/// The graph goes, and with it what its nodes referred to.
+inline void drop_held(ProgramBuilder& b, const TapeRun& tape, std::int64_t count) {
+  for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
+}
+
 /// What a shared tensor takes: its own allocation, or its maker's output.
 inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
   return model.shared[shared].is_output ? run.shared_gradient_bytes[shared]
@@ -311,10 +316,11 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   }
   b.free(Category::activations, held);
   b.free(Category::activations, run.held_throughout);
-  for (const SegmentRepeat& repeat : repeats) {
-    const SegmentRun& s = run.segments[repeat.segment];
-    detail::drop_cache(b, s.backward.held_to_end, detail::slot_base(run, repeat.segment),
-                       repeat.count);
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const bool first = s.first && repeats[k].count > 0 && detail::ends_segment(repeats, k);
+    detail::drop_held(b, s.forward, repeats[k].count - (first ? 1 : 0));
+    if (first) detail::drop_held(b, *s.first, 1);
   }
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;

@@ -45,6 +45,9 @@ struct TrainerDescription {
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
+  /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
+  /// which stay gathered for the backward pass; a head tied to them makes it one unit.
+  bool shards_ends_apart = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

@@ -70,7 +70,7 @@ class CompiledRun {
   void export_output();
   void hold_to_end(NodeId id) {
     const StorageId held = storage_[at(id)];
-    if (held != kExternal) run_.held_to_end.push_back(storages_.free_event(held));
+    if (held != kExternal) run_.held.push_back(storages_.free_event(held));
   }
 
   TapeMode mode_;
@@ -178,7 +178,7 @@ void CompiledRun::begin_backward() {
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
   const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
-  run_.held_to_end.push_back(storages_.free_event(zeros));
+  run_.held.push_back(storages_.free_event(zeros));
 }
 
 void CompiledRun::end_backward() {
