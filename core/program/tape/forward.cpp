@@ -79,6 +79,8 @@ void ForwardPass::compute(std::size_t i) {
       p_.mode == TapeMode::discard)  // the log-sum-exp is returned too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+  if (out.needs_grad && p_.keeps())
+    for (const StorageId id : narrow.kept()) p_.saved.save(i, id);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
   const bool rings = attends && op.exchange.forward == Exchange::ring;
