@@ -105,6 +105,8 @@ struct Plan {
   bool recomputes_blocks() const;
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether torch.compile takes the model in one piece.
+  bool compiles_whole() const { return compile && compile->scope == CompileScope::model; }
   /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its
   /// trainer does.
   bool syncs_each_batch() const;
