@@ -11,23 +11,13 @@
 #include "frameworks/framework.h"
 #include "hardware/cluster.h"
 #include "kernels/description.h"
+#include "plan/checkpointing.h"
 #include "plan/compile.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
-
-/// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
-/// selective checkpointing with a policy of saving those), or everything.
-enum class Checkpointing : std::uint8_t { none, selective, full };
-
-/// The name used in job files.
-constexpr std::string_view name_of(Checkpointing how) {
-  return how == Checkpointing::full        ? "full"
-         : how == Checkpointing::selective ? "selective"
-                                           : "none";
-}
 
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
@@ -95,13 +85,16 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
+  CheckpointShare checkpoint_share;  ///< of policies with numbers
   std::optional<Compile> compile;  ///< absent: an eager step
   double gradient_clipping = 1.0;  ///< 0: off
   bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
-  /// Whether blocks are run again; if not, selective checkpointing runs only the attention itself
-  /// again.
+  /// Whether blocks are run again, some at least; if not, selective checkpointing runs only the
+  /// attention itself again.
   bool recomputes_blocks() const;
+  /// Whether blocks of a kind differ: some are run again, and the others keep all.
+  bool keeps_some_blocks() const { return checkpointing == Checkpointing::blocks; }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
   /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its

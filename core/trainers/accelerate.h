@@ -36,6 +36,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .divides_loss = true,
           .embeddings_in_fp32 = true,
           .casts_divided_model = true,
+          .checkpoints_first_of_each = true,
           .optimizers = kTransformersOptimizers,
           .head_loss = head_loss,
           .source = source};

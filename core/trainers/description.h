@@ -42,6 +42,12 @@ struct TrainerDescription {
   /// Programs around it cast a model that zero.Init has divided (model.to): assumed, to fp32, where
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
+  /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
+  /// checkpoint does unless told otherwise; else all of it.
+  bool recomputation_stops_early = true;
+  /// Of each n blocks the first one is checkpointed (transformers, every_n_layers); else the last
+  /// one (torchtitan's layer option).
+  bool checkpoints_first_of_each = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

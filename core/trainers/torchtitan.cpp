@@ -8,7 +8,8 @@ constinit const TrainerDescription kTrainer{
     .name = "torchtitan",
     .words = "torchtitan",
     .runs_engines = false,
-    .source = "torchtitan/train.py",
+    .recomputation_stops_early = false,
+    .source = "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py",
 };
 
 }  // namespace shardplan::torchtitan

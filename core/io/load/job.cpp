@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "checkpointing/problems.h"
 #include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
+#include "load/checkpointing.h"
 #include "load/cluster.h"
 #include "load/compile.h"
 #include "load/deepspeed.h"
@@ -77,6 +79,7 @@ class JobLoader {
     take_injection();
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_);
+    read_checkpointing(reader_, plan());
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
     read_model();
@@ -103,6 +106,8 @@ class JobLoader {
     check_quantization();
     check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))
+      reader_.fail(problem->key, problem->message, problem->expected);
+    if (const auto problem = checkpointing_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     if (zero_options(plan()) != nullptr && !is_inference())
       if (auto warning = check_deepspeed_checkpointing(reader_, job_))
