@@ -20,7 +20,8 @@ inline constexpr std::array kTransformersOptimizers{
 
 /// accelerate 1.15 wraps the forward in autocast and casts what it returns to fp32
 /// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), and keeps whole
-/// gradients between micro-batches (no_sync). transformers 5.17 asks after each micro-batch
+/// gradients between micro-batches (no_sync); under FSDP2 it shards embeddings and head apart
+/// (utils/fsdp_utils.py, fsdp2_prepare_model). transformers 5.17 asks after each micro-batch
 /// whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
 /// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
 constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
@@ -37,6 +38,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .embeddings_in_fp32 = true,
           .casts_divided_model = true,
           .checkpoints_first_of_each = true,
+          .shards_ends_apart = true,
           .optimizers = kTransformersOptimizers,
           .head_loss = head_loss,
           .source = source};

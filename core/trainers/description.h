@@ -48,6 +48,9 @@ struct TrainerDescription {
   /// Of each n blocks the first one is checkpointed (transformers, every_n_layers); else the last
   /// one (torchtitan's layer option).
   bool checkpoints_first_of_each = false;
+  /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
+  /// which stay gathered for the backward pass; a head tied to them makes it one unit.
+  bool shards_ends_apart = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

@@ -100,6 +100,20 @@ const Parameter* unquantizable(const Model& model, const ZeroOptions& zero, std:
   return nullptr;
 }
 
+/// The quantizer takes every tensor that it is given for numbers.
+Problem check_packed(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
+  if (!zero.quantized_weights && !zero.quantized_nontrainable_weights) return std::nullopt;
+  return DivisionProblem{
+      fmt::format("{}{}", kZero,
+                  zero.quantized_weights ? "zero_quantized_weights"
+                                         : "zero_quantized_nontrainable_weights"),
+      "true, and DeepSpeed 0.19.6 would round the packed bits of a base in few bits as if they "
+      "were numbers",
+      "false"};
+}
+
 Problem check_quantizer(const Model& model, const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   const std::int64_t ranks = plan.replicas();
@@ -147,6 +161,7 @@ std::optional<DivisionProblem> deepspeed_sharding_problem(const Model& model, co
   if (plan.framework.deepspeed.zero.stage < 3) return std::nullopt;
   if (auto problem = check_degrees(plan)) return problem;
   if (auto problem = check_groups(plan)) return problem;
+  if (auto problem = check_packed(plan)) return problem;
   return check_quantizer(model, plan);
 }
 

@@ -221,7 +221,9 @@ void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream po
     --holders_[p];
     return;
   }
-  b.free(Category::gathered_parameters, gathered_[p], pool);
+  const bool held = z_.nodes_hold(id) && (!place_.backward || kept_[p]);
+  b.free(Category::gathered_parameters, gathered_[p] - (held ? z_.gather.gathered_bytes(id) : 0),
+         pool);
   gathered_[p] = 0;
   if (!place_.first || !z_.secondary.follows(id)) return;
   // Its first release since the step leaves the secondary shard; layers of a repeated segment

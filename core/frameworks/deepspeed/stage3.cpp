@@ -7,6 +7,7 @@
 #include "frameworks/deepspeed/gather_hooks.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
+#include "lowering/packed_weights.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {
@@ -67,6 +68,7 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Segm
   z.reduce(b, last);
   if (z.offload_optimizer)
     b.copy(LinkKind::host, false, z.e.g * z.layout.trainable, "gradient shards to the host");
+  b.free(Category::gathered_parameters, z.held_by_nodes(), z.gather_pool());
   b.end_phase(Phase::backward);
 }
 
@@ -114,16 +116,19 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
 
 }  // namespace
 
-Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
+Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
                      const Engine& engine) {
   Program program = program_of(run);
   ProgramBuilder b(program);
+  const PackedWeights packed(whole, parameter_type(plan));
+  const Model& model = packed.model();
   const Stage3 z(model, plan, run, engine);
   const Engine& e = engine;
   const std::int64_t p = z.layout.trainable;
 
   if (!z.offload_param)
     b.resident(Category::parameters, checked_add(checked_mul(e.b, p), z.frozen_bytes()));
+  packed.append_whole_parts(program.resident);
   b.resident(Category::parameters, ExpertGroups(model, plan).replaced_bytes(plan, e.b));
   if (z.secondary.exist() && !z.secondary.on_host())
     b.resident(Category::parameters, z.secondary.frozen_bytes());
@@ -136,7 +141,7 @@ Program lower_stage3(const Model& model, const Plan& plan, const ModelRun& run,
     b.resident(Category::gradients, e.g * p);
     b.resident(Category::master_parameters, e.m * p);
   }
-  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  program.model_bytes = total_bytes(program.resident);
   if (z.secondary.exist() && !z.secondary.on_host())  // dividing the model makes them all
     program.model_bytes += z.secondary.trainable_bytes();
   if (!z.offload_optimizer) add_states(program, e, z.states);

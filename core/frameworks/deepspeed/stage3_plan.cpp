@@ -4,6 +4,7 @@
 
 #include "frameworks/deepspeed/expert_groups.h"
 #include "frameworks/deepspeed/flat_states.h"
+#include "frameworks/deepspeed/saved_inputs.h"
 
 namespace shardplan {
 
@@ -30,6 +31,22 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
       quantized_reduction(zero.quantized_gradients && !zero.mics() && plan_.cluster.nodes > 1) {
   if (quantized_reduction)
     hops = shardplan::quantized_reduction(model, e.ranks, plan.cluster.gpus_per_node, zero.loco);
+}
+
+bool Stage3::nodes_hold(ParameterId id) const {
+  if (!gather.gathers() || gather.persistent(id)) return false;
+  const bool reenters =  // the graph is made in the backward pass, block by block
+      plan.recomputes_blocks() && deepspeed_saved_input(plan).function != CheckpointFunction::torch;
+  return !reenters && model.parameters[static_cast<std::size_t>(id)].quantized();
+}
+
+std::int64_t Stage3::held_by_nodes() const {
+  std::int64_t bytes = 0;
+  for (const ParameterGroup& g : model.groups)
+    for (std::int32_t i = g.first; i < g.first + g.count; ++i)
+      if (nodes_hold(i))
+        bytes = checked_add(bytes, checked_mul(gather.gathered_bytes(i), g.repeat));
+  return bytes;
 }
 
 std::int64_t Stage3::last_flush() const {

@@ -43,6 +43,14 @@ struct Stage3 {
     return {.given = Given::flat, .numel = sub_group, .whole = sub_group};
   }
 
+  /// Whether the nodes of bitsandbytes' products hold on to a packed weight: MatMul4Bit keeps the
+  /// tensor that it read as an attribute, out of reach of what checkpoints take of saved tensors,
+  /// and a release only gives the parameter another one (partition_parameters.py free_param). What
+  /// was gathered in the forward pass lives as long as the graph.
+  bool nodes_hold(ParameterId id) const;
+  /// Bytes of all that they hold when the backward pass ends.
+  std::int64_t held_by_nodes() const;
+
   /// What the last bucket of a backward pass holds at most.
   std::int64_t last_flush() const;
   /// Temporaries of one flush of a bucket with `elements`.

@@ -47,6 +47,10 @@ std::optional<DivisionProblem> hybrid_size_problem(const Plan& plan) {
 /// _validate_tensors_to_flatten.
 std::optional<DivisionProblem> lora_problem(const Plan& plan) {
   if (!plan.workload.lora) return std::nullopt;
+  if (plan.workload.lora->base != Quantization::none)
+    return DivisionProblem{"workload.lora.quantization",
+                           "packed weights in flat parameters cannot be estimated yet",
+                           "framework fsdp2 or deepspeed"};
   if (!plan.framework.fsdp1.use_orig_params)
     return DivisionProblem{"framework.use_orig_params",
                            "false, and under LoRA a flat parameter would hold tensors that train "

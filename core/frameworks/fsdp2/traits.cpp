@@ -22,11 +22,11 @@ std::optional<DivisionProblem> hybrid_problem(const Model&, const Plan& plan) {
       fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
 }
 
-/// The mixed-precision policy casts the gathered parameters; the modules then run in that type
-/// throughout.
+/// The mixed-precision policy casts the gathered parameters, adapters with the rest; the modules
+/// then run in that type throughout.
 Regime fsdp2_regime(const Plan& plan) {
   Regime regime = usual::regime(plan);
-  regime.params = plan.precision.compute;
+  regime.params = regime.compute = regime.adapters = plan.precision.compute;
   return regime;
 }
 

@@ -23,6 +23,7 @@
 #include "load/options.h"
 #include "load/parallel.h"
 #include "load/precision.h"
+#include "load/quantized_base.h"
 #include "load/rlhf.h"
 #include "optimizers/description.h"
 #include "options/tables.h"
@@ -103,7 +104,8 @@ class JobLoader {
       reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
     check_optimizer();
-    check_quantization();
+    for (Diagnostic& d : check_quantized_base(reader_, job_.model, plan()))
+      job_.diagnostics.push_back(std::move(d));
     check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
@@ -352,18 +354,6 @@ class JobLoader {
                                     facts.model_type));
   }
 
-  /// bitsandbytes' packed weights can be neither flattened nor cut along their rows.
-  void check_quantization() {
-    const Workload& w = plan().workload;
-    if (!w.lora) return;
-    if (w.lora->prepare_kbit.value_or(false)) check_preparation(*w.lora);
-    const bool sharded = traits_of(plan()).shards_parameters(plan());
-    if (w.lora->base != Quantization::none && sharded)
-      reader_.fail("workload.lora.quantization",
-                   "four-bit weights under parameter sharding cannot be estimated yet",
-                   "single, ddp, or deepspeed below stage 3");
-  }
-
   /// torchao's float8 linears, over plain parameters.
   void check_recipe() {
     const ProductRecipe& recipe = recipe_of(plan().precision.linear);
@@ -403,16 +393,6 @@ class JobLoader {
     warn("precision.linear",
          "without torch.compile each operand is cast by a dozen kernels in fp32: this is slower "
          "than bf16 unless layers are very wide, and saves no memory");
-  }
-
-  void check_preparation(const Lora& lora) {
-    if (lora.base == Quantization::none)
-      reader_.fail("workload.lora.prepare_kbit", "true, and the base is not quantized",
-                   "workload.lora.quantization, or false");
-    if (traits_of(plan()).keeps_master)
-      warn("workload.lora.prepare_kbit",
-           fmt::format("{} casts parameters back to {}: nothing stays in fp32",
-                       traits_of(plan()).label.get(), name_of(plan().precision.params)));
   }
 
   void check_precision() {

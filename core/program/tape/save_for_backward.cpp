@@ -27,7 +27,9 @@ void save_operands(Parts& p, std::size_t i, const Operands& read, const SaveRule
 void save_factor(Parts& p, std::size_t i, const Operands& read) {
   const Op& op = p.graph().ops()[i];
   const ValueId in = read.count > 0 ? op.in[0] : kNone;
-  if (op.kind == OpKind::linear && p.view.regime().zero3_linear) {
+  // bitsandbytes' products are its own, which DeepSpeed does not replace.
+  if (op.kind == OpKind::linear && p.view.regime().zero3_linear &&
+      !p.view.parameter(op.weight).quantized()) {
     save_value(p, i, in, in == kNone ? kExternal : p.view.state(in).storage);
   } else if (p.view.trains(op.weight)) {
     save_value(p, i, in, op.kept == kNone ? read.storage[0] : p.view.state(op.kept).storage);

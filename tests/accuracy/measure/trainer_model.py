@@ -1,4 +1,5 @@
 """The model that a user's script gives to HF Trainer: random weights, quantized for QLoRA, adapters of peft."""
+import contextlib
 import gc
 import tempfile
 
@@ -22,27 +23,51 @@ def _plain(job, config, dtype, device):
     return model.to(dtype)
 
 
-def _quantization(stored):
+def _shards(job):
+    """Whether packed weights are divided, which wants them in a floating type."""
+    return job.get("framework", {}).get("name") in ("fsdp2", "deepspeed")
+
+
+def _quantization(stored, job):
     from transformers import BitsAndBytesConfig
 
     if stored == "int8":
         return BitsAndBytesConfig(load_in_8bit=True)
     values, _, scales = stored.partition("_")  # "nf4", or "nf4_double": the scales are quantized too
     return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=values, bnb_4bit_compute_dtype=torch.bfloat16,
-                              bnb_4bit_use_double_quant=scales == "double")
+                              bnb_4bit_use_double_quant=scales == "double",
+                              bnb_4bit_quant_storage=torch.bfloat16 if _shards(job) else torch.uint8)
+
+
+@contextlib.contextmanager
+def _whole():
+    """Models are built whole, though TrainingArguments have a ZeRO-3 configuration."""
+    from transformers.integrations import deepspeed
+
+    reference = deepspeed._hf_deepspeed_config_weak_ref
+    deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        deepspeed._hf_deepspeed_config_weak_ref = reference
 
 
 def _quantized(job, config, device, stored):
     """As from_pretrained loads a checkpoint in few bits: saved first, as there is none to load."""
     attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _whole():
         model = _plain(job, config, torch.bfloat16, device)
         model.save_pretrained(folder)
         del model
         gc.collect()
         torch.cuda.empty_cache()
-        return auto_class(config).from_pretrained(folder, quantization_config=_quantization(stored),
+        return auto_class(config).from_pretrained(folder, quantization_config=_quantization(stored, job),
                                                   device_map={"": device.index}, dtype=torch.bfloat16, **attention)
+
+
+def _targets(lora):
+    """peft's word for every linear layer stands alone."""
+    return lora["targets"][0] if lora["targets"] == ["all-linear"] else lora["targets"]
 
 
 def _with_adapters(model, job):
@@ -50,8 +75,8 @@ def _with_adapters(model, job):
 
     lora = job["workload"]["lora"]
     model = get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0,
-                                             target_modules=lora["targets"], use_dora=lora.get("dora", False),
-                                             task_type="CAUSAL_LM"))
+                                             target_modules=_targets(lora), use_dora=lora.get("dora", False),
+                                             use_rslora=lora.get("rank_stabilized", False), task_type="CAUSAL_LM"))
     if checkpoints(job):
         model.enable_input_require_grads()
     return model

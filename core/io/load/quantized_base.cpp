@@ -1,0 +1,104 @@
+#include "load/quantized_base.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+#include "frameworks/registry.h"
+#include "lowering/stored_weights.h"
+
+namespace shardplan {
+namespace {
+
+constexpr const char* kQuantization = "workload.lora.quantization";
+constexpr const char* kPreparation = "workload.lora.prepare_kbit";
+
+class QuantizedBase {
+ public:
+  QuantizedBase(ObjectReader& job, const Model& model, const Plan& plan)
+      : job_(job), model_(model), plan_(plan), framework_(traits_of(plan)) {}
+
+  std::vector<Diagnostic> check() {
+    const Lora& lora = *plan_.workload.lora;
+    if (lora.prepare_kbit.value_or(false)) check_preparation(lora);
+    if (lora.base != Quantization::none && framework_.shards_parameters(plan_)) {
+      about_storage();
+      about_loading();
+      about_nodes();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void warn(const char* key, std::string message) {
+    found_.push_back({.severity = Severity::warning,
+                      .file = job_.file(),
+                      .key = key,
+                      .message = std::move(message)});
+  }
+
+  void check_preparation(const Lora& lora) {
+    if (lora.base == Quantization::none)
+      job_.fail(kPreparation, "true, and the base is not quantized",
+                "workload.lora.quantization, or false");
+    if (framework_.keeps_master)
+      warn(kPreparation, fmt::format("{} casts parameters back to {}: nothing stays in fp32",
+                                     framework_.label.get(), name_of(plan_.precision.params)));
+  }
+
+  /// accelerate 1.15 (utils/fsdp_utils.py, fsdp2_prepare_model) leaves what is no floating type out
+  /// of the shards; peft's guides say the same of ZeRO-3.
+  void about_storage() {
+    warn(kQuantization,
+         fmt::format("shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
+                     "accelerate leaves packed weights whole on every GPU",
+                     name_of(plan_.precision.compute)));
+  }
+
+  /// Bytes of everything, before it is divided.
+  std::int64_t whole_bytes() const {
+    std::int64_t sum = 0;
+    model_.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      sum += repeat * stored_bytes(p, plan_.kept_type(), plan_.workload.lora->base);
+    });
+    return sum;
+  }
+
+  /// transformers 5.17 builds a quantized model whole on each rank, under zero.Init and with
+  /// cpu_ram_efficient_loading too (modeling_utils.py, needs_zero3_init and
+  /// _move_missing_keys_from_meta_to_device), and accelerate 1.15 takes it from that GPU alone
+  /// (accelerator.py, prepare_model).
+  void about_loading() {
+    const std::int64_t whole = whole_bytes();
+    if (whole <= plan_.cluster.gpu.usable.count()) return;
+    warn(kQuantization,
+         fmt::format("transformers 5.17 puts the whole quantized model on each GPU before it is "
+                     "divided, {}, which {} does not hold: a program has to divide it while it "
+                     "loads, as answer.ai's fsdp_qlora does",
+                     format_bytes(whole), plan_.cluster.gpu.name));
+  }
+
+  /// What Stage3::nodes_hold says, in words.
+  void about_nodes() {
+    if (!framework_.has_zero || plan_.cluster.world() == 1) return;
+    warn(kQuantization,
+         "under ZeRO-3 bitsandbytes 0.50 holds on to each packed weight that the forward pass "
+         "gathered until the backward pass ends, checkpointed without reentrance or not: all of "
+         "the packed model is on each GPU then; FSDP2 lets go of it");
+  }
+
+  ObjectReader& job_;
+  const Model& model_;
+  const Plan& plan_;
+  const FrameworkTraits& framework_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> check_quantized_base(ObjectReader& job, const Model& model,
+                                             const Plan& plan) {
+  if (!plan.workload.lora) return {};
+  return QuantizedBase(job, model, plan).check();
+}
+
+}  // namespace shardplan
