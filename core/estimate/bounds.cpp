@@ -167,8 +167,8 @@ class PlanBound {
       const std::size_t i = repeats[k].segment;
       const LeastSegment& s = least_.segments[i];
       const bool first = s.has_first && detail::starts_segment(repeats, k);
-      for (const detail::Stretch& layers : detail::stretches(
-               run_, run_.segments[i], block, repeats[k].count - (first ? 1 : 0)))
+      for (const detail::Stretch& layers :
+           detail::stretches(run_, run_.segments[i], block, repeats[k].count - (first ? 1 : 0)))
         add_layers(sum, i, layers);
       if (first) {
         sum.seconds += seconds_[i].first;

@@ -78,10 +78,10 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run);
 void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
 
 /// Emits the forward pass. `hooks` may have any of: enter(builder, repeat index) before a repeat,
-/// enter_first(builder, tape) before the run of a first layer (SegmentRun::first) in the backward
-/// pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
-/// release(builder, module) around a module's use of its parameters, and
-/// gradient(builder, parameter, bytes) when a gradient appears.
+/// enter_first(builder, tape) before layers of another kind than those before them in the backward
+/// pass: a first layer (SegmentRun::first), the next of a segment's stretches; begin(builder) and
+/// end(builder) around each iteration, fetch(builder, module) and release(builder, module) around a
+/// module's use of its parameters, and gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks);
@@ -322,8 +322,11 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const bool first = s.first && detail::ends_segment(repeats, k);
     block -= detail::block_count(run, repeat);
     const auto layers = detail::stretches(run, s, block, repeat.count - (first ? 1 : 0));
-    for (auto stretch = layers.rbegin(); stretch != layers.rend(); ++stretch)
+    for (auto stretch = layers.rbegin(); stretch != layers.rend(); ++stretch) {
+      if constexpr (requires { hooks.enter_first(b, stretch->tapes->backward); })
+        if (stretch != layers.rbegin()) hooks.enter_first(b, stretch->tapes->backward);
       emit(stretch->tapes->backward, stretch->count);
+    }
     if (first) {
       if constexpr (requires { hooks.enter_first(b, *s.first); }) hooks.enter_first(b, *s.first);
       emit(*s.first, 1);

@@ -86,9 +86,9 @@ struct Plan {
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers
-  std::optional<Compile> compile;  ///< absent: an eager step
-  double gradient_clipping = 1.0;  ///< 0: off
-  bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
+  std::optional<Compile> compile;    ///< absent: an eager step
+  double gradient_clipping = 1.0;    ///< 0: off
+  bool launch_blocking = false;      ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
   /// Whether blocks are run again, some at least; if not, selective checkpointing runs only the
   /// attention itself again.

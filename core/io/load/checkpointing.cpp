@@ -64,8 +64,7 @@ void check_share(const ObjectReader& o, Plan& plan) {
 void read_object(ObjectReader o, Plan& plan) {
   plan.checkpoint_share = {};
   read_options(o, checkpointing_table(), plan);
-  if (!o.has("policy"))
-    o.missing("policy", "none, selective, full, selective_op or blocks");
+  if (!o.has("policy")) o.missing("policy", "none, selective, full, selective_op or blocks");
   o.finish();
   check_share(o, plan);
 }

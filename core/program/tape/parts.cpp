@@ -18,8 +18,8 @@ std::vector<bool> kept_results(const Graph& graph, TapeMode mode, const TapeOpti
   kept.reserve(graph.ops().size());
   std::int64_t plain_products = 0;
   for (const Op& op : graph.ops()) {
-    const bool counts = options.kept == KeptResults::most_products && op.kind == OpKind::linear &&
-                        op.bias == kNone;
+    const bool counts =
+        options.kept == KeptResults::most_products && op.kind == OpKind::linear && op.bias == kNone;
     if (counts) ++plain_products;
     kept.push_back(is_product(op.kind) && !(counts && plain_products % options.product_share == 0));
   }

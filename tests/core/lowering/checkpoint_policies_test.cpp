@@ -1,7 +1,8 @@
-// What checkpointing policies keep, against what PyTorch keeps: tests/golden/checkpoint_policies.json
-// was written by tests/accuracy/measure/checkpoint_policies.py on a CPU, each storage rounded as on a
-// GPU. What the network has beside its blocks is the same under all policies, so that each is
-// compared by how far it is from checkpointing every block.
+// What checkpointing policies keep, against what PyTorch keeps:
+// tests/golden/checkpoint_policies.json was written by
+// tests/accuracy/measure/checkpoint_policies.py on a CPU, each storage rounded as on a GPU. What
+// the network has beside its blocks is the same under all policies, so that each is compared by how
+// far it is from checkpointing every block.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,8 +25,7 @@ const Json& golden() {
 }
 
 Plan plan_of_case(const Json& c, FrameworkKind framework) {
-  const bool wide = c.at("dtype") == "float32";
-  Plan plan = plan_of(framework, wide ? "fp32" : "bf16-pure", 1);
+  Plan plan = plan_of(framework, c.at("precision").get<std::string>(), 1);
   plan.workload.micro_batch = c.at("batch");
   plan.workload.sequence_length = c.at("sequence");
   ObjectReader job(c, "case");
@@ -36,13 +36,12 @@ Plan plan_of_case(const Json& c, FrameworkKind framework) {
 std::int64_t forward_end(const Json& c, FrameworkKind framework) {
   const Plan plan = plan_of_case(c, framework);
   const Model model = model_of(c.at("config").dump());
-  const MemoryProfile profile =
-      simulate_memory(lower(model, plan, run_segments(model, plan), 0));
+  const MemoryProfile profile = simulate_memory(lower(model, plan, run_segments(model, plan), 0));
   return profile.of(Phase::forward).end;
 }
 
 std::string family_of(const Json& c) {
-  return c.at("case").get<std::string>() + " " + c.at("dtype").get<std::string>();
+  return c.at("case").get<std::string>() + " " + c.at("precision").get<std::string>();
 }
 
 TEST(CheckpointPolicies, KeepWhatPyTorchKeeps) {
@@ -78,6 +77,7 @@ TEST(CheckpointPolicies, MeetAtTheirEnds) {
   const Model model = model_of(golden().at("cases").front().at("config").dump());
   const auto peak = [&](Checkpointing how, CheckpointShare share) {
     Plan plan = plan_of(FrameworkKind::single, "bf16-autocast", 1);
+    plan.workload.micro_batch = 64;
     plan.checkpointing = how;
     plan.checkpoint_share = share;
     return estimate(model, plan, Calibration{}).allocated.point;
@@ -106,9 +106,8 @@ TEST(CheckpointPolicies, TakeTimeBetweenNoneAndFull) {
     double sum = 0;
     for_each_event(program, [&](const Event& e, std::int64_t times) {
       if (e.kind != Event::Kind::compute) return;
-      for_each_kernel(program, e, [&](const Kernel& k) {
-        sum += static_cast<double>(times) * flops_of(k);
-      });
+      for_each_kernel(program, e,
+                      [&](const Kernel& k) { sum += static_cast<double>(times) * flops_of(k); });
     });
     return sum;
   };
@@ -159,8 +158,7 @@ TEST(CheckpointPolicies, AreReadAsWordsAndAsObjects) {
             std::string::npos);
   EXPECT_NE(error_of(R"({"checkpointing": "selective_op:1"})").find("no product would be kept"),
             std::string::npos);
-  EXPECT_NE(error_of(R"({"checkpointing": "ful"})").find("did you mean 'full'"),
-            std::string::npos);
+  EXPECT_NE(error_of(R"({"checkpointing": "ful"})").find("did you mean 'full'"), std::string::npos);
   EXPECT_NE(error_of(R"({"checkpointing": 2})").find("blocks:8"), std::string::npos);
 }
 
