@@ -5,6 +5,7 @@
 
 #include "estimate/assemble.h"
 #include "estimate/estimate.h"
+#include "estimate/time.h"
 #include "frameworks/registry.h"
 #include "parallel/communicators.h"
 
@@ -81,6 +82,11 @@ double upper_ratio_of(const Plan& plan, const Calibration& c) {
   return c.*traits_of(plan).reserved_upper.get();
 }
 
+Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
+  if (!waits_for_streams(program)) return {};
+  return knows_time(plan) ? pace_of(program, plan, rates) : host_ahead(program);
+}
+
 Source source_of(Category category, const BreakdownSources& sources) {
   switch (category) {
     case Category::parameters:
@@ -123,12 +129,14 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
                                          std::span<const Program* const> programs) {
   std::vector<std::int64_t> limits;
+  std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
     const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, *program), plan);
     limits.push_back(limit.point);
     limits.push_back(limit.shrunk(program->held_at_most, upper_ratio_of(plan, calibration)));
+    paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
-  return reserved_runs(programs, std::move(limits));
+  return reserved_runs(paced, std::move(limits));
 }
 
 std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration,

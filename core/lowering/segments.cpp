@@ -53,12 +53,14 @@ struct TapeNames {
 
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names) {
+                     const std::vector<Kernel>& kernels, const TapeNames& names,
+                     const std::vector<TapeEvent>& held = {}) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
-    if (slot == kCacheSlot) return kUnnamed;
+    const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
+    if (slot == kCacheSlot || outlives) return kUnnamed;
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
@@ -99,8 +101,9 @@ void fill_tables(ModelRun& run) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
     const auto append_forward = [&](TapeRun& t, std::int32_t names) {
-      t.forward_rows = append_rows(run, t.forward, t.forward_kernels,
-                                   {names, kChainedInputSlot, t.output_slot, detail::kOutputName});
+      t.forward_rows =
+          append_rows(run, t.forward, t.forward_kernels,
+                      {names, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
     const auto append_backward = [&](TapeRun& t, std::int32_t names) {
       t.backward_rows =
@@ -332,6 +335,21 @@ std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::in
     ++all.back().count;
   }
   return all;
+}
+
+void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {
+  const auto drop = [&](const TapeRun& tape, std::int64_t count) {
+    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
+  };
+  std::int64_t block = block_count(run, repeats);
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const bool first = s.first && repeats[k].count > 0 && ends_segment(repeats, k);
+    block -= block_count(run, repeats[k]);
+    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
+      drop(layers.tapes->forward, layers.count);
+    if (first) drop(*s.first, 1);
+  }
 }
 
 void drop_caches(ProgramBuilder& b, const ModelRun& run,

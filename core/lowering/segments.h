@@ -239,6 +239,9 @@ inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, 
 /// The same of all segments: the forward pass is over.
 void drop_caches(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
 
+/// The graph goes, and with it what its nodes referred to. `repeats`: those of a backward pass.
+void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
+
 /// What a shared tensor takes: its own allocation, or its maker's output.
 inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
   return model.shared[shared].is_output ? run.shared_gradient_bytes[shared]
@@ -338,6 +341,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   b.free(Category::activations, held);
+  detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;
     const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;

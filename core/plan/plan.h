@@ -34,6 +34,7 @@ struct Lora {
   /// peft's prepare_model_for_kbit_training: what has 16 bits and is not quantized becomes fp32;
   /// absent: what the trainer does.
   std::optional<bool> prepare_kbit;
+  bool rank_stabilized = false;  ///< peft's use_rslora: another factor, and nothing else
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };

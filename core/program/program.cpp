@@ -47,8 +47,14 @@ void ProgramBuilder::free(Category category, std::int64_t bytes, Stream pool) {
   e.kind = Event::Kind::free;
   e.category = category;
   e.bytes = bytes;
-  e.stream = pool;
+  e.stream = e.used_on = pool;
   program_.events.push_back(e);
+}
+
+void ProgramBuilder::free_used_on(Stream user, Category category, std::int64_t bytes, Stream pool) {
+  if (bytes == 0) return;
+  free(category, bytes, pool);
+  program_.events.back().used_on = user;
 }
 
 void ProgramBuilder::alloc_named(Category category, std::int64_t bytes, std::int32_t name) {
@@ -79,6 +85,12 @@ void ProgramBuilder::once(std::int64_t step, std::vector<Event> events) {
   e.count = static_cast<std::int64_t>(program_.once.size());
   program_.once.push_back({step, std::move(events)});
   program_.events.push_back(e);
+}
+
+void ProgramBuilder::in_first_step(std::vector<Event> events) {
+  if (events.empty()) return;
+  once(1, std::move(events));
+  program_.once.back().makes_residents = false;
 }
 
 void ProgramBuilder::transient(Category category, std::int64_t bytes, Stream pool) {
@@ -133,6 +145,31 @@ void ProgramBuilder::wait(Stream stream) {
 void ProgramBuilder::synchronize() {
   Event e;
   e.kind = Event::Kind::synchronize;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::follow(Stream stream) {
+  Event e;
+  e.kind = Event::Kind::follow;
+  e.stream = stream;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::mark(Stream stream, std::int32_t name, std::int64_t marks) {
+  Event e;
+  e.kind = Event::Kind::mark;
+  e.stream = stream;
+  e.name = name;
+  e.count = marks;
+  program_.events.push_back(e);
+}
+
+void ProgramBuilder::throttle(std::int32_t name, std::int64_t marks, bool keeps_passed) {
+  Event e;
+  e.kind = Event::Kind::throttle;
+  e.name = name;
+  e.count = marks;
+  e.keeps_passed = keeps_passed;
   program_.events.push_back(e);
 }
 

@@ -38,7 +38,10 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
-enum class Stream : std::uint8_t { compute, communication, copy };
+/// What works side by side on a GPU, each with blocks of its own. `staging` makes ready what a
+/// collective sends; it is never behind the host.
+enum class Stream : std::uint8_t { compute, communication, copy, staging };
+inline constexpr std::size_t kStreams = 4;
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
 enum class HostOptimizer : std::uint8_t { deepspeed, torch };
 enum class Collective : std::uint8_t {
@@ -63,6 +66,10 @@ struct Event {
     copy,            ///< bytes over the host or NVMe link
     wait,            ///< the compute stream waits for what `stream` has been given so far
     synchronize,     ///< the host waits for the compute stream
+    follow,          ///< `stream` waits for the compute stream
+    mark,            ///< the host records how far it has given work to `stream`: `count` marks
+    throttle,        ///< the host waits for the oldest marks of the same name and forgets them,
+                     ///< where there are `count` or more
     host_optimizer,  ///< the host updates `bytes` elements, when gradients have reached it
     begin_phase,
     end_phase,
@@ -75,6 +82,9 @@ struct Event {
   Category category = Category::other;
   Phase phase = Phase::forward;
   Stream stream = Stream::compute;  ///< alloc, free: whose pool of the caching allocator
+  /// free: another stream that the block is used on (record_stream): the allocator has it back when
+  /// that stream has come to where it is now. The pool's own: at once.
+  Stream used_on = Stream::compute;
   LinkKind link = LinkKind::gpu;
   Collective collective = Collective::all_reduce;
   Group group = Group::data;  ///< collective: among whom
@@ -88,10 +98,13 @@ struct Event {
   bool ahead = false;
   /// collective: `count` buckets, each sent when the phase so far has made it.
   bool bucketed = false;
+  /// throttle: marks that the stream has passed count until forgotten, one at a time.
+  bool keeps_passed = false;
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
   std::string_view what;                               ///< a literal: "gradient reduce-scatter"
-  std::int32_t name = kUnnamed;                        ///< alloc, free
-  bool older = false;  ///< free: not the newest block of that name but the one before
+  std::int32_t name = kUnnamed;                        ///< alloc, free, mark, throttle
+  bool older = false;             ///< free: not the newest block of that name but the one before
+  bool after_first_step = false;  ///< alloc, free: the first step leaves it out
 };
 
 /// Allocations and frees of one step only. They are no part of the steady state: a simulation of
@@ -99,6 +112,7 @@ struct Event {
 struct EventsOfOneStep {
   std::int64_t step = 1;
   std::vector<Event> events;
+  bool makes_residents = true;  ///< in the first step: what they allocate is there from then on
 };
 
 /// What a rank holds in its host's memory and on NVMe.
@@ -183,12 +197,20 @@ class ProgramBuilder {
   void resident(Category category, std::int64_t bytes, std::int64_t count = 1);
   void alloc(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   void free(Category category, std::int64_t bytes, Stream pool = Stream::compute);
+  /// Of a block that another stream than its pool's works on.
+  void free_used_on(Stream user, Category category, std::int64_t bytes,
+                    Stream pool = Stream::compute);
   void alloc_named(Category category, std::int64_t bytes, std::int32_t name);
   void free_named(Category category, std::int64_t bytes, std::int32_t name);
   /// `count` allocations and frees of the table, from number `first` on.
   void blocks(std::int32_t first, std::int64_t count);
   /// Here step number `step` does what `events` list.
   void once(std::int64_t step, std::vector<Event> events);
+  /// Here the first step does what `events` list; nothing of it stays.
+  void in_first_step(std::vector<Event> events);
+  void add(const Event& event) { program_.events.push_back(event); }
+  /// The allocation or free that was added last is none of the first step's.
+  void after_first_step() { program_.events.back().after_first_step = true; }
   /// Allocated and freed at once: counts only for the peak.
   void transient(Category category, std::int64_t bytes, Stream pool = Stream::compute);
   /// Makes kernels known; returns the number of the first.
@@ -213,6 +235,10 @@ class ProgramBuilder {
                 bool ahead);
   void wait(Stream stream);
   void synchronize();
+  void follow(Stream stream);
+  void mark(Stream stream, std::int32_t name, std::int64_t marks = 1);
+  /// `keeps_passed`: see Event.
+  void throttle(std::int32_t name, std::int64_t marks, bool keeps_passed);
   void host_optimizer(HostOptimizer optimizer, std::int64_t elements);
   void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
   /// To the GPU, before the computation under way is done.

@@ -22,16 +22,10 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
     }
     const BlockRow& row = rows[at_];
     switch (row.kind) {
-      case Kind::alloc: {
-        BlockId block = allocator_.try_allocate(row.amount, row.stream);
-        if (block == CachingAllocator::kNone) {
-          if (before.at_limit) return Stop::at_limit;
-          block = allocator_.allocate(row.amount, row.stream);
-        }
-        allocate(row, block);
+      case Kind::alloc:
+        if (!request(row, before.at_limit)) return Stop::at_limit;
         ++at_;
         break;
-      }
       case Kind::free_newest:
       case Kind::free_older:
         free_named(row);
@@ -60,12 +54,31 @@ BlockRun::Stop BlockRun::run(const StopBefore& before) {
       case Kind::end_repeat:
         end_repeat();
         break;
+      case Kind::clock:
+        move_clocks(script_->moves[static_cast<std::size_t>(row.number)]);
+        ++at_;
+        break;
       case Kind::only_in_step:
         at_ = row.amount == step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
+        break;
+      case Kind::not_in_step:
+        at_ = row.amount != step_ ? at_ + 1 : static_cast<std::size_t>(row.number);
         break;
     }
   }
   return Stop::done;
+}
+
+bool BlockRun::request(const BlockRow& row, bool stops_at_limit) {
+  take_passed();
+  BlockId block = allocator_.try_allocate(row.amount, row.stream);
+  if (block == CachingAllocator::kNone) {
+    if (stops_at_limit) return false;
+    take_all();
+    block = allocator_.allocate_anew(row.amount, row.stream);
+  }
+  allocate(row, block);
+  return true;
 }
 
 ReservedProfile BlockRun::profile() const {
@@ -101,9 +114,66 @@ void BlockRun::note_peak() {
   bytes.peak = std::max(bytes.peak, allocator_.allocated());
 }
 
-void BlockRun::give_back(const Live& live) {
-  allocator_.free(live.block);
+void BlockRun::give_back(const Live& live, const BlockRow& row) {
   requested_ -= live.bytes;
+  if (row.used_on == row.stream) {
+    allocator_.free(live.block);
+    return;
+  }
+  allocator_.set_aside(live.block);
+  used_[static_cast<std::size_t>(row.used_on)].push_back({clocks_.at.of(row.used_on), live.block});
+  ++waiting_;
+}
+
+void BlockRun::move_clocks(const ClockMove& move) {
+  if (move.kind == Event::Kind::throttle) {
+    throttle(move);
+    return;
+  }
+  if (move.kind != Event::Kind::mark) {
+    clocks_.move(move);
+    return;
+  }
+  const auto name = static_cast<std::size_t>(move.name);
+  if (marks_.size() <= name) marks_.resize(name + 1);
+  marks_[name].list.push_back({clocks_.at.of(move.stream), move.count});
+  marks_[name].count += move.count;
+}
+
+void BlockRun::throttle(const ClockMove& move) {
+  const auto name = static_cast<std::size_t>(move.name);
+  if (marks_.size() <= name) return;
+  Marks& marks = marks_[name];
+  const auto forget = [&] {
+    marks.count -= marks.list.front().count;
+    marks.list.pop_front();
+  };
+  if (!move.keeps_passed)
+    while (!marks.list.empty() && marks.list.front().at <= clocks_.at.host) forget();
+  while (marks.count >= move.count) {
+    clocks_.host_waits(marks.list.front().at);
+    forget();
+    if (move.keeps_passed) return;
+  }
+}
+
+/// Every request asks first what the streams have done (process_events). A stream's blocks come
+/// back in the order in which they were freed.
+void BlockRun::take_passed() {
+  if (waiting_ == 0) return;
+  for (std::deque<Used>& used : used_)
+    for (; !used.empty() && used.front().until <= clocks_.at.host; --waiting_) {
+      allocator_.give_back(used.front().block);
+      used.pop_front();
+    }
+}
+
+/// Before cached segments go back to the driver the host waits for every block that is used
+/// (synchronize_and_free_events).
+void BlockRun::take_all() {
+  for (const std::deque<Used>& used : used_)
+    if (!used.empty()) clocks_.host_waits(used.back().until);
+  take_passed();
 }
 
 void BlockRun::free_named(const BlockRow& row) {
@@ -112,7 +182,7 @@ void BlockRun::free_named(const BlockRow& row) {
   assert(stack.size() >= from_end && "freed before it was allocated");
   if (stack.size() < from_end) return;
   const auto at = stack.end() - static_cast<std::ptrdiff_t>(from_end);
-  give_back(*at);
+  give_back(*at, row);
   if (from_end == 2) *at = stack.back();
   stack.pop_back();
 }
@@ -121,16 +191,17 @@ void BlockRun::free_size(const BlockRow& row) {
   std::vector<Live>& stack = stacks_[static_cast<std::size_t>(row.number)];
   for (std::size_t i = stack.size(); i-- > 0;) {
     if (stack[i].bytes != row.amount || stack[i].stream != row.stream) continue;
-    give_back(stack[i]);
+    give_back(stack[i], row);
     stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
-  free_total(stack, row.amount);
+  free_total(stack, row);
 }
 
 /// A total of several blocks: the newest ones. What is less than a block shortens it only in the
 /// program's account: the allocator cannot give back a part.
-void BlockRun::free_total(std::vector<Live>& stack, std::int64_t bytes) {
+void BlockRun::free_total(std::vector<Live>& stack, const BlockRow& row) {
+  std::int64_t bytes = row.amount;
   while (bytes > 0 && !stack.empty()) {
     Live& newest = stack.back();
     if (newest.bytes > bytes) {
@@ -139,7 +210,7 @@ void BlockRun::free_total(std::vector<Live>& stack, std::int64_t bytes) {
       return;
     }
     bytes -= newest.bytes;
-    give_back(newest);
+    give_back(newest, row);
     stack.pop_back();
   }
   assert(bytes == 0 && "more is freed than was allocated");
@@ -164,7 +235,12 @@ void BlockRun::end_repeat() {
   ++at_;
 }
 
+/// A step's time begins and ends with everything done (timing/timeline.h).
 void BlockRun::begin_step() {
+  take_all();
+  clocks_ = StreamClocks(script_->rules);
+  for (Marks& marks : marks_)
+    for (Marks::Mark& mark : marks.list) mark.at = 0;
   if (step_++ == 0) allocator_.empty_cache();
   phases_ = {};
   peak_before_ = allocator_.peak_reserved();

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +29,10 @@ struct ReservedProfile {
 class BlockRun {
  public:
   BlockRun(std::shared_ptr<const BlockScript> script, const AllocatorOptions& options)
-      : script_(std::move(script)), allocator_(options), stacks_(script_->stacks) {}
+      : script_(std::move(script)),
+        allocator_(options),
+        stacks_(script_->stacks),
+        clocks_(script_->rules) {}
 
   /// Where a run stops before it is done: ahead of a row, or of giving cached segments back.
   struct StopBefore {
@@ -58,6 +62,20 @@ class BlockRun {
     std::size_t begin = 0;  ///< the first row of the body
     std::int64_t left = 0;  ///< iterations after this one
   };
+  /// A block that was freed when its user had work up to `until`.
+  struct Used {
+    double until = 0;
+    BlockId block = CachingAllocator::kNone;
+  };
+  /// What the host may wait for, the oldest first.
+  struct Marks {
+    struct Mark {
+      double at = 0;
+      std::int64_t count = 0;
+    };
+    std::deque<Mark> list;
+    std::int64_t count = 0;
+  };
   /// What a step meets: a block's number may be another one's later, its address tells.
   struct Place {
     BlockId block = CachingAllocator::kNone;
@@ -65,11 +83,17 @@ class BlockRun {
     bool operator==(const Place&) const = default;
   };
 
+  /// False, and nothing is done: cached segments would have to be given back.
+  bool request(const BlockRow& row, bool stops_at_limit);
   void allocate(const BlockRow& row, CachingAllocator::BlockId block);
   void free_named(const BlockRow& row);
   void free_size(const BlockRow& row);
-  void free_total(std::vector<Live>& stack, std::int64_t bytes);
-  void give_back(const Live& live);
+  void free_total(std::vector<Live>& stack, const BlockRow& row);
+  void give_back(const Live& live, const BlockRow& row);
+  void move_clocks(const ClockMove& move);
+  void throttle(const ClockMove& move);
+  void take_passed();
+  void take_all();
   void note_peak();
   void begin_repeat(const BlockRow& row);
   void end_repeat();
@@ -80,7 +104,11 @@ class BlockRun {
   std::shared_ptr<const BlockScript> script_;
   CachingAllocator allocator_;
   std::vector<std::vector<Live>> stacks_;
-  std::vector<Loop> loops_;  ///< those under way, the outermost first
+  std::vector<Loop> loops_;                      ///< those under way, the outermost first
+  std::array<std::deque<Used>, kStreams> used_;  ///< by Stream: blocks that wait for it
+  std::vector<Marks> marks_;                     ///< by name
+  std::int64_t waiting_ = 0;                     ///< blocks in used_
+  StreamClocks clocks_;
   std::size_t at_ = 0;
   std::array<PhaseBytes, kPhaseCount> phases_{};
   std::size_t phase_ = 0;

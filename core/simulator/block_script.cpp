@@ -10,7 +10,9 @@ constexpr std::int64_t kMostMicroBatches = 2;
 
 class ScriptWriter {
  public:
-  explicit ScriptWriter(const Program& program) : program_(program) {}
+  ScriptWriter(const Program& program, const Pace& pace) : program_(program), pace_(pace) {
+    script_.rules = pace.rules;
+  }
 
   BlockScript write() {
     write_build();
@@ -24,11 +26,9 @@ class ScriptWriter {
  private:
   using Kind = BlockRow::Kind;
 
-  std::size_t add(Kind kind, std::size_t number, std::int64_t amount,
-                  Stream stream = Stream::compute) {
+  std::size_t add(Kind kind, std::size_t number, std::int64_t amount) {
     BlockRow& row = script_.rows.emplace_back();
     row.kind = kind;
-    row.stream = stream;
     row.number = static_cast<std::int32_t>(number);
     row.amount = amount;
     return script_.rows.size() - 1;
@@ -49,17 +49,35 @@ class ScriptWriter {
   }
 
   void add_block(const Event& e) {
+    if (e.after_first_step) {
+      const std::size_t other = add(Kind::not_in_step, 0, 1);
+      add_row(e);
+      close(other);
+    } else {
+      add_row(e);
+    }
+  }
+
+  void add_row(const Event& e) {
     const Kind kind = e.kind != Event::Kind::free ? Kind::alloc
                       : e.name == kUnnamed        ? Kind::free_size
                       : e.older                   ? Kind::free_older
                                                   : Kind::free_newest;
-    add(kind, stack_of(e), e.bytes, e.stream);
+    BlockRow& row = script_.rows[add(kind, stack_of(e), e.bytes)];
+    row.stream = e.stream;
+    row.used_on = e.used_on;
+  }
+
+  void add_move(std::size_t event) {
+    if (pace_.moves.empty()) return;
+    add(Kind::clock, script_.moves.size(), 0);
+    script_.moves.push_back(pace_.moves[event]);
   }
 
   bool is_lazy(Category category) const {
     for (const EventsOfOneStep& once : program_.once)
       for (const Event& e : once.events)
-        if (once.step == 1 && e.category == category) return true;
+        if (once.step == 1 && once.makes_residents && e.category == category) return true;
     return false;
   }
 
@@ -101,6 +119,7 @@ class ScriptWriter {
           break;
         case Event::Kind::begin_phase:
           add(Kind::begin_phase, static_cast<std::size_t>(e.phase), 0);
+          add_move(i);
           break;
         case Event::Kind::end_phase:
           add(Kind::end_phase, static_cast<std::size_t>(e.phase), 0);
@@ -120,7 +139,10 @@ class ScriptWriter {
           close(open.back());
           open.pop_back();
           break;
+        case Event::Kind::gradients_whole:
+          break;
         default:
+          add_move(i);
           break;
       }
     }
@@ -137,18 +159,35 @@ class ScriptWriter {
   }
 
   const Program& program_;
+  const Pace& pace_;
   BlockScript script_;
 };
 
 }  // namespace
 
-BlockScript block_script(const Program& program) {
-  return ScriptWriter(program).write();
+bool waits_for_streams(const Program& program) {
+  const auto waits = [](const Event& e) {
+    return e.kind == Event::Kind::free && e.used_on != e.stream;
+  };
+  return std::any_of(program.events.begin(), program.events.end(), waits);
+}
+
+BlockScript block_script(const Program& program, const Pace& pace) {
+  return ScriptWriter(program, pace).write();
+}
+
+bool alike(const BlockScript& a, const BlockScript& b) {
+  return a.rows == b.rows && a.moves == b.moves && a.rules == b.rules;
 }
 
 std::size_t first_difference(const BlockScript& a, const BlockScript& b) {
+  const auto same = [&](const BlockRow& x, const BlockRow& y) {
+    if (x != y || x.kind != BlockRow::Kind::clock) return x == y;
+    const auto move = static_cast<std::size_t>(x.number);
+    return a.moves[move] == b.moves[move];
+  };
   const auto [in_a, in_b] =
-      std::mismatch(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end());
+      std::mismatch(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), same);
   return static_cast<std::size_t>(in_a - a.rows.begin());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/program.h"
+#include "timing/clocks.h"
 
 namespace shardplan {
 
@@ -22,11 +23,14 @@ struct BlockRow {
     repeat,        ///< the rows before row `number` happen `amount` times
     end_repeat,    ///< the last of them
     only_in_step,  ///< the rows before row `number` belong to step `amount` alone
+    not_in_step,   ///< the same of all other steps
+    clock,         ///< move `number`: the host and the streams get on
   };
   Kind kind = Kind::alloc;
   Stream stream = Stream::compute;
-  std::int32_t number = 0;  ///< a stack, a phase or a row
-  std::int64_t amount = 0;  ///< bytes, where nothing else is said
+  Stream used_on = Stream::compute;  ///< frees: another stream's, which the block waits for
+  std::int32_t number = 0;           ///< a stack, a phase or a row
+  std::int64_t amount = 0;           ///< bytes, where nothing else is said
   friend bool operator==(const BlockRow&, const BlockRow&) = default;
 };
 
@@ -35,9 +39,18 @@ struct BlockScript {
   std::size_t step = 0;        ///< the step's first row
   std::size_t stacks = kCategoryCount;
   std::int64_t last_own = 0;  ///< the last step that does what others do not
+  // What the clocks need; nothing where no block waits for a stream.
+  ClockRules rules;
+  std::vector<ClockMove> moves;
 };
 
-BlockScript block_script(const Program& program);
+/// Some of its blocks are free only when a stream has come to where it was.
+bool waits_for_streams(const Program& program);
+
+/// `pace`: of the program, if it waits for streams.
+BlockScript block_script(const Program& program, const Pace& pace);
+
+bool alike(const BlockScript& a, const BlockScript& b);
 
 /// The first row in which the two differ; the length of the shorter one when neither does before.
 std::size_t first_difference(const BlockScript& a, const BlockScript& b);

@@ -20,6 +20,10 @@ constexpr bool is_large(std::size_t pool) {
   return pool % 2 == 1;
 }
 
+constexpr std::size_t pool_for(std::int64_t size, Stream stream) {
+  return 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
+}
+
 }  // namespace
 
 std::int64_t CachingAllocator::block_size(std::int64_t bytes) {
@@ -116,10 +120,13 @@ void CachingAllocator::split(BlockId id, std::int64_t size) {
 
 CachingAllocator::BlockId CachingAllocator::try_allocate(std::int64_t bytes, Stream stream) {
   const std::int64_t size = block_size(bytes);
-  const std::size_t pool = 2 * static_cast<std::size_t>(stream) + (size <= kSmall ? 0 : 1);
+  const std::size_t pool = pool_for(size, stream);
   BlockId id = free_[pool].take_best_fit(size);
   if (id == kNone) id = grow(pool, size);
-  if (id == kNone) return kNone;
+  return id == kNone ? kNone : take(pool, id, size);
+}
+
+CachingAllocator::BlockId CachingAllocator::take(std::size_t pool, BlockId id, std::int64_t size) {
   const std::int64_t rest = at(id).size - size;
   const bool cut = is_large(pool) && !options_.expandable_segments ? rest > kSmall : rest >= kUnit;
   if (cut) split(id, size);
@@ -131,10 +138,16 @@ CachingAllocator::BlockId CachingAllocator::try_allocate(std::int64_t bytes, Str
 
 CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
   const BlockId id = try_allocate(bytes, stream);
-  if (id != kNone) return id;
+  return id != kNone ? id : allocate_anew(bytes, stream);
+}
+
+CachingAllocator::BlockId CachingAllocator::allocate_anew(std::int64_t bytes, Stream stream) {
   ++retries_;
   empty_cache();
-  return try_allocate(bytes, stream);
+  const std::int64_t size = block_size(bytes);
+  const std::size_t pool = pool_for(size, stream);
+  const BlockId id = grow(pool, size);
+  return id == kNone ? kNone : take(pool, id, size);
 }
 
 void CachingAllocator::merge_into(BlockId id, BlockId neighbour) {
@@ -156,8 +169,16 @@ void CachingAllocator::merge_into(BlockId id, BlockId neighbour) {
 }
 
 void CachingAllocator::free(BlockId id) {
+  set_aside(id);
+  give_back(id);
+}
+
+void CachingAllocator::set_aside(BlockId id) {
   assert(at(id).live);
   allocated_ -= at(id).size;
+}
+
+void CachingAllocator::give_back(BlockId id) {
   at(id).live = false;
   merge_into(id, at(id).previous);
   merge_into(id, at(id).next);

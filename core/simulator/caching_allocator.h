@@ -23,14 +23,23 @@ class CachingAllocator {
   using BlockId = FreeBlocks::BlockId;
   static constexpr BlockId kNone = FreeBlocks::kNone;
 
-  explicit CachingAllocator(const AllocatorOptions& options) : options_(options) {}
+  explicit CachingAllocator(const AllocatorOptions& options) : options_(options) {
+    last_.fill(kNone);
+  }
 
   /// A block of at least `bytes` from the pool of `stream`, or kNone when memory runs out.
   BlockId allocate(std::int64_t bytes, Stream stream = Stream::compute);
   /// The same without giving cached segments back: kNone, and nothing is changed, where they would
   /// have to be.
   BlockId try_allocate(std::int64_t bytes, Stream stream = Stream::compute);
+  /// Gives every cached segment back, and asks the driver for one for this block: kNone when it has
+  /// none. What is set aside must have been given back.
+  BlockId allocate_anew(std::int64_t bytes, Stream stream);
   void free(BlockId block);
+  /// A block that its owner has freed and a stream still works on: it counts no more, and stays
+  /// where it is until give_back().
+  void set_aside(BlockId block);
+  void give_back(BlockId block);
   /// Gives back every segment without a live block.
   void empty_cache();
   /// What the driver grants in all from now on; no less than is reserved.
@@ -57,7 +66,6 @@ class CachingAllocator {
     std::uint8_t pool = 0;
     bool live = false;
   };
-  static constexpr std::size_t kStreams = 3;
 
   Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
@@ -68,6 +76,7 @@ class CachingAllocator {
   BlockId grow(std::size_t pool, std::int64_t size);
   BlockId grow_expandable(std::size_t pool, std::int64_t size);
   bool grant(std::int64_t bytes);
+  BlockId take(std::size_t pool, BlockId id, std::int64_t size);
   void split(BlockId id, std::int64_t size);
   void merge_into(BlockId id, BlockId neighbour);
   void release_pages(std::size_t pool);
@@ -77,7 +86,7 @@ class CachingAllocator {
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;                ///< entries of blocks_ to use again
   std::array<FreeBlocks, 2 * kStreams> free_;  ///< by stream; small, then large
-  std::array<BlockId, 2 * kStreams> last_{kNone, kNone, kNone, kNone, kNone, kNone};
+  std::array<BlockId, 2 * kStreams> last_;     ///< of each pool's one growing segment
   std::int64_t next_address_ = 0;
   std::int64_t reserved_ = 0, peak_reserved_ = 0;
   std::int64_t allocated_ = 0, peak_allocated_ = 0;

@@ -11,23 +11,25 @@ using Script = std::shared_ptr<const BlockScript>;
 
 constexpr std::size_t kNoRow = BlockRun::StopBefore{}.row;
 
-Script script_of(const Program& program) {
-  return std::make_shared<const BlockScript>(block_script(program));
+Script script_of(const Program& program, const Pace& pace) {
+  return std::make_shared<const BlockScript>(block_script(program, pace));
 }
 
 /// Where the first of the scripts that are not all alike parts from another one.
 std::size_t parting(const std::vector<Script>& scripts) {
   std::size_t row = kNoRow;
   for (const Script& script : scripts)
-    if (script->rows != scripts.front()->rows)
+    if (!alike(*script, *scripts.front()))
       row = std::min(row, first_difference(*script, *scripts.front()));
   return row;
 }
 
 }  // namespace
 
-ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options) {
-  BlockRun run(script_of(program), options);
+ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options,
+                                  const Pace* pace) {
+  const Pace unknown = pace == nullptr && waits_for_streams(program) ? host_ahead(program) : Pace{};
+  BlockRun run(script_of(program, pace == nullptr ? unknown : *pace), options);
   run.run({});
   return run.profile();
 }
@@ -67,18 +69,18 @@ ReservedProfile ReservedRuns::within(std::int64_t limit) const {
   return run.profile();
 }
 
-std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
                                         std::vector<std::int64_t> limits) {
   std::vector<Script> scripts;
-  for (const Program* program : programs) scripts.push_back(script_of(*program));
+  for (const PacedProgram& p : programs) scripts.push_back(script_of(*p.program, p.pace));
   ReservedRuns common(scripts.front(), std::move(limits));
   common.run_to(parting(scripts));
   std::vector<ReservedRuns> all;
   for (std::size_t i = 0; i < scripts.size(); ++i) {
-    const auto alike =
+    const auto twin =
         std::find_if(scripts.begin(), scripts.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const Script& s) { return s->rows == scripts[i]->rows; });
-    const auto first = static_cast<std::size_t>(alike - scripts.begin());
+                     [&](const Script& s) { return alike(*s, *scripts[i]); });
+    const auto first = static_cast<std::size_t>(twin - scripts.begin());
     if (first < i) {
       all.push_back(all[first]);
       continue;

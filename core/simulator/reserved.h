@@ -12,7 +12,15 @@
 
 namespace shardplan {
 
-ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options = {});
+/// `pace`: absent: where blocks wait for streams, the host is ahead as far as it may (host_ahead).
+ReservedProfile simulate_reserved(const Program& program, const AllocatorOptions& options = {},
+                                  const Pace* pace = nullptr);
+
+/// A program and, if its blocks wait for streams, how fast these get on.
+struct PacedProgram {
+  const Program* program = nullptr;
+  Pace pace;
+};
 
 /// One program with memory to spare and with less. What the runs have in common is run once: they
 /// part where the one with less must give cached segments back.
@@ -23,7 +31,7 @@ class ReservedRuns {
   ReservedProfile within(std::int64_t limit) const;
 
  private:
-  friend std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+  friend std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
                                                  std::vector<std::int64_t> limits);
   struct Scarce {
     std::int64_t limit = 0;
@@ -42,7 +50,7 @@ class ReservedRuns {
 
 /// Of programs that begin alike, such as those of a plan's ranks: the beginning is run once for
 /// all. `limits`: those that ReservedRuns::within() may be asked about.
-std::vector<ReservedRuns> reserved_runs(std::span<const Program* const> programs,
+std::vector<ReservedRuns> reserved_runs(std::span<const PacedProgram> programs,
                                         std::vector<std::int64_t> limits);
 
 }  // namespace shardplan

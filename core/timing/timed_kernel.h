@@ -24,6 +24,7 @@ struct KernelSequence {
     issue += next.issue;
     busy += next.busy;
   }
+  bool operator==(const KernelSequence&) const = default;
 };
 
 struct TimedKernel {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "timing/clocks.h"
 #include "timing/collective_time.h"
 
 namespace shardplan {
@@ -10,15 +11,9 @@ namespace {
 
 /// An event that takes time (or that a trace wants), timed once.
 struct Step {
-  Event::Kind kind = Event::Kind::compute;
-  KernelSequence sequence;  ///< compute: of this event and of those that joined it
-  double seconds = 0;
+  ClockMove move;  ///< compute: of this event and of those that joined it
   std::size_t event = 0;
   std::size_t end = 0;  ///< begin_repeat: index of its end
-};
-
-struct Clocks {
-  double host = 0, compute = 0, communication = 0, copies = 0;
 };
 
 class Simulation {
@@ -30,7 +25,8 @@ class Simulation {
         cluster_(plan.cluster),
         rates_(rates),
         trace_(trace),
-        kernels_(timed.begin(), timed.end()) {
+        kernels_(timed.begin(), timed.end()),
+        clocks_(clock_rules(program, plan, rates)) {
     compile();
   }
 
@@ -72,6 +68,9 @@ class Simulation {
       case Event::Kind::end_phase:
       case Event::Kind::once:
       case Event::Kind::gradients_whole:
+      case Event::Kind::follow:
+      case Event::Kind::mark:
+      case Event::Kind::throttle:
         return false;
       default:
         return true;
@@ -79,41 +78,23 @@ class Simulation {
   }
 
   Step timed(const Event& e, std::size_t event, double times) {
-    Step step{.kind = e.kind, .event = event};
-    switch (e.kind) {
-      case Event::Kind::compute:
-        for (std::int64_t i = 0; i < e.count; ++i) {
-          const TimedKernel& kernel = kernels_[static_cast<std::size_t>(e.first + i)];
-          step.sequence.then(kernel.sequence);
-          times_.ideal += times * kernel.ideal;
-          times_.flops += times * kernel.flops;
-        }
-        break;
-      case Event::Kind::collective:
-        step.seconds = collective_seconds(e, shape_of(e), cluster_, rates_.links);
-        ideal_links_ += times * ideal_collective_seconds(e, shape_of(e), cluster_);
-        break;
-      case Event::Kind::copy:
-        step.seconds = copy_seconds(e, cluster_, rates_.links);
-        break;
-      case Event::Kind::host_optimizer:
-        step.seconds =
-            static_cast<double>(e.bytes) * static_cast<double>(cluster_.gpus_per_node) /
-            (e.optimizer == HostOptimizer::torch ? rates_.host.torch_adam_elements_per_second
-                                                 : rates_.host.deepspeed_adam_elements_per_second);
-        break;
-      default:
-        break;
-    }
-    return step;
+    if (e.kind == Event::Kind::compute)
+      for (std::int64_t i = 0; i < e.count; ++i) {
+        const TimedKernel& kernel = kernels_[static_cast<std::size_t>(e.first + i)];
+        times_.ideal += times * kernel.ideal;
+        times_.flops += times * kernel.flops;
+      }
+    if (e.kind == Event::Kind::collective)
+      ideal_links_ += times * ideal_collective_seconds(e, shape_of(e), cluster_);
+    return {clock_move(e, program_, plan_, rates_, kernels_), event};
   }
 
   /// Neighbouring kernels become one sequence, unless a trace wants each.
   void add_step(const Step& step) {
-    const bool joins = trace_ == nullptr && step.kind == Event::Kind::compute && !steps_.empty() &&
-                       steps_.back().kind == Event::Kind::compute;
+    const bool joins = trace_ == nullptr && step.move.kind == Event::Kind::compute &&
+                       !steps_.empty() && steps_.back().move.kind == Event::Kind::compute;
     if (joins)
-      steps_.back().sequence.then(step.sequence);
+      steps_.back().move.sequence.then(step.move.sequence);
     else
       steps_.push_back(step);
   }
@@ -122,22 +103,25 @@ class Simulation {
     for (std::size_t i = begin; i < end; ++i) {
       const Step& s = steps_[i];
       const Event& e = program_.events[s.event];
-      switch (s.kind) {
+      switch (e.kind) {
         case Event::Kind::compute:
           run_kernels(s);
           break;
         case Event::Kind::collective:
-          run_collective(s, e);
+          run_collective(s);
           break;
-        case Event::Kind::copy:
-          run_copy(s, e);
+        case Event::Kind::copy: {
+          const StreamClocks::Cost cost = clocks_.copy(s.move);
+          add_span(Stream::copy, false, cost.start, s.move.seconds, s.event);
+          times_.exposed_copies += cost.exposed;
           break;
+        }
         case Event::Kind::wait:
-          wait(e.stream == Stream::copy ? at_.copies : at_.communication,
-               e.stream == Stream::copy ? times_.exposed_copies : times_.exposed_communication);
+          (e.stream == Stream::copy ? times_.exposed_copies : times_.exposed_communication) +=
+              clocks_.wait(e.stream).exposed;
           break;
         case Event::Kind::synchronize:
-          at_.host = std::max(at_.host, at_.compute);
+          clocks_.synchronize();
           break;
         case Event::Kind::host_optimizer:
           run_host_optimizer(s);
@@ -164,129 +148,57 @@ class Simulation {
 
   void note_memory(const Event& e) {
     trace_->memory.push_back(
-        {at_.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
+        {clocks_.at.compute, e.category, e.kind == Event::Kind::alloc ? e.bytes : -e.bytes});
   }
 
   void begin_phase(Phase phase) {
     phase_ = phase;
-    if (phase == Phase::step) wait_for_stages();
-    at_.host += rates_.host.phase_seconds;
-    phase_start_ = std::max(at_.compute, at_.host);
+    const double passes_end = clocks_.at.compute;
+    const double bubble = clocks_.begin_phase(phase);
+    if (phase == Phase::step && program_.bubble_share > 0) times_.bubble = bubble;
     if (trace_ == nullptr) return;
-    trace_->phase_starts[static_cast<std::size_t>(phase_)] = phase_start_;
+    if (phase == Phase::step && program_.bubble_share > 0) trace_->bubble_start = passes_end;
+    trace_->phase_starts[static_cast<std::size_t>(phase_)] = clocks_.phase_start;
     std::vector<PhaseSpan>& phases = trace_->phases;
     if (!phases.empty() && phases.back().phase == phase) return;
-    if (!phases.empty()) phases.back().end = phase_start_;
-    phases.push_back({phase, phase_start_, phase_start_});
-  }
-
-  /// The passes of the step are done: what the pipeline was not full.
-  void wait_for_stages() {
-    if (program_.bubble_share <= 0) return;  // the host runs ahead into the optimizer
-    times_.bubble = program_.bubble_share * at_.compute;
-    if (trace_ != nullptr) trace_->bubble_start = at_.compute;
-    at_.compute += times_.bubble;
-    at_.host = std::max(at_.host, at_.compute);
+    if (!phases.empty()) phases.back().end = clocks_.phase_start;
+    phases.push_back({phase, clocks_.phase_start, clocks_.phase_start});
   }
 
   void run_host_optimizer(const Step& s) {
-    at_.host = std::max({at_.host, at_.compute, at_.copies});
-    wait(at_.host, times_.exposed_copies);
-    add_span(Stream::compute, true, at_.host, s.seconds, s.event);
-    at_.host += s.seconds;
-    at_.compute = at_.host;
-    times_.optimizer += s.seconds;
+    const StreamClocks::Cost cost = clocks_.host_optimizer(s.move.seconds);
+    times_.exposed_copies += cost.exposed;
+    add_span(Stream::compute, true, cost.start, s.move.seconds, s.event);
+    times_.optimizer += s.move.seconds;
   }
 
   void run_kernels(const Step& s) {
-    if (trace_ != nullptr) {
-      run_each_kernel(program_.events[s.event], s.event);
+    if (trace_ == nullptr) {
+      run_sequence(s.move.sequence);
       return;
     }
-    run_sequence(s.sequence);
-  }
-
-  void run_sequence(const KernelSequence& sequence) {
-    if (plan_.launch_blocking) {
-      run_waiting(sequence);
-      return;
-    }
-    const double end = std::max(at_.compute + sequence.busy, at_.host + sequence.chain);
-    times_.idle += end - at_.compute - sequence.busy;
-    (phase_ == Phase::step ? times_.optimizer : times_.compute) += sequence.busy;
-    at_.compute = end;
-    at_.host += sequence.issue;
-  }
-
-  /// The host issues a kernel, waits for its end, and issues the next.
-  void run_waiting(const KernelSequence& sequence) {
-    const double issued = std::max(at_.compute, at_.host) + sequence.issue;
-    times_.idle += issued - at_.compute;
-    (phase_ == Phase::step ? times_.optimizer : times_.compute) += sequence.busy;
-    at_.compute = at_.host = issued + sequence.busy;
-  }
-
-  void run_each_kernel(const Event& e, std::size_t event) {
+    const Event& e = program_.events[s.event];
     for (std::int64_t i = 0; i < e.count; ++i) {
       const auto row = static_cast<std::size_t>(e.first + i);
       const KernelSequence& kernel = kernels_[row].sequence;
       run_sequence(kernel);
-      add_span(Stream::compute, false, at_.compute - kernel.busy, kernel.busy, event,
+      add_span(Stream::compute, false, clocks_.at.compute - kernel.busy, kernel.busy, s.event,
                &program_.kernels[row]);
     }
   }
 
-  void run_collective(const Step& s, const Event& e) {
-    at_.host += rates_.host.collective_seconds * static_cast<double>(e.count);
-    times_.communication += s.seconds;
-    if (plan_.launch_blocking) {  // its kernels too
-      wait(at_.host, times_.idle);
-      at_.communication = at_.compute + s.seconds;
-      add_span(Stream::communication, false, at_.communication - s.seconds, s.seconds, s.event);
-      wait(at_.communication, times_.exposed_communication);
-      at_.host = at_.compute;
-      return;
-    }
-    const double slower = rates_.links.contention;
-    if (e.bucketed) {
-      // Ready at even distances over the phase; the last one when the phase is done.
-      const double calls = static_cast<double>(e.count);
-      const double phase = std::max(0.0, at_.compute - phase_start_);
-      const double slowdown = slower * std::min(s.seconds, phase * (1 - 1 / calls));
-      at_.compute += slowdown;
-      times_.compute += slowdown;
-      const double end =
-          std::max({at_.compute + s.seconds / calls, phase_start_ + phase / calls + s.seconds,
-                    at_.communication + s.seconds});
-      add_span(Stream::communication, false, end - s.seconds, s.seconds, s.event);
-      at_.communication = end;
-      return;
-    }
-    const double start = e.ahead ? std::max(at_.communication, at_.host)
-                                 : std::max({at_.communication, at_.compute, at_.host});
-    add_span(Stream::communication, false, start, s.seconds, s.event);
-    at_.communication = start + s.seconds;
-    if (e.ahead && at_.compute > start) {  // what it runs beside slows down
-      const double slowdown = slower * std::min(at_.compute - start, s.seconds);
-      at_.compute += slowdown;
-      times_.compute += slowdown;
-    }
+  void run_sequence(const KernelSequence& sequence) {
+    times_.idle += clocks_.run(sequence).idle;
+    (phase_ == Phase::step ? times_.optimizer : times_.compute) += sequence.busy;
   }
 
-  void run_copy(const Step& s, const Event& e) {
-    const double start =
-        e.ahead ? std::max(at_.copies, at_.host) : std::max({at_.copies, at_.compute, at_.host});
-    add_span(Stream::copy, false, start, s.seconds, s.event);
-    at_.copies = start + s.seconds;
-    if (!e.to_device) return;
-    at_.communication = std::max(at_.communication, at_.copies);  // a gather reads what was copied
-    wait(at_.copies, times_.exposed_copies);
-  }
-
-  void wait(double until, double& exposed) {
-    if (until <= at_.compute) return;
-    exposed += until - at_.compute;
-    at_.compute = until;
+  void run_collective(const Step& s) {
+    const StreamClocks::Cost cost = clocks_.collective(s.move);
+    times_.communication += s.move.seconds;
+    times_.compute += cost.slowdown;
+    times_.idle += cost.idle;
+    times_.exposed_communication += cost.exposed;
+    add_span(Stream::communication, false, cost.start, s.move.seconds, s.event);
   }
 
   /// Iterations until all clocks advance evenly; the rest, as long as none overtakes another, in
@@ -297,11 +209,12 @@ class Simulation {
     StepTimes last_times;
     bool have = false;
     for (std::int64_t i = 0; i < count; ++i) {
-      const Clocks before = at_;
+      const Clocks before = clocks_.at;
       const StepTimes times = times_;
       run_range(begin + 1, end);
-      const Clocks delta{at_.host - before.host, at_.compute - before.compute,
-                         at_.communication - before.communication, at_.copies - before.copies};
+      const Clocks& at = clocks_.at;
+      const Clocks delta{at.host - before.host, at.compute - before.compute,
+                         at.communication - before.communication, at.copies - before.copies};
       if (trace_ == nullptr && have && same(delta, last)) {
         const std::int64_t stride = safe_stride(delta, count - i - 1);
         if (stride > 0) {
@@ -322,7 +235,8 @@ class Simulation {
 
   /// How many iterations leave every clock on its side of the others.
   std::int64_t safe_stride(const Clocks& d, std::int64_t most) const {
-    const double values[] = {at_.host, at_.compute, at_.communication, at_.copies};
+    const Clocks& at = clocks_.at;
+    const double values[] = {at.host, at.compute, at.communication, at.copies};
     const double rates[] = {d.host, d.compute, d.communication, d.copies};
     double stride = static_cast<double>(most);
     for (int a = 0; a < 4; ++a)
@@ -337,10 +251,10 @@ class Simulation {
   }
 
   void advance(const Clocks& d, double stride, const StepTimes& before) {
-    at_.host += stride * d.host;
-    at_.compute += stride * d.compute;
-    at_.communication += stride * d.communication;
-    at_.copies += stride * d.copies;
+    clocks_.at.host += stride * d.host;
+    clocks_.at.compute += stride * d.compute;
+    clocks_.at.communication += stride * d.communication;
+    clocks_.at.copies += stride * d.copies;
     const auto more = [&](double StepTimes::*field) {
       times_.*field += stride * (times_.*field - before.*field);
     };
@@ -351,11 +265,11 @@ class Simulation {
   }
 
   void finish() {
-    wait(at_.communication, times_.exposed_communication);
-    wait(at_.copies, times_.exposed_copies);
-    wait(at_.host, times_.idle);
-    times_.step = at_.compute;
-    if (trace_ != nullptr && !trace_->phases.empty()) trace_->phases.back().end = at_.compute;
+    times_.exposed_communication += clocks_.wait(Stream::communication).exposed;
+    times_.exposed_copies += clocks_.wait(Stream::copy).exposed;
+    times_.idle += std::max(0.0, clocks_.at.host - clocks_.at.compute);
+    times_.step = std::max(clocks_.at.compute, clocks_.at.host);
+    if (trace_ != nullptr && !trace_->phases.empty()) trace_->phases.back().end = times_.step;
   }
 
   void add_span(Stream stream, bool host, double start, double seconds, std::size_t event,
@@ -371,9 +285,8 @@ class Simulation {
   Trace* trace_;
   std::vector<TimedKernel> kernels_;  ///< by row of Program::kernels
   std::vector<Step> steps_;
-  Clocks at_;
+  StreamClocks clocks_;
   Phase phase_ = Phase::forward;
-  double phase_start_ = 0;
   double ideal_links_ = 0;
   StepTimes times_;
 };

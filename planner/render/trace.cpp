@@ -27,6 +27,7 @@ int track_of(const Span& span) {
     case Stream::communication:
       return kCommunication;
     case Stream::copy:
+    case Stream::staging:
       return kCopies;
   }
   return kCompute;

@@ -141,6 +141,7 @@ Text method_words(const Workload& w) {
   if (!w.lora) return message("method.full");
   return message(w.lora->base == Quantization::none ? "method.lora" : "method.qlora",
                  {{"rank", count(w.lora->rank)},
+                  {"bits", count(format_of(w.lora->base).bits)},
                   {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
 }
 

@@ -5,6 +5,7 @@
 #include "frameworks/deepspeed/layout.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
+#include "lowering/tensors.h"
 
 namespace shardplan {
 namespace {
@@ -90,6 +91,15 @@ StateBytes states_of(const Engine& engine, const std::vector<Updated>& updated) 
 
 std::int64_t sub_group_states(const Engine& engine, std::int64_t elements) {
   return state_bytes(flat(elements), *engine.optimizer, engine.state_types).total();
+}
+
+std::vector<Event> state_blocks(const Engine& engine, const std::vector<Updated>& updated) {
+  std::vector<Event> blocks;
+  for (const Updated& t : updated)
+    for_each_state(t, *engine.optimizer, engine.state_types, [&](std::int64_t bytes, bool paged) {
+      if (!paged) append_tensors(blocks, Category::optimizer_states, bytes, 1);
+    });
+  return blocks;
 }
 
 void add_states(Program& program, const Engine& engine, const StateBytes& states) {

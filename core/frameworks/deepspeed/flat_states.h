@@ -29,6 +29,9 @@ std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::in
 /// States of all `updated`.
 StateBytes states_of(const Engine& engine, const std::vector<Updated>& updated);
 
+/// The blocks on the GPU in the order in which they are made.
+std::vector<Event> state_blocks(const Engine& engine, const std::vector<Updated>& updated);
+
 /// Makes them resident, or, in managed memory, the host's.
 void add_states(Program& program, const Engine& engine, const StateBytes& states);
 

@@ -48,7 +48,7 @@ GatherBytes GatherPlan::bytes_of(const GatherSet& set) const {
   if ((quantizes_ || set.stored) && engine_.ranks > 1) return quantized(set);
   GatherBytes bytes;
   for (const ParameterId id : set.ids) bytes.payload += gathered_bytes(id);
-  bytes.received = (set.ids.size() > 1 ? factor_ : 1) * bytes.payload;
+  bytes.received = (set.ids.size() > 1 ? factor_ - 1 : 0) * bytes.payload;
   return bytes;
 }
 
@@ -73,7 +73,8 @@ GatherBytes GatherPlan::quantized(const GatherSet& set) const {
   if (!set.stored) bytes.copies = (several ? engine_.b : 0) * shards + (casts ? 2 * shards : 0);
   if (!set.stored || several) bytes.own = own;  // what is stored is put together, if several
   // Of several tensors the int8 buffer and its fp16 copy stay with the handle that all share.
-  bytes.widened = engine_.b * whole + (several ? 2 * whole : 0);
+  bytes.widened = several ? 2 * whole : 0;
+  bytes.each_widened = true;
   bytes.cast = casts ? 2 * largest : 0;
   bytes.moved = (1 + 2) * whole + (several || casts ? (2 + engine_.b) * whole : 0);
   return bytes;

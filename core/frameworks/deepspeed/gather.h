@@ -21,14 +21,14 @@ struct GatherSet {
 /// Bytes of one call, in the order in which they come and go.
 struct GatherBytes {
   std::int64_t payload = 0;   ///< of the collective's buffers on every rank
-  std::int64_t received = 0;  ///< allocated for it, and kept as long as the parameters are used
+  std::int64_t received = 0;  ///< allocated for it, and kept as long as the first one is used
   std::int64_t early = 0;     ///< allocated for it, and gone when it is widened
   std::int64_t copies = 0;    ///< the shards put together and cast for the quantizer
   std::int64_t own = 0;       ///< this rank's quantized part, until the call is done
-  std::int64_t widened = 0;   ///< allocated when it has arrived, and kept
+  std::int64_t widened = 0;   ///< allocated when it has arrived, and kept the same
+  bool each_widened = false;  ///< the parameters' own tensors are made then, not before
   std::int64_t cast = 0;      ///< a second copy of the largest tensor while it is cast back
   std::int64_t moved = 0;     ///< read and written by the kernels that widen
-  std::int64_t held() const { return received + widened; }
 };
 
 class GatherPlan {

@@ -1,11 +1,16 @@
 #include "frameworks/deepspeed/gather_hooks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lowering/optimizer_kernels.h"
+#include "lowering/tensors.h"
 
 namespace shardplan {
 namespace {
+
+// Marks that the host waits for.
+constexpr std::int32_t kFetchEvents = 0, kReduceEvents = 1;
 
 /// How many modules hold each parameter over the turn: a tied tensor is there until the backward
 /// pass has gone through all of them. Those of a repeated segment belong to one each.
@@ -36,7 +41,9 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
       place_(place),
       divided_(divided),
       gathered_(z.model.parameters.size(), 0),
+      shared_(z.model.parameters.size()),
       kept_(z.model.parameters.size(), false),
+      waits_(z.model.parameters.size(), false),
       holders_(place.backward ? holders_over_the_turn(z)
                               : std::vector<std::int32_t>(z.model.parameters.size(), 0)),
       uses_(gradient_uses(z.model, z.run)),
@@ -47,11 +54,15 @@ GatherHooks::GatherHooks(const Stage3& z, const std::vector<SegmentRepeat>& repe
 void GatherHooks::prefetch(ProgramBuilder& b) {
   if (!z_.gather.gathers()) return;
   prefetched_ = z_.gather.prefetch_bytes();
+  if (prefetched_ == 0) return;
   b.alloc(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  b.after_first_step();
 }
 
 void GatherHooks::end_prefetch(ProgramBuilder& b) {
+  if (prefetched_ == 0) return;
   b.free(Category::gathered_parameters, prefetched_, z_.gather_pool());
+  b.after_first_step();
   prefetched_ = 0;
 }
 
@@ -93,8 +104,9 @@ void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
     seen[id] = true;
     mark_gathered(e.id);
     if (pending_[id] > 0) continue;
-    for (const ParameterId p : z_.model.modules[id].parameters)
-      release_parameter(b, p, Stream::compute);
+    for (const bool frozen : {false, true})
+      if (!frozen || splits_sets()) gather_in_first_step(b, set_of(e.id, frozen, place_.first));
+    for (const ParameterId p : z_.model.modules[id].parameters) release_parameter(b, p);
   }
 }
 
@@ -125,13 +137,16 @@ GatherSet GatherHooks::set_of(ModuleId id, bool frozen, bool outdated) const {
   return set;
 }
 
-void GatherHooks::hold(const GatherSet& set, std::int64_t bytes) {
-  std::int64_t rest = bytes;
-  for (const ParameterId p : set.ids) rest -= z_.gather.gathered_bytes(p);
-  for (const ParameterId p : set.ids) {
-    gathered_[static_cast<std::size_t>(p)] = z_.gather.gathered_bytes(p) + rest;
-    rest = 0;
-  }
+void GatherHooks::hold(const GatherSet& set, const GatherBytes& bytes) {
+  for (const ParameterId p : set.ids)
+    gathered_[static_cast<std::size_t>(p)] = z_.gather.gathered_bytes(p);
+  if (!set.ids.empty())
+    shared_[static_cast<std::size_t>(set.ids.front())] = {bytes.received, bytes.widened};
+}
+
+void GatherHooks::alloc_each(ProgramBuilder& b, const GatherSet& set) const {
+  for (const ParameterId p : set.ids)
+    b.alloc(Category::gathered_parameters, z_.gather.gathered_bytes(p), z_.gather_pool());
 }
 
 void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
@@ -139,6 +154,7 @@ void GatherHooks::fetch(ProgramBuilder& b, ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_sets()) continue;
     GatherSet set = set_of(id, frozen, place_.first && !place_.backward);
+    gather_in_first_step(b, set);
     std::erase_if(set.ids,
                   [&](ParameterId p) { return gathered_[static_cast<std::size_t>(p)] > 0; });
     fetch_set(b, set);
@@ -149,8 +165,9 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   if (set.ids.empty()) return;
   const GatherBytes bytes = z_.gather.bytes_of(set);
   const Stream pool = z_.gather_pool();
-  hold(set, bytes.held());
+  hold(set, bytes);
   b.alloc(Category::gathered_parameters, bytes.received, pool);
+  if (!bytes.each_widened) alloc_each(b, set);
   b.alloc(Category::communication_buffers, bytes.early, pool);
   b.transient(Category::communication_buffers, bytes.copies, pool);
   b.alloc(Category::communication_buffers, bytes.own, pool);
@@ -161,6 +178,7 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
   }
   b.free(Category::communication_buffers, bytes.own, pool);
   b.alloc(Category::gathered_parameters, bytes.widened, pool);
+  if (bytes.each_widened) alloc_each(b, set);
   b.transient(Category::gathered_parameters, bytes.cast, pool);
   if (bytes.moved > 0)
     b.compute({sweep(static_cast<double>(bytes.moved), DType::f16,
@@ -172,6 +190,21 @@ void GatherHooks::fetch_set(ProgramBuilder& b, const GatherSet& set) {
     const bool nvme = z_.zero.offload_param.device == OffloadDevice::nvme;
     b.fetch_ahead(nvme ? LinkKind::nvme : LinkKind::host, read, "parameter shards to the GPU");
   }
+  await_fetch(b, set);
+}
+
+/// partitioned_param_coordinator.py _fetch_sub_module_impl: an event for each parameter that was
+/// waited for, of which no more than __max_ongoing_fetch_events may be under way. What one rank
+/// brings from the host it waits for at once (NoGatherCoalescedHandle.wait).
+void GatherHooks::await_fetch(ProgramBuilder& b, const GatherSet& set) const {
+  constexpr std::int64_t kOngoingFetches = 2;
+  const bool gathers = z_.ranks_of(set) > 1;
+  const Stream stream = gathers ? Stream::communication : Stream::copy;
+  for (std::size_t i = 0; i < set.ids.size(); ++i) {
+    if (gathers) b.throttle(kFetchEvents, kOngoingFetches + 1, false);
+    b.mark(stream, kFetchEvents);
+  }
+  if (!gathers) b.throttle(kFetchEvents, 1, false);
 }
 
 void GatherHooks::send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload) {
@@ -208,23 +241,58 @@ void GatherHooks::release(ProgramBuilder& b, ModuleId id) {
   // A repeated segment's next iteration has tensors of its own; what others keep they can share.
   const bool repeats = z_.run.segments[repeats_[repeat_].segment].segment->repeat > 1;
   for (const ParameterId p : z_.model.modules[static_cast<std::size_t>(id)].parameters) {
-    if (!keeps)
-      release_parameter(b, p, z_.gather_pool());
-    else if (repeats)
-      gathered_[static_cast<std::size_t>(p)] = 0;
+    if (!keeps) {
+      release_parameter(b, p);
+      continue;
+    }
+    const auto kept = static_cast<std::size_t>(p);
+    if (gathered_[kept] > 0 && !waits_[kept]) b.in_first_step(release_events(p, !z_.nodes_hold(p)));
+    waits_[kept] = gathered_[kept] > 0 && !repeats;
+    if (!repeats) continue;
+    gathered_[kept] = 0;
+    shared_[kept].clear();
   }
 }
 
-void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id, Stream pool) {
+void GatherHooks::gather_in_first_step(ProgramBuilder& b, const GatherSet& set) {
+  std::vector<Event> blocks;
+  const auto add = [&](std::int64_t bytes) {
+    if (bytes == 0) return;
+    append_tensors(blocks, Category::gathered_parameters, bytes, 1);
+    blocks.back().stream = z_.gather_pool();
+  };
+  for (const ParameterId p : set.ids) {
+    const auto id = static_cast<std::size_t>(p);
+    if (!waits_[id]) continue;
+    waits_[id] = false;
+    for (const std::int64_t bytes : shared_[id]) add(bytes);
+    if (!z_.nodes_hold(p)) add(gathered_[id]);
+  }
+  b.in_first_step(std::move(blocks));
+}
+
+std::vector<Event> GatherHooks::release_events(ParameterId id, bool own) const {
+  Program part;
+  ProgramBuilder b(part);
+  const auto p = static_cast<std::size_t>(id);
+  if (own)
+    b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_[p], z_.gather_pool());
+  for (const std::int64_t bytes : shared_[p])
+    b.free(Category::gathered_parameters, bytes, z_.gather_pool());
+  return part.events;
+}
+
+/// The kernels that were given until now still read what goes (free_param).
+void GatherHooks::release_parameter(ProgramBuilder& b, ParameterId id) {
   const auto p = static_cast<std::size_t>(id);
   if (holders_[p] > 1) {
     --holders_[p];
     return;
   }
   const bool held = z_.nodes_hold(id) && (!place_.backward || kept_[p]);
-  b.free(Category::gathered_parameters, gathered_[p] - (held ? z_.gather.gathered_bytes(id) : 0),
-         pool);
+  for (const Event& e : release_events(id, !held)) b.add(e);
   gathered_[p] = 0;
+  shared_[p].clear();
   if (!place_.first || !z_.secondary.follows(id)) return;
   // Its first release since the step leaves the secondary shard; layers of a repeated segment
   // share the id, and each has its own.
@@ -262,8 +330,19 @@ void GatherHooks::gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes
   if (first && first->before == id && first->segment == repeats_[repeat_].segment &&
       first->iteration == reached_[first->segment] && repeats_[repeat_].count == 1)
     z_.flush(b, z_.schedule.first_elements);
-  b.free(Category::gradients, bytes);
+  free_gradient(b, id, bytes);
   if (uses_[static_cast<std::size_t>(id)] > 1) b.free(Category::gradients, bytes);
+}
+
+/// The reduction's stream copies a gradient into the bucket after what made it
+/// (__add_grad_to_ipg_bucket). Of buckets under way there are no more than
+/// max_param_reduce_events, beside the one that is sent and the one that fills.
+void GatherHooks::free_gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) const {
+  constexpr std::int64_t kOngoingReductions = 2;
+  b.throttle(kReduceEvents, (kOngoingReductions + 2) * z_.zero.reduce_bucket_size, false);
+  b.follow(z_.reduce_pool());
+  b.mark(z_.reduce_pool(), kReduceEvents, z_.model.parameters[static_cast<std::size_t>(id)].numel);
+  b.free_used_on(z_.reduce_pool(), Category::gradients, bytes);
 }
 
 bool GatherHooks::stays(ModuleId id) const {
@@ -275,8 +354,12 @@ void GatherHooks::mark_gathered(ModuleId id) {
   for (const bool frozen : {false, true}) {
     if (frozen && !splits_sets()) continue;
     const GatherSet set = set_of(id, frozen, place_.first);
-    for (const ParameterId p : set.ids) kept_[static_cast<std::size_t>(p)] = true;
-    hold(set, z_.gather.bytes_of(set).held());
+    for (const ParameterId p : set.ids) {
+      const auto kept = static_cast<std::size_t>(p);
+      waits_[kept] = waits_[kept] || gathered_[kept] == 0;  // a tied one may be there already
+      kept_[kept] = true;
+    }
+    hold(set, z_.gather.bytes_of(set));
   }
 }
 

@@ -13,7 +13,9 @@ struct PassPlace {
   bool first = true;  ///< of the first micro-batch
 };
 
-/// Fetches and releases parameters around modules. What is gathered is tracked for the repeat
+/// Fetches and releases parameters around modules. The first step records their order
+/// (partitioned_param_coordinator.py reset_step): nothing is fetched ahead in it, and nothing stays
+/// over the turn. What is gathered is tracked for the repeat
 /// that runs: the parameters of a repeated segment belong to it alone.
 class GatherHooks {
  public:
@@ -49,19 +51,30 @@ class GatherHooks {
   bool splits_sets() const;
   void fetch_set(ProgramBuilder& b, const GatherSet& set);
   void send(ProgramBuilder& b, const GatherSet& set, std::int64_t payload);
-  /// Notes what the parameters of a set hold until their release.
-  void hold(const GatherSet& set, std::int64_t bytes);
-  void release_parameter(ProgramBuilder& b, ParameterId id, Stream pool);
+  /// Notes what the parameters of a set hold until their release: each its own, the first what they
+  /// share.
+  void hold(const GatherSet& set, const GatherBytes& bytes);
+  void alloc_each(ProgramBuilder& b, const GatherSet& set) const;
+  /// The host waits where gathers are behind by more than DeepSpeed lets them.
+  void await_fetch(ProgramBuilder& b, const GatherSet& set) const;
+  void free_gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) const;
+  void release_parameter(ProgramBuilder& b, ParameterId id);
+  /// `own`: its tensor goes, beside what it shares with its set.
+  std::vector<Event> release_events(ParameterId id, bool own) const;
+  /// The first step gathers again what others kept over the turn.
+  void gather_in_first_step(ProgramBuilder& b, const GatherSet& set);
 
   const Stage3& z_;
   const std::vector<SegmentRepeat>& repeats_;
   PassPlace place_;
   std::vector<bool>& divided_;
-  std::vector<std::int64_t> gathered_;  ///< bytes held, by parameter
-  std::vector<bool> kept_;              ///< over the turn, by parameter of this repeat
-  std::vector<std::int32_t> holders_;   ///< modules that hold a parameter over the turn, still
-  std::vector<std::int32_t> uses_;      ///< gradients of a parameter in a pass, by parameter
-  std::vector<std::int32_t> left_;      ///< those it still waits for
+  std::vector<std::int64_t> gathered_;             ///< bytes held, by parameter
+  std::vector<std::vector<std::int64_t>> shared_;  ///< blocks of its set, by its first parameter
+  std::vector<bool> kept_;                         ///< over the turn, by parameter of this repeat
+  std::vector<bool> waits_;  ///< by parameter: kept, and gathered in the first step when it is used
+  std::vector<std::int32_t> holders_;  ///< modules that hold a parameter over the turn, still
+  std::vector<std::int32_t> uses_;     ///< gradients of a parameter in a pass, by parameter
+  std::vector<std::int32_t> left_;     ///< those it still waits for
   std::vector<std::int64_t> reached_;
   std::vector<std::int32_t> pending_;
   std::int64_t prefetched_ = 0;

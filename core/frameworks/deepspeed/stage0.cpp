@@ -125,6 +125,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
     emit_fp16_step(b, model, plan, e, experts, updated, gradients);
   } else {
     if (plan.gradient_clipping > 0) b.transient(Category::workspace, clipping_transient(model));
+    b.once(1, state_blocks(e, updated));
     b.transient(Category::workspace, step_temporaries(e, updated));
   }
   b.synchronize();  // the norm and the overflow check are read by the host
@@ -161,6 +162,7 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
       run.segments.empty() ? e.b * e.trainable
                            : trainable_bytes(model, plan.precision.params, plan.precision.params);
   b.begin_phase(Phase::step);
+  b.once(1, state_blocks(e, updated));  // _lazy_init_hp_params_optimizer_state
   b.transient(Category::workspace, step_temporaries(e, updated));
   b.synchronize();
   b.compute({sweep(2.0 * static_cast<double>((e.m + e.g) * p + states.total()), DType::f32)});

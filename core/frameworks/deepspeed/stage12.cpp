@@ -77,16 +77,18 @@ struct Stage12 {
     return std::max(layout.largest_fragment(rank), experts.largest_fragment(rank));
   }
 
+  /// With overlap_comm, gradients are reduced and kept on a stream of their own (average_tensor,
+  /// reduce_ipg_grads: reduction_stream).
+  Stream reduce_pool() const { return zero.overlap_comm ? Stream::communication : Stream::compute; }
+
   /// Temporaries of one flush of `elements`: the slices flattened (a view when there is only one),
   /// and a copy in the communication dtype.
   void flush(ProgramBuilder& b, std::int64_t elements) const {
     const bool flattens = e.ranks > 1 && zero.reduce_scatter;
     const std::int64_t flat = flattens ? e.b * elements : 0;
-    // With overlap_comm, on a stream of their own (average_tensor, reduction_stream).
-    const Stream pool = zero.overlap_comm ? Stream::communication : Stream::compute;
-    b.alloc(Category::communication_buffers, flat, pool);
-    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements, pool);
-    b.free(Category::communication_buffers, flat, pool);
+    b.alloc(Category::communication_buffers, flat, reduce_pool());
+    if (e.c != e.b) b.transient(Category::communication_buffers, e.c * elements, reduce_pool());
+    b.free(Category::communication_buffers, flat, reduce_pool());
   }
 
   /// The buffer for gradients of tensors that touch this rank's partition appears at the first
@@ -95,7 +97,7 @@ struct Stage12 {
     if (offload) {
       b.transient(Category::communication_buffers, e.m * std::min(e.largest, partition()));
     } else {
-      b.alloc(Category::gradients, e.b * touched);
+      b.alloc(Category::gradients, e.b * touched, reduce_pool());
     }
   }
 
@@ -199,7 +201,7 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
     if (!hooks.own) z.keep_own(b);
     // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
-    if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched);
+    if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched, z.reduce_pool());
     b.free(Category::communication_buffers, z.bucket_bytes);
     z.reduce_traffic(b);
     if (z.offload) z.accumulate_on_host(b, accumulated, last);
@@ -323,7 +325,9 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
     b.alloc(Category::workspace, flat);
     b.alloc(Category::workspace, cast);
     if (cast > 0) b.free(Category::workspace, flat);
-    b.free(Category::gradients, g * z.touched);
+    b.free(Category::gradients, g * z.touched,
+           z.accumulates_whole ? Stream::compute : z.reduce_pool());
+    b.once(1, state_blocks(e, z.updated()));  // the optimizer makes them when it runs first
     b.transient(Category::workspace,
                 std::max(step_temporaries(e, z.updated()), special_temporaries(z.model, e)));
     b.free(Category::workspace, cast > 0 ? cast : flat);
@@ -348,10 +352,11 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   Program program = program_of(run);
   ProgramBuilder b(program);
   const Stage12 z(model, plan, run, engine, rank);
-  const std::int64_t p = z.partition();
 
-  b.resident(Category::parameters,
-             engine.b * (z.layout.padded() + z.experts.padded()) + engine.frozen_bytes);
+  b.resident(Category::parameters, engine.b * z.layout.padded());
+  for (const std::int64_t part : z.experts.partitions())
+    b.resident(Category::parameters, engine.b * part * z.experts.ranks());
+  b.resident(Category::parameters, engine.frozen_bytes);
   b.resident(Category::parameters, z.experts.replaced_bytes(plan, engine.b));
   add_common_residents(b, plan);
   if (z.offload) {
@@ -361,7 +366,9 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
     const std::int64_t states = states_of(engine, z.updated()).total();
     program.host = offloaded_stage12(plan, engine, partitions, z.touched, states);
   } else {
-    b.resident(Category::master_parameters, engine.m * p);
+    b.resident(Category::master_parameters, engine.m * z.layout.partition());
+    for (const std::int64_t part : z.experts.partitions())
+      b.resident(Category::master_parameters, engine.m * part);
   }
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));

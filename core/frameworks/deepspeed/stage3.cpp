@@ -87,6 +87,7 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
     b.alloc(Category::workspace, flat);
     b.alloc(Category::workspace, wide);
     b.free(Category::workspace, wide > 0 ? flat : 0);
+    b.once(1, state_blocks(e, z.sub_groups()));  // the optimizer makes them when it runs first
     b.transient(Category::workspace, step_temporaries(e, {z.sub_group_part()}));
     b.free(Category::workspace, wide > 0 ? wide : flat);
     b.synchronize();  // the norm is read by the host

@@ -33,6 +33,16 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
     hops = shardplan::quantized_reduction(model, e.ranks, plan.cluster.gpus_per_node, zero.loco);
 }
 
+std::vector<Updated> Stage3::sub_groups() const {
+  std::vector<Updated> groups;
+  for (Updated part : shards_of(model, e, layout.trainable))
+    for (std::int64_t left = part.numel; left > 0; left -= sub_group) {
+      part.numel = part.whole = std::min(left, sub_group);
+      groups.push_back(part);
+    }
+  return groups;
+}
+
 bool Stage3::nodes_hold(ParameterId id) const {
   if (!gather.gathers() || gather.persistent(id)) return false;
   const bool reenters =  // the graph is made in the backward pass, block by block

@@ -43,6 +43,9 @@ struct Stage3 {
     return {.given = Given::flat, .numel = sub_group, .whole = sub_group};
   }
 
+  /// What the optimizer takes one after the other: as many as fit into the largest.
+  std::vector<Updated> sub_groups() const;
+
   /// Whether the nodes of bitsandbytes' products hold on to a packed weight: MatMul4Bit keeps the
   /// tensor that it read as an attribute, out of reach of what checkpoints take of saved tensors,
   /// and a release only gives the parameter another one (partition_parameters.py free_param). What

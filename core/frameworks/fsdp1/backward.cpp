@@ -8,6 +8,7 @@ namespace shardplan {
 namespace {
 
 struct Fsdp1Backward {
+  static constexpr bool kOrdersKernels = true;
   const Fsdp1& f;
   const std::vector<SegmentRepeat>& repeats;
   Fsdp1Turn turn;
@@ -15,7 +16,7 @@ struct Fsdp1Backward {
   const FlatUnit* block = nullptr;
   const FlatUnit* next = nullptr;
   bool first_block = true;
-  std::int64_t pieces = 0, root_pieces = 0;  ///< gradients of single tensors
+  std::vector<std::int64_t> pieces, root_pieces;  ///< gradients of single tensors
 
   /// Whether backward gathers, or casts, again.
   bool unshards() const { return f.reshards || !f.sharded; }
@@ -33,7 +34,7 @@ struct Fsdp1Backward {
     if (prefetches(Fsdp1Prefetch::post)) f.unshard(b, *block);
   }
   void begin(ProgramBuilder& b) {
-    pieces = 0;
+    pieces.clear();
     if (block == nullptr) return;
     if (prefetches(Fsdp1Prefetch::none)) f.unshard(b, *block);
     if (prefetches(Fsdp1Prefetch::pre) && next != nullptr) f.unshard(b, *next);
@@ -47,7 +48,7 @@ struct Fsdp1Backward {
       return;
     }
     b.alloc(Category::gradients, bytes);
-    (block != nullptr ? pieces : root_pieces) += bytes;
+    (block != nullptr ? pieces : root_pieces).push_back(bytes);
     present[static_cast<std::size_t>(id)] = true;
   }
   void end(ProgramBuilder& b) {
@@ -64,7 +65,7 @@ struct Fsdp1Backward {
 
   /// All gradients of a unit are there: they become one tensor, its parameters go, and ranks
   /// reduce it.
-  void finish(ProgramBuilder& b, const FlatUnit& u, std::int64_t of_tensors) {
+  void finish(ProgramBuilder& b, const FlatUnit& u, const std::vector<std::int64_t>& of_tensors) {
     const std::int64_t flat = Fsdp1::bytes(u.numel, f.c);
     join(b, u, of_tensors, flat);
     if (!f.sharded || f.reshards || turn.syncs) f.release(b, u);
@@ -79,18 +80,18 @@ struct Fsdp1Backward {
 
   /// torch.split's backward: the tensors' gradients one after the other, zeros for padding and for
   /// what does not train. Added to what no_sync() left, if there is any.
-  void join(ProgramBuilder& b, const FlatUnit& u, std::int64_t of_tensors,
+  void join(ProgramBuilder& b, const FlatUnit& u, std::vector<std::int64_t> parts,
             std::int64_t flat) const {
-    std::int64_t zeros = 0;
-    for (const std::int64_t n : u.padding) zeros += Fsdp1::bytes(n, f.c);
+    const std::size_t made = parts.size();
+    for (const std::int64_t n : u.padding) parts.push_back(Fsdp1::bytes(n, f.c));
     for (const ParameterId id : u.parameters) {
       const Parameter& p = f.model.parameters[static_cast<std::size_t>(id)];
-      if (!p.trainable) zeros += Fsdp1::bytes(p.numel, f.c);
+      if (!p.trainable) parts.push_back(Fsdp1::bytes(p.numel, f.c));
     }
-    b.alloc(Category::gradients, zeros);
+    for (std::size_t i = made; i < parts.size(); ++i) b.alloc(Category::gradients, parts[i]);
     b.alloc(Category::gradients, flat);
     b.compute({sweep(2.0 * static_cast<double>(flat), f.plan.precision.compute, 1)});
-    b.free(Category::gradients, checked_add(of_tensors, zeros));
+    for (const std::int64_t bytes : parts) b.free(Category::gradients, bytes);
     if (!turn.adds_whole) return;
     b.compute({sweep(3.0 * static_cast<double>(flat), f.plan.precision.compute, 1)});
     b.free(Category::gradients, flat);
@@ -126,7 +127,7 @@ struct Fsdp1Backward {
       b.copy(LinkKind::host, false, f.shard_bytes(u), "gradient shards to the host");
     b.free(Category::communication_buffers, padded, kReductionPool);
     b.free(Category::communication_buffers, wide, kReductionPool);
-    b.free(Category::gradients, flat);
+    b.free_used_on(kReductionPool, Category::gradients, flat);
   }
 
   /// _reduce_grad_no_shard: in place, in the reduction's type.
@@ -142,22 +143,9 @@ struct Fsdp1Backward {
     const std::int64_t last = f.kept() != f.r ? Fsdp1::bytes(u.numel, f.kept()) : 0;
     b.alloc(Category::gradients, last, kReductionPool);
     if (last > 0) b.free(Category::gradients, wide, kReductionPool);
-    if (wide > 0 || last > 0) b.free(Category::gradients, found);
+    if (wide > 0 || last > 0) b.free_used_on(kReductionPool, Category::gradients, found);
   }
 };
-
-/// A unit's parameters that have gone are still those of kernels that have not run
-/// (record_stream), and the gathers in flight are two and the one underway (_limiter_utils.py): so
-/// many buffers take turns.
-void emit_buffers_in_turn(ProgramBuilder& b, const Fsdp1& f) {
-  if (!f.reshards) return;
-  std::int64_t blocks = 0;
-  for (const std::int64_t n : f.units.repeats) blocks += n;
-  const bool ahead = f.options.backward_prefetch == Fsdp1Prefetch::pre;
-  const std::int64_t bytes = std::min<std::int64_t>(blocks, ahead ? 3 : 2) * f.largest_gathered();
-  b.alloc(Category::gathered_parameters, bytes, kUnshardPool);
-  b.free(Category::gathered_parameters, bytes, kUnshardPool);
-}
 
 /// The final callback of a backward pass (_finalize_params): gradients are cast for the optimizer,
 /// or are on the host and go.
@@ -197,7 +185,6 @@ void emit_backward_pass(ProgramBuilder& b, const Fsdp1& f, const Fsdp1Turn& turn
   emit_backward(b, f.model, f.run, repeats, hooks);
   hooks.finish(b, f.units.root, hooks.root_pieces);
   emit_final_callback(b, f, turn);
-  emit_buffers_in_turn(b, f);
   b.end_phase(Phase::backward);
 }
 

@@ -5,6 +5,11 @@
 namespace shardplan {
 namespace {
 
+/// _FreeEventQueue: with so many units let go and not waited for, the host waits for the first of
+/// them before it gathers another.
+constexpr std::int64_t kGathersInFlight = 2;
+constexpr std::int32_t kFreeEvents = 0;  ///< their marks
+
 FlatLayoutOptions layout_options(const Plan& plan) {
   constexpr std::int64_t kAlignment = 16;  // bytes, of TorchInductor
   const bool originals = plan.framework.fsdp1.use_orig_params;
@@ -41,23 +46,27 @@ std::int64_t Fsdp1::largest_gathered() const {
 void Fsdp1::unshard(ProgramBuilder& b, const FlatUnit& u) const {
   b.host_work(Issue::hook, 1);
   const std::int64_t whole = gathered_bytes(u);
-  if (!sharded) return b.alloc(Category::gathered_parameters, whole, kUnshardPool);
+  if (!sharded) return b.alloc(Category::gathered_parameters, whole, kShardPool);
   const std::int64_t cast = casts() ? bytes(u.shard, c) : 0;
   const std::int64_t brought = options.cpu_offload ? shard_bytes(u) : 0;
+  b.alloc(Category::communication_buffers, cast, kShardPool);
   if (brought > 0) {
-    b.alloc(Category::communication_buffers, brought, kUnshardPool);
+    b.alloc(Category::communication_buffers, brought, kShardPool);
     b.fetch_ahead(LinkKind::host, u.shard * o, "parameter shards to the GPU");
   }
-  b.alloc(Category::communication_buffers, cast, kUnshardPool);
-  if (casts()) b.free(Category::communication_buffers, brought, kUnshardPool);
+  if (casts()) b.free(Category::communication_buffers, brought, kShardPool);
+  if (options.limit_all_gathers) b.throttle(kFreeEvents, kGathersInFlight, true);
   b.alloc(Category::gathered_parameters, whole, kUnshardPool);
-  b.free(Category::communication_buffers, cast, kUnshardPool);
-  if (!casts()) b.free(Category::communication_buffers, brought, kUnshardPool);
   b.gather_ahead(u.gathered() * c, "parameter all-gather", group());
+  // The gather reads what was made on another stream.
+  b.free_used_on(Stream::communication, Category::communication_buffers, casts() ? cast : brought,
+                 kShardPool);
 }
 
 void Fsdp1::release(ProgramBuilder& b, const FlatUnit& u) const {
-  b.free(Category::gathered_parameters, gathered_bytes(u), kUnshardPool);
+  b.free_used_on(Stream::compute, Category::gathered_parameters, gathered_bytes(u),
+                 sharded ? kUnshardPool : kShardPool);
+  if (sharded && options.limit_all_gathers) b.mark(Stream::compute, kFreeEvents);
 }
 
 }  // namespace shardplan

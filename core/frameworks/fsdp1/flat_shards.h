@@ -12,7 +12,8 @@
 
 namespace shardplan {
 
-// Streams that allocate: _unshard_stream with _pre_unshard_stream, and _post_backward_stream.
+// Streams that allocate: _pre_unshard_stream, _unshard_stream and _post_backward_stream.
+inline constexpr Stream kShardPool = Stream::staging;
 inline constexpr Stream kUnshardPool = Stream::copy;
 inline constexpr Stream kReductionPool = Stream::communication;
 
@@ -54,6 +55,7 @@ struct Fsdp1 {
   /// The shard goes to the GPU and is cast, and the flat parameter is gathered. NO_SHARD only
   /// casts.
   void unshard(ProgramBuilder& b, const FlatUnit& u) const;
+  /// The kernels that were given until now still read what goes (_free_unsharded_flat_param).
   void release(ProgramBuilder& b, const FlatUnit& u) const;
 };
 

@@ -5,6 +5,7 @@ namespace shardplan {
 namespace {
 
 struct Fsdp1Forward {
+  static constexpr bool kOrdersKernels = true;
   const Fsdp1& f;
   const std::vector<SegmentRepeat>& repeats;
   bool finds_gathered;

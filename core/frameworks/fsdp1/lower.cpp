@@ -46,19 +46,14 @@ void add_host_states(Program& program, const Fsdp1& f, std::int64_t states) {
   program.host.pageable = states;
 }
 
-/// Where the host is not held back, any number of gathers may be under way; and flat gradients keep
-/// their blocks until they are reduced, of as many units as the host is ahead.
+/// Where the host is not held back, any number of gathers may be under way, however fast it is
+/// taken to be.
 std::int64_t held_by_streams(const Fsdp1& f) {
-  std::int64_t blocks = 0, gradient = 0;
-  for (std::size_t s = 0; s < f.units.blocks.size(); ++s) {
-    blocks += f.units.repeats[s];
-    gradient = std::max(gradient, Fsdp1::bytes(f.units.blocks[s].numel, f.c));
-  }
-  constexpr std::int64_t kInTurn = 3;
-  const bool runs_ahead = f.reshards && !f.options.limit_all_gathers;
-  const std::int64_t more = runs_ahead ? std::max<std::int64_t>(0, blocks - kInTurn) : 0;
-  return checked_add(checked_mul(std::min(blocks, kInTurn), gradient),
-                     checked_mul(more, f.largest_gathered()));
+  if (!f.reshards || f.options.limit_all_gathers) return 0;
+  constexpr std::int64_t kInTurn = 3;  // as with the limit
+  std::int64_t blocks = 0;
+  for (const std::int64_t n : f.units.repeats) blocks += n;
+  return checked_mul(std::max<std::int64_t>(0, blocks - kInTurn), f.largest_gathered());
 }
 
 void free_gradients(ProgramBuilder& b, const Fsdp1& f) {

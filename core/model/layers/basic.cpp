@@ -33,14 +33,14 @@ ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
 }
 
 /// peft adds it to the frozen result `y`: in the wider of their types, then cast back to that of
-/// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it adds to a copy of `y`, casts before
-/// that, and casts nothing under autocast (tuners/lora/bnb.py).
+/// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it casts before that, and nothing under
+/// autocast; over one in 4 bits it adds to a copy of `y` (tuners/lora/bnb.py).
 ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
-  if (!m.widened) {
+  if (!m.by_bitsandbytes) {
     const ValueId delta = low_rank(g, m, g.map(OpKind::to_adapter, x));
     return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
   }
-  const ValueId copy = g.map(OpKind::copy, y);
+  const ValueId copy = m.widened ? g.map(OpKind::copy, y) : y;
   const ValueId delta = low_rank(g, m, convert(g, OpKind::to_adapter, x, kNone, true));
   return g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
 }

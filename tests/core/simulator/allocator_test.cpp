@@ -209,8 +209,8 @@ TEST(SimulateReserved, FreesTheOlderOfTwoBlocksOfAName) {
 
 /// What ReservedRuns shares must be what each program and each limit would have come to alone.
 void expect_same_as_alone(const std::vector<Program>& programs) {
-  std::vector<const Program*> all;
-  for (const Program& program : programs) all.push_back(&program);
+  std::vector<PacedProgram> all;
+  for (const Program& program : programs) all.push_back({&program, {}});
   const std::int64_t most = simulate_reserved(programs.front()).reserved;
   const std::vector<std::int64_t> limits{most - most / 50, most - most / 10, most / 2, 2 * most};
   const std::vector<ReservedRuns> runs = reserved_runs(all, limits);

@@ -1,0 +1,220 @@
+#include "timing/clocks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "timing/collective_time.h"
+
+namespace shardplan {
+
+ClockRules clock_rules(const Program& program, const Plan& plan, const TimeRates& rates) {
+  return {rates.host.phase_seconds, rates.host.collective_seconds, rates.links.contention,
+          program.bubble_share, plan.launch_blocking};
+}
+
+namespace {
+
+/// What an event says of itself.
+ClockMove described(const Event& e) {
+  return {.kind = e.kind,
+          .stream = e.stream,
+          .name = e.name,
+          .phase = e.phase,
+          .ahead = e.ahead,
+          .bucketed = e.bucketed,
+          .to_device = e.to_device,
+          .keeps_passed = e.keeps_passed,
+          .count = e.count};
+}
+
+}  // namespace
+
+ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
+                     const TimeRates& rates, std::span<const TimedKernel> kernels) {
+  ClockMove move = described(e);
+  switch (e.kind) {
+    case Event::Kind::compute:
+      for (std::int64_t i = 0; i < e.count; ++i)
+        move.sequence.then(kernels[static_cast<std::size_t>(e.first + i)].sequence);
+      break;
+    case Event::Kind::collective:
+      move.seconds = collective_seconds(e, program.groups[static_cast<std::size_t>(e.group)],
+                                        plan.cluster, rates.links);
+      break;
+    case Event::Kind::copy:
+      move.seconds = copy_seconds(e, plan.cluster, rates.links);
+      break;
+    case Event::Kind::host_optimizer:
+      move.seconds =
+          static_cast<double>(e.bytes) * static_cast<double>(plan.cluster.gpus_per_node) /
+          (e.optimizer == HostOptimizer::torch ? rates.host.torch_adam_elements_per_second
+                                               : rates.host.deepspeed_adam_elements_per_second);
+      break;
+    default:
+      break;
+  }
+  return move;
+}
+
+Pace pace_of(const Program& program, const Plan& plan, const TimeRates& rates) {
+  std::vector<TimedKernel> kernels;
+  time_kernels(program.kernels, plan, rates, kernels);
+  Pace pace{clock_rules(program, plan, rates), {}};
+  pace.moves.reserve(program.events.size());
+  for (const Event& e : program.events)
+    pace.moves.push_back(clock_move(e, program, plan, rates, kernels));
+  return pace;
+}
+
+Pace host_ahead(const Program& program) {
+  Pace pace;
+  pace.moves.reserve(program.events.size());
+  for (const Event& e : program.events) {
+    ClockMove move = described(e);
+    move.seconds = 1;
+    move.sequence = {.issue = 0, .busy = 1, .chain = 1};
+    pace.moves.push_back(move);
+  }
+  return pace;
+}
+
+double StreamClocks::wait_until(double until) {
+  if (until <= at.compute) return 0;
+  const double waited = until - at.compute;
+  at.compute = until;
+  return waited;
+}
+
+StreamClocks::Cost StreamClocks::run(const KernelSequence& sequence) {
+  if (rules_.launch_blocking) {  // the host issues a kernel, waits for its end, issues the next
+    const double issued = std::max(at.compute, at.host) + sequence.issue;
+    const Cost cost{.start = issued, .idle = issued - at.compute};
+    at.compute = at.host = issued + sequence.busy;
+    return cost;
+  }
+  const double end = std::max(at.compute + sequence.busy, at.host + sequence.chain);
+  const Cost cost{.start = end - sequence.busy, .idle = end - at.compute - sequence.busy};
+  at.compute = end;
+  at.host += sequence.issue;
+  return cost;
+}
+
+StreamClocks::Cost StreamClocks::collective(const ClockMove& m) {
+  at.host += rules_.collective_seconds * static_cast<double>(m.count);
+  Cost cost;
+  if (rules_.launch_blocking) {  // its kernels too
+    cost.idle = wait_until(at.host);
+    at.communication = at.compute + m.seconds;
+    cost.start = at.communication - m.seconds;
+    cost.exposed = wait_until(at.communication);
+    at.host = at.compute;
+    return cost;
+  }
+  if (m.bucketed) return bucketed(m);
+  cost.start = m.ahead ? std::max(at.communication, at.host)
+                       : std::max({at.communication, at.compute, at.host});
+  at.communication = cost.start + m.seconds;
+  if (m.ahead && at.compute > cost.start) {  // what it runs beside slows down
+    cost.slowdown = rules_.contention * std::min(at.compute - cost.start, m.seconds);
+    at.compute += cost.slowdown;
+  }
+  return cost;
+}
+
+/// Ready at even distances over the phase; the last one when the phase is done.
+StreamClocks::Cost StreamClocks::bucketed(const ClockMove& m) {
+  const double calls = static_cast<double>(m.count);
+  const double phase = std::max(0.0, at.compute - phase_start);
+  Cost cost;
+  cost.slowdown = rules_.contention * std::min(m.seconds, phase * (1 - 1 / calls));
+  at.compute += cost.slowdown;
+  const double end =
+      std::max({at.compute + m.seconds / calls, phase_start + phase / calls + m.seconds,
+                at.communication + m.seconds});
+  cost.start = end - m.seconds;
+  at.communication = end;
+  return cost;
+}
+
+StreamClocks::Cost StreamClocks::copy(const ClockMove& m) {
+  Cost cost;
+  cost.start = m.ahead ? std::max(at.copies, at.host) : std::max({at.copies, at.compute, at.host});
+  at.copies = cost.start + m.seconds;
+  if (!m.to_device) return cost;
+  at.communication = std::max(at.communication, at.copies);  // a gather reads what was copied
+  cost.exposed = wait_until(at.copies);
+  return cost;
+}
+
+StreamClocks::Cost StreamClocks::wait(Stream stream) {
+  return {.exposed = wait_until(stream == Stream::copy ? at.copies : at.communication)};
+}
+
+StreamClocks::Cost StreamClocks::host_optimizer(double seconds) {
+  at.host = std::max({at.host, at.compute, at.copies});
+  const Cost cost{.start = at.host, .exposed = wait_until(at.host)};
+  at.host += seconds;
+  at.compute = at.host;
+  return cost;
+}
+
+/// Before the optimizer the passes of the step are done: what the pipeline was not full.
+double StreamClocks::begin_phase(Phase phase) {
+  double bubble = 0;
+  if (phase == Phase::step && rules_.bubble_share > 0) {  // else the host runs ahead into it
+    bubble = rules_.bubble_share * at.compute;
+    at.compute += bubble;
+    at.host = std::max(at.host, at.compute);
+  }
+  at.host += rules_.phase_seconds;
+  phase_start = std::max(at.compute, at.host);
+  return bubble;
+}
+
+void StreamClocks::follow(Stream stream) {
+  double& clock = stream == Stream::copy            ? at.copies
+                  : stream == Stream::communication ? at.communication
+                                                    : at.compute;
+  clock = std::max(clock, at.compute);
+}
+
+void StreamClocks::synchronize() {
+  at.host = std::max(at.host, at.compute);
+}
+
+void StreamClocks::host_waits(double until) {
+  at.host = std::max(at.host, until);
+}
+
+void StreamClocks::move(const ClockMove& m) {
+  switch (m.kind) {
+    case Event::Kind::compute:
+      run(m.sequence);
+      break;
+    case Event::Kind::collective:
+      collective(m);
+      break;
+    case Event::Kind::copy:
+      copy(m);
+      break;
+    case Event::Kind::wait:
+      wait(m.stream);
+      break;
+    case Event::Kind::follow:
+      follow(m.stream);
+      break;
+    case Event::Kind::synchronize:
+      synchronize();
+      break;
+    case Event::Kind::host_optimizer:
+      host_optimizer(m.seconds);
+      break;
+    case Event::Kind::begin_phase:
+      begin_phase(m.phase);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace shardplan

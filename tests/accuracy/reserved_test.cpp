@@ -1,0 +1,57 @@
+// What the process holds of the GPU, against every training record of the frameworks whose blocks
+// are in several streams' pools: blocks there may wait for another stream before they are free.
+// docs/allocator.md has the figures.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "load/hardware.h"
+#include "questions/accuracy.h"
+
+namespace shardplan::reserved_test {
+namespace {
+
+/// Errors in percent: the mean of all, of their absolute values, and the largest.
+struct Limit {
+  std::string_view group;
+  std::int64_t records;  ///< at least
+  double bias, mean, largest;
+};
+
+constexpr std::array kLimits{
+    Limit{"fsdp1", 12, 2.0, 2.5, 3.8},
+    Limit{"fsdp2", 28, 0.2, 0.2, 0.8},
+    Limit{"deepspeed stage 1", 15, 0.3, 1.2, 8.5},
+    Limit{"deepspeed stage 2", 32, 0.2, 0.7, 4.6},
+    Limit{"deepspeed stage 3", 39, 0.8, 3.4, 11.5},
+};
+
+Accuracy errors_of_records() {
+  std::vector<std::string> files;
+  for (const char* framework : {"fsdp1", "fsdp2", "deepspeed"})
+    for (const auto& entry : std::filesystem::directory_iterator(
+             std::string(SHARDPLAN_SOURCE_DIR "/data/measurements/training/") + framework))
+      files.push_back(entry.path().string());
+  return compare_with_records(load_records(files, load_hardware_catalog()),
+                              AccuracyGroup::framework);
+}
+
+TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
+  const Accuracy accuracy = errors_of_records();
+  EXPECT_TRUE(accuracy.bad.empty()) << to_string(accuracy.bad.front());
+  for (const Limit& limit : kLimits) {
+    const auto group = std::find_if(accuracy.groups.begin(), accuracy.groups.end(),
+                                    [&](const GroupSummary& g) { return g.name == limit.group; });
+    ASSERT_NE(group, accuracy.groups.end()) << limit.group;
+    const ErrorSummary& s = group->figures[index_of(Figure::reserved)];
+    EXPECT_GE(s.count, limit.records) << limit.group;
+    EXPECT_LE(100 * std::abs(s.mean_signed), limit.bias) << limit.group;
+    EXPECT_LE(100 * s.mean_absolute, limit.mean) << limit.group;
+    EXPECT_LE(100 * std::abs(s.largest), limit.largest) << limit.group << ": " << s.worst;
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::reserved_test
