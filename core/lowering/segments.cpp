@@ -7,6 +7,7 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/pass.h"
+#include "program/compiled/run.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -54,7 +55,7 @@ struct TapeNames {
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
                      const std::vector<Kernel>& kernels, const TapeNames& names,
-                     const std::vector<TapeEvent>& held = {}) {
+                     const std::vector<TapeEvent>& held) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
@@ -105,21 +106,22 @@ void fill_tables(ModelRun& run) {
           append_rows(run, t.forward, t.forward_kernels,
                       {names, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
-    const auto append_backward = [&](TapeRun& t, std::int32_t names) {
-      t.backward_rows =
-          append_rows(run, t.backward, t.backward_kernels,
-                      {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName});
+    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held,
+                                     std::int32_t names) {
+      t.backward_rows = append_rows(
+          run, t.backward, t.backward_kernels,
+          {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
     };
     append_forward(s.forward, base);
-    append_backward(s.backward, base);
+    append_backward(s.backward, s.forward.held, base);
     if (s.plain) {
       const std::int32_t own = base + detail::shared_slots(s);
       append_forward(s.plain->forward, own);
-      append_backward(s.plain->backward, own);
+      append_backward(s.plain->backward, s.plain->forward.held, own);
     }
     if (!s.first) continue;
     append_forward(*s.first, base);
-    append_backward(*s.first, base);
+    append_backward(*s.first, s.first->held, base);
   }
 }
 
@@ -150,16 +152,19 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
+  const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
+  const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
   options.kept = kept_results(plan.checkpointing);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
+  options.traced_whole = plan.compiles_whole();
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
   const auto run = [&](TapeMode mode) {
-    return run_tape(model, segment, regime, sizes, stream, mode, options);
+    return run_passes(model, segment, regime, sizes, stream, mode, options);
   };
   if (checkpointed && segment.checkpointable) {
     s.forward = run(TapeMode::discard);
@@ -197,6 +202,21 @@ void find_last_users(const Model& model, ModelRun& run) {
       if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
 }
 
+/// While Dynamo traces, transformers makes the causal mask that an eager step leaves out
+/// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers, in the operands' type, and one
+/// for those with a sliding window.
+std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime) {
+  if (!plan.compiles_whole()) return 0;
+  std::array<std::int64_t, 2> bytes{};
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::sdpa && op.causal)
+        bytes[op.mask_from > 0 ? 1 : 0] = round_up(
+            checked_mul(elements({1, op.work.scale}, sizes_of(plan)), size_of(regime.compute)),
+            kAllocationUnit);
+  return bytes[0] + bytes[1];
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -222,6 +242,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   size_shared(model, regime, sizes_of(plan), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
+  run.held_throughout = compiled_mask_bytes(model, plan, regime);
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

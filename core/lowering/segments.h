@@ -45,6 +45,8 @@ struct ModelRun {
   /// Alive from the begin of the forward pass until the backward pass reaches the blocks
   /// (FrameworkTraits::held_inputs).
   std::int64_t held_inputs = 0;
+  /// Alive from the begin of the forward pass until the end of the backward pass.
+  std::int64_t held_throughout = 0;
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
@@ -227,7 +229,8 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass
   b.end_repeat();
 }
 
-/// Autocast forgets its copies of weights that nothing else holds.
+/// Frees what the runs of a segment have left: autocast's copies of weights that nothing else
+/// holds.
 inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, std::int32_t base,
                        std::int64_t count) {
   if (copies.empty() || count == 0) return;
@@ -262,6 +265,7 @@ template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
+  b.alloc(Category::activations, run.held_throughout);
   std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
@@ -341,6 +345,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   b.free(Category::activations, held);
+  b.free(Category::activations, run.held_throughout);
   detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;

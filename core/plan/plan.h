@@ -98,6 +98,8 @@ struct Plan {
   bool keeps_some_blocks() const { return checkpointing == Checkpointing::blocks; }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether torch.compile takes the model in one piece.
+  bool compiles_whole() const { return compile && compile->scope == CompileScope::model; }
   /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its
   /// trainer does.
   bool syncs_each_batch() const;

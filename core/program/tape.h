@@ -93,7 +93,8 @@ struct TapeRun {
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
   /// What frees the tensors that nodes of the graph refer to beside what they have saved: they go
-  /// with the graph, when the whole backward pass is over.
+  /// with the graph, when the whole backward pass is over. A compiled step's holds what it was
+  /// called with.
   std::vector<TapeEvent> held;
   /// What they may hold besides, where values are large: columns of inputs that LLM.int8() leaves
   /// out of its products. Of the widest input: the others come from norms.
@@ -166,6 +167,8 @@ struct TapeOptions {
   bool hides_gradient_exchange = false;
   /// Transformer Engine's modules start the kernels (Issue::module).
   bool module_calls = false;
+  /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
+  bool traced_whole = false;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the

@@ -8,6 +8,7 @@ constinit const TrainerDescription kTrainer{
     .name = "torchtitan",
     .words = "torchtitan",
     .runs_engines = false,
+    .compiles = CompileScope::block,
     .recomputation_stops_early = false,
     .source = "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py",
 };

@@ -84,6 +84,8 @@ std::vector<Cell> training_words(const Plan& p) {
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
   batch = with(batch, plan_attention(p.attention));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
+  if (p.compile)
+    batch = with(batch, message(p.compiles_whole() ? "plan.compile.model" : "plan.compile.block"));
   return {how, degree_words(p), batch};
 }
 

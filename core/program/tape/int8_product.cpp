@@ -72,8 +72,7 @@ KernelList int8_results(const GraphView& view, const Op& op) {
   KernelList list;
   const auto n = static_cast<double>(results_of(view, op));
   const auto type = view.read_type(op, 0);
-  list.add(
-      memory_kernel(KernelKind::strided, Issue::nested, DType::f16, (kSum + kHalf) * n, n));
+  list.add(memory_kernel(KernelKind::strided, Issue::nested, DType::f16, (kSum + kHalf) * n, n));
   if (casts_half(view, op))
     list.add(memory_kernel(cast_kind(DType::f16, type), Issue::nested, DType::f16,
                            (kHalf + static_cast<double>(size_of(type))) * n, n));
@@ -82,8 +81,8 @@ KernelList int8_results(const GraphView& view, const Op& op) {
 
 StorageId widened_int8(Parts& parts, const Op& op) {
   if (!parts.view.multiplies_int8(op)) return kExternal;
-  const std::int64_t bytes = parts.view.bytes_of(parts.view.parameter(op.weight),
-                                                 parts.view.read_type(op, 0));
+  const std::int64_t bytes =
+      parts.view.bytes_of(parts.view.parameter(op.weight), parts.view.read_type(op, 0));
   return parts.storages.allocate(bytes, Category::workspace);
 }
 
