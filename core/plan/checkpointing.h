@@ -38,6 +38,13 @@ struct CheckpointShare {
   bool operator==(const CheckpointShare&) const = default;
 };
 
+/// A policy and its numbers.
+struct CheckpointChoice {
+  Checkpointing how = Checkpointing::none;
+  CheckpointShare share;
+  bool operator==(const CheckpointChoice&) const = default;
+};
+
 /// Which blocks policy `blocks` computes again.
 struct CheckpointedBlocks {
   CheckpointShare share;

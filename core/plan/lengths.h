@@ -12,8 +12,6 @@ struct SampleLengths {
   std::vector<double> values;
   double mean = 0;
   std::int64_t longest = 0;
-  /// Samples are joined to rows of the sequence length; else a batch is padded to its longest.
-  bool packing = false;
 };
 
 /// Of a file: one length a sample. At most a few hundred values stand for them, the largest being

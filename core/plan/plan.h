@@ -13,6 +13,7 @@
 #include "kernels/description.h"
 #include "plan/checkpointing.h"
 #include "plan/compile.h"
+#include "plan/lengths.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
@@ -57,7 +58,11 @@ struct Generation {
 struct Workload {
   WorkKind kind = WorkKind::train;
   std::int64_t micro_batch = 1;
-  std::int64_t sequence_length = 2048;
+  std::int64_t sequence_length = 2048;  ///< of the longest batch that the loader makes
+  /// Absent: all samples are that long.
+  std::optional<SampleLengths> lengths;
+  /// Samples are joined to rows of the sequence length; else a batch is padded to its longest.
+  bool packing = false;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
   std::optional<Lora> lora;  ///< absent: full fine-tuning
@@ -91,6 +96,11 @@ struct Plan {
   double gradient_clipping = 1.0;    ///< 0: off
   bool launch_blocking = false;      ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
+  CheckpointChoice checkpoint_choice() const { return {checkpointing, checkpoint_share}; }
+  void set_checkpointing(const CheckpointChoice& choice) {
+    checkpointing = choice.how;
+    checkpoint_share = choice.share;
+  }
   /// Whether blocks are run again, some at least; if not, selective checkpointing runs only the
   /// attention itself again.
   bool recomputes_blocks() const;

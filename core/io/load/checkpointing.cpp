@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kKey = "checkpointing";
 constexpr const char* kWords =
-    "none, selective, full, selective_op:2, blocks:8 (the first eight), blocks/2 (each second), "
-    "with +offload behind them, or an object";
+    "a string: none, selective, full, selective_op:2, blocks:8 (the first eight), blocks/2 (each "
+    "second), with +offload behind them; or an object";
 
 /// "blocks/2+offload" as the object that says the same; null where it is no such word.
 Json object_of(std::string_view word) {
@@ -89,6 +89,15 @@ void read_checkpointing(ObjectReader& job, Plan& plan) {
   const Json object = object_of(word);
   if (object.is_null()) job.fail(kKey, fmt::format("found '{}'", word), kWords);
   read_object(ObjectReader(object, job.file(), job.path_of(kKey)), plan);
+}
+
+CheckpointChoice checkpointing_of(const std::string& word, const std::string& file,
+                                  const std::string& key) {
+  const Json json{{kKey, word}};
+  ObjectReader reader(json, file, key);
+  Plan plan;
+  read_checkpointing(reader, plan);
+  return plan.checkpoint_choice();
 }
 
 }  // namespace shardplan

@@ -12,4 +12,8 @@ namespace shardplan {
 /// numbers that the policy has no use for or wants.
 void read_checkpointing(ObjectReader& job, Plan& plan);
 
+/// One such word of a list; `file` and `key` name it in errors.
+CheckpointChoice checkpointing_of(const std::string& word, const std::string& file,
+                                  const std::string& key);
+
 }  // namespace shardplan
