@@ -7,15 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "checkpointing/problems.h"
 #include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
+#include "load/checkpointing.h"
 #include "load/cluster.h"
 #include "load/compile.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
+#include "load/lengths.h"
 #include "load/model.h"
 #include "load/optimizer.h"
 #include "load/options.h"
@@ -41,7 +44,7 @@ void read_lora(ObjectReader& object, Workload& workload) {
   lora.finish();
 }
 
-Workload read_workload(ObjectReader& job) {
+Workload read_workload(ObjectReader& job, const std::string& directory) {
   static const Json kEmpty = Json::object();
   const Json* value = job.find("workload");
   ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
@@ -53,6 +56,7 @@ Workload read_workload(ObjectReader& job) {
   Workload workload;
   workload.micro_batch = workload.sequence_length = workload.gradient_accumulation = 0;  // open
   read_options(w, training_table(), workload);
+  workload.lengths = read_lengths(w, directory);
   if (read_as<int>(w, info_of(training_table(), "method")).value_or(0) != 0) {
     read_lora(w, workload);
   } else if (w.find("lora") != nullptr) {
@@ -74,10 +78,11 @@ class JobLoader {
     read_cluster();
     read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
     plan().framework = read_.framework;
-    plan().workload = read_workload(reader_);
+    plan().workload = read_workload(reader_, context_.directory);
     take_injection();
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_, *plan().trainer);
+    read_checkpointing(reader_, plan());
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
     read_model();
@@ -105,6 +110,8 @@ class JobLoader {
       job_.diagnostics.push_back(std::move(d));
     check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))
+      reader_.fail(problem->key, problem->message, problem->expected);
+    if (const auto problem = checkpointing_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     if (zero_options(plan()) != nullptr && !is_inference())
       if (auto warning = check_deepspeed_checkpointing(reader_, job_))
@@ -326,12 +333,22 @@ class JobLoader {
            "prompt length");
   }
 
+  /// The sequence length of a job with lengths is what samples are cut to; of its plan that of the
+  /// longest batch.
+  void take_lengths() {
+    Workload& w = plan().workload;
+    if (!w.lengths || (w.packing && w.sequence_length == 0)) return;
+    if (w.sequence_length > 0) w.lengths = cut_lengths(*std::move(w.lengths), w.sequence_length);
+    if (!w.packing) w.sequence_length = w.lengths->longest;
+  }
+
   void fill_defaults() {
     Workload& w = plan().workload;
     const ModelFacts& facts = job_.model.facts;
     if (is_inference()) assume_generation();
     if (w.micro_batch == 0) assume_micro_batch();
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
+    take_lengths();
     if (w.sequence_length == 0) {
       constexpr std::int64_t kDefault = 2048;
       w.sequence_length =
