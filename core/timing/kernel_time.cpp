@@ -40,13 +40,14 @@ double tensor_peak(DType type, const GpuPeaks& gpu) {
   if (is_half(type)) return gpu.half;
   return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
          : multiplies_at(type, PeakRate::int8) ? gpu.int8
+         : multiplies_at(type, PeakRate::fp4)  ? gpu.fp4
                                                : 0;
 }
 
 /// One call of a product on tensor cores.
 double tensor_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
-  const double peak = tensor_peak(p.type, gpu);
   const ProductRates& r = rates.product;
+  const double peak = tensor_peak(p.type, gpu) * (multiplies_at(p.type, PeakRate::fp8) ? r.fp8 : 1);
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
@@ -109,6 +110,7 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   const DType narrow = is_half(compute) ? compute : DType::bf16;
   peaks.half = gpu.peak[*format_of(narrow).rate].value_or(0);
   peaks.fp8 = gpu.peak[PeakRate::fp8].value_or(0);
+  peaks.fp4 = gpu.peak[PeakRate::fp4].value_or(0);
   peaks.int8 = gpu.peak[PeakRate::int8].value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   peaks.slots =
@@ -138,8 +140,12 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
         return r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
                                                    kernel.elements * r.slots / gpu.slots);
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
+      // Operands of fp8 products are all that is copied to another layout in one byte.
+      const bool turned =
+          kernel.kind == KernelKind::strided && multiplies_at(kernel.type, PeakRate::fp8);
+      const double slots = turned ? rates.turned_slots : r.slots;
       one = r.seconds +
-            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.slots);
+            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * slots / gpu.slots);
     }
   }
   return one * kernel.calls;
