@@ -79,7 +79,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
-    .takes_recipes = false,
+    .takes_recipes = true,
     .compiles = CompileScope::block,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },

@@ -366,45 +366,37 @@ class JobLoader {
                                     facts.model_type));
   }
 
-  /// torchao's float8 linears, over plain parameters.
+  /// Linears that multiply in formats of their own, over plain parameters.
   void check_recipe() {
     const ProductRecipe& recipe = recipe_of(plan().precision.linear);
+    if (recipe.cast == OperandCast::none) return;
     const auto refuse = [&](std::string message, std::string_view expected) {
       reader_.fail("precision.linear", std::move(message), std::string(expected));
     };
-    if (!recipe.unknown.empty())
-      refuse(fmt::format("{}: {}", recipe.name, recipe.unknown), "fp8-tensorwise or fp8-rowwise");
-    if (!recipe.narrows) return;
     const Plan& p = plan();
-    if (lacks(p.cluster.gpu, PeakRate::fp8))
-      refuse(
-          fmt::format("{} has no fp8 units: torch._scaled_mm wants compute capability 8.9 or more",
-                      p.cluster.gpu.name),
-          "bf16, or a GPU of the generations Ada, Hopper and later");
+    if (lacks(p.cluster.gpu, recipe.units))
+      refuse(fmt::format("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
-      refuse("is for full training with plain parameters", "framework single or ddp, method full");
-    check_recipe_widths();
+      refuse("is for full training with plain parameters",
+             "framework single, ddp or fsdp2, method full");
+    check_recipe_widths(recipe);
+    warn("precision.linear", std::string(recipe.caveat));
   }
 
-  void check_recipe_widths() {
-    const auto odd = [](std::int64_t width) { return width % kNarrowMultiple != 0; };
+  void check_recipe_widths(const ProductRecipe& recipe) {
+    const auto odd = [&](std::int64_t width) { return width % recipe.multiple != 0; };
     const std::int64_t tokens = plan().workload.micro_batch * plan().workload.sequence_length;
     if (odd(tokens))
-      reader_.fail(
-          "precision.linear",
-          fmt::format("{} tokens of a micro-batch: torch._scaled_mm wants a multiple of {}", tokens,
-                      kNarrowMultiple),
-          "another micro_batch or sequence_length");
+      reader_.fail("precision.linear",
+                   fmt::format("{} tokens of a micro-batch: {} wants a multiple of {}", tokens,
+                               recipe.library, recipe.multiple),
+                   "another micro_batch or sequence_length");
     for (const Parameter& w : job_.model.parameters)
       if (w.quantizable && std::ranges::any_of(w.shape, odd))
-        reader_.fail(
-            "precision.linear",
-            fmt::format("{} has a width that {} does not divide, as torch._scaled_mm wants", w.name,
-                        kNarrowMultiple),
-            "bf16");
-    warn("precision.linear",
-         "without torch.compile each operand is cast by a dozen kernels in fp32: this is slower "
-         "than bf16 unless layers are very wide, and saves no memory");
+        reader_.fail("precision.linear",
+                     fmt::format("{} has a width that {} does not divide, as {} wants", w.name,
+                                 recipe.multiple, recipe.library),
+                     "bf16");
   }
 
   void check_precision() {

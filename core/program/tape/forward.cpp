@@ -78,6 +78,8 @@ void ForwardPass::compute(std::size_t i) {
   if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+  if (out.needs_grad && p_.keeps())
+    for (const StorageId id : narrow.kept()) p_.saved.save(i, id);
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
