@@ -31,6 +31,10 @@ TEST(TrainerRecords, HoldsThePeaksOfPlainTrainer) {
   expect_within(peak_errors(records_asked_for({"trainers"})), 10, 0.06, 0.2);
 }
 
+TEST(TrainerRecords, HoldsThePeaksOfCheckpointingPolicies) {
+  expect_within(peak_errors(records_asked_for({"policies"})), 6, 0.05, 0.2);
+}
+
 TEST(TrainerRecords, HoldsThePeaksOfFp8) {
   expect_within(peak_errors(records_asked_for({"fp8"})), 7, 0.02, 0.04);
 }
@@ -50,6 +54,7 @@ TEST(TrainerRecords, KnowsItsMisses) {
 TEST(TrainerRecords, TokensPerSecond) {
   EXPECT_LE(mean_time_error(records_asked_for({"quantized"})), 0.08);
   EXPECT_LE(mean_time_error(records_asked_for({"fused", "trainers"})), 0.11);
+  EXPECT_LE(mean_time_error(records_asked_for({"policies"})), 0.03);
   EXPECT_LE(mean_time_error(records_asked_for({"fp8"})), 0.25);
 }
 
