@@ -221,12 +221,10 @@ class Graph {
   void set_attention_again(bool again) { attention_again_ = again; }
   bool attention_again() const { return attention_again_; }
   bool cached() const { return cached_; }
-  /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter for
-  /// generation only.
-  void name_until(ValueId value, ValueId until) {
-    if (cached_) hold(value, until);
-  }
-  /// The same until the segment returns.
+  /// Names and call arguments that Python holds on to where autograd keeps nothing: in generation,
+  /// of frozen weights and under a checkpoint.
+  void name_until(ValueId value, ValueId until) { hold(value, until); }
+  /// The same until the segment returns, in generation.
   void name(ValueId value) {
     if (cached_) named_.push_back(value);
   }
