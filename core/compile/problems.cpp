@@ -1,18 +1,92 @@
 #include "compile/problems.h"
 
-namespace shardplan {
+#include <fmt/format.h>
 
-std::optional<DivisionProblem> compile_problem(const Plan& plan) {
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "frameworks/registry.h"
+
+namespace shardplan {
+namespace {
+
+using Problem = std::optional<DivisionProblem>;
+
+DivisionProblem problem(std::string message, std::string expected) {
+  return {"compile", std::move(message), std::move(expected)};
+}
+
+Problem framework_problem(const Plan& plan) {
+  const FrameworkTraits& framework = traits_of(plan);
+  const std::optional<CompileScope> most = framework.compiles;
+  if (!most)
+    return problem(
+        fmt::format("compiled steps under {} are not estimated", std::string_view(framework.label)),
+        "false, or framework single, ddp or fsdp2");
+  if (*most == CompileScope::block && plan.compiles_whole())
+    return problem("FSDP2's hooks break the graph of a whole model at each block",
+                   R"({"scope": "block"})");
+  if (plan.parallel.tensor > 1 || plan.parallel.expert > 1)
+    return problem("exchanges inside of compiled layers are not estimated",
+                   "false, or no tensor and expert parallelism");
+  return std::nullopt;
+}
+
+/// CUDA graphs take memory from a pool of their own, which was not measured.
+Problem mode_problem(const Plan& plan) {
+  if (plan.compile->mode == CompileMode::usual) return std::nullopt;
+  return problem("the pools of memory of CUDA graphs are not estimated", R"({"mode": "default"})");
+}
+
+bool routes(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
+    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), [](const Op& op) {
+      return op.kind == OpKind::gather_rows || op.kind == OpKind::grouped_linear;
+    });
+  });
+}
+
+bool has_fused_kernels(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
+    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(),
+                       [](const Op& op) { return op.fused != nullptr; });
+  });
+}
+
+Problem step_problem(const Model& model, const Plan& plan) {
+  if (has_fused_kernels(model))
+    return problem("fused kernels inside of a compiled model are not estimated",
+                   "false, or kernels torch");
+  if (plan.precision.linear != LinearRecipe::computed)
+    return problem("8-bit products inside of a compiled model are not estimated",
+                   "false, or linears in the type of the rest");
+  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
+    return problem("bitsandbytes' kernels inside of a compiled model are not estimated",
+                   "false, or a base in 16 bits");
+  if (routes(model))
+    return problem(
+        "experts in a compiled model are not estimated: what tokens they get breaks "
+        "the graph",
+        "false");
+  if (model.facts.encoder_decoder)
+    return problem("compiled models of encoder and decoder are not estimated", "false");
+  if (plan.checkpointing == Checkpointing::selective)
+    return problem("selective checkpointing of a compiled model is not estimated",
+                   "false, or checkpointing full or none");
+  return std::nullopt;
+}
+
+}  // namespace
+
+Problem compile_problem(const Model& model, const Plan& plan) {
   if (!plan.compile) return std::nullopt;
   if (plan.workload.kind != WorkKind::train)
-    return DivisionProblem{"compile", "torch.compile is for training here, and the workload is not",
-                           "workload.kind train, or compile false"};
-  return DivisionProblem{
-      "compile",
-      "a step compiled by Inductor cannot be estimated yet: it keeps other tensors than an eager "
-      "one, with a mask of the attention among them",
-      "false, which is an eager step: its estimate was 39 % above the one compiled run measured so "
-      "far"};
+    return problem("torch.compile is for training here, and the workload is not",
+                   "workload.kind train, or false");
+  if (const Problem found = framework_problem(plan)) return found;
+  if (const Problem found = mode_problem(plan)) return found;
+  return step_problem(model, plan);
 }
 
 }  // namespace shardplan

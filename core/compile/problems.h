@@ -9,6 +9,6 @@
 namespace shardplan {
 
 /// What is wrong with asking for torch.compile in this plan; nothing where it does not ask.
-std::optional<DivisionProblem> compile_problem(const Plan& plan);
+std::optional<DivisionProblem> compile_problem(const Model& model, const Plan& plan);
 
 }  // namespace shardplan

@@ -47,6 +47,8 @@ struct NumberFormat {
   unsigned uses = 0;
   std::array<FormatPart, 3> parts{};  ///< beside the elements, each a tensor of its own
   bool widened = false;               ///< copied to the compute type for each product
+  bool casts_inputs = false;          ///< products multiply inputs that are cast to it
+  bool shards = true;                 ///< frameworks can divide what is stored in it
   std::string_view words;             ///< "nf4 weights"
 };
 

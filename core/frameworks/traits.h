@@ -13,6 +13,7 @@
 #include "frameworks/required.h"
 #include "optimizers/given.h"
 #include "parallel/support.h"
+#include "plan/compile.h"
 
 namespace shardplan {
 
@@ -107,6 +108,8 @@ struct FrameworkTraits {
   Required<std::string_view> lora_precision;     ///< the same under LoRA
   /// Whether linears can multiply in formats of their own (precision.linear).
   Required<bool> takes_recipes;
+  /// How much of its steps torch.compile may take in one piece; absent: they are not estimated.
+  Required<std::optional<CompileScope>> compiles;
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
 

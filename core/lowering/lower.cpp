@@ -7,12 +7,25 @@
 
 namespace shardplan {
 
+namespace {
+
+/// Of all layers, as long as their graph lives.
+std::int64_t outliers_at_most(const ModelRun& run) {
+  std::int64_t sum = 0;
+  for (const SegmentRun& s : run.segments)
+    sum = checked_add(sum, checked_mul(s.forward.outliers_at_most, s.segment->repeat));
+  return sum;
+}
+
+}  // namespace
+
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
   const FrameworkTraits& framework = traits_of(plan);
   Program program = plan.workload.kind == WorkKind::inference
                         ? lower_generation(model, plan)
                         : framework.lower(model, plan, run, rank);
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
+  program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
   const HostMemory inputs = framework.inputs_on_host(plan, run);
   program.host.pageable += inputs.pageable;
   program.host.pinned += inputs.pinned;

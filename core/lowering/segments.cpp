@@ -7,6 +7,7 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/pass.h"
+#include "program/compiled/run.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -50,12 +51,14 @@ struct TapeNames {
 
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
-                     const std::vector<Kernel>& kernels, const TapeNames& names) {
+                     const std::vector<Kernel>& kernels, const TapeNames& names,
+                     const std::vector<TapeEvent>& held) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
-    if (slot == kCacheSlot) return kUnnamed;
+    const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
+    if (slot == kCacheSlot || outlives) return kUnnamed;
     if (slot == names.incoming || slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
@@ -96,19 +99,20 @@ void fill_tables(ModelRun& run) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
     const auto append_forward = [&](TapeRun& t) {
-      t.forward_rows = append_rows(run, t.forward, t.forward_kernels,
-                                   {base, kChainedInputSlot, t.output_slot, detail::kOutputName});
+      t.forward_rows =
+          append_rows(run, t.forward, t.forward_kernels,
+                      {base, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
-    const auto append_backward = [&](TapeRun& t) {
-      t.backward_rows =
-          append_rows(run, t.backward, t.backward_kernels,
-                      {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName});
+    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held) {
+      t.backward_rows = append_rows(
+          run, t.backward, t.backward_kernels,
+          {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
     };
     append_forward(s.forward);
-    append_backward(s.backward);
+    append_backward(s.backward, s.forward.held);
     if (!s.first) continue;
     append_forward(*s.first);
-    append_backward(*s.first);
+    append_backward(*s.first, s.first->held);
   }
 }
 
@@ -123,22 +127,25 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
+  const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
+  const auto run = compiled ? run_compiled : run_tape;
   TapeOptions options;
+  options.traced_whole = plan.compiles_whole();
   options.selective = plan.checkpointing == Checkpointing::selective;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
   if (checkpointed && segment.checkpointable) {
-    s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::discard, options);
-    s.backward = run_tape(model, segment, regime, sizes, stream, TapeMode::redo, options);
+    s.forward = run(model, segment, regime, sizes, stream, TapeMode::discard, options);
+    s.backward = run(model, segment, regime, sizes, stream, TapeMode::redo, options);
   } else {
     options.selective = false;
-    s.forward = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+    s.forward = run(model, segment, regime, sizes, stream, TapeMode::keep, options);
     options.input_needs_grad = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
     if (!needs_grad && !regime.zero3_linear)
-      s.first = run_tape(model, segment, regime, sizes, stream, TapeMode::keep, options);
+      s.first = run(model, segment, regime, sizes, stream, TapeMode::keep, options);
     s.backward.backward = std::move(s.forward.backward);
     s.backward.backward_kernels = std::move(s.forward.backward_kernels);
     s.backward.exchanges = s.forward.exchanges;
@@ -170,6 +177,21 @@ void find_last_users(const Model& model, ModelRun& run) {
       if (in.kind == InputKind::shared) run.last_user[static_cast<std::size_t>(in.shared)] = s;
 }
 
+/// While Dynamo traces, transformers makes the causal mask that an eager step leaves out
+/// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers, in the operands' type, and one
+/// for those with a sliding window.
+std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime) {
+  if (!plan.compiles_whole()) return 0;
+  std::array<std::int64_t, 2> bytes{};
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::sdpa && op.causal)
+        bytes[op.mask_from > 0 ? 1 : 0] = round_up(
+            checked_mul(elements({1, op.work.scale}, sizes_of(plan)), size_of(regime.compute)),
+            kAllocationUnit);
+  return bytes[0] + bytes[1];
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -194,6 +216,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   size_shared(model, regime, sizes_of(plan), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
+  run.held_throughout = compiled_mask_bytes(model, plan, regime);
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

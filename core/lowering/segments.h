@@ -38,6 +38,8 @@ struct ModelRun {
   /// Alive from the begin of the forward pass until the backward pass reaches the blocks
   /// (FrameworkTraits::held_inputs).
   std::int64_t held_inputs = 0;
+  /// Alive from the begin of the forward pass until the end of the backward pass.
+  std::int64_t held_throughout = 0;
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
@@ -203,13 +205,19 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass
   b.end_repeat();
 }
 
-/// Autocast forgets its copies of weights that nothing else holds.
+/// Frees what the runs of a segment have left: autocast's copies of weights that nothing else
+/// holds.
 inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, std::int32_t base,
                        std::int64_t count) {
   if (copies.empty() || count == 0) return;
   b.begin_repeat(count);
   for (const TapeEvent& e : copies) b.free_named(e.category, e.bytes, base + e.id);
   b.end_repeat();
+}
+
+/// The graph goes, and with it what its nodes referred to.
+inline void drop_held(ProgramBuilder& b, const TapeRun& tape, std::int64_t count) {
+  for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
 }
 
 /// What a shared tensor takes: its own allocation, or its maker's output.
@@ -232,6 +240,7 @@ template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
+  b.alloc(Category::activations, run.held_throughout);
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
     if (repeat.count == 0) continue;
@@ -306,6 +315,13 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
   }
   b.free(Category::activations, held);
+  b.free(Category::activations, run.held_throughout);
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const bool first = s.first && repeats[k].count > 0 && detail::ends_segment(repeats, k);
+    detail::drop_held(b, s.forward, repeats[k].count - (first ? 1 : 0));
+    if (first) detail::drop_held(b, *s.first, 1);
+  }
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;
     const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;

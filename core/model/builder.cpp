@@ -117,7 +117,9 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
   m.out = out;
   m.module = add_module(name);
   m.weight = add_parameter(m.module, base + ".weight", {out, in}, ParameterKind::linear);
-  m.widened = model_.parameters[static_cast<std::size_t>(m.weight)].widened();
+  const Parameter& weight = model_.parameters[static_cast<std::size_t>(m.weight)];
+  m.widened = weight.widened();
+  m.by_bitsandbytes = weight.widened() || format_of(weight.stored).casts_inputs;
   if (bias) m.bias = add_parameter(m.module, base + ".bias", {out}, ParameterKind::bias);
   if (adapted) {
     LoraModules lora;

@@ -43,6 +43,7 @@ struct LinearModule {
   ParameterId weight = kNone, bias = kNone;
   std::int64_t in = 0, out = 0;
   bool widened = false;  ///< its weight is stored in fewer bits and widened for each product
+  bool by_bitsandbytes = false;  ///< bitsandbytes multiplies by it
   std::optional<LoraModules> lora;
 };
 struct EmbeddingModule {

@@ -205,6 +205,9 @@ class Graph {
   const FusedKernel* fused(KernelName name) const { return fused_[static_cast<std::size_t>(name)]; }
   /// An op that a fused kernel runs: autocast does not know it.
   ValueId fused_op(Op op, const FusedKernel* kernel, Extent out);
+  /// The model returns `x` beside the loss.
+  void set_returned(ValueId x) { returned_ = x; }
+  ValueId returned() const { return returned_; }
   /// The caller casts what the model returns to fp32 (TrainerDescription::widens_outputs).
   void set_widens_outputs(bool widens) { widens_outputs_ = widens; }
   bool widens_outputs() const { return widens_outputs_; }
@@ -254,7 +257,7 @@ class Graph {
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
   std::vector<ValueId> named_, named_in_model_;
-  ValueId output_ = kNone;
+  ValueId output_ = kNone, returned_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   KernelSet kernels_ = KernelSet::eager;
   FusedKernels fused_{};

@@ -17,7 +17,7 @@ constexpr std::array kCompileOptions{
         {.key = "mode", .help = "the mode of torch.compile", .choices = kModes}),
     option<&Plan::compile, &Compile::scope>({.key = "scope",
                                              .help = "what is compiled in one piece",
-                                             .default_text = "`model`",
+                                             .default_text = "`model`; `block` with torchtitan",
                                              .choices = kScopes}),
 };
 

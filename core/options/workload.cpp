@@ -75,7 +75,7 @@ constexpr std::array kLoraOptions{
                                             {.open = usual_targets}),
     option<&Workload::lora, &Lora::base>({.key = "quantization",
                                           .flag = "--lora-quantization",
-                                          .help = "the base's weights in 4 bits (QLoRA)",
+                                          .help = "the base's weights in 4 bits (QLoRA) or 8",
                                           .choices = kBaseFormats}),
     option<&Workload::lora, &Lora::prepare_kbit>(
         {.key = "prepare_kbit",
@@ -84,6 +84,13 @@ constexpr std::array kLoraOptions{
          .doc = "peft's `prepare_model_for_kbit_training`: parameters of 16 bits that are not "
                 "quantized (embeddings, head, norms) become fp32",
          .default_text = "what the trainer does"}),
+    option<&Workload::lora, &Lora::rank_stabilized>(
+        {.key = "rank_stabilized",
+         .flag = "--lora-rank-stabilized",
+         .help = "peft's use_rslora: another factor, which costs nothing",
+         .doc =
+             "peft's `use_rslora`: the adapters' factor grows with the root of the rank; neither "
+             "memory nor time change"}),
 };
 
 constexpr std::array kGenerationOptions{

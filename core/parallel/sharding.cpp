@@ -1,5 +1,7 @@
 #include "parallel/sharding.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 
 #include "frameworks/registry.h"
@@ -7,7 +9,16 @@
 namespace shardplan {
 
 std::optional<DivisionProblem> sharding_problem(const Model& model, const Plan& plan) {
-  return traits_of(plan).sharding_problem(model, plan);
+  const FrameworkTraits& framework = traits_of(plan);
+  const Quantization base = quantization_of(plan.workload);
+  if (plan.workload.lora && !format_of(base).shards && framework.shards_parameters(plan))
+    return DivisionProblem{
+        "workload.lora.quantization",
+        fmt::format("{} keeps its matrix in the layer's state, out of reach of shards "
+                    "(bitsandbytes 0.50, nn/modules.py, Int8Params)",
+                    name_of(base)),
+        "nf4_double, or single, ddp, or deepspeed below stage 3"};
+  return framework.sharding_problem(model, plan);
 }
 
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t asked) {

@@ -44,6 +44,7 @@ struct Lora {
   /// peft's prepare_model_for_kbit_training: what has 16 bits and is not quantized becomes fp32;
   /// absent: what the trainer does.
   std::optional<bool> prepare_kbit;
+  bool rank_stabilized = false;  ///< peft's use_rslora: another factor, and nothing else
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };
@@ -104,6 +105,8 @@ struct Plan {
   bool recomputes_blocks() const;
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether torch.compile takes the model in one piece.
+  bool compiles_whole() const { return compile && compile->scope == CompileScope::model; }
   /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its
   /// trainer does.
   bool syncs_each_batch() const;

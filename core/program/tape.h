@@ -92,6 +92,13 @@ struct TapeRun {
   /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward
   /// pass leaves autocast.
   std::vector<TapeEvent> autocast_cache;
+  /// What frees the tensors that nodes of the graph refer to beside what they have saved: they go
+  /// with the graph, when the whole backward pass is over. A compiled step's holds what it was
+  /// called with.
+  std::vector<TapeEvent> held;
+  /// What they may hold besides, where values are large: columns of inputs that LLM.int8() leaves
+  /// out of its products. Of the widest input: the others come from norms.
+  std::int64_t outliers_at_most = 0;
   std::vector<Kernel> forward_kernels;
   std::vector<Kernel> backward_kernels;  ///< those of a recomputation too
   std::vector<TapeExchange> exchanges;   ///< of both passes
@@ -149,6 +156,8 @@ struct TapeOptions {
   bool hides_gradient_exchange = false;
   /// Transformer Engine's modules start the kernels (Issue::module).
   bool module_calls = false;
+  /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
+  bool traced_whole = false;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the

@@ -31,13 +31,16 @@ double product_bytes(const Kernel& p) {
          static_cast<double>(size_of(p.type));
 }
 
-bool is_fp8(DType type) {
-  return format_of(type).rate == PeakRate::fp8;
+bool multiplies_at(DType type, PeakRate rate) {
+  return format_of(type).rate == rate;
 }
 
 /// FLOP/s of tensor cores for operands of this type; 0: they take none.
 double tensor_peak(DType type, const GpuPeaks& gpu) {
-  return is_half(type) ? gpu.half : is_fp8(type) ? gpu.fp8 : 0;
+  if (is_half(type)) return gpu.half;
+  return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
+         : multiplies_at(type, PeakRate::int8) ? gpu.int8
+                                               : 0;
 }
 
 /// One call of a product on tensor cores.
@@ -106,6 +109,7 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   const DType narrow = is_half(compute) ? compute : DType::bf16;
   peaks.half = gpu.peak[*format_of(narrow).rate].value_or(0);
   peaks.fp8 = gpu.peak[PeakRate::fp8].value_or(0);
+  peaks.int8 = gpu.peak[PeakRate::int8].value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   peaks.slots =
       peaks.fp32 * static_cast<double>(can.issue_lanes) / static_cast<double>(can.fp32_lanes);

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "plan/compile.h"
+
 namespace shardplan {
 
 struct FusedKernel;
@@ -42,6 +44,7 @@ struct TrainerDescription {
   /// Programs around it cast a model that zero.Init has divided (model.to): assumed, to fp32, where
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
+  CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;

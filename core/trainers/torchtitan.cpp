@@ -8,6 +8,7 @@ constinit const TrainerDescription kTrainer{
     .name = "torchtitan",
     .words = "torchtitan",
     .runs_engines = false,
+    .compiles = CompileScope::block,
     .source = "torchtitan/train.py",
 };
 

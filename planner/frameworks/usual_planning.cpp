@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frameworks/registry.h"
+#include "kernels/registry.h"
 #include "save/options.h"
 
 namespace shardplan::usual {
@@ -32,6 +33,20 @@ std::string accelerate_block(const Plan& plan) {
          accelerate_precision(plan);
 }
 
+namespace {
+
+/// All that Liger patches for the model, or those of the list alone.
+std::string liger_arguments(const KernelRequest& kernels) {
+  std::string text = "--use_liger_kernel true";
+  if (kernels.patches) return text;
+  Json chosen;
+  for (std::size_t i = 0; i < kKernelNames; ++i)
+    chosen[std::string(fused_kernels()[i]->name)] = (kernels.names >> i & 1U) != 0;
+  return text + fmt::format(" --liger_kernel_config '{}'", chosen.dump());
+}
+
+}  // namespace
+
 std::string trainer_arguments(const Plan& plan, DType type, std::string_view more) {
   const Workload& w = plan.workload;
   std::string text = "arguments=( # as TrainingArguments of Hugging Face have them\n";
@@ -42,6 +57,8 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
   if (type == DType::bf16) add("--bf16 true");
   if (type == DType::f16) add("--fp16 true");
   if (plan.checkpointing == Checkpointing::full) add("--gradient_checkpointing true");
+  if (plan.kernels.any()) add(liger_arguments(plan.kernels));
+  if (plan.compile) add("--torch_compile true");
   if (!more.empty()) add(std::string(more));
   return text + ")\n";
 }

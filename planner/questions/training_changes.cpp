@@ -9,6 +9,7 @@
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "optimizers/registry.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -21,6 +22,20 @@ void add_fused_kernels(std::vector<Change>& changes, const Plan& plan) {
                      nullptr,
                      "kernels",
                      {{"/kernels", "liger"}},
+                     Sacrifice::nothing});
+}
+
+/// Where the framework can, as much in one piece as it can.
+void add_compile(std::vector<Change>& changes, const Plan& plan) {
+  const std::optional<CompileScope> most = traits_of(plan).compiles;
+  if (plan.compile || !most) return;
+  const bool whole = *most == CompileScope::model && plan.trainer->compiles == *most;
+  const Json said = whole ? Json(true) : Json{{"scope", "block"}};
+  changes.push_back({whole ? "torch.compile" : "torch.compile, block by block",
+                     "torch_compile: true; --compile true",
+                     nullptr,
+                     "kernels",
+                     {{"/compile", said}},
                      Sacrifice::nothing});
 }
 
@@ -126,6 +141,7 @@ void add_gpus(std::vector<Change>& changes, const Plan& plan, const Json& writte
 std::vector<Change> training_changes(const Job& job, const Json& written) {
   std::vector<Change> changes;
   add_fused_kernels(changes, job.plan);
+  add_compile(changes, job.plan);
   add_narrow_states(changes, job.plan);
   add_narrow_parameters(changes, job.plan);
   add_adapters(changes, job.plan.workload);

@@ -77,6 +77,8 @@ std::vector<Cell> training_words(const Plan& p) {
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
   batch = with(batch, plan_attention(p.attention));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);
+  if (p.compile)
+    batch = with(batch, message(p.compiles_whole() ? "plan.compile.model" : "plan.compile.block"));
   return {how, degree_words(p), batch};
 }
 
@@ -134,6 +136,7 @@ Text method_words(const Workload& w) {
   if (!w.lora) return message("method.full");
   return message(w.lora->base == Quantization::none ? "method.lora" : "method.qlora",
                  {{"rank", count(w.lora->rank)},
+                  {"bits", count(format_of(w.lora->base).bits)},
                   {"targets", fmt::format("{}", fmt::join(w.lora->targets, ", "))}});
 }
 

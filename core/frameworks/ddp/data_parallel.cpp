@@ -18,6 +18,9 @@ namespace {
 struct Hooks {
   bool views = false;
   bool copies = false;  ///< DDP's reducer copies each gradient into its bucket and back
+  /// The model is compiled in one piece: autograd gets all gradients when its pass is over, and
+  /// adds them to earlier ones then.
+  bool at_once = false;
   DType type = DType::f32;
   std::vector<bool> present;  ///< by parameter
   bool accumulating = false;  ///< an earlier micro-batch left its gradients
@@ -29,7 +32,9 @@ struct Hooks {
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     // A second gradient (accumulation, tied weights) is added in place; a view is copied into.
     const auto seen = present[static_cast<std::size_t>(id)];
-    if (views || seen) {
+    if (at_once && accumulating) {
+      b.alloc(Category::gradients, bytes);
+    } else if (views || seen) {
       b.transient(Category::gradients, bytes);
     } else {
       b.alloc(Category::gradients, bytes);
@@ -49,6 +54,11 @@ struct Hooks {
     }
     k.elements = static_cast<double>(bytes / size_of(type));
     taken.push_back(k);
+  }
+  /// The backward pass is over; `bytes`: of all gradients.
+  void end_pass(ProgramBuilder& b, std::int64_t bytes) {
+    if (at_once && accumulating) b.free(Category::gradients, bytes);
+    accumulating = true;
   }
   void end(ProgramBuilder& b) {
     b.compute(taken);
@@ -149,7 +159,8 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   if (plan.optimizer.kind->made_when_constructed) program.model_bytes += optimizer.states;
   b.resident(Category::master_parameters, master);
 
-  Hooks hooks{views, ddp, precision.gradients, std::vector<bool>(model.parameters.size(), false)};
+  Hooks hooks{views, ddp, !ddp && plan.compiles_whole(), precision.gradients,
+              std::vector<bool>(model.parameters.size(), false)};
   const std::vector<SegmentRepeat> forward = whole_segments(run);
   const std::vector<SegmentRepeat> backward(forward.rbegin(), forward.rend());
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
@@ -161,7 +172,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
     b.begin_phase(Phase::backward);
     if (last) b.once(2, std::exchange(rebuild.held, {}));
     emit_backward(b, model, run, backward, hooks);
-    hooks.accumulating = true;
+    hooks.end_pass(b, gradients);
     // A model without a graph (a list of tensors) still has gradients.
     if (run.segments.empty() && last && !views) b.alloc(Category::gradients, gradients);
     if (ddp && last)  // accumulation runs under no_sync

@@ -49,6 +49,7 @@ constinit const FrameworkTraits kDdpTraits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
     .takes_recipes = true,
+    .compiles = CompileScope::model,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

@@ -82,6 +82,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .takes_recipes = false,
+    .compiles = std::nullopt,
     .keeps_master = true,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::precision,

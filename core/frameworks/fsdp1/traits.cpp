@@ -141,6 +141,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
     .takes_recipes = false,
+    .compiles = std::nullopt,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

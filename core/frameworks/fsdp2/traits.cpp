@@ -80,6 +80,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-autocast",
     .takes_recipes = false,
+    .compiles = CompileScope::block,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

@@ -13,15 +13,15 @@ namespace shardplan {
 /// The parameters of one fully_shard call: a block, or what is left for the root. Shards are cut
 /// along dimension 0, padded to a multiple of the ranks. Bytes, all layers of a block apart.
 struct Fsdp2Unit {
-  std::int64_t gathered = 0;   ///< what an all-gather leaves, of all ranks together
-  std::int64_t cast = 0;       ///< shards of another type than that: cast before it
-  std::int64_t shards = 0;     ///< of one rank, in their own types
-  std::int64_t unsharded = 0;  ///< separate tensors in the compute type
+  std::int64_t gathered = 0;          ///< what an all-gather leaves, of all ranks together
+  std::int64_t cast = 0;              ///< shards of another type than that: cast before it
+  std::int64_t shards = 0;            ///< of one rank, in their own types
+  std::int64_t unsharded = 0;         ///< separate tensors in the compute type
   std::vector<std::int64_t> tensors;  ///< their bytes, one by one
-  std::int64_t trained = 0;          ///< elements that have gradients, padded, of all ranks
-  std::int64_t trained_bytes = 0;    ///< of their unsharded tensors, in the compute type
-  std::int32_t trained_tensors = 0;  ///< how many
-  bool reshards = true;              ///< its parameters go between the passes
+  std::int64_t trained = 0;           ///< elements that have gradients, padded, of all ranks
+  std::int64_t trained_bytes = 0;     ///< of their unsharded tensors, in the compute type
+  std::int32_t trained_tensors = 0;   ///< how many
+  bool reshards = true;               ///< its parameters go between the passes
 };
 
 /// How a plan shards a model: units by segment, and element sizes.

@@ -54,6 +54,7 @@ constinit const FrameworkTraits kNativeTraits{
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .takes_recipes = false,
+    .compiles = std::nullopt,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,

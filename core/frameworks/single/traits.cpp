@@ -46,6 +46,7 @@ constinit const FrameworkTraits kSingleTraits{
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",
     .takes_recipes = true,
+    .compiles = CompileScope::model,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

@@ -8,6 +8,6 @@ namespace shardplan {
 
 /// What `job` says under "compile"; none: an eager step. Throws InputError for another type, an
 /// unknown key or an unknown name.
-std::optional<Compile> read_compile(ObjectReader& job);
+std::optional<Compile> read_compile(ObjectReader& job, const TrainerDescription& trainer);
 
 }  // namespace shardplan

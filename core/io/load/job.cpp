@@ -77,7 +77,7 @@ class JobLoader {
     plan().workload = read_workload(reader_);
     take_injection();
     read_options(reader_, job_option_table(), plan());
-    plan().compile = read_compile(reader_);
+    plan().compile = read_compile(reader_, *plan().trainer);
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
     read_model();
@@ -171,7 +171,7 @@ class JobLoader {
 
   /// The optimizer that it runs under the name that the job has.
   void take_trainer() {
-    if (const auto problem = compile_problem(plan()))
+    if (const auto problem = compile_problem(job_.model, plan()))
       reader_.fail("compile", problem->message, problem->expected);
     if (const auto problem = trainer_problem(plan()))
       reader_.fail("trainer", problem->message, problem->expected);

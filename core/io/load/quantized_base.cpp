@@ -25,6 +25,7 @@ class QuantizedBase {
       about_loading();
       about_nodes();
     }
+    if (format_of(lora.base).casts_inputs) about_inputs();
     return std::move(found_);
   }
 
@@ -48,10 +49,11 @@ class QuantizedBase {
   /// accelerate 1.15 (utils/fsdp_utils.py, fsdp2_prepare_model) leaves what is no floating type out
   /// of the shards; peft's guides say the same of ZeRO-3.
   void about_storage() {
-    warn(kQuantization,
-         fmt::format("shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
-                     "accelerate leaves packed weights whole on every GPU",
-                     name_of(plan_.precision.compute)));
+    warn(
+        kQuantization,
+        fmt::format("shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
+                    "accelerate leaves packed weights whole on every GPU",
+                    name_of(plan_.precision.compute)));
   }
 
   /// Bytes of everything, before it is divided.
@@ -84,6 +86,16 @@ class QuantizedBase {
          "under ZeRO-3 bitsandbytes 0.50 holds on to each packed weight that the forward pass "
          "gathered until the backward pass ends, checkpointed without reentrance or not: all of "
          "the packed model is on each GPU then; FSDP2 lets go of it");
+  }
+
+  /// ForwardPass::hold_input, in words.
+  void about_inputs() {
+    warn(kQuantization,
+         fmt::format("bitsandbytes 0.50 keeps the input of every {} linear until the backward pass "
+                     "ends, checkpoints or not; columns with values of 6 and more, which trained "
+                     "models have few of and new ones many, are kept besides: in the upper bound "
+                     "alone",
+                     name_of(plan_.workload.lora->base)));
   }
 
   ObjectReader& job_;

@@ -70,7 +70,10 @@ Model build_gpt2(const ModelConfig& config, const BuildOptions& options) {
                .vocabulary = vocab,
                .max_positions = positions,
                .attention_heads = heads,
-               .key_value_heads = heads};
+               .key_value_heads = heads,
+               // Its class has no loss of its own, and the warning that says so breaks the graph
+               // (modeling_utils.py, loss_function).
+               .breaks_before_loss = true};
   const auto tokens = m.embedding("transformer.wte", vocab, hidden);
   const auto places = m.embedding("transformer.wpe", positions, hidden);
   Gpt2Layer l = register_gpt2_layers(m, layers, hidden, ffn);

@@ -60,6 +60,7 @@ ValueId mean_loss_of(Graph& g, ValueId wide) {
 
 void return_logits(Graph& g, ValueId logits, ValueId loss) {
   g.hold(logits, loss);  // the model's output object names them
+  g.set_returned(logits);
   if (g.widens_outputs()) g.hold(logits, g.map(OpKind::to_f32, logits));
 }
 

@@ -4,6 +4,7 @@
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
 #include "program/tape/fused_kernels.h"
+#include "program/tape/int8_product.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -56,8 +57,10 @@ void BackwardPass::launch(const Op& op) {
     return;
   }
   const DType type = op.in[0] != kNone ? p_.view.read_type(op, 0) : p_.view.state(op.out).dtype;
-  if (op.in[0] != kNone && p_.view.state(op.in[0]).needs_grad)
+  if (op.in[0] != kNone && p_.view.state(op.in[0]).needs_grad) {
     p_.writer.launch(widening_kernels(p_.view, op, Issue::autograd));
+    p_.writer.launch(int8_widening(p_.view, op));
+  }
   p_.exchanges.launch_backward(op, linear_backward_kernels(p_.view, op, type));
 }
 
@@ -107,7 +110,9 @@ void BackwardPass::linear(const Op& op) {
   const bool input_grad = in != kNone && p_.view.state(in).needs_grad;
   const bool autocast =
       p_.view.casts(op) && op.kind == OpKind::linear && !p_.view.parameter(op.weight).quantized();
-  const DType low = autocast ? p_.view.regime().compute : p_.view.parameter_type(op.weight);
+  const DType low = autocast                      ? p_.view.regime().compute
+                    : p_.view.multiplies_int8(op) ? p_.view.read_type(op, 0)
+                                                  : p_.view.parameter_type(op.weight);
   const StorageId gathered = p_.view.trains(op.weight) ? kept_.gather(p_, op, low) : kExternal;
   StorageId dx = kExternal;
   NarrowOperands operands(p_);
@@ -115,7 +120,9 @@ void BackwardPass::linear(const Op& op) {
   if (input_grad) {
     if (narrow) narrow_for_input(p_.view, op, operands);
     const WidenedWeight widened(p_, op, WidenedWeight::Pass::backward);
+    const StorageId int8 = widened_int8(p_, op);
     dx = p_.gradients.allocate_like(in, low);
+    p_.storages.unref(int8);
   }
   if (op.kept != kNone) p_.writer.wait();
   if (narrow && p_.view.trains(op.weight)) narrow_for_weight(p_.view, op, operands);

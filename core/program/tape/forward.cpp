@@ -1,11 +1,14 @@
 #include "program/tape/forward.h"
 
+#include <algorithm>
+
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/communicate.h"
 #include "program/tape/composites.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/generation.h"
+#include "program/tape/int8_product.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -61,6 +64,7 @@ void ForwardPass::compute(std::size_t i) {
   const WidenedWeight widened(
       p_, op,
       p_.mode == TapeMode::infer ? WidenedWeight::Pass::generation : WidenedWeight::Pass::forward);
+  const Int8Product int8(p_, op);
   NarrowOperands narrow(p_);
   if (p_.view.multiplies_narrow(op)) narrow_forward(p_.view, op, narrow);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
@@ -75,6 +79,7 @@ void ForwardPass::compute(std::size_t i) {
       p_.mode == TapeMode::discard)  // the log-sum-exp is returned too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+  if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
   const bool rings = attends && op.exchange.forward == Exchange::ring;
   if (rings) ring(p_, op, 1);
@@ -167,11 +172,32 @@ void ForwardPass::launch(const Op& op, DType type) {
     return;
   }
   if (p_.mode != TapeMode::infer) p_.writer.launch(widening_kernels(p_.view, op, Issue::python));
-  p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
+  launch_product(op, type);
   if (op.bias != kNone && p_.view.casts(op) && p_.view.parameter_type(op.bias) != type &&
       !p_.view.parameter(op.weight).quantized())
     p_.writer.launch(
         weight_cast_kernel(p_.view.parameter(op.bias), p_.view.parameter_type(op.bias), type));
+}
+
+/// MatMul8bitLt keeps its input as an attribute, not as a saved tensor. The chained one belongs to
+/// the caller.
+void ForwardPass::hold_input(const Op& op, StorageId input) {
+  const bool graph = p_.mode != TapeMode::infer && p_.view.state(op.in[0]).needs_grad;
+  if (graph && input != kExternal && p_.storages.of(input).slot != kChainedInputSlot)
+    p_.saved.hold(input);
+  if (graph)
+    p_.run.outliers_at_most =
+        std::max(p_.run.outliers_at_most, p_.view.bytes_of(op.in[0], p_.view.read_type(op, 0)));
+}
+
+void ForwardPass::launch_product(const Op& op, DType type) {
+  if (!p_.view.multiplies_int8(op) || p_.mode == TapeMode::infer)
+    return p_.exchanges.launch_forward(op, product_kernel(p_.view, op, type));
+  p_.writer.launch(int8_casts(p_.view, op));
+  Kernel product = product_kernel(p_.view, op, DType::i8);
+  product.issue = Issue::nested;
+  p_.writer.launch(product);
+  p_.writer.launch(int8_results(p_.view, op));
 }
 
 void ForwardPass::drop_names(std::size_t i) {
@@ -207,6 +233,8 @@ void ForwardPass::export_output() {
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
   if (redo && !reenters(p_.options)) stop_early();
+  // The nodes of a recomputation go with it; the others' hold on.
+  if (redo) p_.saved.let_go();
   export_output();
   p_.run.autocast_cache = p_.casts.close(p_.storages, redo);
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();

@@ -35,6 +35,8 @@ class ForwardPass {
   void cast_weight(std::size_t i, bool input_needs_grad);
   void repeat_heads(const Op& op, Operands& read);
   void launch(const Op& op, DType type);
+  void hold_input(const Op& op, StorageId input);
+  void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();
   void end();

@@ -70,6 +70,7 @@ DType GraphView::result_type(const Op& op) const {
     case OpKind::compare:
       return DType::b1;
     case OpKind::linear:
+      if (multiplies_int8(op)) return in(0);
       return autocast && !parameter(op.weight).quantized() ? regime_.compute
                                                            : parameter_type(op.weight);
     case OpKind::matmul:
@@ -86,6 +87,7 @@ DType GraphView::result_type(const Op& op) const {
 DType GraphView::read_type(const Op& op, std::size_t k) const {
   const DType type = state(op.in[k]).dtype;
   if (op.kind == OpKind::grouped_linear) return parameter_type(op.weight);
+  if (multiplies_int8(op)) return type;
   if (op.kind == OpKind::linear && parameter(op.weight).quantized())
     return parameter_type(op.weight);
   // ATen's softmax with dtype=float32 fuses the conversion of fp16 only.

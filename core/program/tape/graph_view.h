@@ -78,6 +78,10 @@ class GraphView {
     return op.kind == OpKind::linear && recipe_of(regime_.linear).narrows &&
            parameter(op.weight).quantizable;
   }
+  /// Its input is cast to the 8 bits of its weight.
+  bool multiplies_int8(const Op& op) const {
+    return op.kind == OpKind::linear && format_of(parameter(op.weight).stored).casts_inputs;
+  }
   /// sdpa with fewer key heads than query heads runs fused in 16-bit types only: the fp32 kernel
   /// does not take grouped heads (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp), so PyTorch
   /// falls back to separate operations. A mask makes Hugging Face repeat the heads before the call.

@@ -25,6 +25,8 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   if (mode == TapeMode::redo) tape::CheckpointedInput(parts).restore();
   tape::ForwardPass(parts).run();
   if (parts.keeps()) tape::BackwardPass(parts).run();
+  for (const tape::StorageId id : parts.saved.held())
+    run.held.push_back(parts.storages.free_event(id));
   run.slots = parts.storages.slots();
   return run;
 }

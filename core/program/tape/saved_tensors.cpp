@@ -1,5 +1,6 @@
 #include "program/tape/saved_tensors.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace shardplan::tape {
@@ -10,6 +11,17 @@ void SavedTensors::save(std::size_t node, StorageId id) {
   Node& n = nodes_[node];
   assert(n.count < n.ids.size());
   n.ids[n.count++] = id;
+}
+
+void SavedTensors::hold(StorageId id) {
+  if (id == kExternal || std::ranges::find(held_, id) != held_.end()) return;
+  storages_.ref(id);
+  held_.push_back(id);
+}
+
+void SavedTensors::let_go() {
+  for (const StorageId id : held_) storages_.unref(id);
+  held_.clear();
 }
 
 void SavedTensors::release_last(std::size_t node) {

@@ -21,6 +21,12 @@ class SavedTensors {
     save(node, id);
     storages_.unref(id);
   }
+  /// A node refers to it beside what it has saved: it lives as long as the graph, which neither a
+  /// checkpoint nor the node's own backward changes.
+  void hold(StorageId id);
+  /// The graph goes.
+  void let_go();
+  const std::vector<StorageId>& held() const { return held_; }
   std::size_t count(std::size_t node) const { return nodes_[node].count; }
   StorageId at(std::size_t node, std::size_t k) const { return nodes_[node].ids[k]; }
   /// The node drops what it kept last, or all of it.
@@ -36,6 +42,7 @@ class SavedTensors {
   };
   Storages& storages_;
   std::vector<Node> nodes_;
+  std::vector<StorageId> held_;  ///< each once
 };
 
 }  // namespace shardplan::tape

@@ -6,8 +6,10 @@ A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtyp
 Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on tensors without data
 (stand_in_gpu.py). The wrappers that Inductor writes are then run with kernels that do nothing: what they allocate
 and drop is counted in units of 512 bytes. Parameters are left out. `backward_peak` has what AOTAutograd is given
-for results without a gradient: zeros, as large as the logits."""
+for results without a gradient: zeros, as large as the logits. They and the logits live until the backward pass is over.
+With KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
 import json
+import os
 import re
 import sys
 import types
@@ -207,29 +209,43 @@ def compile_step(case):
     return len(graphs)
 
 
+def counted(blocks):
+    """Tensors of a shape and a type, and how many."""
+    found = {}
+    for block in blocks:
+        key = block.shape, str(block.dtype)[6:]
+        found[key] = found.get(key, 0) + 1
+    return [dict(shape=list(shape), dtype=dtype, count=count) for (shape, dtype), count in found.items()]
+
+
 def replay():
     """Both wrappers one after the other: the allocations of a step."""
     forward = next(g for g in graphs if not g["backward"])
     backward = next(g for g in graphs if g["backward"])
     counter = Counter()
     outside = Counter()  # parameters and the batch
-    held = {}
+    outside_blocks = {}
 
     def given(name, value):
-        if name not in held:
-            held[name] = Block.fresh(value.shape, value.stride(), value.dtype, outside) if isinstance(value, torch.Tensor) else value
-        return held[name]
+        if name not in outside_blocks:
+            outside_blocks[name] = Block.fresh(value.shape, value.stride(), value.dtype, outside) if isinstance(value, torch.Tensor) else value
+        return outside_blocks[name]
     results = list(wrapper_of(forward["source"], counter)([given(n, v) for n, v in forward["inputs"]]))
-    saved = {o[0]: r for o, r in zip(forward["outputs"], results) if o is not None}
+    read = {n for n, _ in backward["inputs"]}
+    saved = {o[0]: r for o, r in zip(forward["outputs"], results) if o is not None and o[0] in read}
+    returned = [o[0] for o in forward["outputs"] if o is not None]
+    del results  # the caller drops the model's output when it has the loss
     report = dict(forward_peak=counter.peak, forward_end=counter.live, forward_kernels=dict(counter.kernels))
-    report["saved"] = [dict(name=n, shape=list(b.shape), dtype=str(b.dtype)[6:]) for n, b in saved.items() if isinstance(b, Block) and b.storage.counter is counter]
-    del results
-    counter.peak, counter.kernels = counter.live, {}
+    report["saved"] = counted([b for b in saved.values() if isinstance(b, Block) and b.storage.counter is counter])
     tangents = {n: Block.fresh(v.shape, v.stride(), v.dtype, counter) for n, v in backward["inputs"] if n.startswith("tangents")}
+    counter.peak, counter.kernels = counter.live, {}
+    # autograd's node holds the gradients that it was called with, and what the model returns where it is kept.
+    held = [list(tangents.values()), [saved[n] for n in returned[:len(tangents)] if n in saved]]
     args = [tangents[n] if n in tangents else saved[n] if n in saved else given(n, v) for n, v in backward["inputs"]]
     tangents.clear()
     saved.clear()
     gradients = wrapper_of(backward["source"], counter)(args)
+    del held
     report.update(backward_peak=counter.peak, backward_end=counter.live, backward_kernels=dict(counter.kernels), gradients=len(gradients))
     return report
 
@@ -244,9 +260,14 @@ def main():
         if count != 2:
             print(case["name"], "left out: a graph break,", count, "graphs in place of a forward and a backward one", flush=True)
             continue
+        if folder := os.environ.get("KEEP_WRAPPERS"):
+            for graph in graphs:
+                with open(os.path.join(folder, f"{case['name']}.{'backward' if graph['backward'] else 'forward'}.py"), "w") as out:
+                    out.write(graph["source"])
         done.append(dict(case=case, graphs=count, **replay()))
         print(case["name"], count, *(f"{k} {done[-1][k]:,}" for k in ("forward_peak", "forward_end", "backward_peak", "backward_end")), flush=True)
-        json.dump(done, open(sys.argv[2], "w"), indent=1)
+        with open(sys.argv[2], "w") as out:
+            out.write("[\n" + ",\n".join(json.dumps(report) for report in done) + "\n]\n")
 
 
 main()

@@ -102,6 +102,16 @@ def always(value):
     return lambda *a, **k: value
 
 
+def generator_of(torch):
+    """The GPU's random numbers: recomputed regions ask for their state."""
+    class Generator(torch.Generator):
+        device = torch.device("cuda", 0)
+
+        def clone_state(self):
+            return self
+    return Generator()
+
+
 def answer_python(torch):
     properties = Properties()
     cuda = torch.cuda
@@ -111,6 +121,7 @@ def answer_python(torch):
                             get_rng_state=lambda *a, **k: torch.zeros(16, dtype=torch.uint8)).items():
         setattr(cuda, name, value)
     torch._C._cuda_getCurrentRawStream = torch._C._cuda_getDevice = always(0)
+    cuda.default_generators = (generator_of(torch),)
     torch.accelerator.is_available = lambda: False
     torch.accelerator.current_accelerator = always(None)
     import torch._dynamo.device_interface as interfaces

@@ -103,11 +103,11 @@ TEST(Formats, AreReadOnlyWhereTheyHaveAUse) {
   EXPECT_EQ(parse_dtype("float8_e4m3fn"), DType::e4m3);
   EXPECT_EQ(parse_dtype("float8_e4m3fn", kTrainingType), std::nullopt);
   EXPECT_EQ(parse_dtype(""), std::nullopt);
-  EXPECT_EQ(parse_quantization("int8", kBaseStore), std::nullopt);
+  EXPECT_EQ(parse_quantization("gptq", kBaseStore), std::nullopt);
   EXPECT_EQ(parse_quantization("nvfp4", kWeightStore), std::nullopt);
   EXPECT_EQ(alternatives(dtype_names(kTrainingType)), "fp32, bf16 or fp16");
   EXPECT_THAT(quantization_names(kBaseStore),
-              ElementsAre("none", "nf4", "nf4_double", "fp4", "fp4_double"));
+              ElementsAre("none", "nf4", "nf4_double", "fp4", "fp4_double", "int8"));
 }
 
 TEST(Formats, OfMatrixUnitsSayTheirRateAndWhatTheySumIn) {

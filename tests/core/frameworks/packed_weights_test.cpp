@@ -83,15 +83,13 @@ TEST(PackedWeights, AreOneColumnInTheTypeOfTheirStorage) {
 /// Half of the packed bits, the embeddings and the norms; of the scales a byte for 64 elements and
 /// four for 256 of those, whole; adapters in fp32.
 TEST(PackedWeights, AreDividedAndTheirScalesAreNot) {
-  const Program program =
-      program_for(plan_over(FrameworkKind::fsdp2, 2, Quantization::nf4_double));
+  const Program program = program_for(plan_over(FrameworkKind::fsdp2, 2, Quantization::nf4_double));
   const std::int64_t packed = kLayers * kLinear / 2;
   const std::int64_t scales = kLayers * kLinear / 64, nested = kLayers * kLinear / 64 / 256 * 4;
   const std::int64_t others = 2 * (2 * kVocabulary * kHidden + (2 * kLayers + 1) * kHidden);
-  EXPECT_NEAR(
-      static_cast<double>(resident(program, Category::parameters)),
-      static_cast<double>(packed / 2 + scales + nested + others / 2 + 4 * kAdapters / 2),
-      kLayers * 7 * 512);  // blocks of the scales of scales
+  EXPECT_NEAR(static_cast<double>(resident(program, Category::parameters)),
+              static_cast<double>(packed / 2 + scales + nested + others / 2 + 4 * kAdapters / 2),
+              kLayers * 7 * 512);  // blocks of the scales of scales
   EXPECT_EQ(resident(program, Category::optimizer_states), 2 * 4 * kAdapters / 2);
 }
 

@@ -1,11 +1,14 @@
 // Adapters over a base of few bits, as bitsandbytes and peft run it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "load/model.h"
 #include "load/precision.h"
 #include "lowering/lower.h"
 #include "lowering/stored_weights.h"
 #include "lowering/tensors.h"
+#include "parallel/sharding.h"
 #include "simulator/memory.h"
 #include "support/plan_testing.h"
 
@@ -121,6 +124,49 @@ TEST(KbitPreparation, ComputesInFp32WithoutAutocast) {
   EXPECT_EQ(regime.compute, DType::f32);
   EXPECT_EQ(regime.widened(), DType::bf16);
   EXPECT_EQ(largest(plan, Category::workspace), 2 * kHidden * kFfn);
+}
+
+/// Inputs of q, k and v, of o, of gate and up, and of down, in the type that they come in.
+TEST(Int8Base, KeepsInputsAsLongAsTheGraphLives) {
+  for (const Checkpointing how : {Checkpointing::none, Checkpointing::full}) {
+    Plan plan = plan_of(Quantization::int8);
+    plan.checkpointing = how;
+    const Model model = llama(plan);
+    const ModelRun run = run_segments(model, plan);
+    std::int64_t held = 0;
+    for (const TapeEvent& e : run.segments[1].forward.held) held += e.bytes;
+    EXPECT_EQ(held, 2 * kTokens * (3 * kHidden + kFfn));
+    const Program program = lower(model, plan, run, 0);
+    EXPECT_EQ(simulate_memory(program).phases[static_cast<std::size_t>(Phase::step)].end,
+              total_bytes(program.resident));
+    EXPECT_EQ(program.held_at_most, 32 * 2 * kTokens * kFfn);  // outliers of down's inputs
+  }
+}
+
+TEST(Int8Base, IsOneByteAnElementAndAScaleARow) {
+  const Plan plan = plan_of(Quantization::int8);
+  const Model model = llama(plan);
+  const auto q = std::ranges::find_if(model.parameters, &Parameter::quantized);
+  EXPECT_EQ(stored_bytes(*q, DType::bf16, Quantization::int8), kHidden * kHidden + 4 * kHidden);
+}
+
+/// The input's gradient is made of a weight in the input's type.
+TEST(Int8Base, WidensAWeightForTheBackwardPass) {
+  Plan plan = plan_of(Quantization::int8, "bf16-autocast");
+  plan.workload.lora->prepare_kbit = true;
+  EXPECT_EQ(largest(plan, Category::workspace), 4 * kHidden * kFfn);  // fp32, as the norms answer
+}
+
+TEST(Int8Base, CannotBeSharded) {
+  Plan plan = plan_of(Quantization::int8);
+  plan.cluster = cluster_of(2);
+  const Model model = llama(plan);
+  EXPECT_FALSE(sharding_problem(model, plan).has_value());
+  plan.framework.kind = FrameworkKind::fsdp2;
+  EXPECT_TRUE(sharding_problem(model, plan).has_value());
+  plan.framework.kind = FrameworkKind::deepspeed;
+  plan.framework.deepspeed.zero.stage = 3;
+  EXPECT_TRUE(sharding_problem(model, plan).has_value());
 }
 
 }  // namespace

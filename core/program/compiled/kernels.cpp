@@ -1,0 +1,81 @@
+#include "program/compiled/kernels.h"
+
+#include "program/tape/kernels.h"
+
+namespace shardplan::compiled {
+namespace {
+
+double moved(const Node& node) {
+  return static_cast<double>(node.elements) * static_cast<double>(size_of(node.type));
+}
+
+/// Under a mask the kernel computes the whole square.
+Kernel attention_of(const Node& node, const Op& op, const tape::GraphView& view, bool masked) {
+  Kernel kernel = tape::attention_kernel(view, op, node.type);
+  kernel.masked = kernel.masked || (op.causal && masked);
+  kernel.causal = kernel.causal && !kernel.masked;
+  if (node.backward) kernel.kind = KernelKind::attention_backward;
+  return kernel;
+}
+
+tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::GraphView& view,
+                         bool masked) {
+  tape::KernelList list;
+  if (node.op == kNone) return list;
+  const Op& op = view.graph().ops()[static_cast<std::size_t>(node.op)];
+  if (node.kind == NodeKind::attention) {
+    const Node& first = graph.at(node.in[0]);
+    const bool further =
+        first.kind == NodeKind::attention && first.op == node.op && first.backward == node.backward;
+    if (!further) list.add(attention_of(node, op, view, masked));
+    return list;
+  }
+  if (op.kind == OpKind::sdpa) {  // as math: one of its products
+    Kernel product = tape::attention_kernel(view, op, node.type);
+    product.kind = KernelKind::product;
+    product.causal = product.masked = false;
+    list.add(product);
+    return list;
+  }
+  if (op.kind == OpKind::matmul) {
+    list.add(tape::batched_product_kernel(view, op, node.type));
+    return list;
+  }
+  if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) return list;
+  if (!node.backward) {
+    list.add(tape::product_kernel(view, op, node.type));
+    return list;
+  }
+  const tape::LinearBackwardKernels both = tape::linear_backward_kernels(view, op, node.type);
+  const std::optional<Kernel>& kernel = node.of_weight ? both.weight : both.input;
+  if (kernel) list.add(*kernel);
+  return list;
+}
+
+}  // namespace
+
+tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tape::GraphView& view,
+                            bool masked) {
+  const Node& made = graph.at(unit.writes.front());
+  tape::KernelList list;
+  if (traits_of(made.kind).call) {
+    list = call_of(graph, made, view, masked);
+  } else {
+    double bytes = static_cast<double>(unit.workspace);
+    for (const NodeId id : unit.reads) bytes += moved(graph.at(id));
+    for (const NodeId id : unit.writes) bytes += moved(graph.at(id));
+    const KernelKind kind = made.kind == NodeKind::scatter ? KernelKind::embedding_backward
+                            : unit.reduces                 ? KernelKind::layer_norm
+                                                           : KernelKind::elementwise;
+    list.add(
+        tape::memory_kernel(kind, Issue::nested, made.type, bytes, static_cast<double>(unit.span)));
+  }
+  tape::KernelList issued;
+  for (Kernel kernel : list) {
+    kernel.issue = Issue::nested;  // a line of the function that Inductor writes
+    issued.add(kernel);
+  }
+  return issued;
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,79 @@
+// A segment's forward and backward pass as one graph, in which torch.compile decides what it keeps:
+// AOTAutograd's joint graph, after decompositions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/dtype.h"
+#include "model/graph.h"
+
+namespace shardplan::compiled {
+
+/// A row of JointGraph::nodes.
+using NodeId = std::int32_t;
+
+enum class NodeKind : std::uint8_t {
+  input,      ///< there before: a parameter, a shared tensor, a gradient from behind
+  chained,    ///< what the segment before has made
+  pointwise,  ///< element by element: compiled into the kernels that read it
+  reduction,  ///< fewer elements than it reads
+  random,     ///< drawn: a dropout's mask
+  lookup,     ///< rows of a table
+  scatter,    ///< added to zeros, element by element
+  product,    ///< cuBLAS
+  attention,  ///< a fused kernel; its further results read the first
+};
+
+/// torch/_functorch/partitioners.py, get_default_op_list, and what Inductor lowers to a call.
+struct NodeTraits {
+  bool recomputable = false;  ///< the partitioner may compute it again in the backward pass
+  bool fusible = false;       ///< the partitioner takes it for part of a larger kernel
+  bool call = false;          ///< a kernel of a library: reads and writes whole tensors
+};
+
+constexpr NodeTraits traits_of(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::pointwise:
+    case NodeKind::reduction:
+      return {.recomputable = true, .fusible = true};
+    case NodeKind::chained:  // a sum of the segment before
+    case NodeKind::random:
+      return {.fusible = true};
+    case NodeKind::product:
+    case NodeKind::attention:
+      return {.call = true};
+    default:
+      return {};
+  }
+}
+
+struct Node {
+  static constexpr std::size_t kMostInputs = 8;
+
+  NodeKind kind = NodeKind::pointwise;
+  DType type = DType::f32;
+  std::int64_t elements = 0;
+  std::array<NodeId, kMostInputs> in{};
+  std::size_t inputs = 0;
+  std::int32_t op = kNone;  ///< of the segment's graph, whose kernel a call is
+  bool backward = false;    ///< depends on a gradient
+  bool logits = false;      ///< counted as logits_and_loss
+  /// What its kernel needs beside its result, for as long as it runs.
+  std::int64_t workspace = 0;
+  ParameterId gradient_of = kNone;  ///< the gradient of this parameter
+  bool by_heads = false;            ///< attention: its result lies head by head
+  bool of_weight = false;           ///< product: a weight's gradient, not its input's
+};
+
+struct JointGraph {
+  std::vector<Node> nodes;  ///< each after what it reads
+
+  const Node& at(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  Node& at(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
+  NodeId end() const { return static_cast<NodeId>(nodes.size()); }
+};
+
+}  // namespace shardplan::compiled

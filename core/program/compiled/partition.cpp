@@ -1,0 +1,159 @@
+#include "program/compiled/partition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "program/compiled/max_flow.h"
+
+namespace shardplan::compiled {
+namespace {
+
+using Users = std::vector<std::vector<NodeId>>;
+
+std::size_t at(NodeId id) {
+  return static_cast<std::size_t>(id);
+}
+
+double bytes_of(const Node& node) {
+  return static_cast<double>(node.elements) * static_cast<double>(size_of(node.type));
+}
+
+class Partitioner {
+ public:
+  Partitioner(const JointGraph& graph, NodeId first_backward, NodeId returned)
+      : graph_(graph),
+        end_(first_backward),
+        users_(at(graph.end())),
+        distance_(at(first_backward)),
+        banned_(at(first_backward), false) {
+    for (NodeId id = 0; id < graph.end(); ++id)
+      for (std::size_t k = 0; k < graph.at(id).inputs; ++k)
+        users_[at(graph.at(id).in[k])].push_back(id);
+    measure_distances();
+    for (NodeId id = 0; id < end_; ++id) banned_[at(id)] = must_not_recompute(id);
+    if (returned != kNone) banned_[at(returned)] = true;
+    ban_uses_far_apart();
+  }
+
+  std::vector<bool> kept() const;
+
+ private:
+  bool is_backward(NodeId id) const { return id >= end_; }
+  bool fuses(NodeId a, NodeId b) const {
+    return traits_of(graph_.at(a).kind).fusible && traits_of(graph_.at(b).kind).fusible;
+  }
+  void measure_distances();
+  bool must_not_recompute(NodeId id) const;
+  bool is_materialized(NodeId id) const {
+    return graph_.at(id).kind == NodeKind::input ||
+           std::any_of(users_[at(id)].begin(), users_[at(id)].end(),
+                       [&](NodeId user) { return !fuses(id, user); });
+  }
+  double weight(NodeId id) const;
+  NodeId first_unfusible(NodeId start, NodeId last) const;
+  void ban_uses_far_apart();
+
+  const JointGraph& graph_;
+  NodeId end_;  ///< of the forward pass
+  Users users_;
+  std::vector<double> distance_;  ///< operations between a node and the backward pass
+  std::vector<bool> banned_;      ///< from being computed again
+};
+
+void Partitioner::measure_distances() {
+  constexpr double kNever = 1e9;
+  for (NodeId id = end_; id-- > 0;) {
+    double least = kNever;
+    for (const NodeId user : users_[at(id)])
+      least = std::min(least, (is_backward(user) ? 0 : distance_[at(user)]) + 1);
+    distance_[at(id)] = least;
+  }
+}
+
+/// Inputs; what is not in the list of cheap operations; what the backward pass needs as a whole
+/// tensor; reductions to less than a quarter.
+bool Partitioner::must_not_recompute(NodeId id) const {
+  const Node& node = graph_.at(id);
+  if (!traits_of(node.kind).recomputable) return true;
+  for (const NodeId user : users_[at(id)])
+    if (is_backward(user) && !fuses(id, user)) return true;
+  double read = 0;
+  for (std::size_t k = 0; k < node.inputs; ++k) read += bytes_of(graph_.at(node.in[k]));
+  return bytes_of(node) * 4 < read;
+}
+
+/// The nearer to the backward pass, the better; twice where nothing else writes it.
+double Partitioner::weight(NodeId id) const {
+  const double far = std::max(std::min(distance_[at(id)], 100.0), 1.0);
+  return std::floor(bytes_of(graph_.at(id)) * std::pow(1.1, far)) * (is_materialized(id) ? 1 : 2);
+}
+
+/// The first operation from `start` on, along chains of what fuses, that does not.
+NodeId Partitioner::first_unfusible(NodeId start, NodeId last) const {
+  struct Step {
+    NodeId id;
+    bool fused;
+    bool operator>(const Step& other) const { return id > other.id; }
+  };
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> steps;
+  std::vector<bool> seen(at(end_), false);
+  const auto visit = [&](NodeId from, bool first) {
+    for (const NodeId user : users_[at(from)]) {
+      if (is_backward(user) || user > last || (seen[at(user)] && !first)) continue;
+      seen[at(user)] = true;
+      steps.push({user, first || fuses(from, user)});
+    }
+  };
+  visit(start, true);
+  while (!steps.empty()) {
+    const Step step = steps.top();
+    steps.pop();
+    if (!step.fused) return step.id;
+    visit(step.id, false);
+  }
+  return last;
+}
+
+/// A value that is used here and again behind a product: what uses it there is not computed again.
+void Partitioner::ban_uses_far_apart() {
+  for (NodeId id = 0; id < end_; ++id) {
+    NodeId last = kNone;
+    for (const NodeId user : users_[at(id)])
+      if (!is_backward(user)) last = std::max(last, user);
+    if (last == kNone) continue;
+    const NodeId border = first_unfusible(id, last);
+    for (const NodeId user : users_[at(id)])
+      if (!is_backward(user) && user > border && fuses(id, user)) banned_[at(user)] = true;
+  }
+}
+
+std::vector<bool> Partitioner::kept() const {
+  const std::int32_t source = 2 * end_, sink = source + 1;
+  FlowNetwork network(sink + 1);
+  network.reserve(4 * at(end_));
+  constexpr double kUnbounded = FlowNetwork::kUnbounded;
+  for (NodeId id = 0; id < end_; ++id) {
+    const std::int32_t in = 2 * id, out = in + 1;
+    network.connect(in, out, weight(id));
+    if (banned_[at(id)]) network.connect(source, in, kUnbounded);
+    bool backward = false;
+    for (const NodeId user : users_[at(id)]) {
+      if (!is_backward(user)) network.connect(out, 2 * user, kUnbounded);
+      backward = backward || is_backward(user);
+    }
+    if (backward) network.connect(out, sink, kUnbounded);
+  }
+  const std::vector<bool> side = network.source_side(source, sink);
+  std::vector<bool> kept(at(end_), false);
+  for (NodeId id = 0; id < end_; ++id) kept[at(id)] = side[at(2 * id)] && !side[at(2 * id + 1)];
+  return kept;
+}
+
+}  // namespace
+
+std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned) {
+  return Partitioner(graph, first_backward, returned).kept();
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,295 @@
+#include "program/compiled/run.h"
+
+#include <algorithm>
+
+#include "program/compiled/kernels.h"
+#include "program/compiled/partition.h"
+#include "program/compiled/trace.h"
+#include "program/compiled/units.h"
+#include "program/tape/storages.h"
+#include "program/tape/writer.h"
+
+namespace shardplan {
+namespace compiled {
+namespace {
+
+using tape::kExternal;
+using tape::StorageId;
+
+/// The table of the embeddings where the head multiplies by it too.
+ParameterId tied_table(const Model& model) {
+  if (model.facts.breaks_before_loss) return kNone;  // each graph has a gradient of its own
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops()) {
+      if (op.kind != OpKind::linear) continue;
+      for (const Segment& other : model.segments)
+        for (const Op& lookup : other.graph.ops())
+          if (lookup.kind == OpKind::embedding && lookup.weight == op.weight) return op.weight;
+    }
+  return kNone;
+}
+
+class CompiledRun {
+ public:
+  CompiledRun(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
+              DType input, TapeMode mode, const TapeOptions& options, TapeRun& run)
+      : mode_(mode),
+        run_(run),
+        view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
+        trace_(view_, {mode == TapeMode::redo, tied_table(model), options.traced_whole}),
+        options_(options),
+        writer_(run, mode, false),
+        storages_(writer_, mode, 0),
+        storage_(trace_.graph.nodes.size(), kExternal),
+        pass_{{}, flags(), flags()} {}
+
+  void run();
+
+ private:
+  std::vector<bool> flags() const { return std::vector<bool>(trace_.graph.nodes.size(), false); }
+  static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+  const Node& node(NodeId id) const { return trace_.graph.at(id); }
+  std::int64_t bytes_of(NodeId id) const {
+    return checked_mul(node(id).elements, size_of(node(id).type));
+  }
+  Category category_of(NodeId id) const;
+
+  void want(NodeId id) {
+    if (id != kNone) pass_.wanted[at(id)] = true;
+  }
+  void begin_pass();
+  void forward();
+  void copy_returned();
+  void backward();
+  void begin_backward();
+  void end_backward();
+  void run_pass();
+  void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  void store(NodeId id);
+  void drop(NodeId id);
+  void export_output();
+  void hold_to_end(NodeId id) {
+    const StorageId held = storage_[at(id)];
+    if (held != kExternal) run_.held.push_back(storages_.free_event(held));
+  }
+
+  TapeMode mode_;
+  TapeRun& run_;
+  tape::GraphView view_;
+  Trace trace_;
+  const TapeOptions& options_;
+  tape::TapeWriter writer_;
+  tape::Storages storages_;
+  std::vector<StorageId> storage_;  ///< by node
+  std::vector<bool> kept_;          ///< by node of the forward pass
+  Pass pass_;
+};
+
+Category CompiledRun::category_of(NodeId id) const {
+  const Node& made = node(id);
+  if (made.logits) return Category::logits_and_loss;
+  // Copies of weights in the compute type.
+  const bool weight = made.inputs == 1 && node(made.in[0]).kind == NodeKind::input &&
+                      made.elements == node(made.in[0]).elements && !made.backward;
+  return weight ? Category::other : Category::activations;
+}
+
+void CompiledRun::begin_pass() {
+  pass_ = {{}, flags(), flags()};
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
+    pass_.there[at(id)] = node(id).kind == NodeKind::input || node(id).kind == NodeKind::chained;
+}
+
+void CompiledRun::run() {
+  if (trace_.input != kNone)
+    storage_[at(trace_.input)] = storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit),
+                                                 kChainedInputSlot, Category::activations);
+  kept_ = mode_ == TapeMode::keep ? kept_nodes(trace_.graph, trace_.first_backward, trace_.returned)
+                                  : std::vector<bool>(at(trace_.first_backward), false);
+  if (mode_ != TapeMode::redo) forward();
+  if (mode_ != TapeMode::discard) backward();
+  run_.slots = storages_.slots();
+}
+
+void CompiledRun::forward() {
+  begin_pass();
+  want(trace_.output);
+  want(trace_.returned);
+  if (mode_ == TapeMode::discard) want(trace_.input);
+  for (NodeId id = 0; id < trace_.first_backward; ++id)
+    if (kept_[at(id)]) want(id);
+  run_pass();
+  export_output();
+  copy_returned();
+  // The caller drops the model's output when it has the loss.
+  if (trace_.returned != kNone && !kept_[at(trace_.returned)]) drop(trace_.returned);
+}
+
+/// accelerate's fp32 copy of what the model returns is made outside of what is compiled.
+void CompiledRun::copy_returned() {
+  if (!view_.graph().widens_outputs() || trace_.returned == kNone) return;
+  const Node& narrow = node(trace_.returned);
+  if (narrow.type == DType::f32) return;
+  storages_.unref(storages_.allocate(checked_mul(narrow.elements, 4), Category::logits_and_loss));
+  const auto elements = static_cast<double>(narrow.elements);
+  writer_.launch(
+      tape::memory_kernel(KernelKind::strided, Issue::python, narrow.type, 6 * elements, elements));
+  writer_.flush();
+}
+
+void CompiledRun::export_output() {
+  if (trace_.output == kNone) return;
+  const StorageId id = storage_[at(trace_.output)];
+  run_.output_dtype = node(trace_.output).type;
+  run_.output_needs_grad = view_.state(view_.graph().output()).needs_grad;
+  if (id == kExternal) return;
+  run_.output_bytes = storages_.of(id).bytes;
+  storages_.set_exported(id);
+  run_.output_slot = storages_.of(id).slot;
+}
+
+void CompiledRun::backward() {
+  if (mode_ == TapeMode::keep) writer_.begin_backward();
+  begin_backward();
+  begin_pass();
+  for (NodeId id = 0; id < trace_.first_backward; ++id)
+    if (kept_[at(id)]) pass_.there[at(id)] = true;
+  if (trace_.returned != kNone && kept_[at(trace_.returned)]) want(trace_.returned);
+  want(trace_.input_gradient);
+  for (const NodeId id : trace_.held_for_table) want(id);
+  for (NodeId id = trace_.first_backward; id < trace_.graph.end(); ++id)
+    if (node(id).gradient_of != kNone || (node(id).of_weight && node(id).elements == 0)) want(id);
+  run_pass();
+  end_backward();
+}
+
+/// The gradient of the output is there. For what the model returns beside the loss AOTAutograd
+/// makes zeros. They live until the whole pass is over, as autograd's node holds what it was called
+/// with, and so does the tensor itself where it is kept.
+void CompiledRun::begin_backward() {
+  const ValueId output = view_.graph().output();
+  if (output == kNone) return;
+  const std::int64_t bytes =
+      round_up(view_.bytes_of(output, view_.state(output).dtype), kAllocationUnit);
+  const StorageId gradient = storages_.adopt(bytes, kChainedGradientSlot, Category::activations);
+  if (trace_.tangent != kNone)
+    storage_[at(trace_.tangent)] = gradient;
+  else if (options_.output_gets_grad)
+    storages_.unref(gradient);
+  if (trace_.returned == kNone || trace_.tangent == kNone) return;
+  const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
+  run_.held.push_back(storages_.free_event(zeros));
+}
+
+void CompiledRun::end_backward() {
+  if (trace_.returned != kNone) hold_to_end(trace_.returned);
+  for (const NodeId id : trace_.held_for_table) hold_to_end(id);
+  if (trace_.input_gradient == kNone) return;
+  StorageId& gradient = storage_[at(trace_.input_gradient)];
+  if (trace_.input_gradient == trace_.tangent) {  // handed on under a name of this pass
+    const tape::Storage s = storages_.of(gradient);
+    storages_.unref(gradient);
+    gradient = storages_.allocate(s.bytes, s.category);
+  }
+  run_.input_gradient_slot = storages_.of(gradient).slot;
+}
+
+/// Computes what is wanted and not there.
+void CompiledRun::run_pass() {
+  std::vector<bool> needed = flags();
+  std::vector<NodeId> open;
+  const auto need = [&](NodeId id) {
+    if (pass_.there[at(id)] || needed[at(id)]) return;
+    needed[at(id)] = true;
+    open.push_back(id);
+  };
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
+    if (pass_.wanted[at(id)]) need(id);
+  while (!open.empty()) {
+    const Node& made = node(open.back());
+    open.pop_back();
+    for (std::size_t k = 0; k < made.inputs; ++k) need(made.in[k]);
+  }
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
+    if (needed[at(id)]) pass_.order.push_back(id);
+
+  const std::vector<Unit> units = units_of(trace_.graph, pass_);
+  constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> last(trace_.graph.nodes.size(), kNever);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    for (const NodeId id : units[u].writes) last[at(id)] = u;
+    for (const NodeId id : units[u].reads) last[at(id)] = u;
+  }
+  bool again = mode_ == TapeMode::redo;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const Unit& unit = units[u];
+    if (again && node(unit.writes.front()).backward) {
+      writer_.begin_backward();
+      again = false;
+    }
+    std::vector<NodeId> dying;
+    for (const auto* list : {&unit.reads, &unit.writes})
+      for (const NodeId id : *list)
+        if (last[at(id)] == u && !pass_.wanted[at(id)]) dying.push_back(id);
+    run_unit(unit, std::move(dying));
+  }
+  // What was there and is neither read nor wanted.
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
+    if (pass_.there[at(id)] && last[at(id)] == kNever && !pass_.wanted[at(id)]) drop(id);
+  writer_.flush();
+}
+
+/// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
+/// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update).
+void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
+  const auto fits = [&](NodeId id) {
+    const bool read = std::find(unit.reads.begin(), unit.reads.end(), id) != unit.reads.end();
+    return read && storage_[at(id)] != kExternal &&
+           std::any_of(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
+             return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
+           });
+  };
+  if (!unit.call) {
+    const auto over = std::find_if(dying.begin(), dying.end(), fits);
+    if (over != dying.end()) {
+      drop(*over);
+      dying.erase(over);
+    }
+  }
+  for (const NodeId id : unit.writes) store(id);
+  const StorageId workspace =
+      unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace) : kExternal;
+  writer_.launch(kernels_of(trace_.graph, unit, view_, options_.traced_whole));
+  storages_.unref(workspace);
+  for (const NodeId id : dying) drop(id);
+}
+
+void CompiledRun::store(NodeId id) {
+  const Node& made = node(id);
+  if (made.gradient_of != kNone) {
+    const ParameterId parameter = made.gradient_of;
+    const std::int64_t bytes =
+        view_.bytes_of(view_.parameter(parameter), view_.parameter_type(parameter));
+    writer_.emit(TapeEvent::Kind::gradient, Category::gradients, parameter,
+                 round_up(bytes, kAllocationUnit));
+  } else if (made.elements > 0) {
+    storage_[at(id)] = storages_.allocate(bytes_of(id), category_of(id));
+  }
+}
+
+void CompiledRun::drop(NodeId id) {
+  storages_.unref(storage_[at(id)]);
+  storage_[at(id)] = kExternal;
+}
+
+}  // namespace
+}  // namespace compiled
+
+TapeRun run_compiled(const Model& model, const Segment& segment, const Regime& regime,
+                     const Sizes& sizes, DType input, TapeMode mode, const TapeOptions& options) {
+  TapeRun run;
+  compiled::CompiledRun(model, segment, regime, sizes, input, mode, options, run).run();
+  return run;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,110 @@
+#include "program/compiled/trace.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "program/op_rules.h"
+
+namespace shardplan::compiled {
+
+std::int64_t rows_of(Extent extent, const Sizes& sizes) {
+  switch (extent.scale) {
+    case Scale::square:
+    case Scale::scores:
+      return elements(extent, sizes) / sizes.sequence;
+    case Scale::target_square:
+    case Scale::target_scores:
+      return elements(extent, sizes) / sizes.target;
+    case Scale::cross_square:
+    case Scale::cross_scores:
+      return elements(extent, sizes) / sizes.sequence;
+    default:
+      return units(extent.scale, sizes);
+  }
+}
+
+Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), options_(options) {
+  const Graph& g = view.graph();
+  values_.assign(g.values().size(), kNone);
+  gradients_.assign(g.values().size(), kNone);
+  reads_.assign(g.ops().size(), {kNone, kNone, kNone});
+  sides_.assign(g.ops().size(), {kNone, kNone, kNone});
+  graph.nodes.reserve(8 * g.ops().size());
+  for (const Input& in : g.inputs()) {
+    const bool chained = in.kind == InputKind::chained;
+    of(in.value) = add(chained ? NodeKind::chained : NodeKind::input, {}, count(in.value),
+                       view_.state(in.value).dtype);
+    if (chained) input = of(in.value);
+  }
+  for (std::size_t i = 0; i < g.ops().size(); ++i) forward(i);
+  output = g.output() == kNone ? kNone : of(g.output());
+  returned = g.returned() == kNone ? kNone : of(g.returned());
+  op_ = kNone;
+  in_backward_ = true;
+  first_backward = graph.end();
+  if (g.output() == kNone || !view_.state(g.output()).needs_grad) return;
+  tangent = add(NodeKind::input, {}, count(g.output()), view_.state(g.output()).dtype);
+  gradients_[static_cast<std::size_t>(g.output())] = tangent;
+  for (std::size_t i = g.ops().size(); i-- > 0;) backward(i);
+  for (const Deferred& d : deferred_) weight_gradient(d.op, d.gradient);
+  const ValueId chained = view_.chained_input();
+  if (chained != kNone) input_gradient = gradients_[static_cast<std::size_t>(chained)];
+}
+
+NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t elements,
+                  DType type) {
+  Node node;
+  node.kind = kind;
+  node.type = type;
+  node.elements = elements;
+  node.op = op_;
+  node.backward = in_backward_;
+  if (op_ != kNone)
+    node.logits =
+        view_.graph().value(view_.graph().ops()[static_cast<std::size_t>(op_)].out).logits;
+  for (const NodeId id : in) {
+    if (id == kNone) continue;
+    assert(node.inputs < Node::kMostInputs);
+    node.in[node.inputs++] = id;
+  }
+  graph.nodes.push_back(node);
+  return graph.end() - 1;
+}
+
+/// Once for all that read it: equal expressions are one (torch/_functorch/compile_utils.py,
+/// fx_graph_cse).
+NodeId Trace::cast(NodeId from, DType type) {
+  const Node& node = graph.at(from);
+  if (node.type == type) return from;
+  for (const auto& [source, made] : casts_)
+    if (source == from && graph.at(made).type == type) return made;
+  const NodeId made = pointwise({from}, node.elements, type);
+  casts_.emplace_back(from, made);
+  return made;
+}
+
+NodeId Trace::parameter(ParameterId id) {
+  if (id == kNone) return kNone;
+  for (const auto& [known, node] : parameters_)
+    if (known == id) return node;
+  const NodeId node = add(NodeKind::input, {}, view_.parameter(id).numel, view_.parameter_type(id));
+  graph.at(node).backward = false;
+  parameters_.emplace_back(id, node);
+  return node;
+}
+
+/// A weight as products read it.
+NodeId Trace::weight(const Op& op, ParameterId id) {
+  const NodeId stored = parameter(id);
+  return view_.casts_weight(op) ? cast(stored, view_.regime().compute) : stored;
+}
+
+NodeId Trace::read(std::size_t i, std::size_t k) {
+  const Op& op = view_.graph().ops()[i];
+  NodeId& node = reads_[i][k];
+  node = of(op.in[k]);
+  if (node != kNone) node = cast(node, view_.read_type(op, k));
+  return node;
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,104 @@
+// Writes down a segment as the graph that AOTAutograd partitions: what each operation of the
+// forward pass is decomposed to, and what its backward computes from what
+// (torch/_decomp/decompositions.py, torch/_inductor/decomposition.py).
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "program/compiled/nodes.h"
+#include "program/tape/graph_view.h"
+
+namespace shardplan::compiled {
+
+/// What else is to know of a segment than its operations.
+struct TraceOptions {
+  /// The products of weights' gradients come after the gradients of all that the segment computes:
+  /// Inductor orders a recomputed block like that.
+  bool defers_weights = false;
+  /// The head's weight is the table of the embeddings too.
+  ParameterId tied = kNone;
+  /// Dynamo has traced the causal mask too: attention reads it.
+  bool masked = false;
+};
+
+class Trace {
+ public:
+  /// Sets the types of the values of `view`, which outlives the trace.
+  Trace(tape::GraphView& view, const TraceOptions& options);
+
+  JointGraph graph;
+  NodeId input = kNone;           ///< the chained input
+  NodeId output = kNone;          ///< the chained output; kNone: it needs none
+  NodeId returned = kNone;        ///< what the model returns beside the loss
+  NodeId tangent = kNone;         ///< the output's gradient
+  NodeId input_gradient = kNone;  ///< kNone: it needs none
+  NodeId first_backward = 0;
+  /// What waits for the embeddings' gradient, where the head's weight is their table: the gradient
+  /// of the logits and what the head read.
+  std::vector<NodeId> held_for_table;
+
+ private:
+  // Forward.
+  void forward(std::size_t i);
+  void norm(std::size_t i);
+  void softmax(std::size_t i);
+  void attention(std::size_t i);
+  void math_attention(std::size_t i);
+  bool attends_as_math(const Op& op) const;
+  void linear(std::size_t i);
+  void copy(std::size_t i);
+  NodeId read(std::size_t i, std::size_t k);
+  NodeId weight(const Op& op, ParameterId id);
+  NodeId parameter(ParameterId id);
+  /// Heads of queries that a head of keys and values serves, where each of these is given to the
+  /// kernel as many: under a mask.
+  std::int64_t shared_by(std::size_t i) const;
+
+  // Backward.
+  void backward(std::size_t i);
+  void linear_backward(std::size_t i, NodeId g);
+  void attention_backward(std::size_t i, NodeId g);
+  void math_attention_backward(std::size_t i, NodeId g);
+  void norm_backward(std::size_t i, NodeId g);
+  void mul_backward(std::size_t i, NodeId g);
+  void spread_backward(std::size_t i, NodeId g);
+  void hold_for_table(const Op& op, NodeId g, NodeId x);
+  void table_backward(const Op& op, NodeId g);
+  void give(std::size_t i, std::size_t k, NodeId g);
+  void give_parameter(ParameterId id, NodeId g);
+  void accumulate(ValueId value, NodeId g);
+  NodeId summed_to(NodeId g, std::int64_t elements, DType type);
+
+  NodeId add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t elements, DType type);
+  NodeId pointwise(std::initializer_list<NodeId> in, std::int64_t elements, DType type) {
+    return add(NodeKind::pointwise, in, elements, type);
+  }
+  NodeId cast(NodeId from, DType type);
+  std::int64_t count(ValueId value) const {
+    return elements(view_.extent_of(value), view_.sizes());
+  }
+  NodeId& of(ValueId value) { return values_[static_cast<std::size_t>(value)]; }
+
+  tape::GraphView& view_;
+  TraceOptions options_;
+  bool in_backward_ = false;
+  std::int32_t op_ = kNone;                           ///< the operation that nodes are added for
+  std::vector<NodeId> values_, gradients_;            ///< by ValueId
+  std::vector<std::array<NodeId, 3>> reads_, sides_;  ///< by operation
+  std::vector<std::pair<ParameterId, NodeId>> parameters_;
+  std::vector<std::pair<NodeId, NodeId>> casts_;  ///< from, made
+  struct Deferred {
+    std::int32_t op = kNone;
+    NodeId gradient = kNone;
+  };
+  std::vector<Deferred> deferred_;  ///< weights' gradients
+  void weight_gradient(std::int32_t op, NodeId g);
+};
+
+/// Rows that a reduction over the last dimension of `extent` leaves.
+std::int64_t rows_of(Extent extent, const Sizes& sizes);
+
+}  // namespace shardplan::compiled

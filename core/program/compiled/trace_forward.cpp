@@ -1,0 +1,167 @@
+// What operations of the forward pass are decomposed to.
+#include <algorithm>
+
+#include "program/compiled/trace.h"
+#include "program/op_rules.h"
+
+namespace shardplan::compiled {
+
+void Trace::forward(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  tape::ValueState& state = view_.state(op.out);
+  state.needs_grad = view_.needs_grad(op);
+  state.dtype = view_.result_type(op);
+  op_ = static_cast<std::int32_t>(i);
+  if (view_.is_alias(op, TapeMode::keep)) {
+    of(op.out) = reads_[i][0] = of(op.in[0]);
+    return;
+  }
+  const std::int64_t n = count(op.out);
+  switch (op.kind) {
+    case OpKind::parameter:
+      of(op.out) = parameter(op.weight);
+      return;
+    case OpKind::linear:
+    case OpKind::grouped_linear:
+      return linear(i);
+    case OpKind::matmul:
+      of(op.out) = add(NodeKind::product, {read(i, 0), read(i, 1)}, n, state.dtype);
+      return;
+    case OpKind::sdpa:
+      return attention(i);
+    case OpKind::layer_norm:
+    case OpKind::rms_norm:
+      return norm(i);
+    case OpKind::softmax:
+    case OpKind::softmax_f32:
+    case OpKind::log_softmax:
+      return softmax(i);
+    case OpKind::mean:
+      of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
+      return;
+    case OpKind::nll_loss:
+      // The labels, shifted: one more than there are tokens of each sample.
+      sides_[i][0] = add(NodeKind::lookup, {}, elements(op.side, view_.sizes()), DType::i64);
+      of(op.out) = add(NodeKind::reduction, {read(i, 0), sides_[i][0]}, n, state.dtype);
+      return;
+    case OpKind::dropout:
+      sides_[i][0] = add(NodeKind::random, {}, n, DType::b1);
+      of(op.out) = pointwise({read(i, 0), sides_[i][0]}, n, state.dtype);
+      return;
+    case OpKind::embedding:
+      of(op.out) = add(NodeKind::lookup, {parameter(op.weight)}, n, state.dtype);
+      return;
+    case OpKind::scatter_rows:
+      of(op.out) = add(NodeKind::scatter, {read(i, 0)}, n, state.dtype);
+      return;
+    case OpKind::copy:
+      return copy(i);
+    case OpKind::to_like:  // lends its type only
+      of(op.out) = pointwise({read(i, 0)}, n, state.dtype);
+      return;
+    default: {
+      std::array<NodeId, 3> in{kNone, kNone, kNone};
+      for (std::size_t k = 0; tape::GraphView::reads(op, k); ++k) in[k] = read(i, k);
+      of(op.out) = pointwise({in[0], in[1], in[2]}, n, state.dtype);
+    }
+  }
+}
+
+/// What attention returns lies in the order of its copy, where the queries do: that is a view.
+void Trace::copy(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t n = count(op.out);
+  const NodeId x = read(i, 0);
+  const Node& from = graph.at(x);
+  const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
+  of(op.out) = lies ? x : pointwise({x}, n, view_.state(op.out).dtype);
+}
+
+void Trace::linear(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const NodeId x = op.in[0] == kNone ? kNone : read(i, 0);
+  const NodeId w = weight(op, op.weight);
+  sides_[i][0] = w;
+  of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);
+}
+
+/// Statistics of rows in fp32, and the rest element by element.
+void Trace::norm(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t rows = elements(op.side, view_.sizes());
+  const NodeId x = read(i, 0);
+  const bool centred = op.kind == OpKind::layer_norm;
+  const NodeId mean = centred ? add(NodeKind::reduction, {x}, rows, DType::f32) : kNone;
+  const NodeId variance = add(NodeKind::reduction, {x}, rows, DType::f32);
+  const NodeId inverse = pointwise({variance}, rows, DType::f32);
+  sides_[i] = {mean, inverse, kNone};
+  of(op.out) = pointwise({x, mean, inverse, parameter(op.weight), parameter(op.bias)},
+                         count(op.out), view_.state(op.out).dtype);
+}
+
+/// The largest of each row, the sum of the exponentials, and the rest element by element.
+void Trace::softmax(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const std::int64_t rows = rows_of(view_.extent_of(op.out), view_.sizes());
+  const NodeId x = read(i, 0);
+  const NodeId largest = add(NodeKind::reduction, {x}, rows, DType::f32);
+  const NodeId sum = add(NodeKind::reduction, {x, largest}, rows, DType::f32);
+  of(op.out) = pointwise({x, largest, sum}, count(op.out), view_.state(op.out).dtype);
+}
+
+std::int64_t Trace::shared_by(std::size_t i) const {
+  const Op& op = view_.graph().ops()[i];
+  if (!view_.is_masked(op) && !(op.causal && options_.masked)) return 1;
+  return std::max<std::int64_t>(1, view_.extent_of(op.in[0]).per / view_.extent_of(op.in[1]).per);
+}
+
+/// With a mask keys and values are repeated to the heads of the queries; one head is expanded
+/// without a copy.
+void Trace::attention(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  if (attends_as_math(op)) return math_attention(i);
+  const std::int64_t groups = shared_by(i);
+  for (std::size_t k = 0; k < 3; ++k) {
+    const NodeId x = read(i, k);
+    if (k == 0 || groups == 1 || groups == op.side.per) continue;
+    reads_[i][k] = pointwise({x}, count(op.in[k]) * groups, graph.at(x).type);
+  }
+  const NodeId bias = op.scores_bias == kNone ? kNone : of(op.scores_bias);
+  const auto [q, k, v] = reads_[i];
+  of(op.out) = add(NodeKind::attention, {q, k, v, bias}, count(op.out), view_.state(op.out).dtype);
+  // The result lies as the queries do; put together from two parts, those lie head by head.
+  for (const Op& maker : view_.graph().ops())
+    if (maker.out == op.in[0]) graph.at(of(op.out)).by_heads = maker.kind == OpKind::cat;
+  // The log-sum-exp is a second result of the call.
+  sides_[i][0] =
+      add(NodeKind::attention, {of(op.out)}, elements(op.side, view_.sizes()), DType::f32);
+}
+
+/// Encoders that draw a dropout of the probabilities: no fused kernel takes the mask that
+/// transformers makes while Dynamo traces, which is expanded from one of a row. Seen with BERT on
+/// an H100 and in the graphs of PyTorch 2.11.
+bool Trace::attends_as_math(const Op& op) const {
+  return options_.masked && op.drops && !op.causal && op.scores_bias == kNone;
+}
+
+/// Scores, probabilities and their dropout in fp32
+/// (aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math).
+void Trace::math_attention(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  const Extent extent{op.side.per, op.work.scale};
+  const std::int64_t n = elements(extent, view_.sizes());
+  const std::int64_t rows = elements(op.side, view_.sizes());
+  std::array<NodeId, 3> wide{};
+  for (std::size_t k = 0; k < 3; ++k) wide[k] = cast(read(i, k), DType::f32);
+  const NodeId scores = add(NodeKind::product, {wide[0], wide[1]}, n, DType::f32);
+  const NodeId largest = add(NodeKind::reduction, {scores}, rows, DType::f32);
+  const NodeId sum = add(NodeKind::reduction, {scores, largest}, rows, DType::f32);
+  const NodeId mask = add(NodeKind::random, {}, n, DType::b1);
+  const NodeId probabilities = pointwise({scores, largest, sum}, n, DType::f32);
+  const NodeId dropped = pointwise({probabilities, mask}, n, DType::f32);
+  sides_[i] = {probabilities, mask, dropped};
+  const NodeId out = add(NodeKind::product, {dropped, wide[2]}, count(op.out), DType::f32);
+  of(op.out) = cast(out, view_.state(op.out).dtype);
+}
+
+}  // namespace shardplan::compiled

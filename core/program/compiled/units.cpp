@@ -1,0 +1,141 @@
+#include "program/compiled/units.h"
+
+#include <algorithm>
+
+namespace shardplan::compiled {
+namespace {
+
+class UnitBuilder {
+ public:
+  UnitBuilder(const JointGraph& graph, const Pass& pass)
+      : graph_(graph),
+        pass_(pass),
+        computed_(graph.nodes.size()),
+        stored_(graph.nodes.size()),
+        made_in_(graph.nodes.size(), 0) {
+    for (const NodeId id : pass.order) computed_[at(id)] = true;
+    for (const NodeId id : pass.order) {
+      const Node& node = graph.at(id);
+      stored_[at(id)] = stored_[at(id)] || is_stored(id);
+      if (!traits_of(node.kind).call && node.kind != NodeKind::scatter) continue;
+      for (std::size_t k = 0; k < node.inputs; ++k) stored_[at(node.in[k])] = true;
+    }
+  }
+
+  std::vector<Unit> take() {
+    for (const NodeId id : pass_.order)
+      if (stored_[at(id)]) add(id);
+    drop_inner();
+    return std::move(units_);
+  }
+
+ private:
+  static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+  bool is_stored(NodeId id) const {
+    const Node& node = graph_.at(id);
+    return pass_.wanted[at(id)] || node.gradient_of != kNone ||
+           (node.kind != NodeKind::pointwise && node.kind != NodeKind::lookup);
+  }
+  void collect_reads(NodeId id, std::vector<NodeId>& reads) const;
+  std::int64_t span_of(NodeId id) const;
+  void add(NodeId id);
+  std::size_t home_of(const Unit& unit) const;
+  void drop_inner();
+
+  const JointGraph& graph_;
+  const Pass& pass_;
+  std::vector<bool> computed_, stored_;
+  std::vector<Unit> units_;
+  std::vector<std::size_t> made_in_;  ///< by node: its unit
+};
+
+/// The tensors in memory that `id` is computed from.
+void UnitBuilder::collect_reads(NodeId id, std::vector<NodeId>& reads) const {
+  const Node& node = graph_.at(id);
+  for (std::size_t k = 0; k < node.inputs; ++k) {
+    const NodeId in = node.in[k];
+    const bool inlined = computed_[at(in)] && !stored_[at(in)];
+    if (inlined) {
+      collect_reads(in, reads);
+    } else if (std::find(reads.begin(), reads.end(), in) == reads.end()) {
+      reads.push_back(in);
+    }
+  }
+}
+
+std::int64_t UnitBuilder::span_of(NodeId id) const {
+  const Node& node = graph_.at(id);
+  std::int64_t span = node.elements;
+  if (node.kind == NodeKind::reduction)
+    for (std::size_t k = 0; k < node.inputs; ++k)
+      span = std::max(span, graph_.at(node.in[k]).elements);
+  return span;
+}
+
+bool contains(const std::vector<NodeId>& list, NodeId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+/// Statistics of rows are part of the kernel that goes over the rows.
+bool fuses_with(const Unit& unit, const Unit& other) {
+  if (other.call || (other.span != unit.span && !(unit.span < other.span && other.reduces)))
+    return false;
+  return std::any_of(unit.reads.begin(), unit.reads.end(), [&](NodeId read) {
+    return contains(other.writes, read) || contains(other.reads, read);
+  });
+}
+
+void UnitBuilder::add(NodeId id) {
+  const Node& node = graph_.at(id);
+  Unit unit;
+  unit.call = traits_of(node.kind).call || node.kind == NodeKind::scatter;
+  unit.reduces = node.kind == NodeKind::reduction;
+  unit.span = span_of(id);
+  unit.workspace = node.workspace;
+  unit.writes.push_back(id);
+  collect_reads(id, unit.reads);
+  const std::size_t into = unit.call ? units_.size() : home_of(unit);
+  made_in_[at(id)] = into;
+  if (into == units_.size()) {
+    units_.push_back(std::move(unit));
+    return;
+  }
+  Unit& home = units_[into];
+  for (const NodeId read : unit.reads)
+    if (!contains(home.reads, read) && !contains(home.writes, read)) home.reads.push_back(read);
+  home.writes.push_back(id);
+  home.reduces = home.reduces || unit.reduces;
+  home.workspace += unit.workspace;
+}
+
+/// The unit that a new one is fused with, the latest that goes, or the end: what it reads is there
+/// by then.
+std::size_t UnitBuilder::home_of(const Unit& unit) const {
+  std::size_t first = 0;
+  for (const NodeId read : unit.reads)
+    if (computed_[at(read)]) first = std::max(first, made_in_[at(read)]);
+  for (std::size_t u = units_.size(); u-- > first;)
+    if (fuses_with(unit, units_[u])) return u;
+  return units_.size();
+}
+
+/// What only its own kernel uses is not written.
+void UnitBuilder::drop_inner() {
+  std::vector<bool> read(graph_.nodes.size(), false);
+  for (const Unit& unit : units_)
+    for (const NodeId id : unit.reads) read[at(id)] = true;
+  for (Unit& unit : units_)
+    std::erase_if(unit.writes, [&](NodeId id) {
+      const Node& node = graph_.at(id);
+      return !unit.call && !read[at(id)] && !pass_.wanted[at(id)] && node.gradient_of == kNone;
+    });
+  std::erase_if(units_, [](const Unit& unit) { return unit.writes.empty(); });
+}
+
+}  // namespace
+
+std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass) {
+  return UnitBuilder(graph, pass).take();
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,31 @@
+// The kernels that Inductor makes of a pass: calls of libraries, and what is fused between them.
+#pragma once
+
+#include <vector>
+
+#include "program/compiled/nodes.h"
+
+namespace shardplan::compiled {
+
+/// One kernel: what it reads from memory and what it leaves there.
+struct Unit {
+  std::vector<NodeId> reads, writes;
+  bool call = false;  ///< of a library
+  bool reduces = false;
+  std::int64_t span = 0;  ///< elements that it goes over
+  std::int64_t workspace = 0;
+};
+
+/// A pass: `order` are the nodes that it computes, each after what it reads; `there` by node says
+/// which tensors exist before it, `wanted` which are to exist behind it.
+struct Pass {
+  std::vector<NodeId> order;
+  std::vector<bool> there, wanted;
+};
+
+/// Values of pointwise nodes are computed inside of the kernels that read them, unless a call reads
+/// them or they are wanted (torch/_inductor/ir.py, Pointwise and StorageBox). What goes over
+/// as many elements and has something in common is one kernel (torch/_inductor/scheduler.py).
+std::vector<Unit> units_of(const JointGraph& graph, const Pass& pass);
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,40 @@
+// LLM.int8(): a weight stored in 8 bits with a scale a row, by which inputs cast to 8 bits are
+// multiplied (bitsandbytes 0.50.2, autograd/_functions.py, MatMul8bitLt; backends/cuda/ops.py).
+#pragma once
+
+#include <vector>
+
+#include "program/tape/kernel_list.h"
+#include "program/tape/parts.h"
+
+namespace shardplan::tape {
+
+/// What lives beside the result of a forward product: the input in 8 bits with a scale a row, the
+/// sums in 32 bits and the result in fp16, from which it is cast. Made before the result; nothing
+/// where the weight of `op` is another one, or autograd is off.
+class Int8Product {
+ public:
+  Int8Product(Parts& parts, const Op& op);
+  Int8Product(const Int8Product&) = delete;
+  Int8Product& operator=(const Int8Product&) = delete;
+  ~Int8Product();
+
+ private:
+  void cast_input(const Op& op);
+  StorageId allocate(std::int64_t bytes) {
+    return p_.storages.allocate(bytes, Category::workspace);
+  }
+
+  Parts& p_;
+  std::vector<StorageId> held_;
+};
+
+/// What the host starts around the product: before it, and behind it.
+KernelList int8_casts(const GraphView& view, const Op& op);
+KernelList int8_results(const GraphView& view, const Op& op);
+
+/// The weight in the input's type while the input's gradient is made, and the kernels that make it.
+StorageId widened_int8(Parts& parts, const Op& op);
+KernelList int8_widening(const GraphView& view, const Op& op);
+
+}  // namespace shardplan::tape

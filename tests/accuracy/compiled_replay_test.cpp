@@ -1,0 +1,71 @@
+// What compiled steps keep and need, beside Inductor's own allocations: its wrappers, run with
+// kernels that do nothing (measure/saved_by_compile.py, measure/compiled/saved.json).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::compiled_replay_test {
+namespace {
+
+Json job_of(const Json& c) {
+  const bool f32 = c.value("dtype", "bfloat16") == "float32";
+  Json job = Json::parse(R"({"schema": "shardplan.job/1", "cluster": "1xH100-SXM5-80GB",
+                             "framework": {"name": "single"}, "trainer": "hf_trainer",
+                             "compile": true, "optimizer": {"name": "adamw"}, "attention": "sdpa"})");
+  job["model"] = c.at("config");
+  job["workload"] = {{"kind", "train"},
+                     {"method", "full"},
+                     {"micro_batch", c.at("batch")},
+                     {"sequence_length", c.at("length")},
+                     {"gradient_accumulation", 1}};
+  job["precision"] = f32 ? "bf16-autocast" : "bf16-pure";
+  job["checkpointing"] = c.value("checkpointing", false) ? "full" : "none";
+  return job;
+}
+
+/// Shares of what Inductor allocates: at the end of the forward pass, and at the backward peak.
+struct Errors {
+  double kept = 0, peak = 0;
+};
+
+Errors errors_of(const Json& replay, const HardwareCatalog& hardware) {
+  JobContext context;
+  context.hardware = &hardware;
+  const Job job = load_job(job_of(replay.at("case")), "saved.json", context);
+  const Estimate e = estimate(job.model, job.plan, load_calibration(), ReservedMemory::ratio);
+  const auto bytes = [&](Phase phase) { return e.phases[static_cast<std::size_t>(phase)]; };
+  const std::int64_t states = bytes(Phase::step).end;  // parameters and what the optimizer keeps
+  const auto share = [&](std::int64_t ours, const char* theirs) {
+    return static_cast<double>(ours - states) / replay.at(theirs).get<double>() - 1;
+  };
+  return {share(bytes(Phase::forward).end, "forward_end"),
+          share(bytes(Phase::backward).peak, "backward_peak")};
+}
+
+TEST(CompiledReplay, AgreesWithInductor) {
+  const HardwareCatalog hardware = load_hardware_catalog();
+  const Json replays =
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/accuracy/measure/compiled/saved.json");
+  int count = 0;
+  for (const Json& replay : replays) {
+    SCOPED_TRACE(replay.at("case").at("name").get<std::string>());
+    const Errors errors = errors_of(replay, hardware);
+    // The head's input is kept where blocks are checkpointed: Inductor makes it again.
+    const bool checkpointed = replay.at("case").value("checkpointing", false);
+    // BERT's attention by separate products keeps what two layers cannot show.
+    const bool encoder = replay.at("case").at("config").at("model_type") == "bert";
+    EXPECT_NEAR(errors.kept, 0, encoder ? 0.03 : checkpointed ? 0.013 : 0.002);
+    EXPECT_NEAR(errors.peak, 0, 0.006);
+    ++count;
+  }
+  EXPECT_EQ(count, 15);
+}
+
+}  // namespace
+}  // namespace shardplan::compiled_replay_test

@@ -1,0 +1,137 @@
+#include "program/compiled/partition.h"
+
+#include <gtest/gtest.h>
+
+#include "program/compiled/units.h"
+
+namespace shardplan::compiled {
+namespace {
+
+NodeId add(JointGraph& graph, NodeKind kind, std::initializer_list<NodeId> in,
+           std::int64_t elements, DType type = DType::bf16) {
+  Node node;
+  node.kind = kind;
+  node.type = type;
+  node.elements = elements;
+  for (const NodeId id : in) node.in[node.inputs++] = id;
+  graph.nodes.push_back(node);
+  return graph.end() - 1;
+}
+
+constexpr std::int64_t kMany = 1 << 20, kRows = 1 << 10;
+
+/// x·W, an activation of it, and a product of that: a plain MLP.
+struct Mlp {
+  JointGraph graph;
+  NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  NodeId w1 = add(graph, NodeKind::input, {}, kMany);
+  NodeId inner = add(graph, NodeKind::product, {x, w1}, kMany);
+  NodeId active = add(graph, NodeKind::pointwise, {inner}, kMany);
+  NodeId w2 = add(graph, NodeKind::input, {}, kMany);
+  NodeId out = add(graph, NodeKind::product, {active, w2}, kMany);
+  NodeId first_backward = graph.end();
+  NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+};
+
+TEST(Partition, KeepsWhatProductsOfTheBackwardPassRead) {
+  Mlp m;
+  add(m.graph, NodeKind::product, {m.tangent, m.active}, kMany);
+  const NodeId d = add(m.graph, NodeKind::product, {m.tangent, m.w2}, kMany);
+  add(m.graph, NodeKind::pointwise, {d, m.inner}, kMany);
+  const std::vector<bool> kept = kept_nodes(m.graph, m.first_backward, kNone);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(m.active)]);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(m.inner)]);
+  EXPECT_FALSE(kept[static_cast<std::size_t>(m.out)]);
+}
+
+TEST(Partition, ComputesAgainWhatIsElementByElement) {
+  Mlp m;  // of a frozen second weight nothing needs the activation as a whole
+  m.graph.at(m.active).type = DType::f32;
+  const NodeId d = add(m.graph, NodeKind::product, {m.tangent, m.w2}, kMany);
+  add(m.graph, NodeKind::pointwise, {d, m.active}, kMany);
+  const std::vector<bool> kept = kept_nodes(m.graph, m.first_backward, kNone);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(m.inner)]);
+  EXPECT_FALSE(kept[static_cast<std::size_t>(m.active)]);
+}
+
+TEST(Partition, KeepsWhatIsNearerToTheBackwardPass) {
+  Mlp m;  // as large as the product that it is computed from
+  const NodeId d = add(m.graph, NodeKind::product, {m.tangent, m.w2}, kMany);
+  add(m.graph, NodeKind::pointwise, {d, m.active}, kMany);
+  const std::vector<bool> kept = kept_nodes(m.graph, m.first_backward, kNone);
+  EXPECT_FALSE(kept[static_cast<std::size_t>(m.inner)]);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(m.active)]);
+}
+
+TEST(Partition, KeepsTheNarrowSideOfACast) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId wide = add(graph, NodeKind::pointwise, {x}, kMany, DType::f32);
+  const NodeId statistic = add(graph, NodeKind::reduction, {wide}, kRows, DType::f32);
+  const NodeId first = graph.end();
+  const NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+  add(graph, NodeKind::pointwise, {tangent, wide, statistic}, kMany);
+  const std::vector<bool> kept = kept_nodes(graph, first, kNone);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(x)]);
+  EXPECT_FALSE(kept[static_cast<std::size_t>(wide)]);
+  EXPECT_TRUE(kept[static_cast<std::size_t>(statistic)]);
+}
+
+TEST(Partition, DoesNotMakeWhatIsReturnedAgain) {
+  Mlp m;
+  const NodeId d = add(m.graph, NodeKind::product, {m.tangent, m.w2}, kMany);
+  add(m.graph, NodeKind::pointwise, {d, m.active}, kMany);
+  EXPECT_TRUE(kept_nodes(m.graph, m.first_backward, m.active)[static_cast<std::size_t>(m.active)]);
+}
+
+Pass pass_over(const JointGraph& graph, std::initializer_list<NodeId> wanted) {
+  Pass pass{{},
+            std::vector<bool>(graph.nodes.size(), false),
+            std::vector<bool>(graph.nodes.size(), false)};
+  for (NodeId id = 0; id < graph.end(); ++id) {
+    const NodeKind kind = graph.at(id).kind;
+    if (kind == NodeKind::input || kind == NodeKind::chained)
+      pass.there[static_cast<std::size_t>(id)] = true;
+    else
+      pass.order.push_back(id);
+  }
+  for (const NodeId id : wanted) pass.wanted[static_cast<std::size_t>(id)] = true;
+  return pass;
+}
+
+TEST(Units, ComputePointwiseValuesWhereTheyAreRead) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId a = add(graph, NodeKind::pointwise, {x}, kMany);
+  const NodeId b = add(graph, NodeKind::pointwise, {a}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {b}));
+  ASSERT_EQ(units.size(), 1U);
+  EXPECT_EQ(units[0].reads, std::vector<NodeId>{x});
+  EXPECT_EQ(units[0].writes, std::vector<NodeId>{b});
+}
+
+TEST(Units, FuseANormWithItsStatistics) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId sum = add(graph, NodeKind::reduction, {x}, kRows);
+  const NodeId normal = add(graph, NodeKind::pointwise, {x, sum}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {normal}));
+  ASSERT_EQ(units.size(), 1U);
+  EXPECT_EQ(units[0].writes, std::vector<NodeId>{normal});  // the sum stays inside
+}
+
+TEST(Units, FuseAcrossACallWhatHasItsOperandsBefore) {
+  JointGraph graph;
+  const NodeId x = add(graph, NodeKind::chained, {}, kMany);
+  const NodeId w = add(graph, NodeKind::input, {}, kMany);
+  const NodeId a = add(graph, NodeKind::pointwise, {x}, kMany);
+  const NodeId product = add(graph, NodeKind::product, {a, w}, kMany);
+  const NodeId b = add(graph, NodeKind::pointwise, {x}, kMany);
+  const std::vector<Unit> units = units_of(graph, pass_over(graph, {product, b}));
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[0].writes, (std::vector<NodeId>{a, b}));
+  EXPECT_TRUE(units[1].call);
+}
+
+}  // namespace
+}  // namespace shardplan::compiled
