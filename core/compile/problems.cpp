@@ -71,8 +71,8 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "false");
   if (model.facts.encoder_decoder)
     return problem("compiled models of encoder and decoder are not estimated", "false");
-  if (plan.checkpointing == Checkpointing::selective)
-    return problem("selective checkpointing of a compiled model is not estimated",
+  if (plan.checkpointing == Checkpointing::selective || plan.checkpoint_share != CheckpointShare{})
+    return problem("selective and partial checkpointing of a compiled model is not estimated",
                    "false, or checkpointing full or none");
   return std::nullopt;
 }

@@ -97,7 +97,8 @@ class PlanBound {
         groups_(group_shapes(plan)) {
     for (const LeastSegment& s : least.segments)
       seconds_.push_back({elapsed(s.forward) + elapsed(s.backward),
-                          s.has_first ? elapsed(s.first_forward) + elapsed(s.first_backward) : 0});
+                          s.has_first ? elapsed(s.first_forward) + elapsed(s.first_backward) : 0,
+                          s.has_plain ? elapsed(s.plain_forward) + elapsed(s.plain_backward) : 0});
   }
 
   LeastWork whole() const {
@@ -132,7 +133,7 @@ class PlanBound {
 
  private:
   struct SegmentSeconds {
-    double each = 0, first = 0;
+    double each = 0, first = 0, plain = 0;
   };
   struct Totals {
     double seconds = 0, flops = 0;
@@ -160,22 +161,41 @@ class PlanBound {
   /// Of one micro-batch through these repeats.
   Totals totals(const std::vector<SegmentRepeat>& repeats) const {
     Totals sum;
+    std::int64_t block = 0;
     for (std::size_t k = 0; k < repeats.size(); ++k) {
       if (repeats[k].count == 0) continue;
-      const LeastSegment& s = least_.segments[repeats[k].segment];
-      const SegmentSeconds& seconds = seconds_[repeats[k].segment];
+      const std::size_t i = repeats[k].segment;
+      const LeastSegment& s = least_.segments[i];
       const bool first = s.has_first && detail::starts_segment(repeats, k);
-      const std::int64_t others = repeats[k].count - (first ? 1 : 0);
-      const auto times = static_cast<double>(others);
-      sum.seconds += times * seconds.each + (first ? seconds.first : 0);
-      sum.flops += times * (s.forward.flops + s.backward.flops);
-      sum.kept += others * s.forward.kept;
-      if (first) sum.flops += s.first_forward.flops + s.first_backward.flops;
-      if (first) sum.kept += s.first_forward.kept;
-      for (const TapeEvent& e : run_.segments[repeats[k].segment].forward.autocast_cache)
-        sum.kept -= repeats[k].count * e.bytes;
+      for (const detail::Stretch& layers :
+           detail::stretches(run_, run_.segments[i], block, repeats[k].count - (first ? 1 : 0)))
+        add_layers(sum, i, layers);
+      if (first) {
+        sum.seconds += seconds_[i].first;
+        sum.flops += s.first_forward.flops + s.first_backward.flops;
+        sum.kept += s.first_forward.kept - cached_bytes(run_.segments[i]);
+      }
+      block += detail::block_count(run_, repeats[k]);
     }
     return sum;
+  }
+
+  /// Autocast's copies of weights go when the forward pass is over.
+  static std::int64_t cached_bytes(const LayerTapes& layer) {
+    std::int64_t bytes = 0;
+    for (const TapeEvent& e : layer.forward.autocast_cache) bytes += e.bytes;
+    return bytes;
+  }
+
+  void add_layers(Totals& sum, std::size_t segment, const detail::Stretch& layers) const {
+    const LeastSegment& s = least_.segments[segment];
+    const bool plain = layers.tapes != &run_.segments[segment];
+    const auto times = static_cast<double>(layers.count);
+    sum.seconds += times * (plain ? seconds_[segment].plain : seconds_[segment].each);
+    sum.flops += times * (plain ? s.plain_forward.flops + s.plain_backward.flops
+                                : s.forward.flops + s.backward.flops);
+    sum.kept += layers.count *
+                ((plain ? s.plain_forward.kept : s.forward.kept) - cached_bytes(*layers.tapes));
   }
 
   /// The gradient that the last segment of a chunk is given, and what its pass has on top.
@@ -212,6 +232,11 @@ LeastPasses least_passes(const Passes& passes) {
     LeastSegment least;
     least.forward = least_pass(passes, detail::forward_of(s.forward));
     least.backward = least_pass(passes, detail::backward_of(s.backward));
+    least.has_plain = s.plain.has_value();
+    if (s.plain) {
+      least.plain_forward = least_pass(passes, detail::forward_of(s.plain->forward));
+      least.plain_backward = least_pass(passes, detail::backward_of(s.plain->backward));
+    }
     least.has_first = s.first.has_value();
     if (s.first) {
       least.first_forward = least_pass(passes, detail::forward_of(*s.first));

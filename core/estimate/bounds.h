@@ -29,6 +29,8 @@ struct LeastPass {
 
 struct LeastSegment {
   LeastPass forward, backward;
+  bool has_plain = false;  ///< layers that are not checkpointed beside others (SegmentRun::plain)
+  LeastPass plain_forward, plain_backward;
   bool has_first = false;  ///< its first iteration is another (SegmentRun::first)
   LeastPass first_forward, first_backward;
 };

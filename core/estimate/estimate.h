@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "estimate/passes.h"
 #include "estimate/time.h"
 #include "estimate/traffic.h"
+#include "estimate/typical_step.h"
 #include "estimate/verdict.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -33,7 +35,8 @@ struct Estimate {
   bool ranks_differ = false;
   HostMemory host_per_node;
   std::vector<TrafficLine> traffic;
-  TimeEstimate time;
+  TimeEstimate time;  ///< of the typical step, where samples have several lengths
+  std::optional<TypicalStep> typical;
 };
 
 /// Where reserved memory comes from.

@@ -21,6 +21,7 @@ PassKey pass_key(const Plan& plan) {
               // Tables that the stages share (run_segments).
               number(plan.parallel.pipeline > 1 && !framework.keeps_tables)};
   add_pass_numbers(job_option_table(), plan, key);
+  add_pass_numbers(checkpointing_table(), plan, key);
   add_pass_numbers(training_table(), plan.workload, key);
   add_pass_numbers(parallel_table(), plan, key);
   add_pass_numbers(*framework.options.get(), plan.framework, key);

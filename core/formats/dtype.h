@@ -13,11 +13,12 @@
 
 namespace shardplan {
 
-enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i8, b1, tf32, e4m3, e5m2 };
+enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i8, b1, tf32, e4m3, e5m2, e2m1 };
 
 /// By DType. A boolean tensor takes one byte an element, as in PyTorch; tf32 is how fp32 tensors
-/// may be multiplied; e4m3 and e5m2 are those of OCP's 8-bit floating point specification (OFP8).
-inline constexpr std::array<NumberFormat, 11> kDTypes{{
+/// may be multiplied; e4m3 and e5m2 are those of OCP's 8-bit floating point specification (OFP8),
+/// and e2m1 that of its MX formats, two elements to a byte.
+inline constexpr std::array<NumberFormat, 12> kDTypes{{
     {.name = "fp64",
      .other_names = {"float64"},
      .bits = 64,
@@ -63,15 +64,20 @@ inline constexpr std::array<NumberFormat, 11> kDTypes{{
      .rate = PeakRate::fp8,
      .sums = DType::f32,
      .uses = kTensorType},
+    {.name = "fp4_e2m1",
+     .other_names = {"float4_e2m1fn_x2"},
+     .bits = 4,
+     .rate = PeakRate::fp4,
+     .sums = DType::f32},
 }};
 
 constexpr const NumberFormat& format_of(DType type) {
   return kDTypes[static_cast<std::size_t>(type)];
 }
 
-/// Bytes of one element.
+/// Bytes of one element, at least one.
 constexpr std::int64_t size_of(DType type) {
-  return format_of(type).bits / 8;
+  return (format_of(type).bits + 7) / 8;
 }
 
 /// The name used in job files: fp64, fp32, bf16, fp16, int64, int32, int8, bool, ...

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "formats/dtype.h"
+#include "formats/peak_rates.h"
 
 namespace shardplan {
 
@@ -19,45 +20,92 @@ enum class LinearRecipe : std::uint8_t {
   nvfp4,
 };
 
+/// Who casts the operands of a linear's three products, and what becomes of them.
+enum class OperandCast : std::uint8_t {
+  none,
+  eager,  ///< operation by operation in fp32, anew for each product
+  fused,  ///< a kernel each, anew for each product
+  kept,   ///< a kernel for both directions; the backward pass finds what the forward pass made
+};
+
 struct ProductRecipe {
   std::string_view name;  ///< as jobs write it
   std::string_view words;
-  bool narrows = false;      ///< operands are cast to 8 bits for each product
-  bool by_rows = false;      ///< with a scale for each row or column; else one for the tensor
-  std::string_view unknown;  ///< why it cannot be estimated; empty: it can
-  std::string_view source;
+  OperandCast cast = OperandCast::none;
+  bool by_rows = false;        ///< with a scale for each row or column; else one for the tensor
+  DType type = DType::e4m3;    ///< of the operands
+  std::int64_t block = 0;      ///< elements that share a scale of a byte; 0: no such scales
+  std::int64_t layouts = 0;    ///< kept: of the weight, between the passes
+  bool maxima_first = false;   ///< kept: the largest value is found before
+  std::int64_t multiple = 16;  ///< of tokens and of both widths; else the library stops
+  PeakRate units = PeakRate::fp8;
+  std::string_view wants;    ///< what of a GPU
+  std::string_view caveat;   ///< what people should know
+  std::string_view library;  ///< that multiplies
 };
 
-/// Both operands' widths and the number of tokens must be multiples of it: torch._scaled_mm stops
-/// at others (aten/src/ATen/native/cuda/ScaledBlas.cpp), and torchao pads only if asked.
-inline constexpr std::int64_t kNarrowMultiple = 16;
+inline constexpr std::string_view kFp8Wants =
+    "fp8 units: torch._scaled_mm wants compute capability 8.9 or more";
+inline constexpr std::string_view kEagerCaveat =
+    "without torch.compile each operand is cast by a dozen kernels in fp32: this is slower than "
+    "bf16 unless layers are very wide, and saves no memory";
 
-/// By LinearRecipe. torchao's float8 training keeps inputs and weights in the type they have and
-/// casts them anew for each of a linear's three products: it saves no memory, but time.
+/// By LinearRecipe.
+/// - fp8-tensorwise, fp8-rowwise: torchao 0.18, float8/float8_linear.py. Inputs and weights are
+///   kept as they are.
+/// - fp8-delayed: Transformer Engine, pytorch/module/linear.py. Input and weight are cast with
+///   scales of earlier steps; the backward pass has the input's transpose and both layouts of the
+///   weight in 8 bits.
+/// - mxfp8: torchao 0.18, prototype/moe_training/mxfp8_linear.py, mx_mm, which saves its arguments.
+/// - nvfp4: torchao 0.18, prototype/moe_training/nvfp4_training/nvfp4_linear.py, nvfp4_mm_triton,
+///   which saves the input's columns and the transposed weight in 4 bits, with their scales.
 inline constexpr std::array<ProductRecipe, 6> kProductRecipes{{
     {.name = "bf16", .words = "as computed"},
     {.name = "fp8-tensorwise",
      .words = "fp8 with a scale for each tensor",
-     .narrows = true,
-     .source = "torchao 0.18, float8/float8_linear.py"},
+     .cast = OperandCast::eager,
+     .wants = kFp8Wants,
+     .caveat = kEagerCaveat,
+     .library = "torch._scaled_mm"},
     {.name = "fp8-rowwise",
      .words = "fp8 with a scale for each row",
-     .narrows = true,
+     .cast = OperandCast::eager,
      .by_rows = true,
-     .source = "torchao 0.18, float8/float8_linear.py"},
+     .wants = kFp8Wants,
+     .caveat = kEagerCaveat,
+     .library = "torch._scaled_mm"},
     {.name = "fp8-delayed",
      .words = "fp8 with delayed scaling",
-     .unknown =
-         "Transformer Engine's delayed scaling keeps weights in fp8 beside their masters and "
-         "histories of maxima, which is not modelled yet"},
+     .cast = OperandCast::kept,
+     .layouts = 2,
+     .wants = "fp8 units: Transformer Engine wants compute capability 8.9 or more",
+     .caveat = "this rests on reading Transformer Engine, on no run: weights are in 8 bits twice "
+               "from their forward to their backward pass; scales and histories of maxima, 20 KiB "
+               "a layer, are not counted",
+     .library = "Transformer Engine"},
     {.name = "mxfp8",
      .words = "MXFP8",
-     .unknown = "the published figures (torchtitan, Llama-3-8B on four GB200: 179.94 GiB, 174.49 "
-                "in bf16) say that it saves no memory; no run confirms a model of it yet"},
+     .cast = OperandCast::fused,
+     .block = 32,
+     .multiple = 32,
+     .units = PeakRate::fp4,
+     .wants = "units for scaled blocks: torchao 0.18's MXFP8 wants compute capability 10.0",
+     .caveat = "this rests on reading torchao 0.18, on no run; it saves no memory (published, with "
+               "torch.compile, Llama-3-8B on four GB200: 179.94 GiB, 174.49 in bf16)",
+     .library = "torchao's MXFP8"},
     {.name = "nvfp4",
      .words = "NVFP4",
-     .unknown = "the published figure (torchtitan, Llama-3-8B on four GB200: 110.95 GiB, 174.49 in "
-                "bf16) is all that is known of it; no run confirms a model yet"},
+     .cast = OperandCast::kept,
+     .type = DType::e2m1,
+     .block = 16,
+     .layouts = 1,
+     .maxima_first = true,
+     .multiple = 128,
+     .units = PeakRate::fp4,
+     .wants = "fp4 units: torchao 0.18's NVFP4 wants compute capability 10.0",
+     .caveat = "this rests on reading torchao 0.18, on no run (published, with torch.compile, "
+               "Llama-3-8B on four GB200: 110.95 GiB, 174.49 in bf16)",
+     .library = "torchao's NVFP4"},
 }};
 
 constexpr const ProductRecipe& recipe_of(LinearRecipe recipe) {

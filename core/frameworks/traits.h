@@ -141,6 +141,8 @@ struct FrameworkTraits {
   Required<void (*)(const Plan&, const Segment&, TapeOptions&)> set_tape;
   /// Whether selective checkpointing runs blocks again; else only the attention itself.
   Required<bool> selective_runs_blocks;
+  /// A policy that it cannot run, or that cannot be estimated under it.
+  Required<std::optional<DivisionProblem> (*)(const Plan&)> checkpoint_problem;
   /// How checkpointed blocks keep their inputs, what is held on the GPU beside those of the blocks
   /// that have run, and what waits on the host.
   Required<SavedInput (*)(const Plan&)> saved_input;

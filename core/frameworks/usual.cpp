@@ -1,6 +1,8 @@
 #include "frameworks/usual.h"
 
+#include "lowering/pinned_memory.h"
 #include "lowering/pipeline/stages.h"
+#include "lowering/segments.h"
 #include "parallel/communicator_list.h"
 #include "parallel/problem.h"
 #include "program/program.h"
@@ -13,6 +15,9 @@ std::optional<DivisionProblem> no_options_problem(const Framework&) {
 }
 
 std::optional<DivisionProblem> no_plan_problem(const Plan&) {
+  return std::nullopt;
+}
+std::optional<DivisionProblem> no_checkpoint_problem(const Plan&) {
   return std::nullopt;
 }
 
@@ -55,12 +60,23 @@ std::optional<bool> no_choice_of_sync(const Plan&) {
   return std::nullopt;
 }
 
-SavedInput saved_input(const Plan&) {
-  return {};
+SavedInput saved_input(const Plan& plan) {
+  SavedInput how;
+  how.on_host = plan.checkpoint_share.offload;
+  return how;
 }
 
-HostMemory no_inputs_on_host(const Plan&, const ModelRun&) {
-  return {};
+HostMemory inputs_on_host(const Plan& plan, const ModelRun& run) {
+  HostMemory host;
+  if (!plan.checkpoint_share.offload) return host;
+  std::int64_t input = 0, place = 0;
+  for (const SegmentRun& s : run.segments) {
+    for (std::int64_t k = 0; s.segment->checkpointable && k < s.segment->repeat; ++k, ++place)
+      if (!s.plain || run.checkpointed.has(place))
+        host.pinned = checked_add(host.pinned, pinned_block(input));
+    input = s.forward.output_bytes;
+  }
+  return host;
 }
 
 std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan) {

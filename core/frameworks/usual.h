@@ -41,13 +41,18 @@ inline std::int64_t no_foreign_contexts(const Plan&) {
 }
 
 inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
+/// torch.utils.checkpoint's own, or in PyTorch's save_on_cpu (transformers'
+/// gradient_checkpointing_enable(offload=True), accelerate's activation_checkpointing_offload).
 SavedInput saved_input(const Plan& plan);
+/// What save_on_cpu keeps in pinned blocks.
+HostMemory inputs_on_host(const Plan& plan, const ModelRun& run);
+/// torch.utils.checkpoint around whatever blocks a program likes.
+std::optional<DivisionProblem> no_checkpoint_problem(const Plan& plan);
 /// How it accumulates is not a job's to say.
 std::optional<bool> no_choice_of_sync(const Plan& plan);
 inline std::int64_t no_held_inputs(const Plan&, const ModelRun&) {
   return 0;
 }
-HostMemory no_inputs_on_host(const Plan& plan, const ModelRun& run);
 
 /// The first rank of each pipeline stage that may be the worst.
 std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan);

@@ -34,6 +34,9 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   std::vector<bool> kept(model.shared.size(), false);
   for (const SegmentRun& s : run.segments) {
     for (const std::int32_t i : s.forward.saved_shared) kept[static_cast<std::size_t>(i)] = true;
+    if (s.plain)
+      for (const std::int32_t i : s.plain->forward.saved_shared)
+        kept[static_cast<std::size_t>(i)] = true;
     if (!plan.recomputes_blocks() || !s.segment->checkpointable) continue;
     for (const Input& in : s.segment->graph.inputs())
       if (in.kind == InputKind::shared) kept[static_cast<std::size_t>(in.shared)] = true;
@@ -98,25 +101,47 @@ void fill_tables(ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
-    const auto append_forward = [&](TapeRun& t) {
+    const auto append_forward = [&](TapeRun& t, std::int32_t names) {
       t.forward_rows =
           append_rows(run, t.forward, t.forward_kernels,
-                      {base, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
+                      {names, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
     };
-    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held) {
+    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held,
+                                     std::int32_t names) {
       t.backward_rows = append_rows(
           run, t.backward, t.backward_kernels,
-          {base, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
+          {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
     };
-    append_forward(s.forward);
-    append_backward(s.backward, s.forward.held);
+    append_forward(s.forward, base);
+    append_backward(s.backward, s.forward.held, base);
+    if (s.plain) {
+      const std::int32_t own = base + detail::shared_slots(s);
+      append_forward(s.plain->forward, own);
+      append_backward(s.plain->backward, s.plain->forward.held, own);
+    }
     if (!s.first) continue;
-    append_forward(*s.first);
-    append_backward(*s.first, s.first->held);
+    append_forward(*s.first, base);
+    append_backward(*s.first, s.first->held, base);
   }
 }
 
 namespace {
+
+/// What a checkpointed block leaves of its results.
+KeptResults kept_results(Checkpointing how) {
+  if (how == Checkpointing::selective) return KeptResults::products;
+  return how == Checkpointing::selective_op ? KeptResults::most_products : KeptResults::none;
+}
+
+/// A tape of both passes as a layer's two.
+LayerTapes both_passes(TapeRun tape) {
+  LayerTapes layer{std::move(tape), {}};
+  layer.backward.backward = std::move(layer.forward.backward);
+  layer.backward.backward_kernels = std::move(layer.forward.backward_kernels);
+  layer.backward.exchanges = layer.forward.exchanges;
+  layer.backward.input_gradient_slot = layer.forward.input_gradient_slot;
+  return layer;
+}
 
 /// The passes over one segment. `stream`: the type of its chained input; `needs_grad`: whether that
 /// needs a gradient.
@@ -128,28 +153,28 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   SegmentRun s;
   s.segment = &segment;
   const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
-  const auto run = compiled ? run_compiled : run_tape;
+  const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
+  options.kept = kept_results(plan.checkpointing);
+  options.product_share = plan.checkpoint_share.every;
+  options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
-  options.selective = plan.checkpointing == Checkpointing::selective;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
+  const auto run = [&](TapeMode mode) {
+    return run_passes(model, segment, regime, sizes, stream, mode, options);
+  };
   if (checkpointed && segment.checkpointable) {
-    s.forward = run(model, segment, regime, sizes, stream, TapeMode::discard, options);
-    s.backward = run(model, segment, regime, sizes, stream, TapeMode::redo, options);
+    s.forward = run(TapeMode::discard);
+    s.backward = run(TapeMode::redo);
+    if (plan.keeps_some_blocks()) s.plain = both_passes(run(TapeMode::keep));
   } else {
-    options.selective = false;
-    s.forward = run(model, segment, regime, sizes, stream, TapeMode::keep, options);
+    static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     options.input_needs_grad = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
-    if (!needs_grad && !regime.zero3_linear)
-      s.first = run(model, segment, regime, sizes, stream, TapeMode::keep, options);
-    s.backward.backward = std::move(s.forward.backward);
-    s.backward.backward_kernels = std::move(s.forward.backward_kernels);
-    s.backward.exchanges = s.forward.exchanges;
-    s.backward.input_gradient_slot = s.forward.input_gradient_slot;
+    if (!needs_grad && !regime.zero3_linear) s.first = run(TapeMode::keep);
   }
   return s;
 }
@@ -203,6 +228,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
+  run.checkpointed = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
   const bool checkpointed = plan.recomputes_blocks();
   bool needs_grad = true;  // of the stream; false after frozen embeddings
   for (const Segment& segment : model.segments) {
@@ -301,9 +327,65 @@ void emit_copy(ProgramBuilder& b, const TapeEvent& e) {
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;
   for (std::size_t s = 0; s < segment; ++s)
-    base += std::max({run.segments[s].forward.slots, run.segments[s].backward.slots,
-                      run.segments[s].first ? run.segments[s].first->slots : 0});
+    base += shared_slots(run.segments[s]) +
+            (run.segments[s].plain ? run.segments[s].plain->forward.slots : 0);
   return base;
+}
+
+std::int32_t shared_slots(const SegmentRun& s) {
+  return std::max({s.forward.slots, s.backward.slots, s.first ? s.first->slots : 0});
+}
+
+std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat) {
+  return run.segments[repeat.segment].segment->checkpointable ? repeat.count : 0;
+}
+
+std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {
+  std::int64_t blocks = 0;
+  for (const SegmentRepeat& repeat : repeats) blocks += block_count(run, repeat);
+  return blocks;
+}
+
+std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::int64_t first,
+                               std::int64_t count) {
+  if (!s.plain) return {{&s, count}};
+  std::vector<Stretch> all;
+  for (std::int64_t place = first; place < first + count; ++place) {
+    const LayerTapes* tapes = run.checkpointed.has(place) ? &s : &*s.plain;
+    if (all.empty() || all.back().tapes != tapes) all.push_back({tapes, 0});
+    ++all.back().count;
+  }
+  return all;
+}
+
+void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {
+  const auto drop = [&](const TapeRun& tape, std::int64_t count) {
+    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
+  };
+  std::int64_t block = block_count(run, repeats);
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const bool first = s.first && repeats[k].count > 0 && ends_segment(repeats, k);
+    block -= block_count(run, repeats[k]);
+    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
+      drop(layers.tapes->forward, layers.count);
+    if (first) drop(*s.first, 1);
+  }
+}
+
+void drop_caches(ProgramBuilder& b, const ModelRun& run,
+                 const std::vector<SegmentRepeat>& repeats) {
+  std::int64_t block = 0;
+  for (std::size_t k = 0; k < repeats.size(); ++k) {
+    const SegmentRun& s = run.segments[repeats[k].segment];
+    const std::int32_t base = slot_base(run, repeats[k].segment);
+    const bool first = s.first && starts_segment(repeats, k);
+    for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
+      drop_cache(b, layers.tapes->forward.autocast_cache,
+                 layers.tapes == &s ? base : base + shared_slots(s), layers.count);
+    if (first) drop_cache(b, s.first->autocast_cache, base, 1);
+    block += block_count(run, repeats[k]);
+  }
 }
 
 }  // namespace detail

@@ -14,10 +14,16 @@
 
 namespace shardplan {
 
-struct SegmentRun {
-  const Segment* segment = nullptr;
-  TapeRun forward;   ///< kept, or discarded when the segment is checkpointed
+/// The passes of one layer.
+struct LayerTapes {
+  TapeRun forward;   ///< kept, or discarded when the layer is checkpointed
   TapeRun backward;  ///< only `backward` is used: the recomputation is in it when checkpointed
+};
+
+struct SegmentRun : LayerTapes {
+  const Segment* segment = nullptr;
+  /// Layers that are not checkpointed, where others of the segment are.
+  std::optional<LayerTapes> plain;
   /// The first iteration, where its input needs no gradient and those of the others do; only the
   /// events are used.
   std::optional<TapeRun> first;
@@ -25,6 +31,7 @@ struct SegmentRun {
 
 struct ModelRun {
   std::vector<SegmentRun> segments;
+  CheckpointedBlocks checkpointed;  ///< where some blocks are not (SegmentRun::plain)
   // What all tapes allocate and start: the first rows of the tables of every program of this run.
   std::vector<Event> blocks;
   std::vector<Kernel> kernels;
@@ -73,10 +80,10 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run);
 void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
 
 /// Emits the forward pass. `hooks` may have any of: enter(builder, repeat index) before a repeat,
-/// enter_first(builder, tape) before the run of a first layer (SegmentRun::first) in the backward
-/// pass, begin(builder) and end(builder) around each iteration, fetch(builder, module) and
-/// release(builder, module) around a module's use of its parameters, and
-/// gradient(builder, parameter, bytes) when a gradient appears.
+/// enter_first(builder, tape) before layers of another kind than those before them in the backward
+/// pass: a first layer (SegmentRun::first), the next of a segment's stretches; begin(builder) and
+/// end(builder) around each iteration, fetch(builder, module) and release(builder, module) around a
+/// module's use of its parameters, and gradient(builder, parameter, bytes) when a gradient appears.
 template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks);
@@ -96,6 +103,9 @@ inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kFirstSlotName = 2;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
+/// Names of a segment's own tapes; those of its plain layers come after them. Both kinds leave
+/// blocks behind, and a name's newest block has to be of the kind that frees it.
+std::int32_t shared_slots(const SegmentRun& s);
 
 /// One pass of a tape: its events, the exchanges that they number, and where the tables have its
 /// blocks and kernels.
@@ -195,6 +205,20 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
   catch_up();
 }
 
+/// Blocks in a row that run the same tapes.
+struct Stretch {
+  const LayerTapes* tapes = nullptr;
+  std::int64_t count = 0;
+};
+/// Blocks `first` to `first + count` - 1 of those that a GPU runs, in execution order. Segments
+/// without plain layers are one stretch.
+std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::int64_t first,
+                               std::int64_t count);
+/// The blocks of all of them; other segments are none.
+std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
+/// The same of one.
+std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat);
+
 template <typename Hooks>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks) {
   if (count == 0) return;
@@ -215,10 +239,11 @@ inline void drop_cache(ProgramBuilder& b, const std::vector<TapeEvent>& copies, 
   b.end_repeat();
 }
 
-/// The graph goes, and with it what its nodes referred to.
-inline void drop_held(ProgramBuilder& b, const TapeRun& tape, std::int64_t count) {
-  for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
-}
+/// The same of all segments: the forward pass is over.
+void drop_caches(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
+
+/// The graph goes, and with it what its nodes referred to. `repeats`: those of a backward pass.
+void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats);
 
 /// What a shared tensor takes: its own allocation, or its maker's output.
 inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::size_t shared) {
@@ -241,6 +266,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
   b.alloc(Category::activations, run.held_throughout);
+  std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
     if (repeat.count == 0) continue;
@@ -251,7 +277,10 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     };
     const bool first = s.first && detail::starts_segment(repeats, k);
     if (first) emit(*s.first, 1);
-    emit(s.forward, repeat.count - (first ? 1 : 0));
+    for (const detail::Stretch& layers :
+         detail::stretches(run, s, block, repeat.count - (first ? 1 : 0)))
+      emit(layers.tapes->forward, layers.count);
+    block += detail::block_count(run, repeat);
     if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
       const std::int64_t bytes = detail::live_bytes(model, run, i);
@@ -266,13 +295,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         b.free(Category::activations, bytes);
     }
   }
-  for (std::size_t k = 0; k < repeats.size(); ++k) {
-    const SegmentRun& s = run.segments[repeats[k].segment];
-    const std::int32_t base = detail::slot_base(run, repeats[k].segment);
-    const bool first = s.first && detail::starts_segment(repeats, k);
-    detail::drop_cache(b, s.forward.autocast_cache, base, repeats[k].count - (first ? 1 : 0));
-    if (first) detail::drop_cache(b, s.first->autocast_cache, base, 1);
-  }
+  detail::drop_caches(b, run, repeats);
   for (std::size_t i = 0; i < model.shared.size(); ++i)
     if (!run.shared_kept[i] && model.shared[i].is_output)  // the model's result has it until here
       b.free(Category::activations, detail::live_bytes(model, run, i));
@@ -286,6 +309,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   std::int64_t held = run.held_inputs;
+  std::int64_t block = detail::block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
     if (repeat.count == 0) continue;
@@ -303,7 +327,13 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       detail::emit_iterations(b, count, detail::backward_of(tape), hooks);
     };
     const bool first = s.first && detail::ends_segment(repeats, k);
-    emit(s.backward, repeat.count - (first ? 1 : 0));
+    block -= detail::block_count(run, repeat);
+    const auto layers = detail::stretches(run, s, block, repeat.count - (first ? 1 : 0));
+    for (auto stretch = layers.rbegin(); stretch != layers.rend(); ++stretch) {
+      if constexpr (requires { hooks.enter_first(b, stretch->tapes->backward); })
+        if (stretch != layers.rbegin()) hooks.enter_first(b, stretch->tapes->backward);
+      emit(stretch->tapes->backward, stretch->count);
+    }
     if (first) {
       if constexpr (requires { hooks.enter_first(b, *s.first); }) hooks.enter_first(b, *s.first);
       emit(*s.first, 1);
@@ -316,12 +346,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   }
   b.free(Category::activations, held);
   b.free(Category::activations, run.held_throughout);
-  for (std::size_t k = 0; k < repeats.size(); ++k) {
-    const SegmentRun& s = run.segments[repeats[k].segment];
-    const bool first = s.first && repeats[k].count > 0 && detail::ends_segment(repeats, k);
-    detail::drop_held(b, s.forward, repeats[k].count - (first ? 1 : 0));
-    if (first) detail::drop_held(b, *s.first, 1);
-  }
+  detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;
     const bool loss = graph.output() != kNone && graph.value(graph.output()).logits;

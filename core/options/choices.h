@@ -53,6 +53,9 @@ inline constexpr std::array kLossKinds{
 inline constexpr std::array kCheckpointings{named(Checkpointing::none, "none"),
                                             named(Checkpointing::selective, "selective"),
                                             named(Checkpointing::full, "every block")};
+inline constexpr std::array kCheckpointPolicies{
+    named(Checkpointing::none), named(Checkpointing::selective), named(Checkpointing::full),
+    named(Checkpointing::selective_op), named(Checkpointing::blocks)};
 
 inline constexpr std::array kSchedules{named(PipelineSchedule::gpipe),
                                        named(PipelineSchedule::one_f_one_b),

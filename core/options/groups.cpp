@@ -28,6 +28,7 @@ std::vector<OptionGroup> all_option_groups() {
   groups.push_back(listed("precision", precision_table()));
   groups.push_back(listed("optimizer", optimizer_table()));
   groups.push_back(listed("compile", compile_table()));
+  groups.push_back(listed("checkpointing", checkpointing_table()));
   groups.push_back(std::move(rest));
   groups.push_back(listed("cluster", cluster_option_table()));
   return groups;

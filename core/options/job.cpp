@@ -91,16 +91,22 @@ constexpr std::array kPlainOptions{
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
                               .choices = kAttentionKinds}),
-    option<&Plan::checkpointing>(
+    special<Plan>(
         {.key = "checkpointing",
          .flag = "--checkpointing",
-         .help = "what is computed again in the backward pass (full: every block)",
+         .help = "what is computed again in the backward pass (full: every block; also "
+                 "selective_op:2, blocks:8 for the first eight, blocks/2 for each second)",
          .doc = "what is computed again in the backward pass: nothing, everything but what matrix "
-                "products and attention return, or each block",
+                "products and attention return, or each block; or a policy with numbers "
+                "([checkpointing](#checkpointing))",
          .label = "Checkpointing",
          .default_text = "`none`; **`fit`: `full`**",
+         .kind = OptionKind::choice,
          .choices = kCheckpointings,
-         .changes_passes = true}),
+         .changes_passes = true},
+        {.get = [](const Plan& p) -> OptionValue {
+          return static_cast<std::int64_t>(p.checkpointing);
+        }}),
     special<Plan>({.key = "compile",
                    .flag = "--compile",
                    .help = "torch.compile with Inductor",

@@ -22,6 +22,7 @@ const OptionTable<Plan>& preset_option_table();        ///< precision, a preset 
 const OptionTable<Precision>& precision_table();       ///< precision as an object
 const OptionTable<Cluster>& cluster_option_table();    ///< cluster as an object
 const OptionTable<Plan>& compile_table();              ///< compile as an object
+const OptionTable<Plan>& checkpointing_table();        ///< checkpointing as an object
 const OptionTable<Optimizer>& optimizer_table();       ///< optimizer as an object
 const OptionTable<Framework>& framework_name_table();  ///< framework.name
 

@@ -6,8 +6,8 @@
 namespace shardplan {
 
 bool Plan::recomputes_blocks() const {
-  return checkpointing == Checkpointing::full ||
-         (checkpointing == Checkpointing::selective && traits_of(*this).selective_runs_blocks);
+  if (checkpointing == Checkpointing::selective) return traits_of(*this).selective_runs_blocks;
+  return checkpointing != Checkpointing::none;
 }
 
 bool Plan::autocasts_forward() const {

@@ -11,23 +11,14 @@
 #include "frameworks/framework.h"
 #include "hardware/cluster.h"
 #include "kernels/description.h"
+#include "plan/checkpointing.h"
 #include "plan/compile.h"
+#include "plan/lengths.h"
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
 
 namespace shardplan {
-
-/// Of every block: nothing, everything but what matrix products and attention return (PyTorch's
-/// selective checkpointing with a policy of saving those), or everything.
-enum class Checkpointing : std::uint8_t { none, selective, full };
-
-/// The name used in job files.
-constexpr std::string_view name_of(Checkpointing how) {
-  return how == Checkpointing::full        ? "full"
-         : how == Checkpointing::selective ? "selective"
-                                           : "none";
-}
 
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
@@ -67,7 +58,11 @@ struct Generation {
 struct Workload {
   WorkKind kind = WorkKind::train;
   std::int64_t micro_batch = 1;
-  std::int64_t sequence_length = 2048;
+  std::int64_t sequence_length = 2048;  ///< of the longest batch that the loader makes
+  /// Absent: all samples are that long.
+  std::optional<SampleLengths> lengths;
+  /// Samples are joined to rows of the sequence length; else a batch is padded to its longest.
+  bool packing = false;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
   std::optional<Lora> lora;  ///< absent: full fine-tuning
@@ -96,13 +91,21 @@ struct Plan {
   LossKind loss = LossKind::cross_entropy;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
-  std::optional<Compile> compile;  ///< absent: an eager step
-  double gradient_clipping = 1.0;  ///< 0: off
-  bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
+  CheckpointShare checkpoint_share;  ///< of policies with numbers
+  std::optional<Compile> compile;    ///< absent: an eager step
+  double gradient_clipping = 1.0;    ///< 0: off
+  bool launch_blocking = false;      ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
-  /// Whether blocks are run again; if not, selective checkpointing runs only the attention itself
-  /// again.
+  CheckpointChoice checkpoint_choice() const { return {checkpointing, checkpoint_share}; }
+  void set_checkpointing(const CheckpointChoice& choice) {
+    checkpointing = choice.how;
+    checkpoint_share = choice.share;
+  }
+  /// Whether blocks are run again, some at least; if not, selective checkpointing runs only the
+  /// attention itself again.
   bool recomputes_blocks() const;
+  /// Whether blocks of a kind differ: some are run again, and the others keep all.
+  bool keeps_some_blocks() const { return checkpointing == Checkpointing::blocks; }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
   /// Whether torch.compile takes the model in one piece.

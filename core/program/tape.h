@@ -141,10 +141,21 @@ struct SavedInput {
   bool on_host = false;
 };
 
+/// What a checkpointed forward pass leaves of results, and the recomputation finds.
+enum class KeptResults : std::uint8_t {
+  none,
+  products,  ///< those of linears, matrix products and attention
+  /// The same without each n-th product that has no bias (torchtitan counts calls of aten.mm, and
+  /// a linear with a bias is an aten.addmm).
+  most_products,
+};
+
 /// What surrounds a run.
 struct TapeOptions {
-  /// discard leaves what matrix products and attention return, and redo finds it.
-  bool selective = false;
+  KeptResults kept = KeptResults::none;
+  std::int64_t product_share = 0;  ///< most_products: n
+  /// The recomputation ends where nothing more is saved (torch.utils.checkpoint's early stop).
+  bool stops_early = true;
   SavedInput saved_input;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;

@@ -40,6 +40,7 @@ double tensor_peak(DType type, const GpuPeaks& gpu) {
   if (is_half(type)) return gpu.half;
   return multiplies_at(type, PeakRate::fp8)    ? gpu.fp8
          : multiplies_at(type, PeakRate::int8) ? gpu.int8
+         : multiplies_at(type, PeakRate::fp4)  ? gpu.fp4
                                                : 0;
 }
 
@@ -109,6 +110,7 @@ GpuPeaks peaks_of(const Gpu& gpu, DType compute) {
   const DType narrow = is_half(compute) ? compute : DType::bf16;
   peaks.half = gpu.peak[*format_of(narrow).rate].value_or(0);
   peaks.fp8 = gpu.peak[PeakRate::fp8].value_or(0);
+  peaks.fp4 = gpu.peak[PeakRate::fp4].value_or(0);
   peaks.int8 = gpu.peak[PeakRate::int8].value_or(0);
   peaks.memory = gpu.memory_bandwidth.value_or(0);
   peaks.slots =

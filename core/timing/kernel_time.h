@@ -15,6 +15,7 @@ enum class ProductTile : std::uint8_t { large, narrow, small };  ///< 128×128, 
 struct GpuPeaks {
   double fp32 = 0, half = 0;  ///< FLOP/s; `half` of the 16-bit type
   double fp8 = 0;             ///< 0: no such units
+  double fp4 = 0;             ///< 0: no such units
   double int8 = 0;            ///< operations/s; 0: no such units
   double memory = 0;          ///< bytes/s
   double multiprocessors = 0;

@@ -45,6 +45,12 @@ struct TrainerDescription {
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
+  /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
+  /// checkpoint does unless told otherwise; else all of it.
+  bool recomputation_stops_early = true;
+  /// Of each n blocks the first one is checkpointed (transformers, every_n_layers); else the last
+  /// one (torchtitan's layer option).
+  bool checkpoints_first_of_each = false;
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;

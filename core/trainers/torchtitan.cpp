@@ -9,7 +9,8 @@ constinit const TrainerDescription kTrainer{
     .words = "torchtitan",
     .runs_engines = false,
     .compiles = CompileScope::block,
-    .source = "torchtitan/train.py",
+    .recomputation_stops_early = false,
+    .source = "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py",
 };
 
 }  // namespace shardplan::torchtitan

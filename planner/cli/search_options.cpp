@@ -10,6 +10,7 @@
 #include "cli/lists.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
+#include "load/checkpointing.h"
 #include "load/precision.h"
 #include "options/choices.h"
 
@@ -40,7 +41,7 @@ constexpr AxisFlag kAxisFlags[] = {
     {"--precisions", "--precision", "presets, such as bf16-master,fp32"},
     {"--optimizer-offloads", "--offload-optimizer", "none, cpu, nvme"},
     {"--parameter-offloads", "--offload-param", "none, cpu, nvme"},
-    {"--checkpointings", "--checkpointing", "none, selective, full"},
+    {"--checkpointings", "--checkpointing", "none, selective, selective_op:2, blocks:8, full"},
     {"--micro-batches", "--micro-batch", "samples a GPU takes at once"},
     {"--accumulations", "--gradient-accumulation", "micro-batches per step"},
     {"--reduce-buckets", "", "reduce_bucket_size, in elements"},
@@ -74,6 +75,18 @@ T value_of(const Value& value) {
     return static_cast<T>(value.value);
   else
     return value;
+}
+
+constexpr const char* kPolicies = "--checkpointings";
+
+/// Those in `text`, or the job's own where it is pinned.
+std::vector<CheckpointChoice> policies(const std::string& text, bool pinned, const Plan& plan) {
+  if (text.empty())
+    return pinned ? std::vector{plan.checkpoint_choice()} : std::vector<CheckpointChoice>{};
+  std::vector<CheckpointChoice> all;
+  for (const std::string& word : split_list(text))
+    all.push_back(checkpointing_of(word, "<command line>", kPolicies));
+  return all;
 }
 
 [[noreturn]] void contradiction(std::string pair, std::string why, std::string expected) {
@@ -172,7 +185,7 @@ AxisValues SearchOptions::axes(const JobOptions& job, const Plan& plan) const {
       choices("--optimizer-offloads", kOffloadDevices, zero.offload_optimizer.device);
   v.parameter_offloads =
       choices("--parameter-offloads", kOffloadDevices, zero.offload_param.device);
-  v.checkpointings = choices("--checkpointings", kCheckpointings, plan.checkpointing);
+  v.checkpointings = policies(list(kPolicies).text, pinned(kPolicies), plan);
   v.micro_batches = integers("--micro-batches", 1, w.micro_batch);
   v.accumulations = integers("--accumulations", 1, w.gradient_accumulation);
   v.reduce_buckets = integers("--reduce-buckets", 1, 0);

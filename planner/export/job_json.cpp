@@ -8,6 +8,7 @@
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "job/parallel_json.h"
+#include "save/checkpointing.h"
 
 namespace shardplan {
 namespace {
@@ -49,7 +50,7 @@ Json job_json(const Json& asked, const Job& job) {
   workload["micro_batch"] = plan.workload.micro_batch;
   workload["sequence_length"] = plan.workload.sequence_length;
   workload["gradient_accumulation"] = plan.workload.gradient_accumulation;
-  json["checkpointing"] = name_of(plan.checkpointing);
+  json["checkpointing"] = checkpointing_json(plan);
   json.erase("parallel");
   if (!plan.parallel.only_data()) json["parallel"] = parallel_json(plan);
   json.erase("precision");  // DeepSpeed's is in ds_config.json

@@ -6,6 +6,7 @@
 
 #include "frameworks/registry.h"
 #include "kernels/registry.h"
+#include "save/checkpointing.h"
 #include "save/options.h"
 
 namespace shardplan::usual {
@@ -47,6 +48,30 @@ std::string liger_arguments(const KernelRequest& kernels) {
 
 }  // namespace
 
+namespace {
+
+/// What TrainingArguments say of checkpointing (transformers 5.17, gradient_checkpointing_kwargs).
+/// Blocks by number and operations are for the program to choose.
+std::vector<std::string> checkpointing_arguments(const Plan& plan) {
+  const CheckpointShare& share = plan.checkpoint_share;
+  const bool each_nth = plan.keeps_some_blocks() && share.every > 0;
+  if (plan.checkpointing != Checkpointing::full && !each_nth) {
+    if (share == CheckpointShare{}) return {};
+    return {fmt::format("# checkpointing {}: the program's to set, TrainingArguments cannot",
+                        checkpointing_word(plan.checkpoint_choice()))};
+  }
+  std::vector<std::string> lines{"--gradient_checkpointing true"};
+  std::string more;
+  if (each_nth) more += fmt::format(", \"every_n_layers\": {}", share.every);
+  if (share.offload) more += ", \"offload\": true";
+  if (!more.empty())
+    lines.push_back(
+        fmt::format("--gradient_checkpointing_kwargs '{{\"use_reentrant\": false{}}}'", more));
+  return lines;
+}
+
+}  // namespace
+
 std::string trainer_arguments(const Plan& plan, DType type, std::string_view more) {
   const Workload& w = plan.workload;
   std::string text = "arguments=( # as TrainingArguments of Hugging Face have them\n";
@@ -56,7 +81,7 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
   add(fmt::format("--max_grad_norm {}", plan.gradient_clipping));
   if (type == DType::bf16) add("--bf16 true");
   if (type == DType::f16) add("--fp16 true");
-  if (plan.checkpointing == Checkpointing::full) add("--gradient_checkpointing true");
+  for (std::string& line : checkpointing_arguments(plan)) add(std::move(line));
   if (plan.kernels.any()) add(liger_arguments(plan.kernels));
   if (plan.compile) add("--torch_compile true");
   if (!more.empty()) add(std::string(more));

@@ -10,6 +10,7 @@
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "job/parallel_json.h"
+#include "save/checkpointing.h"
 #include "save/options.h"
 
 namespace shardplan {
@@ -99,8 +100,9 @@ class Rewriter {
     }
     change_workload();
     if (before_.parallel != after_.parallel) set_field(job_, "/parallel", changed_parallel());
-    if (before_.checkpointing != after_.checkpointing)
-      set_field(job_, "/checkpointing", name_of(after_.checkpointing));
+    if (before_.checkpointing != after_.checkpointing ||
+        before_.checkpoint_share != after_.checkpoint_share)
+      set_field(job_, "/checkpointing", checkpointing_json(after_));
     change_cluster();
     return std::move(job_);
   }

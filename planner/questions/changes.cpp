@@ -19,6 +19,11 @@ void add_stages(std::vector<Change>& changes, const Plan& plan) {
                        [stage](Plan& p) { set_zero_stage(p, stage); }, "stage"});
 }
 
+Change checkpointed(std::string what, std::string how, const CheckpointChoice& choice) {
+  return {std::move(what), std::move(how), [choice](Plan& p) { p.set_checkpointing(choice); },
+          "checkpointing"};
+}
+
 void add_batch(std::vector<Change>& changes, const Plan& plan) {
   const Workload& w = plan.workload;
   for (const std::int64_t micro : {w.micro_batch / 2, std::int64_t{1}}) {
@@ -54,12 +59,32 @@ Json with_fields(Json job, const std::vector<Change>& changes) {
   return job;
 }
 
+Change first_blocks(std::int64_t count) {
+  return checkpointed(fmt::format("activation checkpointing on the first {} blocks", count),
+                      fmt::format("--checkpointing blocks:{}", count),
+                      {Checkpointing::blocks, {.count = count}});
+}
+
+std::vector<Change> finer_checkpointing(const Model& model, const Plan& plan) {
+  if (model.segments.empty()) return {};
+  if (plan.checkpointing == Checkpointing::none)
+    return {checkpointed("selective checkpointing, with every second product computed again",
+                         "--checkpointing selective_op:2",
+                         {Checkpointing::selective_op, {.every = kUsualProductShare}})};
+  if (plan.checkpointing == Checkpointing::full && !plan.checkpoint_share.offload)
+    return {checkpointed("the inputs of checkpointed blocks on the host",
+                         "gradient_checkpointing_enable(offload=True), or "
+                         "--checkpointing full+offload",
+                         {Checkpointing::full, {.offload = true}})};
+  return {};
+}
+
 std::vector<Change> lighter_changes(const Model& model, const Plan& plan) {
   std::vector<Change> changes;
   if (plan.checkpointing == Checkpointing::none && !model.segments.empty())
-    changes.push_back({"activation checkpointing on every block",
-                       "gradient_checkpointing_enable(), or --checkpointing full",
-                       [](Plan& p) { p.checkpointing = Checkpointing::full; }, "checkpointing"});
+    changes.push_back(checkpointed("activation checkpointing on every block",
+                                   "gradient_checkpointing_enable(), or --checkpointing full",
+                                   {Checkpointing::full, {}}));
   add_stages(changes, plan);
   planning_of(plan).lighter(changes, model, plan);
   add_batch(changes, plan);

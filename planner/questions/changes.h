@@ -42,6 +42,12 @@ struct Change {
 /// The job with all of them said.
 Json with_fields(Json job, const std::vector<Change>& changes);
 
+/// The first `count` blocks checkpointed, of a plan that checkpoints none.
+Change first_blocks(std::int64_t count);
+
+/// Other policies than all blocks or none, for jobs that do not fit.
+std::vector<Change> finer_checkpointing(const Model& model, const Plan& plan);
+
 /// Changes that make a job need less, of those that apply to `plan`.
 std::vector<Change> lighter_changes(const Model& model, const Plan& plan);
 

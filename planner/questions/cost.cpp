@@ -16,12 +16,17 @@ std::optional<double> hourly(const Plan& plan, const CostTerms& terms) {
   return times(plan.cluster.price_per_hour, static_cast<double>(plan.cluster.nodes));
 }
 
+/// Those that count: padding does not, and packed rows are full.
+double tokens_of_sample(const Workload& w) {
+  return w.lengths && !w.packing ? w.lengths->mean : static_cast<double>(w.sequence_length);
+}
+
 }  // namespace
 
 double tokens_per_step(const Plan& plan) {
   const Workload& w = plan.workload;
   return static_cast<double>(plan.samples_at_once()) *
-         static_cast<double>(w.gradient_accumulation) * static_cast<double>(w.sequence_length);
+         static_cast<double>(w.gradient_accumulation) * tokens_of_sample(w);
 }
 
 Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {

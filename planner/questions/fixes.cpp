@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/checked.h"
+#include "checkpointing/problems.h"
+#include "parallel/degrees.h"
 #include "parallel/problem.h"
 #include "questions/estimate_job.h"
 #include "questions/job_changes.h"
@@ -26,6 +28,7 @@ double slowdown(const Estimate& before, const Estimate& after) {
 
 /// What a search for fixes asks of the job that it is about.
 struct Asked {
+  std::int64_t blocks = 0;  ///< that can be checkpointed one by one; 0: none
   /// The changes that a job with these ones can take besides.
   std::function<std::vector<Change>(const std::vector<Change>& taken)> possible;
   /// Nothing when the job cannot be run, or estimated, with them.
@@ -114,6 +117,31 @@ void keep_one_cluster(std::vector<Fix>& fixes) {
   if (kept) fixes.push_back(std::move(*kept));
 }
 
+/// The fewest blocks whose checkpointing is enough, where that of all is; the time it costs grows
+/// with each.
+std::optional<Fix> fewest_blocks(const Asked& asked, const std::vector<Fix>& singles) {
+  const bool all_are_enough = std::ranges::any_of(singles, [](const Fix& fix) {
+    return fix.changes.front().subject == "checkpointing" && fix.after.verdict.fits;
+  });
+  std::optional<Fix> best;
+  if (!all_are_enough) return best;
+  std::int64_t too_few = 0, enough = asked.blocks;
+  while (enough - too_few > 1) {
+    const std::int64_t count = too_few + (enough - too_few) / 2;
+    const std::vector<Change> changes{first_blocks(count)};
+    std::optional<Fix> fix = asked.evaluate(changes);
+    if (!fix) return std::nullopt;
+    if (!fix->after.verdict.fits) {
+      too_few = count;
+      continue;
+    }
+    enough = count;
+    best = std::move(fix);
+    best->changes = changes;
+  }
+  return best;
+}
+
 std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Effort& effort) {
   std::vector<std::vector<Change>> alone;
   for (Change& change : asked.possible({})) alone.push_back({std::move(change)});
@@ -123,6 +151,8 @@ std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Eff
   for (const Fix& fix : singles)
     if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
       fixes.push_back(fix);
+  if (!now.verdict.fits && asked.blocks > 1)
+    if (auto fewest = fewest_blocks(asked, singles)) fixes.push_back(std::move(*fewest));
   keep_one_cluster(fixes);
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
@@ -146,15 +176,26 @@ Fix fix_of(const Estimate& now, Estimate after) {
   return fix;
 }
 
-/// The changes of a plan that still divide the network as the plan does.
-std::vector<Change> plan_changes(const Model& model, const Plan& plan) {
+/// The changes of a plan that still divide the network as the plan does. `now`: its estimate.
+std::vector<Change> plan_changes(const Model& model, const Plan& plan, const Estimate& now) {
   std::vector<Change> changes = lighter_changes(model, plan);
+  if (!now.verdict.fits)
+    for (Change& change : finer_checkpointing(model, plan)) changes.push_back(std::move(change));
   std::erase_if(changes, [&](const Change& change) {
     Plan divided = plan;
     change.apply(divided);
-    return division_problem(model, divided).has_value();
+    return division_problem(model, divided).has_value() ||
+           checkpointing_problem(model, divided).has_value();
   });
   return changes;
+}
+
+/// Blocks of a plan that checkpoints none, where it can checkpoint some.
+std::int64_t blocks_to_checkpoint(const Model& model, const Plan& plan) {
+  if (plan.checkpointing != Checkpointing::none || plan.workload.kind != WorkKind::train) return 0;
+  Plan some = plan;
+  first_blocks(1).apply(some);
+  return checkpointing_problem(model, some) ? 0 : block_count(model);
 }
 
 /// The job with changes of its fields, and then of its plan.
@@ -179,8 +220,9 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
     return other;
   };
   Asked asked;
+  asked.blocks = blocks_to_checkpoint(model, plan);
   asked.possible = [&](const std::vector<Change>& taken) {
-    return plan_changes(model, changed(taken));
+    return plan_changes(model, changed(taken), now);
   };
   asked.evaluate = [&](const std::vector<Change>& changes) {
     return std::optional(fix_of(now, estimate(model, changed(changes), calibration)));
@@ -191,17 +233,20 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
 std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort) {
   Asked asked;
+  if (!job.rlhf) asked.blocks = blocks_to_checkpoint(job.model, job.plan);
   asked.possible = [&](const std::vector<Change>& taken) {
     const Job other = changed_job(job, written, taken);
     const Json said = with_fields(written.json, taken);
     if (job.plan.workload.kind != WorkKind::train) return lighter_changes(other, said);
-    std::vector<Change> changes = plan_changes(other.model, other.plan);
+    std::vector<Change> changes = plan_changes(other.model, other.plan, now);
     for (Change& change : training_changes(other, said)) changes.push_back(std::move(change));
     return changes;
   };
   asked.evaluate = [&](const std::vector<Change>& changes) -> std::optional<Fix> {
     try {
-      return fix_of(now, estimate_job(changed_job(job, written, changes), calibration));
+      const Job other = changed_job(job, written, changes);
+      if (!job.rlhf && checkpointing_problem(other.model, other.plan)) return std::nullopt;
+      return fix_of(now, estimate_job(other, calibration));
     } catch (const InputError&) {  // the change cannot be had with all else in this job
       return std::nullopt;
     } catch (const OverflowError&) {

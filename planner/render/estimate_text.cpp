@@ -247,6 +247,17 @@ std::string iteration_lines(const TimeEstimate& t) {
 
 }  // namespace
 
+/// Where samples have several lengths: what the time is of, beside the peak above.
+std::string typical_lines(const Estimate& e) {
+  if (!e.typical) return "";
+  const std::string step = fmt::format(
+      "of a typical step, with {} tokens a sample, {:.0f} % of them padding; its live "
+      "tensors peak at {}, those of the longest batch at {}",
+      format_count(e.typical->tokens), 100 * (1 - e.typical->counted),
+      format_bytes(e.typical->allocated), format_bytes(e.allocated.point));
+  return wrapped(step, "  ", "  ");
+}
+
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
@@ -267,7 +278,7 @@ std::string time_lines(const Estimate& e) {
   const std::string light =
       fmt::format("not less than {} at datasheet rates; MFU {:.0f} %, HFU {:.0f} %",
                   format_seconds(t.speed_of_light_seconds), 100 * t.mfu, 100 * t.hfu);
-  return "  " + rates + "\n" + wrapped(parts, "  ", "  ") + "  " + light + "\n";
+  return "  " + rates + "\n" + wrapped(parts, "  ", "  ") + "  " + light + "\n" + typical_lines(e);
 }
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

@@ -28,12 +28,19 @@ Text plan_attention(AttentionKind attention) {
                                                    : "plan.attention.fused");
 }
 
-Text plan_checkpointing(Checkpointing checkpointing) {
-  switch (checkpointing) {
+Cell plan_checkpointing(const Plan& plan) {
+  const CheckpointShare& share = plan.checkpoint_share;
+  switch (plan.checkpointing) {
     case Checkpointing::none:
       return message("plan.checkpointing.none");
     case Checkpointing::selective:
       return message("plan.checkpointing.selective");
+    case Checkpointing::selective_op:
+      return message("plan.checkpointing.selective_op", {{"every", count(share.every)}});
+    case Checkpointing::blocks:
+      if (share.every > 0)
+        return message("plan.checkpointing.every", {{"every", count(share.every)}});
+      return message("plan.checkpointing.count", {{"count", count(share.count)}});
     case Checkpointing::full:
       break;
   }
@@ -43,7 +50,7 @@ Text plan_checkpointing(Checkpointing checkpointing) {
 /// Where checkpointed blocks keep their inputs, if not whole on each GPU.
 Cell saved_input_words(const Plan& p) {
   const SavedInput how = traits_of(p).saved_input(p);
-  if (how.function == CheckpointFunction::torch) return {};
+  if (how.function == CheckpointFunction::torch && !how.on_host) return {};
   const bool divided = how.divided && how.ranks > 1;
   const Argument parts{"parts", count(how.ranks)};
   if (divided && how.on_host) return message("plan.inputs.divided_on_host", {parts});
@@ -73,7 +80,7 @@ std::vector<Cell> training_words(const Plan& p) {
                        {{"batch", count(w.micro_batch)}, {"tokens", count(w.sequence_length)}});
   if (w.gradient_accumulation > 1)
     batch = with(batch, message("plan.accumulation", {{"steps", count(w.gradient_accumulation)}}));
-  batch = with(batch, plan_checkpointing(p.checkpointing));
+  batch = with(batch, plan_checkpointing(p));
   if (Cell inputs = saved_input_words(p); !is_empty(inputs)) batch = with(batch, inputs);
   batch = with(batch, plan_attention(p.attention));
   if (Cell kernels = kernel_words(p.kernels); !is_empty(kernels)) batch = with(batch, kernels);

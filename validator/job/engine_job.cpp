@@ -24,6 +24,9 @@ Keep keep_of(Checkpointing checkpointing) {
       return Keep::products;
     case Checkpointing::full:
       return Keep::inputs;
+    case Checkpointing::selective_op:
+    case Checkpointing::blocks:
+      break;  // the loader refuses them for this engine
   }
   return Keep::everything;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/deepspeed/engine.h"
+#include "frameworks/usual.h"
 #include "lowering/pinned_memory.h"
 
 namespace shardplan {
@@ -32,7 +33,7 @@ SavedBlocks saved_blocks(const SavedInput& how, const ModelRun& run) {
 }  // namespace
 
 SavedInput deepspeed_saved_input(const Plan& plan) {
-  if (plan.checkpointing != Checkpointing::full) return {};
+  if (plan.checkpointing != Checkpointing::full) return usual::saved_input(plan);
   const std::int64_t ranks = plan.parallel.tensor;
   const DeepSpeedCheckpointing& options = plan.framework.deepspeed.activation_checkpointing;
   if (options.called)
@@ -40,7 +41,7 @@ SavedInput deepspeed_saved_input(const Plan& plan) {
             options.cpu_checkpointing};
   // PipelineModule's activation_checkpoint_func, which nobody has configured.
   if (plan.parallel.pipeline > 1) return {CheckpointFunction::deepspeed, false, ranks, false};
-  return {};
+  return usual::saved_input(plan);
 }
 
 std::int64_t deepspeed_held_inputs(const Plan& plan, const ModelRun& run) {
@@ -59,6 +60,7 @@ std::int64_t deepspeed_held_inputs(const Plan& plan, const ModelRun& run) {
 
 HostMemory deepspeed_inputs_on_host(const Plan& plan, const ModelRun& run) {
   const SavedInput how = deepspeed_saved_input(plan);
+  if (how.function == CheckpointFunction::torch) return usual::inputs_on_host(plan, run);
   HostMemory host;
   if (!how.on_host) return host;
   const SavedBlocks blocks = saved_blocks(how, run);
@@ -72,6 +74,20 @@ HostMemory deepspeed_inputs_on_host(const Plan& plan, const ModelRun& run) {
       contiguous ? std::max(blocks.count, *options.number_checkpoints) : blocks.count;
   host.pageable = count * blocks.bytes;
   return host;
+}
+
+std::optional<DivisionProblem> deepspeed_checkpoint_problem(const Plan& plan) {
+  if (plan.checkpoint_share == CheckpointShare{}) return std::nullopt;
+  const auto problem = [](std::string message) {
+    return DivisionProblem{"checkpointing.policy", std::move(message), "none, selective or full"};
+  };
+  if (plan.parallel.pipeline > 1)
+    return problem(
+        "a PipelineModule checkpoints stretches of layers, each whole "
+        "(activation_checkpoint_interval)");
+  if (plan.keeps_some_blocks() && plan.framework.deepspeed.zero.stage == 3)
+    return problem("blocks: the order of gathers of stage 3 is known for blocks that are alike");
+  return std::nullopt;
 }
 
 }  // namespace shardplan

@@ -1,7 +1,10 @@
 // How checkpointed blocks keep their inputs under DeepSpeed.
 #pragma once
 
+#include <optional>
+
 #include "lowering/segments.h"
+#include "parallel/problem.h"
 #include "program/tape.h"
 
 namespace shardplan {
@@ -15,5 +18,8 @@ std::int64_t deepspeed_held_inputs(const Plan& plan, const ModelRun& run);
 
 /// The inputs that wait on the host for the backward pass.
 HostMemory deepspeed_inputs_on_host(const Plan& plan, const ModelRun& run);
+
+/// Policies with numbers where DeepSpeed has a hand in them.
+std::optional<DivisionProblem> deepspeed_checkpoint_problem(const Plan& plan);
 
 }  // namespace shardplan

@@ -97,6 +97,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .foreign_contexts = deepspeed_foreign_contexts,
     .set_tape = usual::plain_tape,
     .selective_runs_blocks = true,
+    .checkpoint_problem = deepspeed_checkpoint_problem,
     .saved_input = deepspeed_saved_input,
     .held_inputs = deepspeed_held_inputs,
     .inputs_on_host = deepspeed_inputs_on_host,

@@ -16,7 +16,7 @@ std::optional<DivisionProblem> saved_activations_problem(const Plan& plan) {
     return DivisionProblem{"framework.distribute_saved_activations", std::move(found),
                            std::move(expected)};
   };
-  if (plan.checkpointing != Checkpointing::full)
+  if (!recomputes_whole_layers(plan))
     return problem(fmt::format("true, with checkpointing '{}': only inputs of layers that are "
                                "recomputed whole are saved in parts",
                                name_of(plan.checkpointing)),
@@ -42,6 +42,25 @@ std::optional<DivisionProblem> megatron_options_problem(const Framework& framewo
     return DivisionProblem{"tp_comm_overlap",
                            "true, with transformer_impl 'local': it is Transformer Engine's",
                            "false"};
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> megatron_checkpoint_problem(const Plan& plan) {
+  if (plan.checkpointing == Checkpointing::selective_op)
+    return DivisionProblem{"checkpointing.policy",
+                           "selective_op: Megatron-LM's selective recomputation names modules, "
+                           "not operations",
+                           "selective, which is its core_attn"};
+  if (plan.checkpoint_share.offload)
+    return DivisionProblem{"checkpointing.offload",
+                           "true: Megatron-LM's own offloading of modules' inputs "
+                           "(--fine-grained-activation-offloading) cannot be estimated yet",
+                           "false"};
+  if (plan.keeps_some_blocks() && plan.checkpoint_share.every > 0)
+    return DivisionProblem{"checkpointing.every",
+                           "Megatron-LM recomputes the first layers of each stage "
+                           "(--recompute-method block), or all",
+                           "count"};
   return std::nullopt;
 }
 

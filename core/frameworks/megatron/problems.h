@@ -13,4 +13,7 @@ std::optional<DivisionProblem> megatron_options_problem(const Framework& framewo
 /// What Megatron-LM cannot do.
 std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan);
 
+/// Recomputation has one policy with a number: --recompute-method block.
+std::optional<DivisionProblem> megatron_checkpoint_problem(const Plan& plan);
+
 }  // namespace shardplan

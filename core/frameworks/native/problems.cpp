@@ -34,4 +34,12 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
   return std::nullopt;
 }
 
+std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan) {
+  if (plan.checkpoint_share == CheckpointShare{}) return std::nullopt;
+  return DivisionProblem{
+      "checkpointing.policy",
+      fmt::format("{}: the native engine treats all blocks alike", name_of(plan.checkpointing)),
+      "none, selective or full"};
+}
+
 }  // namespace shardplan

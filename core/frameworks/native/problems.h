@@ -11,4 +11,6 @@ namespace shardplan {
 /// networks it runs is the lowering's to say.
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan);
 
+std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan);
+
 }  // namespace shardplan

@@ -7,15 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "checkpointing/problems.h"
 #include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
+#include "load/checkpointing.h"
 #include "load/cluster.h"
 #include "load/compile.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
+#include "load/lengths.h"
 #include "load/model.h"
 #include "load/optimizer.h"
 #include "load/options.h"
@@ -41,7 +44,7 @@ void read_lora(ObjectReader& object, Workload& workload) {
   lora.finish();
 }
 
-Workload read_workload(ObjectReader& job) {
+Workload read_workload(ObjectReader& job, const std::string& directory) {
   static const Json kEmpty = Json::object();
   const Json* value = job.find("workload");
   ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
@@ -53,6 +56,7 @@ Workload read_workload(ObjectReader& job) {
   Workload workload;
   workload.micro_batch = workload.sequence_length = workload.gradient_accumulation = 0;  // open
   read_options(w, training_table(), workload);
+  workload.lengths = read_lengths(w, directory);
   if (read_as<int>(w, info_of(training_table(), "method")).value_or(0) != 0) {
     read_lora(w, workload);
   } else if (w.find("lora") != nullptr) {
@@ -74,10 +78,11 @@ class JobLoader {
     read_cluster();
     read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
     plan().framework = read_.framework;
-    plan().workload = read_workload(reader_);
+    plan().workload = read_workload(reader_, context_.directory);
     take_injection();
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_, *plan().trainer);
+    read_checkpointing(reader_, plan());
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
     read_model();
@@ -105,6 +110,8 @@ class JobLoader {
       job_.diagnostics.push_back(std::move(d));
     check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))
+      reader_.fail(problem->key, problem->message, problem->expected);
+    if (const auto problem = checkpointing_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     if (zero_options(plan()) != nullptr && !is_inference())
       if (auto warning = check_deepspeed_checkpointing(reader_, job_))
@@ -326,12 +333,22 @@ class JobLoader {
            "prompt length");
   }
 
+  /// The sequence length of a job with lengths is what samples are cut to; of its plan that of the
+  /// longest batch.
+  void take_lengths() {
+    Workload& w = plan().workload;
+    if (!w.lengths || (w.packing && w.sequence_length == 0)) return;
+    if (w.sequence_length > 0) w.lengths = cut_lengths(*std::move(w.lengths), w.sequence_length);
+    if (!w.packing) w.sequence_length = w.lengths->longest;
+  }
+
   void fill_defaults() {
     Workload& w = plan().workload;
     const ModelFacts& facts = job_.model.facts;
     if (is_inference()) assume_generation();
     if (w.micro_batch == 0) assume_micro_batch();
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
+    take_lengths();
     if (w.sequence_length == 0) {
       constexpr std::int64_t kDefault = 2048;
       w.sequence_length =
@@ -349,45 +366,37 @@ class JobLoader {
                                     facts.model_type));
   }
 
-  /// torchao's float8 linears, over plain parameters.
+  /// Linears that multiply in formats of their own, over plain parameters.
   void check_recipe() {
     const ProductRecipe& recipe = recipe_of(plan().precision.linear);
+    if (recipe.cast == OperandCast::none) return;
     const auto refuse = [&](std::string message, std::string_view expected) {
       reader_.fail("precision.linear", std::move(message), std::string(expected));
     };
-    if (!recipe.unknown.empty())
-      refuse(fmt::format("{}: {}", recipe.name, recipe.unknown), "fp8-tensorwise or fp8-rowwise");
-    if (!recipe.narrows) return;
     const Plan& p = plan();
-    if (lacks(p.cluster.gpu, PeakRate::fp8))
-      refuse(
-          fmt::format("{} has no fp8 units: torch._scaled_mm wants compute capability 8.9 or more",
-                      p.cluster.gpu.name),
-          "bf16, or a GPU of the generations Ada, Hopper and later");
+    if (lacks(p.cluster.gpu, recipe.units))
+      refuse(fmt::format("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
-      refuse("is for full training with plain parameters", "framework single or ddp, method full");
-    check_recipe_widths();
+      refuse("is for full training with plain parameters",
+             "framework single, ddp or fsdp2, method full");
+    check_recipe_widths(recipe);
+    warn("precision.linear", std::string(recipe.caveat));
   }
 
-  void check_recipe_widths() {
-    const auto odd = [](std::int64_t width) { return width % kNarrowMultiple != 0; };
+  void check_recipe_widths(const ProductRecipe& recipe) {
+    const auto odd = [&](std::int64_t width) { return width % recipe.multiple != 0; };
     const std::int64_t tokens = plan().workload.micro_batch * plan().workload.sequence_length;
     if (odd(tokens))
-      reader_.fail(
-          "precision.linear",
-          fmt::format("{} tokens of a micro-batch: torch._scaled_mm wants a multiple of {}", tokens,
-                      kNarrowMultiple),
-          "another micro_batch or sequence_length");
+      reader_.fail("precision.linear",
+                   fmt::format("{} tokens of a micro-batch: {} wants a multiple of {}", tokens,
+                               recipe.library, recipe.multiple),
+                   "another micro_batch or sequence_length");
     for (const Parameter& w : job_.model.parameters)
       if (w.quantizable && std::ranges::any_of(w.shape, odd))
-        reader_.fail(
-            "precision.linear",
-            fmt::format("{} has a width that {} does not divide, as torch._scaled_mm wants", w.name,
-                        kNarrowMultiple),
-            "bf16");
-    warn("precision.linear",
-         "without torch.compile each operand is cast by a dozen kernels in fp32: this is slower "
-         "than bf16 unless layers are very wide, and saves no memory");
+        reader_.fail("precision.linear",
+                     fmt::format("{} has a width that {} does not divide, as {} wants", w.name,
+                                 recipe.multiple, recipe.library),
+                     "bf16");
   }
 
   void check_precision() {

@@ -157,6 +157,10 @@ Json to_json(const Estimate& e, const Job& job) {
                            {"count", line.count}});
   json["traffic"] = std::move(traffic);
   json["time"] = time(e.time);
+  if (e.typical)
+    json["typical_step"] = Json{{"tokens_per_sample", e.typical->tokens},
+                                {"counted_share", e.typical->counted},
+                                {"allocated_bytes", e.typical->allocated}};
   Json warnings = Json::array();
   for (const Diagnostic& d : job.diagnostics) warnings.push_back(to_string(d));
   json["warnings"] = std::move(warnings);

@@ -290,6 +290,7 @@ void BackwardPass::end() {
   if (redo && reenters(p_.options) && p_.graph().output() != kNone)
     p_.storages.unref(p_.view.state(p_.graph().output()).storage);
   p_.storages.unref(held_gradient_);
+  p_.unread.drop();
   for (const Input& in : p_.graph().inputs()) {
     StorageId gradient = p_.gradients.has(in.value) ? p_.gradients.storage(in.value) : kExternal;
     if (in.kind == InputKind::shared) {
@@ -298,7 +299,8 @@ void BackwardPass::end() {
     }
     if (gradient != kExternal) gradient = renamed(gradient);
     if (gradient != kExternal) p_.run.input_gradient_slot = p_.storages.of(gradient).slot;
-    if (redo) p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
+    if (redo && !recomputation_frees_input(p_.graph(), p_.mode, p_.options))
+      p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
   }
 }
 

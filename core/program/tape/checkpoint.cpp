@@ -12,6 +12,11 @@ bool replaces_input(const Graph& graph, TapeMode mode, const TapeOptions& option
                      [](const Input& in) { return in.kind == InputKind::chained; });
 }
 
+bool recomputation_frees_input(const Graph& graph, TapeMode mode, const TapeOptions& options) {
+  return mode == TapeMode::redo && options.saved_input.function == CheckpointFunction::torch &&
+         replaces_input(graph, mode, options);
+}
+
 CheckpointedInput::CheckpointedInput(Parts& parts)
     : p_(parts),
       how_(parts.options.saved_input),
@@ -23,8 +28,10 @@ CheckpointedInput::CheckpointedInput(Parts& parts)
   part_bytes_ = how_.divided ? ceil_div(whole, how_.ranks) : whole;
 }
 
+/// save_on_cpu copies to the host at once, and back as a kernel of the compute stream.
 void CheckpointedInput::copy(TapeEvent::Kind direction) {
-  p_.writer.copy(direction, part_bytes_, how_.divided);
+  const bool at_once = !deepspeed_ && direction == TapeEvent::Kind::to_host;
+  p_.writer.copy(direction, part_bytes_, how_.divided || at_once);
 }
 
 /// The kernel that copies this rank's part, out of the input or into what is gathered.
@@ -37,7 +44,9 @@ void CheckpointedInput::launch_part_copy() {
 }
 
 void CheckpointedInput::save_part() {
-  if (!replaced_ || !how_.divided || !deepspeed_) return;
+  if (!replaced_) return;
+  if (leaves_whole()) return copy(TapeEvent::Kind::to_host);
+  if (!how_.divided || !deepspeed_) return;
   launch_part_copy();
   if (!how_.on_host) {
     p_.storages.unref(p_.storages.allocate_kept(part_bytes_, Category::activations));
@@ -50,6 +59,10 @@ void CheckpointedInput::save_part() {
 
 void CheckpointedInput::replace() {
   if (!replaced_) return;
+  if (leaves_whole()) {
+    p_.writer.flush();
+    return p_.storages.unref(p_.view.state(input_).storage);
+  }
   if (deepspeed_ && !how_.divided) copy(TapeEvent::Kind::to_host);
   const std::int64_t bytes = deepspeed_ ? kAllocationUnit : part_bytes_;
   p_.storages.unref(p_.storages.allocate_kept(bytes, Category::activations));

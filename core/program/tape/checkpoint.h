@@ -11,8 +11,16 @@ inline bool reenters(const TapeOptions& options) {
   return options.saved_input.function != CheckpointFunction::torch;
 }
 
+/// Whether a recomputation ends at the last tensor that is saved.
+inline bool stops_early(const TapeOptions& options) {
+  return options.stops_early && !reenters(options);
+}
+
 /// Whether something else stands for the input between the passes.
 bool replaces_input(const Graph& graph, TapeMode mode, const TapeOptions& options);
+
+/// Whether only the recomputation holds the input: it is a copy from the host, made for it.
+bool recomputation_frees_input(const Graph& graph, TapeMode mode, const TapeOptions& options);
 
 /// The chained input of a checkpointed segment. Nothing happens where it is kept as it is.
 class CheckpointedInput {
@@ -20,7 +28,7 @@ class CheckpointedInput {
   explicit CheckpointedInput(Parts& parts);
 
   /// Before the segment runs. DeepSpeed copies a part out (checkpointing.py,
-  /// partition_activations), and sends it to the host at once.
+  /// partition_activations), and sends it to the host at once; torch's save_on_cpu all of it.
   void save_part();
   /// The segment has run: the tensor that was its input gets other data. Megatron's is the part
   /// itself (split_tensor_into_1d_equal_chunks), DeepSpeed's an empty tensor.
@@ -31,6 +39,8 @@ class CheckpointedInput {
   void restore();
 
  private:
+  /// torch's save_on_cpu around the checkpoint: nothing of the input stays on the GPU.
+  bool leaves_whole() const { return how_.function == CheckpointFunction::torch; }
   StorageId restore_part();
   void copy(TapeEvent::Kind direction);
   void launch_part_copy();

@@ -75,10 +75,12 @@ void ForwardPass::compute(std::size_t i) {
     p_.storages.ref(out.storage = read.storage[0]);
   else
     out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
-  if (p_.options.selective && attends &&
-      p_.mode == TapeMode::discard)  // the log-sum-exp is returned too
+  if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+  if (out.needs_grad && p_.keeps())
+    for (const StorageId id : narrow.kept()) p_.saved.save(i, id);
+  if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
   const bool rings = attends && op.exchange.forward == Exchange::ring;
@@ -166,7 +168,7 @@ void ForwardPass::cast_weight(std::size_t i, bool input_needs_grad) {
 }
 
 void ForwardPass::launch(const Op& op, DType type) {
-  if (p_.options.selective && p_.mode == TapeMode::redo && is_product(op.kind)) return;
+  if (p_.mode == TapeMode::redo && p_.keeps_result(op)) return;
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) {
     p_.writer.launch(forward_kernels(p_.view, op, type, p_.keeps()));
     return;
@@ -232,13 +234,15 @@ void ForwardPass::export_output() {
 
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
-  if (redo && !reenters(p_.options)) stop_early();
+  if (redo && stops_early(p_.options)) stop_early();
   // The nodes of a recomputation go with it; the others' hold on.
   if (redo) p_.saved.let_go();
   export_output();
   p_.run.autocast_cache = p_.casts.close(p_.storages, redo);
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
+  if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))
+    p_.storages.unref(p_.view.state(p_.view.chained_input()).storage);
   // A checkpointed segment keeps its input for the recomputation; the backward pass drops it.
   if ((p_.mode != TapeMode::keep && p_.mode != TapeMode::infer) || p_.graph().lets_input_go())
     return;

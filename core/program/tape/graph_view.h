@@ -73,9 +73,10 @@ class GraphView {
   /// The type in which an op reads input `k`: after autocast, or after a cast of its own.
   DType read_type(const Op& op, std::size_t k) const;
   bool is_masked(const Op& op) const;
-  /// Its operands are cast to 8 bits: a linear of a block, under a recipe that does that.
+  const ProductRecipe& recipe() const { return recipe_of(regime_.linear); }
+  /// Its operands are cast to fewer bits: a linear of a block, under a recipe that does that.
   bool multiplies_narrow(const Op& op) const {
-    return op.kind == OpKind::linear && recipe_of(regime_.linear).narrows &&
+    return op.kind == OpKind::linear && recipe().cast != OperandCast::none &&
            parameter(op.weight).quantizable;
   }
   /// Its input is cast to the 8 bits of its weight.

@@ -17,7 +17,63 @@ NarrowOperands::~NarrowOperands() {
   for (const StorageId id : held_) p_.storages.unref(id);
 }
 
+std::int64_t NarrowOperands::pack(std::int64_t elements, bool keeps) {
+  const auto allocate = [&](std::int64_t bytes) {
+    const Category category = keeps ? Category::activations : Category::workspace;
+    held_.push_back(p_.storages.allocate(bytes, category));
+    if (keeps) kept_.push_back(held_.back());
+    return bytes;
+  };
+  const std::int64_t packed =
+      allocate(ceil_div(checked_mul(elements, format_of(recipe_.type).bits), 8));
+  return recipe_.block == 0 ? packed : packed + allocate(ceil_div(elements, recipe_.block));
+}
+
 void NarrowOperands::cast(std::int64_t elements, DType type, Issue first) {
+  if (recipe_.cast == OperandCast::eager) return cast_eagerly(elements, type, first);
+  const std::int64_t bytes = checked_mul(elements, size_of(type)) + pack(elements, false);
+  p_.writer.launch(memory_kernel(KernelKind::elementwise, first, type, static_cast<double>(bytes),
+                                 static_cast<double>(elements)));
+}
+
+void NarrowOperands::cast_both(std::int64_t elements, DType type, Issue first, std::int64_t keep) {
+  const auto count = static_cast<double>(elements);
+  const double read = count * static_cast<double>(size_of(type));
+  if (recipe_.maxima_first)
+    p_.writer.launch(memory_kernel(KernelKind::row_reduction, first, type, read, count));
+  double bytes = read;
+  for (std::int64_t layout = 0; layout < 2; ++layout)
+    bytes += static_cast<double>(pack(elements, layout < keep));
+  p_.writer.launch(memory_kernel(KernelKind::elementwise,
+                                 recipe_.maxima_first ? Issue::nested : first, type, bytes, count));
+}
+
+void NarrowOperands::find_largest(std::int64_t elements, DType type) {
+  if (!recipe_.maxima_first) return;
+  const auto count = static_cast<double>(elements);
+  const auto width = static_cast<double>(size_of(type));
+  const StorageId wide = p_.storages.allocate(checked_mul(elements, kWide), Category::workspace);
+  const StorageId sizes = p_.storages.allocate(checked_mul(elements, kWide), Category::workspace);
+  p_.storages.unref(wide);
+  p_.storages.unref(sizes);
+  const auto launch = [&](KernelKind kind, double bytes_each) {
+    p_.writer.launch(memory_kernel(kind, Issue::nested, type, bytes_each * count, count));
+  };
+  launch(KernelKind::strided, width + kWide);
+  launch(KernelKind::elementwise, 2 * kWide);
+  launch(KernelKind::row_reduction, kWide);
+}
+
+void NarrowOperands::scale_result(std::int64_t elements) {
+  if (!recipe_.by_rows) return;
+  const auto count = static_cast<double>(elements);
+  p_.writer.launch(
+      memory_kernel(KernelKind::strided, Issue::nested, DType::f32, kWide * count, count));
+  p_.writer.launch(
+      memory_kernel(KernelKind::strided, Issue::nested, DType::f32, 2 * kWide * count, count));
+}
+
+void NarrowOperands::cast_eagerly(std::int64_t elements, DType type, Issue first) {
   const auto count = static_cast<double>(elements);
   const auto width = static_cast<double>(size_of(type));
   const auto allocate = [&](std::int64_t bytes_each) {
@@ -49,27 +105,45 @@ void NarrowOperands::cast(std::int64_t elements, DType type, Issue first) {
 }
 
 void NarrowOperands::turn(std::int64_t elements) {
+  if (recipe_.cast != OperandCast::eager) return;
   p_.storages.unref(p_.storages.allocate(elements, Category::workspace));
   p_.writer.launch(memory_kernel(KernelKind::strided, Issue::nested, DType::e4m3,
                                  2 * static_cast<double>(elements), static_cast<double>(elements)));
 }
 
 void narrow_forward(const GraphView& view, const Op& op, NarrowOperands& operands) {
-  operands.cast(elements_of(view, op.in[0]), view.read_type(op, 0), Issue::python);
-  operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
+  const std::int64_t inputs = elements_of(view, op.in[0]);
+  const std::int64_t weights = view.parameter(op.weight).numel;
+  const DType input = view.read_type(op, 0), weight = view.parameter_type(op.weight);
+  const ProductRecipe& recipe = view.recipe();
+  if (recipe.cast != OperandCast::kept) {
+    operands.cast(inputs, input, Issue::python);
+    operands.cast(weights, weight, Issue::nested);
+    return;
+  }
+  operands.cast_both(inputs, input, Issue::python, 1);
+  operands.find_largest(weights, weight);
+  operands.cast_both(weights, weight, Issue::nested, recipe.layouts);
 }
 
 void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& operands) {
-  operands.cast(elements_of(view, op.out), view.state(op.out).dtype, Issue::autograd);
+  const std::int64_t results = elements_of(view, op.out);
+  const DType type = view.state(op.out).dtype;
+  if (view.recipe().cast == OperandCast::kept)
+    return operands.cast_both(results, type, Issue::autograd, 0);
+  operands.cast(results, type, Issue::autograd);
   operands.cast(view.parameter(op.weight).numel, view.parameter_type(op.weight), Issue::nested);
   operands.turn(view.parameter(op.weight).numel);
+  operands.scale_result(elements_of(view, op.in[0]));
 }
 
 void narrow_for_weight(const GraphView& view, const Op& op, NarrowOperands& operands) {
+  if (view.recipe().cast == OperandCast::kept) return;
   operands.cast(elements_of(view, op.out), view.state(op.out).dtype, Issue::nested);
   operands.cast(elements_of(view, op.in[0]), view.read_type(op, 0), Issue::nested);
   operands.turn(elements_of(view, op.out));
   operands.turn(elements_of(view, op.in[0]));
+  operands.scale_result(view.parameter(op.weight).numel);
 }
 
 }  // namespace shardplan::tape

@@ -1,5 +1,5 @@
-// Products of linear layers whose operands are cast to 8 bits first: what torchao's float8 linear
-// allocates and starts beside the product (torchao 0.18, float8/float8_linear.py).
+// Products of linear layers whose operands are cast to fewer bits first: what the library that does
+// it (formats/product_recipe.h) allocates and starts beside the product.
 #pragma once
 
 #include <vector>
@@ -9,23 +9,40 @@
 
 namespace shardplan::tape {
 
-/// Operands in 8 bits. Each is cast in fp32: the scaled copy beside the clamped one, then the
-/// result (float8_training_tensor.py; float8_utils.py, to_fp8_saturated).
+/// Operands in fewer bits, which live as long as this.
 class NarrowOperands {
  public:
-  explicit NarrowOperands(Parts& parts) : p_(parts) {}
+  explicit NarrowOperands(Parts& parts) : p_(parts), recipe_(parts.view.recipe()) {}
   NarrowOperands(const NarrowOperands&) = delete;
   NarrowOperands& operator=(const NarrowOperands&) = delete;
   ~NarrowOperands();
 
-  /// Casts `elements` of `type`; the result lives as long as this.
+  /// Casts `elements` of `type` for one product.
   void cast(std::int64_t elements, DType type, Issue first);
-  /// A copy of `elements` in the other order, which lives while one product runs.
+  /// Casts them for products in both directions; the first `keep` layouts are for the backward
+  /// pass.
+  void cast_both(std::int64_t elements, DType type, Issue first, std::int64_t keep);
+  /// A weight's largest value, through copies in fp32 (_triton_weight_quantize_2d).
+  void find_largest(std::int64_t elements, DType type);
+  /// A copy of `elements` in the other order, which lives while one product runs; nothing where
+  /// casts make that order themselves.
   void turn(std::int64_t elements);
+  /// Scales of rows and columns: torchao multiplies them, and applies them to a result of
+  /// `elements` behind the product (float8_ops.py, addmm_float8_unwrapped, without fast sums).
+  void scale_result(std::int64_t elements);
+  /// What the backward pass needs.
+  const std::vector<StorageId>& kept() const { return kept_; }
 
  private:
+  /// torchao's float8 casts in fp32: the scaled copy beside the clamped one, then the result
+  /// (float8_training_tensor.py; float8_utils.py, to_fp8_saturated).
+  void cast_eagerly(std::int64_t elements, DType type, Issue first);
+  /// Elements and their scales; bytes written.
+  std::int64_t pack(std::int64_t elements, bool keeps);
+
   Parts& p_;
-  std::vector<StorageId> held_;
+  const ProductRecipe& recipe_;
+  std::vector<StorageId> held_, kept_;
 };
 
 /// The forward pass of linear `op`: input and weight.

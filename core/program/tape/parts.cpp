@@ -1,17 +1,36 @@
 #include "program/tape/parts.h"
 
+#include <algorithm>
+
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 
 namespace shardplan::tape {
 namespace {
 
+/// Operations whose results a checkpoint keeps from the forward pass to the recomputation. Of
+/// products without a bias each n-th is left out (torchtitan/distributed/activation_checkpoint.py,
+/// SelectiveAC).
+std::vector<bool> kept_results(const Graph& graph, TapeMode mode, const TapeOptions& options) {
+  const bool checkpointed = mode == TapeMode::discard || mode == TapeMode::redo;
+  if (options.kept == KeptResults::none || !checkpointed) return {};
+  std::vector<bool> kept;
+  kept.reserve(graph.ops().size());
+  std::int64_t plain_products = 0;
+  for (const Op& op : graph.ops()) {
+    const bool counts =
+        options.kept == KeptResults::most_products && op.kind == OpKind::linear && op.bias == kNone;
+    if (counts) ++plain_products;
+    kept.push_back(is_product(op.kind) && !(counts && plain_products % options.product_share == 0));
+  }
+  return kept;
+}
+
 /// Tensors that a checkpoint keeps from the forward pass to the recomputation.
-std::int32_t kept_slots(const Graph& graph, TapeMode mode, const TapeOptions& options) {
-  std::int32_t slots = 0;
-  if (options.selective)
-    for (const Op& op : graph.ops())
-      if (is_product(op.kind)) slots += 2;               // attention returns its row sums too
+std::int32_t kept_slots(const Graph& graph, TapeMode mode, const TapeOptions& options,
+                        const std::vector<bool>& results) {
+  // Attention returns its row sums too.
+  auto slots = static_cast<std::int32_t>(2 * std::ranges::count(results, true));
   if (replaces_input(graph, mode, options)) slots += 2;  // a part of the input, and an empty tensor
   return slots;
 }
@@ -22,10 +41,12 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
              DType input, TapeMode how, const TapeOptions& surroundings, TapeRun& to)
     : mode(how),
       options(surroundings),
+      kept_results(tape::kept_results(segment.graph, how, surroundings)),
       run(to),
       view(model, segment.graph, regime, sizes, input, surroundings.input_needs_grad),
       writer(to, how, surroundings.module_calls),
-      storages(writer, how, kept_slots(segment.graph, how, surroundings)),
+      storages(writer, how, kept_slots(segment.graph, how, surroundings, kept_results)),
+      unread(storages),
       saved(segment.graph.ops().size(), storages),
       gradients(view, storages, writer),
       exchanges(view, writer, surroundings) {
@@ -37,8 +58,14 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
 
 StorageId Parts::allocate_result(const Op& op, std::int64_t bytes) {
   const Category category = view.category_of(op.out);
-  if (!options.selective || !is_product(op.kind)) return storages.allocate(bytes, category);
-  return storages.allocate_kept(bytes, category);
+  if (!keeps_result(op)) return storages.allocate(bytes, category);
+  const StorageId result = storages.allocate_kept(bytes, category);
+  if (mode == TapeMode::redo && stops_early(options)) unread.hold(place_of(op), result);
+  return result;
+}
+
+bool Parts::keeps_result(const Op& op) const {
+  return !kept_results.empty() && kept_results[place_of(op)];
 }
 
 }  // namespace shardplan::tape

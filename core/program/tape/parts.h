@@ -8,6 +8,7 @@
 #include "program/tape/graph_view.h"
 #include "program/tape/saved_tensors.h"
 #include "program/tape/storages.h"
+#include "program/tape/unread_results.h"
 #include "program/tape/writer.h"
 
 namespace shardplan::tape {
@@ -23,19 +24,26 @@ struct Parts {
   const Graph& graph() const { return view.graph(); }
   /// Autograd saves tensors in this forward pass.
   bool keeps() const { return mode == TapeMode::keep || mode == TapeMode::redo; }
+  std::size_t place_of(const Op& op) const {
+    return static_cast<std::size_t>(&op - graph().ops().data());
+  }
   StorageId temporary(Extent extent, DType type) {
     return storages.allocate(view.bytes_of(extent, type), Category::activations);
   }
-  /// The storage of what `op` returns. Selective checkpointing keeps that of products: the forward
-  /// pass leaves it behind, and the recomputation takes it over.
+  /// The storage of what `op` returns. Selective checkpointing keeps that of some operations: the
+  /// forward pass leaves it behind, and the recomputation takes it over.
   StorageId allocate_result(const Op& op, std::int64_t bytes);
+  /// Whether selective checkpointing keeps what `op` returns.
+  bool keeps_result(const Op& op) const;
 
   TapeMode mode;
   const TapeOptions& options;
+  std::vector<bool> kept_results;  ///< by operation; empty: of none
   TapeRun& run;
   GraphView view;
   TapeWriter writer;
   Storages storages;
+  UnreadResults unread;
   AutocastCache casts;
   SavedTensors saved;
   Gradients gradients;

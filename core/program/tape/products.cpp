@@ -22,7 +22,7 @@ Kernel product_kernel(const GraphView& view, const Op& op, DType type) {
   const Sizes& sizes = view.sizes();
   Kernel p;
   p.kind = KernelKind::product;
-  p.type = view.multiplies_narrow(op) ? DType::e4m3 : type;
+  p.type = view.multiplies_narrow(op) ? view.recipe().type : type;
   const bool experts = op.kind == OpKind::grouped_linear && w.shape.size() == 3;
   const std::int64_t each =
       std::max<std::int64_t>(1, experts ? w.numel / w.shape.front() : w.numel);

@@ -27,6 +27,7 @@ void save_operands(Parts& p, std::size_t i, const Operands& read, const SaveRule
 void save_factor(Parts& p, std::size_t i, const Operands& read) {
   const Op& op = p.graph().ops()[i];
   if (p.view.multiplies_int8(op)) return;
+  if (p.view.multiplies_narrow(op) && p.view.recipe().cast == OperandCast::kept) return;
   const ValueId in = read.count > 0 ? op.in[0] : kNone;
   // bitsandbytes' products are its own, which DeepSpeed does not replace.
   if (op.kind == OpKind::linear && p.view.regime().zero3_linear &&

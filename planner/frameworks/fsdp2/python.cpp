@@ -25,16 +25,60 @@ std::string_view python(bool value) {
 
 /// How blocks are recomputed: Hugging Face's own switch, or PyTorch's policy for saving the results
 /// of matrix products and attention.
-std::string checkpointing_lines(Checkpointing how) {
-  if (how == Checkpointing::none) return "";
-  if (how == Checkpointing::full) return "        checkpoint(block)\n";
-  return "        checkpoint(block, context_fn=save_products)\n";
+std::string checkpointing_lines(const Plan& plan) {
+  constexpr std::string_view kWhole = "checkpoint(block)\n";
+  switch (plan.checkpointing) {
+    case Checkpointing::none:
+      return "";
+    case Checkpointing::full:
+      return fmt::format("        {}", kWhole);
+    case Checkpointing::blocks:
+      return fmt::format("        if {}:\n            {}",
+                         plan.checkpoint_share.every > 0 ? "(place + 1) % CHECKPOINT_EVERY == 0"
+                                                         : "place < CHECKPOINT_FIRST",
+                         kWhole);
+    default:
+      return "        checkpoint(block, context_fn=save_products)\n";
+  }
 }
 
-std::string checkpointing_imports(Checkpointing how) {
-  if (how == Checkpointing::none) return "";
+/// The policy of selective checkpointing; torchtitan's counts the products without a bias.
+std::string policy_lines(const Plan& plan) {
+  if (plan.checkpointing != Checkpointing::selective_op)
+    return "def save_products():\n"
+           "    def policy(context, op, *args, **kwargs):\n"
+           "        saved = op in SAVED\n"
+           "        return CheckpointPolicy.MUST_SAVE if saved else "
+           "CheckpointPolicy.PREFER_RECOMPUTE\n"
+           "\n"
+           "    return create_selective_checkpoint_contexts(policy)\n";
+  return fmt::format(
+      "RECOMPUTE_EVERY = {}  # of the products without a bias\n"
+      "\n"
+      "\n"
+      "def save_products():\n"
+      "    products = {{True: 0, False: 0}}\n"
+      "\n"
+      "    def policy(context, op, *args, **kwargs):\n"
+      "        saved = op in SAVED\n"
+      "        if op == aten.mm.default:\n"
+      "            products[context.is_recompute] += 1\n"
+      "            saved = products[context.is_recompute] % RECOMPUTE_EVERY != 0\n"
+      "        return CheckpointPolicy.MUST_SAVE if saved else "
+      "CheckpointPolicy.PREFER_RECOMPUTE\n"
+      "\n"
+      "    return create_selective_checkpoint_contexts(policy)\n",
+      plan.checkpoint_share.every);
+}
+
+std::string checkpointing_imports(const Plan& plan) {
+  if (plan.checkpointing == Checkpointing::none) return "";
   std::string text = "from torch.distributed._composable import checkpoint  # before fully_shard\n";
-  if (how == Checkpointing::full) return text;
+  const CheckpointShare& share = plan.checkpoint_share;
+  if (plan.keeps_some_blocks())
+    return text + (share.every > 0 ? fmt::format("\nCHECKPOINT_EVERY = {}\n", share.every)
+                                   : fmt::format("\nCHECKPOINT_FIRST = {}\n", share.count));
+  if (plan.checkpointing == Checkpointing::full) return text;
   return text +
          "from torch.utils.checkpoint import CheckpointPolicy, "
          "create_selective_checkpoint_contexts\n"
@@ -49,14 +93,8 @@ std::string checkpointing_imports(Checkpointing how) {
          "    aten._scaled_dot_product_cudnn_attention.default,\n"
          "}\n"
          "\n"
-         "\n"
-         "def save_products():\n"
-         "    def policy(context, op, *args, **kwargs):\n"
-         "        saved = op in SAVED\n"
-         "        return CheckpointPolicy.MUST_SAVE if saved else "
-         "CheckpointPolicy.PREFER_RECOMPUTE\n"
-         "\n"
-         "    return create_selective_checkpoint_contexts(policy)\n";
+         "\n" +
+         policy_lines(plan);
 }
 
 /// Copies of the states, and the GPUs that divide one, which are next to each other.
@@ -93,7 +131,7 @@ std::string fsdp2_python(const Job& job, const Estimate& e) {
       "from torch.distributed.device_mesh import init_device_mesh\n"
       "from torch.distributed.fsdp import (\n"
       "    CPUOffloadPolicy,\n    MixedPrecisionPolicy,\n    OffloadPolicy,\n    fully_shard,\n)\n";
-  text += checkpointing_imports(plan.checkpointing);
+  text += checkpointing_imports(plan);
   text += fmt::format(
       "\nWORLD = {}\nMICRO_BATCH = {}\nACCUMULATION = {}\nSEQUENCE = {}\n"
       "PARAMETER_DTYPE = {}  # of the shards, the gradients and the optimizer\n",
@@ -120,7 +158,9 @@ std::string fsdp2_python(const Job& job, const Estimate& e) {
       "    model.to(PARAMETER_DTYPE)\n",
       tensor > 1 ? ", mesh" : "",
       tensor > 1 ? "mesh[\"data\"]" : "init_device_mesh(" + mesh(plan) + ")");
-  text += "    for block in blocks:\n" + checkpointing_lines(plan.checkpointing) +
+  text += std::string(plan.keeps_some_blocks() ? "    for place, block in enumerate(blocks):\n"
+                                               : "    for block in blocks:\n") +
+          checkpointing_lines(plan) +
           "        fully_shard(block, mesh=mesh, **FSDP_KWARGS)\n"
           "    return fully_shard(model, mesh=mesh, **FSDP_KWARGS)\n";
   return text;

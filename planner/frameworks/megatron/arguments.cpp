@@ -114,10 +114,12 @@ void add_batch(Lines& lines, const Plan& plan) {
 
 void add_recomputation(Lines& lines, const Plan& plan) {
   const Checkpointing how = plan.checkpointing;
-  if (how == Checkpointing::full) {
+  if (recomputes_whole_layers(plan)) {
+    const bool some = plan.keeps_some_blocks();
     lines.emplace_back("--recompute-granularity full");
-    lines.emplace_back("--recompute-method uniform");
-    lines.emplace_back("--recompute-num-layers 1");
+    lines.push_back(fmt::format("--recompute-method {}", some ? "block" : "uniform"));
+    lines.push_back(
+        fmt::format("--recompute-num-layers {}", some ? plan.checkpoint_share.count : 1));
     if (distributes_saved_activations(plan)) lines.emplace_back("--distribute-saved-activations");
   }
   if (how == Checkpointing::selective) {

@@ -19,7 +19,7 @@ struct AxisValues {
   std::vector<std::int64_t> zero_stages;
   std::vector<std::string> precisions;  ///< presets
   std::vector<OffloadDevice> optimizer_offloads, parameter_offloads;
-  std::vector<Checkpointing> checkpointings;
+  std::vector<CheckpointChoice> checkpointings;
   std::vector<std::int64_t> micro_batches, accumulations;
   std::vector<std::int64_t> reduce_buckets, prefetch_buckets, persistence_thresholds;
   // Degrees of parallelism. Those of data are only a limit: they follow from the others.

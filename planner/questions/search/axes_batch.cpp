@@ -6,6 +6,9 @@
 #include "base/diagnostic.h"
 #include "questions/search/axes.h"
 
+#include "parallel/problem.h"
+#include "save/checkpointing.h"
+
 namespace shardplan {
 namespace {
 
@@ -62,17 +65,21 @@ Axis gpu_axis(const Plan& base, const AxisValues& values) {
 Axis checkpointing_axis(const Model& model, const AxisValues& values) {
   const bool can = std::any_of(model.segments.begin(), model.segments.end(),
                                [](const Segment& s) { return s.checkpointable; });
-  std::vector<Checkpointing> all = values.checkpointings;
-  if (all.empty()) all = {Checkpointing::none, Checkpointing::selective, Checkpointing::full};
+  std::vector<CheckpointChoice> all = values.checkpointings;
+  if (all.empty())
+    all = {{Checkpointing::none, {}}, {Checkpointing::selective, {}}, {Checkpointing::full, {}}};
   Axis axis;
   axis.name = "checkpointing";
   axis.flag = "--checkpointings";
-  for (const Checkpointing how : all) axis.values.emplace_back(name_of(how));
-  axis.apply = [all](Plan& p, std::size_t v) { p.checkpointing = all[v]; };
+  for (const CheckpointChoice& choice : all) axis.values.push_back(checkpointing_word(choice));
+  axis.apply = [all](Plan& p, std::size_t v) { p.set_checkpointing(all[v]); };
   axis.rules = {
-      {"the model has no blocks to checkpoint", "--model", [can](const Plan& p, std::size_t) {
+      {"the model has no blocks to checkpoint", "--model",
+       [can](const Plan& p, std::size_t) {
          return !can && p.checkpointing != Checkpointing::none;
-       }}};
+       }},
+      {"the framework has no such checkpointing", "--checkpointings",
+       [](const Plan& p, std::size_t) { return traits_of(p).checkpoint_problem(p).has_value(); }}};
   return axis;
 }
 

@@ -37,12 +37,18 @@ class Fields {
   Table table_;
 };
 
-Text checkpointing_words(Checkpointing c) {
-  switch (c) {
+Cell checkpointing_words(const Plan& plan) {
+  const CheckpointShare& share = plan.checkpoint_share;
+  switch (plan.checkpointing) {
     case Checkpointing::none:
       return message("checkpointing.none");
     case Checkpointing::selective:
       return message("checkpointing.selective");
+    case Checkpointing::selective_op:
+      return message("checkpointing.selective_op", {{"every", count(share.every)}});
+    case Checkpointing::blocks:
+      if (share.every > 0) return message("checkpointing.every", {{"every", count(share.every)}});
+      return message("checkpointing.count", {{"count", count(share.count)}});
     case Checkpointing::full:
       break;
   }
@@ -81,7 +87,7 @@ void add_step(Fields& fields, const Job& job) {
   fields.add("accumulation", count(w.gradient_accumulation), Source::exact);
   fields.add("global_batch", count(checked_mul(w.gradient_accumulation, p.samples_at_once())),
              given(job, "micro-batch"));
-  fields.add("checkpointing", checkpointing_words(p.checkpointing), given(job, "checkpointing"));
+  fields.add("checkpointing", checkpointing_words(p), given(job, "checkpointing"));
   add_attention(fields, p);
 }
 

@@ -3,6 +3,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from checkpointing import checkpoints, enable
 from jobs import parameter_dtype
 
 SEQ2SEQ = {"t5", "bart"}
@@ -40,13 +41,13 @@ def build_model(job, device):
         torch.set_default_dtype(previous)
     model = model.to(dtype=dtype)
     model.train()
-    checkpointing = job.get("checkpointing") == "full"
+    checkpointing = checkpoints(job)
     if job["workload"].get("method") == "lora":
         model = _with_lora(model, job["workload"]["lora"])
         if checkpointing:
             model.enable_input_require_grads()
     if checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        enable(job, model)
     return config, model
 
 

@@ -1,4 +1,5 @@
 """A job of HF Trainer as what transformers.TrainingArguments says of it."""
+from checkpointing import arguments as checkpointing_arguments
 from jobs import autocast_dtype, parameter_dtype
 
 # Job's name of an optimizer: that of TrainingArguments.optim (transformers/training_args.py, OptimizerNames).
@@ -63,10 +64,6 @@ def _fsdp(framework):
     return {"fsdp": True, "fsdp_config": {"version": version, **options}}
 
 
-def checkpoints(job):
-    return job.get("checkpointing", "none") == "full"
-
-
 def training_arguments(case, folder, steps):
     """Keyword arguments of TrainingArguments: a case's `args` come last."""
     job = case["job"]
@@ -89,9 +86,10 @@ def training_arguments(case, folder, steps):
         **_compile(job),
         **_fsdp(framework),
     }
-    if checkpoints(job):
+    checkpointing = checkpointing_arguments(job)
+    if checkpointing is not None:
         arguments["gradient_checkpointing"] = True
-        arguments["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+        arguments["gradient_checkpointing_kwargs"] = checkpointing
     if "ds_config" in framework:
         arguments["deepspeed"] = framework["ds_config"]
     return {**arguments, **case.get("args", {})}

@@ -5,10 +5,9 @@ import tempfile
 
 import torch
 
+from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
 from jobs import parameter_dtype
 from models import auto_class, make_config
-from trainer_arguments import checkpoints
-
 
 
 def _plain(job, config, dtype, device):
@@ -98,4 +97,8 @@ def build(case, device):
             from peft import prepare_model_for_kbit_training
 
             model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=checkpoints(job))
-    return config, model if lora is None else _with_adapters(model, job)
+    if lora is not None:
+        model = _with_adapters(model, job)
+    if checkpoints(job) and checkpointing_arguments(job) is None:
+        enable(job, model)
+    return config, model

@@ -89,7 +89,7 @@ TEST(DsConfig, ReadBackGivesTheSameEstimateAtEveryStageAndOffload) {
   AxisValues values;
   values.gpus = {2, 8};
   values.precisions = {"bf16-master", "fp16-master", "fp32", "bf16-autocast", "fp16-autocast"};
-  values.checkpointings = {Checkpointing::none, Checkpointing::full};
+  values.checkpointings = {{Checkpointing::none, {}}, {Checkpointing::full, {}}};
   values.micro_batches = {2};
   values.accumulations = {1, 4};
   values.reduce_buckets = {1'000'000, 500'000'000};

@@ -186,6 +186,36 @@ TEST_F(JobFixes, OfTrainingOfferLigerWhereLogitsAreLarge) {
   EXPECT_THAT(singles(fixes_of(job)), Not(Contains(liger)));
 }
 
+/// The fewest checkpointed blocks that are enough: with one less the job does not fit.
+TEST_F(JobFixes, OfTrainingCheckpointNoMoreBlocksThanItTakes) {
+  const Json job{{"model", "llama-3.2-1b"},
+                 {"cluster", "1x40GB"},
+                 {"precision", "bf16-pure"},
+                 {"framework", "single"},
+                 {"workload", {{"micro_batch", 5}, {"sequence_length", 2048}}}};
+  ASSERT_FALSE(estimate_job(loaded(job), calibration_).verdict.fits);
+  std::int64_t count = 0;
+  for (const Fix& fix : fixes_of(job))
+    if (fix.changes.size() == 1 && fix.changes.front().how.starts_with("--checkpointing blocks:")) {
+      EXPECT_TRUE(fix.after.verdict.fits);
+      count = std::stoll(fix.changes.front().how.substr(fix.changes.front().how.rfind(':') + 1));
+    }
+  ASSERT_GT(count, 1);
+  ASSERT_LT(count, 16);
+  const auto fits = [&](std::int64_t blocks) {
+    Json with = job;
+    with["checkpointing"] = Json{{"policy", "blocks"}, {"count", blocks}};
+    return estimate_job(loaded(with), calibration_).verdict.fits;
+  };
+  EXPECT_TRUE(fits(count));
+  EXPECT_FALSE(fits(count - 1));
+  EXPECT_THAT(singles(fixes_of(job)),
+              Contains("selective checkpointing, with every second product computed again"));
+  const report::Messages korean("ko");
+  for (const Fix& fix : fixes_of(job))
+    for (const Change& change : fix.changes) EXPECT_TRUE(korean.phrase(change.what)) << change.what;
+}
+
 TEST_F(JobFixes, OfTrainingKeepTheAdaptersThatAJobHas) {
   Json job = training_;
   job["workload"]["method"] = "lora";

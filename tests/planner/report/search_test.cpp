@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 AxisValues few_values() {
   AxisValues v;
   v.zero_stages = {1, 2};
-  v.checkpointings = {Checkpointing::none, Checkpointing::full};
+  v.checkpointings = {{Checkpointing::none, {}}, {Checkpointing::full, {}}};
   v.micro_batches = {1, 8, 64};
   v.reduce_buckets = {50'000'000, 500'000'000};
   v.prefetch_buckets = {50'000'000};

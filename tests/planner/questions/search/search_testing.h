@@ -43,7 +43,7 @@ inline AxisValues small_axes() {
   AxisValues v;
   v.gpus = {1, 2, 4};
   v.micro_batches = {1, 4, 16};
-  v.checkpointings = {Checkpointing::none, Checkpointing::full};
+  v.checkpointings = {{Checkpointing::none, {}}, {Checkpointing::full, {}}};
   v.reduce_buckets = {5'000'000, 100'000'000};
   v.prefetch_buckets = {5'000'000, 50'000'000};
   v.persistence_thresholds = {0, 1'000'000};
