@@ -20,8 +20,7 @@ TypicalStep typical_step(const Plan& plan) {
       own + (of_all - own) / std::sqrt(static_cast<double>(w.gradient_accumulation));
   const std::int64_t pieces = plan.parallel.sequence * plan.parallel.context;
   const auto tokens = static_cast<std::int64_t>(std::ceil(waited));
-  typical.tokens =
-      std::min(w.sequence_length, pieces > 1 ? round_up(tokens, 2 * pieces) : tokens);
+  typical.tokens = std::min(w.sequence_length, pieces > 1 ? round_up(tokens, 2 * pieces) : tokens);
   typical.counted = std::min(1.0, w.lengths->mean / static_cast<double>(typical.tokens));
   return typical;
 }

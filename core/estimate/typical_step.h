@@ -10,8 +10,8 @@ namespace shardplan {
 
 /// What a step of batches that are neither short nor long computes on.
 struct TypicalStep {
-  std::int64_t tokens = 0;  ///< of each sample as it is padded
-  double counted = 1;       ///< what share of them is no padding
+  std::int64_t tokens = 0;     ///< of each sample as it is padded
+  double counted = 1;          ///< what share of them is no padding
   std::int64_t allocated = 0;  ///< peak of live tensors, filled in by estimate()
 };
 

@@ -46,8 +46,8 @@ double tensor_peak(DType type, const GpuPeaks& gpu) {
 
 /// One call of a product on tensor cores.
 double tensor_product_seconds(const Kernel& p, const GpuPeaks& gpu, const KernelRates& rates) {
-  const double peak = tensor_peak(p.type, gpu);
   const ProductRates& r = rates.product;
+  const double peak = tensor_peak(p.type, gpu) * (multiplies_at(p.type, PeakRate::fp8) ? r.fp8 : 1);
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
              k = static_cast<double>(p.k), batch = static_cast<double>(p.batch);
   const double flops = 2 * m * n * k * batch;
@@ -140,8 +140,12 @@ double kernel_seconds(const Kernel& kernel, const GpuPeaks& gpu, const KernelRat
         return r.seconds + kernel.calls * std::max(kernel.bytes / (r.bandwidth * gpu.memory),
                                                    kernel.elements * r.slots / gpu.slots);
       const double share = kernel.bytes < rates.cache_bytes ? r.cached : r.bandwidth;
+      // Operands of fp8 products are all that is copied to another layout in one byte.
+      const bool turned =
+          kernel.kind == KernelKind::strided && multiplies_at(kernel.type, PeakRate::fp8);
+      const double slots = turned ? rates.turned_slots : r.slots;
       one = r.seconds +
-            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * r.slots / gpu.slots);
+            std::max(kernel.bytes / (share * gpu.memory), kernel.elements * slots / gpu.slots);
     }
   }
   return one * kernel.calls;

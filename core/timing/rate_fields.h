@@ -20,6 +20,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
     visit(at + ".seconds", r.seconds);
   }
   visit("memory.cache_bytes", kernels.cache_bytes);
+  visit("memory.turned.slots", kernels.turned_slots);
   auto& p = kernels.product;
   visit("product.seconds", p.seconds);
   visit("product.wave_seconds", p.wave_seconds);
@@ -33,6 +34,7 @@ void for_each_rate(Rates& rates, Visit&& visit) {
   visit("product.unaligned", p.unaligned);
   visit("product.odd", p.odd);
   visit("product.fp32", p.fp32);
+  visit("product.fp8", p.fp8);
   const auto attention = [&](const std::string& at, auto& r) {
     visit(at + ".peak", r.peak);
     visit(at + ".half_width", r.half_width);

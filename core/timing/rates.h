@@ -32,6 +32,7 @@ struct ProductRates {
   double unaligned = 0.2;    ///< share of the peak with an even width that 8 does not divide
   double odd = 0.12;         ///< the same with an odd width
   double fp32 = 0.76;        ///< share of the fp32 peak
+  double fp8 = 0.915;        ///< share of what products of 16 bits reach of their peak
 };
 
 /// Fused attention: share of the peak that grows with the width of heads.
@@ -53,6 +54,8 @@ constexpr std::array<MemoryRate, kKernelKinds> usual_memory_rates() {
 struct KernelRates {
   std::array<MemoryRate, kKernelKinds> memory = usual_memory_rates();  ///< by KernelKind
   double cache_bytes = 40e6;
+  /// fp32 FLOPs that pass for an element of one byte whose row and column change places.
+  double turned_slots = 461;
   ProductRates product;
   AttentionRates attention, attention_backward;                    ///< the flash kernel
   AttentionRates masked, masked_backward;                          ///< the memory-efficient kernel

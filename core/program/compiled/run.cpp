@@ -66,6 +66,7 @@ class CompiledRun {
   void run_pass();
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
   void store(NodeId id);
+  StorageId take(std::int64_t bytes, Category category);
   void drop(NodeId id);
   void export_output();
   void hold_to_end(NodeId id) {
@@ -82,6 +83,7 @@ class CompiledRun {
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node of the forward pass
+  std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
   Pass pass_;
 };
 
@@ -182,6 +184,7 @@ void CompiledRun::begin_backward() {
 }
 
 void CompiledRun::end_backward() {
+  for (const StorageId id : spare_) storages_.unref(id);
   if (trace_.returned != kNone) hold_to_end(trace_.returned);
   for (const NodeId id : trace_.held_for_table) hold_to_end(id);
   if (trace_.input_gradient == kNone) return;
@@ -249,7 +252,7 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });
   };
-  if (!unit.call) {
+  if (!unit.call && mode_ != TapeMode::redo) {
     const auto over = std::find_if(dying.begin(), dying.end(), fits);
     if (over != dying.end()) {
       drop(*over);
@@ -272,14 +275,33 @@ void CompiledRun::store(NodeId id) {
         view_.bytes_of(view_.parameter(parameter), view_.parameter_type(parameter));
     writer_.emit(TapeEvent::Kind::gradient, Category::gradients, parameter,
                  round_up(bytes, kAllocationUnit));
-  } else if (made.elements > 0) {
-    storage_[at(id)] = storages_.allocate(bytes_of(id), category_of(id));
+    return;
   }
+  if (made.elements > 0) storage_[at(id)] = take(bytes_of(id), category_of(id));
 }
 
+/// A storage of that size that is to spare, or a new one.
+StorageId CompiledRun::take(std::int64_t bytes, Category category) {
+  const std::int64_t whole = round_up(bytes, kAllocationUnit);
+  const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == whole; };
+  const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
+  if (found == spare_.end()) return storages_.allocate(bytes, category);
+  const StorageId spare = *found;
+  spare_.erase(found);
+  return spare;
+}
+
+/// Inductor's wrapper keeps a buffer for the next tensor of its size where that does not raise the
+/// peak it expects (torch/_inductor/codegen/wrapper.py, AllocateLine.should_reuse_buffer). Where
+/// blocks are computed again that holds for all of them, from block to block.
 void CompiledRun::drop(NodeId id) {
-  storages_.unref(storage_[at(id)]);
-  storage_[at(id)] = kExternal;
+  StorageId& dropped = storage_[at(id)];
+  const bool own = dropped != kExternal && storages_.of(dropped).slot >= 0;
+  if (mode_ == TapeMode::redo && own)
+    spare_.push_back(dropped);
+  else
+    storages_.unref(dropped);
+  dropped = kExternal;
 }
 
 }  // namespace

@@ -174,7 +174,10 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
         call == kNone
             ? add(NodeKind::attention, {g, q, k, v, of(op.out), sides_[i][0], bias}, all, read.type)
             : add(NodeKind::attention, {call}, all, read.type);
-    if (call == kNone) call = made;
+    if (call == kNone) {
+      call = made;
+      graph.at(call).workspace = 4 * read.elements;  // cuDNN adds up the queries' gradient in fp32
+    }
     if (view_.state(op.in[at]).needs_grad)
       give(i, at, summed_to(made, count(op.in[at]), read.type));
   }

@@ -56,8 +56,10 @@ void Trace::forward(std::size_t i) {
       return;
     case OpKind::copy:
       return copy(i);
-    case OpKind::to_like:  // lends its type only
-      of(op.out) = pointwise({read(i, 0)}, n, state.dtype);
+    case OpKind::to_f32:
+    case OpKind::to_adapter:
+    case OpKind::to_like:
+      of(op.out) = cast(read(i, 0), state.dtype);
       return;
     default: {
       std::array<NodeId, 3> in{kNone, kNone, kNone};

@@ -35,7 +35,8 @@ TEST(SampleLengths, OfASummaryMeetIt) {
   const SampleLengths found = lengths_of_summary(900, 3100, 8192);
   EXPECT_NEAR(expected_longest(found, 1), 900, 1);
   EXPECT_EQ(found.longest, 8192);
-  const double at95 = found.values[static_cast<std::size_t>(0.95 * static_cast<double>(found.values.size()))];
+  const double at95 =
+      found.values[static_cast<std::size_t>(0.95 * static_cast<double>(found.values.size()))];
   EXPECT_NEAR(at95, 3100, 0.1 * 3100);
   double before = 0;
   for (const double draws : {1.0, 2.0, 8.0, 64.0}) {
@@ -51,9 +52,11 @@ Job job_of(const std::string& workload, const std::string& more = "") {
   static const HardwareCatalog kHardware = load_hardware_catalog();
   JobContext context;
   context.hardware = &kHardware;
-  return load_job(Json::parse(R"({"model": "llama-3.2-1b", "cluster": "1xH100", "precision": "bf16-pure", "workload": {)" +
-                              workload + "}" + more + "}"),
-                  "job.json", context);
+  return load_job(
+      Json::parse(
+          R"({"model": "llama-3.2-1b", "cluster": "1xH100", "precision": "bf16-pure", "workload": {)" +
+          workload + "}" + more + "}"),
+      "job.json", context);
 }
 
 Estimate estimated(const Job& job) {
@@ -70,8 +73,8 @@ TEST(TypicalStep, PeakIsOfTheLongestBatchAndTimeOfTheTypicalOne) {
   EXPECT_GT(mixed.typical->tokens, 500);
   EXPECT_LT(mixed.typical->tokens, 4096);
   EXPECT_NEAR(mixed.typical->counted, 500.0 / static_cast<double>(mixed.typical->tokens), 1e-3);
-  const Estimate typical = estimated(job_of(
-      R"("micro_batch": 4, "sequence_length": )" + std::to_string(mixed.typical->tokens)));
+  const Estimate typical = estimated(
+      job_of(R"("micro_batch": 4, "sequence_length": )" + std::to_string(mixed.typical->tokens)));
   EXPECT_EQ(mixed.time.step_seconds, typical.time.step_seconds);
   EXPECT_EQ(mixed.typical->allocated, typical.allocated.point);
   EXPECT_NEAR(mixed.time.tokens_per_second, typical.time.tokens_per_second * mixed.typical->counted,
@@ -87,7 +90,8 @@ TEST(TypicalStep, FollowsTheBatch) {
   EXPECT_NEAR(static_cast<double>(one), 500, 2);
   EXPECT_GT(tokens(R"("micro_batch": 8)"), tokens(R"("micro_batch": 2)"));
   // Samples are cut to the sequence length, and the longest batch is no longer.
-  const Job cut = job_of(R"("micro_batch": 8, "sequence_length": 1024, "lengths": "500,1400,4096")");
+  const Job cut =
+      job_of(R"("micro_batch": 8, "sequence_length": 1024, "lengths": "500,1400,4096")");
   EXPECT_EQ(cut.plan.workload.sequence_length, 1024);
   EXPECT_LT(cut.plan.workload.lengths->mean, 500);
   // Nobody waits in one GPU; more of them wait for the longest of all.
