@@ -217,6 +217,21 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
   return bytes[0] + bytes[1];
 }
 
+/// What frozen embeddings return, once it is told to need a gradient, is a leaf of the graph, whose
+/// node holds it until the graph goes (torch/csrc/autograd/functions/accumulate_grad.h):
+/// save_on_cpu around the first block frees nothing.
+std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
+  if (!plan.checkpoint_share.offload) return 0;
+  const TapeRun* before = nullptr;
+  for (const SegmentRun& s : run.segments) {
+    const bool block = s.segment->checkpointable;
+    if (block && (before == nullptr || (s.plain && !run.checkpointed.has(0)))) return 0;
+    if (block) return before->output_needs_grad ? 0 : before->output_bytes;
+    before = &s.forward;
+  }
+  return 0;
+}
+
 }  // namespace
 
 ModelRun run_segments(const Model& model, const Plan& plan) {
@@ -242,7 +257,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   size_shared(model, regime, sizes_of(plan), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
-  run.held_throughout = compiled_mask_bytes(model, plan, regime);
+  run.held_throughout =
+      checked_add(compiled_mask_bytes(model, plan, regime), leaf_input_bytes(plan, run));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

@@ -224,12 +224,15 @@ class Graph {
   void set_attention_again(bool again) { attention_again_ = again; }
   bool attention_again() const { return attention_again_; }
   bool cached() const { return cached_; }
-  /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter for
-  /// generation only.
+  /// Weights do not train, so that autograd keeps little of what they read (LoRA).
+  void set_frozen(bool frozen) { frozen_ = frozen; }
+  bool frozen() const { return frozen_; }
+  /// Names and call arguments that Python holds on to where autograd keeps nothing: they matter in
+  /// generation and over frozen weights.
   void name_until(ValueId value, ValueId until) {
-    if (cached_) hold(value, until);
+    if (cached_ || frozen_) hold(value, until);
   }
-  /// The same until the segment returns.
+  /// The same until the segment returns, in generation.
   void name(ValueId value) {
     if (cached_) named_.push_back(value);
   }
@@ -268,7 +271,7 @@ class Graph {
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;
-  bool cached_ = false;
+  bool cached_ = false, frozen_ = false;
   bool attention_again_ = false;
 };
 

@@ -94,8 +94,7 @@ constexpr std::array kPlainOptions{
     special<Plan>(
         {.key = "checkpointing",
          .flag = "--checkpointing",
-         .help = "what is computed again in the backward pass (full: every block; also "
-                 "selective_op:2, blocks:8 for the first eight, blocks/2 for each second)",
+         .help = "what is computed again in the backward pass (full: every block)",
          .doc = "what is computed again in the backward pass: nothing, everything but what matrix "
                 "products and attention return, or each block; or a policy with numbers "
                 "([checkpointing](#checkpointing))",

@@ -6,11 +6,14 @@
 namespace shardplan::trainer_records_test {
 namespace {
 
-/// Of two runs of fused.json the cause of the error is not known: Liger's kernels with LoRA and
-/// checkpointing come out 2.4 % low, Gemma 3 2.1 % high.
+/// Of one run of fused.json the cause of the error is not known: Gemma 3 with Liger's kernels comes
+/// out 2.1 % high.
 bool is_known_miss(const Record& r) {
-  return r.name.find("liger-lora-ckpt") != std::string::npos ||
-         r.job.model.facts.model_type == "gemma3_text";
+  return r.job.model.facts.model_type == "gemma3_text";
+}
+
+bool has_adapters(const Record& r) {
+  return r.job.plan.workload.lora.has_value();
 }
 
 double mean_time_error(const RecordList& list) {
@@ -45,8 +48,14 @@ TEST(TrainerRecords, HoldsThePeaksOfCheckpointingPolicies) {
 
 TEST(TrainerRecords, HoldsThePeaksOfFusedKernels) {
   RecordList list = records_asked_for({"fused"});
-  std::erase_if(list.records, is_known_miss);
+  std::erase_if(list.records, [](const Record& r) { return is_known_miss(r) || has_adapters(r); });
   expect_within(peak_errors(list), 12, 0.15, 0.8);
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfFusedKernelsWithAdapters) {
+  RecordList list = records_asked_for({"fused"});
+  std::erase_if(list.records, [](const Record& r) { return !has_adapters(r); });
+  expect_within(peak_errors(list), 1, 0.6, 0.6);
 }
 
 // 19 predicted before they ran, and six with which the model was made. Two taught it something.
@@ -57,7 +66,7 @@ TEST(TrainerRecords, HoldsThePeaksOfCompiledSteps) {
 TEST(TrainerRecords, KnowsItsMisses) {
   RecordList list = records_asked_for({"fused"});
   std::erase_if(list.records, [](const Record& r) { return !is_known_miss(r); });
-  expect_within(peak_errors(list), 2, 2.3, 2.5);
+  expect_within(peak_errors(list), 1, 2.1, 2.1);
 }
 
 TEST(TrainerRecords, TokensPerSecond) {

@@ -34,15 +34,22 @@ ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
 
 /// peft adds it to the frozen result `y`: in the wider of their types, then cast back to that of
 /// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it casts before that, and nothing under
-/// autocast; over one in 4 bits it adds to a copy of `y` (tuners/lora/bnb.py).
+/// autocast; over one in 4 bits it adds to a copy of `y` (tuners/lora/bnb.py). The input and its
+/// copy in the adapters' type are an argument and a name until the function returns.
 ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
   if (!m.by_bitsandbytes) {
-    const ValueId delta = low_rank(g, m, g.map(OpKind::to_adapter, x));
-    return g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
+    const ValueId cast = g.map(OpKind::to_adapter, x);
+    const ValueId sum = g.map(OpKind::add, y, low_rank(g, m, cast));
+    const ValueId result = g.map(OpKind::to_like, sum, y);
+    for (const ValueId local : {x, cast}) g.hold(local, result);
+    return result;
   }
   const ValueId copy = m.widened ? g.map(OpKind::copy, y) : y;
-  const ValueId delta = low_rank(g, m, convert(g, OpKind::to_adapter, x, kNone, true));
-  return g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
+  const ValueId own = convert(g, OpKind::to_adapter, x, kNone, true);
+  const ValueId delta = low_rank(g, m, own);
+  const ValueId result = g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
+  for (const ValueId local : {x, own}) g.hold(local, result);
+  return result;
 }
 
 }  // namespace

@@ -90,10 +90,26 @@ Table time_table(const TimeEstimate& t) {
   return table;
 }
 
+namespace {
+
+/// Where samples have several lengths: the step that the time is of.
+void add_typical(Table& table, const TypicalStep& typical) {
+  const auto add = [&](const char* id, Quantity value) {
+    table.rows.push_back({id, {message(std::string("time.") + id), value, Cell()}});
+  };
+  add("typical_tokens", count(typical.tokens, Source::modelled));
+  add("padding", {1 - typical.counted, Unit::fraction, Source::modelled});
+  add("typical_allocated", bytes(typical.allocated, Source::modelled));
+}
+
+}  // namespace
+
 Section time_section(const Findings& f) {
   const TimeEstimate& t = f.estimate.time;
   if (t.step_seconds <= 0) return {"time", {Paragraph{message("time.unknown")}}};
-  return {"time", {figure(t), time_table(t), Paragraph{message("time.meaning")}}};
+  Table table = time_table(t);
+  if (f.estimate.typical) add_typical(table, *f.estimate.typical);
+  return {"time", {figure(t), std::move(table), Paragraph{message("time.meaning")}}};
 }
 
 }  // namespace shardplan::report

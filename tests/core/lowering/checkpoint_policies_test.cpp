@@ -5,15 +5,20 @@
 // far it is from checkpointing every block.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "json/document.h"
 #include "json/reader.h"
 #include "load/checkpointing.h"
+#include "load/hardware.h"
+#include "load/job.h"
 #include "lowering/lower.h"
 #include "simulator/memory.h"
 #include "support/plan_testing.h"
+#include "trainers/description.h"
+#include "trainers/registry.h"
 
 namespace shardplan {
 namespace {
@@ -119,6 +124,98 @@ TEST(CheckpointPolicies, TakeTimeBetweenNoneAndFull) {
   const double some = flops(Checkpointing::selective_op, {.every = 2});
   EXPECT_LT(flops(Checkpointing::selective, {}), some);
   EXPECT_LT(some, full);
+}
+
+/// save_on_cpu around each checkpoint: the input is on the GPU while its block runs, and no longer.
+TEST(CheckpointPolicies, OffloadInputsOfCheckpointedBlocks) {
+  const Model model = model_of(golden().at("cases").front().at("config").dump());
+  const auto program = [&](CheckpointChoice choice) {
+    Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+    plan.workload.micro_batch = 3;
+    plan.set_checkpointing(choice);
+    return lower(model, plan, run_segments(model, plan), 0);
+  };
+  const auto end = [](const Program& p) { return simulate_memory(p).of(Phase::forward).end; };
+  const std::int64_t input = std::int64_t{3} * 128 * 128 * 2;  // samples, tokens, hidden, bf16
+  const std::int64_t pinned = 128 * 1024;                      // the next power of two
+  const Program kept = program({Checkpointing::full, {}});
+  const Program moved = program({Checkpointing::full, {.offload = true}});
+  EXPECT_EQ(end(kept) - end(moved), 5 * input);
+  EXPECT_EQ(moved.host.pinned - kept.host.pinned, 5 * pinned);
+  const Program some = program({Checkpointing::blocks, {.every = 2, .offload = true}});
+  EXPECT_EQ(end(program({Checkpointing::blocks, {.every = 2}})) - end(some), 2 * input);
+  EXPECT_EQ(some.host.pinned, 2 * pinned);
+  std::int64_t to_host = 0, to_gpu = 0;
+  for_each_event(moved, [&](const Event& e, std::int64_t times) {
+    if (e.kind == Event::Kind::copy) (e.to_device ? to_gpu : to_host) += times * e.bytes;
+  });
+  EXPECT_EQ(to_host, 5 * input);
+  EXPECT_EQ(to_gpu, 5 * input);
+  for (const Program* p : {&moved, &some})
+    EXPECT_EQ(simulate_memory(*p).of(Phase::step).end, total_bytes(p->resident));
+}
+
+/// Of five blocks transformers' every_n_layers takes the first, third and fifth for two, torchtitan
+/// the second and fourth; and torchtitan computes blocks again to their end.
+TEST(CheckpointPolicies, FollowTheTrainer) {
+  const Model model = model_of(golden().at("cases").front().at("config").dump());
+  const auto run = [&](std::string_view trainer, CheckpointChoice choice) {
+    Plan plan = plan_of(FrameworkKind::single, "bf16-pure", 1);
+    plan.trainer = *std::ranges::find(trainers(), trainer, &TrainerDescription::name);
+    plan.set_checkpointing(choice);
+    return run_segments(model, plan);
+  };
+  const auto taken = [&](std::string_view trainer) {
+    const ModelRun blocks = run(trainer, {Checkpointing::blocks, {.every = 2}});
+    std::int64_t count = 0;
+    for (std::int64_t place = 0; place < 5; ++place)
+      count += blocks.checkpointed.has(place) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(taken("hf_trainer"), 3);
+  EXPECT_EQ(taken("loop"), 2);
+  EXPECT_EQ(taken("torchtitan"), 2);
+  const auto again = [&](std::string_view trainer) {
+    double flops = 0;
+    for (const Kernel& k :
+         run(trainer, {Checkpointing::full, {}}).segments[1].backward.backward_kernels)
+      flops += flops_of(k);
+    return flops;
+  };
+  // The last product of a block, which nothing saves the result of.
+  EXPECT_EQ(again("torchtitan") - again("loop"), 2.0 * 128 * 224 * 128);
+}
+
+std::string refusal_of(const std::string& job) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  JobContext context;
+  context.hardware = &kHardware;
+  try {
+    load_job(Json::parse(job), "job.json", context);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(CheckpointPolicies, AreRefusedWithTheReason) {
+  const auto refuses = [](const std::string& more, std::string_view reason) {
+    const std::string error =
+        refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", )" + more + "}");
+    EXPECT_NE(error.find(reason), std::string::npos) << more << ": " << error;
+  };
+  refuses(R"("framework": "megatron", "checkpointing": "selective_op")", "names modules");
+  refuses(R"("framework": "megatron", "checkpointing": "blocks/2")", "--recompute-method block");
+  refuses(R"("framework": "megatron", "checkpointing": "full+offload")", "fine-grained");
+  refuses(R"("framework": "native", "checkpointing": "blocks:2")", "all blocks alike");
+  refuses(R"("framework": {"name": "deepspeed", "zero_stage": 3}, "checkpointing": "blocks:2")",
+          "order of gathers");
+  refuses(R"("framework": "ddp", "checkpointing": "blocks:17")", "the model has 16 blocks");
+  refuses(R"("framework": "ddp", "checkpointing": "none+offload")", "no block is checkpointed");
+  refuses(R"("framework": "ddp", "compile": true, "checkpointing": "blocks:2")", "compiled");
+  EXPECT_EQ(refusal_of(R"({"model": "llama-3.2-1b", "cluster": "2xH100", "framework": "megatron",
+                           "checkpointing": "blocks:2"})"),
+            "");
 }
 
 std::string error_of(const std::string& job) {
