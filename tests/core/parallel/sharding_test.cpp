@@ -163,6 +163,11 @@ struct Gathered {
   }
 };
 
+/// What stays as long as the gathered parameters are used.
+std::int64_t held(const GatherBytes& bytes) {
+  return bytes.received + bytes.widened;
+}
+
 TEST(QuantizedWeights, OneTensorIsWidenedFromItsInt8Buffer) {
   Gathered g;
   g.plan.framework.deepspeed.zero.quantized_weights = true;
@@ -173,7 +178,7 @@ TEST(QuantizedWeights, OneTensorIsWidenedFromItsInt8Buffer) {
   EXPECT_EQ(bytes.copies, 2 * shard);     // bf16 is cast to the quantizer's fp16
   EXPECT_EQ(bytes.own, shard + 4 * 16);
   EXPECT_EQ(bytes.cast, 2 * n);  // fp16, until it is bf16
-  EXPECT_EQ(bytes.held(), 2 * n);
+  EXPECT_EQ(held(bytes), 2 * n);
   g.plan.precision = precision_preset("fp16-master");
   EXPECT_EQ(g.of({g.named("q_proj")}).copies, 0);
   EXPECT_EQ(g.of({g.named("q_proj")}).cast, 0);
@@ -186,7 +191,7 @@ TEST(QuantizedWeights, SeveralTensorsKeepTheInt8BufferAndItsFp16Copy) {
   const GatherBytes bytes = g.of({g.named("q_proj"), g.named("k_proj")});
   EXPECT_EQ(bytes.payload, 16 * (shards + 4 * 32));
   EXPECT_EQ(bytes.copies, 2 * shards + 2 * shards);  // put together, and that in fp16
-  EXPECT_EQ(bytes.held(), 2 * (2 * n) + bytes.payload + 2 * (2 * n));
+  EXPECT_EQ(held(bytes), 2 * (2 * n) + bytes.payload + 2 * (2 * n));
 }
 
 TEST(QuantizedWeights, HalveWhatIsGatheredButForTheScales) {
@@ -302,9 +307,9 @@ TEST(Mics, GathersEachTensorIntoItsOwnPlace) {
   Gathered g;
   const std::vector<ParameterId> two{g.named("q_proj"), g.named("k_proj")};
   const std::int64_t bytes = 2 * 2 * kHidden * kHidden;
-  EXPECT_EQ(g.of(two).held(), 2 * bytes);
+  EXPECT_EQ(held(g.of(two)), 2 * bytes);
   g.plan.framework.deepspeed.zero.mics_shard_size = 8;
-  EXPECT_EQ(g.of(two).held(), bytes);
+  EXPECT_EQ(held(g.of(two)), bytes);
 }
 
 TEST(Mics, GathersInTwoHopsWhereAskedTo) {
