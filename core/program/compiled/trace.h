@@ -48,6 +48,7 @@ class Trace {
   void attention(std::size_t i);
   void math_attention(std::size_t i);
   bool attends_as_math(const Op& op) const;
+  void mean_loss(std::size_t i);
   void linear(std::size_t i);
   void copy(std::size_t i);
   NodeId read(std::size_t i, std::size_t k);

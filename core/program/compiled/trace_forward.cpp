@@ -16,11 +16,12 @@ void Trace::forward(std::size_t i) {
     of(op.out) = reads_[i][0] = of(op.in[0]);
     return;
   }
+  if (op.kind == OpKind::parameter) {
+    of(op.out) = parameter(op.weight);
+    return;
+  }
   const std::int64_t n = count(op.out);
   switch (op.kind) {
-    case OpKind::parameter:
-      of(op.out) = parameter(op.weight);
-      return;
     case OpKind::linear:
     case OpKind::grouped_linear:
       return linear(i);
@@ -40,9 +41,9 @@ void Trace::forward(std::size_t i) {
       of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
       return;
     case OpKind::nll_loss:
-      // The labels, shifted: one more than there are tokens of each sample.
-      sides_[i][0] = add(NodeKind::lookup, {}, elements(op.side, view_.sizes()), DType::i64);
-      of(op.out) = add(NodeKind::reduction, {read(i, 0), sides_[i][0]}, n, state.dtype);
+      return mean_loss(i);
+    case OpKind::scatter_rows:
+      of(op.out) = add(NodeKind::scatter, {read(i, 0)}, n, state.dtype);
       return;
     case OpKind::dropout:
       sides_[i][0] = add(NodeKind::random, {}, n, DType::b1);
@@ -50,9 +51,6 @@ void Trace::forward(std::size_t i) {
       return;
     case OpKind::embedding:
       of(op.out) = add(NodeKind::lookup, {parameter(op.weight)}, n, state.dtype);
-      return;
-    case OpKind::scatter_rows:
-      of(op.out) = add(NodeKind::scatter, {read(i, 0)}, n, state.dtype);
       return;
     case OpKind::copy:
       return copy(i);
@@ -77,6 +75,14 @@ void Trace::copy(std::size_t i) {
   const Node& from = graph.at(x);
   const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
   of(op.out) = lies ? x : pointwise({x}, n, view_.state(op.out).dtype);
+}
+
+/// With the labels, shifted.
+void Trace::mean_loss(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  sides_[i][0] = add(NodeKind::lookup, {}, elements(op.side, view_.sizes()), DType::i64);
+  of(op.out) = add(NodeKind::reduction, {read(i, 0), sides_[i][0]}, count(op.out),
+                   view_.state(op.out).dtype);
 }
 
 void Trace::linear(std::size_t i) {

@@ -155,6 +155,16 @@ struct Gathered {
     const Engine engine = engine_of(model, plan);
     return GatherPlan(model, plan, share.run(), engine).bytes_of({.ids = std::move(ids)});
   }
+  /// What stays as long as the gathered parameters are used, their own tensors included.
+  std::int64_t held(const std::vector<ParameterId>& ids) const {
+    const RankModel share(model, plan);
+    const Engine engine = engine_of(model, plan);
+    const GatherPlan gathers(model, plan, share.run(), engine);
+    const GatherBytes bytes = gathers.bytes_of({.ids = ids});
+    std::int64_t sum = bytes.received + bytes.widened;
+    for (const ParameterId id : ids) sum += gathers.gathered_bytes(id);
+    return sum;
+  }
   ParameterId named(std::string_view name) const {
     for (std::size_t i = 0; i < model.parameters.size(); ++i)
       if (model.parameters[i].name.find(name) != std::string::npos)
@@ -162,11 +172,6 @@ struct Gathered {
     return kNone;
   }
 };
-
-/// What stays as long as the gathered parameters are used.
-std::int64_t held(const GatherBytes& bytes) {
-  return bytes.received + bytes.widened;
-}
 
 TEST(QuantizedWeights, OneTensorIsWidenedFromItsInt8Buffer) {
   Gathered g;
@@ -178,7 +183,7 @@ TEST(QuantizedWeights, OneTensorIsWidenedFromItsInt8Buffer) {
   EXPECT_EQ(bytes.copies, 2 * shard);     // bf16 is cast to the quantizer's fp16
   EXPECT_EQ(bytes.own, shard + 4 * 16);
   EXPECT_EQ(bytes.cast, 2 * n);  // fp16, until it is bf16
-  EXPECT_EQ(held(bytes), 2 * n);
+  EXPECT_EQ(g.held({g.named("q_proj")}), 2 * n);
   g.plan.precision = precision_preset("fp16-master");
   EXPECT_EQ(g.of({g.named("q_proj")}).copies, 0);
   EXPECT_EQ(g.of({g.named("q_proj")}).cast, 0);
@@ -191,7 +196,8 @@ TEST(QuantizedWeights, SeveralTensorsKeepTheInt8BufferAndItsFp16Copy) {
   const GatherBytes bytes = g.of({g.named("q_proj"), g.named("k_proj")});
   EXPECT_EQ(bytes.payload, 16 * (shards + 4 * 32));
   EXPECT_EQ(bytes.copies, 2 * shards + 2 * shards);  // put together, and that in fp16
-  EXPECT_EQ(held(bytes), 2 * (2 * n) + bytes.payload + 2 * (2 * n));
+  EXPECT_EQ(g.held({g.named("q_proj"), g.named("k_proj")}),
+            2 * (2 * n) + bytes.payload + 2 * (2 * n));
 }
 
 TEST(QuantizedWeights, HalveWhatIsGatheredButForTheScales) {
@@ -307,9 +313,9 @@ TEST(Mics, GathersEachTensorIntoItsOwnPlace) {
   Gathered g;
   const std::vector<ParameterId> two{g.named("q_proj"), g.named("k_proj")};
   const std::int64_t bytes = 2 * 2 * kHidden * kHidden;
-  EXPECT_EQ(held(g.of(two)), 2 * bytes);
+  EXPECT_EQ(g.held(two), 2 * bytes);
   g.plan.framework.deepspeed.zero.mics_shard_size = 8;
-  EXPECT_EQ(held(g.of(two)), bytes);
+  EXPECT_EQ(g.held(two), bytes);
 }
 
 TEST(Mics, GathersInTwoHopsWhereAskedTo) {
