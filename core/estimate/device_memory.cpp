@@ -50,7 +50,11 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, double upp
   range.upper = most;
   if (most > limit.upper && limit.upper > 0) {
     const std::int64_t shrunk = limit.shrunk(held, upper_ratio);
-    if (simulated(runs, shrunk) <= shrunk) range.upper = limit.upper;
+    if (simulated(runs, shrunk) <= shrunk) {
+      // Caches fill what there is: they leave the process what it needs at most.
+      range.upper = limit.upper;
+      range.point = std::min(range.point, limit.upper);
+    }
   }
   range.upper = std::max(range.upper, range.point);
   return range;

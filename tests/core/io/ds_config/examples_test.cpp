@@ -66,7 +66,7 @@ TEST(DsExamples, ZeroThreeWithAutoSizes) {
   EXPECT_EQ(result.options.zero.prefetch_bucket_size, 15'099'494);
   EXPECT_EQ(result.options.zero.param_persistence_threshold, 40'960);
   EXPECT_EQ(result.options.zero.max_live_parameters, 1'000'000'000);
-  EXPECT_EQ(result.options.zero.sub_group_size, 1'000'000'000);
+  EXPECT_EQ(result.options.zero.sub_group_size, 200'000'000);
   EXPECT_THAT(result.diagnostics, IsEmpty());
 }
 
