@@ -39,32 +39,26 @@ Problem mode_problem(const Plan& plan) {
   return problem("the pools of memory of CUDA graphs are not estimated", R"({"mode": "default"})");
 }
 
-bool routes(const Model& model) {
-  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
-    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), [](const Op& op) {
-      return op.kind == OpKind::gather_rows || op.kind == OpKind::grouped_linear;
-    });
-  });
-}
-
-bool has_fused_kernels(const Model& model) {
-  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
-    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(),
-                       [](const Op& op) { return op.fused != nullptr; });
+template <typename Is>
+bool has_op(const Model& model, Is&& is) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& segment) {
+    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), is);
   });
 }
 
 Problem step_problem(const Model& model, const Plan& plan) {
-  if (has_fused_kernels(model))
+  if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
     return problem("fused kernels inside of a compiled model are not estimated",
                    "false, or kernels torch");
   if (plan.precision.linear != LinearRecipe::computed)
-    return problem("8-bit products inside of a compiled model are not estimated",
+    return problem("products in 8 bits and fewer inside of a compiled model are not estimated",
                    "false, or linears in the type of the rest");
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
     return problem("bitsandbytes' kernels inside of a compiled model are not estimated",
                    "false, or a base in 16 bits");
-  if (routes(model))
+  if (has_op(model, [](const Op& op) {
+        return op.kind == OpKind::gather_rows || op.kind == OpKind::grouped_linear;
+      }))
     return problem(
         "experts in a compiled model are not estimated: what tokens they get breaks "
         "the graph",

@@ -1,6 +1,5 @@
 #include "program/compiled/trace.h"
 
-#include <algorithm>
 #include <cassert>
 
 #include "program/op_rules.h"
@@ -11,13 +10,12 @@ std::int64_t rows_of(Extent extent, const Sizes& sizes) {
   switch (extent.scale) {
     case Scale::square:
     case Scale::scores:
+    case Scale::cross_square:
+    case Scale::cross_scores:
       return elements(extent, sizes) / sizes.sequence;
     case Scale::target_square:
     case Scale::target_scores:
       return elements(extent, sizes) / sizes.target;
-    case Scale::cross_square:
-    case Scale::cross_scores:
-      return elements(extent, sizes) / sizes.sequence;
     default:
       return units(extent.scale, sizes);
   }
