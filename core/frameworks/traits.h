@@ -110,6 +110,9 @@ struct FrameworkTraits {
   Required<bool> takes_recipes;
   /// How much of its steps torch.compile may take in one piece; absent: they are not estimated.
   Required<std::optional<CompileScope>> compiles;
+  /// Bytes of parameters at which Dynamo cuts the graph of a whole model, to let gradients be
+  /// exchanged before all are there; 0: it does not.
+  Required<std::int64_t (*)(const Plan&)> graph_bytes;
   /// Whether 16-bit parameters always have master weights beside them.
   Required<bool> keeps_master;
 

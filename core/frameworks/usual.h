@@ -40,6 +40,10 @@ inline std::int64_t no_foreign_contexts(const Plan&) {
   return 0;
 }
 
+inline std::int64_t one_graph(const Plan&) {
+  return 0;
+}
+
 inline void plain_tape(const Plan&, const Segment&, TapeOptions&) {}
 /// torch.utils.checkpoint's own, or in PyTorch's save_on_cpu (transformers'
 /// gradient_checkpointing_enable(offload=True), accelerate's activation_checkpointing_offload).

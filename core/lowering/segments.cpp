@@ -7,6 +7,7 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/pass.h"
+#include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
 
@@ -146,7 +147,8 @@ LayerTapes both_passes(TapeRun tape) {
 /// The passes over one segment. `stream`: the type of its chained input; `needs_grad`: whether that
 /// needs a gradient.
 SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
-                       const Regime& regime, DType stream, bool needs_grad) {
+                       const Regime& regime, DType stream, bool needs_grad,
+                       const std::vector<std::int32_t>& parts) {
   const FrameworkTraits& framework = traits_of(plan);
   const Sizes sizes = sizes_of(plan);
   const bool checkpointed = plan.recomputes_blocks();
@@ -159,6 +161,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
+  if (!parts.empty()) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
@@ -203,9 +206,10 @@ void find_last_users(const Model& model, ModelRun& run) {
 }
 
 /// While Dynamo traces, transformers makes the causal mask that an eager step leaves out
-/// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers, in the operands' type, and one
-/// for those with a sliding window.
-std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime) {
+/// (masking_utils.py, _ignore_causal_mask_sdpa): one for all layers of a graph, in the operands'
+/// type, and one for those with a sliding window.
+std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
+                                 const compiled::GraphCuts& cuts) {
   if (!plan.compiles_whole()) return 0;
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
@@ -214,7 +218,7 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
         bytes[op.mask_from > 0 ? 1 : 0] = round_up(
             checked_mul(elements({1, op.work.scale}, sizes_of(plan)), size_of(regime.compute)),
             kAllocationUnit);
-  return bytes[0] + bytes[1];
+  return bytes[0] * cuts.causal + bytes[1] * cuts.sliding;
 }
 
 /// What frozen embeddings return, once it is told to need a gradient, is a leaf of the graph, whose
@@ -246,8 +250,12 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.checkpointed = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
   const bool checkpointed = plan.recomputes_blocks();
   bool needs_grad = true;  // of the stream; false after frozen embeddings
-  for (const Segment& segment : model.segments) {
-    SegmentRun s = run_segment(model, segment, plan, regime, stream, needs_grad);
+  const compiled::GraphCuts cuts =
+      compiled::graph_cuts(model, regime, plan.compiles_whole() ? framework.graph_bytes(plan) : 0,
+                           plan.recomputes_blocks());
+  for (std::size_t i = 0; i < model.segments.size(); ++i) {
+    SegmentRun s =
+        run_segment(model, model.segments[i], plan, regime, stream, needs_grad, cuts.parts[i]);
     stream = s.forward.output_dtype;
     // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
     needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
@@ -258,7 +266,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   run.held_throughout =
-      checked_add(compiled_mask_bytes(model, plan, regime), leaf_input_bytes(plan, run));
+      checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

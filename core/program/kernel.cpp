@@ -38,6 +38,10 @@ std::string_view name_of(KernelKind kind) {
       return "multi_tensor";
     case KernelKind::blockwise_update:
       return "blockwise_update";
+    case KernelKind::triton_pointwise:
+      return "triton_pointwise";
+    case KernelKind::triton_reduction:
+      return "triton_reduction";
   }
   return "";
 }

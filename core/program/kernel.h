@@ -29,8 +29,10 @@ enum class KernelKind : std::uint8_t {
   /// An optimizer's update with quantized states: a block's largest value, then a search in a table
   /// for each element.
   blockwise_update,
+  triton_pointwise,  ///< a kernel that Inductor writes: each element from those at its place
+  triton_reduction,  ///< the same with a sum or a largest value of rows or columns on the way
 };
-inline constexpr std::size_t kKernelKinds = 17;
+inline constexpr std::size_t kKernelKinds = 19;
 
 /// What the host does to start a kernel; each takes its time.
 enum class Issue : std::uint8_t {

@@ -169,6 +169,9 @@ struct TapeOptions {
   bool module_calls = false;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
+  /// By operation, the graph that it is in where Dynamo cuts the segment into several
+  /// (compiled/cuts.h); nullptr: it does not.
+  const std::vector<std::int32_t>* graph_parts = nullptr;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the

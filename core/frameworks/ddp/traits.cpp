@@ -19,6 +19,10 @@ std::int64_t ddp_divided_over(const Plan& plan, Category category) {
   return states && plan.framework.ddp.zero_redundancy_optimizer ? plan.replicas() : 1;
 }
 
+std::int64_t ddp_graph_bytes(const Plan& plan) {
+  return plan.framework.ddp.bucket_cap_bytes;
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kDdpOptionTable;
@@ -50,6 +54,7 @@ constinit const FrameworkTraits kDdpTraits{
     .lora_precision = "bf16-pure",
     .takes_recipes = true,
     .compiles = CompileScope::model,
+    .graph_bytes = ddp_graph_bytes,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

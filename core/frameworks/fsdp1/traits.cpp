@@ -142,6 +142,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .lora_precision = "bf16-autocast",
     .takes_recipes = false,
     .compiles = std::nullopt,
+    .graph_bytes = usual::one_graph,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp1.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

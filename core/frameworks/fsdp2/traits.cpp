@@ -81,6 +81,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .lora_precision = "bf16-autocast",
     .takes_recipes = true,
     .compiles = CompileScope::block,
+    .graph_bytes = usual::one_graph,
     .keeps_master = false,
     .sync_each_batch = [](const Plan& plan) { return plan.framework.fsdp2.sync_each_batch; },
     .under_trainer = UnderTrainer::autocast,

@@ -76,6 +76,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .lora_precision = "bf16-master",
     .takes_recipes = false,
     .compiles = std::nullopt,
+    .graph_bytes = usual::one_graph,
     .keeps_master = true,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,

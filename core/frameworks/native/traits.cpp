@@ -55,6 +55,7 @@ constinit const FrameworkTraits kNativeTraits{
     .lora_precision = "bf16-master",
     .takes_recipes = false,
     .compiles = std::nullopt,
+    .graph_bytes = usual::one_graph,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::never,

@@ -47,6 +47,7 @@ constinit const FrameworkTraits kSingleTraits{
     .lora_precision = "bf16-pure",
     .takes_recipes = true,
     .compiles = CompileScope::model,
+    .graph_bytes = usual::one_graph,
     .keeps_master = false,
     .sync_each_batch = usual::no_choice_of_sync,
     .under_trainer = UnderTrainer::autocast,

@@ -11,7 +11,7 @@ namespace {
 using Name = std::pair<std::string_view, KernelKind>;
 
 /// Operations of the measuring program by the kind of kernel they start.
-constexpr std::array<Name, 25> kForms{{
+constexpr std::array<Name, 27> kForms{{
     {"add", KernelKind::elementwise},
     {"mul", KernelKind::elementwise},
     {"scale", KernelKind::elementwise},
@@ -37,6 +37,8 @@ constexpr std::array<Name, 25> kForms{{
     {"softmax_backward", KernelKind::softmax_backward},
     {"log_softmax_backward", KernelKind::softmax_backward},
     {"embedding", KernelKind::embedding},
+    {"triton_pointwise", KernelKind::triton_pointwise},
+    {"triton_reduction", KernelKind::triton_reduction},
 }};
 
 DType read_type(ObjectReader& row) {

@@ -65,8 +65,8 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
     for (const NodeId id : unit.reads) bytes += moved(graph.at(id));
     for (const NodeId id : unit.writes) bytes += moved(graph.at(id));
     const KernelKind kind = made.kind == NodeKind::scatter ? KernelKind::embedding_backward
-                            : unit.reduces                 ? KernelKind::layer_norm
-                                                           : KernelKind::elementwise;
+                            : unit.reduces                 ? KernelKind::triton_reduction
+                                                           : KernelKind::triton_pointwise;
     list.add(
         tape::memory_kernel(kind, Issue::nested, made.type, bytes, static_cast<double>(unit.span)));
   }

@@ -66,6 +66,8 @@ struct Node {
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter
   bool by_heads = false;            ///< attention: its result lies head by head
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
+  /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run by autograd.
+  std::int32_t part = 0;
 };
 
 struct JointGraph {

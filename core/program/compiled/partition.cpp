@@ -41,7 +41,8 @@ class Partitioner {
  private:
   bool is_backward(NodeId id) const { return id >= end_; }
   bool fuses(NodeId a, NodeId b) const {
-    return traits_of(graph_.at(a).kind).fusible && traits_of(graph_.at(b).kind).fusible;
+    return graph_.at(a).part == graph_.at(b).part && traits_of(graph_.at(a).kind).fusible &&
+           traits_of(graph_.at(b).kind).fusible;
   }
   void measure_distances();
   bool must_not_recompute(NodeId id) const;
@@ -71,13 +72,13 @@ void Partitioner::measure_distances() {
   }
 }
 
-/// Inputs; what is not in the list of cheap operations; what the backward pass needs as a whole
-/// tensor; reductions to less than a quarter.
+/// Inputs; what is not in the list of cheap operations; what another graph reads; what the backward
+/// pass needs as a whole tensor; reductions to less than a quarter.
 bool Partitioner::must_not_recompute(NodeId id) const {
   const Node& node = graph_.at(id);
   if (!traits_of(node.kind).recomputable) return true;
   for (const NodeId user : users_[at(id)])
-    if (is_backward(user) && !fuses(id, user)) return true;
+    if (graph_.at(user).part != node.part || (is_backward(user) && !fuses(id, user))) return true;
   double read = 0;
   for (std::size_t k = 0; k < node.inputs; ++k) read += bytes_of(graph_.at(node.in[k]));
   return bytes_of(node) * 4 < read;

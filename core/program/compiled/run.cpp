@@ -1,6 +1,7 @@
 #include "program/compiled/run.h"
 
 #include <algorithm>
+#include <map>
 
 #include "program/compiled/kernels.h"
 #include "program/compiled/partition.h"
@@ -17,8 +18,9 @@ using tape::kExternal;
 using tape::StorageId;
 
 /// The table of the embeddings where the head multiplies by it too.
-ParameterId tied_table(const Model& model) {
-  if (model.facts.breaks_before_loss) return kNone;  // each graph has a gradient of its own
+ParameterId tied_table(const Model& model, const TapeOptions& options) {
+  // Each graph has a gradient of its own.
+  if (model.facts.breaks_before_loss || options.graph_parts != nullptr) return kNone;
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops()) {
       if (op.kind != OpKind::linear) continue;
@@ -29,6 +31,10 @@ ParameterId tied_table(const Model& model) {
   return kNone;
 }
 
+std::vector<std::int32_t> parts_of(const TapeOptions& options) {
+  return options.graph_parts == nullptr ? std::vector<std::int32_t>{} : *options.graph_parts;
+}
+
 class CompiledRun {
  public:
   CompiledRun(const Model& model, const Segment& segment, const Regime& regime, const Sizes& sizes,
@@ -36,7 +42,8 @@ class CompiledRun {
       : mode_(mode),
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
-        trace_(view_, {mode == TapeMode::redo, tied_table(model), options.traced_whole}),
+        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
+                       parts_of(options)}),
         options_(options),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
@@ -64,6 +71,7 @@ class CompiledRun {
   void begin_backward();
   void end_backward();
   void run_pass();
+  void hold_arguments(const std::vector<Unit>& units, std::vector<std::size_t>& last);
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
   void store(NodeId id);
   StorageId take(std::int64_t bytes, Category category);
@@ -197,6 +205,18 @@ void CompiledRun::end_backward() {
   run_.input_gradient_slot = storages_.of(gradient).slot;
 }
 
+/// What a graph is called with is held by its caller until it returns, but for what is kept for its
+/// backward pass. `last`: by node, the last unit that uses it.
+void CompiledRun::hold_arguments(const std::vector<Unit>& units, std::vector<std::size_t>& last) {
+  if (options_.graph_parts == nullptr) return;
+  std::map<std::int32_t, std::size_t> ends;  // by part, its last unit
+  for (std::size_t u = 0; u < units.size(); ++u) ends[units[u].part] = u;
+  for (const Unit& unit : units)
+    for (const NodeId id : unit.reads)
+      if (node(id).part != unit.part && !pass_.there[at(id)])
+        last[at(id)] = std::max(last[at(id)], ends.at(unit.part));
+}
+
 /// Computes what is wanted and not there.
 void CompiledRun::run_pass() {
   std::vector<bool> needed = flags();
@@ -223,6 +243,7 @@ void CompiledRun::run_pass() {
     for (const NodeId id : units[u].writes) last[at(id)] = u;
     for (const NodeId id : units[u].reads) last[at(id)] = u;
   }
+  hold_arguments(units, last);
   bool again = mode_ == TapeMode::redo;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const Unit& unit = units[u];

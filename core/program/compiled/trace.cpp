@@ -56,6 +56,7 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
   node.type = type;
   node.elements = elements;
   node.op = op_;
+  node.part = part();
   node.backward = in_backward_;
   if (op_ != kNone)
     node.logits =
@@ -69,13 +70,13 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
   return graph.end() - 1;
 }
 
-/// Once for all that read it: equal expressions are one (torch/_functorch/compile_utils.py,
-/// fx_graph_cse).
+/// Once for all of a graph that read it: equal expressions are one
+/// (torch/_functorch/compile_utils.py, fx_graph_cse).
 NodeId Trace::cast(NodeId from, DType type) {
   const Node& node = graph.at(from);
   if (node.type == type) return from;
   for (const auto& [source, made] : casts_)
-    if (source == from && graph.at(made).type == type) return made;
+    if (source == from && graph.at(made).type == type && graph.at(made).part == part()) return made;
   const NodeId made = pointwise({from}, node.elements, type);
   casts_.emplace_back(from, made);
   return made;

@@ -22,6 +22,8 @@ struct TraceOptions {
   ParameterId tied = kNone;
   /// Dynamo has traced the causal mask too: attention reads it.
   bool masked = false;
+  /// By operation, the graph that it is in (cuts.h); empty: all are in one.
+  std::vector<std::int32_t> parts;
 };
 
 class Trace {
@@ -86,6 +88,10 @@ class Trace {
   tape::GraphView& view_;
   TraceOptions options_;
   bool in_backward_ = false;
+  std::int32_t part() const {
+    return op_ == kNone || options_.parts.empty() ? 0
+                                                  : options_.parts[static_cast<std::size_t>(op_)];
+  }
   std::int32_t op_ = kNone;                           ///< the operation that nodes are added for
   std::vector<NodeId> values_, gradients_;            ///< by ValueId
   std::vector<std::array<NodeId, 3>> reads_, sides_;  ///< by operation

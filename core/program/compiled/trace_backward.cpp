@@ -255,9 +255,16 @@ void Trace::give(std::size_t i, std::size_t k, NodeId g) {
   accumulate(op.in[k], cast(g, view_.state(op.in[k]).dtype));
 }
 
+/// Autograd itself adds up what comes from two graphs.
 void Trace::accumulate(ValueId value, NodeId g) {
   NodeId& known = gradients_[static_cast<std::size_t>(value)];
-  known = known == kNone ? g : pointwise({known, g}, graph.at(g).elements, graph.at(g).type);
+  if (known == kNone) {
+    known = g;
+    return;
+  }
+  const bool together = graph.at(known).part == graph.at(g).part;
+  known = pointwise({known, g}, graph.at(g).elements, graph.at(g).type);
+  if (!together) graph.at(known).part = kNone;
 }
 
 }  // namespace shardplan::compiled

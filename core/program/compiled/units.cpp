@@ -17,8 +17,9 @@ class UnitBuilder {
     for (const NodeId id : pass.order) {
       const Node& node = graph.at(id);
       stored_[at(id)] = stored_[at(id)] || is_stored(id);
-      if (!traits_of(node.kind).call && node.kind != NodeKind::scatter) continue;
-      for (std::size_t k = 0; k < node.inputs; ++k) stored_[at(node.in[k])] = true;
+      const bool whole = traits_of(node.kind).call || node.kind == NodeKind::scatter;
+      for (std::size_t k = 0; k < node.inputs; ++k)
+        if (whole || graph.at(node.in[k]).part != node.part) stored_[at(node.in[k])] = true;
     }
   }
 
@@ -78,7 +79,8 @@ bool contains(const std::vector<NodeId>& list, NodeId id) {
 
 /// Statistics of rows are part of the kernel that goes over the rows.
 bool fuses_with(const Unit& unit, const Unit& other) {
-  if (other.call || (other.span != unit.span && !(unit.span < other.span && other.reduces)))
+  if (other.call || other.part != unit.part ||
+      (other.span != unit.span && !(unit.span < other.span && other.reduces)))
     return false;
   return std::any_of(unit.reads.begin(), unit.reads.end(), [&](NodeId read) {
     return contains(other.writes, read) || contains(other.reads, read);
@@ -90,6 +92,7 @@ void UnitBuilder::add(NodeId id) {
   Unit unit;
   unit.call = traits_of(node.kind).call || node.kind == NodeKind::scatter;
   unit.reduces = node.kind == NodeKind::reduction;
+  unit.part = node.part;
   unit.span = span_of(id);
   unit.workspace = node.workspace;
   unit.writes.push_back(id);

@@ -12,6 +12,7 @@ struct Unit {
   std::vector<NodeId> reads, writes;
   bool call = false;  ///< of a library
   bool reduces = false;
+  std::int32_t part = 0;  ///< of the graphs (Node::part)
   std::int64_t span = 0;  ///< elements that it goes over
   std::int64_t workspace = 0;
 };

@@ -21,7 +21,7 @@ BITSANDBYTES = {
 def optimizer_arguments(job):
     options = dict(job["optimizer"])
     name = options.pop("name")
-    arguments = dict(lr=1e-5, **IMPLEMENTATIONS[options.pop("implementation")], **options)
+    arguments = dict(lr=1e-5, **IMPLEMENTATIONS[options.pop("implementation", "fused")], **options)
     return CLASSES[name], arguments
 
 

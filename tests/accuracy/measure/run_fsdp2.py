@@ -49,7 +49,11 @@ def shard(job, model, device):
                                            mesh_dim_names=("replicate", "shard"))
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
-    for block in blocks_of(model):
+    blocks = blocks_of(model)
+    if job.get("compile"):  # before they are sharded, as torchtitan does it (models/llama3/parallelize.py)
+        for index, block in enumerate(blocks):
+            blocks[index] = torch.compile(block)
+    for block in blocks:
         fully_shard(block, **options)
     fully_shard(model, **options)
     _materialize(model, "cpu" if offload else device, device)

@@ -1,0 +1,92 @@
+#include "program/compiled/cuts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/units.h"
+
+namespace shardplan::compiled {
+namespace {
+
+using Parts = std::vector<std::int32_t>;
+
+/// Goes over operations from the last to the first, as gradients come.
+class Cutter {
+ public:
+  Cutter(const Model& model, const Regime& regime, std::int64_t graph_bytes)
+      : model_(model), regime_(regime), graph_bytes_(graph_bytes) {}
+
+  /// By operation, the graph that it is in, counted from the segment's first one.
+  Parts cut(const Graph& graph, bool whole) {
+    Parts parts(graph.ops().size(), 0);
+    for (std::size_t i = parts.size(); i-- > 0;) {
+      if (!whole || i + 1 == parts.size()) begin_graph();
+      parts[i] = graphs_;
+      note_mask(graph.ops()[i]);
+      bytes_ += bytes_of(graph.ops()[i].weight) + bytes_of(graph.ops()[i].bias);
+    }
+    for (std::int32_t& part : parts) part = graphs_ - part;
+    return parts;
+  }
+
+  std::int64_t causal() const { return static_cast<std::int64_t>(causal_.size()); }
+  std::int64_t sliding() const { return static_cast<std::int64_t>(sliding_.size()); }
+
+ private:
+  void note_mask(const Op& op) {
+    if (op.kind == OpKind::sdpa && op.causal)
+      (op.mask_from > 0 ? sliding_ : causal_).insert(graphs_);
+  }
+  void begin_graph() {
+    if (bytes_ < (graphs_ == 0 ? std::min(kLastGraphBytes, graph_bytes_) : graph_bytes_)) return;
+    ++graphs_;
+    bytes_ = 0;
+  }
+  std::int64_t bytes_of(ParameterId id) const {
+    if (id == kNone) return 0;
+    const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
+    return p.trainable ? p.numel * size_of(p.adapter ? regime_.adapters : regime_.params) : 0;
+  }
+
+  static constexpr std::int64_t kLastGraphBytes = kMiB;
+  const Model& model_;
+  const Regime& regime_;
+  std::int64_t graph_bytes_;
+  std::int32_t graphs_ = 0;  ///< that have ended
+  std::int64_t bytes_ = 0;   ///< of parameters in the graph that is open
+  std::set<std::int32_t> causal_, sliding_;
+};
+
+/// The nearer to the end of the model, where two are as many.
+Parts most_frequent(const std::vector<Parts>& all) {
+  std::map<Parts, std::int64_t> counts;
+  for (const Parts& parts : all) ++counts[parts];
+  const auto rarer = [&](const Parts& a, const Parts& b) { return counts[a] < counts[b]; };
+  return *std::max_element(all.begin(), all.end(), rarer);
+}
+
+}  // namespace
+
+GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
+                     bool whole_blocks) {
+  GraphCuts cuts;
+  cuts.parts.resize(model.segments.size());
+  if (graph_bytes == 0) return cuts;
+  Cutter cutter(model, regime, graph_bytes);
+  for (std::size_t s = model.segments.size(); s-- > 0;) {
+    const Segment& segment = model.segments[s];
+    std::vector<Parts> all;
+    for (std::int64_t k = 0; k < segment.repeat; ++k)
+      all.push_back(cutter.cut(segment.graph, whole_blocks && segment.checkpointable));
+    if (all.empty()) continue;
+    Parts parts = most_frequent(all);
+    if (!parts.empty() && *std::max_element(parts.begin(), parts.end()) > 0)
+      cuts.parts[s] = std::move(parts);
+  }
+  cuts.causal = std::max<std::int64_t>(1, cutter.causal());
+  cuts.sliding = std::max<std::int64_t>(1, cutter.sliding());
+  return cuts;
+}
+
+}  // namespace shardplan::compiled
