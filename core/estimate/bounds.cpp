@@ -96,9 +96,10 @@ class PlanBound {
         rates_(rates),
         groups_(group_shapes(plan)) {
     for (const LeastSegment& s : least.segments)
-      seconds_.push_back({elapsed(s.forward) + elapsed(s.backward),
-                          s.has_first ? elapsed(s.first_forward) + elapsed(s.first_backward) : 0,
-                          s.has_plain ? elapsed(s.plain_forward) + elapsed(s.plain_backward) : 0});
+      seconds_.push_back(
+          {elapsed(s.forward) + elapsed(s.backward),
+           s.has_first ? elapsed(s.first_forward) + elapsed(s.first_backward) : 0,
+           s.has_others ? elapsed(s.others_forward) + elapsed(s.others_backward) : 0});
   }
 
   LeastWork whole() const {
@@ -133,7 +134,7 @@ class PlanBound {
 
  private:
   struct SegmentSeconds {
-    double each = 0, first = 0, plain = 0;
+    double each = 0, first = 0, others = 0;
   };
   struct Totals {
     double seconds = 0, flops = 0;
@@ -189,13 +190,13 @@ class PlanBound {
 
   void add_layers(Totals& sum, std::size_t segment, const detail::Stretch& layers) const {
     const LeastSegment& s = least_.segments[segment];
-    const bool plain = layers.tapes != &run_.segments[segment];
+    const bool others = layers.tapes != &run_.segments[segment];
     const auto times = static_cast<double>(layers.count);
-    sum.seconds += times * (plain ? seconds_[segment].plain : seconds_[segment].each);
-    sum.flops += times * (plain ? s.plain_forward.flops + s.plain_backward.flops
-                                : s.forward.flops + s.backward.flops);
+    sum.seconds += times * (others ? seconds_[segment].others : seconds_[segment].each);
+    sum.flops += times * (others ? s.others_forward.flops + s.others_backward.flops
+                                 : s.forward.flops + s.backward.flops);
     sum.kept += layers.count *
-                ((plain ? s.plain_forward.kept : s.forward.kept) - cached_bytes(*layers.tapes));
+                ((others ? s.others_forward.kept : s.forward.kept) - cached_bytes(*layers.tapes));
   }
 
   /// The gradient that the last segment of a chunk is given, and what its pass has on top.
@@ -232,10 +233,10 @@ LeastPasses least_passes(const Passes& passes) {
     LeastSegment least;
     least.forward = least_pass(passes, detail::forward_of(s.forward));
     least.backward = least_pass(passes, detail::backward_of(s.backward));
-    least.has_plain = s.plain.has_value();
-    if (s.plain) {
-      least.plain_forward = least_pass(passes, detail::forward_of(s.plain->forward));
-      least.plain_backward = least_pass(passes, detail::backward_of(s.plain->backward));
+    least.has_others = s.others.has_value();
+    if (s.others) {
+      least.others_forward = least_pass(passes, detail::forward_of(s.others->forward));
+      least.others_backward = least_pass(passes, detail::backward_of(s.others->backward));
     }
     least.has_first = s.first.has_value();
     if (s.first) {

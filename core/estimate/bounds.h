@@ -29,8 +29,8 @@ struct LeastPass {
 
 struct LeastSegment {
   LeastPass forward, backward;
-  bool has_plain = false;  ///< layers that are not checkpointed beside others (SegmentRun::plain)
-  LeastPass plain_forward, plain_backward;
+  bool has_others = false;  ///< layers with other tapes than the rest (SegmentRun::others)
+  LeastPass others_forward, others_backward;
   bool has_first = false;  ///< its first iteration is another (SegmentRun::first)
   LeastPass first_forward, first_backward;
 };

@@ -72,7 +72,7 @@ HostMemory inputs_on_host(const Plan& plan, const ModelRun& run) {
   std::int64_t input = 0, place = 0;
   for (const SegmentRun& s : run.segments) {
     for (std::int64_t k = 0; s.segment->checkpointable && k < s.segment->repeat; ++k, ++place)
-      if (!s.plain || run.checkpointed.has(place))
+      if (!s.others || run.own_tapes.has(place))
         host.pinned = checked_add(host.pinned, pinned_block(input));
     input = s.forward.output_bytes;
   }

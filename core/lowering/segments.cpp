@@ -35,8 +35,8 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
   std::vector<bool> kept(model.shared.size(), false);
   for (const SegmentRun& s : run.segments) {
     for (const std::int32_t i : s.forward.saved_shared) kept[static_cast<std::size_t>(i)] = true;
-    if (s.plain)
-      for (const std::int32_t i : s.plain->forward.saved_shared)
+    if (s.others)
+      for (const std::int32_t i : s.others->forward.saved_shared)
         kept[static_cast<std::size_t>(i)] = true;
     if (!plan.recomputes_blocks() || !s.segment->checkpointable) continue;
     for (const Input& in : s.segment->graph.inputs())
@@ -115,10 +115,10 @@ void fill_tables(ModelRun& run) {
     };
     append_forward(s.forward, base);
     append_backward(s.backward, s.forward.held, base);
-    if (s.plain) {
+    if (s.others) {
       const std::int32_t own = base + detail::shared_slots(s);
-      append_forward(s.plain->forward, own);
-      append_backward(s.plain->backward, s.plain->forward.held, own);
+      append_forward(s.others->forward, own);
+      append_backward(s.others->backward, s.others->forward.held, own);
     }
     if (!s.first) continue;
     append_forward(*s.first, base);
@@ -144,11 +144,46 @@ LayerTapes both_passes(TapeRun tape) {
   return layer;
 }
 
+/// What a forward pass keeps, in bytes.
+std::int64_t left_by(const TapeRun& tape) {
+  std::int64_t left = 0;
+  for (const TapeEvent& event : tape.forward) {
+    if (event.kind == TapeEvent::Kind::alloc) left += event.bytes;
+    if (event.kind == TapeEvent::Kind::free) left -= event.bytes;
+  }
+  return left;
+}
+
+/// Whether these are all blocks of the model: ModelRun::own_tapes counts through.
+bool are_all_blocks(const Model& model, const Segment& segment) {
+  return segment.checkpointable &&
+         std::count_if(model.segments.begin(), model.segments.end(),
+                       [](const Segment& s) { return s.checkpointable; }) == 1;
+}
+
+/// Sets the graphs that most layers of a segment are in, and runs the others where it `mixes`.
+template <typename Run>
+void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& options, Run&& run,
+              SegmentRun& s, CheckpointedBlocks& own_tapes) {
+  std::vector<std::int64_t> kept;
+  for (const compiled::Cut& cut : cuts) {
+    options.graph_parts = &cut.parts;
+    kept.push_back(cuts.size() > 1 ? left_by(run(TapeMode::keep)) : 0);
+  }
+  const compiled::CutChoice choice = compiled::choose(cuts, kept);
+  if (mixes && choice.others != choice.own) {
+    options.graph_parts = &cuts[choice.others].parts;
+    s.others = both_passes(run(TapeMode::keep));
+    own_tapes = {{.count = choice.count}, false};
+  }
+  options.graph_parts = &cuts[choice.own].parts;
+}
+
 /// The passes over one segment. `stream`: the type of its chained input; `needs_grad`: whether that
 /// needs a gradient.
 SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
                        const Regime& regime, DType stream, bool needs_grad,
-                       const std::vector<std::int32_t>& parts) {
+                       const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
   const FrameworkTraits& framework = traits_of(plan);
   const Sizes sizes = sizes_of(plan);
   const bool checkpointed = plan.recomputes_blocks();
@@ -161,7 +196,6 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
-  if (!parts.empty()) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
@@ -169,10 +203,11 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const auto run = [&](TapeMode mode) {
     return run_passes(model, segment, regime, sizes, stream, mode, options);
   };
+  if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   if (checkpointed && segment.checkpointable) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
-    if (plan.keeps_some_blocks()) s.plain = both_passes(run(TapeMode::keep));
+    if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
   } else {
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     options.input_needs_grad = false;
@@ -229,7 +264,7 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
   const TapeRun* before = nullptr;
   for (const SegmentRun& s : run.segments) {
     const bool block = s.segment->checkpointable;
-    if (block && (before == nullptr || (s.plain && !run.checkpointed.has(0)))) return 0;
+    if (block && (before == nullptr || (s.others && !run.own_tapes.has(0)))) return 0;
     if (block) return before->output_needs_grad ? 0 : before->output_bytes;
     before = &s.forward;
   }
@@ -247,15 +282,15 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   ModelRun run;
   run.segments.reserve(model.segments.size());
   DType stream = regime.params;
-  run.checkpointed = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
+  run.own_tapes = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
   const bool checkpointed = plan.recomputes_blocks();
   bool needs_grad = true;  // of the stream; false after frozen embeddings
   const compiled::GraphCuts cuts =
       compiled::graph_cuts(model, regime, plan.compiles_whole() ? framework.graph_bytes(plan) : 0,
                            plan.recomputes_blocks());
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
-    SegmentRun s =
-        run_segment(model, model.segments[i], plan, regime, stream, needs_grad, cuts.parts[i]);
+    SegmentRun s = run_segment(model, model.segments[i], plan, regime, stream, needs_grad,
+                               cuts.segments[i], run.own_tapes);
     stream = s.forward.output_dtype;
     // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
     needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
@@ -352,7 +387,7 @@ std::int32_t slot_base(const ModelRun& run, std::size_t segment) {
   std::int32_t base = kFirstSlotName;
   for (std::size_t s = 0; s < segment; ++s)
     base += shared_slots(run.segments[s]) +
-            (run.segments[s].plain ? run.segments[s].plain->forward.slots : 0);
+            (run.segments[s].others ? run.segments[s].others->forward.slots : 0);
   return base;
 }
 
@@ -372,10 +407,10 @@ std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& 
 
 std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::int64_t first,
                                std::int64_t count) {
-  if (!s.plain) return {{&s, count}};
+  if (!s.others) return {{&s, count}};
   std::vector<Stretch> all;
   for (std::int64_t place = first; place < first + count; ++place) {
-    const LayerTapes* tapes = run.checkpointed.has(place) ? &s : &*s.plain;
+    const LayerTapes* tapes = run.own_tapes.has(place) ? &s : &*s.others;
     if (all.empty() || all.back().tapes != tapes) all.push_back({tapes, 0});
     ++all.back().count;
   }

@@ -22,8 +22,9 @@ struct LayerTapes {
 
 struct SegmentRun : LayerTapes {
   const Segment* segment = nullptr;
-  /// Layers that are not checkpointed, where others of the segment are.
-  std::optional<LayerTapes> plain;
+  /// Layers with other tapes than the rest: not checkpointed where that is, or in graphs that are
+  /// cut elsewhere (compiled/cuts.h).
+  std::optional<LayerTapes> others;
   /// The first iteration, where its input needs no gradient and those of the others do; only the
   /// events are used.
   std::optional<TapeRun> first;
@@ -31,7 +32,7 @@ struct SegmentRun : LayerTapes {
 
 struct ModelRun {
   std::vector<SegmentRun> segments;
-  CheckpointedBlocks checkpointed;  ///< where some blocks are not (SegmentRun::plain)
+  CheckpointedBlocks own_tapes;  ///< which blocks are none of SegmentRun::others
   // What all tapes allocate and start: the first rows of the tables of every program of this run.
   std::vector<Event> blocks;
   std::vector<Kernel> kernels;
@@ -103,7 +104,7 @@ inline constexpr std::int32_t kGradientName = 1;
 inline constexpr std::int32_t kFirstSlotName = 2;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
-/// Names of a segment's own tapes; those of its plain layers come after them. Both kinds leave
+/// Names of a segment's own tapes; those of its other layers come after them. Both kinds leave
 /// blocks behind, and a name's newest block has to be of the kind that frees it.
 std::int32_t shared_slots(const SegmentRun& s);
 
@@ -211,7 +212,7 @@ struct Stretch {
   std::int64_t count = 0;
 };
 /// Blocks `first` to `first + count` - 1 of those that a GPU runs, in execution order. Segments
-/// without plain layers are one stretch.
+/// without other layers are one stretch.
 std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::int64_t first,
                                std::int64_t count);
 /// The blocks of all of them; other segments are none.

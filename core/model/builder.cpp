@@ -210,6 +210,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.back().graph.set_kernels(options_.kernels);
   model_.segments.back().graph.set_fused(options_.fused);
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
+  model_.segments.back().graph.set_clones_outputs(options_.clones_outputs);
   model_.segments.back().graph.set_head_loss(options_.head_loss);
   model_.segments.back().graph.set_cached(options_.cached);
   model_.segments.back().graph.set_frozen(options_.lora.has_value());

@@ -21,6 +21,7 @@ struct BuildOptions {
   KernelRequest requested;      ///< fused kernels: which of them follows from the model's type
   FusedKernels fused{};         ///< those, where the type is known
   bool widens_outputs = false;  ///< what the model returns is cast to fp32
+  bool clones_outputs = false;  ///< and copied
   const FusedKernel* head_loss = nullptr;  ///< the trainer's own head and loss
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks

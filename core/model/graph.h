@@ -211,6 +211,9 @@ class Graph {
   /// The caller casts what the model returns to fp32 (TrainerDescription::widens_outputs).
   void set_widens_outputs(bool widens) { widens_outputs_ = widens; }
   bool widens_outputs() const { return widens_outputs_; }
+  /// The caller copies what the model returns, and that copy (DdpOptions::find_unused_parameters).
+  void set_clones_outputs(bool clones) { clones_outputs_ = clones; }
+  bool clones_outputs() const { return clones_outputs_; }
   /// Computes the head and the loss in place of the model's own; null: nothing does.
   void set_head_loss(const FusedKernel* kernel) { head_loss_ = kernel; }
   const FusedKernel* head_loss() const { return head_loss_; }
@@ -267,6 +270,7 @@ class Graph {
   KernelSet kernels_ = KernelSet::eager;
   FusedKernels fused_{};
   bool widens_outputs_ = false;
+  bool clones_outputs_ = false;
   const FusedKernel* head_loss_ = nullptr;
   bool logits_ = false;
   bool autocast_ = true;

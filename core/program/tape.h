@@ -169,7 +169,7 @@ struct TapeOptions {
   bool module_calls = false;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
-  /// By operation, the graph that it is in where Dynamo cuts the segment into several
+  /// By operation, the graph that it is in where Dynamo cuts a compiled model into several
   /// (compiled/cuts.h); nullptr: it does not.
   const std::vector<std::int32_t>* graph_parts = nullptr;
   /// Of the GPU: fused kernels sum gradients of parameters on each.

@@ -21,8 +21,9 @@ inline constexpr std::array kTransformersOptimizers{
 /// accelerate 1.15 wraps the forward in autocast and casts what it returns to fp32
 /// (accelerator.py, prepare_model; utils/operations.py, ConvertOutputsToFp32), and keeps whole
 /// gradients between micro-batches (no_sync); under FSDP2 it shards embeddings and head apart
-/// (utils/fsdp_utils.py, fsdp2_prepare_model). transformers 5.17 asks after each micro-batch
-/// whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
+/// (utils/fsdp_utils.py, fsdp2_prepare_model). DDP looks for unused parameters
+/// (transformers/trainer.py, _build_accelerator_args). transformers 5.17 asks after each
+/// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
 /// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
 constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
                                            std::string_view source,
@@ -31,6 +32,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .words = words,
           .autocasts = true,
           .widens_outputs = true,
+          .finds_unused = true,
           .waits_for_loss = true,
           .syncs_each_batch = false,
           .prepares_kbit = true,

@@ -27,6 +27,9 @@ struct TrainerDescription {
   bool autocasts = false;
   /// What the model returns in 16 bits is copied to fp32 where autocast is on: the logits.
   bool widens_outputs = false;
+  /// DDP is told to look for parameters without a gradient, unless a model without adapters is
+  /// checkpointed.
+  bool finds_unused = false;
   /// The host waits for the loss of each micro-batch before it goes on.
   bool waits_for_loss = false;
   /// FSDP reduces gradients after each micro-batch of an accumulation, unless told otherwise; else

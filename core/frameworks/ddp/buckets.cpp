@@ -89,13 +89,15 @@ void append_broadcast(std::vector<Event>& build, const Model& model, const Preci
 }  // namespace
 
 DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun& run,
-                           const Precision& precision, std::int64_t cap, Category category) {
+                           const Precision& precision, const BucketOptions& options) {
   program.build = program.resident;
   append_broadcast(program.build, model, precision);
 
   const auto bytes_of = [&](const Parameter& p) {
     return checked_mul(p.numel, size_of(p.adapter ? DType::f32 : precision.gradients));
   };
+  const std::int64_t cap = options.cap;
+  const bool made_anew = options.made_anew && !run.segments.empty();
   Buckets first(std::min(kFirstCap, cap), cap);
   in_registration_order(model, [&](const Parameter& p) {
     if (p.trainable) first.add(bytes_of(p));
@@ -103,14 +105,14 @@ DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun&
   first.close();
   std::reverse(first.bytes.begin(), first.bytes.end());
   std::vector<Event> made;
-  for (const std::int64_t bytes : first.bytes) append_tensors(made, category, bytes, 1);
-  for (std::size_t i = 0; i < made.size() && !run.segments.empty(); ++i)
+  for (const std::int64_t bytes : first.bytes) append_tensors(made, options.category, bytes, 1);
+  for (std::size_t i = 0; i < made.size() && made_anew; ++i)
     made[i].name = kFirstBucketName + static_cast<std::int32_t>(i);
   program.build.insert(program.build.end(), made.begin(), made.end());
 
   // After the first step they are filled anew, in the order in which gradients were ready.
   DdpRebuild rebuild;
-  if (!run.segments.empty()) {
+  if (made_anew) {
     Buckets rebuilt(std::min(kFirstCap, cap), cap);
     in_gradient_order(model, run, [&](const Parameter& p) { rebuilt.add(bytes_of(p)); });
     rebuilt.close();
@@ -124,7 +126,7 @@ DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun&
     // The bound holds when nothing is dropped early.
     program.held_at_most = total_bytes(rebuild.dropped);
     made.clear();
-    for (const std::int64_t bytes : rebuilt.bytes) append_tensors(made, category, bytes, 1);
+    for (const std::int64_t bytes : rebuilt.bytes) append_tensors(made, options.category, bytes, 1);
     rebuild.made = made;
   }
   program.resident.insert(program.resident.end(), made.begin(), made.end());

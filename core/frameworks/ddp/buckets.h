@@ -18,11 +18,18 @@ struct DdpRebuild {
   std::vector<Event> held;     ///< dropped when the second backward pass begins
 };
 
+struct BucketOptions {
+  std::int64_t cap = 0;  ///< bytes at which a bucket is closed
+  Category category = Category::communication_buffers;
+  /// Not where DDP looks for unused parameters (reducer.cpp, should_rebuild_buckets).
+  bool made_anew = true;
+};
+
 /// Appends the buckets as they are from the second step on to the residents, which must hold what
 /// the model is built of so far, and writes down how the first ones come to be (Program::build).
 /// Sources: torch/nn/parallel/distributed.py, torch/csrc/distributed/c10d/comm.cpp
 /// (broadcast_coalesced) and reducer.cpp (compute_bucket_assignment_by_size, rebuild_buckets).
 DdpRebuild add_ddp_buckets(Program& program, const Model& model, const ModelRun& run,
-                           const Precision& precision, std::int64_t cap, Category category);
+                           const Precision& precision, const BucketOptions& options);
 
 }  // namespace shardplan

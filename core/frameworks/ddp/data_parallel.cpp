@@ -10,6 +10,7 @@
 #include "lowering/optimizer_memory.h"
 #include "lowering/tensors.h"
 #include "optimizers/description.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -125,6 +126,12 @@ void emit_step(ProgramBuilder& b, const Model& model, const Plan& plan, const St
 
 }  // namespace
 
+bool finds_unused_parameters(const Plan& plan) {
+  const bool asked =
+      plan.trainer->finds_unused && (!plan.recomputes_blocks() || plan.workload.lora.has_value());
+  return plan.framework.ddp.find_unused_parameters.value_or(asked);
+}
+
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
                             const DdpOptions* options) {
   Program program = program_of(run);
@@ -140,8 +147,11 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   const bool views = ddp && options->gradient_as_bucket_view;
   DdpRebuild rebuild;
   if (ddp)
-    rebuild = add_ddp_buckets(program, model, run, precision, options->bucket_cap_bytes,
-                              views ? Category::gradients : Category::communication_buffers);
+    rebuild =
+        add_ddp_buckets(program, model, run, precision,
+                        {.cap = options->bucket_cap_bytes,
+                         .category = views ? Category::gradients : Category::communication_buffers,
+                         .made_anew = !finds_unused_parameters(plan)});
   b.resident(Category::other, batch_bytes(plan));
   if (ddp) program.build.push_back(program.resident.back());
   program.model_bytes = total_bytes(program.resident);

@@ -9,6 +9,9 @@ namespace shardplan {
 
 struct ModelRun;
 
+/// Whether DDP looks for parameters without a gradient: as the job says, or as its trainer asks.
+bool finds_unused_parameters(const Plan& plan);
+
 /// The step of plain PyTorch; with `ddp`, of DistributedDataParallel.
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
                             const DdpOptions* ddp);

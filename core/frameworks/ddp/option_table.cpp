@@ -33,6 +33,12 @@ constexpr std::array kDdpOptions{
         {.key = "zero_redundancy_optimizer",
          .flag = "--zero-redundancy-optimizer",
          .help = "split optimizer states over the GPUs"}),
+    option<&Framework::ddp, &DdpOptions::find_unused_parameters>(
+        {.key = "find_unused_parameters",
+         .flag = "--find-unused-parameters",
+         .help = "look for parameters without a gradient; copies what the model returns",
+         .default_text = "true under `trainer` hf_trainer and trl unless a model without adapters "
+                         "is checkpointed, else false"}),
     bucket_cap(),
 };
 

@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/ddp/data_parallel.h"
 #include "frameworks/usual.h"
+#include "model/builder.h"
 #include "options/option.h"
 #include "program/program.h"
 #include "program/tape.h"
@@ -17,6 +18,12 @@ Program lower_ddp(const Model& model, const Plan& plan, const ModelRun& run, std
 std::int64_t ddp_divided_over(const Plan& plan, Category category) {
   const bool states = category == Category::optimizer_states;
   return states && plan.framework.ddp.zero_redundancy_optimizer ? plan.replicas() : 1;
+}
+
+/// What the model returns is copied where DDP looks for unused parameters
+/// (torch/nn/parallel/distributed.py, _post_forward and _DDPSink).
+void build_ddp(const Plan& plan, BuildOptions& options) {
+  options.clones_outputs = finds_unused_parameters(plan);
 }
 
 std::int64_t ddp_graph_bytes(const Plan& plan) {
@@ -48,7 +55,7 @@ constinit const FrameworkTraits kDdpTraits{
     .balance = StageBalance::blocks,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = usual::no_sharding_problem,
-    .build = usual::builds_as_written,
+    .build = build_ddp,
     .regime = usual::regime,
     .default_precision = "bf16-autocast",
     .lora_precision = "bf16-pure",

@@ -61,7 +61,9 @@ ValueId mean_loss_of(Graph& g, ValueId wide) {
 void return_logits(Graph& g, ValueId logits, ValueId loss) {
   g.hold(logits, loss);  // the model's output object names them
   g.set_returned(logits);
-  if (g.widens_outputs()) g.hold(logits, g.map(OpKind::to_f32, logits));
+  const ValueId given = g.widens_outputs() ? g.map(OpKind::to_f32, logits) : logits;
+  g.hold(logits, given);
+  if (g.clones_outputs()) g.hold(given, g.map(OpKind::copy, given));
 }
 
 ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, LogitMap map) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "base/checked.h"
 #include "base/units.h"
 
 namespace shardplan::compiled {
@@ -58,32 +60,39 @@ class Cutter {
   std::set<std::int32_t> causal_, sliding_;
 };
 
-/// The nearer to the end of the model, where two are as many.
-Parts most_frequent(const std::vector<Parts>& all) {
-  std::map<Parts, std::int64_t> counts;
-  for (const Parts& parts : all) ++counts[parts];
-  const auto rarer = [&](const Parts& a, const Parts& b) { return counts[a] < counts[b]; };
-  return *std::max_element(all.begin(), all.end(), rarer);
-}
-
 }  // namespace
+
+CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& kept) {
+  std::int64_t sum = 0, count = 0;
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    sum = checked_add(sum, checked_mul(kept[i], cuts[i].count));
+    count += cuts[i].count;
+  }
+  std::optional<std::size_t> above, below;
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const bool enough = kept[i] >= sum / count;
+    if (enough && (!above || kept[i] < kept[*above])) above = i;
+    if (!enough && (!below || kept[i] > kept[*below])) below = i;
+  }
+  if (!below) return {*above, *above, count};
+  const std::int64_t more = sum - checked_mul(count, kept[*below]);
+  return {*above, *below, std::min(count, ceil_div(more, kept[*above] - kept[*below]))};
+}
 
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
                      bool whole_blocks) {
   GraphCuts cuts;
-  cuts.parts.resize(model.segments.size());
+  cuts.segments.resize(model.segments.size());
   if (graph_bytes == 0) return cuts;
   Cutter cutter(model, regime, graph_bytes);
   for (std::size_t s = model.segments.size(); s-- > 0;) {
     const Segment& segment = model.segments[s];
-    std::vector<Parts> all;
+    std::map<Parts, std::int64_t> counts;
     for (std::int64_t k = 0; k < segment.repeat; ++k)
-      all.push_back(cutter.cut(segment.graph, whole_blocks && segment.checkpointable));
-    if (all.empty()) continue;
-    Parts parts = most_frequent(all);
-    if (!parts.empty() && *std::max_element(parts.begin(), parts.end()) > 0)
-      cuts.parts[s] = std::move(parts);
+      ++counts[cutter.cut(segment.graph, whole_blocks && segment.checkpointable)];
+    for (const auto& [parts, count] : counts) cuts.segments[s].push_back({parts, count});
   }
+  if (whole_blocks) return cuts;
   cuts.causal = std::max<std::int64_t>(1, cutter.causal());
   cuts.sliding = std::max<std::int64_t>(1, cutter.sliding());
   return cuts;

@@ -10,18 +10,32 @@
 
 namespace shardplan::compiled {
 
+/// How a segment is cut: by operation, the graph of the segment that it is in, from 0 on.
+struct Cut {
+  std::vector<std::int32_t> parts;
+  std::int64_t count = 0;  ///< of the segment's repetitions
+};
+
 struct GraphCuts {
-  /// By segment and by operation, the graph of the segment that it is in, from 0 on; empty for a
-  /// segment in one piece. Of a repeated segment, what is true of most of its repetitions.
-  std::vector<std::vector<std::int32_t>> parts;
+  std::vector<std::vector<Cut>> segments;  ///< by segment; nothing: Dynamo cuts no graphs
   /// Graphs of the whole model that attend to all tokens before, and with a sliding window: each
   /// makes a mask of its own.
   std::int64_t causal = 1, sliding = 1;
 };
 
+/// Which cuts stand for all repetitions of a segment.
+struct CutChoice {
+  std::size_t own = 0;     ///< of those that keep at least the mean, the one that keeps least
+  std::size_t others = 0;  ///< of those that keep less, the one that keeps most; or `own`
+  std::int64_t count = 0;  ///< repetitions with `own`: together they keep what all do, or more
+};
+
+/// `kept`: by cut, bytes that its forward pass keeps. `cuts` is not empty.
+CutChoice choose(const std::vector<Cut>& cuts, const std::vector<std::int64_t>& kept);
+
 /// `graph_bytes`: a graph ends where its parameters that need a gradient take as many, the last one
 /// at 1 MiB (torch/_dynamo/backends/distributed.py, DDPOptimizer); 0: there are no cuts.
-/// `whole_blocks`: checkpointed blocks are one operation each.
+/// `whole_blocks`: checkpointed blocks are one operation each, and share a mask.
 GraphCuts graph_cuts(const Model& model, const Regime& regime, std::int64_t graph_bytes,
                      bool whole_blocks);
 

@@ -42,9 +42,9 @@ class CompiledRun {
       : mode_(mode),
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
-        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
-                       parts_of(options)}),
         options_(options),
+        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
+                       parts_of(options), widens_inside()}),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
@@ -64,6 +64,10 @@ class CompiledRun {
   void want(NodeId id) {
     if (id != kNone) pass_.wanted[at(id)] = true;
   }
+  /// DDP is compiled with the caller's cast of what the model returns.
+  bool widens_inside() const {
+    return options_.graph_parts != nullptr && view_.graph().widens_outputs();
+  }
   void begin_pass();
   void forward();
   void copy_returned();
@@ -71,7 +75,8 @@ class CompiledRun {
   void begin_backward();
   void end_backward();
   void run_pass();
-  void hold_arguments(const std::vector<Unit>& units, std::vector<std::size_t>& last);
+  std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
+                                                  std::vector<std::size_t>& last);
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
   void store(NodeId id);
   StorageId take(std::int64_t bytes, Category category);
@@ -85,8 +90,8 @@ class CompiledRun {
   TapeMode mode_;
   TapeRun& run_;
   tape::GraphView view_;
-  Trace trace_;
   const TapeOptions& options_;
+  Trace trace_;
   tape::TapeWriter writer_;
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
@@ -114,7 +119,9 @@ void CompiledRun::run() {
   if (trace_.input != kNone)
     storage_[at(trace_.input)] = storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit),
                                                  kChainedInputSlot, Category::activations);
-  kept_ = mode_ == TapeMode::keep ? kept_nodes(trace_.graph, trace_.first_backward, trace_.returned)
+  // A cast of what is returned may be made again; the thing itself is there.
+  const NodeId as_made = widens_inside() ? kNone : trace_.returned;
+  kept_ = mode_ == TapeMode::keep ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : std::vector<bool>(at(trace_.first_backward), false);
   if (mode_ != TapeMode::redo) forward();
   if (mode_ != TapeMode::discard) backward();
@@ -135,15 +142,24 @@ void CompiledRun::forward() {
   if (trace_.returned != kNone && !kept_[at(trace_.returned)]) drop(trace_.returned);
 }
 
-/// accelerate's fp32 copy of what the model returns is made outside of what is compiled.
+/// accelerate's fp32 copy of what the model returns is made outside of what is compiled, but for
+/// DDP, inside of which it is wrapped; DDP's own copy comes behind.
 void CompiledRun::copy_returned() {
-  if (!view_.graph().widens_outputs() || trace_.returned == kNone) return;
-  const Node& narrow = node(trace_.returned);
-  if (narrow.type == DType::f32) return;
-  storages_.unref(storages_.allocate(checked_mul(narrow.elements, 4), Category::logits_and_loss));
-  const auto elements = static_cast<double>(narrow.elements);
-  writer_.launch(
-      tape::memory_kernel(KernelKind::strided, Issue::python, narrow.type, 6 * elements, elements));
+  if (trace_.returned == kNone) return;
+  const Node& returned = node(trace_.returned);
+  const auto elements = static_cast<double>(returned.elements);
+  const auto copy = [&](DType type) {
+    const StorageId made = storages_.allocate(checked_mul(returned.elements, size_of(type)),
+                                              Category::logits_and_loss);
+    const double bytes = elements * static_cast<double>(size_of(returned.type) + size_of(type));
+    writer_.launch(
+        tape::memory_kernel(KernelKind::strided, Issue::python, returned.type, bytes, elements));
+    return made;
+  };
+  const bool widens = view_.graph().widens_outputs() && returned.type != DType::f32;
+  const StorageId wide = widens ? copy(DType::f32) : kExternal;
+  if (view_.graph().clones_outputs()) storages_.unref(copy(widens ? DType::f32 : returned.type));
+  if (widens) storages_.unref(wide);
   writer_.flush();
 }
 
@@ -206,15 +222,22 @@ void CompiledRun::end_backward() {
 }
 
 /// What a graph is called with is held by its caller until it returns, but for what is kept for its
-/// backward pass. `last`: by node, the last unit that uses it.
-void CompiledRun::hold_arguments(const std::vector<Unit>& units, std::vector<std::size_t>& last) {
-  if (options_.graph_parts == nullptr) return;
+/// backward pass. `last`: by node, the last unit that uses it. Returns what is held so until the
+/// end of each unit.
+std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<Unit>& units,
+                                                             std::vector<std::size_t>& last) {
+  std::vector<std::vector<NodeId>> held(units.size());
+  if (options_.graph_parts == nullptr) return held;
   std::map<std::int32_t, std::size_t> ends;  // by part, its last unit
   for (std::size_t u = 0; u < units.size(); ++u) ends[units[u].part] = u;
   for (const Unit& unit : units)
-    for (const NodeId id : unit.reads)
-      if (node(id).part != unit.part && !pass_.there[at(id)])
-        last[at(id)] = std::max(last[at(id)], ends.at(unit.part));
+    for (const NodeId id : unit.reads) {
+      const std::size_t end = ends.at(unit.part);
+      if (node(id).part == unit.part || pass_.there[at(id)] || last[at(id)] >= end) continue;
+      last[at(id)] = end;
+      held[end].push_back(id);
+    }
+  return held;
 }
 
 /// Computes what is wanted and not there.
@@ -243,7 +266,7 @@ void CompiledRun::run_pass() {
     for (const NodeId id : units[u].writes) last[at(id)] = u;
     for (const NodeId id : units[u].reads) last[at(id)] = u;
   }
-  hold_arguments(units, last);
+  const std::vector<std::vector<NodeId>> arguments = hold_arguments(units, last);
   bool again = mode_ == TapeMode::redo;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const Unit& unit = units[u];
@@ -252,9 +275,13 @@ void CompiledRun::run_pass() {
       again = false;
     }
     std::vector<NodeId> dying;
-    for (const auto* list : {&unit.reads, &unit.writes})
-      for (const NodeId id : *list)
-        if (last[at(id)] == u && !pass_.wanted[at(id)]) dying.push_back(id);
+    const auto die = [&](NodeId id) {
+      if (last[at(id)] == u && !pass_.wanted[at(id)]) dying.push_back(id);
+    };
+    for (const NodeId id : unit.reads) die(id);
+    for (const NodeId id : unit.writes) die(id);
+    for (const NodeId id : arguments[u])
+      if (std::find(dying.begin(), dying.end(), id) == dying.end()) die(id);
     run_unit(unit, std::move(dying));
   }
   // What was there and is neither read nor wanted.
@@ -268,7 +295,7 @@ void CompiledRun::run_pass() {
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   const auto fits = [&](NodeId id) {
     const bool read = std::find(unit.reads.begin(), unit.reads.end(), id) != unit.reads.end();
-    return read && storage_[at(id)] != kExternal &&
+    return read && !node(id).padded && storage_[at(id)] != kExternal &&
            std::any_of(unit.writes.begin(), unit.writes.end(), [&](NodeId made) {
              return node(made).gradient_of == kNone && bytes_of(made) == bytes_of(id);
            });

@@ -37,6 +37,10 @@ Trace::Trace(tape::GraphView& view, const TraceOptions& options) : view_(view), 
   for (std::size_t i = 0; i < g.ops().size(); ++i) forward(i);
   output = g.output() == kNone ? kNone : of(g.output());
   returned = g.returned() == kNone ? kNone : of(g.returned());
+  if (returned != kNone && options.widens) {
+    returned = cast(returned, DType::f32);
+    graph.at(returned).logits = true;
+  }
   op_ = kNone;
   in_backward_ = true;
   first_backward = graph.end();

@@ -24,6 +24,8 @@ struct TraceOptions {
   bool masked = false;
   /// By operation, the graph that it is in (cuts.h); empty: all are in one.
   std::vector<std::int32_t> parts;
+  /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
+  bool widens = false;
 };
 
 class Trace {

@@ -91,6 +91,9 @@ void Trace::linear(std::size_t i) {
   const NodeId w = weight(op, op.weight);
   sides_[i][0] = w;
   of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);
+  constexpr std::int64_t kAligned = 16;  // bytes
+  const std::int64_t row = view_.parameter(op.weight).shape.front() * size_of(graph.at(w).type);
+  graph.at(of(op.out)).padded = row % kAligned != 0;
 }
 
 /// Statistics of rows in fp32, and the rest element by element.

@@ -97,8 +97,11 @@ def _command(case, path, output):
 
 
 def _last_lines(log):
+    """What went wrong, which a launcher's own words may follow, and the end."""
     log.seek(0)
-    return log.read().strip().splitlines()[-12:]
+    lines = log.read().strip().splitlines()
+    wrong = [number for number, line in enumerate(lines) if "Error" in line][:1]
+    return [line for number in wrong for line in lines[max(0, number - 10):number + 1]] + lines[-6:]
 
 
 def _run(case, path, options, seconds):
