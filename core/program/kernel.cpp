@@ -68,6 +68,8 @@ std::string_view name_of(Issue issue) {
       return "module";
     case Issue::waited:
       return "waited";
+    case Issue::graph:
+      return "graph";
   }
   return "";
 }

@@ -46,8 +46,9 @@ enum class Issue : std::uint8_t {
   engine,    ///< DeepSpeed's for a module it gathers or a gradient it takes
   module,    ///< a kernel of Megatron Core's or Transformer Engine's modules, in both passes
   waited,    ///< one tensor's update, for which the host then waits: bitsandbytes
+  graph,     ///< the first kernel of a compiled graph: its guards and AOTAutograd's wrappers before
 };
-inline constexpr std::size_t kIssues = 10;
+inline constexpr std::size_t kIssues = 11;
 
 std::string_view name_of(KernelKind kind);
 std::string_view name_of(Issue issue);

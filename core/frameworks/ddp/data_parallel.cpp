@@ -132,6 +132,16 @@ bool finds_unused_parameters(const Plan& plan) {
   return plan.framework.ddp.find_unused_parameters.value_or(asked);
 }
 
+namespace {
+
+BucketOptions bucket_options(const Plan& plan, bool views) {
+  return {.cap = plan.framework.ddp.bucket_cap_bytes,
+          .category = views ? Category::gradients : Category::communication_buffers,
+          .made_anew = !finds_unused_parameters(plan)};
+}
+
+}  // namespace
+
 Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun& run,
                             const DdpOptions* options) {
   Program program = program_of(run);
@@ -146,12 +156,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   append_parameters(program.resident, model, plan);
   const bool views = ddp && options->gradient_as_bucket_view;
   DdpRebuild rebuild;
-  if (ddp)
-    rebuild =
-        add_ddp_buckets(program, model, run, precision,
-                        {.cap = options->bucket_cap_bytes,
-                         .category = views ? Category::gradients : Category::communication_buffers,
-                         .made_anew = !finds_unused_parameters(plan)});
+  if (ddp) rebuild = add_ddp_buckets(program, model, run, precision, bucket_options(plan, views));
   b.resident(Category::other, batch_bytes(plan));
   if (ddp) program.build.push_back(program.resident.back());
   program.model_bytes = total_bytes(program.resident);

@@ -78,6 +78,7 @@ class CompiledRun {
   std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
                                                   std::vector<std::size_t>& last);
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  tape::KernelList issued(tape::KernelList list, const Unit& unit);
   void store(NodeId id);
   StorageId take(std::int64_t bytes, Category category);
   void drop(NodeId id);
@@ -98,6 +99,7 @@ class CompiledRun {
   std::vector<bool> kept_;          ///< by node of the forward pass
   std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
   Pass pass_;
+  std::int32_t open_part_ = kNone;  ///< the graph that is being called
 };
 
 Category CompiledRun::category_of(NodeId id) const {
@@ -110,6 +112,7 @@ Category CompiledRun::category_of(NodeId id) const {
 }
 
 void CompiledRun::begin_pass() {
+  open_part_ = kNone;
   pass_ = {{}, flags(), flags()};
   for (NodeId id = 0; id < trace_.graph.end(); ++id)
     pass_.there[at(id)] = node(id).kind == NodeKind::input || node(id).kind == NodeKind::chained;
@@ -290,6 +293,20 @@ void CompiledRun::run_pass() {
   writer_.flush();
 }
 
+/// A graph's call takes the host longer than what it starts. A model in one piece has one call a
+/// pass, which is not counted.
+tape::KernelList CompiledRun::issued(tape::KernelList list, const Unit& unit) {
+  const bool one_graph = options_.graph_parts == nullptr && options_.traced_whole;
+  if (one_graph || unit.part == kNone || unit.part == open_part_) return list;
+  open_part_ = unit.part;
+  tape::KernelList first;
+  for (Kernel kernel : list) {
+    if (first.size() == 0) kernel.issue = Issue::graph;
+    first.add(kernel);
+  }
+  return first;
+}
+
 /// `dying`: nobody reads them afterwards. A kernel that is compiled writes over one of them that is
 /// as large as its result (torch/_inductor/scheduler.py, decide_inplace_update).
 void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
@@ -310,7 +327,7 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   for (const NodeId id : unit.writes) store(id);
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace) : kExternal;
-  writer_.launch(kernels_of(trace_.graph, unit, view_, options_.traced_whole));
+  writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
 }

@@ -30,8 +30,10 @@ def load_cases(path):
 
 
 def _preset(job):
-    """Of a job's precision: a name, or an object with one."""
-    precision = job["precision"]
+    """Of a job's precision: a name, or an object with one. A ds_config says it too."""
+    config = job.get("framework", {}).get("ds_config", {})
+    told = "bf16-pure" if config.get("bf16", {}).get("enabled") else "fp32"
+    precision = job.get("precision", told)
     return precision["preset"] if isinstance(precision, dict) else precision
 
 

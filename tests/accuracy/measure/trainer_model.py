@@ -1,6 +1,7 @@
 """The model that a user's script gives to HF Trainer: random weights, quantized for QLoRA, adapters of peft."""
 import contextlib
 import gc
+import os
 import tempfile
 
 import torch
@@ -40,15 +41,18 @@ def _quantization(stored, job):
 
 @contextlib.contextmanager
 def _whole():
-    """Models are built whole, though TrainingArguments have a ZeRO-3 configuration."""
+    """Models are built whole, and saved by each rank, though TrainingArguments shard them."""
     from transformers.integrations import deepspeed
 
     reference = deepspeed._hf_deepspeed_config_weak_ref
     deepspeed.unset_hf_deepspeed_config()
+    sharded = os.environ.pop("ACCELERATE_USE_FSDP", None)
     try:
         yield
     finally:
         deepspeed._hf_deepspeed_config_weak_ref = reference
+        if sharded is not None:
+            os.environ["ACCELERATE_USE_FSDP"] = sharded
 
 
 def _quantized(job, config, device, stored):

@@ -91,7 +91,7 @@ TEST(CutChoice, StandsForAllRepetitions) {
   const CutChoice choice = choose(cuts, {100, 200, 500});  // 1,600 bytes in all, 200 in the mean
   EXPECT_EQ(choice.own, 1u);
   EXPECT_EQ(choice.others, 0u);
-  EXPECT_EQ(choice.count, 8);  // 8 · 200
+  EXPECT_EQ(choice.count, 8);                            // 8 · 200
   const CutChoice less = choose(cuts, {100, 200, 300});  // 1,400
   EXPECT_EQ(less.own, 1u);
   EXPECT_EQ(less.others, 0u);
