@@ -281,9 +281,12 @@ class Shell {
     }
     if (peek() == '(') {
       const std::size_t end = std::min(closing(text_, at_, '(', ')'), text_.size() - 1);
+      const std::string_view program = text_.substr(at_ + 1, end > at_ ? end - at_ - 1 : 0);
       count_lines(at_, end);
       at_ = end + 1;
-      return {};
+      if (!program.starts_with("expr ")) return {};
+      const auto sum = Arithmetic(replaced(program.substr(5))).value();
+      return sum ? std::vector{std::to_string(*sum)} : std::vector<std::string>{};
     }
     if (peek() == '{') {
       const std::size_t end = std::min(closing(text_, at_, '{', '}'), text_.size());
@@ -335,7 +338,7 @@ class Shell {
   std::string replaced(std::string_view sum) const {
     std::string out;
     for (std::size_t i = 0; i < sum.size();) {
-      if (sum[i] == '$' || sum[i] == '{' || sum[i] == '}') {
+      if (sum[i] == '$' || sum[i] == '{' || sum[i] == '}' || sum[i] == '\\') {
         ++i;
       } else if (is_name_char(sum[i]) && !is_digit(sum[i])) {
         std::size_t end = i;

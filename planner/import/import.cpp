@@ -168,7 +168,24 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
   }
   imported.job = finished_job(recipe, flags);
   imported.notes = std::move(recipe.notes);
+  imported.origins = std::move(recipe.origins);
   return imported;
+}
+
+InputError explained(const InputError& error, const Imported& imported) {
+  Diagnostic d = error.diagnostic();
+  std::string pointer = "/" + d.key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  for (; pointer.size() > 1; pointer.erase(pointer.rfind('/'))) {
+    const auto origin = imported.origins.find(pointer);
+    if (origin == imported.origins.end()) continue;
+    const Origin& where = origin->second;
+    d.file = where.file;
+    d.key = fmt::format("{} ({})", where.key, d.key);
+    d.position = {where.line, where.line > 0 ? 1 : 0};
+    return InputError(std::move(d));
+  }
+  return error;
 }
 
 Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
