@@ -8,6 +8,18 @@
 
 namespace shardplan {
 
+Model build_arcee(const ModelConfig& config, const BuildOptions& options);
+Model build_cohere2(const ModelConfig& config, const BuildOptions& options);
+Model build_ernie4_5(const ModelConfig& config, const BuildOptions& options);
+Model build_exaone4(const ModelConfig& config, const BuildOptions& options);
+Model build_glm(const ModelConfig& config, const BuildOptions& options);
+Model build_granite(const ModelConfig& config, const BuildOptions& options);
+Model build_hunyuan_v1_dense(const ModelConfig& config, const BuildOptions& options);
+Model build_ministral(const ModelConfig& config, const BuildOptions& options);
+Model build_ministral3(const ModelConfig& config, const BuildOptions& options);
+Model build_olmo3(const ModelConfig& config, const BuildOptions& options);
+Model build_seed_oss(const ModelConfig& config, const BuildOptions& options);
+Model build_smollm3(const ModelConfig& config, const BuildOptions& options);
 Model build_bloom(const ModelConfig& config, const BuildOptions& options);
 Model build_cohere(const ModelConfig& config, const BuildOptions& options);
 Model build_falcon(const ModelConfig& config, const BuildOptions& options);

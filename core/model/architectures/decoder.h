@@ -35,6 +35,8 @@ enum class RotaryKind : std::uint8_t {
   interleaved,  ///< sliced, with tables interleaved anew in every layer (GLM-4)
   f32_tables,   ///< cos and sin stay in fp32, the result is cast back (OLMo 2)
   f32,          ///< q and k are upcast, the result is cast back (Cohere)
+  f32_pairs,    ///< fp32 tables interleaved anew in every layer; both factors of the sum are upcast
+                ///< (ERNIE 4.5)
 };
 
 enum class MlpKind : std::uint8_t { gated, fused_gated, plain };
@@ -52,6 +54,7 @@ struct DecoderDescription {
   NormKind query_key_kind = NormKind::rms;
   std::string_view query_norm = "q_norm", key_norm = "k_norm";
   bool query_key_norm_bias = false;
+  bool norms_turned = false;  ///< those norms follow the rotation (Hunyuan)
   RotaryKind rotary = RotaryKind::halves;
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;
@@ -59,6 +62,8 @@ struct DecoderDescription {
   std::int64_t window = 0;        ///< of the sliding layers
   std::vector<bool> sliding;      ///< by layer; empty: all of them, if there is a window
   bool tables_by_window = false;  ///< sliding layers rotate by tables of their own (Gemma 3)
+  std::vector<bool> unturned;     ///< layers without rotary positions; empty: none
+  bool scales_queries = false;    ///< by a factor of each position (Ministral 3)
 
   // MLP.
   MlpKind mlp = MlpKind::gated;
@@ -72,6 +77,7 @@ struct DecoderDescription {
                                 {NormPlace::before_mlp, "post_attention_layernorm"}};
   bool parallel = false;  ///< x + attention(n) + mlp(n) with one norm
   double attention_residual_dropout = 0, mlp_residual_dropout = 0;
+  bool scales_residuals = false;  ///< what a sublayer adds is multiplied by a number (Granite)
 
   // Around the layers.
   bool scaled_embedding = false;
@@ -109,6 +115,10 @@ std::vector<bool> sliding_layers(const ModelConfig& config, std::int64_t layers,
 
 /// int(head_dim · partial_rotary_factor), wherever the file has the factor.
 std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim, double fallback);
+
+/// Families that others differ little from.
+DecoderDescription read_olmo2(const ModelConfig& config);
+DecoderDescription read_glm(const ModelConfig& config);
 
 Model build_decoder(const DecoderDescription& description, const BuildOptions& options);
 
