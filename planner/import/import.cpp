@@ -199,6 +199,21 @@ Imported import_files(const std::vector<std::string>& paths, const std::string& 
   return import_documents(documents, kind, flags);
 }
 
+bool is_trainer_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    const std::vector<Document> documents = read_documents(path);
+    return std::any_of(documents.begin(), documents.end(), [](const Document& document) {
+      if (document.value.contains("schema")) return false;
+      const Kind* kind = kind_of(document);
+      return kind != nullptr && kind->name != "hf_config";
+    });
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 bool is_own_job(const std::string& path) {
   const std::string text = read_text_file(path);
   const std::size_t start = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");

@@ -33,6 +33,9 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
 /// An error about a field of an imported job as one about the key that said it, where a key did.
 InputError explained(const InputError& error, const Imported& imported);
 
+/// Whether a path is a file of a kind that says how to train, and not only a model.
+bool is_trainer_file(const std::string& path);
+
 /// Whether a file is a job of shardplan's own, or nothing that an import knows.
 bool is_own_job(const std::string& path);
 

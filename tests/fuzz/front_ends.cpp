@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/diagnostic.h"
 #include "estimate/estimate.h"
+#include "import/import.h"
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/cluster.h"
@@ -74,6 +75,21 @@ void run_ds_config(std::string_view text) {
         check_ds_config(config, "ds_config.json", context);
       }
     }
+  });
+}
+
+void run_import(std::string_view text) {
+  swallow_bad_input([&] {
+    const std::vector<importing::Document> documents = importing::parse_documents(text, "file");
+    const Json flags{{"cluster", "8xH100-80GB"}, {"model", "gpt2"}};
+    const importing::Imported imported = importing::import_documents(documents, "", flags);
+    importing::all_notes(imported.notes);
+    JobContext context;
+    context.hardware = &hardware();
+    context.directory = "/nowhere";
+    Json job = imported.job;
+    overlay(job, flags);
+    load_job(job, "job.json", context);
   });
 }
 

@@ -165,6 +165,16 @@ void read_fp8(Key& key) {
   key.take("/precision/linear", linear);
 }
 
+/// Stages with fewer layers where embeddings and head are; estimated where both are asked for.
+void read_balance(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  if (key.other_is_true("account_for_embedding_in_pipeline_split") &&
+      key.other_is_true("account_for_loss_in_pipeline_split"))
+    return key.take("/parallel/balance", "blocks_and_ends");
+  key.refuse("one end of the pipeline without the other is not estimated",
+             "both --account-for-embedding-in-pipeline-split and -loss-in-pipeline-split");
+}
+
 void taken_elsewhere(Key& key) {
   key.took("framework");
 }
@@ -208,6 +218,8 @@ constexpr std::array kRules{
     KeyRule{"distribute_saved_activations", "", taken_elsewhere},
     KeyRule{"use_megatron_fsdp", "", taken_elsewhere},
     KeyRule{"data_parallel_sharding_strategy", "", taken_elsewhere},
+    KeyRule{"account_for_embedding_in_pipeline_split", "", read_balance},
+    KeyRule{"account_for_loss_in_pipeline_split", "", read_balance},
     KeyRule{"use_torch_fsdp2", "", refuse_if_true},
     KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
     KeyRule{"cpu_offloading", "", refuse_if_true},
@@ -270,7 +282,7 @@ const std::array kIgnored{
                  "moe_enable_deepep", "moe_flex_dispatcher_backend", "use_te*", "cuda_graph_*",
                  "enable_cuda_graph", "external_cuda_graph", "overlap_p2p_comm*",
                  "microbatch_group_size_per_vp_stage", "bf16_cp*", "tp_comm_*",
-                 "overlap_moe_expert_parallel_comm", "account_for_*"}},
+                 "overlap_moe_expert_parallel_comm"}},
 };
 constexpr KeyTable kOwn{kRules, kIgnored};
 
