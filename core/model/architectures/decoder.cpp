@@ -272,6 +272,16 @@ void make_sparse_from(DecoderDescription& d, const SparseMlpShape& shape, std::i
   for (std::int64_t i = 0; i < d.layers; ++i) d.sparse_layers.push_back(i >= first);
 }
 
+std::vector<bool> read_sparse_layers(const ModelConfig& c, std::int64_t layers) {
+  const std::vector<std::int64_t> dense = c.counts("mlp_only_layers");
+  const std::int64_t step = c.count({"decoder_sparse_step"}, 1);
+  std::vector<bool> sparse;
+  for (std::int64_t i = 0; i < layers; ++i)
+    sparse.push_back(std::find(dense.begin(), dense.end(), i) == dense.end() &&
+                     (i + 1) % step == 0);
+  return sparse;
+}
+
 DecoderDescription read_decoder(const ModelConfig& c, const DecoderDefaults& defaults) {
   DecoderDescription d;
   d.hidden = c.count({"hidden_size"}, defaults.hidden);

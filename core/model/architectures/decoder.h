@@ -80,7 +80,7 @@ struct DecoderDescription {
   std::vector<PlacedNorm> norms{{NormPlace::before_attention, "input_layernorm"},
                                 {NormPlace::before_mlp, "post_attention_layernorm"}};
   bool mlp_after_norms = false;  ///< in the order of registration
-  bool parallel = false;  ///< x + attention(n) + mlp(n) with one norm
+  bool parallel = false;         ///< x + attention(n) + mlp(n) with one norm
   double attention_residual_dropout = 0, mlp_residual_dropout = 0;
   bool scales_residuals = false;  ///< what a sublayer adds is multiplied by a number (Granite)
 
@@ -95,6 +95,9 @@ struct DecoderDescription {
 /// Layers from `first` on are sparse.
 void make_sparse_from(DecoderDescription& description, const SparseMlpShape& shape,
                       std::int64_t first);
+
+/// Qwen's keys of sparse layers: every decoder_sparse_step-th but those of mlp_only_layers.
+std::vector<bool> read_sparse_layers(const ModelConfig& config, std::int64_t layers);
 
 /// The class defaults of the keys that all these families share.
 struct DecoderDefaults {

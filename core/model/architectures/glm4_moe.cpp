@@ -1,5 +1,5 @@
-// GLM 4.5 and 4.6 (models/glm4_moe): routing of DeepSeek V3 behind grouped attention over half of every
-// head; the first layers dense.
+// GLM 4.5 and 4.6 (models/glm4_moe): routing of DeepSeek V3 behind grouped attention over half of
+// every head; the first layers dense.
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"
 

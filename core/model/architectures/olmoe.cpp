@@ -5,12 +5,9 @@
 namespace shardplan {
 
 Model build_olmoe(const ModelConfig& config, const BuildOptions& options) {
-  DecoderDescription d = read_decoder(config, {.hidden = 2048,
-                                               .ffn = 2048,
-                                               .layers = 16,
-                                               .heads = 16,
-                                               .vocab = 50304,
-                                               .positions = 4096});
+  DecoderDescription d = read_decoder(
+      config,
+      {.hidden = 2048, .ffn = 2048, .layers = 16, .heads = 16, .vocab = 50304, .positions = 4096});
   if (config.number("clip_qkv", 0) > 0)
     config.fail("clip_qkv", "clipped projections are not supported", "null");
   d.qkv_bias = d.output_bias = config.flag("attention_bias", false);

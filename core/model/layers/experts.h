@@ -54,7 +54,8 @@ ValueId choose(Graph& g, ValueId scores, std::int64_t top_k);
 /// weights / their sum.
 ValueId normalize_rows(Graph& g, ValueId weights);
 
-/// What facts.assumed says of a configured router loss (output_router_logits), which is not counted.
+/// What facts.assumed says of a configured router loss (output_router_logits), which is not
+/// counted.
 void note_router_loss(std::vector<std::string>& assumed, const ModelConfig& config);
 /// Says in facts.assumed that a configured router loss (output_router_logits) is not counted.
 void note_router_loss(ModelBuilder& m, const ModelConfig& config);

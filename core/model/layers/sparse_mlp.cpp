@@ -40,14 +40,17 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
   SparseMlp mlp;
   mlp.shape = s;
   const auto add_router = [&] {
-    mlp.router =
-        router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias);
+    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias);
+    if (!s.correction.empty())
+      m.freeze(m.tensor(block + "." + std::string(s.router) + "." + std::string(s.correction),
+                        {1, s.experts}, ParameterKind::other));
   };
   if (!s.experts_first) add_router();
   mlp.experts = experts(m, block + ".experts", s.experts, s.hidden, s.ffn);
   if (s.experts_first) add_router();
   if (s.shared_ffn > 0)
-    mlp.shared = gated_mlp(m, block + "." + std::string(s.shared), s.hidden, s.shared_ffn);
+    mlp.shared =
+        gated_mlp(m, block + "." + std::string(s.shared), s.hidden, s.shared_ffn, s.shared_bias);
   return mlp;
 }
 

@@ -24,7 +24,8 @@ struct SparseMlpShape {
   bool scales = false;     ///< and multiplied by a number
   bool experts_first = false;
   std::string_view block = "mlp", router = "gate", shared = "shared_experts";
-  bool router_bias = false;
+  bool router_bias = false, shared_bias = false;
+  std::string_view correction = {};  ///< a frozen parameter of the router, [1, experts]
 };
 
 struct SparseMlp {
