@@ -87,7 +87,9 @@ Exit fit(const FitArguments& asked) {
 void add_fit(CLI::App& app, Run& run) {
   auto a = std::make_shared<FitArguments>();
   CLI::App* command = app.add_subcommand("fit", "Will this model train on these GPUs?");
-  command->add_option("MODEL", a->model, "catalogue name, config.json, a size such as 7B, or a trainer's file")
+  command
+      ->add_option("MODEL", a->model,
+                   "catalogue name, config.json, a size such as 7B, or a trainer's file")
       ->required();
   command->add_option("CLUSTER", a->cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
   command->footer(

@@ -22,15 +22,15 @@ std::string model_of(const Json& asked) {
 
 std::string checkpoint_lines(const Plan& plan) {
   const Json how = checkpointing_json(plan);
-  if (how == "none" || how == "full")
-    return fmt::format("mode = \"{}\"\n", how.get<std::string>());
+  if (how == "none" || how == "full") return fmt::format("mode = \"{}\"\n", how.get<std::string>());
   const std::string policy = how.is_object() ? how.value("policy", "") : "";
   if (policy == "selective_op" && how.value("every", 2) == 2)
     return "mode = \"selective\"\nselective_ac_option = \"op\"\n";
   if (policy == "blocks" && how.contains("every"))
     return fmt::format("mode = \"selective\"\nselective_ac_option = \"{}\"\n",
                        how.at("every").get<int>());
-  refuse_export("checkpointing", how.dump() + " is none of torchtitan's", "none, full, selective_op");
+  refuse_export("checkpointing", how.dump() + " is none of torchtitan's",
+                "none, full, selective_op");
 }
 
 void check(const Plan& plan) {
@@ -43,7 +43,7 @@ void check(const Plan& plan) {
   if (plan.precision.name != "bf16-autocast" && plan.precision.name != "fp32" &&
       plan.precision.name != "bf16-pure")
     refuse_export("precision", fmt::format("{} is none of torchtitan's", plan.precision.name),
-           "bf16-autocast, bf16-pure or fp32");
+                  "bf16-autocast, bf16-pure or fp32");
 }
 
 std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e) {

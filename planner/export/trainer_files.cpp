@@ -11,8 +11,8 @@
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "kernels/registry.h"
-#include "optimizers/description.h"
 #include "load/optimizer.h"
+#include "optimizers/description.h"
 #include "save/checkpointing.h"
 #include "trainers/description.h"
 #include "yaml/document.h"
@@ -27,22 +27,43 @@ struct Dialect {
       clipping;
 };
 
-constexpr Dialect kHf{"TrainingArguments", "model_name_or_path", "per_device_train_batch_size",
-                      "model_max_length",  "",                   "optim",
-                      "use_liger_kernel",  "attn_implementation", "lora_r",
-                      "lora_target_modules", "max_grad_norm"};
-constexpr Dialect kTrl{"TRL",       "model_name_or_path", "per_device_train_batch_size",
-                       "max_length", "packing",            "optim",
-                       "use_liger_kernel", "attn_implementation", "lora_r",
-                       "lora_target_modules", "max_grad_norm"};
-constexpr Dialect kAxolotl{"axolotl",      "base_model",     "micro_batch_size",
-                           "sequence_len", "sample_packing", "optimizer",
-                           "use_liger_kernel", "attn_implementation", "lora_r",
-                           "lora_target_modules", "max_grad_norm"};
-constexpr Dialect kLlamaFactory{"LLaMA-Factory", "model_name_or_path", "per_device_train_batch_size",
-                                "cutoff_len",    "packing",            "optim",
-                                "enable_liger_kernel", "flash_attn",   "lora_rank",
-                                "lora_target",   "max_grad_norm"};
+constexpr Dialect kHf{"TrainingArguments",
+                      "model_name_or_path",
+                      "per_device_train_batch_size",
+                      "model_max_length",
+                      "",
+                      "optim",
+                      "use_liger_kernel",
+                      "attn_implementation",
+                      "lora_r",
+                      "lora_target_modules",
+                      "max_grad_norm"};
+constexpr Dialect kTrl{"TRL",
+                       "model_name_or_path",
+                       "per_device_train_batch_size",
+                       "max_length",
+                       "packing",
+                       "optim",
+                       "use_liger_kernel",
+                       "attn_implementation",
+                       "lora_r",
+                       "lora_target_modules",
+                       "max_grad_norm"};
+constexpr Dialect kAxolotl{
+    "axolotl",        "base_model",          "micro_batch_size", "sequence_len",
+    "sample_packing", "optimizer",           "use_liger_kernel", "attn_implementation",
+    "lora_r",         "lora_target_modules", "max_grad_norm"};
+constexpr Dialect kLlamaFactory{"LLaMA-Factory",
+                                "model_name_or_path",
+                                "per_device_train_batch_size",
+                                "cutoff_len",
+                                "packing",
+                                "optim",
+                                "enable_liger_kernel",
+                                "flash_attn",
+                                "lora_rank",
+                                "lora_target",
+                                "max_grad_norm"};
 
 struct OptimizerWord {
   std::string_view name, implementation, word;
@@ -69,8 +90,8 @@ class TrainerFile {
   /// What all trainers have.
   void common() {
     if (plan_.workload.kind != WorkKind::train)
-      refuse_export("workload.kind", fmt::format("{} files are written for training", dialect_.name),
-             "train");
+      refuse_export("workload.kind",
+                    fmt::format("{} files are written for training", dialect_.name), "train");
     put(dialect_.model, model_name());
     workload();
     optimizer();
@@ -109,9 +130,10 @@ class TrainerFile {
     return dash == name.npos ? name : name.substr(dash + 1);
   }
   [[noreturn]] void no_precision(std::string_view why) const {
-    refuse_export("precision", fmt::format("{} cannot be said to {}: {}", plan_.precision.name,
-                                    dialect_.name, why),
-           "another precision, or --as job");
+    refuse_export(
+        "precision",
+        fmt::format("{} cannot be said to {}: {}", plan_.precision.name, dialect_.name, why),
+        "another precision, or --as job");
   }
 
   /// The ds_config inside the file, or FSDP's options as accelerate's file has them.
@@ -141,9 +163,10 @@ class TrainerFile {
   Json model_name() const {
     const auto model = asked_.find("model");
     if (model != asked_.end() && model->is_string()) return *model;
-    refuse_export("model", fmt::format("{} names a model or a folder, and the job has an object",
-                                dialect_.name),
-           "a name, or the folder of a config.json");
+    refuse_export(
+        "model",
+        fmt::format("{} names a model or a folder, and the job has an object", dialect_.name),
+        "a name, or the folder of a config.json");
   }
 
   void workload() {
@@ -156,8 +179,9 @@ class TrainerFile {
       refuse_export("workload.packing", "TrainingArguments have none", "trainer trl");
     if (w.packing) put(dialect_.packing, true);
     if (plan_.parallel.model_ranks() > 1)
-      refuse_export("parallel", fmt::format("{} files are written for data parallelism", dialect_.name),
-             "no degrees, or --as job");
+      refuse_export("parallel",
+                    fmt::format("{} files are written for data parallelism", dialect_.name),
+                    "no degrees, or --as job");
   }
 
   void optimizer() {
@@ -167,21 +191,25 @@ class TrainerFile {
     for (const OptimizerWord& word : kOptimizerWords)
       if (word.name == name && (word.implementation.empty() || word.implementation == how))
         return put(dialect_.optimizer, word.word);
-    refuse_export("optimizer", fmt::format("{} ({}) has no name among transformers' optimizers", name, how),
-           "adamw, adamw_8bit, adafactor or another one of transformers'");
+    refuse_export("optimizer",
+                  fmt::format("{} ({}) has no name among transformers' optimizers", name, how),
+                  "adamw, adamw_8bit, adafactor or another one of transformers'");
   }
 
   void checkpointing() {
     const Json how = checkpointing_json(plan_);
     const bool word = how.is_string() && (how == "none" || how == "full");
-    const bool each = how.is_object() && how.value("policy", "") == "blocks" && how.contains("every");
+    const bool each =
+        how.is_object() && how.value("policy", "") == "blocks" && how.contains("every");
     const bool offload = how.is_object() && how.value("policy", "") == "full";
     if (!word && !each && !offload)
-      refuse_export("checkpointing", fmt::format("{} cannot be said to {}", how.dump(), dialect_.name),
-             "none, full, or each n-th block");
+      refuse_export("checkpointing",
+                    fmt::format("{} cannot be said to {}", how.dump(), dialect_.name),
+                    "none, full, or each n-th block");
     const bool on = how != "none";
     if (dialect_.name == kLlamaFactory.name) {
-      if (!word) refuse_export("checkpointing", "LLaMA-Factory has all blocks or none", "none or full");
+      if (!word)
+        refuse_export("checkpointing", "LLaMA-Factory has all blocks or none", "none or full");
       return put("disable_gradient_checkpointing", !on);
     }
     put("gradient_checkpointing", on);
@@ -199,7 +227,8 @@ class TrainerFile {
     if (plan_.compile) put("torch_compile", true);
     if (plan_.loss == LossKind::fused_linear) {
       if (dialect_.name != kAxolotl.name)
-        refuse_export("loss", fmt::format("{} has no fused loss of its own", dialect_.name), "cross_entropy");
+        refuse_export("loss", fmt::format("{} has no fused loss of its own", dialect_.name),
+                      "cross_entropy");
       put("cut_cross_entropy", true);
     }
     if (!plan_.kernels.any()) return;

@@ -14,9 +14,9 @@
 namespace shardplan::importing {
 
 struct Imported {
-  Json job;                           ///< shardplan.job/1
-  std::vector<Note> notes;            ///< what became of each key
-  std::vector<std::string> headings;  ///< "sft.yaml: an axolotl configuration"
+  Json job;                                            ///< shardplan.job/1
+  std::vector<Note> notes;                             ///< what became of each key
+  std::vector<std::string> headings;                   ///< "sft.yaml: an axolotl configuration"
   std::map<std::string, Origin, std::less<>> origins;  ///< of the job's fields, by pointer
 };
 

@@ -190,7 +190,7 @@ const std::array kTrainingIgnored{
                  "fp16_opt_level",
                  "bf16_full_eval",
                  "fp16_full_eval",
-                 
+
                  "chars_per_token",
                  "ddp_find_unused_parameters",
                  "ddp_broadcast_buffers",

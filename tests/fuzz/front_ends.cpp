@@ -6,11 +6,9 @@
 #include "base/checked.h"
 #include "base/diagnostic.h"
 #include "estimate/estimate.h"
-#include "import/import.h"
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/cluster.h"
-#include "load/ds_config/document.h"
 #include "load/ds_config/load.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -64,7 +62,7 @@ void run_model_config(std::string_view text) {
 
 void run_ds_config(std::string_view text) {
   swallow_bad_input([&] {
-    const Json config = read_ds_document(text, "ds_config.json").json;
+    const Json config = parse_json(text, "ds_config.json");
     for (const AutoResolver resolver :
          {AutoResolver::hf_trainer, AutoResolver::accelerate, AutoResolver::none}) {
       for (const std::int64_t ranks : {1, 8}) {
@@ -75,21 +73,6 @@ void run_ds_config(std::string_view text) {
         check_ds_config(config, "ds_config.json", context);
       }
     }
-  });
-}
-
-void run_import(std::string_view text) {
-  swallow_bad_input([&] {
-    const std::vector<importing::Document> documents = importing::parse_documents(text, "file");
-    const Json flags{{"cluster", "8xH100-80GB"}, {"model", "gpt2"}};
-    const importing::Imported imported = importing::import_documents(documents, "", flags);
-    importing::all_notes(imported.notes);
-    JobContext context;
-    context.hardware = &hardware();
-    context.directory = "/nowhere";
-    Json job = imported.job;
-    overlay(job, flags);
-    load_job(job, "job.json", context);
   });
 }
 

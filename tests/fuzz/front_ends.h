@@ -11,7 +11,4 @@ void run_model_config(std::string_view text);  ///< a config.json, through to it
 void run_ds_config(std::string_view text);     ///< a ds_config.json, under every resolver of "auto"
 void run_cluster(std::string_view text);       ///< a cluster's name or its object
 
-/// A trainer's file, whatever it is written in, with model and cluster given.
-void run_import(std::string_view text);
-
 }  // namespace shardplan

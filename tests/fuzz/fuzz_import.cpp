@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "front_ends.h"
+#include "import_front_end.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   shardplan::run_import({reinterpret_cast<const char*>(data), size});

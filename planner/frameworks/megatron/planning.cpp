@@ -31,9 +31,10 @@ std::string megatron_script(const Json&, const Job& job, const Estimate& e) {
                       .message = "Megatron-LM's arguments are for plans that it runs",
                       .expected = "megatron"});
   return "#!/usr/bin/env bash\n" + header_comment(job, e) + megatron_arguments(job) +
-         fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n"
-                     "  \"${{network[@]}}\" --vocab-size {} \\\n  \"${{arguments[@]}}\" \"$@\"\n",
-                     c.nodes, c.gpus_per_node, job.model.facts.vocabulary);
+         fmt::format(
+             "torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n"
+             "  \"${{network[@]}}\" --vocab-size {} \\\n  \"${{arguments[@]}}\" \"$@\"\n",
+             c.nodes, c.gpus_per_node, job.model.facts.vocabulary);
 }
 
 constexpr ExportFormat kMegatronFormat{"megatron", "megatron.sh", megatron_script};

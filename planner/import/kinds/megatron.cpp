@@ -108,9 +108,10 @@ void read_granularity(Key& key) {
     return key.take("/checkpointing", Json{{"policy", "blocks"}, {"count", layers}});
   key.take("/checkpointing", "full");
   if (layers > 1)
-    key.warn(fmt::format("{} layers at a time keep fewer inputs and need the activations of {} "
-                         "while they run again; one at a time is estimated",
-                         layers, layers));
+    key.warn(
+        fmt::format("{} layers at a time keep fewer inputs and need the activations of {} "
+                    "while they run again; one at a time is estimated",
+                    layers, layers));
 }
 
 void read_modules(Key& key) {
@@ -133,7 +134,8 @@ void read_old_checkpointing(Key& key) {
 
 void read_optimizer_name(Key& key) {
   const std::string name = key.text();
-  if (name == "adam" || name == "adamw" || name == "sgd") return key.take("/optimizer/name", name == "adam" ? "adamw" : name);
+  if (name == "adam" || name == "adamw" || name == "sgd")
+    return key.take("/optimizer/name", name == "adam" ? "adamw" : name);
   key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam or sgd");
 }
 
@@ -151,11 +153,10 @@ void read_implementation(Key& key) {
 }
 
 void read_fp8(Key& key) {
-  if (key.value() == "" || key.value() == false || key.value() == "none")
-    return key.ignore("off");
+  if (key.value() == "" || key.value() == false || key.value() == "none") return key.ignore("off");
   const Json* recipe = key.other("fp8_recipe");
-  const std::string name = recipe != nullptr && recipe->is_string() ? recipe->get<std::string>()
-                                                                    : "delayed";
+  const std::string name =
+      recipe != nullptr && recipe->is_string() ? recipe->get<std::string>() : "delayed";
   const std::string linear = name == "delayed"      ? "fp8-delayed"
                              : name == "tensorwise" ? "fp8-tensorwise"
                              : name == "mxfp8"      ? "mxfp8"
@@ -235,54 +236,161 @@ constexpr std::array kRules{
 
 const std::array kIgnored{
     IgnoredKeys{"part of the network",
-                {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
-                 "num_query_groups", "group_query_attention", "kv_channels", "normalization",
-                 "swiglu", "position_embedding_type", "use_rotary_position_embeddings", "rotary_*",
-                 "no_position_embedding", "add_qkv_bias", "qk_layernorm", "disable_bias_linear",
-                 "untie_embeddings_and_output_weights", "num_experts", "moe_ffn_hidden_size",
-                 "moe_router_topk", "moe_shared_expert_intermediate_size", "moe_layer_freq",
-                 "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
-                 "qk_pos_emb_head_dim", "v_head_dim", "max_position_embeddings", "vocab_size",
-                 "padded_vocab_size", "make_vocab_size_divisible_by", "tokenizer_*", "vocab_file",
-                 "merge_file", "attention_dropout", "hidden_dropout", "norm_epsilon",
-                 "squared_relu", "mscale*", "use_rope_scaling", "original_max_position_embeddings",
-                 "beta_fast", "beta_slow"}},
+                {"num_layers",
+                 "hidden_size",
+                 "ffn_hidden_size",
+                 "num_attention_heads",
+                 "num_query_groups",
+                 "group_query_attention",
+                 "kv_channels",
+                 "normalization",
+                 "swiglu",
+                 "position_embedding_type",
+                 "use_rotary_position_embeddings",
+                 "rotary_*",
+                 "no_position_embedding",
+                 "add_qkv_bias",
+                 "qk_layernorm",
+                 "disable_bias_linear",
+                 "untie_embeddings_and_output_weights",
+                 "num_experts",
+                 "moe_ffn_hidden_size",
+                 "moe_router_topk",
+                 "moe_shared_expert_intermediate_size",
+                 "moe_layer_freq",
+                 "multi_latent_attention",
+                 "q_lora_rank",
+                 "kv_lora_rank",
+                 "qk_head_dim",
+                 "qk_pos_emb_head_dim",
+                 "v_head_dim",
+                 "max_position_embeddings",
+                 "vocab_size",
+                 "padded_vocab_size",
+                 "make_vocab_size_divisible_by",
+                 "tokenizer_*",
+                 "vocab_file",
+                 "merge_file",
+                 "attention_dropout",
+                 "hidden_dropout",
+                 "norm_epsilon",
+                 "squared_relu",
+                 "mscale*",
+                 "use_rope_scaling",
+                 "original_max_position_embeddings",
+                 "beta_fast",
+                 "beta_slow"}},
     IgnoredKeys{"taken with recompute_granularity", {"recompute_method", "recompute_num_layers"}},
     IgnoredKeys{"a step's memory and time do not depend on it",
-                {"lr*", "min_lr", "weight_decay*", "adam_*", "sgd_*", "train_iters",
-                 "train_samples", "init_method*", "log_*", "tensorboard_*", "wandb_*", "save*",
-                 "load*", "no_load_*", "no_save_*", "ckpt_*", "dist_ckpt_*", "async_save",
-                 "exit_*", "seed", "split", "data_*", "dataloader_*", "num_workers", "eval_*",
-                 "distributed_*", "timing_*", "use_mcore_models", "master_*", "finetune",
-                 "environment", "pretrained_checkpoint", "use_checkpoint_*", "auto_detect_ckpt*",
-                 "moe_aux_loss_coeff", "moe_router_load_balancing_type", "moe_router_dtype",
-                 "moe_router_score_function", "moe_router_enable_expert_bias",
-                 "moe_router_bias_update_rate", "moe_router_topk_scaling_factor",
-                 "moe_router_group_topk", "moe_router_num_groups", "moe_router_pre_softmax",
-                 "moe_z_loss_coeff", "manual_gc*", "profile*", "nvtx*", "no_mmap_bin_files",
-                 "no_create_attention_mask_in_dataloader", "eod_mask_loss", "reset_*",
-                 "disable_gloo_process_groups", "enable_gloo_process_groups", "use_gloo*",
-                 "check_for_nan_in_loss_and_grad", "no_check_for_nan*", "check_weight_hash*",
-                 "rampup_batch_size", "step_batch_size_schedule", "override_opt_*",
-                 "apply_layernorm_1p", "calculate_per_token_loss", "deterministic_mode",
-                 "ddp_average_in_collective", "use_persistent_ckpt_worker", "mock_data",
-                 "trust_remote_code", "fp8_*", "no_initialization", "use_flash_attn",
-                 "attention_softmax_in_fp32", "apply_query_key_layer_scaling",
-                 "no_masked_softmax_fusion", "no_bias_*", "no_rope_fusion", "no_async_*",
-                 "enable_experimental", "hysteresis", "initial_loss_scale", "loss_scale*",
-                 "min_loss_scale", "iterations_to_skip", "result_rejected_tracker_filename",
-                 "inference_*", "sharp_*", "nccl_*", "high_priority_stream_groups",
-                 "gradient_reduce_div_fusion", "rerun_mode", "error_injection*",
-                 "decoder_seq_length", "encoder_seq_length", "no_ckpt_*", "use_dist_ckpt*",
-                 "te_rng_tracker", "non_persistent_*", "attention_softmax*", "moe_use_upcycling",
-                 "moe_pad_expert_input_to_capacity", "lazy_mpu_init", "standalone_*"}},
-    IgnoredKeys{"the estimate has the grouped and fused kernels",
-                {"moe_grouped_gemm", "moe_token_dispatcher_type", "moe_permute_fusion",
-                 "moe_router_fusion", "moe_token_drop_policy", "moe_expert_capacity_factor",
-                 "moe_enable_deepep", "moe_flex_dispatcher_backend", "use_te*", "cuda_graph_*",
-                 "enable_cuda_graph", "external_cuda_graph", "overlap_p2p_comm*",
-                 "microbatch_group_size_per_vp_stage", "bf16_cp*", "tp_comm_*",
-                 "overlap_moe_expert_parallel_comm"}},
+                {"lr*",
+                 "min_lr",
+                 "weight_decay*",
+                 "adam_*",
+                 "sgd_*",
+                 "train_iters",
+                 "train_samples",
+                 "init_method*",
+                 "log_*",
+                 "tensorboard_*",
+                 "wandb_*",
+                 "save*",
+                 "load*",
+                 "no_load_*",
+                 "no_save_*",
+                 "ckpt_*",
+                 "dist_ckpt_*",
+                 "async_save",
+                 "exit_*",
+                 "seed",
+                 "split",
+                 "data_*",
+                 "dataloader_*",
+                 "num_workers",
+                 "eval_*",
+                 "distributed_*",
+                 "timing_*",
+                 "use_mcore_models",
+                 "master_*",
+                 "finetune",
+                 "environment",
+                 "pretrained_checkpoint",
+                 "use_checkpoint_*",
+                 "auto_detect_ckpt*",
+                 "moe_aux_loss_coeff",
+                 "moe_router_load_balancing_type",
+                 "moe_router_dtype",
+                 "moe_router_score_function",
+                 "moe_router_enable_expert_bias",
+                 "moe_router_bias_update_rate",
+                 "moe_router_topk_scaling_factor",
+                 "moe_router_group_topk",
+                 "moe_router_num_groups",
+                 "moe_router_pre_softmax",
+                 "moe_z_loss_coeff",
+                 "manual_gc*",
+                 "profile*",
+                 "nvtx*",
+                 "no_mmap_bin_files",
+                 "no_create_attention_mask_in_dataloader",
+                 "eod_mask_loss",
+                 "reset_*",
+                 "disable_gloo_process_groups",
+                 "enable_gloo_process_groups",
+                 "use_gloo*",
+                 "check_for_nan_in_loss_and_grad",
+                 "no_check_for_nan*",
+                 "check_weight_hash*",
+                 "rampup_batch_size",
+                 "step_batch_size_schedule",
+                 "override_opt_*",
+                 "apply_layernorm_1p",
+                 "calculate_per_token_loss",
+                 "deterministic_mode",
+                 "ddp_average_in_collective",
+                 "use_persistent_ckpt_worker",
+                 "mock_data",
+                 "trust_remote_code",
+                 "fp8_*",
+                 "no_initialization",
+                 "use_flash_attn",
+                 "attention_softmax_in_fp32",
+                 "apply_query_key_layer_scaling",
+                 "no_masked_softmax_fusion",
+                 "no_bias_*",
+                 "no_rope_fusion",
+                 "no_async_*",
+                 "enable_experimental",
+                 "hysteresis",
+                 "initial_loss_scale",
+                 "loss_scale*",
+                 "min_loss_scale",
+                 "iterations_to_skip",
+                 "result_rejected_tracker_filename",
+                 "inference_*",
+                 "sharp_*",
+                 "nccl_*",
+                 "high_priority_stream_groups",
+                 "gradient_reduce_div_fusion",
+                 "rerun_mode",
+                 "error_injection*",
+                 "decoder_seq_length",
+                 "encoder_seq_length",
+                 "no_ckpt_*",
+                 "use_dist_ckpt*",
+                 "te_rng_tracker",
+                 "non_persistent_*",
+                 "attention_softmax*",
+                 "moe_use_upcycling",
+                 "moe_pad_expert_input_to_capacity",
+                 "lazy_mpu_init",
+                 "standalone_*"}},
+    IgnoredKeys{
+        "the estimate has the grouped and fused kernels",
+        {"moe_grouped_gemm", "moe_token_dispatcher_type", "moe_permute_fusion", "moe_router_fusion",
+         "moe_token_drop_policy", "moe_expert_capacity_factor", "moe_enable_deepep",
+         "moe_flex_dispatcher_backend", "use_te*", "cuda_graph_*", "enable_cuda_graph",
+         "external_cuda_graph", "overlap_p2p_comm*", "microbatch_group_size_per_vp_stage",
+         "bf16_cp*", "tp_comm_*", "overlap_moe_expert_parallel_comm"}},
 };
 constexpr KeyTable kOwn{kRules, kIgnored};
 
@@ -347,7 +455,8 @@ void read_megatron_arguments(const Document& d, Recipe& recipe, const KeyTable* 
   if (precision == nullptr)
     recipe.assume("/precision", "fp32", "neither bf16 nor fp16");
   else if (precision->is_object() && !precision->contains("preset"))
-    recipe.set_default("/precision/preset", megatron::on(d, "fp16") ? "fp16-master" : "bf16-master");
+    recipe.set_default("/precision/preset",
+                       megatron::on(d, "fp16") ? "fp16-master" : "bf16-master");
   recipe.set_default("/checkpointing", "none");
   // arguments.py turns it off where one rank has each layer.
   const Json* sequence = recipe.find("/parallel/sequence_parallel");

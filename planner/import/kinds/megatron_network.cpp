@@ -28,8 +28,9 @@ class Network {
     if (rms && gated && rope) return has_experts() ? experts() : dense();
     if (!rms && !gated && !rope && !has_experts()) return gpt2();
     if (!rms && !gated && rope && !has_experts()) return neox();
-    refuse("normalization", "no network that is known has this normalization, this activation and "
-                            "these positions together");
+    refuse("normalization",
+           "no network that is known has this normalization, this activation and "
+           "these positions together");
   }
 
  private:
@@ -70,17 +71,17 @@ class Network {
 
   Json shared(const char* type) const {
     const std::int64_t heads = number("num_attention_heads", 0);
-    Json config{{"model_type", type},
-                {"hidden_size", number("hidden_size", 0)},
-                {"intermediate_size", feed_forward()},
-                {"num_hidden_layers", number("num_layers", 0)},
-                {"num_attention_heads", heads},
-                {"num_key_value_heads",
-                 flag("group_query_attention") ? number("num_query_groups", 1) : heads},
-                {"vocab_size", vocabulary()},
-                {"max_position_embeddings",
-                 number("max_position_embeddings", number("seq_length", 4096))},
-                {"tie_word_embeddings", !flag("untie_embeddings_and_output_weights")}};
+    Json config{
+        {"model_type", type},
+        {"hidden_size", number("hidden_size", 0)},
+        {"intermediate_size", feed_forward()},
+        {"num_hidden_layers", number("num_layers", 0)},
+        {"num_attention_heads", heads},
+        {"num_key_value_heads",
+         flag("group_query_attention") ? number("num_query_groups", 1) : heads},
+        {"vocab_size", vocabulary()},
+        {"max_position_embeddings", number("max_position_embeddings", number("seq_length", 4096))},
+        {"tie_word_embeddings", !flag("untie_embeddings_and_output_weights")}};
     if (const std::int64_t channels = number("kv_channels", 0); channels > 0)
       config["head_dim"] = channels;
     return config;
@@ -105,7 +106,7 @@ class Network {
   Json experts() const {
     const std::int64_t shared_size = number("moe_shared_expert_intermediate_size", 0);
     const std::int64_t width = number("moe_ffn_hidden_size", feed_forward());
-    Json config = shared(shared_size > 0           ? "qwen2_moe"
+    Json config = shared(shared_size > 0        ? "qwen2_moe"
                          : flag("qk_layernorm") ? "qwen3_moe"
                                                 : "mixtral");
     const bool mixtral = config["model_type"] == "mixtral";

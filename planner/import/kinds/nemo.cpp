@@ -20,8 +20,8 @@ bool is_automodel(const Document& d) {
 bool is_nemo(const Document& d) {
   if (is_automodel(d)) return true;
   return has_any(d, {"trainer", "run"}) &&
-         has_any(d, {"model.tensor_model_parallel_size", "model.micro_batch_size",
-                     "model.mcore_gpt"});
+         has_any(d,
+                 {"model.tensor_model_parallel_size", "model.micro_batch_size", "model.mcore_gpt"});
 }
 
 struct Renamed {
@@ -113,17 +113,20 @@ class Translation {
 
   void network() {
     const std::string norm = text("model.normalization");
-    if (norm == "rmsnorm" || norm == "RMSNorm") put("model.normalization", "normalization", "RMSNorm");
+    if (norm == "rmsnorm" || norm == "RMSNorm")
+      put("model.normalization", "normalization", "RMSNorm");
     const std::string activation = text("model.activation");
     if (activation.find("swiglu") != std::string::npos) put("model.activation", "swiglu", true);
     if (is("model.bias", false)) put("model.bias", "disable_bias_linear", true);
     if (is("model.share_embeddings_and_output_weights", false))
       put("model.share_embeddings_and_output_weights", "untie_embeddings_and_output_weights", true);
-    if (const Json* groups = at("model.num_query_groups"); groups != nullptr && groups->is_number()) {
+    if (const Json* groups = at("model.num_query_groups");
+        groups != nullptr && groups->is_number()) {
       put("model.num_query_groups", "num_query_groups", *groups);
       put("model.num_query_groups", "group_query_attention", true);
     }
-    if (is("model.transformer_engine", false)) put("model.transformer_engine", "transformer_impl", "local");
+    if (is("model.transformer_engine", false))
+      put("model.transformer_engine", "transformer_impl", "local");
   }
 
   void optimizer() {
@@ -279,12 +282,35 @@ constexpr std::array kRules{
 
 const std::array kIgnored{
     IgnoredKeys{"a step does not depend on it",
-                {"recipe", "seed", "step_scheduler.*", "dist_env.*", "rng.*", "checkpoint.*",
-                 "wandb.*", "mlflow.*", "ci.*", "lr_scheduler.*", "optimizer.*", "model._target_",
-                 "model.trust_remote_code", "model.use_cache", "logger.*", "benchmark.*",
-                 "distributed.*", "loss_fn.*", "peft.*", "compile.*", "profiler.*", "fp8.*",
-                 "quantization.*", "slurm.*", "auto_resume", "model.text_config.*",
-                 "model.config._target_", "model.config.trust_remote_code", "clip_grad_norm.*"}},
+                {"recipe",
+                 "seed",
+                 "step_scheduler.*",
+                 "dist_env.*",
+                 "rng.*",
+                 "checkpoint.*",
+                 "wandb.*",
+                 "mlflow.*",
+                 "ci.*",
+                 "lr_scheduler.*",
+                 "optimizer.*",
+                 "model._target_",
+                 "model.trust_remote_code",
+                 "model.use_cache",
+                 "logger.*",
+                 "benchmark.*",
+                 "distributed.*",
+                 "loss_fn.*",
+                 "peft.*",
+                 "compile.*",
+                 "profiler.*",
+                 "fp8.*",
+                 "quantization.*",
+                 "slurm.*",
+                 "auto_resume",
+                 "model.text_config.*",
+                 "model.config._target_",
+                 "model.config.trust_remote_code",
+                 "clip_grad_norm.*"}},
     IgnoredKeys{"the loader runs on the host",
                 {"dataset.*", "dataloader.*", "validation_*", "tokenizer.*", "processor.*",
                  "packed_sequence.*"}},

@@ -51,7 +51,11 @@ extern const Kind kKind;
 
 namespace {
 
-constexpr std::array kKinds{&launcher::kKind, &hostfile::kKind, &peft_adapter::kKind, &accelerate::kKind, &verl::kKind, &ds_config::kKind, &torchtitan::kKind, &nemo::kKind, &axolotl::kKind, &ms_swift::kKind, &llamafactory::kKind, &megatron::kKind, &training_arguments::kKind, &hf_config::kKind};
+constexpr std::array kKinds{&launcher::kKind,           &hostfile::kKind,     &peft_adapter::kKind,
+                            &accelerate::kKind,         &verl::kKind,         &ds_config::kKind,
+                            &torchtitan::kKind,         &nemo::kKind,         &axolotl::kKind,
+                            &ms_swift::kKind,           &llamafactory::kKind, &megatron::kKind,
+                            &training_arguments::kKind, &hf_config::kKind};
 
 }  // namespace
 

@@ -19,16 +19,15 @@ constexpr std::string_view kFsdp =
     "fsdp_config: {fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n";
 
 TEST(Import, SeveralFilesAreOneJob) {
-  const Imported imported =
-      import_documents(both(kArguments, kFsdp), "", {{"cluster", "4xH100"}});
+  const Imported imported = import_documents(both(kArguments, kFsdp), "", {{"cluster", "4xH100"}});
   EXPECT_EQ(imported.job.at("framework").at("name"), "fsdp1");
   EXPECT_EQ(imported.job.at("workload").at("micro_batch"), 2);
   EXPECT_EQ(imported.headings.size(), 2U);
 }
 
 TEST(Import, AHostfileCountsTheGpus) {
-  const Imported imported = import_documents(
-      both(kArguments, "one slots=8\ntwo slots=8\n"), "", {{"cluster", "A100-80GB"}});
+  const Imported imported = import_documents(both(kArguments, "one slots=8\ntwo slots=8\n"), "",
+                                             {{"cluster", "A100-80GB"}});
   EXPECT_EQ(imported.job.at("cluster"), "2x8xA100-80GB");
 }
 
@@ -72,7 +71,8 @@ TEST(Import, WrongTypesNameFileAndKey) {
 
 TEST(Import, AnErrorAboutAFieldNamesTheKeyThatSaidIt) {
   Imported imported = import_text(kArguments);
-  const InputError error({.file = "job.json", .key = "workload.micro_batch", .message = "too much"});
+  const InputError error(
+      {.file = "job.json", .key = "workload.micro_batch", .message = "too much"});
   const std::string what = explained(error, imported).what();
   EXPECT_NE(what.find("per_device_train_batch_size (workload.micro_batch)"), std::string::npos)
       << what;
@@ -101,14 +101,15 @@ TEST(Shell, VariablesArraysAndSumsAreReplaced) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(words("A=3\nB=(x \"y z\")\nrun $A ${B[@]} \"${B[@]}\" $((A * 2 + 1))"),
             (Words{"run", "3", "x", "y", "z", "x", "y z", "7"}));
-  EXPECT_EQ(words("run ${NONE:-7} '$A' \"q r\"; next # no"), (Words{"run", "7", "$A", "q r", "next"}));
+  EXPECT_EQ(words("run ${NONE:-7} '$A' \"q r\"; next # no"),
+            (Words{"run", "7", "$A", "q r", "next"}));
   EXPECT_EQ(words("N=4\nrun --x $(expr 16 / $N) \\\n  --y"), (Words{"run", "--x", "4", "--y"}));
   EXPECT_EQ(words("A=(1\n  2 # two\n)\nA+=(3)\nrun \"${A[*]}\" $1"), (Words{"run", "1", "2", "3"}));
 }
 
 TEST(Shell, OddTextIsNoHarm) {
-  for (const char* text : {"", "$", "${", "$((", "`", "'", "\"", "\\", "A=(", "A=", "$(", "${A:-${B",
-                           "--", "a=\"$", ")))", "&&|;<>"})
+  for (const char* text : {"", "$", "${", "$((", "`", "'", "\"", "\\", "A=(", "A=", "$(",
+                           "${A:-${B", "--", "a=\"$", ")))", "&&|;<>"})
     parse_shell(text);
 }
 

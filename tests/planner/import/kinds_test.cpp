@@ -69,8 +69,7 @@ lora_target_modules: 'model.layers.[\d]+.(mlp|self_attn).(up|down|q)_proj'
 bf16: true
 datasets: [{path: a}]
 )");
-  EXPECT_EQ(job.at("workload").at("lora").at("targets"),
-            Json({"up_proj", "down_proj", "q_proj"}));
+  EXPECT_EQ(job.at("workload").at("lora").at("targets"), Json({"up_proj", "down_proj", "q_proj"}));
 }
 
 TEST(LlamaFactory, DefaultsAreItsOwn) {
@@ -115,8 +114,8 @@ packing: true
 }
 
 TEST(TrainingArguments, SmallerOptimizersAreEstimatedAsAdamW) {
-  const Imported imported = import_text(
-      "model_name_or_path: gpt2\nper_device_train_batch_size: 1\noptim: rmsprop\n");
+  const Imported imported =
+      import_text("model_name_or_path: gpt2\nper_device_train_batch_size: 1\noptim: rmsprop\n");
   EXPECT_EQ(imported.job.at("optimizer").at("name"), "adamw");
   EXPECT_TRUE(noted(imported, Note::Kind::warning, "optim"));
 }

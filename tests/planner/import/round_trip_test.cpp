@@ -26,14 +26,14 @@ void PrintTo(const Trip& trip, std::ostream* out) {
 }
 
 Json base(const char* cluster, Json more) {
-  Json job{{"schema", "shardplan.job/1"},
-           {"model", "qwen2.5-0.5b"},
-           {"cluster", cluster},
-           {"trainer", "hf_trainer"},
-           {"workload",
-            {{"micro_batch", 2}, {"sequence_length", 1024}, {"gradient_accumulation", 2}}},
-           {"optimizer", {{"name", "adamw"}, {"implementation", "fused"}}},
-           {"checkpointing", "full"}};
+  Json job{
+      {"schema", "shardplan.job/1"},
+      {"model", "qwen2.5-0.5b"},
+      {"cluster", cluster},
+      {"trainer", "hf_trainer"},
+      {"workload", {{"micro_batch", 2}, {"sequence_length", 1024}, {"gradient_accumulation", 2}}},
+      {"optimizer", {{"name", "adamw"}, {"implementation", "fused"}}},
+      {"checkpointing", "full"}};
   job.merge_patch(more);
   return job;
 }
@@ -47,15 +47,16 @@ std::vector<Trip> trips() {
                    {"precision", "bf16-autocast"}};
   const Json zero{{"framework", {{"name", "deepspeed"}, {"zero_stage", 3}}},
                   {"precision", "bf16-master"}};
-  const Json qlora{
-      {"framework", "single"},
-      {"precision", "bf16-pure"},
-      {"optimizer", {{"name", "paged_adamw_8bit"}, {"implementation", nullptr}}},
-      {"workload",
-       {{"method", "lora"},
-        {"lora",
-         {{"rank", 8}, {"targets", {"all-linear"}}, {"quantization", "nf4_double"},
-          {"prepare_kbit", false}}}}}};
+  const Json qlora{{"framework", "single"},
+                   {"precision", "bf16-pure"},
+                   {"optimizer", {{"name", "paged_adamw_8bit"}, {"implementation", nullptr}}},
+                   {"workload",
+                    {{"method", "lora"},
+                     {"lora",
+                      {{"rank", 8},
+                       {"targets", {"all-linear"}},
+                       {"quantization", "nf4_double"},
+                       {"prepare_kbit", false}}}}}};
   const Json liger{{"framework", "ddp"}, {"precision", "bf16-pure"}, {"kernels", "liger"}};
   const Json titan{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
                    {"trainer", "torchtitan"},
@@ -94,12 +95,10 @@ TEST_P(RoundTrip, GivesTheSameEstimate) {
   const Job before = loaded(asked);
   const Estimate first = estimate(before.model, before.plan, calibration);
   const ExportedFile file = export_as(GetParam().format, asked, before, first);
-  const Imported imported =
-      import_text(file.text, {{"cluster", asked.at("cluster")}}, file.name);
+  const Imported imported = import_text(file.text, {{"cluster", asked.at("cluster")}}, file.name);
   const Job after = loaded(imported.job);
   const Estimate second = estimate(after.model, after.plan, calibration);
-  EXPECT_EQ(first.device.point, second.device.point)
-      << file.text << imported.job.dump(2);
+  EXPECT_EQ(first.device.point, second.device.point) << file.text << imported.job.dump(2);
   EXPECT_EQ(first.allocated.point, second.allocated.point);
   EXPECT_DOUBLE_EQ(first.time.step_seconds, second.time.step_seconds);
 }
@@ -112,8 +111,7 @@ TEST(RoundTripOfTwo, AccelerateAndArguments) {
   const Calibration calibration = load_calibration();
   for (const Json& framework :
        {Json{{"name", "fsdp1"}}, Json{{"name", "fsdp2"}}, Json{{"name", "ddp"}}}) {
-    const Json asked =
-        base("4xH100", {{"framework", framework}, {"precision", "bf16-autocast"}});
+    const Json asked = base("4xH100", {{"framework", framework}, {"precision", "bf16-autocast"}});
     const Job before = loaded(asked);
     const Estimate first = estimate(before.model, before.plan, calibration);
     std::vector<Document> documents =
@@ -126,8 +124,7 @@ TEST(RoundTripOfTwo, AccelerateAndArguments) {
     const Imported imported = import_documents(documents, "", {{"cluster", "4xH100"}});
     const Job after = loaded(imported.job);
     const Estimate second = estimate(after.model, after.plan, calibration);
-    EXPECT_EQ(first.device.point, second.device.point)
-        << framework << imported.job.dump(2);
+    EXPECT_EQ(first.device.point, second.device.point) << framework << imported.job.dump(2);
   }
 }
 
