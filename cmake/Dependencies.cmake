@@ -7,6 +7,7 @@ find_package(CLI11 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Threads REQUIRED)
 find_package(yaml-cpp REQUIRED)
+find_package(tomlplusplus REQUIRED)
 
 if(SHARDPLAN_TESTS)
   find_package(GTest REQUIRED)

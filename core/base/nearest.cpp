@@ -53,6 +53,10 @@ std::string normalized(std::string_view name) {
   return out;
 }
 
+std::size_t spelling_distance(std::string_view a, std::string_view b) {
+  return distance(normalized(a), normalized(b));
+}
+
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   return nearest_of(name, candidates);
 }

@@ -1,6 +1,7 @@
 // The nearest valid spelling of a name that is not known.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace shardplan {
 /// longer name differs. Ties go to the earlier candidate.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 std::string nearest(std::string_view name, std::span<const std::string_view> candidates);
+
+/// Letters to insert, delete, substitute or swap with their neighbour until two names are the same;
+/// case, '-', '_' and spaces do not count.
+std::size_t spelling_distance(std::string_view a, std::string_view b);
 
 /// Lower case without '-', '_', '.' and spaces: how names are compared.
 std::string normalized(std::string_view name);

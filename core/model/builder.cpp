@@ -106,9 +106,25 @@ bool is_head(std::string_view name) {
 
 }  // namespace
 
+std::optional<LinearModule> ModelBuilder::other_head(std::string_view name, std::int64_t in) {
+  if (!is_head(name)) return std::nullopt;
+  if (options_.scalar_head) return linear("score", in, 1);
+  switch (options_.head.kind) {
+    case HeadKind::language_model:
+      break;
+    case HeadKind::none:
+      return LinearModule{};
+    case HeadKind::sequence:
+      return linear("score", in, options_.head.labels);
+    case HeadKind::token:
+      return linear("score", in, options_.head.labels, options_.head.bias);
+  }
+  return std::nullopt;
+}
+
 LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::int64_t out,
                                   bool bias) {
-  if (options_.scalar_head && is_head(name)) return linear("score", in, 1);
+  if (const auto other = other_head(name, in)) return *other;
   const std::string full = prefix_ + std::string(name);
   const bool adapted = is_lora_target(name);
   const std::string base = adapted ? full + ".base_layer" : full;
@@ -144,7 +160,7 @@ LinearModule ModelBuilder::conv1d(std::string_view name, std::int64_t in, std::i
 
 LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingModule& embedding,
                                        bool bias) {
-  if (options_.scalar_head && is_head(name)) return linear("score", embedding.width, 1);
+  if (const auto other = other_head(name, embedding.width)) return *other;
   LinearModule m;
   m.in = embedding.width;
   m.out = embedding.rows;
@@ -207,6 +223,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
                                    bool checkpointable) {
   model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
   model_.segments.back().graph.set_loss(options_.loss);
+  if (!options_.scalar_head) model_.segments.back().graph.set_head(options_.head);
   model_.segments.back().graph.set_kernels(options_.kernels);
   model_.segments.back().graph.set_fused(options_.fused);
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);

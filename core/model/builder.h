@@ -28,6 +28,10 @@ struct BuildOptions {
   bool attention_again = false;               ///< Megatron's selective recomputation
   std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
+  ModelHead head;            ///< of the class that the configuration names
+  /// Parameters are counted and nothing is estimated: networks whose layers are known by their
+  /// tensors only are taken too.
+  bool counts_only = false;
 };
 
 /// What a plan decides about its network.
@@ -107,6 +111,8 @@ class ModelBuilder {
   ParameterId add_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
                             ParameterKind kind, bool adapter = false);
   bool is_lora_target(std::string_view name) const;
+  /// The head that takes the place of one over the vocabulary; nullopt: nothing does.
+  std::optional<LinearModule> other_head(std::string_view name, std::int64_t in);
   void close_group();
 
   BuildOptions options_;

@@ -11,6 +11,7 @@
 
 #include "kernels/description.h"
 #include "model/extent.h"
+#include "model/heads.h"
 #include "plan/group.h"
 #include "plan/plan.h"
 
@@ -192,6 +193,9 @@ class Graph {
   /// The caller rebinds its name for the chained input: without another reference it dies after
   /// its last use, not when the segment returns.
   void let_input_go() { lets_input_go_ = true; }
+  /// What the network ends in.
+  void set_head(const ModelHead& head) { head_ = head; }
+  const ModelHead& head() const { return head_; }
   /// Which loss the head of this graph computes.
   void set_loss(LossKind loss) { loss_ = loss; }
   LossKind loss() const { return loss_; }
@@ -267,6 +271,7 @@ class Graph {
   std::vector<ValueId> named_, named_in_model_;
   ValueId output_ = kNone, returned_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
+  ModelHead head_;
   KernelSet kernels_ = KernelSet::eager;
   FusedKernels fused_{};
   bool widens_outputs_ = false;

@@ -25,6 +25,7 @@ void add_simulate(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
+void add_import(CLI::App& app, Run& run);
 
 /// --format and -o, which every command has.
 void add_output(CLI::App& command, Output& output,

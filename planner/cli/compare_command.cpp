@@ -41,7 +41,7 @@ Exit compare(const CompareArguments& a) {
 void add_compare(CLI::App& app, Run& run) {
   auto a = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand("compare", "The same job under other plans, side by side");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  a->job.add_files(*command);
   command->footer(
       "Example: shardplan compare --model llama-2-7b --cluster 4xA100-40GB\n"
       "Training: every ZeRO stage and offload, and every degree of parallelism halved and "

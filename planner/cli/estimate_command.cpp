@@ -40,7 +40,7 @@ Exit run_estimate(const EstimateArguments& a) {
 void add_estimate(CLI::App& app, Run& run) {
   auto a = std::make_shared<EstimateArguments>();
   CLI::App* command = app.add_subcommand("estimate", "Memory, traffic and time of one job");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  a->job.add_files(*command);
   command->footer(
       "Example: shardplan estimate configs/jobs/llama-2-7b-zero3.json --micro-batch 2 --format "
       "json\n"

@@ -59,8 +59,10 @@ void add_export(CLI::App& app, Run& run) {
   auto a = std::make_shared<ExportArguments>();
   CLI::App* command =
       app.add_subcommand("export", "The files that run a job: ds_config and others");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
-  command->add_option("--as", a->format, "ds_config, accelerate, fsdp2, launch or job");
+  a->job.add_files(*command);
+  command->add_option("--as", a->format,
+                      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
+                      "training_arguments, axolotl, llamafactory, torchtitan, megatron");
   command->add_option("--to", a->folder, "a folder for all formats that fit the framework")
       ->excludes("--as");
   command->footer(

@@ -64,9 +64,10 @@ Json value_of(const std::string& flag, JobField::Kind kind, const std::string& t
 
 }  // namespace
 
-void JobOptions::add_flags(CLI::App& command) {
+void JobOptions::add_flags(CLI::App& command, std::string_view except) {
   flags_.reserve(job_fields().size());
   for (const JobField& field : job_fields()) {
+    if (field.flag == except) continue;
     Flag& flag = flags_.emplace_back(Flag{&field, {}, nullptr});
     flag.option = command.add_option(std::string(field.flag), flag.value, field.help)
                       ->group("Job")
@@ -80,14 +81,53 @@ bool JobOptions::given(std::string_view flag) const {
   });
 }
 
-Json JobOptions::merged(const Json& base) const {
-  Json job = base;
-  if (!file.empty()) overlay(job, read_json_file(file));
+void JobOptions::add_files(CLI::App& command, const std::string& help) {
+  command.add_option("JOB", files, help)->each([this](const std::string& name) {
+    if (file.empty()) file = name;
+  });
+}
+
+Json JobOptions::of_flags() const {
+  Json job = Json::object();
+  set_flags(job);
+  return job;
+}
+
+Json JobOptions::of_files(const Json& under) const {
+  if (imported_) return *imported_;
+  if (files.size() == 1 && importing::is_own_job(file)) return read_json_file(file);
+  Json known = under;
+  overlay(known, of_flags());
+  importing::Imported imported = importing::import_files(files, "", known);
+  for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
+  fmt::print(stderr, "{}", importing::short_notes(imported.notes));
+  Json whole = imported.job;
+  set_flags(whole);
+  check(imported, whole, file);
+  imported_ = std::move(imported.job);
+  return *imported_;
+}
+
+void JobOptions::set_flags(Json& job) const {
   for (const Flag& flag : flags_)
     if (flag.option->count() > 0)
       set_field(job, flag.field->pointer,
                 value_of(flag.option->get_name(), flag.field->kind, flag.value));
+}
+
+Json JobOptions::merged(const Json& base) const {
+  Json job = base;
+  if (!files.empty()) overlay(job, of_files(base));
+  set_flags(job);
   return job;
+}
+
+void check(const importing::Imported& imported, const Json& job, const std::string& file) {
+  try {
+    load(job, file);
+  } catch (const InputError& error) {
+    throw importing::explained(error, imported);
+  }
 }
 
 Job load(const Json& job, const std::string& file) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "import/import.h"
 #include "job/fields.h"
 #include "json/document.h"
 #include "load/calibration.h"
@@ -15,17 +17,25 @@ namespace shardplan::cli {
 
 class JobOptions {
  public:
-  /// Adds the flags of all fields to `command`.
-  void add_flags(CLI::App& command);
+  /// Adds the positional JOB: a job file, or files that an import understands.
+  void add_files(CLI::App& command,
+                 const std::string& help = "a job file, or a trainer's files; flags override them");
+
+  /// Adds the flags of all fields to `command`, but for one that it has a meaning of its own for.
+  void add_flags(CLI::App& command, std::string_view except = {});
 
   /// The job's text after the flags: `base` is what the command itself sets (fit's positional
   /// arguments and defaults), under the file, under the flags.
   Json merged(const Json& base) const;
 
+  /// The fields that flags set, alone.
+  Json of_flags() const;
+
   /// Whether the flag was on the command line.
   bool given(std::string_view flag) const;
 
-  std::string file;  ///< "" when the job comes from flags alone
+  std::string file;                ///< the first of `files`; "" when the job is flags alone
+  std::vector<std::string> files;  ///< one job, or what is imported as one
 
  private:
   struct Flag {
@@ -33,8 +43,17 @@ class JobOptions {
     std::string value;  ///< as typed
     CLI::Option* option = nullptr;
   };
+  /// What the files say: the job as it is written, or what an import makes of them, told on
+  /// stderr once. `under` is what else is known.
+  Json of_files(const Json& under) const;
+  void set_flags(Json& job) const;
+
   std::vector<Flag> flags_;
+  mutable std::optional<Json> imported_;
 };
+
+/// Throws InputError for an imported job that cannot be estimated, about the key that says so.
+void check(const importing::Imported& imported, const Json& job, const std::string& file);
 
 /// Loads a merged job with the built-in hardware; `file` names it in messages.
 Job load(const Json& job, const std::string& file);

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/job_options.h"
+#include "json/python_json.h"
 #include "lint/lint.h"
 #include "load/accelerate.h"
 #include "load/hardware.h"
@@ -30,8 +31,12 @@ SourceText source(const std::string& file) {
   return {file, read_text_file(file, kLargestConfiguration)};
 }
 
-/// A path in a file starts at that file's folder.
+/// A path in a file starts where the program that reads it was started (accelerate:
+/// utils/deepspeed.py HfDeepSpeedConfig opens it as it stands). From elsewhere, people mean the
+/// file's own folder.
 std::string beside(const std::string& file, const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return path;
   return (std::filesystem::path(file).parent_path() / path).string();
 }
 
@@ -101,7 +106,7 @@ void write_fixed(const LintArguments& a, const LintRequest& request, const LintR
                       .expected = "another name, or --overwrite"});
   Output copy;
   copy.file = a.fixed;
-  copy.write(fixed.dump(2) + "\n");
+  copy.write(dump_python_json(fixed) + "\n");
 }
 
 Exit run_lint(const LintArguments& a) {

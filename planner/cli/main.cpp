@@ -31,7 +31,7 @@ constexpr std::array kCommands{
     Command{"export", add_export},     Command{"accuracy", add_accuracy},
     Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
     Command{"report", add_report},     Command{"catalog", add_catalog},
-    Command{"lint", add_lint},
+    Command{"lint", add_lint},         Command{"import", add_import},
 };
 
 /// Declares the flags of the command that is asked for, else of all: they are hundreds, and take

@@ -91,7 +91,7 @@ void add_max(CLI::App& app, Run& run) {
   auto a = std::make_shared<MaxArguments>();
   CLI::App* command =
       app.add_subcommand("max", "The largest (for gpus the smallest) value that fits");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  a->job.add_files(*command);
   command
       ->add_option(
           "--of", a->of,

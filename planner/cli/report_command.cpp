@@ -156,8 +156,9 @@ void add_report(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "report", "A report to hand on: HTML, Markdown, JSON or CSV; of a job, of two, or of many");
   a->command = command;
-  command->add_option("JOB", a->job.file,
-                      "a job file (flags override it), a sweep file, or a folder of jobs");
+  a->job.add_files(*command,
+                   "a job file or a trainer's files (flags override them), a sweep file, or a "
+                   "folder of jobs");
   command->add_option("--against", a->against,
                       "another job: what changes from it to JOB, in bytes and time");
   command

@@ -50,7 +50,7 @@ Exit run_search(const SearchArguments& a) {
 void add_search(CLI::App& app, Run& run) {
   auto a = std::make_shared<SearchArguments>();
   CLI::App* command = app.add_subcommand("search", "The best plans, and what rules the others out");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  a->job.add_files(*command);
   command->footer(
       "Example: shardplan search --model llama-2-70b --cluster 8x8xH100 --global-batch 512\n"
       "With --frameworks deepspeed,fsdp2,megatron it asks each for the degrees that it has.\n"

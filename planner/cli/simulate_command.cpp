@@ -41,7 +41,7 @@ void add_simulate(CLI::App& app, Run& run) {
   auto a = std::make_shared<SimulateArguments>();
   CLI::App* command =
       app.add_subcommand("simulate", "One step kernel by kernel, as a trace for Perfetto");
-  command->add_option("JOB", a->job.file, "a job file; flags override it");
+  a->job.add_files(*command);
   command->add_option("--trace", a->trace, "write the trace (Trace Event Format, JSON)");
   command->add_option("--rank", a->ranks, "ranks to simulate; without, all that differ");
   command->footer(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "json/positions.h"
+#include "json/python_json.h"
 #include "json/reader.h"
 #include "lint/registry.h"
 #include "lint/rules/accelerate/family.h"
@@ -15,6 +16,7 @@
 #include "lint/rules/memory/family.h"
 #include "lint/rules/trainer/family.h"
 #include "load/cluster.h"
+#include "load/ds_config/document.h"
 #include "load/ds_config/version.h"
 #include "load/model.h"
 #include "load/precision.h"
@@ -23,12 +25,7 @@
 namespace shardplan {
 namespace {
 
-bool has_auto(const Json& value) {
-  if (value.is_string()) return value == "auto";
-  return value.is_structured() && std::any_of(value.begin(), value.end(), has_auto);
-}
-
-/// The ds_config, read with comments if need be.
+/// The ds_config, read as the program reads it that it is for.
 struct ConfigRead {
   Json document;
   KeyPositions positions;
@@ -104,23 +101,13 @@ class Linter {
     const SourceText& source = *request_.config;
     config_.positions = find_positions(source.text);
     try {
-      config_.document = parse_json(source.text, source.file);
+      DsDocument read = read_ds_document(source.text, source.file, said_resolver());
+      config_.document = std::move(read.json);
       config_.readable = true;
+      check_rules(lint_rules::document::of_text(), TextSubject{read.text}, findings_.config);
     } catch (const InputError& e) {
-      if (e.diagnostic().rule == "json.syntax"_rule && read_with_comments(source)) return;
       note_unreadable(e, findings_.config);
     }
-  }
-
-  bool read_with_comments(const SourceText& source) {
-    try {
-      config_.document = parse_json(source.text, source.file, JsonComments::skipped);
-    } catch (const InputError&) {
-      return false;  // the first error is the one to show
-    }
-    config_.readable = true;
-    check_rules(lint_rules::document::of_text(), source, findings_.config);
-    return true;
   }
 
   const Json* job_key(std::string_view path) const { return value_at(request_.job, path); }
@@ -133,7 +120,8 @@ class Linter {
       model_ = load_model(*model, {file, "model", request_.directory}, {});
   }
 
-  AutoResolver resolver() const {
+  /// Who fills in "auto", where a flag or another file says so.
+  std::optional<AutoResolver> said_resolver() const {
     if (const Json* said = job_key("framework.auto"); said != nullptr && said->is_string()) {
       if (const NamedValue* choice = find_choice(kAutoResolvers, said->get<std::string>()))
         return static_cast<AutoResolver>(choice->value);
@@ -144,12 +132,14 @@ class Linter {
     }
     if (request_.arguments) return AutoResolver::hf_trainer;
     if (request_.accelerate) return AutoResolver::accelerate;
-    return has_auto(config_.document) ? AutoResolver::hf_trainer : AutoResolver::none;
+    return std::nullopt;
   }
 
   DsConfigContext context() const {
     DsConfigContext c;
-    c.auto_resolver = resolver();
+    const std::optional<AutoResolver> said = said_resolver();
+    c.auto_resolver = said.value_or(usual_resolver(config_.document));
+    c.resolver_guessed = !said && c.auto_resolver != AutoResolver::none;
     if (const Json* version = job_key("framework.version")) {
       const auto parsed = version->is_string()
                               ? parse_deepspeed_version(version->get<std::string>())
@@ -168,12 +158,16 @@ class Linter {
     if (model_ && model_->facts.hidden > 0) c.hidden_size = model_->facts.hidden;
     if (arguments_) {
       c.trainer = arguments_->values;
+      c.trainer_given = true;
       c.micro_batch = arguments_->micro_batch;
     } else if (request_.job.contains("precision")) {  // as a job with this ds_config takes "auto"
       ObjectReader job(request_.job, "<command line>");
       const DType compute = load_precision(job, "bf16-master").compute;
       c.trainer.bf16 = compute == DType::bf16;
       c.trainer.fp16 = compute == DType::f16;
+    } else if (accelerate_ && accelerate_->mixed_precision) {
+      c.trainer.bf16 = *accelerate_->mixed_precision == "bf16";
+      c.trainer.fp16 = *accelerate_->mixed_precision == "fp16";
     }
     const auto number = [&](std::string_view path, std::optional<std::int64_t>& out) {
       const Json* value = job_key(path);
@@ -340,13 +334,37 @@ LintReport lint(const LintRequest& request) {
   return Linter(request).run();
 }
 
+namespace {
+
+/// The first error of `after` that `before` does not have, or nullptr.
+const Diagnostic* new_error(const LintReport& before, const LintReport& after) {
+  for (const LintFinding& finding : after.findings) {
+    const Diagnostic& d = finding.diagnostic;
+    const bool known = std::ranges::any_of(before.findings, [&](const LintFinding& old) {
+      return old.diagnostic.rule == d.rule && old.diagnostic.key == d.key;
+    });
+    if (d.severity == Severity::error && !known) return &d;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Json repaired(const LintRequest& request, const LintReport& first) {
   constexpr int kMostRounds = 8;  // a repair that another one undoes would go on for ever
   LintRequest again = request;
   Json now = first.fixed;
   for (int round = 0; round < kMostRounds && !now.is_null() && again.config; ++round) {
-    again.config->text = now.dump(2);
+    again.config->text = dump_python_json(now);
     const LintReport report = lint(again);
+    const bool worse = report.count(Severity::error) > first.count(Severity::error);
+    if (const Diagnostic* error = worse ? new_error(first, report) : nullptr)
+      throw InputError({.file = error->file,
+                        .key = error->key,
+                        .message = fmt::format("the repairs would bring up {} ({}): nothing was "
+                                               "written",
+                                               error->message.text, error->rule.text()),
+                        .expected = "a correction by hand"});
     if (report.fixed.is_null() || report.fixed == now) break;
     now = report.fixed;
   }

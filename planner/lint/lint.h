@@ -58,7 +58,8 @@ LintReport lint(const LintRequest& request);
 
 /// The ds_config with all repairs, and with those of what they bring up: a misspelt key that is
 /// deprecated is renamed first and moved then. `first`: the request's report. Null when the file
-/// could not be read.
+/// could not be read. What it gives was linted again: throws InputError where there would be more
+/// errors than before.
 Json repaired(const LintRequest& request, const LintReport& first);
 
 }  // namespace shardplan

@@ -8,9 +8,9 @@
 
 #include "lint/costs.h"
 #include "lint/priced_job.h"
-#include "lint/source_text.h"
 #include "load/accelerate.h"
 #include "load/ds_config/context.h"
+#include "load/ds_config/document.h"
 #include "load/ds_config/findings.h"
 #include "load/ds_config/load.h"
 #include "load/ds_config/rule.h"
@@ -45,8 +45,13 @@ using LintRule = CheckedRule<LintSubject>;
 using PricedRule = CheckedRule<PricedSubject>;
 /// Found when the keys are priced, which comes last.
 using KeyCostRule = CheckedRule<KeyCost>;
+/// The text of the ds_config, as its readers take it.
+struct TextSubject {
+  DsText text = DsText::plain;
+};
+
 /// Found in the text of the ds_config, where it is no plain JSON.
-using TextRule = CheckedRule<SourceText>;
+using TextRule = CheckedRule<TextSubject>;
 /// Found in a companion file by itself, whether or not the ds_config can be read.
 using AccelerateRule = CheckedRule<AccelerateConfig>;
 using ArgumentsRule = CheckedRule<TrainingArguments>;

@@ -11,18 +11,10 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "json/text_position.h"
 
 namespace shardplan {
 namespace {
-
-/// The place of the byte at which nlohmann/json stopped (1-based).
-TextPosition position_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
-  const auto lines = std::count(before.begin(), before.end(), '\n');
-  const std::size_t last = before.rfind('\n');
-  const std::size_t start = last == std::string_view::npos ? 0 : last + 1;
-  return {static_cast<int>(lines) + 1, static_cast<int>(before.size() - start) + 1};
-}
 
 /// The reason inside nlohmann's message, without its own prefix and position.
 std::string reason_of(const std::string& what) {
@@ -32,7 +24,8 @@ std::string reason_of(const std::string& what) {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& file, JsonComments comments) {
+Json parse_json(std::string_view text, const std::string& file, JsonComments comments,
+                RepeatedKeys repeated) {
   if (text.size() > kLargestDocument) {
     throw InputError({.file = file,
                       .message = fmt::format("the document has {} bytes", text.size()),
@@ -53,7 +46,7 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
       keys.pop_back();
     } else if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second)
+      if (!keys.back().insert(key).second && repeated == RepeatedKeys::refused)
         throw InputError({.file = file,
                           .key = key,
                           .message = "this key appears twice",

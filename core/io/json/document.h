@@ -18,10 +18,14 @@ inline constexpr int kDeepestNesting = 200;
 /// "//" and "/* */": no part of JSON, though some readers take them.
 enum class JsonComments : std::uint8_t { refused, skipped };
 
+/// A key that an object has twice: an error, or its last value counts.
+enum class RepeatedKeys : std::uint8_t { refused, last_counts };
+
 /// Parses `text`. `file` names it in errors. Throws InputError with line and column for malformed
 /// text, and with the key for a duplicate key, too deep nesting or a too large document.
 Json parse_json(std::string_view text, const std::string& file,
-                JsonComments comments = JsonComments::refused);
+                JsonComments comments = JsonComments::refused,
+                RepeatedKeys repeated = RepeatedKeys::refused);
 
 /// What `over` says takes the place of what `base` says, key by key inside objects. A null is said.
 void overlay(Json& base, const Json& over);

@@ -46,8 +46,7 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
     if (!parsed) o.fail("version", fmt::format("found '{}'", *version), "a version such as 0.19.6");
     read.framework.deepspeed.version = *parsed;
   }
-  if (const auto resolver = read_as<AutoResolver>(o, of_deepspeed("auto")))
-    read.auto_resolver = *resolver;
+  read.auto_resolver = read_as<AutoResolver>(o, of_deepspeed("auto"));
   const bool injects = o.boolean("kernel_inject").value_or(false);
   const auto most = read_as<std::int64_t>(o, of_deepspeed("max_out_tokens"));
   if (most && !injects)
@@ -73,11 +72,35 @@ void read_deepspeed(ObjectReader& o, FrameworkRead& read, std::int64_t world,
     const std::filesystem::path path(config->get<std::string>());
     const std::filesystem::path full =
         path.is_absolute() ? path : std::filesystem::path(context.directory) / path;
-    read.ds_config = read_json_file(full.string());
+    DsDocument read_file =
+        read_ds_document(read_text_file(full.string()), full.string(), read.auto_resolver);
+    read.ds_config = std::move(read_file.json);
+    read.text = read_file.text;
+    read.has_path = true;
     read.ds_file = full.string();
   } else {
     o.fail("ds_config", say("found {}", describe(*config)), "a path or an object");
   }
+}
+
+/// Whether `framework` has an option for every key of `said`.
+bool has_options(const FrameworkTraits& framework, const Json& said) {
+  const OptionGroup group = listed("", *framework.options.get());
+  const auto is_listed = [&](const std::string& key) {
+    return std::ranges::any_of(group.options,
+                               [&](const ListedOption& o) { return o.info->key == key; });
+  };
+  return std::ranges::all_of(said.items(), [&](const auto& item) { return is_listed(item.key()); });
+}
+
+/// The default for `world` ranks, or where the job says what only another framework has, that one:
+/// a ds_config is DeepSpeed's on one GPU too.
+FrameworkKind usual_framework(std::int64_t world, const Json& said) {
+  const FrameworkKind usual = default_framework(world);
+  if (has_options(traits_of(usual), said)) return usual;
+  for (const FrameworkTraits* framework : all_frameworks())
+    if (has_options(*framework, said)) return framework->kind;
+  return usual;
 }
 
 }  // namespace
@@ -96,7 +119,7 @@ FrameworkRead read_framework(ObjectReader& job, std::int64_t world, const JobCon
   if (const auto kind = read_as<FrameworkKind>(o, info_of(framework_name_table(), "name"))) {
     read.framework.kind = *kind;
   } else {
-    read.framework.kind = default_framework(world);
+    read.framework.kind = usual_framework(world, value == nullptr ? kEmpty : *value);
     assumed.push_back(fmt::format("framework: {}", name_of(read.framework.kind)));
   }
   const FrameworkTraits& framework = traits_of(read.framework);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "json/reader.h"
+#include "load/ds_config/document.h"
 #include "load/job.h"
 
 namespace shardplan {
@@ -10,10 +11,12 @@ namespace shardplan {
 /// the optimizer and clipping unless the job does.
 struct FrameworkRead {
   Framework framework;
-  Json ds_config;                            ///< null unless the framework is deepspeed
-  std::string ds_file;                       ///< names it in messages
-  std::optional<KernelInjection> injection;  ///< DeepSpeed-Inference over all GPUs
-  AutoResolver auto_resolver = AutoResolver::hf_trainer;
+  Json ds_config;                             ///< null unless the framework is deepspeed
+  std::string ds_file;                        ///< names it in messages
+  std::optional<KernelInjection> injection;   ///< DeepSpeed-Inference over all GPUs
+  std::optional<AutoResolver> auto_resolver;  ///< where the job says who resolves "auto"
+  DsText text = DsText::plain;                ///< of the ds_config's file
+  bool has_path = false;                      ///< the ds_config is a file of its own
   bool from_file =
       false;  ///< the user gave a ds_config, so absent blocks mean DeepSpeed's defaults
 };

@@ -28,6 +28,7 @@
 #include "load/rlhf.h"
 #include "optimizers/description.h"
 #include "options/tables.h"
+#include "parallel/degrees.h"
 #include "parallel/sharding.h"
 #include "trainers/problems.h"
 #include "trainers/registry.h"
@@ -213,9 +214,12 @@ class JobLoader {
     c.world_size = plan().data_ranks() * plan().parallel.sequence;
     c.pipeline_parallel = plan().parallel.pipeline;
     if (job_.model.facts.hidden > 0) c.hidden_size = job_.model.facts.hidden;
-    c.auto_resolver = read_.auto_resolver;
+    c.auto_resolver = read_.auto_resolver.value_or(AutoResolver::hf_trainer);
+    c.resolver_guessed = !read_.auto_resolver;
     Workload& w = plan().workload;
-    if (w.micro_batch == 0 && !says_batch(read_.ds_config)) assume_micro_batch();
+    // DeepSpeed refuses a file without a batch, unless its program puts one in.
+    if (w.micro_batch == 0 && !says_batch(read_.ds_config) && !(read_.has_path && !is_inference()))
+      assume_micro_batch();
     if (w.micro_batch > 0) c.micro_batch = w.micro_batch;
     if (w.gradient_accumulation > 0) c.gradient_accumulation = w.gradient_accumulation;
     const bool has_precision = reader_.has("precision");
@@ -225,6 +229,7 @@ class JobLoader {
       c.trainer.fp16 = wanted.compute == DType::f16;
     }
     DsConfigResult result = load_ds_config(read_.ds_config, read_.ds_file, c);
+    say_guesses(result.autos);
     job_.autos = std::move(result.autos);
     if (read_.from_file) job_.ds_config = read_.ds_config;
     for (Diagnostic& d : result.diagnostics)  // notes are about a file; `assumed` covers the rest
@@ -235,6 +240,7 @@ class JobLoader {
     options.model_dtype = read_.framework.deepspeed.model_dtype;
     options.activation_checkpointing.called =
         read_.framework.deepspeed.activation_checkpointing.called;
+    count_checkpoints(options.activation_checkpointing);
     choose_batch(options);
     choose_precision(options, wanted, has_precision);
     price_ignored_offload();
@@ -248,6 +254,29 @@ class JobLoader {
     if (options.torch_adam) plan().optimizer.implementation = OptimizerImplementation::foreach;
     if (reader_.find("gradient_clipping") == nullptr && options.gradient_clipping)
       plan().gradient_clipping = *options.gradient_clipping;
+  }
+
+  /// "auto" that stands for arguments of a trainer, which no job has.
+  void say_guesses(const std::vector<ResolvedAuto>& autos) {
+    for (const ResolvedAuto& a : autos)
+      if (a.guessed)
+        job_.assumed.push_back(fmt::format(
+            "precision: {}, which most run in HF Trainer, for what the ds_config leaves "
+            "to the trainer; precision fp32 is its default",
+            a.path.substr(0, a.path.find('.'))));
+    if (read_.text == DsText::hjson)
+      job_.diagnostics.push_back(
+          {.severity = Severity::warning,
+           .file = read_.ds_file,
+           .message = "comments or commas that JSON lacks: DeepSpeed reads them, HF Trainer and "
+                      "accelerate do not"});
+  }
+
+  /// deepspeed.checkpointing.configure() takes the number from the program as well: that of the
+  /// blocks, or too few (runtime/activation_checkpointing/checkpointing.py).
+  void count_checkpoints(DeepSpeedCheckpointing& block) {
+    if (block.contiguous_memory_optimization && block.called && !block.number_checkpoints)
+      block.number_checkpoints = block_count(job_.model);
   }
 
   static bool says_batch(const Json& ds_config) {

@@ -37,17 +37,9 @@ void flatten(const Json& object, const std::string& prefix, Values& out) {
 }  // namespace
 
 ModelConfig load_model_config(const Json& config, const std::string& file) {
-  ObjectReader root(config, file);
+  const ObjectReader root(config, file);  // a configuration is an object
   Values values;
-  if (const Json* text = root.find("text_config"); text != nullptr && text->is_object()) {
-    // The wrapper's own keys describe the vision tower; the text model's class is "<type>_text".
-    flatten(*text, "", values);
-    bool typed = false;
-    for (const auto& [key, value] : values) typed = typed || key == "model_type";
-    if (!typed) values.emplace_back("model_type", root.text("model_type").value_or("") + "_text");
-  } else {
-    flatten(config, "", values);
-  }
+  flatten(config, "", values);
   return ModelConfig(file, std::move(values));
 }
 

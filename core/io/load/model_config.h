@@ -9,8 +9,7 @@
 
 namespace shardplan {
 
-/// Flattens a Hugging Face config. Wrappers of text models inside multimodal ones ("text_config")
-/// are opened: their keys take precedence.
+/// Flattens a Hugging Face config: the keys of inner objects become "text_config.hidden_size".
 ModelConfig load_model_config(const Json& config, const std::string& file);
 
 }  // namespace shardplan

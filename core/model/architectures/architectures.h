@@ -8,6 +8,56 @@
 
 namespace shardplan {
 
+Model build_arcee(const ModelConfig& config, const BuildOptions& options);
+Model build_cohere2(const ModelConfig& config, const BuildOptions& options);
+Model build_ernie4_5(const ModelConfig& config, const BuildOptions& options);
+Model build_exaone4(const ModelConfig& config, const BuildOptions& options);
+Model build_glm(const ModelConfig& config, const BuildOptions& options);
+Model build_granite(const ModelConfig& config, const BuildOptions& options);
+Model build_hunyuan_v1_dense(const ModelConfig& config, const BuildOptions& options);
+Model build_ministral(const ModelConfig& config, const BuildOptions& options);
+Model build_ministral3(const ModelConfig& config, const BuildOptions& options);
+Model build_olmo3(const ModelConfig& config, const BuildOptions& options);
+Model build_seed_oss(const ModelConfig& config, const BuildOptions& options);
+Model build_smollm3(const ModelConfig& config, const BuildOptions& options);
+Model build_dots1(const ModelConfig& config, const BuildOptions& options);
+Model build_glm4_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_granitemoe(const ModelConfig& config, const BuildOptions& options);
+Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options);
+Model build_olmoe(const ModelConfig& config, const BuildOptions& options);
+// Counted only.
+Model build_clip(const ModelConfig& config, const BuildOptions& options);
+Model build_deepseek_v32(const ModelConfig& config, const BuildOptions& options);
+Model build_ernie4_5_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma3(const ModelConfig& config, const BuildOptions& options);
+Model build_glm_moe_dsa(const ModelConfig& config, const BuildOptions& options);
+Model build_hunyuan_v1_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_internvl(const ModelConfig& config, const BuildOptions& options);
+Model build_llama4(const ModelConfig& config, const BuildOptions& options);
+Model build_llama4_text(const ModelConfig& config, const BuildOptions& options);
+Model build_llava(const ModelConfig& config, const BuildOptions& options);
+Model build_llava_next(const ModelConfig& config, const BuildOptions& options);
+Model build_mistral3(const ModelConfig& config, const BuildOptions& options);
+Model build_mllama(const ModelConfig& config, const BuildOptions& options);
+Model build_mllama_text(const ModelConfig& config, const BuildOptions& options);
+Model build_nemotron(const ModelConfig& config, const BuildOptions& options);
+Model build_nemotron_h(const ModelConfig& config, const BuildOptions& options);
+Model build_paligemma(const ModelConfig& config, const BuildOptions& options);
+Model build_phimoe(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen2_5_vl(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen2_vl(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen2_vl_text(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_5(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_5_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_5_moe_text(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_5_text(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_next(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_vl(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_vl_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_vl_moe_text(const ModelConfig& config, const BuildOptions& options);
+Model build_qwen3_vl_text(const ModelConfig& config, const BuildOptions& options);
+Model build_siglip(const ModelConfig& config, const BuildOptions& options);
+
 Model build_bloom(const ModelConfig& config, const BuildOptions& options);
 Model build_cohere(const ModelConfig& config, const BuildOptions& options);
 Model build_falcon(const ModelConfig& config, const BuildOptions& options);

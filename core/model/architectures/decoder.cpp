@@ -16,6 +16,7 @@ struct DecoderLayer {
   std::vector<NormModule> q_norms, k_norms;  ///< one, or one a head
   GatedMlp gated;
   FusedGatedMlp fused;
+  std::optional<SparseMlp> sparse;
   LinearModule up, down;
   std::array<std::optional<NormModule>, 4> norms;  ///< by NormPlace
 };
@@ -47,7 +48,26 @@ std::vector<NormModule> register_head_norms(ModelBuilder& m, const DecoderDescri
   return norms;
 }
 
-DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d) {
+void register_mlp(ModelBuilder& m, const DecoderDescription& d, bool sparse, DecoderLayer& l) {
+  if (sparse) {
+    l.sparse = sparse_mlp(m, *d.sparse);
+    return;
+  }
+  switch (d.mlp) {
+    case MlpKind::gated:
+      l.gated = gated_mlp(m, "mlp", d.hidden, d.ffn, d.mlp_bias);
+      break;
+    case MlpKind::fused_gated:
+      l.fused = fused_gated_mlp(m, "mlp", d.hidden, d.ffn);
+      break;
+    case MlpKind::plain:
+      l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
+      l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
+      break;
+  }
+}
+
+DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d, bool sparse) {
   DecoderLayer l;
   const std::int64_t q_width = d.heads * d.head_dim, kv_width = d.kv_heads * d.head_dim;
   const std::string out_name = fmt::format("self_attn.{}", d.output_name);
@@ -62,20 +82,10 @@ DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d) {
   }
   l.q_norms = register_head_norms(m, d, d.query_norm, d.heads);
   l.k_norms = register_head_norms(m, d, d.key_norm, d.kv_heads);
-  switch (d.mlp) {
-    case MlpKind::gated:
-      l.gated = gated_mlp(m, "mlp", d.hidden, d.ffn, d.mlp_bias);
-      break;
-    case MlpKind::fused_gated:
-      l.fused = fused_gated_mlp(m, "mlp", d.hidden, d.ffn);
-      break;
-    case MlpKind::plain:
-      l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
-      l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
-      break;
-  }
+  if (!d.mlp_after_norms) register_mlp(m, d, sparse, l);
   for (const PlacedNorm& n : d.norms)
     l.norms[static_cast<std::size_t>(n.place)] = register_norm(m, d.norm, n.name, d.hidden);
+  if (d.mlp_after_norms) register_mlp(m, d, sparse, l);
   return l;
 }
 
@@ -102,12 +112,22 @@ ValueId norm_heads(Graph& g, const DecoderDescription& d, const std::vector<Norm
   return merged;
 }
 
+bool is_f32(RotaryKind tables) {
+  return tables == RotaryKind::f32_tables || tables == RotaryKind::f32_pairs;
+}
+
+/// Whether the rotated dims are joined with those that pass through, even if there are none.
+bool concatenates(const DecoderDescription& d) {
+  return d.rotary == RotaryKind::sliced || d.rotary == RotaryKind::interleaved;
+}
+
 Rotation rotation_of(Graph& g, const DecoderDescription& d, const RotaryTables& tables) {
   Rotation r = rotation(g, tables);
-  r.always_cat = d.rotary == RotaryKind::sliced || d.rotary == RotaryKind::interleaved;
+  r.always_cat = concatenates(d);
   r.upcast = d.rotary == RotaryKind::f32;
-  r.cast_back = r.upcast || d.rotary == RotaryKind::f32_tables;
-  if (d.rotary == RotaryKind::interleaved) {
+  r.late_upcast = d.rotary == RotaryKind::f32_pairs;
+  r.cast_back = r.upcast || r.late_upcast || d.rotary == RotaryKind::f32_tables;
+  if (d.rotary == RotaryKind::interleaved || r.late_upcast) {
     const auto interleave = [&](ValueId table) {
       const ValueId half = slice(g, table, d.rotary_dim / 2);
       return g.op({OpKind::copy, {half, kNone, kNone}}, {d.rotary_dim, Scale::sequence});
@@ -124,7 +144,33 @@ struct LayerContext {
   std::int64_t window = 0;
   RotaryTables tables;
   std::int32_t mask = kNone;
+  bool turned = true;  ///< by rotary positions
 };
+
+/// The norms of queries and keys and their rotation, in the order of the class.
+void turn_heads(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
+                const LayerContext& context, ValueId& q, ValueId& k) {
+  if (!d.norms_turned && !context.turned) {
+    q = norm_heads(g, d, l.q_norms, q);
+    k = norm_heads(g, d, l.k_norms, k);
+    return;
+  }
+  const Rotation turn = rotation_of(g, d, context.tables);
+  const auto before = [&](const std::vector<NormModule>& norms, ValueId x) {
+    return d.norms_turned ? x : norm_heads(g, d, norms, x);
+  };
+  q = rotate(g, turn, before(l.q_norms, q), d.heads, d.head_dim);
+  k = rotate(g, turn, before(l.k_norms, k), d.kv_heads, d.head_dim);
+  if (d.norms_turned) {
+    q = norm_heads(g, d, l.q_norms, q);
+    k = norm_heads(g, d, l.k_norms, k);
+  }
+  if (d.scales_queries) {
+    // 1 + beta·log(1 + position // length): made of the positions in every layer.
+    const ValueId factor = g.op({OpKind::copy, {turn.cos, kNone, kNone}}, {1, Scale::sequence});
+    q = g.map(OpKind::mul, q, factor);
+  }
+}
 
 ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
                        const LayerContext& context, ValueId x) {
@@ -139,15 +185,13 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     k = apply(g, l.k, x);
     v = apply(g, l.v, x);
   }
-  const Rotation turn = rotation_of(g, d, context.tables);
-  q = rotate(g, turn, norm_heads(g, d, l.q_norms, q), d.heads, d.head_dim);
-  k = rotate(g, turn, norm_heads(g, d, l.k_norms, k), d.kv_heads, d.head_dim);
+  turn_heads(g, d, l, context, q, k);
   const AttentionShape shape{.heads = d.heads,
                              .kv_heads = d.kv_heads,
                              .head_dim = d.head_dim,
                              .dropout = d.attention_dropout,
                              .window = context.window,
-                             .heads_first = turn.always_cat && g.fused(KernelName::rope) == nullptr,
+                             .heads_first = concatenates(d) && g.fused(KernelName::rope) == nullptr,
                              .softcap = d.score_softcap,
                              .mask = context.mask};
   const ValueId out = apply(g, l.out, attention(g, context.kind, shape, q, k, v));
@@ -157,6 +201,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
 }
 
 ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& l, ValueId x) {
+  if (l.sparse) return apply(g, *l.sparse, d.activation, x);
   ValueId y = kNone;
   switch (d.mlp) {
     case MlpKind::gated:
@@ -172,6 +217,10 @@ ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& 
   return dropout(g, y, d.mlp_residual_dropout);
 }
 
+ValueId add_residual(Graph& g, const DecoderDescription& d, ValueId x, ValueId delta) {
+  return g.map(OpKind::add, x, d.scales_residuals ? g.map(OpKind::scalar, delta) : delta);
+}
+
 void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
                const LayerContext& context) {
   const ValueId x = g.chained_input({d.hidden, Scale::tokens});
@@ -184,33 +233,54 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
     g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
     return;
   }
-  const ValueId middle = g.map(OpKind::add, x, mixed);
+  const ValueId middle = add_residual(g, d, x, mixed);
   const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
   const ValueId fed = feed_forward(g, d, l, n2);
   g.name_until(n2, fed);
   const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, fed);
-  g.set_output(g.map(OpKind::add, middle, delta));
+  g.set_output(add_residual(g, d, middle, delta));
 }
 
 /// Consecutive layers of one kind.
 struct WindowRun {
   std::int64_t first = 0, count = 0;
-  bool sliding = false;
+  bool sliding = false, turned = true, sparse = false;
+  bool like(const WindowRun& other) const {
+    return sliding == other.sliding && turned == other.turned && sparse == other.sparse;
+  }
   DecoderLayer layer;
 };
 
 std::vector<WindowRun> runs_of(const DecoderDescription& d) {
-  if (d.window == 0 || d.sliding.empty()) return {{0, d.layers, d.window > 0, {}}};
   std::vector<WindowRun> runs;
   for (std::int64_t i = 0; i < d.layers; ++i) {
-    const bool sliding = d.sliding[static_cast<std::size_t>(i)];
-    if (runs.empty() || runs.back().sliding != sliding) runs.push_back({i, 0, sliding, {}});
+    const auto at = static_cast<std::size_t>(i);
+    const bool sliding = d.window > 0 && (d.sliding.empty() || d.sliding[at]);
+    const bool turned = d.unturned.empty() || !d.unturned[at];
+    const bool sparse = d.sparse && (d.sparse_layers.empty() || d.sparse_layers[at]);
+    const WindowRun run{i, 0, sliding, turned, sparse, {}};
+    if (runs.empty() || !runs.back().like(run)) runs.push_back(run);
     ++runs.back().count;
   }
   return runs;
 }
 
 }  // namespace
+
+void make_sparse_from(DecoderDescription& d, const SparseMlpShape& shape, std::int64_t first) {
+  d.sparse = shape;
+  for (std::int64_t i = 0; i < d.layers; ++i) d.sparse_layers.push_back(i >= first);
+}
+
+std::vector<bool> read_sparse_layers(const ModelConfig& c, std::int64_t layers) {
+  const std::vector<std::int64_t> dense = c.counts("mlp_only_layers");
+  const std::int64_t step = c.count({"decoder_sparse_step"}, 1);
+  std::vector<bool> sparse;
+  for (std::int64_t i = 0; i < layers; ++i)
+    sparse.push_back(std::find(dense.begin(), dense.end(), i) == dense.end() &&
+                     (i + 1) % step == 0);
+  return sparse;
+}
 
 DecoderDescription read_decoder(const ModelConfig& c, const DecoderDefaults& defaults) {
   DecoderDescription d;
@@ -278,7 +348,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   std::vector<WindowRun> runs = runs_of(d);
   for (WindowRun& run : runs) {
     m.begin_repeat("model.layers", run.count, run.first);
-    run.layer = register_layer(m, d);
+    run.layer = register_layer(m, d, run.sparse);
     m.end_repeat();
   }
   const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
@@ -291,7 +361,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   e.name_in_model(tokens);
   e.set_output(dropout(e, tokens, d.embedding_dropout));
   const auto share_tables = [&] {
-    return share_rotary(m, d.rotary_dim, Scale::sequence, d.rotary == RotaryKind::f32_tables);
+    return share_rotary(m, d.rotary_dim, Scale::sequence, is_f32(d.rotary));
   };
   const auto has = [&](bool sliding) {
     return std::any_of(runs.begin(), runs.end(),
@@ -309,8 +379,10 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   }
 
   for (const WindowRun& run : runs) {
-    Graph& g = m.begin_segment("layers", run.count, true);
-    add_layer(g, d, run.layer, run.sliding ? sliding : full);
+    Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
+    LayerContext context = run.sliding ? sliding : full;
+    context.turned = run.turned;
+    add_layer(g, d, run.layer, context);
   }
 
   Graph& h = m.begin_segment("head");

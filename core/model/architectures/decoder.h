@@ -2,6 +2,7 @@
 // with norms around them, a final norm and a head. A family is a DecoderDescription.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
 #include "model/layers/norms.h"
+#include "model/layers/sparse_mlp.h"
 
 namespace shardplan {
 
@@ -35,6 +37,8 @@ enum class RotaryKind : std::uint8_t {
   interleaved,  ///< sliced, with tables interleaved anew in every layer (GLM-4)
   f32_tables,   ///< cos and sin stay in fp32, the result is cast back (OLMo 2)
   f32,          ///< q and k are upcast, the result is cast back (Cohere)
+  f32_pairs,    ///< fp32 tables interleaved anew in every layer; both factors of the sum are upcast
+                ///< (ERNIE 4.5)
 };
 
 enum class MlpKind : std::uint8_t { gated, fused_gated, plain };
@@ -52,6 +56,7 @@ struct DecoderDescription {
   NormKind query_key_kind = NormKind::rms;
   std::string_view query_norm = "q_norm", key_norm = "k_norm";
   bool query_key_norm_bias = false;
+  bool norms_turned = false;  ///< those norms follow the rotation (Hunyuan)
   RotaryKind rotary = RotaryKind::halves;
   std::int64_t rotary_dim = 0;
   double attention_dropout = 0;
@@ -59,19 +64,25 @@ struct DecoderDescription {
   std::int64_t window = 0;        ///< of the sliding layers
   std::vector<bool> sliding;      ///< by layer; empty: all of them, if there is a window
   bool tables_by_window = false;  ///< sliding layers rotate by tables of their own (Gemma 3)
+  std::vector<bool> unturned;     ///< layers without rotary positions; empty: none
+  bool scales_queries = false;    ///< by a factor of each position (Ministral 3)
 
   // MLP.
   MlpKind mlp = MlpKind::gated;
   std::string_view up_name = "fc1", down_name = "fc2";  ///< of a plain MLP
   bool mlp_bias = false;
+  std::optional<SparseMlpShape> sparse;  ///< in place of the MLP
+  std::vector<bool> sparse_layers;       ///< by layer; empty: all of them
   Activation activation = Activation::silu;
 
   // The layer.
   NormKind norm = NormKind::rms;
   std::vector<PlacedNorm> norms{{NormPlace::before_attention, "input_layernorm"},
                                 {NormPlace::before_mlp, "post_attention_layernorm"}};
-  bool parallel = false;  ///< x + attention(n) + mlp(n) with one norm
+  bool mlp_after_norms = false;  ///< in the order of registration
+  bool parallel = false;         ///< x + attention(n) + mlp(n) with one norm
   double attention_residual_dropout = 0, mlp_residual_dropout = 0;
+  bool scales_residuals = false;  ///< what a sublayer adds is multiplied by a number (Granite)
 
   // Around the layers.
   bool scaled_embedding = false;
@@ -80,6 +91,13 @@ struct DecoderDescription {
   bool tied = false, head_bias = false;
   LogitMap logits = LogitMap::none;
 };
+
+/// Layers from `first` on are sparse.
+void make_sparse_from(DecoderDescription& description, const SparseMlpShape& shape,
+                      std::int64_t first);
+
+/// Qwen's keys of sparse layers: every decoder_sparse_step-th but those of mlp_only_layers.
+std::vector<bool> read_sparse_layers(const ModelConfig& config, std::int64_t layers);
 
 /// The class defaults of the keys that all these families share.
 struct DecoderDefaults {
@@ -109,6 +127,10 @@ std::vector<bool> sliding_layers(const ModelConfig& config, std::int64_t layers,
 
 /// int(head_dim · partial_rotary_factor), wherever the file has the factor.
 std::int64_t partial_rotary_dim(const ModelConfig& config, std::int64_t head_dim, double fallback);
+
+/// Families that others differ little from.
+DecoderDescription read_olmo2(const ModelConfig& config);
+DecoderDescription read_glm(const ModelConfig& config);
 
 Model build_decoder(const DecoderDescription& description, const BuildOptions& options);
 

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-Model build_glm4(const ModelConfig& config, const BuildOptions& options) {
+DecoderDescription read_glm(const ModelConfig& config) {
   DecoderDescription d = read_decoder(config, {.hidden = 4096,
                                                .ffn = 13696,
                                                .layers = 40,
@@ -22,7 +22,11 @@ Model build_glm4(const ModelConfig& config, const BuildOptions& options) {
              {NormPlace::before_mlp, "post_attention_layernorm"},
              {NormPlace::after_attention, "post_self_attn_layernorm"},
              {NormPlace::after_mlp, "post_mlp_layernorm"}};
-  return build_decoder(d, options);
+  return d;
+}
+
+Model build_glm4(const ModelConfig& config, const BuildOptions& options) {
+  return build_decoder(read_glm(config), options);
 }
 
 }  // namespace shardplan

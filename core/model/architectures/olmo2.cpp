@@ -4,7 +4,7 @@
 
 namespace shardplan {
 
-Model build_olmo2(const ModelConfig& config, const BuildOptions& options) {
+DecoderDescription read_olmo2(const ModelConfig& config) {
   DecoderDescription d = read_decoder(
       config,
       {.hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32, .vocab = 50304, .positions = 2048});
@@ -15,7 +15,11 @@ Model build_olmo2(const ModelConfig& config, const BuildOptions& options) {
   d.norm = NormKind::rms_wide;
   d.norms = {{NormPlace::after_attention, "post_attention_layernorm"},
              {NormPlace::after_mlp, "post_feedforward_layernorm"}};
-  return build_decoder(d, options);
+  return d;
+}
+
+Model build_olmo2(const ModelConfig& config, const BuildOptions& options) {
+  return build_decoder(read_olmo2(config), options);
 }
 
 }  // namespace shardplan

@@ -8,50 +8,135 @@
 #include "base/nearest.h"
 #include "kernels/registry.h"
 #include "model/architectures/architectures.h"
+#include "model/architectures/classes.h"
 
 namespace shardplan {
 namespace {
 
+enum FamilyTrait : std::uint8_t {
+  kPatched = 1,    ///< Liger patches the type, and what its kernels do there is not modelled
+  kCounted = 2,    ///< known by its tensors only: counted, and refused where anything is estimated
+  kOfSeveral = 4,  ///< its class builds the networks inside its configuration
+};
+
 struct Architecture {
   std::string_view model_type;
   Model (*build)(const ModelConfig&, const BuildOptions&);
+  ModelClasses classes;
+  std::uint8_t traits = 0;  ///< of FamilyTrait
+  bool has(FamilyTrait trait) const { return (traits & trait) != 0; }
 };
 
 constexpr std::array kArchitectures{
-    Architecture{"bart", build_bart},
-    Architecture{"bert", build_bert},
-    Architecture{"bloom", build_bloom},
-    Architecture{"cohere", build_cohere},
-    Architecture{"deepseek_v2", build_deepseek_v2},
-    Architecture{"deepseek_v3", build_deepseek_v3},
-    Architecture{"falcon", build_falcon},
-    Architecture{"gemma", build_gemma},
-    Architecture{"gemma2", build_gemma2},
-    Architecture{"gemma3_text", build_gemma3_text},
-    Architecture{"glm4", build_glm4},
-    Architecture{"gpt2", build_gpt2},
-    Architecture{"gpt_neo", build_gpt_neo},
-    Architecture{"gpt_neox", build_gpt_neox},
-    Architecture{"gpt_oss", build_gpt_oss},
-    Architecture{"gptj", build_gptj},
-    Architecture{"llama", build_llama},
-    Architecture{"mbart", build_mbart},
-    Architecture{"mistral", build_mistral},
-    Architecture{"mixtral", build_mixtral},
-    Architecture{"olmo2", build_olmo2},
-    Architecture{"opt", build_opt},
-    Architecture{"phi", build_phi},
-    Architecture{"phi3", build_phi3},
-    Architecture{"qwen2", build_qwen2},
-    Architecture{"qwen2_moe", build_qwen2_moe},
-    Architecture{"qwen3", build_qwen3},
-    Architecture{"qwen3_moe", build_qwen3_moe},
-    Architecture{"roberta", build_roberta},
-    Architecture{"stablelm", build_stablelm},
-    Architecture{"starcoder2", build_starcoder2},
-    Architecture{"t5", build_t5},
-    Architecture{"vit", build_vit},
-    Architecture{"whisper", build_whisper},
+    Architecture{"arcee", build_arcee, {"Arcee", "model.", kAllClasses}},
+    Architecture{"bart", build_bart, {"Bart", "", kConditionalClass}},
+    Architecture{"bert", build_bert, {"Bert", "", kReadByBuilder}},
+    Architecture{"bloom", build_bloom, {"Bloom", "transformer.", kScoringClasses}},
+    Architecture{"clip", build_clip, {"CLIP", "", kBaseClass}, kCounted | kOfSeveral},
+    Architecture{"cohere", build_cohere, {"Cohere"}},
+    Architecture{"cohere2", build_cohere2, {"Cohere2"}},
+    Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
+    Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
+    Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
+    Architecture{"dots1", build_dots1, {"Dots1"}},
+    Architecture{"ernie4_5", build_ernie4_5, {"Ernie4_5"}},
+    Architecture{"ernie4_5_moe", build_ernie4_5_moe, {"Ernie4_5_Moe"}, kCounted},
+    Architecture{"exaone4", build_exaone4, {"Exaone4", "model.", kAllClasses}, kPatched},
+    Architecture{"falcon", build_falcon, {"Falcon", "transformer.", kScoringClasses}},
+    Architecture{"gemma", build_gemma, {"Gemma", "model.", kAllClasses}},
+    Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
+    Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
+    Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
+    Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
+    Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
+    Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}, kCounted},
+    Architecture{"gpt2", build_gpt2, {"GPT2", "transformer.", kScoringClasses}},
+    Architecture{"gpt_neo", build_gpt_neo, {"GPTNeo", "transformer.", kScoringClasses}},
+    Architecture{"gpt_neox", build_gpt_neox, {"GPTNeoX", "gpt_neox.", kScoringClasses}},
+    Architecture{"gpt_oss", build_gpt_oss, {"GptOss", "model.", kAllClasses}},
+    Architecture{"gptj", build_gptj, {"GPTJ", "transformer.", kScoringClasses}},
+    Architecture{"granite", build_granite, {"Granite"}, kPatched},
+    Architecture{"granitemoe", build_granitemoe, {"GraniteMoe"}},
+    Architecture{"hunyuan_v1_dense",
+                 build_hunyuan_v1_dense,
+                 {"HunYuanDenseV1", "model.", kScoringClasses},
+                 kPatched},
+    Architecture{"hunyuan_v1_moe",
+                 build_hunyuan_v1_moe,
+                 {"HunYuanMoEV1", "model.", kScoringClasses},
+                 kCounted},
+    Architecture{
+        "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kCounted | kOfSeveral},
+    // Its own files say so: DeepSeek V3 of another size.
+    Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
+    Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
+    Architecture{"llama4", build_llama4, {"Llama4", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"llama4_text", build_llama4_text, {"Llama4"}, kCounted},
+    Architecture{"llava", build_llava, {"Llava", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"llava_next",
+                 build_llava_next,
+                 {"LlavaNext", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
+    Architecture{"minimax_m2", build_minimax_m2, {"MiniMaxM2"}},
+    Architecture{"ministral", build_ministral, {"Ministral", "model.", kAllClasses}, kPatched},
+    Architecture{"ministral3", build_ministral3, {"Ministral3", "model.", kAllClasses}},
+    Architecture{"mistral", build_mistral, {"Mistral", "model.", kAllClasses}},
+    Architecture{
+        "mistral3", build_mistral3, {"Mistral3", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
+    Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
+    Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kCounted},
+    Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}, kCounted},
+    Architecture{"olmo2", build_olmo2, {"Olmo2", "model.", kScoringClasses}},
+    Architecture{"olmo3", build_olmo3, {"Olmo3", "model.", kScoringClasses}, kPatched},
+    Architecture{"olmoe", build_olmoe, {"Olmoe"}},
+    Architecture{"opt", build_opt, {"OPT", "model.", kScoringClasses}},
+    Architecture{
+        "paligemma", build_paligemma, {"PaliGemma", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"phi", build_phi, {"Phi", "model.", kAllClasses}},
+    Architecture{"phi3", build_phi3, {"Phi3", "model.", kAllClasses}},
+    Architecture{"phimoe", build_phimoe, {"Phimoe", "model.", kScoringClasses}, kCounted},
+    Architecture{"qwen2", build_qwen2, {"Qwen2", "model.", kAllClasses}},
+    Architecture{"qwen2_5_vl",
+                 build_qwen2_5_vl,
+                 {"Qwen2_5_VL", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kCounted},
+    Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
+    Architecture{
+        "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kCounted},
+    Architecture{"qwen3", build_qwen3, {"Qwen3", "model.", kAllClasses}},
+    Architecture{
+        "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen3_5_moe",
+                 build_qwen3_5_moe,
+                 {"Qwen3_5Moe", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen3_5_moe_text", build_qwen3_5_moe_text, {"Qwen3_5Moe"}, kCounted},
+    Architecture{"qwen3_5_text", build_qwen3_5_text, {"Qwen3_5"}, kCounted},
+    Architecture{"qwen3_moe", build_qwen3_moe, {"Qwen3Moe", "model.", kAllClasses}},
+    Architecture{"qwen3_next", build_qwen3_next, {"Qwen3Next", "model.", kAllClasses}, kCounted},
+    Architecture{
+        "qwen3_vl", build_qwen3_vl, {"Qwen3VL", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen3_vl_moe",
+                 build_qwen3_vl_moe,
+                 {"Qwen3VLMoe", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kCounted},
+    Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kCounted},
+    Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
+    Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
+    Architecture{"siglip", build_siglip, {"Siglip", "", kBaseClass}, kCounted | kOfSeveral},
+    Architecture{"smollm3", build_smollm3, {"SmolLM3", "model.", kAllClasses}, kPatched},
+    Architecture{"stablelm", build_stablelm, {"StableLm", "model.", kAllClasses}},
+    Architecture{"starcoder2", build_starcoder2, {"Starcoder2", "model.", kAllClasses}},
+    Architecture{"t5", build_t5, {"T5", "", kConditionalClass}},
+    Architecture{"vit", build_vit, {"ViT", "", kReadByBuilder}},
+    Architecture{"whisper", build_whisper, {"Whisper", "", kConditionalClass}},
 };
 
 /// Some families write every layer down, so an absurd number of layers would fill the memory
@@ -63,6 +148,45 @@ void check_layer_counts(const ModelConfig& config) {
     if (config.optional_count({key}).value_or(0) > kMostLayers)
       config.fail(key, fmt::format("found {}", *config.optional_count({key})),
                   fmt::format("at most {} layers", kMostLayers));
+}
+
+/// Objects inside a configuration that describe networks beside the text model.
+std::vector<std::string_view> inner_networks(const ModelConfig& config) {
+  std::vector<std::string_view> found;
+  for (const std::string_view name :
+       {"text_config", "llm_config", "language_config", "thinker_config", "talker_config",
+        "vision_config", "visual", "audio_config", "audio_encoder_config", "speech_config",
+        "qformer_config", "perceiver_config", "encoder", "decoder"})
+    if (config.entries(name) > 0) found.push_back(name);
+  return found;
+}
+
+[[noreturn]] void refuse_type(const ModelConfig& config, const std::string& type) {
+  const std::vector<std::string> known = supported_model_types();
+  const std::vector<std::string_view> inner = inner_networks(config);
+  std::string message = type.empty() ? "missing" : fmt::format("unsupported model_type '{}'", type);
+  if (!inner.empty())
+    message += fmt::format(": a network of several ({}), which cannot be counted whole",
+                           fmt::join(inner, ", "));
+  throw InputError({.file = config.file(),
+                    .key = "model_type",
+                    .message = message,
+                    .expected = fmt::format("one of {}", fmt::join(known, ", ")),
+                    .nearest = nearest(type, std::span<const std::string>(known))});
+}
+
+/// A text model's class has no tower: a configuration with one is some other program's.
+void check_text_only(const ModelConfig& config, const std::string& type) {
+  for (const std::string_view name : inner_networks(config))
+    config.fail(name,
+                fmt::format("model_type '{}' has no such network in transformers: it would "
+                            "not be counted",
+                            type),
+                "a configuration of the text model alone");
+}
+
+void drop_prefix(std::string& name, std::string_view prefix) {
+  if (name.starts_with(prefix)) name.erase(0, prefix.size());
 }
 
 }  // namespace
@@ -78,19 +202,34 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
   const std::string type = config.text("model_type", "");
   const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
                                    [&](const Architecture& a) { return a.model_type == type; });
-  if (found == kArchitectures.end()) {
-    const std::vector<std::string> known = supported_model_types();
-    throw InputError(
-        {.file = config.file(),
-         .key = "model_type",
-         .message = type.empty() ? "missing" : fmt::format("unsupported model_type '{}'", type),
-         .expected = fmt::format("one of {}", fmt::join(known, ", ")),
-         .nearest = nearest(type, std::span<const std::string>(known))});
-  }
+  if (found == kArchitectures.end()) refuse_type(config, type);
+  if (!found->has(kOfSeveral)) check_text_only(config, type);
+  if (found->has(kCounted) && !options.counts_only)
+    config.fail("model_type",
+                fmt::format("a network of type '{}' can be counted but not estimated yet: what its "
+                            "layers keep for the backward pass is not described",
+                            type),
+                "shardplan model, which counts it, or a network of another type");
   check_layer_counts(config);
+  if (found->has(kPatched) && options.requested.any())
+    throw InputError({.file = config.file(),
+                      .key = "kernels",
+                      .message = fmt::format("Liger's kernels in a network of model_type '{}' "
+                                             "cannot be estimated yet",
+                                             type),
+                      .expected = "torch"});
   BuildOptions known = options;
   known.fused = kernels_of(type, options.requested);
+  if ((found->classes.known & kReadByBuilder) == 0) known.head = read_head(config, found->classes);
+  if (known.cached && known.head.kind != HeadKind::language_model)
+    config.fail("architectures", "a class without a language model's head generates nothing",
+                "a ...ForCausalLM");
   Model model = found->build(config, known);
+  if (known.head.kind == HeadKind::none && !known.scalar_head) {
+    for (Parameter& p : model.parameters) drop_prefix(p.name, found->classes.base);
+    for (Module& m : model.modules) drop_prefix(m.name, found->classes.base);
+    model.facts.assumed.push_back("loss: the mean of the last hidden states, the class has none");
+  }
   model.facts.model_type = type;
   return model;
 }

@@ -157,10 +157,12 @@ ValueId rotate(Graph& g, const Rotation& r, ValueId x, std::int64_t heads, std::
   const Extent part{heads * r.dim, all.scale};
   const ValueId wide = r.upcast ? g.map(OpKind::to_f32, x) : x;
   const ValueId turned = r.dim == head_dim ? wide : g.view(wide, part);
-  const ValueId straight = g.map(OpKind::mul, turned, r.cos);
+  const ValueId straight =
+      g.map(OpKind::mul, r.late_upcast ? g.map(OpKind::to_f32, turned) : turned, r.cos);
   const Extent half{part.per / 2, part.scale};
   const ValueId negated = g.op({OpKind::scalar, {g.view(turned, half), kNone, kNone}}, half);
-  const ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
+  ValueId swapped = g.op({OpKind::cat, {negated, g.view(turned, half), kNone}}, part);
+  if (r.late_upcast) swapped = g.map(OpKind::to_f32, swapped);
   ValueId sum = g.map(OpKind::add, straight, g.map(OpKind::mul, swapped, r.sin));
   if (r.dim != head_dim) {
     const ValueId rest = g.view(wide, {all.per - part.per, all.scale});

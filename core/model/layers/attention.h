@@ -40,9 +40,10 @@ RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale 
 struct Rotation {
   ValueId cos = kNone, sin = kNone;
   std::int64_t dim = 0;
-  bool always_cat = false;  ///< concatenates the untouched dims even when there are none
-  bool upcast = false;      ///< x.float() first
-  bool cast_back = false;   ///< the result returns to the dtype of x
+  bool always_cat = false;   ///< concatenates the untouched dims even when there are none
+  bool upcast = false;       ///< x.float() first
+  bool late_upcast = false;  ///< x.float() and rotate_half(x).float()
+  bool cast_back = false;    ///< the result returns to the dtype of x
 };
 /// The shared tables as values of `g`; `x_scale` is that of the tensors to rotate.
 Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale = Scale::tokens);

@@ -1,6 +1,7 @@
 #include "model/layers/loss.h"
 
 #include "kernels/registry.h"
+#include "model/layers/heads.h"
 
 namespace shardplan {
 
@@ -56,6 +57,20 @@ ValueId mean_loss_of(Graph& g, ValueId wide) {
   return g.op(mean, {1, Scale::one});
 }
 
+/// The heads of transformers/modeling_layers.py (GenericForSequenceClassification and its kin) and
+/// their losses (loss/loss_utils.py). One label is a regression, whose loss is as small.
+ValueId classification_loss(Graph& g, const LinearModule& head, ValueId x) {
+  if (g.head().kind == HeadKind::none) return mean_loss(g, x);
+  const bool tokens = g.head().kind == HeadKind::token;
+  const ValueId states = tokens ? dropout(g, x, g.head().dropout) : x;
+  const ValueId logits = apply(g, head, states);
+  if (tokens) return cross_entropy(g, g.map(OpKind::to_f32, logits));
+  // logits[arange, last_non_pad_token]: one row of each sequence.
+  Op pick{OpKind::gather_rows, {logits, kNone, kNone}};
+  pick.side = {1, Scale::batch};
+  return cross_entropy(g, g.op(pick, {head.out, Scale::batch}));
+}
+
 }  // namespace
 
 void return_logits(Graph& g, ValueId logits, ValueId loss) {
@@ -70,6 +85,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   // hidden_states = norm(hidden_states) in the model's forward; its output object has the result.
   g.let_input_go();
   g.begin_logits();
+  if (g.head().kind != HeadKind::language_model) return classification_loss(g, head, x);
   if (g.cached()) return last_logits(g, head, x, map);
   if (const FusedKernel* kernel = head_kernel(g)) return fused_linear_loss(g, head, x, kernel);
   const ValueId logits = mapped(g, apply(g, head, x), map);

@@ -59,8 +59,9 @@ ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation,
 
 Activation read_activation(const ModelConfig& config, std::string_view key,
                            std::string_view fallback) {
-  static constexpr std::array<std::pair<std::string_view, Activation>, 12> kNames{{
+  static constexpr std::array<std::pair<std::string_view, Activation>, 13> kNames{{
       {"relu", Activation::relu},
+      {"relu2", Activation::relu2},
       {"gelu", Activation::gelu},
       {"gelu_pytorch_tanh", Activation::gelu},
       {"gelu_python", Activation::gelu_python},
@@ -92,6 +93,8 @@ ValueId activate(Graph& g, Activation activation, ValueId x) {
   switch (activation) {
     case Activation::relu:
       return g.map(OpKind::relu, x);
+    case Activation::relu2:
+      return g.map(OpKind::power, g.map(OpKind::relu, x));
     case Activation::gelu:
       return g.map(OpKind::gelu, x);
     case Activation::silu:

@@ -26,6 +26,7 @@ FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64
 /// The activation functions of transformers/activations.py.
 enum class Activation : std::uint8_t {
   relu,
+  relu2,        ///< the square of relu
   gelu,         ///< fused, exact or tanh ("gelu", "gelu_pytorch_tanh")
   gelu_new,     ///< written out in eight elementwise operations ("gelu_new", "gelu_accurate")
   gelu_fast,    ///< written out with products instead of a power

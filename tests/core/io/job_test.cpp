@@ -234,6 +234,34 @@ TEST(Frameworks, ADsConfigDecidesWhatTheJobLeavesOpen) {
   EXPECT_EQ(j.plan.optimizer.kind->name, "lion");
 }
 
+TEST(Frameworks, WhatOnlyOneOfThemTakesNamesIt) {
+  Json job = parse_json(R"({"model": "gpt2", "cluster": "1xA100-40GB", "framework": {"ds_config":
+      {"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}}})",
+                        "job.json");
+  const Job one = load(job);
+  EXPECT_EQ(one.plan.framework.kind, FrameworkKind::deepspeed);
+  EXPECT_EQ(one.plan.precision.name, "bf16-master");
+  EXPECT_THAT(one.assumed, ::testing::Contains("framework: deepspeed"));
+  job["framework"] = Json{{"reshard_after_forward", true}};
+  EXPECT_EQ(load(job).plan.framework.kind, FrameworkKind::fsdp2);
+}
+
+TEST(Frameworks, AnAutoPrecisionIsAssumedAndCanBeSaid) {
+  Json job = parse_json(R"({"model": "gpt2", "cluster": "4xA100-40GB", "framework": {"ds_config":
+      {"train_micro_batch_size_per_gpu": "auto", "train_batch_size": 16,
+       "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}}})",
+                        "job.json");
+  const Job guessed = load(job);
+  EXPECT_EQ(guessed.plan.precision.name, "bf16-master");
+  EXPECT_EQ(guessed.plan.workload.micro_batch, 4);
+  EXPECT_THAT(guessed.assumed,
+              ::testing::Contains(::testing::StartsWith("precision: bf16, which most run")));
+  job["precision"] = "fp32";
+  const Job said = load(job);
+  EXPECT_EQ(said.plan.precision.name, "fp32");
+  EXPECT_THAT(said.assumed, ::testing::Not(::testing::Contains(::testing::HasSubstr("fp32"))));
+}
+
 TEST(Optimizers, EveryNameArrives) {
   for (const OptimizerDescription* kind : optimizers()) {
     EXPECT_EQ(job(R"({"framework": "ddp", "optimizer": ")" + std::string(kind->name) + "\"}")

@@ -1,5 +1,5 @@
 // Every parameter tensor of the golden models, group by group: tests/golden/parameter_counts.json
-// was written by transformers itself on the meta device.
+// and parameter_counts_families.json were written by transformers itself on the meta device.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,9 +15,14 @@ namespace shardplan {
 namespace {
 
 const Json& golden() {
-  static const Json json =
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/parameter_counts.json");
-  return json.at("models");
+  static const Json models = [] {
+    Json all = Json::object();
+    for (const char* file :
+         {"/tests/golden/parameter_counts.json", "/tests/golden/parameter_counts_families.json"})
+      all.update(read_json_file(std::string(SHARDPLAN_SOURCE_DIR) + file).at("models"));
+    return all;
+  }();
+  return models;
 }
 
 /// "model.layers.{}.x" and "model.layers.3.x" both become "model.layers.N.x".
@@ -49,7 +54,8 @@ class ParameterGroups : public testing::TestWithParam<std::string> {};
 
 TEST_P(ParameterGroups, AreThoseOfTheReferenceImplementation) {
   const Json& entry = golden().at(GetParam());
-  const Model model = build_model(load_model_config(entry.at("config"), GetParam()), {});
+  const BuildOptions options{.counts_only = true};
+  const Model model = build_model(load_model_config(entry.at("config"), GetParam()), options);
   EXPECT_EQ(groups_of(model), groups_of(entry.at("groups")));
   EXPECT_EQ(model.parameter_count(), entry.at("parameters").get<std::int64_t>());
   EXPECT_EQ(model.tensor_count(), entry.at("tensors").get<std::int64_t>());

@@ -1,5 +1,5 @@
 // What the tape keeps at the end of a forward pass against what PyTorch's autograd keeps:
-// tests/golden/saved_tensors.json, saved_tensors_sparse.json and saved_tensors_liger.json were
+// tests/golden/saved_tensors.json and its kin (_sparse, _families, _liger) were
 // written by the scripts of the same names under tests/accuracy/measure/ on a CPU. Both sides round
 // every tensor up to the CUDA allocator's unit, so sums are compared exactly.
 #include <gtest/gtest.h>
@@ -24,6 +24,7 @@ const std::vector<Json>& golden() {
   static const std::vector<Json> files{
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_families.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json")};
   return files;
 }
@@ -217,7 +218,7 @@ std::int64_t expert_indices(const Case& c, const Model& model) {
     extra += segment.repeat * (c.block(4 * experts) + c.block(rows));
     if (product->in[1] != kNone) extra -= segment.repeat * c.block(8 * rows);
     // The choice of expert groups: its nodes die with the router's forward, but were seen.
-    if (is_type(model, {"deepseek_v3"}))
+    if (is_type(model, {"deepseek_v3", "glm4_moe", "dots1"}))
       extra += segment.repeat *
                (c.block(tokens * experts) + c.block(8 * tokens * c.config("topk_group", 4)) +
                 c.block(16 * tokens * c.config("n_group", 8)));
@@ -260,6 +261,14 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   return 0;
 }
 
+/// The class of sequences picks the last token by two indices, of which the graph has one.
+std::int64_t picked_rows(const Case& c, const Model& model) {
+  std::int64_t picks = 0;
+  for (const Op& op : model.segments.back().graph.ops())
+    picks += op.kind == OpKind::gather_rows && op.side.scale == Scale::batch ? 1 : 0;
+  return picks * c.block(8 * c.sizes.batch);
+}
+
 class SavedTensors : public testing::TestWithParam<Case> {};
 
 TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
@@ -268,10 +277,10 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
   for (const Json& group : c.json->at("storages"))
     reference += group.at(0).get<std::int64_t>() * c.block(group.at(1).get<std::int64_t>());
   const Model model = c.model();
-  const std::int64_t exceptions = dropout_noise(c, model) + grouped_fp32(c, model) +
-                                  narrow_statistics(c, model) + label_count(c, model) +
-                                  expert_indices(c, model) + sink_columns(c, model) +
-                                  position_bias(c, model) + position_indices(c, model);
+  const std::int64_t exceptions =
+      dropout_noise(c, model) + grouped_fp32(c, model) + narrow_statistics(c, model) +
+      label_count(c, model) + expert_indices(c, model) + sink_columns(c, model) +
+      position_bias(c, model) + position_indices(c, model) + picked_rows(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 

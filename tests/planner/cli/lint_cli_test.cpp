@@ -10,6 +10,7 @@
 namespace shardplan {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Finished lint(std::vector<std::string> arguments) {
@@ -21,6 +22,8 @@ constexpr const char* kClean = R"({"train_micro_batch_size_per_gpu": 1, "bf16": 
   "zero_optimization": {"stage": 2}})";
 constexpr const char* kWarned = R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
   "zero_optimization": {"stage": 2}, "vocabulary_size": 50257, "steps_per_prin": 10})";
+constexpr const char* kOld = R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+  "zero_optimization": {"stage": 2, "cpu_offload": true}, "steps_per_prin": 10})";
 constexpr const char* kBroken = R"({"zero_optimization": {"stage": 4}})";
 
 TEST(LintExitCodes, AreZeroOneWhenStrictAndThree) {
@@ -39,10 +42,11 @@ TEST(LintExitCodes, AreZeroOneWhenStrictAndThree) {
 
 TEST(LintFixFile, IsWrittenOnlyWhereNothingIsUnlessAsked) {
   const TemporaryFolder folder;
-  const std::string warned = folder.file("warned.json", kWarned);
+  const std::string warned = folder.file("warned.json", kOld);
   const std::string copy = folder.path("fixed.json");
   EXPECT_EQ(lint({warned, "--fix", copy}).exit_code, 0);
-  EXPECT_THAT(text_of(copy), HasSubstr("\"steps_per_print\": 10"));
+  EXPECT_THAT(text_of(copy),
+              AllOf(HasSubstr("\"offload_optimizer\""), HasSubstr("\"steps_per_prin\": 10")));
   EXPECT_FALSE(std::filesystem::exists(copy + ".part"));
 
   folder.file("fixed.json", "mine");
@@ -51,9 +55,10 @@ TEST(LintFixFile, IsWrittenOnlyWhereNothingIsUnlessAsked) {
   EXPECT_THAT(refused.err, HasSubstr("--overwrite"));
   EXPECT_EQ(text_of(copy), "mine");
   EXPECT_EQ(lint({warned, "--fix", warned}).exit_code, 3);
-  EXPECT_EQ(text_of(warned), kWarned);
+  EXPECT_EQ(text_of(warned), kOld);
   EXPECT_EQ(lint({warned, "--fix", warned, "--overwrite"}).exit_code, 0);
-  EXPECT_THAT(text_of(warned), HasSubstr("\"steps_per_print\": 10"));
+  EXPECT_THAT(text_of(warned),
+              AllOf(HasSubstr("\"offload_optimizer\""), HasSubstr("\"steps_per_prin\": 10")));
 }
 
 TEST(LintFormats, AreTextJsonAndSarif) {

@@ -78,12 +78,35 @@ TEST(LintCosts, AreNotGuessedWithoutAMachineOrWithErrors) {
 
 TEST(LintFix, KeepsTheOrderOfKeys) {
   const LintReport report = lint_text_of(R"({"zero_optimization": {"overlap_com": true, "stage": 2},
-    "gradient_acumulation_steps": 2, "bf16": {"enabled": true},
+    "gradient_accumulation_steps": 2, "bf16": {"enabled": true},
     "train_micro_batch_size_per_gpu": 1})");
   EXPECT_EQ(report.fixed.dump(), R"({"zero_optimization":{"overlap_comm":true,"stage":2},)"
                                  R"("gradient_accumulation_steps":2,"bf16":{"enabled":true},)"
                                  R"("train_micro_batch_size_per_gpu":1})");
   EXPECT_THAT(rules_of(lint_text_of(report.fixed.dump()), Severity::warning), IsEmpty());
+}
+
+/// A key that DeepSpeed ignores may be another program's, or a comment.
+TEST(LintFix, NeverTouchesWhatDeepSpeedIgnores) {
+  const std::string text =
+      R"({"comment":{"enabled":true},"pipe-parallel-size":2,"_comment":"mine",)"
+      R"("gradient_acumulation_steps":2,"optimizer":{"type":"AdamW","params":{"lrr":0.1}},)"
+      R"("tensor_parallel":{"autotp_size":0},"mp_size":4,"train_micro_batch_size_per_gpu":1,)"
+      R"("bf16":{"enabled":true},"zero_optimization":{"stage":2}})";
+  const LintReport report = lint_text_of(text);
+  EXPECT_EQ(report.count(Severity::error), 0);
+  EXPECT_EQ(report.fixed.dump(), text);
+}
+
+/// The number of errors never grows; where it would, nothing is given.
+TEST(LintFix, IsCheckedAgain) {
+  LintRequest request;
+  request.config = SourceText{"ds.json", R"({"train_micro_batch_size_per_gpu": 1,
+    "zero_optimization": {"stage": 2}})"};
+  request = complete(std::move(request));
+  LintReport first = lint(request);
+  first.fixed["zero_optimization"]["stage"] = 4;  // a repair gone wrong
+  EXPECT_THROW(repaired(request, first), InputError);
 }
 
 TEST(LintFix, LeavesAValidFileAsItIs) {

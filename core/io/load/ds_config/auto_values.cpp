@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "load/ds_config/document.h"
 #include "load/ds_config/lost_auto.h"
 #include "load/ds_config/rules/autos/family.h"
 #include "load/ds_config/schema.h"
@@ -21,7 +22,10 @@ constexpr std::string_view kResolverNames[] = {"nobody", "HF Trainer", "accelera
 struct Resolution {
   Json value;
   Said rule;
+  bool guessed = false;
 };
+
+constexpr std::string_view kFp16 = "fp16.enabled", kBf16 = "bf16.enabled";
 
 int stage_of(const Json& document) {
   const Json* stage = value_at(document, "zero_optimization.stage");
@@ -44,6 +48,8 @@ class Rules {
   /// `missing` then names the input.
   std::optional<Resolution> apply(std::string_view rule, Said& missing) const {
     const TrainerArguments& args = context_.trainer;
+    // accelerate: utils/dataclasses.py writes infinity over whatever the file has.
+    if (rule == "never") return Resolution{nullptr, "accelerate prints nothing"};
     if (rule == "zero") return Resolution{0, "always 0"};
     if (rule == "one") return Resolution{1.0, "always 1.0"};
     if (rule == "false") return Resolution{false, "off unless the trainer sets it"};
@@ -58,8 +64,8 @@ class Rules {
     if (rule == "epsilon") return argument(args.adam_epsilon, "adam_epsilon", 1e-8);
     if (rule == "weight_decay") return argument(args.weight_decay, "weight_decay", 0.0);
     if (rule == "warmup_steps") return argument(args.warmup_steps, "warmup_steps", std::int64_t{0});
-    if (rule == "fp16") return argument(args.fp16, "fp16", false);
-    if (rule == "bf16") return argument(args.bf16, "bf16", false);
+    if (rule == "fp16") return half(args.fp16, kFp16, "fp16");
+    if (rule == "bf16") return half(args.bf16, kBf16, "bf16");
     if (rule == "betas") {
       const auto [one, two] = args.adam_betas.value_or(std::pair(0.9, 0.999));
       return Resolution{Json::array({one, two}), args.adam_betas
@@ -82,16 +88,53 @@ class Rules {
                                                   : std::nullopt;
   }
 
+  bool is_on(std::string_view path) const {
+    const Json* value = value_at(document_, path);
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  }
+
+  /// Of a 16-bit type. Where the arguments are not known it is bf16, which most run: fp16 only
+  /// where the file leaves nothing else open, and neither beside another that is on.
+  Resolution half(const std::optional<bool>& given, std::string_view path,
+                  std::string_view name) const {
+    if (given || context_.trainer_given) return argument(given, name, false);
+    const std::string_view other = path == kBf16 ? kFp16 : kBf16;
+    for (const std::string_view on : {other, std::string_view("torch_autocast.enabled")})
+      if (is_on(on)) return {false, say("off beside {}", on)};
+    const Json* bf16 = value_at(document_, kBf16);
+    const bool open = bf16 != nullptr && bf16->is_string();
+    if (path == kFp16 && open) return {false, say("off beside {}", kBf16)};
+    return {true, say("{}, as most run", name), true};
+  }
+
+  /// The part of the file's own train_batch_size that is left for `over` to share.
+  std::optional<std::int64_t> of_train_batch(std::int64_t over) const {
+    const auto batch = in_file("train_batch_size");
+    if (!batch || !context_.world_size) return std::nullopt;
+    const std::int64_t all =
+        checked_mul(over, *context_.world_size / sequence_parallel_of(document_));
+    if (all <= 0 || *batch <= 0 || *batch % all != 0) return std::nullopt;
+    return *batch / all;
+  }
+
+  /// Arguments of other sizes would be refused, so the file's own numbers tell what they are.
   Resolution micro_batch() const {
     const auto& given = context_.trainer.per_device_train_batch_size;
-    return argument(given ? given : context_.micro_batch, "per_device_train_batch_size",
-                    std::int64_t{8});
+    const auto& job = given ? given : context_.micro_batch;
+    if (!job && !context_.trainer_given)
+      if (const auto micro = of_train_batch(in_file("gradient_accumulation_steps").value_or(1)))
+        return {*micro, "what the file's train_batch_size leaves"};
+    return argument(job, "per_device_train_batch_size", std::int64_t{8});
   }
 
   Resolution accumulation() const {
     const auto& given = context_.trainer.gradient_accumulation_steps;
-    return argument(given ? given : context_.gradient_accumulation, "gradient_accumulation_steps",
-                    std::int64_t{1});
+    const auto& job = given ? given : context_.gradient_accumulation;
+    if (!job && !context_.trainer_given)
+      if (const auto micro = in_file("train_micro_batch_size_per_gpu"))
+        if (const auto steps = of_train_batch(*micro))
+          return {*steps, "what the file's train_batch_size leaves"};
+    return argument(job, "gradient_accumulation_steps", std::int64_t{1});
   }
 
   std::optional<Resolution> train_batch(Said& missing) const {
@@ -99,8 +142,9 @@ class Rules {
       missing = "the number of ranks";
       return std::nullopt;
     }
-    // transformers multiplies its own arguments; accelerate the values of the file.
-    const bool own = context_.auto_resolver == AutoResolver::hf_trainer;
+    // transformers multiplies its own arguments; accelerate the values of the file. Arguments that
+    // are not known are those that the file's numbers do not contradict.
+    const bool own = context_.auto_resolver == AutoResolver::hf_trainer && context_.trainer_given;
     const auto file_micro = in_file("train_micro_batch_size_per_gpu");
     const auto file_steps = in_file("gradient_accumulation_steps");
     const std::int64_t micro = !own && file_micro ? *file_micro : integer_of(micro_batch().value);
@@ -170,6 +214,7 @@ class Resolver {
 
   std::vector<ResolvedAuto> run() {
     std::vector<Found> found;
+    open_precision();
     find_autos(document_, &ds_schema().root(), "", context_.version, found);
     // The batch is a product of the other two, so it comes last.
     for (const bool product : {false, true})
@@ -179,6 +224,20 @@ class Resolver {
   }
 
  private:
+  /// A file that says nothing of a precision leaves it to the trainer: "auto" of the one it runs
+  /// in.
+  void open_precision() {
+    if (context_.auto_resolver == AutoResolver::none || !document_.is_object()) return;
+    if (context_.resolver_guessed && !has_auto(document_)) return;
+    for (const char* block : {"fp16", "bf16", "amp", "torch_autocast"})
+      if (document_.contains(block)) return;
+    const TrainerArguments& args = context_.trainer;
+    const bool fp16 = args.fp16.value_or(false);
+    const bool none = context_.trainer_given || (args.bf16 && args.fp16);
+    if (!fp16 && none && !args.bf16.value_or(false)) return;
+    set_value(document_, fp16 ? kFp16 : kBf16, "auto");
+  }
+
   void resolve(const Found& found) {
     if (found.key == nullptr || found.key->block || means_itself(*found.key)) return;
     const DsNode& key = *found.key;
@@ -189,7 +248,8 @@ class Resolver {
         set_value(document_, found.path, resolution->value);
         resolved_.push_back(
             {found.path, std::move(resolution->value),
-             say("{}: {}", resolver_in_words(context_.auto_resolver), resolution->rule)});
+             say("{}: {}", resolver_in_words(context_.auto_resolver), resolution->rule),
+             resolution->guessed});
         return;
       }
     }

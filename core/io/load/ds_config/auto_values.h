@@ -15,11 +15,14 @@ namespace shardplan {
 
 struct ResolvedAuto {
   std::string path;
-  Json value;  ///< null when DeepSpeed's default is "none"
-  Said rule;   ///< in words: "hidden_size^2", "dropped, so DeepSpeed's default"
+  Json value;            ///< null when DeepSpeed's default is "none"
+  Said rule;             ///< in words: "hidden_size^2", "dropped, so DeepSpeed's default"
+  bool guessed = false;  ///< what most run, because the trainer's arguments are not known
 };
 
-/// Replaces every "auto" of `document` or removes it; what is lost is reported by rules/autos.
+/// Replaces every "auto" of `document` or removes it; what is lost is reported by rules/autos. A
+/// file without any precision gets the trainer's, as from accelerate (utils/dataclasses.py
+/// DeepSpeedPlugin.set_mixed_precision).
 std::vector<ResolvedAuto> resolve_autos(Json& document, const DsConfigContext& context,
                                         DsFindings& findings);
 

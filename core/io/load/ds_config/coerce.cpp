@@ -62,8 +62,16 @@ Coerced accepted(Json value, Said remark = "") {
   return {.value = std::move(value), .remark = std::move(remark)};
 }
 
-Coerced as_boolean(const Json& value, bool typed_block) {
+/// What Python's `if` makes of a value.
+bool truth_of(const Json& value) {
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return value.is_number() ? value.get<double>() != 0 : !value.empty();
+}
+
+Coerced as_boolean(const Json& value, const DsNode& key, bool typed_block) {
   if (value.is_boolean()) return accepted(value);
+  if (key.truth)
+    return accepted(truth_of(value), say("{} is read as {}", value.dump(), truth_of(value)));
   const auto number = whole(value);
   if (number && (*number == 0 || *number == 1))
     return accepted(*number == 1, say("{} is read as {}", *number, *number == 1));
@@ -114,7 +122,7 @@ Coerced as_list(const Json& value, const DsNode& key) {
 Coerced as_type(const Json& value, const DsNode& key, DsType type, bool typed_block) {
   switch (type) {
     case DsType::boolean:
-      return as_boolean(value, typed_block);
+      return as_boolean(value, key, typed_block);
     case DsType::integer:
       return as_number(value, key, typed_block, true);
     case DsType::number:

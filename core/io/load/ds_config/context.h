@@ -35,7 +35,13 @@ struct DsConfigContext {
   std::int64_t pipeline_parallel = 1;  ///< stages of a PipelineModule
   std::optional<std::int64_t> hidden_size;
   AutoResolver auto_resolver = AutoResolver::none;
+  /// Nobody said who resolves "auto", and it is taken for HF Trainer. What only HF Trainer and
+  /// accelerate refuse is then no error.
+  bool resolver_guessed = false;
   TrainerArguments trainer;
+  /// `trainer` is a run's own: what is absent has its default. Else "auto" of a precision is what
+  /// most run, and that of a batch follows from the file's other numbers.
+  bool trainer_given = false;
   /// The job's own batch: stands in where the file has no batch key, and for "auto".
   std::optional<std::int64_t> micro_batch;
   std::optional<std::int64_t> gradient_accumulation;

@@ -83,6 +83,7 @@ void read_key(DsNode& node, const Json& json) {
     if (field == "max") node.most = value.get<double>();
     if (field == "one_of") node.one_of.assign(value.begin(), value.end());
     if (field == "any_case") node.any_case = value.get<bool>();
+    if (field == "truth") node.truth = value.get<bool>();
     if (field == "for") node.applies_to = value.get<std::vector<std::string>>();
     if (field == "required") node.required = value.get<bool>();
     if (field == "alias_of") node.alias_of = value.get<std::string>();

@@ -61,6 +61,7 @@ struct DsNode {
   std::optional<double> least, most;
   std::vector<Json> one_of;
   bool any_case = false;
+  bool truth = false;  ///< asked for its truth alone: text that is not empty is true
   std::vector<std::string> applies_to;  ///< scheduler.params: the schedulers that take it
   bool required = false;
 

@@ -13,8 +13,10 @@ LintRule dropped() {
               .title = "\"auto\" that silently becomes DeepSpeed's default",
               .explanation =
                   "No trainer fills this key in, and typed blocks drop the word without a "
-                  "message. \"auto\" does not mean that something is tuned.",
-              .source = "deepspeed/runtime/config_utils.py DeepSpeedConfigModel.__init__",
+                  "message; accelerate's prepare(), which HF Trainer calls, stops at it. \"auto\" "
+                  "does not mean that something is tuned.",
+              .source = "deepspeed/runtime/config_utils.py DeepSpeedConfigModel.__init__; "
+                        "accelerate: utils/dataclasses.py DeepSpeedPlugin.fill_match",
               .advice = "Write the value, or remove the key.",
               .repair = repair::remove_it,
           },

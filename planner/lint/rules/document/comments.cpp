@@ -1,19 +1,6 @@
-#include "json/document.h"
 #include "lint/rules/document/family.h"
 
 namespace shardplan::lint_rules::document {
-namespace {
-
-bool can_be_read(const SourceText& source, JsonComments comments) {
-  try {
-    parse_json(source.text, source.file, comments);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-}  // namespace
 
 TextRule comments() {
   return {
@@ -21,21 +8,21 @@ TextRule comments() {
           {
               .id = "json.comments"_rule,
               .severity = Severity::warning,
-              .title = "The file has comments",
+              .title = "The file has comments, or commas that JSON does not allow",
               .explanation =
-                  "DeepSpeed reads its file with hjson, which takes comments. HF Trainer and "
-                  "accelerate read the same file with Python's json, which stops at the first one.",
+                  "DeepSpeed reads its file with hjson, which takes comments, a comma too many or "
+                  "too few, and words without quotes. HF Trainer and accelerate read the same file "
+                  "with Python's json, which stops at the first one.",
               .source =
                   "deepspeed/runtime/config.py; accelerate: utils/deepspeed.py HfDeepSpeedConfig",
               .advice =
-                  "Remove the comments, or pass the file to DeepSpeed alone. --fix writes a copy "
-                  "without them.",
+                  "Make it plain JSON, or pass the file to DeepSpeed alone. --fix writes a copy in "
+                  "plain JSON.",
           },
       .check =
-          [](const SourceText& source, const Report& report) {
-            if (!can_be_read(source, JsonComments::refused) &&
-                can_be_read(source, JsonComments::skipped))
-              report("", "comments, which HF Trainer and accelerate do not read", "plain JSON");
+          [](const TextSubject& s, const Report& report) {
+            if (s.text == DsText::hjson)
+              report("", "not plain JSON, which HF Trainer and accelerate need", "plain JSON");
           },
   };
 }

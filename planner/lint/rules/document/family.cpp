@@ -7,12 +7,13 @@ namespace shardplan::lint_rules::document {
 std::span<const TextRule> of_text() {
   static const std::array kRules{
       comments(),
+      repeated_key(),
   };
   return kRules;
 }
 
 std::vector<Rule> listed() {
-  return {syntax(), comments().rule, duplicate_key(), too_deep()};
+  return {syntax(), comments().rule, duplicate_key(), repeated_key().rule, too_deep()};
 }
 
 }  // namespace shardplan::lint_rules::document

@@ -14,6 +14,7 @@ namespace shardplan::lint_rules::document {
 Rule syntax();
 TextRule comments();
 Rule duplicate_key();
+TextRule repeated_key();
 Rule too_deep();
 
 // In the order in which they are checked, and listed.

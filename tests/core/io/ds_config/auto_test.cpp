@@ -75,7 +75,7 @@ TEST(DsAuto, TopLevelScalarsNeedAResolver) {
   // accelerate knows no max_grad_norm
   context.auto_resolver = AutoResolver::accelerate;
   EXPECT_EQ(options_of(R"({"gradient_clipping": "auto"})", context).gradient_clipping, 1.0);
-  EXPECT_THAT(errors_of(R"({"steps_per_print": "auto"})", context),
+  EXPECT_THAT(errors_of(R"({"prescale_gradients": "auto"})", context),
               ElementsAre(HasSubstr("resolved neither by accelerate nor by DeepSpeed")));
 }
 
@@ -131,9 +131,56 @@ TEST(DsAuto, PrecisionComesFromTheTrainingArguments) {
   DsConfigContext context = under(AutoResolver::hf_trainer);
   context.trainer.bf16 = true;
   EXPECT_EQ(options_of(kText, context).engine_dtype, DType::bf16);
-  EXPECT_EQ(options_of(kText, under(AutoResolver::hf_trainer)).engine_dtype, DType::f32);
+  // Arguments that do not say so run in fp32; where there are none, most run in bf16.
+  context.trainer.bf16.reset();
+  context.trainer_given = true;
+  EXPECT_EQ(options_of(kText, context).engine_dtype, DType::f32);
+  EXPECT_EQ(options_of(kText, under(AutoResolver::hf_trainer)).engine_dtype, DType::bf16);
   // Dropped inside typed blocks when nobody resolves it.
   EXPECT_EQ(options_of(kText).engine_dtype, DType::f32);
+}
+
+/// What HF Trainer's arguments must be where the file says the rest: others would be refused.
+TEST(DsAuto, TheBatchFollowsFromTheFilesOwnNumbers) {
+  const auto of = [](const char* text) {
+    return options_of(text, under(AutoResolver::hf_trainer));
+  };
+  const DeepSpeedOptions micro = of(R"({"train_batch_size": 64,
+      "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 2})");
+  EXPECT_EQ(micro.micro_batch, 4);
+  const DeepSpeedOptions steps = of(R"({"train_batch_size": 64,
+      "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto"})");
+  EXPECT_EQ(steps.gradient_accumulation, 2);
+  const DeepSpeedOptions both = of(R"({"train_batch_size": 64,
+      "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})");
+  EXPECT_EQ(both.micro_batch, 8);
+  EXPECT_EQ(both.gradient_accumulation, 1);
+  const DeepSpeedOptions product = of(R"({"train_batch_size": "auto",
+      "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 5})");
+  EXPECT_EQ(product.train_batch_size, 120);
+}
+
+TEST(DsAuto, APrecisionThatNobodyToldIsBf16AndSaidToBeAGuess) {
+  const auto type = [](const char* text) {
+    const auto result = checked(text, under(AutoResolver::hf_trainer));
+    for (const ResolvedAuto& a : result.autos) EXPECT_EQ(a.guessed, a.value == true) << text;
+    EXPECT_THAT(findings_of(result, Severity::error), IsEmpty()) << text;
+    return result.options.engine_dtype.value_or(DType::f32);
+  };
+  EXPECT_EQ(type(R"({"bf16": {"enabled": "auto"}})"), DType::bf16);
+  EXPECT_EQ(type(R"({"fp16": {"enabled": "auto"}})"), DType::f16);
+  EXPECT_EQ(type(R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": false}})"), DType::f16);
+  EXPECT_EQ(type(R"({"fp16": {"enabled": true}, "bf16": {"enabled": "auto"}})"), DType::f16);
+  EXPECT_EQ(type(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})"), DType::bf16);
+  EXPECT_EQ(type(R"({"gradient_clipping": "auto"})"), DType::bf16);  // accelerate adds the block
+  DsConfigContext fp32 = under(AutoResolver::hf_trainer);
+  fp32.trainer.bf16 = fp32.trainer.fp16 = false;
+  EXPECT_EQ(options_of(R"({"gradient_clipping": "auto"})", fp32).engine_dtype, std::nullopt);
+}
+
+TEST(DsAuto, AccelerateSwitchesPrintingOff) {
+  EXPECT_THAT(errors_of(R"({"steps_per_print": "auto"})", under(AutoResolver::accelerate)),
+              IsEmpty());
 }
 
 TEST(DsAuto, HfTrainerRefusesValuesThatContradictItsArguments) {

@@ -269,13 +269,19 @@ INSTANTIATE_TEST_SUITE_P(
                     "number_checkpoints": 4}})",
                  "works only with partitioned activations",
                  R"({"activation_checkpointing": {"contiguous_memory_optimization": true,
-                    "number_checkpoints": 4, "partition_activations": true}})"},
-        RuleCase{"ContiguousCheckpointsAreCounted",
-                 R"({"activation_checkpointing": {"contiguous_memory_optimization": true,
-                    "partition_activations": true}})",
-                 "needs the number of checkpoints",
-                 R"({"activation_checkpointing": {"partition_activations": true}})"}),
+                    "number_checkpoints": 4, "partition_activations": true}})"}),
     name_of_case);
+
+TEST(DsRules, TorchAdamIsAskedForItsTruth) {
+  const auto with = [](const std::string& value) {
+    return R"({"optimizer": {"type": "Adam", "params": {"torch_adam": )" + value + "}}}";
+  };
+  for (const char* value : {"\"false\"", "1", "2", "[0]"})
+    EXPECT_TRUE(options_of(with(value)).torch_adam) << value;
+  for (const char* value : {"\"\"", "0", "[]"})
+    EXPECT_FALSE(options_of(with(value)).torch_adam) << value;
+  EXPECT_THAT(errors_of(with("\"yes\"")), ::testing::IsEmpty());
+}
 
 TEST(DsRules, PipelineStagesExcludeZeroTwoAndThree) {
   DsConfigContext context = on_ranks(8);

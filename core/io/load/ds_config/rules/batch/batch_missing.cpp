@@ -10,9 +10,12 @@ ConfigRule batch_missing() {
               .severity = Severity::error,
               .title = "No batch size",
               .explanation =
-                  "Either train_batch_size or train_micro_batch_size_per_gpu must be given.",
+                  "Either train_batch_size or train_micro_batch_size_per_gpu must be given. Some "
+                  "programs put it into the file's dictionary themselves (PyTorch Lightning, "
+                  "DeepSpeed-Chat).",
               .source = kBatch,
-              .advice = "Set train_micro_batch_size_per_gpu.",
+              .advice = "Set train_micro_batch_size_per_gpu; or say --micro-batch, where the "
+                        "program gives it.",
           },
       .check =
           [](const ConfigSubject& s, const Report& report) {
@@ -20,7 +23,8 @@ ConfigRule batch_missing() {
             const BatchTriangle given = given_batch(s.values, s.context);
             if (!given.train_batch && !given.micro_batch)
               report(batch_key::kMicro, "neither the batch size nor the micro-batch size is given",
-                     say("'{}' or '{}'", batch_key::kTrain, batch_key::kMicro));
+                     say("'{}' or '{}'; --micro-batch, where the program gives it",
+                         batch_key::kTrain, batch_key::kMicro));
           },
   };
 }

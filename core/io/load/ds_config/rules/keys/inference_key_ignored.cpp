@@ -1,4 +1,3 @@
-#include "load/ds_config/repairs.h"
 #include "load/ds_config/rules/keys/family.h"
 
 namespace shardplan::config_rules::keys {
@@ -13,7 +12,6 @@ KeyRule inference_key_ignored() {
               .explanation = "deepspeed.initialize() never reads it.",
               .source = "deepspeed/inference/config.py",
               .advice = "Remove it, or pass it to init_inference().",
-              .repair = repair::remove_it,
           },
       .check =
           [](const MetKey& key, const Report& report) {

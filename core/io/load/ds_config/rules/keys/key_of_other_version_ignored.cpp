@@ -1,4 +1,3 @@
-#include "load/ds_config/repairs.h"
 #include "load/ds_config/rules/keys/family.h"
 
 namespace shardplan::config_rules::keys {
@@ -15,7 +14,6 @@ KeyRule key_of_other_version_ignored() {
                   "nothing.",
               .source = kSchema,
               .advice = "Use a version that knows it, or remove it.",
-              .repair = repair::remove_it,
           },
       .check =
           [](const MetKey& key, const Report& report) {

@@ -1,4 +1,3 @@
-#include "load/ds_config/repairs.h"
 #include "load/ds_config/rules/keys/family.h"
 
 namespace shardplan::config_rules::keys {
@@ -15,7 +14,6 @@ KeyRule unknown_argument() {
                   "not have.",
               .source = "deepspeed/runtime/engine.py _configure_basic_optimizer",
               .advice = "Check the class's own arguments.",
-              .repair = repair::rename_to_nearest,
           },
       .check =
           [](const MetKey& key, const Report& report) {

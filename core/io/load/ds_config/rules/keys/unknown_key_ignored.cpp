@@ -1,4 +1,3 @@
-#include "load/ds_config/repairs.h"
 #include "load/ds_config/rules/keys/family.h"
 
 namespace shardplan::config_rules::keys {
@@ -15,7 +14,6 @@ KeyRule unknown_key_ignored() {
                   "what it was meant to change stays at its default.",
               .source = kPlain,
               .advice = "Correct the spelling, or remove the key.",
-              .repair = repair::rename_to_nearest,
           },
       .check =
           [](const MetKey& key, const Report& report) {

@@ -7,12 +7,15 @@ ConfigRule contiguous_without_number() {
       .rule =
           {
               .id = "ds.contiguous-without-number"_rule,
-              .severity = Severity::error,
+              .severity = Severity::warning,
               .title = "Contiguous checkpoints without their number",
               .explanation =
-                  "The buffer is allocated for number_checkpoints, which has no default.",
+                  "The buffer is allocated for number_checkpoints, which has no default. A program "
+                  "can give it in deepspeed.checkpointing.configure(num_checkpoints=...); without "
+                  "either, configure() stops.",
               .source = kCheckpointing,
-              .advice = "Set activation_checkpointing.number_checkpoints to the number of layers.",
+              .advice = "Set activation_checkpointing.number_checkpoints to the number of layers, "
+                        "unless the program gives it.",
           },
       .check =
           [](const ConfigSubject& s, const Report& report) {

@@ -18,6 +18,7 @@ const char* masters_key(const DsValues& values) {
 std::span<const ConfigRule> all() {
   static const std::array kRules{
       fp16_and_bf16(),
+      auto_cast_without_fp16(),
       amp_with_zero(),
       amp_with_16bit(),
       loss_scale_range(),

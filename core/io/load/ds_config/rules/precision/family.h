@@ -26,6 +26,7 @@ DType engine_type(const DsValues& values);
 const char* masters_key(const DsValues& values);
 
 // The rules, one file each.
+ConfigRule auto_cast_without_fp16();
 ConfigRule fp16_and_bf16();
 ConfigRule amp_with_zero();
 ConfigRule amp_with_16bit();

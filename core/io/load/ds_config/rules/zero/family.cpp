@@ -31,6 +31,7 @@ bool compiles_deeply(const DsValues& values) {
 std::span<const ConfigRule> all() {
   static const std::array kRules{
       zero_block_missing(),
+      zero_block_wanted(),
       legacy_stage1(),
       elastic_checkpoint(),
       predivide_with_reduce_scatter(),

@@ -40,6 +40,7 @@ bool compiles_deeply(const DsValues& values);
 
 // The rules, one file each.
 ConfigRule zero_block_missing();
+ConfigRule zero_block_wanted();
 ConfigRule legacy_stage1();
 ConfigRule elastic_checkpoint();
 ConfigRule predivide_with_reduce_scatter();

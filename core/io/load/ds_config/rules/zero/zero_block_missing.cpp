@@ -26,7 +26,7 @@ ConfigRule zero_block_missing() {
           [](const ConfigSubject& s, const Report& report) {
             // accelerate: utils/dataclasses.py DeepSpeedPlugin, which HF Trainer goes through as
             // well.
-            if (s.context.auto_resolver != AutoResolver::none &&
+            if (s.context.auto_resolver != AutoResolver::none && !s.context.resolver_guessed &&
                 s.values.given("zero_optimization") == nullptr)
               report("zero_optimization",
                      "accelerate and HF Trainer refuse a file without this block",

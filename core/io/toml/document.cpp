@@ -1,0 +1,80 @@
+#include "toml/document.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <sstream>
+
+#include "base/diagnostic.h"
+
+namespace shardplan {
+namespace {
+
+constexpr std::size_t kLargestToml = 1'000'000;
+
+TextPosition place_of(const toml::source_region& source) {
+  return {static_cast<int>(source.begin.line), static_cast<int>(source.begin.column)};
+}
+
+class TomlConverter {
+ public:
+  Json convert(const toml::node& node, const std::string& path) {
+    if (const toml::table* table = node.as_table()) return object(*table, path);
+    if (const toml::array* array = node.as_array()) {
+      Json list = Json::array();
+      for (std::size_t i = 0; i < array->size(); ++i)
+        list.push_back(convert((*array)[i], fmt::format("{}[{}]", path, i)));
+      return list;
+    }
+    return scalar(node);
+  }
+
+  KeyPositions positions;
+
+ private:
+  Json object(const toml::table& table, const std::string& path) {
+    Json made = Json::object();
+    for (const auto& [key, value] : table) {
+      const std::string name(key.str());
+      const std::string here = path.empty() ? name : path + "." + name;
+      positions.add(here, place_of(key.source()));
+      made[name] = convert(value, here);
+    }
+    return made;
+  }
+
+  static Json scalar(const toml::node& node) {
+    if (const auto value = node.value_exact<bool>()) return *value;
+    if (const auto value = node.value_exact<std::int64_t>()) return *value;
+    if (const auto value = node.value_exact<double>()) return *value;
+    if (const auto value = node.value_exact<std::string>()) return *value;
+    std::ostringstream text;
+    node.visit([&](const auto& date) {
+      if constexpr (toml::is_date<decltype(date)> || toml::is_time<decltype(date)> ||
+                    toml::is_date_time<decltype(date)>)
+        text << date.get();
+    });
+    return text.str();
+  }
+};
+
+}  // namespace
+
+TomlDocument parse_toml(std::string_view text, const std::string& file) {
+  if (text.size() > kLargestToml)
+    throw InputError({.file = file,
+                      .message = fmt::format("the document has {} bytes", text.size()),
+                      .expected = fmt::format("at most {} bytes", kLargestToml)});
+  try {
+    const toml::table root = toml::parse(text, file);
+    TomlConverter converter;
+    Json value = converter.convert(root, "");
+    return {std::move(value), std::move(converter.positions)};
+  } catch (const toml::parse_error& e) {
+    throw InputError({.file = file,
+                      .message = say("not valid TOML: {}", e.description()),
+                      .position = place_of(e.source())});
+  }
+}
+
+}  // namespace shardplan

@@ -1,0 +1,35 @@
+// Which classes of transformers a model type has, and which of them a configuration names.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/config.h"
+#include "model/heads.h"
+
+namespace shardplan {
+
+/// Sets of class names, by what follows the stem.
+enum ClassSet : std::uint8_t {
+  kCausalClass = 1,        ///< ForCausalLM, LMHeadModel
+  kBaseClass = 2,          ///< Model, TextModel
+  kSequenceClass = 4,      ///< ForSequenceClassification with a head "score" without bias
+  kTokenClass = 8,         ///< ForTokenClassification with a head "score"
+  kConditionalClass = 16,  ///< ForConditionalGeneration
+  kReadByBuilder = 32,     ///< the family's builder reads "architectures" itself
+  kDecoderClasses = kCausalClass | kBaseClass,
+  kScoringClasses = kDecoderClasses | kSequenceClass,
+  kAllClasses = kScoringClasses | kTokenClass,
+};
+
+struct ModelClasses {
+  std::string_view stem;             ///< "Llama" of LlamaForCausalLM
+  std::string_view base = "model.";  ///< in front of the base model's parameters; ...Model has none
+  std::uint8_t known = kDecoderClasses;
+};
+
+/// The head of the class that "architectures" names, or a language model's without that key.
+/// Throws InputError naming the class where it is none of `classes`.
+ModelHead read_head(const ModelConfig& config, const ModelClasses& classes);
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+// Granite 3 and 4 dense (models/granite): Llama with numbers that multiply embeddings, residuals
+// and logits.
+#include "model/architectures/architectures.h"
+#include "model/architectures/decoder.h"
+
+namespace shardplan {
+
+Model build_granite(const ModelConfig& config, const BuildOptions& options) {
+  DecoderDescription d = read_decoder(
+      config,
+      {.hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32, .vocab = 32000, .positions = 2048});
+  d.qkv_bias = d.output_bias = config.flag("attention_bias", false);
+  d.mlp_bias = config.flag("mlp_bias", false);
+  d.scaled_embedding = true;
+  d.scales_residuals = true;
+  d.logits = LogitMap::scale;
+  return build_decoder(d, options);
+}
+
+}  // namespace shardplan

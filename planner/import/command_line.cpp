@@ -1,0 +1,400 @@
+#include "import/command_line.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/ascii.h"
+#include "base/checked.h"
+
+namespace shardplan::importing {
+namespace {
+
+constexpr std::size_t kMostWords = 20'000;
+constexpr std::size_t kLongestValue = 100'000;
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+/// Sums of whole numbers: "8*4", "(2 + 2) / 4". Nothing for what is none.
+class Arithmetic {
+ public:
+  explicit Arithmetic(std::string_view text) : text_(text) {}
+
+  std::optional<std::int64_t> value() {
+    const auto sum = add(0);
+    skip();
+    return at_ == text_.size() ? sum : std::nullopt;
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+  bool take(char c) {
+    skip();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::optional<std::int64_t> add(int depth) {
+    auto left = multiply(depth);
+    for (;;) {
+      const bool plus = take('+');
+      if (!plus && !take('-')) return left;
+      const auto right = multiply(depth);
+      if (!left || !right) return std::nullopt;
+      left = checked_add(*left, plus ? *right : checked_mul(*right, -1));
+    }
+  }
+  std::optional<std::int64_t> multiply(int depth) {
+    auto left = number(depth);
+    for (;;) {
+      const bool times = take('*');
+      if (!times && !take('/')) return left;
+      const auto right = number(depth);
+      if (!left || !right || (!times && *right == 0)) return std::nullopt;
+      left = times ? checked_mul(*left, *right) : *left / *right;
+    }
+  }
+  std::optional<std::int64_t> number(int depth) {
+    if (depth > 20) return std::nullopt;
+    if (take('(')) {
+      const auto inner = add(depth + 1);
+      return take(')') ? inner : std::nullopt;
+    }
+    skip();
+    std::int64_t value = 0;
+    const std::size_t begin = at_;
+    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
+      value = checked_add(checked_mul(value, 10), text_[at_] - '0');
+    return at_ > begin ? std::optional(value) : std::nullopt;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+using Variables = std::map<std::string, std::vector<std::string>>;
+
+/// The end of "(...)" or "{...}" that begins at `at`; npos without one.
+std::size_t closing(std::string_view text, std::size_t at, char open, char close) {
+  int depth = 0;
+  for (; at < text.size(); ++at) {
+    if (text[at] == open) ++depth;
+    if (text[at] == close && --depth == 0) return at;
+  }
+  return std::string_view::npos;
+}
+
+class Shell {
+ public:
+  explicit Shell(std::string_view text) : text_(text) {}
+
+  std::vector<Command> parse() {
+    while (at_ < text_.size() && count_ < kMostWords) step();
+    end_command();
+    return std::move(commands_);
+  }
+
+ private:
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+
+  void step() {
+    const char c = peek();
+    if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+      at_ += peek(1) == '\r' ? std::size_t{3} : std::size_t{2};
+      ++line_;
+    } else if (c == '\n') {
+      ++line_;
+      ++at_;
+      if (!in_array_) end_command();
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++at_;
+    } else if (c == '#') {
+      while (at_ < text_.size() && peek() != '\n') ++at_;
+    } else if (c == ')' && in_array_) {
+      ++at_;
+      in_array_ = false;
+    } else if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
+      ++at_;
+      if (!in_array_) end_command();
+    } else if (c == '<' || c == '>') {
+      ++at_;
+    } else {
+      read_word();
+    }
+  }
+
+  /// NAME=, NAME+= at the start of a command or behind "export".
+  bool read_assignment() {
+    if (in_array_ || std::any_of(words_.begin(), words_.end(),
+                                 [](const Word& w) { return !is_declaration(w.text); }))
+      return false;
+    std::size_t end = at_;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    const bool adds = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
+    if (end == at_ || (!adds && (end >= text_.size() || text_[end] != '='))) return false;
+    const std::string name(text_.substr(at_, end - at_));
+    at_ = end + (adds ? 2 : 1);
+    std::vector<std::string>& value = variables_[name];
+    if (!adds) value.clear();
+    if (peek() == '(') {
+      ++at_;
+      in_array_ = true;
+      array_ = name;
+      return true;
+    }
+    std::vector<std::string> words = expand();
+    if (adds && !value.empty() && !words.empty()) {
+      value.back() += words.front();
+      words.erase(words.begin());
+    }
+    value.insert(value.end(), words.begin(), words.end());
+    assigned_.push_back(name);
+    return true;
+  }
+
+  static bool is_declaration(std::string_view word) {
+    return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
+           word == "then" || word == "else" || word == "do" || word == "env";
+  }
+
+  void read_word() {
+    if (read_assignment()) return;
+    const int line = line_;
+    for (std::string& text : expand()) {
+      if (++count_ > kMostWords) return;
+      if (in_array_)
+        variables_[array_].push_back(std::move(text));
+      else
+        words_.push_back({std::move(text), line});
+    }
+  }
+
+  /// One word of the script: as many as its variables have, none where it is empty.
+  std::vector<std::string> expand() {
+    std::vector<std::string> done;
+    std::string word;
+    bool any = false;
+    while (at_ < text_.size()) {
+      const char c = peek();
+      if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';' || c == '|' || c == '&' ||
+          c == ')' || c == '(' || c == '<' || c == '>')
+        break;
+      if (c == '\\' && (peek(1) == '\n' || peek(1) == '\r')) break;
+      if (c == '\\') {
+        if (at_ + 1 < text_.size()) word += peek(1);
+        at_ = std::min(at_ + 2, text_.size());
+        any = true;
+      } else if (c == '\'') {
+        const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
+        append(word, text_.substr(at_ + 1, end - at_ - 1));
+        count_lines(at_, end);
+        at_ = std::min(end + 1, text_.size());
+        any = true;
+      } else if (c == '"') {
+        any = read_quoted(word, done) || any;
+      } else if (c == '$') {
+        split_into(variable(), word, done);
+        any = any || !word.empty();
+      } else if (c == '`') {
+        at_ = std::min(text_.find('`', at_ + 1), text_.size() - 1) + 1;
+      } else {
+        word += c;
+        ++at_;
+        any = true;
+      }
+    }
+    if (any && (!word.empty() || done.empty())) done.push_back(std::move(word));
+    return done;
+  }
+
+  void count_lines(std::size_t begin, std::size_t end) {
+    line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         text_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  }
+
+  static void append(std::string& word, std::string_view text) {
+    if (word.size() < kLongestValue) word += text;
+  }
+
+  /// Quoted text is one word, and as many as the array has for "${ARRAY[@]}".
+  /// False for a list without words, which is no word either.
+  bool read_quoted(std::string& word, std::vector<std::string>& done) {
+    const bool list = text_.substr(at_).starts_with("\"$@\"") || is_list();
+    ++at_;
+    const std::size_t before = done.size() + word.size();
+    while (at_ < text_.size() && peek() != '"') {
+      if (peek() == '\\' && at_ + 1 < text_.size()) {
+        if (peek(1) == '\n') ++line_;
+        if (peek(1) != '\n') word += peek(1);
+        at_ += 2;
+      } else if (peek() == '$') {
+        const std::vector<std::string> values = variable();
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if (i > 0) {
+            done.push_back(std::move(word));
+            word.clear();
+          }
+          append(word, values[i]);
+        }
+      } else {
+        if (peek() == '\n') ++line_;
+        if (word.size() < kLongestValue) word += peek();
+        ++at_;
+      }
+    }
+    if (at_ < text_.size()) ++at_;
+    return !list || done.size() + word.size() > before;
+  }
+
+  /// "${NAME[@]}" and nothing else between the quotes.
+  bool is_list() const {
+    const std::string_view rest = text_.substr(at_);
+    const std::size_t end = rest.find('}');
+    return rest.starts_with("\"${") && end != rest.npos && end + 1 < rest.size() &&
+           rest[end + 1] == '"' && rest.substr(0, end).ends_with("[@]");
+  }
+
+  /// What is not quoted falls apart at spaces.
+  static void split_into(const std::vector<std::string>& values, std::string& word,
+                         std::vector<std::string>& done) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0 && !word.empty()) {
+        done.push_back(std::move(word));
+        word.clear();
+      }
+      for (const char c : values[i]) {
+        if (c != ' ' && c != '\n' && c != '\t') {
+          if (word.size() < kLongestValue) word += c;
+        } else if (!word.empty()) {
+          if (done.size() < kMostWords) done.push_back(std::move(word));
+          word.clear();
+        }
+      }
+    }
+  }
+
+  /// The value of what begins with '$'.
+  std::vector<std::string> variable() {
+    ++at_;
+    if (text_.substr(at_).starts_with("((")) {
+      const std::size_t end = std::min(closing(text_, at_, '(', ')'), text_.size() - 1);
+      const std::string sum = replaced(text_.substr(at_ + 2, end > at_ + 3 ? end - at_ - 3 : 0));
+      at_ = end + 1;
+      const auto value = Arithmetic(sum).value();
+      return value ? std::vector{std::to_string(*value)} : std::vector<std::string>{};
+    }
+    if (peek() == '(') {
+      const std::size_t end = std::min(closing(text_, at_, '(', ')'), text_.size() - 1);
+      const std::string_view program = text_.substr(at_ + 1, end > at_ ? end - at_ - 1 : 0);
+      count_lines(at_, end);
+      at_ = end + 1;
+      if (!program.starts_with("expr ")) return {};
+      const auto sum = Arithmetic(replaced(program.substr(5))).value();
+      return sum ? std::vector{std::to_string(*sum)} : std::vector<std::string>{};
+    }
+    if (peek() == '{') {
+      const std::size_t end = std::min(closing(text_, at_, '{', '}'), text_.size());
+      const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
+      at_ = std::min(end + 1, text_.size());
+      return braced(inside, 0);
+    }
+    if (is_digit(peek()) || peek() == '@' || peek() == '*' || peek() == '#' || peek() == '?') {
+      ++at_;
+      return {};
+    }
+    std::size_t end = at_;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    const std::string name(text_.substr(at_, end - at_));
+    at_ = end;
+    return value_of(name, false);
+  }
+
+  /// NAME, NAME[@], NAME:-otherwise.
+  std::vector<std::string> braced(std::string_view inside, int depth) const {
+    std::size_t end = 0;
+    while (end < inside.size() && is_name_char(inside[end])) ++end;
+    const std::string name(inside.substr(0, end));
+    std::string_view rest = inside.substr(end);
+    const bool all = rest.starts_with("[@]") || rest.starts_with("[*]");
+    if (all) rest.remove_prefix(3);
+    std::vector<std::string> value = value_of(name, all);
+    const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=");
+    const bool unset = value.empty() || (value.size() == 1 && value.front().empty());
+    if (!unset || !(otherwise || rest.starts_with("-"))) return value;
+    rest.remove_prefix(otherwise ? 2 : 1);
+    if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') &&
+        rest.back() == rest.front())
+      rest = rest.substr(1, rest.size() - 2);
+    if (depth < 10 && rest.starts_with("${") && rest.ends_with("}"))
+      return braced(rest.substr(2, rest.size() - 3), depth + 1);
+    if (rest.starts_with("$")) return value_of(std::string(rest.substr(1)), false);
+    return {std::string(rest)};
+  }
+
+  std::vector<std::string> value_of(const std::string& name, bool all) const {
+    const auto found = variables_.find(name);
+    if (found == variables_.end() || found->second.empty()) return {};
+    if (all) return found->second;
+    return {found->second.front()};
+  }
+
+  /// Names and $NAMEs of a sum as their values.
+  std::string replaced(std::string_view sum) const {
+    std::string out;
+    for (std::size_t i = 0; i < sum.size();) {
+      if (sum[i] == '$' || sum[i] == '{' || sum[i] == '}' || sum[i] == '\\') {
+        ++i;
+      } else if (is_name_char(sum[i]) && !is_digit(sum[i])) {
+        std::size_t end = i;
+        while (end < sum.size() && is_name_char(sum[end])) ++end;
+        const auto value = value_of(std::string(sum.substr(i, end - i)), false);
+        append(out, value.empty() ? "?" : value.front());
+        i = end;
+      } else {
+        out += sum[i++];
+      }
+    }
+    return out;
+  }
+
+  void end_command() {
+    Command command;
+    for (const std::string& name : assigned_) {
+      const auto found = variables_.find(name);
+      if (found != variables_.end() && !found->second.empty())
+        command.environment[name] = found->second.front();
+    }
+    std::erase_if(words_, [](const Word& w) { return is_declaration(w.text); });
+    if (!words_.empty()) {
+      command.words = std::move(words_);
+      commands_.push_back(std::move(command));
+    }
+    words_.clear();
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  std::size_t count_ = 0;
+  bool in_array_ = false;
+  std::string array_;
+  Variables variables_;
+  std::vector<std::string> assigned_;
+  std::vector<Word> words_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace
+
+std::vector<Command> parse_shell(std::string_view script) {
+  return Shell(script).parse();
+}
+
+}  // namespace shardplan::importing

@@ -1,0 +1,39 @@
+// A file that people have, read but not yet understood: keys and values, whatever it was written
+// in. A shell script is as many documents as it has programs with arguments.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json/document.h"
+#include "json/positions.h"
+
+namespace shardplan::importing {
+
+struct Document {
+  std::string file;  ///< as the user gave it
+  /// Of a command: the words before its arguments, "torchrun", "pretrain_gpt.py", "swift sft".
+  std::string program;
+  Json value;  ///< an object; of a command its arguments, with '_' for '-'
+  KeyPositions positions;
+  std::vector<std::string> words;  ///< of a command: what is no argument, such as a file
+  bool is_command() const { return !program.empty(); }
+};
+
+/// What `text` holds: JSON, TOML, YAML, a shell script or command lines, or a hostfile, told by
+/// their content. Throws InputError where it is none of them.
+std::vector<Document> parse_documents(std::string_view text, const std::string& file);
+
+/// The same of a file.
+std::vector<Document> read_documents(const std::string& path);
+
+/// The path as it can be opened: beside `file`, else in the working directory; "" where there is
+/// none.
+std::string resolved_path(const std::string& path, const std::string& file);
+
+/// The value at "a.b.c", or nullptr. A key may have points of its own.
+const Json* value_below(const Json& object, std::string_view path);
+
+}  // namespace shardplan::importing

@@ -1,0 +1,330 @@
+#include "import/finish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/ascii.h"
+#include "base/diagnostic.h"
+#include "job/fields.h"
+#include "kernels/description.h"
+#include "kernels/registry.h"
+#include "load/catalog.h"
+#include "load/cluster.h"
+#include "load/hardware.h"
+#include "load/model.h"
+
+namespace shardplan::importing {
+namespace {
+
+std::string first_file(const Recipe& recipe) {
+  return recipe.kinds.empty() ? "" : recipe.kinds.front().first;
+}
+
+class Finisher {
+ public:
+  Finisher(Recipe& recipe, const Json& flags) : recipe_(recipe), flags_(flags) {}
+
+  Json finish() {
+    take_model();
+    take_cluster();
+    take_framework();
+    take_tested_optimizers();
+    take_lora();
+    take_precision();
+    take_batch();
+    take_kernels();
+    take_algorithm();
+    return recipe_.job;
+  }
+
+ private:
+  const Json* said(const char* key) const {
+    const auto flag = flags_.find(key);
+    if (flag != flags_.end()) return &*flag;
+    const auto own = recipe_.job.find(key);
+    return own == recipe_.job.end() ? nullptr : &*own;
+  }
+
+  [[noreturn]] void ask(std::string key, std::string message, std::string expected,
+                        std::string near = "") const {
+    throw InputError({.file = first_file(recipe_),
+                      .key = std::move(key),
+                      .message = std::move(message),
+                      .expected = std::move(expected),
+                      .nearest = std::move(near)});
+  }
+
+  /// A name of a hub stands for a model of the catalogue, or for one that only its config.json
+  /// tells.
+  void take_model() {
+    const Json* model = said("model");
+    if (model == nullptr)
+      ask("model", "which model is trained is not in the file", "--model NAME or its config.json");
+    if (!model->is_string() || flags_.contains("model")) return;
+    const auto& name = model->get_ref<const std::string&>();
+    if (find_config(*model, {first_file(recipe_), "model", recipe_.directory})) return;
+    const auto origin = recipe_.origins.find("/model");
+    const Origin where = origin == recipe_.origins.end() ? Origin{} : origin->second;
+    throw InputError(
+        {.file = where.file.empty() ? first_file(recipe_) : where.file,
+         .key = where.key,
+         .message = fmt::format("'{}' is no model of the catalogue and no folder here", name),
+         .expected = "--model with its config.json, or with a name of `shardplan "
+                     "catalog models`",
+         .nearest = nearest_model(name),
+         .position = {where.line, where.line > 0 ? 1 : 0}});
+  }
+
+  /// GPUs that the files ask for; nothing where none says.
+  std::optional<std::int64_t> asked_gpus() const {
+    if (recipe_.processes) return recipe_.processes;
+    if (recipe_.per_machine) return *recipe_.per_machine * recipe_.machines.value_or(1);
+    return std::nullopt;
+  }
+
+  /// "H100-80GB" alone, for as many as the files ask for.
+  Json counted(const Json& cluster) const {
+    const auto gpus = asked_gpus();
+    if (!gpus || !cluster.is_string()) return cluster;
+    const auto& text = cluster.get_ref<const std::string&>();
+    if (text.empty() || (is_digit(text[0]) && text.find('x') != std::string::npos)) return cluster;
+    const std::int64_t machines = std::max<std::int64_t>(recipe_.machines.value_or(1), 1);
+    if (*gpus % machines != 0) return cluster;
+    const std::string whole = fmt::format("{}x{}x{}", machines, *gpus / machines, text);
+    try {
+      load_cluster(whole, "", "cluster", hardware_);
+    } catch (const InputError&) {
+      return cluster;
+    }
+    return whole;
+  }
+
+  void take_cluster() {
+    const Json* cluster = said("cluster");
+    const auto gpus = asked_gpus();
+    if (cluster == nullptr)
+      ask("cluster",
+          gpus ? fmt::format("the files ask for {} GPU{}, and do not say which", *gpus,
+                             *gpus == 1 ? "" : "s")
+               : std::string("which GPUs it runs on is not in the files"),
+          fmt::format("--cluster {}xH100-80GB, or another one", gpus.value_or(8)));
+    const Json whole = counted(*cluster);
+    world_ = load_cluster(whole, "<command line>", "cluster", hardware_).world();
+    if (gpus && *gpus != world_)
+      recipe_.note(
+          {.kind = Note::Kind::warning,
+           .key = "cluster",
+           .reason = fmt::format("the files ask for {} GPUs; {} are estimated", *gpus, world_)});
+    recipe_.job["cluster"] = whole;
+  }
+
+  std::string framework() const {
+    const Json* value = said("framework");
+    if (value == nullptr) return {};
+    return value->is_string() ? value->get<std::string>() : value->value("name", "");
+  }
+
+  /// Processes that no file divides otherwise are DDP's; one alone is plain PyTorch.
+  void take_framework() {
+    if (flags_.contains("framework")) return;
+    const std::string name = framework();
+    const bool alone = world_ == 1 || recipe_.one_process;
+    if (recipe_.one_process && world_ > 1 && name.empty())
+      ask("distributed_type", fmt::format("one process, and a cluster of {} GPUs", world_),
+          "--cluster with one GPU, or distributed_type: MULTI_GPU");
+    if (name.empty() || name == "ddp") {
+      set_field(recipe_.job, "/framework", Json{{"name", alone ? "single" : "ddp"}});
+      if (name.empty())
+        recipe_.note({.kind = Note::Kind::assumed,
+                      .field = fmt::format("framework: {}", alone ? "single" : "ddp"),
+                      .reason = alone ? "one GPU" : "the files divide nothing: DDP on each GPU"});
+    } else if (name == "fsdp2" && alone && recipe_.job.value("trainer", "") == "torchtitan") {
+      set_field(recipe_.job, "/framework", Json{{"name", "single"}});
+    }
+  }
+
+  /// accelerate and transformers set it before DeepSpeed sees an optimizer of theirs
+  /// (transformers 5.17, integrations/deepspeed.py, deepspeed_optim_sched).
+  void take_tested_optimizers() {
+    const std::string trainer = recipe_.job.value("trainer", "");
+    const Json* config = recipe_.find("/framework/ds_config");
+    if (config == nullptr || (trainer != "hf_trainer" && trainer != "trl")) return;
+    if (!config->contains("optimizer"))
+      set_field(recipe_.job, "/framework/ds_config/zero_allow_untested_optimizer", true);
+  }
+
+  void take_lora() {
+    if (recipe_.lora.is_null()) return;
+    set_field(recipe_.job, "/workload/method", "lora");
+    set_field(recipe_.job, "/workload/lora", recipe_.lora);
+  }
+
+  /// What HF Trainer and what is built on it make of bf16 and fp16: DeepSpeed's engine keeps
+  /// master weights; accelerate casts what FSDP trains to fp32 (utils/fsdp_utils.py,
+  /// accelerator.py); else weights stay as they were loaded and the forward is under autocast.
+  void take_precision() {
+    if (recipe_.has_precision() || flags_.contains("precision")) return;
+    const bool bf16 = recipe_.bf16.value_or(false);
+    const std::string half = bf16 ? "bf16" : recipe_.fp16.value_or(false) ? "fp16" : "";
+    const std::string name = framework();
+    if (name == "deepspeed") return under_deepspeed(half);
+    const bool shards = name.starts_with("fsdp");
+    const Weights& w = recipe_.weights;
+    const bool lora = !recipe_.lora.is_null();
+    if (half.empty()) {
+      const bool kept = w.dtype == "bf16" || w.dtype == "fp16";
+      set_precision(kept ? w.dtype + "-pure" : "fp32",
+                    kept ? "weights as loaded" : "no bf16 or fp16");
+    } else if (shards || w.trained_fp32 || w.dtype == "fp32") {
+      set_precision(half + "-autocast", shards ? "accelerate casts what FSDP trains to fp32"
+                                               : "weights in fp32, computing in " + half);
+    } else if (w.dtype.empty() && !lora) {
+      set_precision(half + "-autocast",
+                    "weights in fp32: the files do not say how the program loads them");
+    } else {
+      set_precision(half + "-pure", lora ? "the frozen model in " + half + ", adapters in fp32"
+                                         : "weights loaded in " + half);
+    }
+  }
+
+  void set_precision(const std::string& name, std::string why) {
+    recipe_.assume("/precision", name, std::move(why));
+  }
+
+  /// A ds_config that says its precision itself is left alone.
+  void under_deepspeed(const std::string& half) {
+    const Json* config = recipe_.find("/framework/ds_config");
+    const auto decided = [&](const char* block) {
+      const Json* enabled =
+          config == nullptr ? nullptr : value_below_block(*config, block, "enabled");
+      return enabled != nullptr && enabled->is_boolean() && *enabled == true;
+    };
+    if (decided("bf16") || decided("bfloat16") || decided("fp16")) return;
+    if (config != nullptr && config->contains("torch_autocast")) return;
+    const bool has_trainer = recipe_.bf16 || recipe_.fp16;
+    if (!half.empty())
+      set_precision(half + "-master", "the engine computes in it and keeps fp32 master weights");
+    else if (has_trainer)
+      set_precision("fp32", "neither bf16 nor fp16");
+  }
+
+  static const Json* value_below_block(const Json& config, const char* block, const char* key) {
+    const auto found = config.find(block);
+    if (found == config.end() || !found->is_object() || !found->contains(key)) return nullptr;
+    return &found->at(key);
+  }
+
+  std::int64_t degree(const char* name) const {
+    const Json* value = recipe_.find(fmt::format("/parallel/{}", name));
+    return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 1;
+  }
+
+  /// Micro-batches of a step from the sequences of all GPUs.
+  void take_batch() {
+    if (!recipe_.global_batch || recipe_.find("/workload/gradient_accumulation") != nullptr) return;
+    const std::int64_t divided = degree("tensor") * degree("pipeline") * degree("context");
+    const Json* micro = recipe_.find("/workload/micro_batch");
+    const std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
+    const std::int64_t ranks =
+        std::max<std::int64_t>(world_ / std::max<std::int64_t>(divided, 1), 1);
+    const std::int64_t at_once = ranks * each;
+    if (*recipe_.global_batch % at_once != 0)
+      recipe_.note(
+          {.kind = Note::Kind::warning,
+           .key = "global batch",
+           .reason = fmt::format("{} sequences are no multiple of {} GPUs × {}: rounded up",
+                                 *recipe_.global_batch, ranks, each)});
+    recipe_.assume(
+        "/workload/gradient_accumulation", (*recipe_.global_batch + at_once - 1) / at_once,
+        fmt::format("{} sequences a step over {} × {}", *recipe_.global_batch, ranks, each));
+  }
+
+  std::string model_type() const {
+    const Json* model = said("model");
+    if (model == nullptr) return {};
+    const auto found = find_config(*model, {first_file(recipe_), "model", recipe_.directory});
+    return found && found->config.is_object() ? found->config.value("model_type", "") : "";
+  }
+
+  /// Switches of single kernels are for every model; Liger has not all of them for each.
+  void take_kernels() {
+    const LigerPatch* patch = find_liger_patch(model_type());
+    if (!recipe_.liger.empty() && patch != nullptr) choose_kernels(*patch);
+    const Json* wanted = recipe_.find("/kernels");
+    if (wanted == nullptr || !wanted->is_array()) return;
+    Json kept = Json::array();
+    for (const Json& name : *wanted) {
+      const std::string word = name.get<std::string>();
+      const std::string gated = word == "swiglu" ? "geglu" : word;
+      if (patch != nullptr && takes(*patch, word))
+        kept.push_back(word);
+      else if (patch != nullptr && takes(*patch, gated))
+        kept.push_back(gated);
+      else
+        recipe_.note({.kind = Note::Kind::ignored,
+                      .key = "liger " + word,
+                      .reason = "Liger has none for this model type"});
+    }
+    if (kept.empty())
+      recipe_.job.erase("kernels");
+    else
+      recipe_.job["kernels"] = kept;
+  }
+
+  /// liger_kernel_config over what Liger patches unless told otherwise.
+  void choose_kernels(const LigerPatch& patch) {
+    Json names = Json::array();
+    const std::span<const FusedKernel* const> all = fused_kernels();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto said = recipe_.liger.find(std::string(all[i]->name));
+      const bool usual = (patch.usual & bit_of(static_cast<KernelName>(i))) != 0;
+      if (said == recipe_.liger.end() ? usual : said->second) names.push_back(all[i]->name);
+    }
+    recipe_.job["kernels"] = std::move(names);
+  }
+
+  static bool takes(const LigerPatch& patch, const std::string& name) {
+    const std::span<const FusedKernel* const> all = fused_kernels();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i]->name == name)
+        return (patch.takes & ~patch.without_effect & bit_of(static_cast<KernelName>(i))) != 0;
+    return false;
+  }
+
+  /// A workload of several models has its batch and method among its own keys, and runs in a
+  /// program of its own.
+  void take_algorithm() {
+    if (recipe_.algorithm.empty()) return;
+    Json old = recipe_.job.value("workload", Json::object());
+    Json workload{{"kind", "rlhf"}, {"algorithm", recipe_.algorithm}};
+    for (const char* key : {"micro_batch", "gradient_accumulation", "method", "lora"})
+      if (old.contains(key)) workload[key] = old[key];
+    if (!recipe_.rlhf.contains("prompt_length") && old.contains("sequence_length"))
+      workload["sequence_length"] = old["sequence_length"];
+    for (const auto& [key, value] : recipe_.rlhf.items()) workload[key] = value;
+    recipe_.job["workload"] = std::move(workload);
+    recipe_.job.erase("trainer");
+    for (const char* key : {"kernels", "loss"}) {
+      if (!recipe_.job.contains(key)) continue;
+      recipe_.job.erase(key);
+      recipe_.note({.kind = Note::Kind::warning,
+                    .key = key,
+                    .reason = "fused kernels are estimated for plain training alone: without them "
+                              "it is more"});
+    }
+  }
+
+  Recipe& recipe_;
+  const Json& flags_;
+  const HardwareCatalog hardware_ = load_hardware_catalog();
+  std::int64_t world_ = 1;
+};
+
+}  // namespace
+
+Json finished_job(Recipe& recipe, const Json& flags) {
+  return Finisher(recipe, flags).finish();
+}
+
+}  // namespace shardplan::importing

@@ -1,0 +1,231 @@
+#include "import/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/diagnostic.h"
+#include "base/nearest.h"
+#include "import/finish.h"
+#include "import/kinds/kind.h"
+
+namespace shardplan::importing {
+namespace {
+
+constexpr std::size_t kMostDocuments = 200;
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const Kind* kind : kinds()) names.emplace_back(kind->name);
+  return names;
+}
+
+const Kind& asked_kind(const std::string& name) {
+  if (const Kind* kind = kind_named(name)) return *kind;
+  const std::vector<std::string> names = kind_names();
+  throw InputError({.file = "<command line>",
+                    .key = "--kind",
+                    .message = fmt::format("unknown kind '{}'", name),
+                    .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+                    .nearest = nearest(name, std::span<const std::string>(names))});
+}
+
+struct Told {
+  const Document* document;
+  const Kind* kind;
+};
+
+/// Of a script's programs the first that trains, with its launcher; of other files all.
+class Teller {
+ public:
+  Teller(const std::vector<Document>& documents, const std::string& kind)
+      : documents_(documents), asked_(kind.empty() ? nullptr : &asked_kind(kind)) {}
+
+  std::vector<Told> tell(Recipe& recipe) {
+    std::vector<Told> told;
+    const Document* launcher = nullptr;
+    for (const Document& document : documents_) {
+      const Kind* kind = kind_of(document);
+      if (kind != nullptr && kind->name == "launcher") {
+        launcher = &document;
+        continue;
+      }
+      if (asked_ != nullptr && (!document.is_command() || kind != nullptr)) kind = asked_;
+      if (kind == nullptr) {
+        if (!document.is_command()) unknown(document);
+        continue;
+      }
+      if (document.is_command() && seen_before(told, document)) {
+        ++left_out_;
+        continue;
+      }
+      told.push_back({&document, kind});
+      if (launcher != nullptr && document.is_command())
+        told.push_back({launcher, kind_named("launcher")});
+      launcher = nullptr;
+    }
+    if (left_out_ > 0)
+      recipe.note({.kind = Note::Kind::warning,
+                   .file = documents_.front().file,
+                   .key = "script",
+                   .reason = fmt::format("{} more of its programs train; the first is estimated",
+                                         left_out_)});
+    return told;
+  }
+
+ private:
+  static bool seen_before(const std::vector<Told>& told, const Document& document) {
+    return std::any_of(told.begin(), told.end(), [&](const Told& t) {
+      return t.document->is_command() && t.document->file == document.file &&
+             t.kind->name != "launcher";
+    });
+  }
+
+  [[noreturn]] static void unknown(const Document& document) {
+    throw InputError({.file = document.file,
+                      .message = "is of no kind that is known",
+                      .expected = fmt::format("a file of {}; --kind says which",
+                                              fmt::join(kind_names(), ", "))});
+  }
+
+  const std::vector<Document>& documents_;
+  const Kind* asked_;
+  int left_out_ = 0;
+};
+
+/// A trainer's own arguments decide before what it is launched with.
+bool comes_later(const Kind& kind) {
+  return kind.name == "accelerate" || kind.name == "launcher" || kind.name == "hostfile";
+}
+
+bool names_a_file(const std::string& text) {
+  for (const char* end : {".yaml", ".yml", ".json", ".toml"})
+    if (text.ends_with(end)) return true;
+  return false;
+}
+
+/// Configurations that a command names: `axolotl train a.yml`, `--config_file b.yaml`.
+std::vector<std::string> named_files(const Document& document) {
+  std::vector<std::string> files;
+  if (!document.is_command()) return files;
+  for (const std::string& word : document.words)
+    if (names_a_file(word)) files.push_back(word);
+  for (const char* key : {"config_file", "config", "hostfile", "job.config_file"}) {
+    const auto found = document.value.find(key);
+    if (found == document.value.end() || !found->is_string()) continue;
+    const std::string path = found->get<std::string>();
+    if (resolved_path(path, document.file).empty() && names_a_file(path))
+      throw InputError({.file = document.file,
+                        .key = fmt::format("--{}", key),
+                        .message = fmt::format("no file '{}' beside this one or in the working "
+                                               "directory",
+                                               path),
+                        .expected = "the file that the command is started with"});
+    files.push_back(path);
+  }
+  return files;
+}
+
+void follow(std::vector<Document>& documents) {
+  std::vector<std::string> seen;
+  for (const Document& document : documents) seen.push_back(document.file);
+  for (std::size_t i = 0; i < documents.size() && documents.size() < kMostDocuments; ++i)
+    for (const std::string& name : named_files(documents[i])) {
+      const std::string path = resolved_path(name, documents[i].file);
+      std::error_code error;
+      if (path.empty() || !std::filesystem::is_regular_file(path, error) ||
+          std::find(seen.begin(), seen.end(), path) != seen.end())
+        continue;
+      seen.push_back(path);
+      std::vector<Document> more = read_documents(path);
+      std::move(more.begin(), more.end(), std::back_inserter(documents));
+    }
+}
+
+}  // namespace
+
+Imported import_documents(const std::vector<Document>& documents, const std::string& kind,
+                          const Json& flags) {
+  Recipe recipe;
+  recipe.has_model = flags.contains("model");
+  std::vector<Told> told = Teller(documents, kind).tell(recipe);
+  if (told.empty())
+    throw InputError({.file = documents.empty() ? "" : documents.front().file,
+                      .message = "no training program with arguments was found",
+                      .expected = fmt::format("a file of {}", fmt::join(kind_names(), ", "))});
+  recipe.directory = std::filesystem::path(told.front().document->file).parent_path().string();
+  std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) {
+    return comes_later(*a.kind) < comes_later(*b.kind);
+  });
+  Imported imported;
+  for (const Told& t : told) {
+    recipe.kinds.emplace_back(t.document->file, std::string(t.kind->name));
+    std::string heading = fmt::format("{}: {}", t.document->file, t.kind->words);
+    if (t.document->is_command()) heading += fmt::format(", {}", t.document->program);
+    imported.headings.push_back(std::move(heading));
+    t.kind->read(*t.document, recipe);
+  }
+  imported.job = finished_job(recipe, flags);
+  imported.notes = std::move(recipe.notes);
+  imported.origins = std::move(recipe.origins);
+  return imported;
+}
+
+InputError explained(const InputError& error, const Imported& imported) {
+  Diagnostic d = error.diagnostic();
+  std::string pointer = "/" + d.key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  for (; pointer.size() > 1; pointer.erase(pointer.rfind('/'))) {
+    const auto origin = imported.origins.find(pointer);
+    if (origin == imported.origins.end()) continue;
+    const Origin& where = origin->second;
+    d.file = where.file;
+    d.key = fmt::format("{} ({})", where.key, d.key);
+    d.position = {where.line, where.line > 0 ? 1 : 0};
+    return InputError(std::move(d));
+  }
+  return error;
+}
+
+Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
+                      const Json& flags) {
+  std::vector<Document> documents;
+  for (const std::string& path : paths) {
+    std::vector<Document> more = read_documents(path);
+    std::move(more.begin(), more.end(), std::back_inserter(documents));
+  }
+  follow(documents);
+  return import_documents(documents, kind, flags);
+}
+
+bool is_trainer_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    const std::vector<Document> documents = read_documents(path);
+    return std::any_of(documents.begin(), documents.end(), [](const Document& document) {
+      if (document.value.contains("schema")) return false;
+      const Kind* kind = kind_of(document);
+      return kind != nullptr && kind->name != "hf_config";
+    });
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+bool is_own_job(const std::string& path) {
+  const std::string text = read_text_file(path);
+  const std::size_t start = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (start == std::string::npos) return true;
+  if (text[start] != '{') return false;
+  const Json json = Json::parse(text, nullptr, false, true);
+  if (!json.is_object() || json.contains("schema")) return true;
+  if (json.contains("model") && json.contains("cluster")) return true;
+  Document document;
+  document.file = path;
+  document.value = json;
+  return kind_of(document) == nullptr;
+}
+
+}  // namespace shardplan::importing

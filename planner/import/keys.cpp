@@ -1,0 +1,241 @@
+#include "import/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/nearest.h"
+#include "json/reader.h"
+
+namespace shardplan::importing {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  const Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_number() ? std::optional(parsed.get<double>()) : std::nullopt;
+}
+
+const KeyRule* rule_of(std::string_view path, std::initializer_list<const KeyTable*> tables) {
+  for (const KeyTable* table : tables)
+    for (const KeyRule& rule : table->rules)
+      if (rule.key == path) return &rule;
+  return nullptr;
+}
+
+const IgnoredKeys* ignored_of(std::string_view path,
+                              std::initializer_list<const KeyTable*> tables) {
+  const auto matches = [&](std::string_view pattern) {
+    return pattern.ends_with('*') ? path.starts_with(pattern.substr(0, pattern.size() - 1))
+                                  : pattern == path;
+  };
+  for (const KeyTable* table : tables)
+    for (const IgnoredKeys& group : table->ignored)
+      if (std::any_of(group.keys.begin(), group.keys.end(), matches)) return &group;
+  return nullptr;
+}
+
+/// The key with a rule that was meant: one or two letters away.
+std::string meant(std::string_view path, std::initializer_list<const KeyTable*> tables) {
+  constexpr std::size_t kShortest = 5;  // shorter ones are near to too many
+  constexpr std::size_t kLongest = 100;
+  if (path.size() < kShortest || path.size() > kLongest) return {};
+  for (const KeyTable* table : tables)
+    for (const KeyRule& rule : table->rules) {
+      const std::size_t longer = std::max(rule.key.size(), path.size());
+      const std::size_t apart = longer - std::min(rule.key.size(), path.size());
+      if (apart > 3 || spelling_distance(rule.key, path) > (longer < 12 ? 1U : 2U)) continue;
+      return std::string(rule.key);
+    }
+  return {};
+}
+
+class Walk {
+ public:
+  Walk(const Document& document, std::initializer_list<const KeyTable*> tables, Recipe& recipe)
+      : document_(document), tables_(tables), recipe_(recipe) {}
+
+  void visit(const Json& value, const std::string& path) {
+    if (value.is_null()) return;  // the same as an absent key
+    if (path.empty()) return below(value, path);
+    if (const KeyRule* rule = rule_of(path, tables_)) {
+      Key key(document_, path, value, rule->field, recipe_);
+      rule->read(key);
+      if (!key.said()) key.took("");
+      return;
+    }
+    if (const IgnoredKeys* group = ignored_of(path, tables_)) {
+      Key(document_, path, value, "", recipe_).ignore(std::string(group->reason));
+      return;
+    }
+    if (value.is_object() && !value.empty()) return below(value, path);
+    unknown(value, path);
+  }
+
+ private:
+  void below(const Json& object, const std::string& path) {
+    if (!object.is_object()) return;
+    for (const auto& [name, value] : object.items())
+      visit(value, path.empty() ? name : path + "." + name);
+  }
+
+  void unknown(const Json& value, const std::string& path) {
+    const Key key(document_, path, value, "", recipe_);
+    if (std::string near = meant(path, tables_); !near.empty())
+      key.refuse("unknown key", fmt::format("'{}' is one that is understood", near), near);
+    const Origin origin = key.origin();
+    recipe_.note(
+        {.kind = Note::Kind::unknown, .file = origin.file, .line = origin.line, .key = path});
+  }
+
+  const Document& document_;
+  std::initializer_list<const KeyTable*> tables_;
+  Recipe& recipe_;
+};
+
+}  // namespace
+
+Key::Key(const Document& document, std::string path, const Json& value, std::string_view field,
+         Recipe& recipe)
+    : document_(document), path_(std::move(path)), value_(value), field_(field), recipe_(recipe) {}
+
+Origin Key::origin() const {
+  return {document_.file, path_, document_.positions.find(path_).line};
+}
+
+std::int64_t Key::integer(std::int64_t least) const {
+  const auto number = number_of(value_);
+  constexpr double kLargest = 9e15;  // what a double counts exactly
+  if (!number || *number != std::floor(*number) || std::abs(*number) > kLargest ||
+      *number < static_cast<double>(least))
+    refuse(fmt::format("found {}", describe(value_)),
+           fmt::format("a whole number of at least {}", least));
+  return static_cast<std::int64_t>(*number);
+}
+
+double Key::number() const {
+  const auto number = number_of(value_);
+  if (!number) refuse(fmt::format("found {}", describe(value_)), "a number");
+  return *number;
+}
+
+bool Key::flag() const {
+  if (value_.is_boolean()) return value_.get<bool>();
+  if (value_.is_number_integer() && (value_ == 0 || value_ == 1)) return value_ == 1;
+  if (value_.is_string()) {
+    const std::string word = lower(value_.get<std::string>());
+    if (word == "true" || word == "yes" || word == "1" || word == "on") return true;
+    if (word == "false" || word == "no" || word == "0" || word == "off" || word == "none")
+      return false;
+  }
+  refuse(fmt::format("found {}", describe(value_)), "true or false");
+}
+
+std::string Key::text() const {
+  if (value_.is_string()) return value_.get<std::string>();
+  if (value_.is_number() || value_.is_boolean()) return value_.dump();
+  refuse(fmt::format("found {}", describe(value_)), "a text");
+}
+
+std::vector<std::string> Key::list() const {
+  std::vector<std::string> out;
+  if (value_.is_array()) {
+    for (const Json& one : value_)
+      if (one.is_string()) out.push_back(one.get<std::string>());
+    return out;
+  }
+  const std::string whole = text();
+  for (std::size_t begin = 0; begin <= whole.size();) {
+    const std::size_t end = std::min(whole.find_first_of(", ", begin), whole.size());
+    if (end > begin) out.push_back(whole.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+bool Key::other_is_true(std::string_view path) const {
+  const Json* value = other(path);
+  return value != nullptr && (*value == true || *value == "true" || *value == "True");
+}
+
+void Key::take(Json value) {
+  take(std::string(field_), std::move(value));
+}
+
+void Key::take(const std::string& pointer, Json value) {
+  std::string words = value.is_string() ? value.get<std::string>() : value.dump();
+  constexpr std::size_t kLongestShown = 60;
+  if (words.size() > kLongestShown) words = words.substr(0, kLongestShown) + "...";
+  std::string field = pointer.substr(pointer.starts_with('/') ? 1 : 0);
+  std::replace(field.begin(), field.end(), '/', '.');
+  recipe_.set(pointer, std::move(value), origin());
+  note(Note::Kind::took, field + ": " + words, "");
+}
+
+void Key::took(std::string field) {
+  note(Note::Kind::took, std::move(field), "");
+}
+
+void Key::ignore(std::string reason) {
+  note(Note::Kind::ignored, "", std::move(reason));
+}
+
+void Key::warn(std::string reason) {
+  note(Note::Kind::warning, "", std::move(reason));
+}
+
+void Key::estimate_larger(const std::string& pointer, Json value) {
+  std::string name = value.is_object() ? value.value("name", "") : value.dump();
+  recipe_.set(pointer, std::move(value), origin());
+  warn(fmt::format("is estimated as {}, which keeps more", name));
+}
+
+void Key::refuse(std::string message, std::string expected, std::string nearest) const {
+  const Origin where = origin();
+  throw InputError({.file = where.file,
+                    .key = path_,
+                    .message = std::move(message),
+                    .expected = std::move(expected),
+                    .nearest = std::move(nearest),
+                    .position = {where.line, where.line > 0 ? 1 : 0}});
+}
+
+void Key::note(Note::Kind kind, std::string field, std::string reason) {
+  said_ = true;
+  const Origin where = origin();
+  recipe_.note({.kind = kind,
+                .file = where.file,
+                .line = where.line,
+                .key = path_,
+                .field = std::move(field),
+                .reason = std::move(reason)});
+}
+
+void as_integer(Key& key) {
+  key.take(key.integer(1));
+}
+
+void as_flag(Key& key) {
+  key.take(key.flag());
+}
+
+void as_number(Key& key) {
+  key.take(key.number());
+}
+
+void read_keys(const Document& document, std::initializer_list<const KeyTable*> tables,
+               Recipe& recipe) {
+  Walk(document, tables, recipe).visit(document.value, "");
+}
+
+}  // namespace shardplan::importing

@@ -1,0 +1,168 @@
+// accelerate's configuration file (1.15): commands/config and commands/launch.py.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "import/fsdp.h"
+#include "import/kinds/kind.h"
+#include "import/vocabulary.h"
+#include "load/accelerate.h"
+
+namespace shardplan::importing::accelerate {
+namespace {
+
+bool is_accelerate(const Document& d) {
+  return !d.is_command() && (has_any(d, {"distributed_type", "compute_environment"}) ||
+                             has_all(d, {"num_processes", "num_machines"}));
+}
+
+void read_distribution(Key& key) {
+  const std::string type = key.text();
+  if (type == "FSDP" || type == "DEEPSPEED") return key.took("with its own block of options");
+  if (type == "MULTI_GPU") return key.take("/framework", Json{{"name", "ddp"}});
+  if (type == "NO" || type == "false") {
+    key.recipe().one_process = true;
+    return key.took("one process");
+  }
+  if (type == "MEGATRON_LM")
+    key.refuse("Megatron-LM under accelerate is not read", "Megatron-LM's own arguments");
+  key.refuse(fmt::format("'{}' is not estimated", type), "NO, MULTI_GPU, FSDP or DEEPSPEED");
+}
+
+bool runs(Key& key, std::string_view type) {
+  const Json* said = key.other("distributed_type");
+  return said != nullptr && *said == type;
+}
+
+void read_fsdp_options(Key& key) {
+  if (!runs(key, "FSDP")) return key.ignore("distributed_type is not FSDP");
+  read_fsdp_block(key, key.value(), "", kAccelerateFsdp);
+}
+
+/// The plugin's own ds_config, or the file that it names.
+void read_deepspeed_options(Key& key) {
+  if (!runs(key, "DEEPSPEED")) return key.ignore("distributed_type is not DEEPSPEED");
+  if (!key.value().is_object()) key.refuse("is no mapping", "options by name");
+  const Json* file = value_below(key.value(), "deepspeed_config_file");
+  if (file != nullptr && file->is_string()) {
+    const std::string path = resolved_path(file->get<std::string>(), key.document().file);
+    if (path.empty())
+      key.refuse(fmt::format("no file '{}'", file->get<std::string>()),
+                 "deepspeed_config_file beside this one, or in the working directory");
+    return attach_ds_config(key, read_json_file(path), path);
+  }
+  AccelerateConfig config;
+  config.document = key.document().value;
+  const Json* precision = key.other("mixed_precision");
+  if (precision != nullptr && precision->is_string()) config.mixed_precision = *precision;
+  attach_ds_config(key, plugin_ds_config(config), "");
+}
+
+void read_processes(Key& key) {
+  key.recipe().processes = key.integer(1);
+  key.took("GPUs in all");
+}
+
+void read_machines(Key& key) {
+  key.recipe().machines = key.integer(1);
+  key.took("machines");
+}
+
+void read_cpu(Key& key) {
+  if (key.flag()) key.refuse("training on CPUs is not estimated", "use_cpu: false");
+  key.ignore("GPUs");
+}
+
+void read_dynamo(Key& key) {
+  const Json* backend = value_below(key.value(), "dynamo_backend");
+  if (backend == nullptr || *backend == "NO" || *backend == "no") return key.ignore("not compiled");
+  key.take("/compile", true);
+}
+
+void read_degree(Key& key) {
+  if (key.integer(1) == 1) return key.ignore("1: not divided");
+  key.take(key.integer(1));
+}
+
+void read_fp8(Key& key) {
+  key.ignore("mixed_precision is not fp8");
+}
+
+/// Under HF Trainer its own arguments decide, and say the same.
+void read_precision(Key& key) {
+  if (key.recipe().bf16 || key.recipe().fp16) return key.ignore("the trainer's arguments decide");
+  read_mixed_precision(key);
+}
+
+constexpr std::array kRules{
+    KeyRule{"distributed_type", "", read_distribution},
+    KeyRule{"fsdp_config", "", read_fsdp_options},
+    KeyRule{"deepspeed_config", "", read_deepspeed_options},
+    KeyRule{"num_processes", "", read_processes},
+    KeyRule{"num_machines", "", read_machines},
+    KeyRule{"mixed_precision", "", read_precision},
+    KeyRule{"use_cpu", "", read_cpu},
+    KeyRule{"dynamo_config", "", read_dynamo},
+    KeyRule{"megatron_lm_config", "", refuse_if_said},
+    KeyRule{"parallelism_config.parallelism_config_tp_size", "/parallel/tensor", read_degree},
+    KeyRule{"parallelism_config.parallelism_config_cp_size", "/parallel/context", read_degree},
+    KeyRule{"parallelism_config.parallelism_config_sp_size", "/parallel/sequence", read_degree},
+    KeyRule{"fp8_config", "", read_fp8},
+    KeyRule{"gradient_accumulation_steps", "/workload/gradient_accumulation", as_integer},
+};
+
+const std::array kIgnored{
+    IgnoredKeys{"how processes find each other",
+                {"compute_environment",
+                 "machine_rank",
+                 "main_process_ip",
+                 "main_process_port",
+                 "main_training_function",
+                 "rdzv_backend",
+                 "rdzv_endpoint",
+                 "same_network",
+                 "gpu_ids",
+                 "tpu_*",
+                 "debug",
+                 "downcast_bf16",
+                 "command_file",
+                 "commands",
+                 "num_cpu_threads_per_process",
+                 "enable_cpu_affinity",
+                 "ipex_config",
+                 "mpirun_config",
+                 "deepspeed_hostfile",
+                 "parallelism_config.*",
+                 "fsdp_version",
+                 "use_*",
+                 "tpu_name",
+                 "training_script*",
+                 "sagemaker_*",
+                 "max_restarts",
+                 "monitor_interval"}},
+};
+constexpr KeyTable kOwn{kRules, kIgnored};
+
+void read(const Document& d, Recipe& recipe) {
+  if (has_any(d, {"ec2_instance_type", "sagemaker_inputs_file"}))
+    throw InputError({.file = d.file,
+                      .key = "compute_environment",
+                      .message = "AMAZON_SAGEMAKER's configuration is not read",
+                      .expected = "LOCAL_MACHINE"});
+  read_keys(d, {&kOwn}, recipe);
+  // The plugins run with their defaults where a block is left out.
+  const Json nothing = Json::object();
+  const Json* type = value_below(d.value, "distributed_type");
+  if (type != nullptr && *type == "FSDP" && !has_any(d, {"fsdp_config"})) {
+    Key key(d, "distributed_type", *type, "", recipe);
+    read_fsdp_block(key, nothing, "", kAccelerateFsdp);
+  }
+  recipe.set_default("/trainer", "hf_trainer");
+}
+
+}  // namespace
+
+extern const Kind kKind;
+const Kind kKind{"accelerate", "an accelerate configuration", is_accelerate, read};
+
+}  // namespace shardplan::importing::accelerate

@@ -1,0 +1,253 @@
+// LLaMA-Factory's YAML (ff6d4d12e, August 2026: hparams, model/adapter.py, model/patcher.py).
+#include <fmt/format.h>
+
+#include <array>
+
+#include "import/kinds/kind.h"
+#include "import/training_keys.h"
+#include "import/vocabulary.h"
+
+namespace shardplan::importing::llamafactory {
+namespace {
+
+bool is_llamafactory(const Document& d) {
+  if (d.program.starts_with("llamafactory-cli")) return true;
+  if (has_any(d, {"finetuning_type"})) return true;
+  if (has_any(d, {"train_dataset"}) && has_any(d, {"dist_config", "peft_config", "model_class"}))
+    return true;
+  return has_any(d, {"cutoff_len"}) || (has_all(d, {"stage", "template"}));
+}
+
+void read_stage(Key& key) {
+  const std::string name = key.text();
+  if (name == "sft" || name == "pt") {
+    if (name == "pt") key.recipe().set_default("/workload/packing", true);
+    return key.took("workload.kind: train");
+  }
+  if (name != "dpo" && name != "rm")
+    key.refuse(fmt::format("the stage '{}' is not read", name), "pt, sft, rm or dpo");
+  key.recipe().algorithm = name == "rm" ? "reward" : "dpo";
+  key.recipe().origins["/workload/kind"] = key.origin();
+  key.took("workload.algorithm: " + key.recipe().algorithm);
+}
+
+void read_type(Key& key) {
+  const std::string name = key.text();
+  if (name == "full") return key.took("workload.method: full");
+  if (name == "freeze")
+    return key.warn("only some layers are trained: the estimate is for all, which is more");
+  if (name != "lora") key.refuse(fmt::format("'{}' is not estimated", name), "full or lora");
+  make_lora(key.recipe());
+  key.took("workload.method: lora");
+}
+
+void read_target(Key& key) {
+  const Json* type = key.other("finetuning_type");
+  if (type != nullptr && *type == "full") return key.ignore("no adapters");
+  read_lora_targets(key);
+}
+
+void read_rank(Key& key) {
+  const Json* type = key.other("finetuning_type");
+  if (type != nullptr && *type == "full") return key.ignore("no adapters");
+  read_lora_rank(key);
+}
+
+/// model_utils/quantization.py: nf4 with a second quantization unless told otherwise.
+void read_bits(Key& key) {
+  const std::int64_t bits = key.integer(1);
+  const Json* method = key.other("quantization_method");
+  const bool bnb = method == nullptr || *method == "bnb" || *method == "bitsandbytes";
+  if (!bnb || (bits != 4 && bits != 8))
+    key.refuse(fmt::format("{} bits of such a method are not estimated", bits),
+               "4 or 8 with quantization_method bnb");
+  const Json* twice = key.other("double_quantization");
+  const Json* kind = key.other("quantization_type");
+  const std::string base = kind != nullptr && *kind == "fp4" ? "fp4" : "nf4";
+  const bool once = twice != nullptr && *twice == false;
+  const std::string form = bits == 8 ? "int8" : once ? base : base + "_double";
+  quantize_base(key, form);
+  key.took("workload.lora.quantization: " + form);
+}
+
+void read_no_checkpointing(Key& key) {
+  key.take("/checkpointing", key.flag() ? "none" : "full");
+}
+
+void read_pure(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.recipe().weights = {"bf16", false};
+  if (!key.recipe().bf16) key.recipe().bf16 = true;
+  key.took("weights in bf16");
+}
+
+void read_muon(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.take("/optimizer", Json{{"name", "muon"}});
+}
+
+void read_packing(Key& key) {
+  if (key.flag())
+    key.take("/workload/packing", true);
+  else
+    key.ignore("off");
+}
+
+void read_predict(Key& key) {
+  if (key.flag() && !key.other_is_true("do_train"))
+    key.refuse("the file predicts, and trains nothing", "do_train: true");
+  key.ignore("off");
+}
+
+constexpr std::array kRules{
+    KeyRule{"model_name_or_path", "", read_model},
+    KeyRule{"stage", "", read_stage},
+    KeyRule{"finetuning_type", "", read_type},
+    KeyRule{"cutoff_len", "/workload/sequence_length", as_integer},
+    KeyRule{"packing", "", read_packing},
+    KeyRule{"neat_packing", "", read_packing},
+    KeyRule{"lora_rank", "", read_rank},
+    KeyRule{"lora_target", "", read_target},
+    KeyRule{"quantization_bit", "", read_bits},
+    KeyRule{"flash_attn", "", read_attention},
+    KeyRule{"disable_gradient_checkpointing", "", read_no_checkpointing},
+    KeyRule{"enable_liger_kernel", "", read_liger},
+    KeyRule{"pure_bf16", "", read_pure},
+    KeyRule{"use_muon", "", read_muon},
+    KeyRule{"do_predict", "", read_predict},
+    KeyRule{"additional_target", "", refuse_if_said},
+    KeyRule{"use_unsloth", "", refuse_if_true},
+    KeyRule{"use_unsloth_gc", "", refuse_if_true},
+    KeyRule{"use_galore", "", warn_if_larger},
+    KeyRule{"use_apollo", "", warn_if_larger},
+    KeyRule{"use_badam", "", warn_if_larger},
+    KeyRule{"use_adam_mini", "", warn_if_larger},
+    KeyRule{"use_llama_pro", "", warn_if_larger},
+    KeyRule{"use_mca", "", refuse_if_true},
+    KeyRule{"use_megatron_bridge", "", refuse_if_true},
+    KeyRule{"use_hyper_parallel", "", refuse_if_true},
+    KeyRule{"use_kt", "", refuse_if_true},
+    KeyRule{"fp8", "", refuse_if_true},
+    KeyRule{"mixture_of_depths", "", refuse_if_said},
+    KeyRule{"upcast_layernorm", "", warn_if_true},
+    KeyRule{"upcast_lmhead_output", "", warn_if_true},
+    KeyRule{"shift_attn", "", warn_if_true},
+    KeyRule{"use_asft_loss", "", refuse_if_true},
+    KeyRule{"pissa_init", "", warn_if_true},
+};
+
+const std::array kIgnored{
+    IgnoredKeys{"a step does not depend on it",
+                {"template",
+                 "trust_remote_code",
+                 "use_dft_loss",
+                 "use_eaft_loss",
+                 "asft_alpha",
+                 "eaft_alpha",
+                 "pref_*",
+                 "dpo_label_smoothing",
+                 "kto_*",
+                 "simpo_gamma",
+                 "adapter_name_or_path",
+                 "create_new_adapter",
+                 "export_*",
+                 "pissa_*",
+                 "loraplus_*",
+                 "galore_*",
+                 "apollo_*",
+                 "badam_*",
+                 "freeze_trainable_*",
+                 "freeze_extra_modules",
+                 "use_v1_kernels",
+                 "infer_*",
+                 "vllm_*",
+                 "swanlab_*",
+                 "use_swanlab",
+                 "ray_*",
+                 "master_*",
+                 "placement_strategy",
+                 "resources_per_worker",
+                 "enable_thinking",
+                 "rope_scaling",
+                 "kt_*",
+                 "fp8_*",
+                 "tokenized_path",
+                 "early_stopping_steps",
+                 "use_modelscope_hub",
+                 "hf_hub_token",
+                 "disable_shuffling",
+                 "overwrite_output_dir",
+                 "ld_alpha"}},
+    IgnoredKeys{"the loader runs on the host",
+                {"dataset",
+                 "dataset_dir",
+                 "eval_dataset",
+                 "max_samples",
+                 "val_size",
+                 "mix_strategy",
+                 "media_dir",
+                 "buffer_size",
+                 "train_on_prompt",
+                 "mask_history",
+                 "image_*",
+                 "video_*",
+                 "audio_*",
+                 "tokenized_path",
+                 "ignore_pad_token_for_loss",
+                 "add_tokens",
+                 "add_special_tokens",
+                 "resize_vocab",
+                 "new_special_tokens_config",
+                 "init_special_tokens",
+                 "crop_to_patches",
+                 "use_fast_tokenizer"}},
+    IgnoredKeys{"taken with quantization_bit",
+                {"quantization_method", "double_quantization", "quantization_type"}},
+    IgnoredKeys{"towers of models with images, which the estimate does not train",
+                {"freeze_vision_tower", "freeze_multi_modal_projector", "freeze_language_model"}},
+};
+constexpr KeyTable kOwn{kRules, kIgnored};
+
+/// init_adapter: what is trained becomes fp32, the frozen base stays in the computing type, and
+/// nothing is prepared as peft would (model/adapter.py, model_utils/checkpointing.py).
+void read_loading(Recipe& recipe) {
+  const bool bf16 = recipe.bf16.value_or(false);
+  const bool fp16 = !bf16 && recipe.fp16.value_or(false);
+  if (recipe.weights.dtype.empty())
+    recipe.weights = {bf16 ? "bf16" : fp16 ? "fp16" : "", recipe.lora.is_null()};
+  if (!recipe.lora.is_null() && recipe.lora.contains("quantization"))
+    recipe.lora["prepare_kbit"] = false;
+}
+
+void read(const Document& d, Recipe& recipe) {
+  if (has_any(d, {"train_dataset", "dist_config", "model_class"}))
+    throw InputError({.file = d.file,
+                      .key = has_any(d, {"dist_config"}) ? "dist_config" : "train_dataset",
+                      .message = "LLaMA-Factory's files of its second version (llamafactory v1) "
+                                 "are not read yet",
+                      .expected = "its files with model_name_or_path and finetuning_type"});
+  read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
+  if (!has_any(d, {"finetuning_type"})) {
+    make_lora(recipe);
+    recipe.note({.kind = Note::Kind::assumed,
+                 .field = "workload.method: lora",
+                 .reason = "LLaMA-Factory's default, finetuning_type"});
+  }
+  if (!recipe.lora.is_null()) {  // finetuning_args.py
+    if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
+    if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
+  }
+  read_loading(recipe);
+  recipe.set_default("/trainer", "hf_trainer");
+  recipe.assume("/workload/sequence_length", 2048, "LLaMA-Factory's default, cutoff_len");
+  recipe.assume("/checkpointing", "full",
+                "LLaMA-Factory checkpoints unless disable_gradient_checkpointing says not to");
+  training_defaults(recipe);
+}
+
+}  // namespace
+
+extern const Kind kKind;
+const Kind kKind{"llamafactory", "a LLaMA-Factory configuration", is_llamafactory, read};
+
+}  // namespace shardplan::importing::llamafactory

@@ -1,0 +1,72 @@
+// What a user's files say, on the way to a job: fields of the job as far as one key says one, and
+// facts that only become fields together (finish.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/note.h"
+#include "json/document.h"
+
+namespace shardplan::importing {
+
+/// Where something was said.
+struct Origin {
+  std::string file;
+  std::string key;
+  int line = 0;
+};
+
+/// How weights are kept once a training program has loaded them.
+struct Weights {
+  std::string dtype;          ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
+  bool trained_fp32 = false;  ///< what is trained is cast to fp32 whatever was loaded
+};
+
+struct Recipe {
+  Json job = Json{{"schema", "shardplan.job/1"}};
+  std::map<std::string, Origin, std::less<>> origins;  ///< of the job's fields, by pointer
+  std::vector<Note> notes;
+  /// Files of the recipe that were understood, each with its kind.
+  std::vector<std::pair<std::string, std::string>> kinds;
+
+  // ---- Precision, as trainers say it.
+  std::optional<bool> bf16, fp16;
+  Weights weights;
+  /// The trainer keeps to a precision of its own, and `job` has it.
+  bool has_precision() const { return job.contains("precision"); }
+
+  std::map<std::string, bool> liger;  ///< kernels by name, beside Liger's usual ones
+
+  // ---- Processes.
+  std::optional<std::int64_t> processes;  ///< of all machines
+  std::optional<std::int64_t> machines;
+  std::optional<std::int64_t> per_machine;
+  bool one_process = false;  ///< the program runs as one, whatever GPUs there are
+
+  // ---- Batch.
+  std::optional<std::int64_t> global_batch;  ///< sequences of all GPUs in a step
+
+  // ---- Models.
+  bool has_model = false;      ///< said by a flag: no file need say it
+  std::string directory;       ///< where relative paths start: of the first file
+  Json lora = Json();          ///< fields of workload.lora; null: full fine-tuning
+  std::string algorithm;       ///< of preference training and reinforcement learning; "": none
+  Json rlhf = Json::object();  ///< fields of a workload of kind rlhf
+
+  void note(Note note) { notes.push_back(std::move(note)); }
+  /// Sets a field that two files may not say differently.
+  void set(const std::string& pointer, Json value, const Origin& origin);
+  /// Sets a field where no file has said it.
+  void set_default(const std::string& pointer, Json value);
+  /// The same, with a line for the user.
+  void assume(const std::string& pointer, Json value, std::string reason);
+  const Json* find(std::string_view pointer) const;
+};
+
+}  // namespace shardplan::importing

@@ -1,0 +1,366 @@
+#include "import/vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/nearest.h"
+#include "json/document.h"
+
+namespace shardplan::importing {
+namespace {
+
+struct OptimizerWord {
+  std::string_view word;
+  std::string_view name;            ///< of the job
+  std::string_view implementation;  ///< "" for what the optimizer has
+};
+
+/// transformers 5.17, trainer_optimizer.py: plain names pass nothing, and PyTorch then takes
+/// foreach. torchao's 8-bit AdamW has bitsandbytes' blocks of 256 with an fp32 scale.
+constexpr std::array kOptimizers{
+    OptimizerWord{"adamw_torch", "adamw", "foreach"},
+    OptimizerWord{"adamw_torch_fused", "adamw", "fused"},
+    OptimizerWord{"adamw_hf", "adamw", "foreach"},
+    OptimizerWord{"adamw", "adamw", "fused"},
+    OptimizerWord{"adafactor", "adafactor", ""},
+    OptimizerWord{"adamw_torch_4bit", "adamw_4bit", ""},
+    OptimizerWord{"adamw_torch_8bit", "adamw_8bit", ""},
+    OptimizerWord{"ao_adamw_4bit", "adamw_4bit", ""},
+    OptimizerWord{"ao_adamw_8bit", "adamw_8bit", ""},
+    OptimizerWord{"adamw_bnb_8bit", "adamw_8bit", ""},
+    OptimizerWord{"adamw_8bit", "adamw_8bit", ""},
+    OptimizerWord{"paged_adamw", "paged_adamw", ""},
+    OptimizerWord{"paged_adamw_32bit", "paged_adamw", ""},
+    OptimizerWord{"paged_adamw_8bit", "paged_adamw_8bit", ""},
+    OptimizerWord{"sgd", "sgd", "foreach"},
+    OptimizerWord{"adagrad", "adagrad", "foreach"},
+    OptimizerWord{"lion_32bit", "lion", ""},
+    OptimizerWord{"lion_pytorch", "lion", ""},
+    OptimizerWord{"muon", "muon", ""},
+    OptimizerWord{"soap", "soap", ""},
+};
+
+/// Optimizers that keep less than one that is estimated, which then stands for them: one state
+/// (RMSprop), projected ones (GaLore, APOLLO), states in 8 bits, of one block at a time (BAdam).
+constexpr std::array kSmaller{
+    OptimizerWord{"rmsprop", "adamw", "foreach"},
+    OptimizerWord{"galore_adamw", "adamw", "foreach"},
+    OptimizerWord{"galore_adafactor", "adamw", "foreach"},
+    OptimizerWord{"galore_adamw_8bit", "adamw", "foreach"},
+    OptimizerWord{"apollo_adamw", "adamw", "foreach"},
+    OptimizerWord{"lion_8bit", "lion", ""},
+    OptimizerWord{"paged_lion_32bit", "lion", ""},
+    OptimizerWord{"paged_lion_8bit", "lion", ""},
+    OptimizerWord{"rmsprop_bnb_8bit", "adamw", "foreach"},
+    OptimizerWord{"rmsprop_bnb", "adamw", "foreach"},
+    OptimizerWord{"ao_adamw_fp8", "adamw", "foreach"},
+};
+
+template <typename Words>
+std::optional<Json> optimizer_in(const Words& words, std::string_view name) {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const OptimizerWord& w) {
+    return normalized(w.word) == normalized(name);
+  });
+  if (found == words.end()) return std::nullopt;
+  Json optimizer{{"name", found->name}};
+  if (!found->implementation.empty()) optimizer["implementation"] = found->implementation;
+  return optimizer;
+}
+
+std::string without_prefix(std::string_view name, std::string_view prefix) {
+  return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+}
+
+}  // namespace
+
+std::optional<Json> transformers_optimizer(std::string_view name) {
+  return optimizer_in(kOptimizers, without_prefix(name, "OptimizerNames."));
+}
+
+std::vector<std::string> transformers_optimizers() {
+  std::vector<std::string> names;
+  for (const OptimizerWord& w : kOptimizers) names.emplace_back(w.word);
+  return names;
+}
+
+std::string dtype_word(std::string_view name) {
+  const std::string word = normalized(without_prefix(name, "torch."));
+  for (const auto& [spelling, meaning] :
+       {std::pair{"bfloat16", "bf16"}, std::pair{"bf16", "bf16"}, std::pair{"float16", "fp16"},
+        std::pair{"fp16", "fp16"}, std::pair{"half", "fp16"}, std::pair{"float32", "fp32"},
+        std::pair{"fp32", "fp32"}, std::pair{"float", "fp32"}})
+    if (word == spelling) return meaning;
+  return {};
+}
+
+void read_optimizer(Key& key) {
+  const std::string name = key.text();
+  if (const auto optimizer = transformers_optimizer(name))
+    return key.take("/optimizer", *optimizer);
+  if (const auto larger = optimizer_in(kSmaller, name))
+    return key.estimate_larger("/optimizer", *larger);
+  const std::vector<std::string> names = transformers_optimizers();
+  key.refuse(fmt::format("the optimizer '{}' is not estimated", name),
+             fmt::format("one of {}", fmt::join(names, ", ")),
+             nearest(name, std::span<const std::string>(names)));
+}
+
+void read_attention(Key& key) {
+  const std::string name = normalized(key.text());
+  const bool eager = name == "eager" || name == "disabled" || name == "unfused";
+  key.take("/attention", eager ? "eager" : "sdpa");
+}
+
+void read_weights_dtype(Key& key) {
+  const std::string word = dtype_word(key.text());
+  if (word.empty()) {
+    if (key.text() != "auto")
+      key.refuse(fmt::format("found '{}'", key.text()), "float32, bfloat16, float16 or auto");
+    key.ignore("the checkpoint's own type, which the file does not say");
+    return;
+  }
+  key.recipe().weights.dtype = word;
+  key.took("weights in " + word);
+}
+
+void read_mixed_precision(Key& key) {
+  const std::string word = key.value().is_boolean() ? "no" : normalized(key.text());
+  if (word == "no") {
+    key.ignore("no mixed precision");
+    return;
+  }
+  if (word != "bf16" && word != "fp16")
+    key.refuse(fmt::format("mixed precision '{}' is not read from such a file", key.text()),
+               "bf16, fp16 or no; precision.linear of the job says fp8");
+  (word == "bf16" ? key.recipe().bf16 : key.recipe().fp16) = true;
+  key.took("mixed precision in " + word);
+}
+
+void read_bf16(Key& key) {
+  const bool word = key.value().is_string() && (key.value() == "auto" || key.value() == "full");
+  const bool on = word || key.flag();
+  if (!key.recipe().bf16 || on) key.recipe().bf16 = on;
+  key.took(on ? "computing in bf16" : "not in bf16");
+}
+
+void read_fp16(Key& key) {
+  const bool on = (key.value().is_string() && key.value() == "auto") || key.flag();
+  if (!key.recipe().fp16 || on) key.recipe().fp16 = on;
+  key.took(on ? "computing in fp16" : "not in fp16");
+}
+
+void read_checkpointing(Key& key) {
+  if (key.value().is_string() && key.text().starts_with("offload")) {
+    key.take("/checkpointing", Json{{"policy", "full"}, {"offload", true}});
+    return;
+  }
+  const Json* every = key.other("gradient_checkpointing_kwargs.every_n_layers");
+  const bool offload = key.other_is_true("gradient_checkpointing_kwargs.offload");
+  const bool some = every != nullptr && every->is_number_integer() && *every > 1;
+  if ((some || offload) && key.flag()) {
+    Json how{{"policy", some ? "blocks" : "full"}};
+    if (some) how["every"] = *every;
+    if (offload) how["offload"] = true;
+    return key.take("/checkpointing", how);
+  }
+  const bool unsloth = key.value().is_string() && key.text() == "unsloth";
+  if (unsloth) key.refuse("unsloth's own checkpointing is not estimated", "true or false");
+  if (key.flag()) return key.take("/checkpointing", "full");
+  key.recipe().set_default("/checkpointing", "none");  // an accelerate file may say otherwise
+  key.took("checkpointing: none");
+}
+
+void read_clipping(Key& key) {
+  const double norm = key.number();
+  key.take("/gradient_clipping", norm < 0 ? 0.0 : norm);
+}
+
+void read_model(Key& key) {
+  if (key.recipe().has_model) return key.ignore("--model says which");
+  const std::string name = key.text();
+  const std::string path = resolved_path(name, key.document().file);
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string config = fs::is_directory(path, error) ? path + "/config.json" : path;
+  if (!path.empty() && fs::is_regular_file(config, error) && config.ends_with(".json")) {
+    key.take("/model", read_json_file(config));
+    return;
+  }
+  key.take("/model", name);
+}
+
+void read_compile(Key& key) {
+  if (!key.value().is_boolean() && key.value() == "auto") {
+    key.ignore("auto is off where it was not asked for");
+    return;
+  }
+  const Json* mode = key.other("torch_compile_mode");
+  if (!key.flag()) {
+    key.ignore("not compiled");
+  } else if (mode != nullptr && mode->is_string()) {
+    key.take("/compile", Json{{"mode", *mode}});
+  } else {
+    key.take("/compile", true);
+  }
+}
+
+void read_liger(Key& key) {
+  if (key.flag())
+    key.take("/kernels", "liger");
+  else
+    key.ignore("PyTorch's own kernels");
+}
+
+void attach_ds_config(Key& key, const Json& config, const std::string& file) {
+  if (!config.is_object()) key.refuse("the ds_config is no object", "a DeepSpeed configuration");
+  Recipe& recipe = key.recipe();
+  recipe.set("/framework", Json{{"name", "deepspeed"}, {"ds_config", config}}, key.origin());
+  if (!file.empty()) recipe.kinds.emplace_back(file, "ds_config");
+  key.took("framework: deepspeed" + (file.empty() ? "" : " with " + file));
+}
+
+void read_deepspeed(Key& key) {
+  if (key.value().is_object()) return attach_ds_config(key, key.value(), "");
+  const std::string name = key.text();
+  if (name.empty() || name == "false") return key.ignore("no DeepSpeed");
+  const std::string path = resolved_path(name, key.document().file);
+  if (path.empty())
+    key.refuse(fmt::format("no file '{}' beside this one or in the working directory", name),
+               "the ds_config; or --ds-config PATH");
+  attach_ds_config(key, read_json_file(path), path);
+}
+
+void make_lora(Recipe& recipe) {
+  if (recipe.lora.is_null()) recipe.lora = Json::object();
+}
+
+void quantize_base(Recipe& recipe, std::string_view form) {
+  make_lora(recipe);
+  recipe.lora["quantization"] = form;
+}
+
+void quantize_base(Key& key, std::string_view form) {
+  quantize_base(key.recipe(), form);
+  key.recipe().origins["/workload/lora/quantization"] = key.origin();
+}
+
+void read_lora_rank(Key& key) {
+  make_lora(key.recipe());
+  key.recipe().lora["rank"] = key.integer(1);
+  key.took(fmt::format("workload.lora.rank: {}", key.integer(1)));
+}
+
+namespace {
+
+/// "(q|k|v)_proj" as q_proj, k_proj, v_proj; nothing for another expression.
+std::vector<std::string> alternatives(std::string_view last) {
+  constexpr std::string_view kExpression = "*()|\\[]^$+?{}";
+  if (last.ends_with('$')) last.remove_suffix(1);
+  if (last.find_first_of(kExpression) == last.npos) return {std::string(last)};
+  const std::size_t open = last.find('(');
+  const std::size_t close = last.find(')');
+  if (open == last.npos || close == last.npos || close < open) return {};
+  const std::string_view before = last.substr(0, open);
+  const std::string_view after = last.substr(close + 1);
+  std::string_view inside = last.substr(open + 1, close - open - 1);
+  if (inside.starts_with("?:")) inside.remove_prefix(2);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= inside.size();) {
+    const std::size_t end = std::min(inside.find('|', begin), inside.size());
+    names.push_back(fmt::format("{}{}{}", before, inside.substr(begin, end - begin), after));
+    if (names.back().find_first_of(kExpression) != std::string::npos) return {};
+    begin = end + 1;
+  }
+  return names;
+}
+
+/// What stands behind the last point outside of brackets.
+std::string_view last_part(std::string_view path) {
+  int depth = 0;
+  for (std::size_t i = path.size(); i > 0; --i) {
+    if (path[i - 1] == ')' || path[i - 1] == ']') ++depth;
+    if (path[i - 1] == '(' || path[i - 1] == '[') --depth;
+    if (path[i - 1] == '.' && depth == 0) return path.substr(i);
+  }
+  return path;
+}
+
+std::vector<std::string> target_words(Key& key) {
+  const bool expression =
+      key.value().is_string() && key.text().find_first_of("(|\\") != std::string::npos;
+  return expression ? std::vector{key.text()} : key.list();
+}
+
+}  // namespace
+
+/// Modules by the last part of their names, which is what peft compares. Of an expression over
+/// whole names the last part counts: models are estimated without what lies beside the layers.
+void read_lora_targets(Key& key) {
+  Json targets = Json::array();
+  for (const std::string& word : target_words(key)) {
+    if (word == "all-linear" || word == "all_linear" || word == "all" || word == "*" ||
+        word == "*_proj" || word == "*proj") {
+      targets = Json{"all-linear"};
+      break;
+    }
+    const std::vector<std::string> names = alternatives(last_part(word));
+    if (names.empty())
+      key.refuse(fmt::format("'{}' is an expression over module names", word),
+                 "names of modules: q_proj, v_proj; or --lora-targets");
+    for (const std::string& name : names)
+      if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
+  }
+  if (targets.empty()) return key.ignore("empty");
+  make_lora(key.recipe());
+  key.recipe().lora["targets"] = targets;
+  key.recipe().origins["/workload/lora/targets"] = key.origin();
+  key.took(fmt::format("workload.lora.targets: {}", targets.dump()));
+}
+
+void read_rank_stabilized(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  make_lora(key.recipe());
+  key.recipe().lora["rank_stabilized"] = true;
+  key.took("workload.lora.rank_stabilized: true");
+}
+
+void read_lora_dropout(Key& key) {
+  if (key.number() == 0)
+    key.ignore("no dropout");
+  else
+    key.warn(
+        "dropout before adapters keeps a mask and a copy of what each adapted layer takes, "
+        "which the estimate does not have");
+}
+
+void refuse_if_true(Key& key) {
+  const bool off = key.value().is_boolean()  ? !key.value().get<bool>()
+                   : key.value().is_number() ? key.value() == 0
+                                             : key.value() == "" || key.value() == "false";
+  if (off) return key.ignore("off");
+  key.refuse("is not estimated", "leave it out to see the rest; what it changes is then missing");
+}
+
+void refuse_if_said(Key& key) {
+  const Json& value = key.value();
+  if ((value.is_array() || value.is_object() || value.is_string()) && value.empty())
+    return key.ignore("empty");
+  key.refuse("is not estimated", "leave it out to see the rest; what it changes is then missing");
+}
+
+void warn_if_larger(Key& key) {
+  const bool off = key.value().is_boolean() ? !key.value().get<bool>() : key.value() == 0;
+  if (off) return key.ignore("off");
+  key.warn("takes less than what is estimated in its place: all parameters with AdamW");
+}
+
+void warn_if_true(Key& key) {
+  const bool off = key.value().is_boolean() ? !key.value().get<bool>() : key.value() == 0;
+  if (off) return key.ignore("off");
+  key.warn("changes memory or time a little, and is not counted");
+}
+
+}  // namespace shardplan::importing

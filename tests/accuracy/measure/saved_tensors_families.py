@@ -1,0 +1,128 @@
+"""saved_tensors.py for the families that came later and for heads other than a language model's: writes
+tests/golden/saved_tensors_families.json.
+
+    python3 tests/accuracy/measure/saved_tensors_families.py
+"""
+
+import torch
+import transformers
+
+from autograd_storages import arguments, print_cases, saved_storages, write_golden
+
+RUNS = [(2, 32, torch.float32), (2, 32, torch.bfloat16), (1, 48, torch.bfloat16)]
+
+LLAMA_LIKE = {
+    "hidden_size": 128, "intermediate_size": 224, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 500, "max_position_embeddings": 64, "pad_token_id": 0,
+    "head_dim": 32,
+}
+GROUPED = {
+    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96,
+    "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1,
+}
+CASES = {
+    "llama-base": {"model_type": "llama", **LLAMA_LIKE, "architectures": ["LlamaModel"]},
+    "llama-sequence": {"model_type": "llama", **LLAMA_LIKE, "num_labels": 3,
+                       "architectures": ["LlamaForSequenceClassification"]},
+    "qwen2-token": {"model_type": "qwen2", **LLAMA_LIKE, "num_labels": 3, "classifier_dropout": 0.0,
+                    "architectures": ["Qwen2ForTokenClassification"]},
+    "gpt2-sequence": {"model_type": "gpt2", "n_embd": 128, "n_layer": 2, "n_head": 4, "vocab_size": 500,
+                      "n_positions": 64, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+                      "pad_token_id": 0, "num_labels": 3,
+                      "architectures": ["GPT2ForSequenceClassification"]},
+    "smollm3": {"model_type": "smollm3", **LLAMA_LIKE},
+    "olmo3": {"model_type": "olmo3", **LLAMA_LIKE},
+    "olmo3-long": {"model_type": "olmo3", **LLAMA_LIKE, "sliding_window": 16},
+    "granite": {"model_type": "granite", **LLAMA_LIKE, "residual_multiplier": 0.22,
+                "logits_scaling": 8.0, "embedding_multiplier": 12.0},
+    "seed_oss": {"model_type": "seed_oss", **LLAMA_LIKE, "attention_dropout": 0.0},
+    "hunyuan_v1_dense": {"model_type": "hunyuan_v1_dense", **LLAMA_LIKE},
+    "ernie4_5": {"model_type": "ernie4_5", **LLAMA_LIKE},
+    "exaone4": {"model_type": "exaone4", **LLAMA_LIKE},
+    "exaone4-long": {"model_type": "exaone4", **LLAMA_LIKE, "sliding_window": 16},
+    "ministral": {"model_type": "ministral", **LLAMA_LIKE},
+    "ministral3": {"model_type": "ministral3", **LLAMA_LIKE},
+    "arcee": {"model_type": "arcee", **LLAMA_LIKE},
+    "cohere2": {"model_type": "cohere2", **LLAMA_LIKE},
+    "cohere2-long": {"model_type": "cohere2", **LLAMA_LIKE, "sliding_window": 16},
+    "glm": {"model_type": "glm", **LLAMA_LIKE},
+    "glm4_moe": {"model_type": "glm4_moe", **LLAMA_LIKE, **GROUPED, "use_qk_norm": True},
+    "dots1": {"model_type": "dots1", **LLAMA_LIKE, **GROUPED},
+    "minimax_m2": {"model_type": "minimax_m2", **LLAMA_LIKE, "num_local_experts": 8,
+                   "num_experts_per_tok": 2, "rotary_dim": 16},
+    "olmoe": {"model_type": "olmoe", **LLAMA_LIKE, "num_experts": 8, "num_experts_per_tok": 2},
+    "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
+                   "num_experts_per_tok": 2},
+}
+
+
+def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
+    """The class that the configuration names, or the language model."""
+    options = {k: v for k, v in config.items() if k != "model_type"}
+    parsed = transformers.AutoConfig.for_model(config["model_type"], **options, use_cache=False)
+    named = config.get("architectures")
+    cls = getattr(transformers, named[0]) if named else transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(parsed)]
+    torch.manual_seed(0)
+    return cls._from_config(parsed, attn_implementation=attention, dtype=dtype).train()
+
+
+class WithLoss(torch.nn.Module):
+    """The mean of the last hidden states, for classes without a loss."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs):
+        output = self.model(**inputs)
+        output.loss = output.last_hidden_state.mean()
+        return output
+
+
+def inputs_of(config: dict, batch: int, sequence: int) -> dict:
+    ids = torch.randint(1, config["vocab_size"], (batch, sequence))
+    named = config.get("architectures", ["ForCausalLM"])[0]
+    if named.endswith("Model"):
+        return {"input_ids": ids}
+    if named.endswith("ForSequenceClassification"):
+        return {"input_ids": ids, "labels": torch.zeros(batch, dtype=torch.long)}
+    if named.endswith("ForTokenClassification"):
+        return {"input_ids": ids, "labels": torch.zeros_like(ids)}
+    return {"input_ids": ids, "labels": ids}
+
+
+def measure(name: str, config: dict, attention: str, batch: int, sequence: int, dtype: torch.dtype) -> dict:
+    model = build(config, attention, dtype)
+    if config.get("architectures", [""])[0].endswith("Model"):
+        model = WithLoss(model)
+    return {
+        "case": name,
+        "config": config,
+        "attention": attention,
+        "dtype": str(dtype).removeprefix("torch."),
+        "batch": batch,
+        "sequence": sequence,
+        **saved_storages(model, inputs_of(config, batch, sequence)),
+    }
+
+
+def main() -> None:
+    args = arguments(__doc__, "saved_tensors_families.json")
+    torch.set_num_threads(1)
+    cases, orders = [], {}
+    for name, config in CASES.items():
+        if args.only and name != args.only:
+            continue
+        for attention in ("sdpa", "eager"):
+            for batch, sequence, dtype in RUNS:
+                cases.append(measure(name, config, attention, batch, sequence, dtype))
+        model = build(config, "eager", torch.float32)
+        orders[name] = [parameter for parameter, _ in model.named_parameters()]
+    if args.only:
+        print_cases(cases)
+    else:
+        write_golden(args.out, "saved_tensors_families.py", cases, orders)
+
+
+if __name__ == "__main__":
+    main()

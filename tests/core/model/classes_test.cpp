@@ -1,0 +1,94 @@
+// What "architectures" decides, and what is refused rather than counted in part.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "build_testing.h"
+
+namespace shardplan::classes_test {
+namespace {
+
+std::string message_of(const std::string& config) {
+  try {
+    build(config);
+  } catch (const InputError& e) {
+    return e.diagnostic().message;
+  }
+  return "accepted";
+}
+
+TEST(Classes, DecideWhatTheNetworkEndsIn) {
+  const auto count = [](const std::string& name) {
+    return build(R"({"model_type": "mistral", "num_labels": 3, "architectures": [")" + name +
+                 "\"]}")
+        .parameter_count();
+  };
+  const std::int64_t base = count("MistralModel");
+  EXPECT_EQ(count("MistralForCausalLM"), base + 32000 * 4096);
+  EXPECT_EQ(count("MistralForSequenceClassification"), base + 3 * 4096);
+  EXPECT_EQ(count("MistralForTokenClassification"), base + 3 * 4096 + 3);
+}
+
+TEST(Classes, TakeTheNumberOfLabelsFromTheirNames) {
+  const Model model = build(R"({"model_type": "llama", "id2label": {"0": "LABEL_0"},
+                                "architectures": ["LlamaForSequenceClassification"]})");
+  EXPECT_EQ(model.parameters.back().shape, (std::vector<std::int64_t>{1, 4096}));
+}
+
+TEST(Classes, AreRefusedByNameWhereTheyAreNotKnown) {
+  const std::string reward = R"({"model_type": "qwen2", "architectures": ["Qwen2ForRewardModel"]})";
+  EXPECT_EQ(refused_key(reward), "architectures");
+  EXPECT_THAT(message_of(reward), testing::HasSubstr("Qwen2ForRewardModel"));
+  for (const char* name : {"LlamaForQuestionAnswering", "YiForCausalLM", "LlamaForCausalLMEagle3"})
+    EXPECT_EQ(
+        refused_key(std::string(R"({"model_type": "llama", "architectures": [")") + name + "\"]}"),
+        "architectures")
+        << name;
+  EXPECT_EQ(refused_key(R"({"model_type": "t5", "architectures": ["T5EncoderModel"]})"),
+            "architectures");
+  EXPECT_EQ(refused_key(R"({"model_type": "gpt2", "architectures": ["GPT2DoubleHeadsModel"]})"),
+            "architectures");
+}
+
+TEST(Classes, WithoutALanguageModelsHeadGenerateNothing) {
+  const ModelConfig config = load_model_config(
+      Json::parse(R"({"model_type": "llama", "architectures": ["LlamaModel"]})"), "config.json");
+  EXPECT_THROW(build_model(config, {.cached = true}), InputError);
+}
+
+TEST(InnerNetworks, AreNeverLeftOutOfACount) {
+  const std::string unknown = R"({"model_type": "other_vl", "vision_config": {"hidden_size": 1024},
+                                  "text_config": {"model_type": "llama", "hidden_size": 4096}})";
+  EXPECT_EQ(refused_key(unknown), "model_type");
+  EXPECT_THAT(message_of(unknown), testing::HasSubstr("text_config, vision_config"));
+  EXPECT_EQ(refused_key(R"({"model_type": "llama", "vision_config": {"hidden_size": 1024}})"),
+            "vision_config");
+}
+
+TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
+  const std::string llava = R"({"model_type": "llava", "vision_config": {"hidden_size": 1024},
+                                "text_config": {"model_type": "llama", "hidden_size": 4096}})";
+  EXPECT_EQ(refused_key(llava), "model_type");
+  EXPECT_THAT(message_of(llava), testing::HasSubstr("counted but not estimated"));
+  const ModelConfig config = load_model_config(Json::parse(llava), "config.json");
+  const Model model = build_model(config, {.counts_only = true});
+  EXPECT_TRUE(model.segments.empty());
+  std::int64_t tower = 0;
+  for (const Parameter& p : model.parameters) tower += p.name.starts_with("model.vision_tower.");
+  EXPECT_GT(tower, 0);
+}
+
+TEST(CountedFamilies, RefuseATowerThatTheyCannotCount) {
+  const ModelConfig config = load_model_config(
+      Json::parse(R"({"model_type": "llava", "vision_config": {"model_type": "swin"},
+                      "text_config": {"model_type": "llama"}})"),
+      "config.json");
+  EXPECT_THROW(build_model(config, {.counts_only = true}), InputError);
+}
+
+TEST(LigersKernels, AreRefusedForFamiliesWhereTheyAreNotModelled) {
+  const ModelConfig config = load_model_config(Json::parse(R"({"model_type": "granite"})"), "c");
+  EXPECT_THROW(build_model(config, {.requested = {.patches = true}}), InputError);
+}
+
+}  // namespace
+}  // namespace shardplan::classes_test
