@@ -102,15 +102,16 @@ Json JobOptions::of_files(const Json& under) const {
   for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
   fmt::print(stderr, "{}", importing::short_notes(imported.notes));
   Json whole = imported.job;
-  set_flags(whole);
+  set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(imported, whole, file);
   imported_ = std::move(imported.job);
   return *imported_;
 }
 
-void JobOptions::set_flags(Json& job) const {
+void JobOptions::set_flags(Json& job, std::string_view except) const {
   for (const Flag& flag : flags_)
-    if (flag.option->count() > 0)
+    if (flag.option->count() > 0 &&
+        (except.empty() || !std::string_view(flag.field->pointer).starts_with(except)))
       set_field(job, flag.field->pointer,
                 value_of(flag.option->get_name(), flag.field->kind, flag.value));
 }
@@ -118,7 +119,7 @@ void JobOptions::set_flags(Json& job) const {
 Json JobOptions::merged(const Json& base) const {
   Json job = base;
   if (!files.empty()) overlay(job, of_files(base));
-  set_flags(job);
+  set_flags(job, imported_ ? "/cluster" : "");
   return job;
 }
 

@@ -46,7 +46,8 @@ class JobOptions {
   /// What the files say: the job as it is written, or what an import makes of them, told on
   /// stderr once. `under` is what else is known.
   Json of_files(const Json& under) const;
-  void set_flags(Json& job) const;
+  /// All of them, but for those that set fields below `except`.
+  void set_flags(Json& job, std::string_view except = {}) const;
 
   std::vector<Flag> flags_;
   mutable std::optional<Json> imported_;
