@@ -1,4 +1,4 @@
-// Steps of HF Trainer, of QLoRA and in fp8 on an H100, each predicted before it ran
+// Steps of HF Trainer, of QLoRA and in fp8 on an H100 or two H200, each predicted before it ran
 // (measure/predictions).
 #include "load/calibration.h"
 #include "peak_errors.h"
@@ -63,10 +63,25 @@ TEST(TrainerRecords, HoldsThePeaksOfCompiledSteps) {
   expect_within(peak_errors(records_asked_for({"compiled", "compiled_known"})), 25, 0.3, 1.45);
 }
 
+// On two GPUs: DDP, whose graphs Dynamo cuts, and FSDP2 block by block. The first five of DDP, 6 to
+// 11 % off when they ran, taught what Trainer asks of DDP and where graphs are cut.
+TEST(TrainerRecords, HoldsThePeaksOfCompiledStepsOnTwoGpus) {
+  expect_within(peak_errors(records_asked_for({"compiled_2gpu_ddp"})), 5, 0.35, 1.05);
+  expect_within(peak_errors(records_asked_for({"compiled_2gpu_fsdp2"})), 3, 0.02, 0.02);
+  expect_within(peak_errors(records_asked_for({"ddp_trainer"})), 5, 0.15, 0.6);
+}
+
+TEST(TrainerRecords, HoldsThePeaksOfPoliciesInALoop) {
+  expect_within(peak_errors(records_asked_for({"policies_loop"})), 2, 0.05, 0.1);
+}
+
 TEST(TrainerRecords, KnowsItsMisses) {
   RecordList list = records_asked_for({"fused"});
   std::erase_if(list.records, [](const Record& r) { return !is_known_miss(r); });
   expect_within(peak_errors(list), 1, 2.1, 2.1);
+  // Adapters with Liger and checkpointing, and quantized bases in shards: high, causes not known.
+  expect_within(peak_errors(records_asked_for({"fused_lora"})), 3, 0.9, 1.75);
+  expect_within(peak_errors(records_asked_for({"qlora_sharded"})), 2, 4.5, 6.6);
 }
 
 TEST(TrainerRecords, TokensPerSecond) {
@@ -75,6 +90,9 @@ TEST(TrainerRecords, TokensPerSecond) {
   EXPECT_LE(mean_time_error(records_asked_for({"fp8", "fp8_more"})), 0.12);
   EXPECT_LE(mean_time_error(records_asked_for({"policies"})), 0.03);
   EXPECT_LE(mean_time_error(records_asked_for({"compiled", "compiled_known"})), 0.08);
+  EXPECT_LE(mean_time_error(records_asked_for(
+                {"compiled_2gpu_ddp", "compiled_2gpu_fsdp2", "ddp_trainer"})),
+            0.06);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 import contextlib
 import gc
 import os
+import shutil
 import tempfile
 
 import torch
@@ -41,7 +42,7 @@ def _quantization(stored, job):
 
 @contextlib.contextmanager
 def _whole():
-    """Models are built whole, and saved by each rank, though TrainingArguments shard them."""
+    """Models are built and loaded whole, though TrainingArguments shard them."""
     from transformers.integrations import deepspeed
 
     reference = deepspeed._hf_deepspeed_config_weak_ref
@@ -56,16 +57,27 @@ def _whole():
 
 
 def _quantized(job, config, device, stored):
-    """As from_pretrained loads a checkpoint in few bits: saved first, as there is none to load."""
+    """As from_pretrained loads a checkpoint in few bits: saved first by rank 0, as there is none to load."""
     attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
-    with tempfile.TemporaryDirectory() as folder, _whole():
-        model = _plain(job, config, torch.bfloat16, device)
-        model.save_pretrained(folder)
-        del model
+    folder = os.path.join(tempfile.gettempdir(), f"checkpoint-{os.getppid()}")  # of all ranks
+    first = int(os.environ.get("RANK", 0)) == 0
+    with _whole():
+        if first:
+            _plain(job, config, torch.bfloat16, device).save_pretrained(folder)
         gc.collect()
         torch.cuda.empty_cache()
-        return auto_class(config).from_pretrained(folder, quantization_config=_quantization(stored, job),
-                                                  device_map={"": device.index}, dtype=torch.bfloat16, **attention)
+        _meet()
+        model = auto_class(config).from_pretrained(folder, quantization_config=_quantization(stored, job),
+                                                   device_map={"": device.index}, dtype=torch.bfloat16, **attention)
+        _meet()
+    if first:
+        shutil.rmtree(folder)
+    return model
+
+
+def _meet():
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
 
 
 def _targets(lora):

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "json/document.h"
 #include "load/model_config.h"
+#include "model/architectures/registry.h"
 #include "model/model.h"
 
 namespace shardplan::compiled {
