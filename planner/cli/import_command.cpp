@@ -33,7 +33,7 @@ Exit run_import(const ImportArguments& a) {
   const Json flags = a.job.of_flags();
   importing::Imported imported = importing::import_files(a.job.files, a.kind, flags);
   overlay(imported.job, flags);
-  load(imported.job, a.job.file);  // what cannot be estimated is said now, not by the next command
+  check(imported, imported.job, a.job.file);
   for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
   fmt::print(stderr, "{}", importing::all_notes(imported.notes));
   if (!a.output.json()) {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/lists.h"
-#include "import/import.h"
 #include "load/hardware.h"
 
 namespace shardplan::cli {
@@ -102,6 +101,9 @@ Json JobOptions::of_files(const Json& under) const {
   importing::Imported imported = importing::import_files(files, "", known);
   for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
   fmt::print(stderr, "{}", importing::short_notes(imported.notes));
+  Json whole = imported.job;
+  set_flags(whole);
+  check(imported, whole, file);
   imported_ = std::move(imported.job);
   return *imported_;
 }
@@ -118,6 +120,14 @@ Json JobOptions::merged(const Json& base) const {
   if (!files.empty()) overlay(job, of_files(base));
   set_flags(job);
   return job;
+}
+
+void check(const importing::Imported& imported, const Json& job, const std::string& file) {
+  try {
+    load(job, file);
+  } catch (const InputError& error) {
+    throw importing::explained(error, imported);
+  }
 }
 
 Job load(const Json& job, const std::string& file) {

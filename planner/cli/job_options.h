@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "import/import.h"
 #include "job/fields.h"
 #include "json/document.h"
 #include "load/calibration.h"
@@ -50,6 +51,9 @@ class JobOptions {
   std::vector<Flag> flags_;
   mutable std::optional<Json> imported_;
 };
+
+/// Throws InputError for an imported job that cannot be estimated, about the key that says so.
+void check(const importing::Imported& imported, const Json& job, const std::string& file);
 
 /// Loads a merged job with the built-in hardware; `file` names it in messages.
 Job load(const Json& job, const std::string& file);

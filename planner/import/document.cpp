@@ -218,7 +218,12 @@ void read_command(std::vector<Document>& documents, const Command& command,
 
 std::vector<Document> parse_commands(std::string_view text, const std::string& file) {
   std::vector<Document> documents;
-  for (const Command& command : parse_shell(text)) read_command(documents, command, file);
+  for (const Command& command : parse_shell(text)) {
+    for (const Word& word : command.words)  // sh -c "torchrun train.py --flags"
+      if (word.text.find(".py ") != std::string::npos && word.text.find(" --") != std::string::npos)
+        for (const Command& inner : parse_shell(word.text)) read_command(documents, inner, file);
+    read_command(documents, command, file);
+  }
   return documents;
 }
 

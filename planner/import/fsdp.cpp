@@ -80,7 +80,7 @@ class FsdpReader {
   }
   std::string text(std::string_view name, std::string_view otherwise) {
     const Json* value = find(name);
-    if (value == nullptr) return std::string(otherwise);
+    if (value == nullptr) return lowered(std::string(otherwise));
     return lowered(value->is_string() ? value->get<std::string>() : value->dump());
   }
   bool flag(std::string_view name, bool otherwise) {

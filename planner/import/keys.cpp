@@ -67,6 +67,7 @@ class Walk {
 
   void visit(const Json& value, const std::string& path) {
     if (value.is_null()) return;  // the same as an absent key
+    if (path.empty()) return below(value, path);
     if (const KeyRule* rule = rule_of(path, tables_)) {
       Key key(document_, path, value, rule->field, recipe_);
       rule->read(key);
@@ -77,15 +78,17 @@ class Walk {
       Key(document_, path, value, "", recipe_).ignore(std::string(group->reason));
       return;
     }
-    if (value.is_object() && !value.empty()) {
-      for (const auto& [name, below] : value.items())
-        visit(below, path.empty() ? name : path + "." + name);
-      return;
-    }
-    if (!path.empty()) unknown(value, path);
+    if (value.is_object() && !value.empty()) return below(value, path);
+    unknown(value, path);
   }
 
  private:
+  void below(const Json& object, const std::string& path) {
+    if (!object.is_object()) return;
+    for (const auto& [name, value] : object.items())
+      visit(value, path.empty() ? name : path + "." + name);
+  }
+
   void unknown(const Json& value, const std::string& path) {
     const Key key(document_, path, value, "", recipe_);
     if (std::string near = meant(path, tables_); !near.empty())
