@@ -4,6 +4,7 @@
 #include <array>
 
 #include "import/kinds/kind.h"
+#include "import/kinds/llamafactory_v1.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 
@@ -221,11 +222,7 @@ void read_loading(Recipe& recipe) {
 
 void read(const Document& d, Recipe& recipe) {
   if (has_any(d, {"train_dataset", "dist_config", "model_class"}))
-    throw InputError({.file = d.file,
-                      .key = has_any(d, {"dist_config"}) ? "dist_config" : "train_dataset",
-                      .message = "LLaMA-Factory's files of its second version (llamafactory v1) "
-                                 "are not read yet",
-                      .expected = "its files with model_name_or_path and finetuning_type"});
+    return read_llamafactory_v1(d, recipe);
   read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
   if (!has_any(d, {"finetuning_type"})) {
     make_lora(recipe);
