@@ -31,6 +31,8 @@ struct FitArguments {
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
 /// who ask this question would run. docs/job.md lists it.
 Json defaults(const FitArguments& a) {
+  if (a.cluster.empty())  // --mlp stands for the model
+    return Json{{"cluster", a.model}, {"checkpointing", "full"}};
   return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
 }
 
@@ -87,7 +89,9 @@ void add_fit(CLI::App& app, Run& run) {
   add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
   command->callback([a, &run] {
-    if (a->cluster.empty() && !is_whole_job(a->model)) throw CLI::RequiredError("CLUSTER");
+    const bool has_model = a->job.given("--mlp");
+    if (a->cluster.empty() && !has_model && !is_whole_job(a->model))
+      throw CLI::RequiredError("CLUSTER");
     run = [a] { return fit(*a); };
   });
 }

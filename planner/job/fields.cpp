@@ -57,8 +57,8 @@ std::vector<JobField> fields_of_options() {
                                       [&](const JobField& f) { return f.flag == info.flag; });
       const auto place = static_cast<std::size_t>(known - fields.begin());
       if (known == fields.end()) {
-        fields.push_back(
-            {info.flag, pointer_to(group.path, info.key), kind_of(info), help_of(info)});
+        fields.push_back({info.flag, pointer_to(group.path, info.key), kind_of(info), help_of(info),
+                          info.also, info.switches, info.magnitude});
         owners.emplace_back();
       }
       if (!group.of.empty()) owners[place].push_back(group.of);
@@ -129,6 +129,7 @@ void set_field(Json& job, std::string_view pointer, Json value) {
   const Json::json_pointer path{std::string(pointer)};
   const std::string parent = std::string(pointer.substr(1, pointer.find('/', 1) - 1));
   if (!value.is_null()) {
+    if (pointer == "/model/mlp") job.erase("model");  // it is a model, not beside one
     if (pointer.find('/', 1) != std::string_view::npos) widen(job, parent);
     job[path] = std::move(value);
     return;
