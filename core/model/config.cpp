@@ -29,6 +29,34 @@ void ModelConfig::fail(std::string_view key, std::string message, std::string ex
                     .expected = std::move(expected)});
 }
 
+ModelConfig ModelConfig::inner(std::string_view key) const {
+  const std::string prefix = std::string(key) + ".";
+  std::vector<std::pair<std::string, ConfigValue>> values;
+  for (const auto& [name, value] : values_)
+    if (name.starts_with(prefix)) values.emplace_back(name.substr(prefix.size()), value);
+  return {file_, std::move(values)};
+}
+
+ModelConfig ModelConfig::nested(std::string_view key) const {
+  ModelConfig copy = *this;
+  for (const auto& [name, value] : values_)
+    if (name != "model_type" && (name.find('.') == std::string::npos || name.starts_with("rope_")))
+      copy.values_.emplace_back(std::string(key) + "." + name, value);
+  return copy;
+}
+
+ModelConfig ModelConfig::without(std::string_view key) const {
+  ModelConfig copy = *this;
+  std::erase_if(copy.values_, [&](const auto& entry) { return entry.first == key; });
+  return copy;
+}
+
+ModelConfig ModelConfig::with(std::string_view key, ConfigScalar value) const {
+  ModelConfig copy = without(key);
+  copy.values_.emplace_back(std::string(key), ConfigValue(std::move(value)));
+  return copy;
+}
+
 const ConfigValue* ModelConfig::find(std::string_view key) const {
   for (const auto& [name, value] : values_)
     if (name == key) return &value;
@@ -94,6 +122,10 @@ std::int64_t ModelConfig::entries(std::string_view key) const {
 bool ModelConfig::is_list(std::string_view key) const {
   const ConfigValue* value = find(key);
   return value != nullptr && std::holds_alternative<std::vector<ConfigScalar>>(*value);
+}
+
+std::int64_t ModelConfig::length(std::string_view key) const {
+  return is_list(key) ? std::ssize(std::get<std::vector<ConfigScalar>>(*find(key))) : 0;
 }
 
 bool ModelConfig::flag(std::string_view key, bool fallback) const {

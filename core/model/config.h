@@ -28,6 +28,13 @@ class ModelConfig {
 
   const std::string& file() const { return file_; }
   bool has(std::string_view key) const { return find(key) != nullptr; }
+  /// The object at `key` as a configuration of its own ("text_config"); empty when absent.
+  ModelConfig inner(std::string_view key) const;
+  /// The same configuration with another value at `key`.
+  ModelConfig with(std::string_view key, ConfigScalar value) const;
+  /// The values beside inner objects also inside an object at `key`.
+  ModelConfig nested(std::string_view key) const;
+  ModelConfig without(std::string_view key) const;
 
   /// A dimension or count: an integer from 1 to kLargestDimension. The first of `keys` that is
   /// there and not null counts (aliases of one attribute); otherwise `fallback`, the class default.
@@ -46,6 +53,8 @@ class ModelConfig {
   double number(std::string_view key, double fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
   bool is_list(std::string_view key) const;
+  /// Values in the list at `key`; 0 when it is none.
+  std::int64_t length(std::string_view key) const;
   /// Absent or null gives an empty list.
   std::vector<std::int64_t> counts(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;

@@ -15,7 +15,8 @@ struct ModelArguments {
 };
 
 Exit show(const ModelArguments& a) {
-  const Model model = load_named_model(a.model, {"<command line>", "MODEL", ""}, {});
+  const Model model =
+      load_named_model(a.model, {"<command line>", "MODEL", ""}, {.counts_only = true});
   a.output.write(a.output.json() ? model_json(model, a.every).dump(2) + "\n"
                                  : model_text(model, a.every));
   return Exit::done;

@@ -16,6 +16,7 @@ struct DecoderLayer {
   std::vector<NormModule> q_norms, k_norms;  ///< one, or one a head
   GatedMlp gated;
   FusedGatedMlp fused;
+  std::optional<SparseMlp> sparse;
   LinearModule up, down;
   std::array<std::optional<NormModule>, 4> norms;  ///< by NormPlace
 };
@@ -47,7 +48,26 @@ std::vector<NormModule> register_head_norms(ModelBuilder& m, const DecoderDescri
   return norms;
 }
 
-DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d) {
+void register_mlp(ModelBuilder& m, const DecoderDescription& d, bool sparse, DecoderLayer& l) {
+  if (sparse) {
+    l.sparse = sparse_mlp(m, *d.sparse);
+    return;
+  }
+  switch (d.mlp) {
+    case MlpKind::gated:
+      l.gated = gated_mlp(m, "mlp", d.hidden, d.ffn, d.mlp_bias);
+      break;
+    case MlpKind::fused_gated:
+      l.fused = fused_gated_mlp(m, "mlp", d.hidden, d.ffn);
+      break;
+    case MlpKind::plain:
+      l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
+      l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
+      break;
+  }
+}
+
+DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d, bool sparse) {
   DecoderLayer l;
   const std::int64_t q_width = d.heads * d.head_dim, kv_width = d.kv_heads * d.head_dim;
   const std::string out_name = fmt::format("self_attn.{}", d.output_name);
@@ -62,20 +82,10 @@ DecoderLayer register_layer(ModelBuilder& m, const DecoderDescription& d) {
   }
   l.q_norms = register_head_norms(m, d, d.query_norm, d.heads);
   l.k_norms = register_head_norms(m, d, d.key_norm, d.kv_heads);
-  switch (d.mlp) {
-    case MlpKind::gated:
-      l.gated = gated_mlp(m, "mlp", d.hidden, d.ffn, d.mlp_bias);
-      break;
-    case MlpKind::fused_gated:
-      l.fused = fused_gated_mlp(m, "mlp", d.hidden, d.ffn);
-      break;
-    case MlpKind::plain:
-      l.up = m.linear(fmt::format("mlp.{}", d.up_name), d.hidden, d.ffn, d.mlp_bias);
-      l.down = m.linear(fmt::format("mlp.{}", d.down_name), d.ffn, d.hidden, d.mlp_bias);
-      break;
-  }
+  if (!d.mlp_after_norms) register_mlp(m, d, sparse, l);
   for (const PlacedNorm& n : d.norms)
     l.norms[static_cast<std::size_t>(n.place)] = register_norm(m, d.norm, n.name, d.hidden);
+  if (d.mlp_after_norms) register_mlp(m, d, sparse, l);
   return l;
 }
 
@@ -191,6 +201,7 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
 }
 
 ValueId feed_forward(Graph& g, const DecoderDescription& d, const DecoderLayer& l, ValueId x) {
+  if (l.sparse) return apply(g, *l.sparse, d.activation, x);
   ValueId y = kNone;
   switch (d.mlp) {
     case MlpKind::gated:
@@ -233,7 +244,10 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
 /// Consecutive layers of one kind.
 struct WindowRun {
   std::int64_t first = 0, count = 0;
-  bool sliding = false, turned = true;
+  bool sliding = false, turned = true, sparse = false;
+  bool like(const WindowRun& other) const {
+    return sliding == other.sliding && turned == other.turned && sparse == other.sparse;
+  }
   DecoderLayer layer;
 };
 
@@ -243,14 +257,30 @@ std::vector<WindowRun> runs_of(const DecoderDescription& d) {
     const auto at = static_cast<std::size_t>(i);
     const bool sliding = d.window > 0 && (d.sliding.empty() || d.sliding[at]);
     const bool turned = d.unturned.empty() || !d.unturned[at];
-    if (runs.empty() || runs.back().sliding != sliding || runs.back().turned != turned)
-      runs.push_back({i, 0, sliding, turned, {}});
+    const bool sparse = d.sparse && (d.sparse_layers.empty() || d.sparse_layers[at]);
+    const WindowRun run{i, 0, sliding, turned, sparse, {}};
+    if (runs.empty() || !runs.back().like(run)) runs.push_back(run);
     ++runs.back().count;
   }
   return runs;
 }
 
 }  // namespace
+
+void make_sparse_from(DecoderDescription& d, const SparseMlpShape& shape, std::int64_t first) {
+  d.sparse = shape;
+  for (std::int64_t i = 0; i < d.layers; ++i) d.sparse_layers.push_back(i >= first);
+}
+
+std::vector<bool> read_sparse_layers(const ModelConfig& c, std::int64_t layers) {
+  const std::vector<std::int64_t> dense = c.counts("mlp_only_layers");
+  const std::int64_t step = c.count({"decoder_sparse_step"}, 1);
+  std::vector<bool> sparse;
+  for (std::int64_t i = 0; i < layers; ++i)
+    sparse.push_back(std::find(dense.begin(), dense.end(), i) == dense.end() &&
+                     (i + 1) % step == 0);
+  return sparse;
+}
 
 DecoderDescription read_decoder(const ModelConfig& c, const DecoderDefaults& defaults) {
   DecoderDescription d;
@@ -318,7 +348,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   std::vector<WindowRun> runs = runs_of(d);
   for (WindowRun& run : runs) {
     m.begin_repeat("model.layers", run.count, run.first);
-    run.layer = register_layer(m, d);
+    run.layer = register_layer(m, d, run.sparse);
     m.end_repeat();
   }
   const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
@@ -349,7 +379,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   }
 
   for (const WindowRun& run : runs) {
-    Graph& g = m.begin_segment("layers", run.count, true);
+    Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
     LayerContext context = run.sliding ? sliding : full;
     context.turned = run.turned;
     add_layer(g, d, run.layer, context);

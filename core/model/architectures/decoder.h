@@ -2,6 +2,7 @@
 // with norms around them, a final norm and a head. A family is a DecoderDescription.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "model/layers/loss.h"
 #include "model/layers/mlp.h"
 #include "model/layers/norms.h"
+#include "model/layers/sparse_mlp.h"
 
 namespace shardplan {
 
@@ -69,13 +71,16 @@ struct DecoderDescription {
   MlpKind mlp = MlpKind::gated;
   std::string_view up_name = "fc1", down_name = "fc2";  ///< of a plain MLP
   bool mlp_bias = false;
+  std::optional<SparseMlpShape> sparse;  ///< in place of the MLP
+  std::vector<bool> sparse_layers;       ///< by layer; empty: all of them
   Activation activation = Activation::silu;
 
   // The layer.
   NormKind norm = NormKind::rms;
   std::vector<PlacedNorm> norms{{NormPlace::before_attention, "input_layernorm"},
                                 {NormPlace::before_mlp, "post_attention_layernorm"}};
-  bool parallel = false;  ///< x + attention(n) + mlp(n) with one norm
+  bool mlp_after_norms = false;  ///< in the order of registration
+  bool parallel = false;         ///< x + attention(n) + mlp(n) with one norm
   double attention_residual_dropout = 0, mlp_residual_dropout = 0;
   bool scales_residuals = false;  ///< what a sublayer adds is multiplied by a number (Granite)
 
@@ -86,6 +91,13 @@ struct DecoderDescription {
   bool tied = false, head_bias = false;
   LogitMap logits = LogitMap::none;
 };
+
+/// Layers from `first` on are sparse.
+void make_sparse_from(DecoderDescription& description, const SparseMlpShape& shape,
+                      std::int64_t first);
+
+/// Qwen's keys of sparse layers: every decoder_sparse_step-th but those of mlp_only_layers.
+std::vector<bool> read_sparse_layers(const ModelConfig& config, std::int64_t layers);
 
 /// The class defaults of the keys that all these families share.
 struct DecoderDefaults {

@@ -13,60 +13,124 @@
 namespace shardplan {
 namespace {
 
+enum FamilyTrait : std::uint8_t {
+  kPatched = 1,    ///< Liger patches the type, and what its kernels do there is not modelled
+  kCounted = 2,    ///< known by its tensors only: counted, and refused where anything is estimated
+  kOfSeveral = 4,  ///< its class builds the networks inside its configuration
+};
+
 struct Architecture {
   std::string_view model_type;
   Model (*build)(const ModelConfig&, const BuildOptions&);
   ModelClasses classes;
-  /// Liger patches the type, and what its kernels do there is not modelled.
-  bool patched = false;
+  std::uint8_t traits = 0;  ///< of FamilyTrait
+  bool has(FamilyTrait trait) const { return (traits & trait) != 0; }
 };
-
-constexpr bool kPatched = true;
 
 constexpr std::array kArchitectures{
     Architecture{"arcee", build_arcee, {"Arcee", "model.", kAllClasses}},
     Architecture{"bart", build_bart, {"Bart", "", kConditionalClass}},
     Architecture{"bert", build_bert, {"Bert", "", kReadByBuilder}},
     Architecture{"bloom", build_bloom, {"Bloom", "transformer.", kScoringClasses}},
+    Architecture{"clip", build_clip, {"CLIP", "", kBaseClass}, kCounted | kOfSeveral},
     Architecture{"cohere", build_cohere, {"Cohere"}},
     Architecture{"cohere2", build_cohere2, {"Cohere2"}},
     Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
     Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
+    Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
+    Architecture{"dots1", build_dots1, {"Dots1"}},
     Architecture{"ernie4_5", build_ernie4_5, {"Ernie4_5"}},
+    Architecture{"ernie4_5_moe", build_ernie4_5_moe, {"Ernie4_5_Moe"}, kCounted},
     Architecture{"exaone4", build_exaone4, {"Exaone4", "model.", kAllClasses}, kPatched},
     Architecture{"falcon", build_falcon, {"Falcon", "transformer.", kScoringClasses}},
     Architecture{"gemma", build_gemma, {"Gemma", "model.", kAllClasses}},
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
+    Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
+    Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
+    Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}, kCounted},
     Architecture{"gpt2", build_gpt2, {"GPT2", "transformer.", kScoringClasses}},
     Architecture{"gpt_neo", build_gpt_neo, {"GPTNeo", "transformer.", kScoringClasses}},
     Architecture{"gpt_neox", build_gpt_neox, {"GPTNeoX", "gpt_neox.", kScoringClasses}},
     Architecture{"gpt_oss", build_gpt_oss, {"GptOss", "model.", kAllClasses}},
     Architecture{"gptj", build_gptj, {"GPTJ", "transformer.", kScoringClasses}},
     Architecture{"granite", build_granite, {"Granite"}, kPatched},
+    Architecture{"granitemoe", build_granitemoe, {"GraniteMoe"}},
     Architecture{"hunyuan_v1_dense",
                  build_hunyuan_v1_dense,
                  {"HunYuanDenseV1", "model.", kScoringClasses},
                  kPatched},
+    Architecture{"hunyuan_v1_moe",
+                 build_hunyuan_v1_moe,
+                 {"HunYuanMoEV1", "model.", kScoringClasses},
+                 kCounted},
+    Architecture{
+        "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kCounted | kOfSeveral},
+    // Its own files say so: DeepSeek V3 of another size.
+    Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
     Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
+    Architecture{"llama4", build_llama4, {"Llama4", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"llama4_text", build_llama4_text, {"Llama4"}, kCounted},
+    Architecture{"llava", build_llava, {"Llava", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"llava_next",
+                 build_llava_next,
+                 {"LlavaNext", "", kConditionalClass},
+                 kCounted | kOfSeveral},
     Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
+    Architecture{"minimax_m2", build_minimax_m2, {"MiniMaxM2"}},
     Architecture{"ministral", build_ministral, {"Ministral", "model.", kAllClasses}, kPatched},
     Architecture{"ministral3", build_ministral3, {"Ministral3", "model.", kAllClasses}},
     Architecture{"mistral", build_mistral, {"Mistral", "model.", kAllClasses}},
+    Architecture{
+        "mistral3", build_mistral3, {"Mistral3", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
+    Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
+    Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kCounted},
+    Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}, kCounted},
     Architecture{"olmo2", build_olmo2, {"Olmo2", "model.", kScoringClasses}},
     Architecture{"olmo3", build_olmo3, {"Olmo3", "model.", kScoringClasses}, kPatched},
+    Architecture{"olmoe", build_olmoe, {"Olmoe"}},
     Architecture{"opt", build_opt, {"OPT", "model.", kScoringClasses}},
+    Architecture{
+        "paligemma", build_paligemma, {"PaliGemma", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"phi", build_phi, {"Phi", "model.", kAllClasses}},
     Architecture{"phi3", build_phi3, {"Phi3", "model.", kAllClasses}},
+    Architecture{"phimoe", build_phimoe, {"Phimoe", "model.", kScoringClasses}, kCounted},
     Architecture{"qwen2", build_qwen2, {"Qwen2", "model.", kAllClasses}},
+    Architecture{"qwen2_5_vl",
+                 build_qwen2_5_vl,
+                 {"Qwen2_5_VL", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kCounted},
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
+    Architecture{
+        "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kCounted},
     Architecture{"qwen3", build_qwen3, {"Qwen3", "model.", kAllClasses}},
+    Architecture{
+        "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen3_5_moe",
+                 build_qwen3_5_moe,
+                 {"Qwen3_5Moe", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen3_5_moe_text", build_qwen3_5_moe_text, {"Qwen3_5Moe"}, kCounted},
+    Architecture{"qwen3_5_text", build_qwen3_5_text, {"Qwen3_5"}, kCounted},
     Architecture{"qwen3_moe", build_qwen3_moe, {"Qwen3Moe", "model.", kAllClasses}},
+    Architecture{"qwen3_next", build_qwen3_next, {"Qwen3Next", "model.", kAllClasses}, kCounted},
+    Architecture{
+        "qwen3_vl", build_qwen3_vl, {"Qwen3VL", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"qwen3_vl_moe",
+                 build_qwen3_vl_moe,
+                 {"Qwen3VLMoe", "", kConditionalClass},
+                 kCounted | kOfSeveral},
+    Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kCounted},
+    Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kCounted},
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
+    Architecture{"siglip", build_siglip, {"Siglip", "", kBaseClass}, kCounted | kOfSeveral},
     Architecture{"smollm3", build_smollm3, {"SmolLM3", "model.", kAllClasses}, kPatched},
     Architecture{"stablelm", build_stablelm, {"StableLm", "model.", kAllClasses}},
     Architecture{"starcoder2", build_starcoder2, {"Starcoder2", "model.", kAllClasses}},
@@ -139,9 +203,15 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
   const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
                                    [&](const Architecture& a) { return a.model_type == type; });
   if (found == kArchitectures.end()) refuse_type(config, type);
-  check_text_only(config, type);
+  if (!found->has(kOfSeveral)) check_text_only(config, type);
+  if (found->has(kCounted) && !options.counts_only)
+    config.fail("model_type",
+                fmt::format("a network of type '{}' can be counted but not estimated yet: what its "
+                            "layers keep for the backward pass is not described",
+                            type),
+                "shardplan model, which counts it, or a network of another type");
   check_layer_counts(config);
-  if (found->patched && options.requested.any())
+  if (found->has(kPatched) && options.requested.any())
     throw InputError({.file = config.file(),
                       .key = "kernels",
                       .message = fmt::format("Liger's kernels in a network of model_type '{}' "

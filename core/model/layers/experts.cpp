@@ -1,5 +1,7 @@
 #include "model/layers/experts.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "model/layers/deepspeed_moe.h"
@@ -143,10 +145,22 @@ ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x) {
   return g.op(op, {router.out, Scale::tokens});
 }
 
-void note_router_loss(ModelBuilder& m, const ModelConfig& config) {
+void note_router_loss(std::vector<std::string>& assumed, const ModelConfig& config) {
   if (config.flag("output_router_logits", false))
-    m.facts().assumed.push_back(
+    assumed.push_back(
         "output_router_logits: the load-balancing loss and its tensors are not counted");
+}
+
+void note_router_loss(ModelBuilder& m, const ModelConfig& config) {
+  note_router_loss(m.facts().assumed, config);
+}
+
+std::int64_t experts_per_token(const ModelConfig& config, std::string_view key,
+                               std::int64_t fallback, std::int64_t experts) {
+  const std::int64_t chosen = config.count({key}, fallback);
+  if (chosen > experts)
+    config.fail(key, "more experts per token than experts", fmt::format("at most {}", experts));
+  return chosen;
 }
 
 ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,

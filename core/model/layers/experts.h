@@ -31,6 +31,10 @@ Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std:
 Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
                            std::int64_t hidden, std::int64_t ffn);
 
+/// The experts of a token, from `key`; throws when there are more than experts.
+std::int64_t experts_per_token(const ModelConfig& config, std::string_view key,
+                               std::int64_t fallback, std::int64_t experts);
+
 /// Registers name.weight [E, h] (and name.bias), a linear that is not an nn.Linear.
 LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
                     std::int64_t experts, bool bias = false);
@@ -50,6 +54,9 @@ ValueId choose(Graph& g, ValueId scores, std::int64_t top_k);
 /// weights / their sum.
 ValueId normalize_rows(Graph& g, ValueId weights);
 
+/// What facts.assumed says of a configured router loss (output_router_logits), which is not
+/// counted.
+void note_router_loss(std::vector<std::string>& assumed, const ModelConfig& config);
 /// Says in facts.assumed that a configured router loss (output_router_logits) is not counted.
 void note_router_loss(ModelBuilder& m, const ModelConfig& config);
 

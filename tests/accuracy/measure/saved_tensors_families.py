@@ -16,6 +16,10 @@ LLAMA_LIKE = {
     "num_key_value_heads": 2, "vocab_size": 500, "max_position_embeddings": 64, "pad_token_id": 0,
     "head_dim": 32,
 }
+GROUPED = {
+    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96,
+    "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1,
+}
 CASES = {
     "llama-base": {"model_type": "llama", **LLAMA_LIKE, "architectures": ["LlamaModel"]},
     "llama-sequence": {"model_type": "llama", **LLAMA_LIKE, "num_labels": 3,
@@ -42,6 +46,13 @@ CASES = {
     "cohere2": {"model_type": "cohere2", **LLAMA_LIKE},
     "cohere2-long": {"model_type": "cohere2", **LLAMA_LIKE, "sliding_window": 16},
     "glm": {"model_type": "glm", **LLAMA_LIKE},
+    "glm4_moe": {"model_type": "glm4_moe", **LLAMA_LIKE, **GROUPED, "use_qk_norm": True},
+    "dots1": {"model_type": "dots1", **LLAMA_LIKE, **GROUPED},
+    "minimax_m2": {"model_type": "minimax_m2", **LLAMA_LIKE, "num_local_experts": 8,
+                   "num_experts_per_tok": 2, "rotary_dim": 16},
+    "olmoe": {"model_type": "olmoe", **LLAMA_LIKE, "num_experts": 8, "num_experts_per_tok": 2},
+    "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
+                   "num_experts_per_tok": 2},
 }
 
 

@@ -56,15 +56,33 @@ TEST(Classes, WithoutALanguageModelsHeadGenerateNothing) {
 }
 
 TEST(InnerNetworks, AreNeverLeftOutOfACount) {
-  const std::string llava = R"({"model_type": "llava", "vision_config": {"hidden_size": 1024},
-                                "text_config": {"model_type": "llama", "hidden_size": 4096}})";
   const std::string unknown = R"({"model_type": "other_vl", "vision_config": {"hidden_size": 1024},
                                   "text_config": {"model_type": "llama", "hidden_size": 4096}})";
   EXPECT_EQ(refused_key(unknown), "model_type");
   EXPECT_THAT(message_of(unknown), testing::HasSubstr("text_config, vision_config"));
-  EXPECT_EQ(refused_key(llava), "model_type");
   EXPECT_EQ(refused_key(R"({"model_type": "llama", "vision_config": {"hidden_size": 1024}})"),
             "vision_config");
+}
+
+TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
+  const std::string llava = R"({"model_type": "llava", "vision_config": {"hidden_size": 1024},
+                                "text_config": {"model_type": "llama", "hidden_size": 4096}})";
+  EXPECT_EQ(refused_key(llava), "model_type");
+  EXPECT_THAT(message_of(llava), testing::HasSubstr("counted but not estimated"));
+  const ModelConfig config = load_model_config(Json::parse(llava), "config.json");
+  const Model model = build_model(config, {.counts_only = true});
+  EXPECT_TRUE(model.segments.empty());
+  std::int64_t tower = 0;
+  for (const Parameter& p : model.parameters) tower += p.name.starts_with("model.vision_tower.");
+  EXPECT_GT(tower, 0);
+}
+
+TEST(CountedFamilies, RefuseATowerThatTheyCannotCount) {
+  const ModelConfig config = load_model_config(
+      Json::parse(R"({"model_type": "llava", "vision_config": {"model_type": "swin"},
+                      "text_config": {"model_type": "llama"}})"),
+      "config.json");
+  EXPECT_THROW(build_model(config, {.counts_only = true}), InputError);
 }
 
 TEST(LigersKernels, AreRefusedForFamiliesWhereTheyAreNotModelled) {

@@ -1,0 +1,44 @@
+#include "model/architectures/counted.h"
+
+#include "model/architectures/registry.h"
+
+namespace shardplan {
+
+Model joined(Model outer, Model text) {
+  const auto parameters = static_cast<std::int32_t>(outer.parameters.size());
+  const auto modules = static_cast<std::int32_t>(outer.modules.size());
+  for (Parameter& p : text.parameters) {
+    p.module += modules;
+    outer.parameters.push_back(std::move(p));
+  }
+  for (Module& m : text.modules) {
+    for (ParameterId& id : m.parameters) id += parameters;
+    outer.modules.push_back(std::move(m));
+  }
+  for (ParameterGroup group : text.groups) {
+    group.first += parameters;
+    outer.groups.push_back(group);
+  }
+  outer.facts = std::move(text.facts);
+  return outer;
+}
+
+void rename_prefix(Model& model, std::string_view from, std::string_view to) {
+  const auto rename = [&](std::string& name) {
+    if (name.starts_with(from)) name.replace(0, from.size(), to);
+  };
+  for (Parameter& p : model.parameters) rename(p.name);
+  for (Module& m : model.modules) rename(m.name);
+}
+
+Model text_inside(const ModelConfig& config, const BuildOptions& options, std::string_view type,
+                  bool tied) {
+  ModelConfig text = config.inner("text_config").without("architectures");
+  text = text.with("tie_word_embeddings", tied).with("model_type", text.text("model_type", type));
+  Model model = build_model(text, options);
+  model.segments.clear();
+  model.shared.clear();
+  return model;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,70 @@
+#include "model/layers/sparse_mlp.h"
+
+#include <string>
+
+namespace shardplan {
+namespace {
+
+Routing route(Graph& g, const SparseMlp& m, ValueId x) {
+  const SparseMlpShape& s = m.shape;
+  Routing r;
+  switch (s.score) {
+    case RouterScore::softmax:
+      r = softmax_routing(g, m.router, s.top_k, s.normalize, x);
+      r.weights = g.map(OpKind::to_like, r.weights, r.logits);
+      return r;
+    case RouterScore::softmax_of_chosen:
+      r.logits = g.map(OpKind::to_f32, apply(g, m.router, x));
+      r.weights = g.map(OpKind::softmax, choose(g, r.logits, s.top_k));
+      r.weights = g.map(OpKind::to_like, r.weights, x);
+      return r;
+    case RouterScore::sigmoid:
+      r.logits = apply(g, m.router, x);
+      r.weights = g.map(OpKind::sigmoid, g.map(OpKind::to_f32, r.logits));
+      break;
+    case RouterScore::sigmoid_f32:
+      r.logits = f32_logits(g, m.router, x);
+      r.weights = g.map(OpKind::sigmoid, r.logits);
+      break;
+  }
+  r.weights = choose(g, r.weights, s.top_k);
+  if (s.normalize) r.weights = normalize_rows(g, r.weights);
+  if (s.scales) r.weights = g.map(OpKind::scalar, r.weights);
+  return r;
+}
+
+}  // namespace
+
+SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
+  const std::string block(s.block);
+  SparseMlp mlp;
+  mlp.shape = s;
+  const auto add_router = [&] {
+    mlp.router = router(m, block + "." + std::string(s.router), s.hidden, s.experts, s.router_bias);
+    if (!s.correction.empty())
+      m.freeze(m.tensor(block + "." + std::string(s.router) + "." + std::string(s.correction),
+                        {1, s.experts}, ParameterKind::other));
+  };
+  if (!s.experts_first) add_router();
+  mlp.experts = experts(m, block + ".experts", s.experts, s.hidden, s.ffn);
+  if (s.experts_first) add_router();
+  if (s.shared_ffn > 0)
+    mlp.shared =
+        gated_mlp(m, block + "." + std::string(s.shared), s.hidden, s.shared_ffn, s.shared_bias);
+  return mlp;
+}
+
+ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x) {
+  const Routing routing = route(g, m, x);
+  const ValueId chosen =
+      apply(g, m.experts, ExpertGate::activation, activation, x, routing.weights);
+  if (!m.shared) {
+    g.hold(routing.logits, chosen);
+    return chosen;
+  }
+  const ValueId sum = g.map(OpKind::add, chosen, gated_mlp(g, *m.shared, activation, x));
+  g.hold(routing.logits, sum);
+  return sum;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,43 @@
+// The mixture-of-experts block of a decoder layer: a router, experts, perhaps shared ones.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "model/layers/experts.h"
+
+namespace shardplan {
+
+/// How a router makes a token's weights of its logits.
+enum class RouterScore : std::uint8_t {
+  softmax,            ///< over all experts in fp32, the weights cast to the logits' type (OLMoE)
+  softmax_of_chosen,  ///< in fp32 over the chosen experts only (Granite)
+  sigmoid,            ///< of logits upcast to fp32 (MiniMax M2)
+  sigmoid_f32,        ///< of logits multiplied in fp32 (DeepSeek V3, GLM 4.5)
+};
+
+struct SparseMlpShape {
+  std::int64_t hidden = 0, experts = 0, top_k = 0, ffn = 0;
+  std::int64_t shared_ffn = 0;  ///< 0: no shared experts
+  RouterScore score = RouterScore::softmax;
+  bool normalize = false;  ///< a token's weights are divided by their sum
+  bool scales = false;     ///< and multiplied by a number
+  bool experts_first = false;
+  std::string_view block = "mlp", router = "gate", shared = "shared_experts";
+  bool router_bias = false, shared_bias = false;
+  std::string_view correction = {};  ///< a frozen parameter of the router, [1, experts]
+};
+
+struct SparseMlp {
+  SparseMlpShape shape;
+  LinearModule router;
+  Experts experts;
+  std::optional<GatedMlp> shared;
+};
+
+/// Registers block.{router, experts, shared}.
+SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& shape);
+
+ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x);
+
+}  // namespace shardplan
