@@ -14,7 +14,7 @@ struct OptimizerWord {
 
 /// transformers 5.17, trainer_optimizer.py: plain names pass nothing, and PyTorch then takes
 /// foreach. torchao's 8-bit AdamW has bitsandbytes' blocks of 256 with an fp32 scale.
-inline constexpr std::array kTransformersOptimizers{
+inline constexpr std::array kOptimizerWords{
     OptimizerWord{"adamw_torch", "adamw", "foreach"},
     OptimizerWord{"adamw_torch_fused", "adamw", "fused"},
     OptimizerWord{"adamw_hf", "adamw", "foreach"},

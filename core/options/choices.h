@@ -45,7 +45,7 @@ inline constexpr auto kWeightFormats = named_formats<kStoredFormats, kWeightStor
 inline constexpr auto kBaseFormats = named_formats<kStoredFormats, kBaseStore>();
 
 inline constexpr std::array kWorkKinds{
-    spoken(named("train", WorkKind::train, "training"), "training finetune sft pretrain"),
+    spoken(named("train", WorkKind::train, "training"), "finetune sft pretrain"),
     spoken(named("inference", WorkKind::inference, "generation"), "generate generation infer"),
     spoken(named("rlhf", WorkKind::rlhf, "reinforcement learning, preferences"), "rl")};
 inline constexpr std::array kMethods{
@@ -57,7 +57,7 @@ inline constexpr std::array kAttentionKinds{
     spoken(
         named("sdpa", AttentionKind::sdpa, "fused (SDPA)"),
         "flash_attention_2 flash_attention_3 flash_attention flash_attn flash_attn_2 flash_attn_3 "
-        "flash flash2 fa2 fa3 fused xformers"),
+        "flash2 fa2 fa3 fused xformers"),
     spoken(named("eager", AttentionKind::eager, "eager"), "math vanilla unfused")};
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),
@@ -84,6 +84,6 @@ inline constexpr std::array kImplementations{named("fused", OptimizerImplementat
 inline constexpr std::array kOffloadDevices{
     spoken(named(OffloadDevice::none, "on the GPUs"), "gpu cuda no false off"),
     spoken(named(OffloadDevice::cpu, "on the host"), "host ram dram true yes on"),
-    spoken(named(OffloadDevice::nvme, "on NVMe"), "disk ssd")};
+    spoken(named(OffloadDevice::nvme, "on NVMe"), "ssd")};
 
 }  // namespace shardplan

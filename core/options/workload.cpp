@@ -71,6 +71,7 @@ constexpr std::array kTrainingOptions{
          .also = "--finetuning-type --train-type",
          .switches = "--lora=lora --qlora=qlora --use-peft=lora",
          .help = "which parameters are trained",
+         .doc = "which parameters are trained (qlora: LoRA over a base in `nf4_double`)",
          .label = "Method",
          .kind = OptionKind::choice,
          .choices = kMethods},

@@ -31,6 +31,8 @@ struct FitArguments {
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
 /// who ask this question would run. docs/job.md lists it.
 Json defaults(const FitArguments& a) {
+  const bool has_cluster = a.job.given("--cluster");
+  if (a.cluster.empty() && has_cluster) return Json{{"model", a.model}, {"checkpointing", "full"}};
   if (a.cluster.empty())  // --mlp stands for the model
     return Json{{"cluster", a.model}, {"checkpointing", "full"}};
   return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
@@ -89,8 +91,8 @@ void add_fit(CLI::App& app, Run& run) {
   add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
   command->callback([a, &run] {
-    const bool has_model = a->job.given("--mlp");
-    if (a->cluster.empty() && !has_model && !is_whole_job(a->model))
+    const bool is_said = a->job.given("--mlp") || a->job.given("--cluster");
+    if (a->cluster.empty() && !is_said && !is_whole_job(a->model))
       throw CLI::RequiredError("CLUSTER");
     run = [a] { return fit(*a); };
   });

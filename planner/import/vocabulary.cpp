@@ -48,12 +48,12 @@ std::string without_prefix(std::string_view name, std::string_view prefix) {
 }  // namespace
 
 std::optional<Json> transformers_optimizer(std::string_view name) {
-  return optimizer_in(kTransformersOptimizers, without_prefix(name, "OptimizerNames."));
+  return optimizer_in(kOptimizerWords, without_prefix(name, "OptimizerNames."));
 }
 
 std::vector<std::string> transformers_optimizers() {
   std::vector<std::string> names;
-  for (const OptimizerWord& w : kTransformersOptimizers) names.emplace_back(w.word);
+  for (const OptimizerWord& w : kOptimizerWords) names.emplace_back(w.word);
   return names;
 }
 

@@ -14,6 +14,8 @@ namespace {
 
 using Kind = JobField::Kind;
 
+constexpr std::string_view kPerceptron = "/model/mlp";
+
 Kind kind_of(const OptionInfo& option) {
   switch (option.kind) {
     case OptionKind::boolean:
@@ -129,7 +131,7 @@ void set_field(Json& job, std::string_view pointer, Json value) {
   const Json::json_pointer path{std::string(pointer)};
   const std::string parent = std::string(pointer.substr(1, pointer.find('/', 1) - 1));
   if (!value.is_null()) {
-    if (pointer == "/model/mlp") job.erase("model");  // it is a model, not beside one
+    if (pointer == kPerceptron) job.erase("model");  // it is a model, not beside one
     if (pointer.find('/', 1) != std::string_view::npos) widen(job, parent);
     job[path] = std::move(value);
     return;
@@ -155,6 +157,7 @@ std::string command_line(const Json& job, const std::string& file) {
   std::set<std::string> said;
   for (const JobField& field : job_fields()) {
     const auto value = field_of(job, field.pointer);
+    if (field.pointer == kPerceptron) continue;  // a model that is an object stays in a file
     if (!value || value->is_object() || (value->is_array() && !is_scalar_list(*value))) continue;
     command += fmt::format(" {} {}", field.flag, argument(*value));
     said.emplace(field.pointer);

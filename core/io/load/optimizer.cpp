@@ -74,7 +74,7 @@ std::optional<Optimizer> as_transformers_call_it(const Json* name) {
   const std::string word = name->get<std::string>();
   const std::vector<std::string> names = optimizer_names();
   if (std::ranges::find(names, word) != names.end()) return std::nullopt;
-  for (const OptimizerWord& w : kTransformersOptimizers) {
+  for (const OptimizerWord& w : kOptimizerWords) {
     if (normalized(w.word) != normalized(word)) continue;
     Optimizer optimizer = usual(*find_optimizer(w.name));
     if (const NamedValue* how = find_choice(kImplementations, w.implementation))

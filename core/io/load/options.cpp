@@ -79,12 +79,14 @@ OptionValue read_integers(ObjectReader& object, const OptionInfo& option) {
   return numbers;
 }
 
-/// An amount in words, "8k", as the number that it is; else the object as it stands.
+/// An amount with letters, "8k", as the number that it is; else the object as it stands: a number in
+/// quotes is a mistake.
 ObjectReader with_number(ObjectReader& object, const OptionInfo& option, Json& number) {
   const Json* value = object.find(option.key);
   if (value == nullptr || !value->is_string()) return object;
-  const auto amount = parse_quantity(value->get<std::string>(), option.magnitude);
-  if (!amount) return object;
+  const auto text = value->get<std::string>();
+  const auto amount = parse_quantity(text, option.magnitude);
+  if (!amount || Json::accept(text)) return object;
   number = Json{{option.key, *amount}};
   return {number, object.file(), object.path()};
 }

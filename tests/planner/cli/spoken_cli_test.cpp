@@ -18,9 +18,9 @@ Finished shardplan(const Words& arguments) {
   return run_program(SHARDPLAN_PROGRAM, arguments, "");
 }
 
-/// What `fit gpt2 4xA100-40GB` answers with these flags.
+/// What `fit qwen2.5-0.5b 4xA100-40GB` answers with these flags.
 std::string answer(const Words& flags) {
-  Words arguments{"fit", "gpt2", "4xA100-40GB", "--format", "json"};
+  Words arguments{"fit", "qwen2.5-0.5b", "4xA100-40GB", "--format", "json"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   const Finished finished = shardplan(arguments);
   EXPECT_EQ(finished.err, "");
@@ -65,11 +65,12 @@ INSTANTIATE_TEST_SUITE_P(
         SpokenCase{{"--attn-implementation", "FA2"}, {"--attention", "sdpa"}},
         SpokenCase{{"--optimizer", "adamw_torch_fused"},
                    {"--optimizer", "adamw", "--optimizer-implementation", "fused"}},
-        SpokenCase{{"--optim", "paged_adamw_32bit"}, {"--optimizer", "paged_adamw"}},
+        SpokenCase{{"--optim", "paged_adamw_32bit", "--framework", "ddp"},
+                   {"--optimizer", "paged_adamw", "--framework", "ddp"}},
         SpokenCase{{"--method", "qlora"},
                    {"--method", "lora", "--lora-quantization", "nf4_double"}},
-        SpokenCase{{"--qlora", "--load-in-8bit"},
-                   {"--method", "lora", "--lora-quantization", "int8"}},
+        SpokenCase{{"--qlora", "--load-in-8bit", "--framework", "ddp"},
+                   {"--method", "lora", "--lora-quantization", "int8", "--framework", "ddp"}},
         SpokenCase{{"--lora", "--lora-quantization", "4bit"},
                    {"--method", "lora", "--lora-quantization", "nf4"}},
         SpokenCase{{"--lora", "--target-modules", "all-linear"},
