@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/cost_options.h"
 #include "cli/job_options.h"
+#include "import/import.h"
 #include "json/document.h"
 #include "load/hardware.h"
 #include "questions/estimate_job.h"
@@ -31,6 +32,7 @@ struct FitArguments {
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
 /// who ask this question would run. docs/job.md lists it.
 Json defaults(const FitArguments& a) {
+  if (!a.job.files.empty()) return Json{{"cluster", a.cluster}};  // the trainer's own
   const bool has_cluster = a.job.given("--cluster");
   if (a.cluster.empty() && has_cluster) return Json{{"model", a.model}, {"checkpointing", "full"}};
   if (a.cluster.empty())  // --mlp stands for the model
@@ -50,7 +52,16 @@ bool is_whole_job(const std::string& model) {
   }
 }
 
-Exit fit(const FitArguments& a) {
+/// A trainer's file in the model's place says model and training.
+FitArguments with_trainer_file(FitArguments a) {
+  if (!a.job.files.empty() || !importing::is_trainer_file(a.model)) return a;
+  a.job.file = a.model;
+  a.job.files = {a.model};
+  return a;
+}
+
+Exit fit(const FitArguments& asked) {
+  const FitArguments a = with_trainer_file(asked);
   if (is_whole_job(a.model))
     throw InputError({.file = a.model,
                       .message = "is a whole job, with a cluster of its own",
@@ -58,7 +69,7 @@ Exit fit(const FitArguments& a) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const WrittenJob written{a.job.merged(defaults(a)), "<command line>", {.hardware = &hardware}};
   Job job = load_job(written.json, written.file, written.context);
-  if (!a.job.merged(Json::object()).contains("checkpointing"))
+  if (a.job.files.empty() && !a.job.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
@@ -80,7 +91,9 @@ Exit fit(const FitArguments& a) {
 void add_fit(CLI::App& app, Run& run) {
   auto a = std::make_shared<FitArguments>();
   CLI::App* command = app.add_subcommand("fit", "Will this model train on these GPUs?");
-  command->add_option("MODEL", a->model, "catalogue name, config.json or a size such as 7B")
+  command
+      ->add_option("MODEL", a->model,
+                   "catalogue name, config.json, a size such as 7B, or a trainer's file")
       ->required();
   command->add_option("CLUSTER", a->cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
   command->footer(

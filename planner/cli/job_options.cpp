@@ -10,7 +10,6 @@
 
 #include "base/nearest.h"
 #include "cli/lists.h"
-#include "import/import.h"
 #include "load/hardware.h"
 
 namespace shardplan::cli {
@@ -146,25 +145,33 @@ Json JobOptions::of_files(const Json& under) const {
     words["checkpointing"] = "full";
     return words;
   }
-  Json job = of_job_files(jobs, under);
-  overlay(job, words);
-  return job;
+  if (jobs.size() == 1 && importing::is_own_job(file)) {
+    Json job = read_json_file(file);
+    overlay(job, words);
+    return job;
+  }
+  overlay(words, of_flags());
+  return imported(jobs, under, words);
 }
 
-Json JobOptions::of_job_files(const std::vector<std::string>& jobs, const Json& under) const {
-  if (jobs.size() == 1 && importing::is_own_job(file)) return read_json_file(file);
+Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& under,
+                          const Json& said) const {
   Json known = under;
-  overlay(known, of_flags());
-  importing::Imported imported = importing::import_files(jobs, "", known);
-  for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::short_notes(imported.notes));
-  imported_ = std::move(imported.job);
+  overlay(known, said);
+  importing::Imported made = importing::import_files(jobs, "", known);
+  for (const std::string& heading : made.headings) fmt::print(stderr, "{}\n", heading);
+  fmt::print(stderr, "{}", importing::short_notes(made.notes));
+  Json whole = made.job;
+  set_flags(whole, "/cluster");  // which the import has taken, with what the files count
+  check(made, whole, file);
+  imported_ = std::move(made.job);
   return *imported_;
 }
 
-void JobOptions::set_flags(Json& job) const {
+void JobOptions::set_flags(Json& job, std::string_view except) const {
   for (const Flag& flag : flags_)
-    if (flag.option->count() > 0)
+    if (flag.option->count() > 0 &&
+        (except.empty() || !std::string_view(flag.field->pointer).starts_with(except)))
       set_field(job, flag.field->pointer,
                 value_of(flag.option->get_name(), *flag.field, flag.value));
 }
@@ -172,7 +179,7 @@ void JobOptions::set_flags(Json& job) const {
 Json JobOptions::merged(const Json& base) const {
   Json job = base;
   if (!files.empty()) overlay(job, of_files(base));
-  set_flags(job);
+  set_flags(job, imported_ ? "/cluster" : "");
   return job;
 }
 
@@ -181,6 +188,14 @@ Job JobOptions::load(const Json& job) const {
   if (names_model() && !given("--checkpointing"))
     loaded.assumed.emplace_back("checkpointing: full");
   return loaded;
+}
+
+void check(const importing::Imported& imported, const Json& job, const std::string& file) {
+  try {
+    load(job, file);
+  } catch (const InputError& error) {
+    throw importing::explained(error, imported);
+  }
 }
 
 Job load(const Json& job, const std::string& file) {

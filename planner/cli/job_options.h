@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "import/import.h"
 #include "job/fields.h"
 #include "json/document.h"
 #include "load/calibration.h"
@@ -50,13 +51,18 @@ class JobOptions {
   /// What the files say: the job as it is written, or what an import makes of them, told on
   /// stderr once. `under` is what else is known.
   Json of_files(const Json& under) const;
-  Json of_job_files(const std::vector<std::string>& jobs, const Json& under) const;
-  void set_flags(Json& job) const;
+  /// What an import makes of `jobs`, with what the command line says besides.
+  Json imported(const std::vector<std::string>& jobs, const Json& under, const Json& said) const;
   bool names_model() const;  ///< the first of `files` is a model's name
+  /// All of them, but for those that set fields below `except`.
+  void set_flags(Json& job, std::string_view except = {}) const;
 
   std::vector<Flag> flags_;
   mutable std::optional<Json> imported_;
 };
+
+/// Throws InputError for an imported job that cannot be estimated, about the key that says so.
+void check(const importing::Imported& imported, const Json& job, const std::string& file);
 
 /// Loads a merged job with the built-in hardware; `file` names it in messages.
 Job load(const Json& job, const std::string& file);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "export/trainer_files.h"
 #include "frameworks/planning_registry.h"
 #include "frameworks/registry.h"
 #include "render/describe.h"
@@ -28,7 +29,9 @@ namespace {
 
 /// Of any framework; null when there is none of that name.
 const ExportFormat* format_named(std::string_view name) {
-  for (const ExportFormat* shared : {&kAccelerateFormat, &kLaunchFormat, &kJobFormat})
+  for (const ExportFormat* shared :
+       {&kAccelerateFormat, &kLaunchFormat, &kJobFormat, &kTrainingArgumentsFormat, &kAxolotlFormat,
+        &kLlamaFactoryFormat, &kTorchtitanFormat})
     if (shared->name == name) return shared;
   for (const FrameworkPlanning* framework : all_planning())
     if (const ExportFormat* own = framework->own_format; own != nullptr && own->name == name)

@@ -198,8 +198,7 @@ class Shell {
         at_ = std::min(end + 1, text_.size());
         any = true;
       } else if (c == '"') {
-        read_quoted(word, done);
-        any = true;
+        any = read_quoted(word, done) || any;
       } else if (c == '$') {
         split_into(variable(), word, done);
         any = any || !word.empty();
@@ -225,8 +224,11 @@ class Shell {
   }
 
   /// Quoted text is one word, and as many as the array has for "${ARRAY[@]}".
-  void read_quoted(std::string& word, std::vector<std::string>& done) {
+  /// False for a list without words, which is no word either.
+  bool read_quoted(std::string& word, std::vector<std::string>& done) {
+    const bool list = text_.substr(at_).starts_with("\"$@\"") || is_list();
     ++at_;
+    const std::size_t before = done.size() + word.size();
     while (at_ < text_.size() && peek() != '"') {
       if (peek() == '\\' && at_ + 1 < text_.size()) {
         if (peek(1) == '\n') ++line_;
@@ -248,6 +250,15 @@ class Shell {
       }
     }
     if (at_ < text_.size()) ++at_;
+    return !list || done.size() + word.size() > before;
+  }
+
+  /// "${NAME[@]}" and nothing else between the quotes.
+  bool is_list() const {
+    const std::string_view rest = text_.substr(at_);
+    const std::size_t end = rest.find('}');
+    return rest.starts_with("\"${") && end != rest.npos && end + 1 < rest.size() &&
+           rest[end + 1] == '"' && rest.substr(0, end).ends_with("[@]");
   }
 
   /// What is not quoted falls apart at spaces.
@@ -281,9 +292,12 @@ class Shell {
     }
     if (peek() == '(') {
       const std::size_t end = std::min(closing(text_, at_, '(', ')'), text_.size() - 1);
+      const std::string_view program = text_.substr(at_ + 1, end > at_ ? end - at_ - 1 : 0);
       count_lines(at_, end);
       at_ = end + 1;
-      return {};
+      if (!program.starts_with("expr ")) return {};
+      const auto sum = Arithmetic(replaced(program.substr(5))).value();
+      return sum ? std::vector{std::to_string(*sum)} : std::vector<std::string>{};
     }
     if (peek() == '{') {
       const std::size_t end = std::min(closing(text_, at_, '{', '}'), text_.size());
@@ -335,7 +349,7 @@ class Shell {
   std::string replaced(std::string_view sum) const {
     std::string out;
     for (std::size_t i = 0; i < sum.size();) {
-      if (sum[i] == '$' || sum[i] == '{' || sum[i] == '}') {
+      if (sum[i] == '$' || sum[i] == '{' || sum[i] == '}' || sum[i] == '\\') {
         ++i;
       } else if (is_name_char(sum[i]) && !is_digit(sum[i])) {
         std::size_t end = i;

@@ -29,6 +29,7 @@ class Finisher {
     take_model();
     take_cluster();
     take_framework();
+    take_tested_optimizers();
     take_lora();
     take_precision();
     take_batch();
@@ -143,6 +144,16 @@ class Finisher {
     }
   }
 
+  /// accelerate and transformers set it before DeepSpeed sees an optimizer of theirs
+  /// (transformers 5.17, integrations/deepspeed.py, deepspeed_optim_sched).
+  void take_tested_optimizers() {
+    const std::string trainer = recipe_.job.value("trainer", "");
+    const Json* config = recipe_.find("/framework/ds_config");
+    if (config == nullptr || (trainer != "hf_trainer" && trainer != "trl")) return;
+    if (!config->contains("optimizer"))
+      set_field(recipe_.job, "/framework/ds_config/zero_allow_untested_optimizer", true);
+  }
+
   void take_lora() {
     if (recipe_.lora.is_null()) return;
     set_field(recipe_.job, "/workload/method", "lora");
@@ -238,9 +249,10 @@ class Finisher {
 
   /// Switches of single kernels are for every model; Liger has not all of them for each.
   void take_kernels() {
+    const LigerPatch* patch = find_liger_patch(model_type());
+    if (!recipe_.liger.empty() && patch != nullptr) choose_kernels(*patch);
     const Json* wanted = recipe_.find("/kernels");
     if (wanted == nullptr || !wanted->is_array()) return;
-    const LigerPatch* patch = find_liger_patch(model_type());
     Json kept = Json::array();
     for (const Json& name : *wanted) {
       const std::string word = name.get<std::string>();
@@ -258,6 +270,18 @@ class Finisher {
       recipe_.job.erase("kernels");
     else
       recipe_.job["kernels"] = kept;
+  }
+
+  /// liger_kernel_config over what Liger patches unless told otherwise.
+  void choose_kernels(const LigerPatch& patch) {
+    Json names = Json::array();
+    const std::span<const FusedKernel* const> all = fused_kernels();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto said = recipe_.liger.find(std::string(all[i]->name));
+      const bool usual = (patch.usual & bit_of(static_cast<KernelName>(i))) != 0;
+      if (said == recipe_.liger.end() ? usual : said->second) names.push_back(all[i]->name);
+    }
+    recipe_.job["kernels"] = std::move(names);
   }
 
   static bool takes(const LigerPatch& patch, const std::string& name) {

@@ -168,7 +168,24 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
   }
   imported.job = finished_job(recipe, flags);
   imported.notes = std::move(recipe.notes);
+  imported.origins = std::move(recipe.origins);
   return imported;
+}
+
+InputError explained(const InputError& error, const Imported& imported) {
+  Diagnostic d = error.diagnostic();
+  std::string pointer = "/" + d.key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  for (; pointer.size() > 1; pointer.erase(pointer.rfind('/'))) {
+    const auto origin = imported.origins.find(pointer);
+    if (origin == imported.origins.end()) continue;
+    const Origin& where = origin->second;
+    d.file = where.file;
+    d.key = fmt::format("{} ({})", where.key, d.key);
+    d.position = {where.line, where.line > 0 ? 1 : 0};
+    return InputError(std::move(d));
+  }
+  return error;
 }
 
 Imported import_files(const std::vector<std::string>& paths, const std::string& kind,
@@ -180,6 +197,21 @@ Imported import_files(const std::vector<std::string>& paths, const std::string& 
   }
   follow(documents);
   return import_documents(documents, kind, flags);
+}
+
+bool is_trainer_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    const std::vector<Document> documents = read_documents(path);
+    return std::any_of(documents.begin(), documents.end(), [](const Document& document) {
+      if (document.value.contains("schema")) return false;
+      const Kind* kind = kind_of(document);
+      return kind != nullptr && kind->name != "hf_config";
+    });
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 bool is_own_job(const std::string& path) {

@@ -67,6 +67,7 @@ class Walk {
 
   void visit(const Json& value, const std::string& path) {
     if (value.is_null()) return;  // the same as an absent key
+    if (path.empty()) return below(value, path);
     if (const KeyRule* rule = rule_of(path, tables_)) {
       Key key(document_, path, value, rule->field, recipe_);
       rule->read(key);
@@ -77,15 +78,17 @@ class Walk {
       Key(document_, path, value, "", recipe_).ignore(std::string(group->reason));
       return;
     }
-    if (value.is_object() && !value.empty()) {
-      for (const auto& [name, below] : value.items())
-        visit(below, path.empty() ? name : path + "." + name);
-      return;
-    }
-    if (!path.empty()) unknown(value, path);
+    if (value.is_object() && !value.empty()) return below(value, path);
+    unknown(value, path);
   }
 
  private:
+  void below(const Json& object, const std::string& path) {
+    if (!object.is_object()) return;
+    for (const auto& [name, value] : object.items())
+      visit(value, path.empty() ? name : path + "." + name);
+  }
+
   void unknown(const Json& value, const std::string& path) {
     const Key key(document_, path, value, "", recipe_);
     if (std::string near = meant(path, tables_); !near.empty())
@@ -172,7 +175,11 @@ void Key::take(Json value) {
 void Key::take(const std::string& pointer, Json value) {
   std::string words = value.is_string() ? value.get<std::string>() : value.dump();
   constexpr std::size_t kLongestShown = 60;
-  if (words.size() > kLongestShown) words = words.substr(0, kLongestShown) + "...";
+  if (words.size() > kLongestShown) {
+    std::size_t end = kLongestShown;
+    while (end > 0 && (static_cast<unsigned char>(words[end]) >> 6) == 0b10) --end;
+    words = words.substr(0, end) + "...";
+  }
   std::string field = pointer.substr(pointer.starts_with('/') ? 1 : 0);
   std::replace(field.begin(), field.end(), '/', '.');
   recipe_.set(pointer, std::move(value), origin());

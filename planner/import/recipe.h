@@ -41,6 +41,8 @@ struct Recipe {
   /// The trainer keeps to a precision of its own, and `job` has it.
   bool has_precision() const { return job.contains("precision"); }
 
+  std::map<std::string, bool> liger;  ///< kernels by name, beside Liger's usual ones
+
   // ---- Processes.
   std::optional<std::int64_t> processes;  ///< of all machines
   std::optional<std::int64_t> machines;

@@ -78,13 +78,11 @@ void read_checkpointing_details(Key& key) {
 }
 
 void read_kernel_list(Key& key) {
-  Json names = Json::array();
+  if (!key.other_is_true("use_liger_kernel") || !key.value().is_object())
+    return key.ignore("Liger is off");
   for (const auto& [name, on] : key.value().items())
-    if (on == true) names.push_back(name == "glu_activation" ? "swiglu" : name);
-  if (key.other_is_true("use_liger_kernel") && key.value().is_object())
-    key.refuse("a choice of Liger's kernels is not read from such a file",
-               "use_liger_kernel alone; --kernels names them");
-  key.ignore("Liger is off");
+    if (on.is_boolean()) key.recipe().liger[name] = on.get<bool>();
+  key.took("kernels, beside what Liger patches unless told otherwise");
 }
 
 constexpr std::array kTrainingRules{
@@ -192,7 +190,7 @@ const std::array kTrainingIgnored{
                  "fp16_opt_level",
                  "bf16_full_eval",
                  "fp16_full_eval",
-                 "liger_kernel_config",
+
                  "chars_per_token",
                  "ddp_find_unused_parameters",
                  "ddp_broadcast_buffers",
@@ -295,13 +293,13 @@ const std::array kLoraIgnored{
 void read_load_in_4bit(Key& key) {
   if (!key.flag()) return key.ignore("not in 4 bits");
   const std::string form(base_form(key));
-  quantize_base(key.recipe(), form);
+  quantize_base(key, form);
   key.took("workload.lora.quantization: " + form);
 }
 
 void read_load_in_8bit(Key& key) {
   if (!key.flag()) return key.ignore("not in 8 bits");
-  quantize_base(key.recipe(), "int8");
+  quantize_base(key, "int8");
   key.took("workload.lora.quantization: int8");
 }
 
@@ -310,7 +308,7 @@ const KeyTable kLoraKeys{kLoraRules, kLoraIgnored};
 
 void training_defaults(Recipe& recipe) {
   recipe.assume("/workload/micro_batch", 8, "TrainingArguments' default");
-  recipe.set_default("/workload/gradient_accumulation", 1);
+  if (!recipe.global_batch) recipe.set_default("/workload/gradient_accumulation", 1);
   recipe.set_default("/gradient_clipping", 1.0);
   recipe.assume("/optimizer", Json{{"name", "adamw"}, {"implementation", "fused"}},
                 "TrainingArguments' default, adamw_torch_fused");

@@ -128,9 +128,20 @@ void read_checkpointing(Key& key) {
     key.take("/checkpointing", Json{{"policy", "full"}, {"offload", true}});
     return;
   }
+  const Json* every = key.other("gradient_checkpointing_kwargs.every_n_layers");
+  const bool offload = key.other_is_true("gradient_checkpointing_kwargs.offload");
+  const bool some = every != nullptr && every->is_number_integer() && *every > 1;
+  if ((some || offload) && key.flag()) {
+    Json how{{"policy", some ? "blocks" : "full"}};
+    if (some) how["every"] = *every;
+    if (offload) how["offload"] = true;
+    return key.take("/checkpointing", how);
+  }
   const bool unsloth = key.value().is_string() && key.text() == "unsloth";
   if (unsloth) key.refuse("unsloth's own checkpointing is not estimated", "true or false");
-  key.take("/checkpointing", key.flag() ? "full" : "none");
+  if (key.flag()) return key.take("/checkpointing", "full");
+  key.recipe().set_default("/checkpointing", "none");  // an accelerate file may say otherwise
+  key.took("checkpointing: none");
 }
 
 void read_clipping(Key& key) {
@@ -206,6 +217,11 @@ void quantize_base(Recipe& recipe, std::string_view form) {
   recipe.lora["quantization"] = form;
 }
 
+void quantize_base(Key& key, std::string_view form) {
+  quantize_base(key.recipe(), form);
+  key.recipe().origins["/workload/lora/quantization"] = key.origin();
+}
+
 void read_lora_rank(Key& key) {
   make_lora(key.recipe());
   key.recipe().lora["rank"] = key.integer(1);
@@ -260,7 +276,8 @@ std::vector<std::string> target_words(Key& key) {
 void read_lora_targets(Key& key) {
   Json targets = Json::array();
   for (const std::string& word : target_words(key)) {
-    if (word == "all-linear" || word == "all_linear" || word == "all") {
+    if (word == "all-linear" || word == "all_linear" || word == "all" || word == "*" ||
+        word == "*_proj" || word == "*proj") {
       targets = Json{"all-linear"};
       break;
     }
@@ -274,6 +291,7 @@ void read_lora_targets(Key& key) {
   if (targets.empty()) return key.ignore("empty");
   make_lora(key.recipe());
   key.recipe().lora["targets"] = targets;
+  key.recipe().origins["/workload/lora/targets"] = key.origin();
   key.took(fmt::format("workload.lora.targets: {}", targets.dump()));
 }
 

@@ -47,6 +47,7 @@ void warn_if_larger(Key& key);  ///< the estimate is more than what runs
 void make_lora(Recipe& recipe);
 /// The base's form: "nf4", "nf4_double", "int8".
 void quantize_base(Recipe& recipe, std::string_view form);
+void quantize_base(Key& key, std::string_view form);
 
 /// The ds_config at `path`, as transformers and accelerate read it. Throws InputError.
 Json ds_config_of_trainer(const std::string& path);

@@ -9,7 +9,6 @@
 #include "json/document.h"
 #include "load/calibration.h"
 #include "load/cluster.h"
-#include "load/ds_config/document.h"
 #include "load/ds_config/load.h"
 #include "load/hardware.h"
 #include "load/job.h"
@@ -63,7 +62,7 @@ void run_model_config(std::string_view text) {
 
 void run_ds_config(std::string_view text) {
   swallow_bad_input([&] {
-    const Json config = read_ds_document(text, "ds_config.json").json;
+    const Json config = parse_json(text, "ds_config.json");
     for (const AutoResolver resolver :
          {AutoResolver::hf_trainer, AutoResolver::accelerate, AutoResolver::none}) {
       for (const std::int64_t ranks : {1, 8}) {

@@ -1,4 +1,6 @@
 // Megatron-LM.
+#include <fmt/format.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +21,23 @@ report::Text megatron_words(const Framework& framework) {
   return report::message(framework.megatron.distributed_optimizer ? "framework.megatron_distributed"
                                                                   : "framework.megatron");
 }
+
+/// The arguments and the command alone, as people keep them.
+std::string megatron_script(const Json&, const Job& job, const Estimate& e) {
+  const Cluster& c = job.plan.cluster;
+  if (job.plan.framework.kind != FrameworkKind::megatron)
+    throw InputError({.file = "<command line>",
+                      .key = "framework.name",
+                      .message = "Megatron-LM's arguments are for plans that it runs",
+                      .expected = "megatron"});
+  return "#!/usr/bin/env bash\n" + header_comment(job, e) + megatron_arguments(job) +
+         fmt::format(
+             "torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n"
+             "  \"${{network[@]}}\" --vocab-size {} \\\n  \"${{arguments[@]}}\" \"$@\"\n",
+             c.nodes, c.gpus_per_node, job.model.facts.vocabulary);
+}
+
+constexpr ExportFormat kMegatronFormat{"megatron", "megatron.sh", megatron_script};
 
 std::vector<const ExportFormat*> megatron_formats(const Plan&) {
   return {&kLaunchFormat, &kJobFormat};
@@ -79,7 +98,7 @@ constinit const FrameworkPlanning kMegatronPlanning{
     .kind = FrameworkKind::megatron,
     .words = megatron_words,
     .group = usual::group,
-    .own_format = nullptr,
+    .own_format = &kMegatronFormat,
     .formats = megatron_formats,
     .accelerate = usual::accelerate_block,
     .launch = megatron_launch,

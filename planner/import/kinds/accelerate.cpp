@@ -79,6 +79,11 @@ void read_dynamo(Key& key) {
   key.take("/compile", true);
 }
 
+void read_degree(Key& key) {
+  if (key.integer(1) == 1) return key.ignore("1: not divided");
+  key.take(key.integer(1));
+}
+
 void read_fp8(Key& key) {
   key.ignore("mixed_precision is not fp8");
 }
@@ -99,7 +104,9 @@ constexpr std::array kRules{
     KeyRule{"use_cpu", "", read_cpu},
     KeyRule{"dynamo_config", "", read_dynamo},
     KeyRule{"megatron_lm_config", "", refuse_if_said},
-    KeyRule{"parallelism_config", "", refuse_if_said},
+    KeyRule{"parallelism_config.parallelism_config_tp_size", "/parallel/tensor", read_degree},
+    KeyRule{"parallelism_config.parallelism_config_cp_size", "/parallel/context", read_degree},
+    KeyRule{"parallelism_config.parallelism_config_sp_size", "/parallel/sequence", read_degree},
     KeyRule{"fp8_config", "", read_fp8},
     KeyRule{"gradient_accumulation_steps", "/workload/gradient_accumulation", as_integer},
 };
@@ -125,6 +132,7 @@ const std::array kIgnored{
                  "ipex_config",
                  "mpirun_config",
                  "deepspeed_hostfile",
+                 "parallelism_config.*",
                  "fsdp_version",
                  "use_*",
                  "tpu_name",

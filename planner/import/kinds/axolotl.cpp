@@ -39,7 +39,7 @@ void read_4bit(Key& key) {
     key.refuse("4 bits without adapters cannot be trained", "adapter: qlora");
   const Json* twice = key.other("bnb_config_kwargs.bnb_4bit_use_double_quant");
   const std::string form = twice != nullptr && *twice == false ? "nf4" : "nf4_double";
-  quantize_base(key.recipe(), form);
+  quantize_base(key, form);
   key.took("workload.lora.quantization: " + form);
 }
 
@@ -121,6 +121,7 @@ void read_rl(Key& key) {
     key.refuse(fmt::format("the algorithm '{}' is not estimated", name), "dpo, ipo or grpo");
   if (name == "simpo") key.refuse("'simpo' has no reference model: not estimated", "dpo");
   key.recipe().algorithm = name == "grpo" ? "grpo" : "dpo";
+  key.recipe().origins["/workload/kind"] = key.origin();
   key.took("workload.algorithm: " + key.recipe().algorithm);
 }
 
@@ -129,6 +130,7 @@ void read_reward(Key& key) {
   if (key.path() == "process_reward_model")
     key.refuse("rewards of single steps are not estimated", "reward_model");
   key.recipe().algorithm = "reward";
+  key.recipe().origins["/workload/kind"] = key.origin();
   key.took("workload.algorithm: reward");
 }
 

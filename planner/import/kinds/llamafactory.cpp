@@ -27,6 +27,7 @@ void read_stage(Key& key) {
   if (name != "dpo" && name != "rm")
     key.refuse(fmt::format("the stage '{}' is not read", name), "pt, sft, rm or dpo");
   key.recipe().algorithm = name == "rm" ? "reward" : "dpo";
+  key.recipe().origins["/workload/kind"] = key.origin();
   key.took("workload.algorithm: " + key.recipe().algorithm);
 }
 
@@ -65,7 +66,7 @@ void read_bits(Key& key) {
   const std::string base = kind != nullptr && *kind == "fp4" ? "fp4" : "nf4";
   const bool once = twice != nullptr && *twice == false;
   const std::string form = bits == 8 ? "int8" : once ? base : base + "_double";
-  quantize_base(key.recipe(), form);
+  quantize_base(key, form);
   key.took("workload.lora.quantization: " + form);
 }
 

@@ -27,6 +27,18 @@ extern const Kind kKind;
 namespace llamafactory {
 extern const Kind kKind;
 }
+namespace megatron {
+extern const Kind kKind;
+}
+namespace ms_swift {
+extern const Kind kKind;
+}
+namespace nemo {
+extern const Kind kKind;
+}
+namespace verl {
+extern const Kind kKind;
+}
 namespace peft_adapter {
 extern const Kind kKind;
 }
@@ -39,10 +51,11 @@ extern const Kind kKind;
 
 namespace {
 
-constexpr std::array kKinds{&launcher::kKind,   &hostfile::kKind,     &peft_adapter::kKind,
-                            &accelerate::kKind, &ds_config::kKind,    &torchtitan::kKind,
-                            &axolotl::kKind,    &llamafactory::kKind, &training_arguments::kKind,
-                            &hf_config::kKind};
+constexpr std::array kKinds{&launcher::kKind,           &hostfile::kKind,     &peft_adapter::kKind,
+                            &accelerate::kKind,         &verl::kKind,         &ds_config::kKind,
+                            &torchtitan::kKind,         &nemo::kKind,         &axolotl::kKind,
+                            &ms_swift::kKind,           &llamafactory::kKind, &megatron::kKind,
+                            &training_arguments::kKind, &hf_config::kKind};
 
 }  // namespace
 

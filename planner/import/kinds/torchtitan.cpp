@@ -29,7 +29,15 @@ std::int64_t integer_at(const Document& d, std::string_view path, std::int64_t o
 }
 
 void read_flavor(Key& key) {
+  for (const char* images : {"flux", "vlm"})
+    if (key.other("model.name") != nullptr && *key.other("model.name") == images)
+      key.refuse(fmt::format("'{}' makes or reads images: not estimated", images),
+                 "a language model");
   if (key.recipe().has_model) return key.ignore("--model says which");
+  if (key.other("hf_transformers.model") != nullptr) {
+    if (key.text() == "full") return key.ignore("hf_transformers.model says which");
+    key.refuse(fmt::format("flavor '{}' is a small part of the model", key.text()), "full");
+  }
   const std::string name = text_at(key.document(), "model.name", "llama3");
   const auto model = torchtitan_model(name, key.text());
   if (!model) {

@@ -1,0 +1,469 @@
+// Megatron-LM's arguments (d98e8a64dd, August 2026: megatron/training/arguments.py and the
+// dataclasses behind it): of a command, a shell script or YAML.
+#include "import/kinds/megatron.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "import/keys.h"
+#include "import/kinds/kind.h"
+#include "import/kinds/megatron_network.h"
+#include "import/vocabulary.h"
+
+namespace shardplan::importing {
+namespace megatron {
+namespace {
+
+/// "MODEL_ARGS: {--num-layers: 12}", as Megatron-LM's own tests are written; else as it is.
+Document plain(const Document& d) {
+  const auto block = d.value.find("MODEL_ARGS");
+  if (block == d.value.end() || !block->is_object()) return d;
+  Document made;
+  made.file = d.file;
+  made.value = Json::object();
+  for (const auto& [flag, value] : block->items()) {
+    std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    std::replace(name.begin(), name.end(), '-', '_');
+    made.positions.add(name, d.positions.find("MODEL_ARGS." + flag));
+    made.value[name] = value;
+  }
+  return made;
+}
+
+bool is_megatron(const Document& d) {
+  if (d.program.starts_with("megatron ")) return false;  // ms-swift's
+  if (has_any(d, {"MODEL_ARGS.--num-layers", "MODEL_ARGS.--micro-batch-size"})) return true;
+  if (has_any(d, {"tensor_model_parallel_size"}) && has_any(d, {"micro_batch_size", "num_layers"}))
+    return !has_any(d, {"model_name_or_path", "finetuning_type"});
+  return has_all(d, {"num_layers", "hidden_size", "num_attention_heads"}) &&
+         has_any(d, {"micro_batch_size", "seq_length", "global_batch_size"});
+}
+
+bool on(const Document& d, std::string_view key) {
+  const Json* value = value_below(d.value, key);
+  return value != nullptr && (*value == true || *value == "true" || *value == "True");
+}
+
+void read_global(Key& key) {
+  key.recipe().global_batch = key.integer(1);
+  key.took("workload.gradient_accumulation follows");
+}
+
+void read_16bit(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  const std::string preset = key.path() == "bf16" ? "bf16-master" : "fp16-master";
+  const Json* fp8 = key.other("fp8_format");
+  const bool linear = fp8 != nullptr && fp8->is_string() && !fp8->get<std::string>().empty();
+  key.take(linear ? "/precision/preset" : "/precision", preset);
+}
+
+void read_degree(Key& key) {
+  if (!key.value().is_number()) return key.ignore("null: not divided");
+  const std::int64_t degree = key.integer(1);
+  if (degree == 1) return key.ignore("1: not divided");
+  key.take(degree);
+}
+
+/// All-to-all of heads is Ulysses, a ring the rest (transformer_config.py, cp_comm_type).
+void read_context(Key& key) {
+  const std::int64_t degree = key.integer(1);
+  if (degree == 1) return key.ignore("1: not divided");
+  const Json* how = key.other("cp_comm_type");
+  if (how != nullptr && *how == "a2a") return key.take("/parallel/sequence", degree);
+  if (how != nullptr && *how == "a2a+p2p")
+    key.refuse("cp-comm-type a2a+p2p is not read from arguments", "p2p or a2a");
+  key.take("/parallel/context", degree);
+}
+
+void read_comm_type(Key& key) {
+  key.ignore("taken with context_parallel_size");
+}
+
+void read_virtual_layers(Key& key) {
+  const Json* layers = key.other("num_layers");
+  const Json* stages = key.other("pipeline_model_parallel_size");
+  const std::int64_t each = key.integer(1);
+  if (layers == nullptr || stages == nullptr || !layers->is_number_integer() ||
+      !stages->is_number_integer() || stages->get<std::int64_t>() < 1 ||
+      layers->get<std::int64_t>() % (stages->get<std::int64_t>() * each) != 0)
+    key.refuse("does not divide the layers of a stage",
+               "num-layers and pipeline-model-parallel-size beside it");
+  const std::int64_t chunks = layers->get<std::int64_t>() / (stages->get<std::int64_t>() * each);
+  if (chunks == 1) return key.ignore("one chunk a stage");
+  key.take("/parallel/virtual_pipeline", chunks);
+}
+
+/// Whole layers one by one or the first of each stage; or the attention alone.
+void read_granularity(Key& key) {
+  const std::string how = key.text();
+  if (how == "selective") return key.take("/checkpointing", "selective");
+  if (how != "full") key.refuse(fmt::format("found '{}'", how), "full or selective");
+  const Json* method = key.other("recompute_method");
+  const Json* number = key.other("recompute_num_layers");
+  const std::int64_t layers =
+      number != nullptr && number->is_number_integer() ? number->get<std::int64_t>() : 1;
+  if (method != nullptr && *method == "block")
+    return key.take("/checkpointing", Json{{"policy", "blocks"}, {"count", layers}});
+  key.take("/checkpointing", "full");
+  if (layers > 1)
+    key.warn(
+        fmt::format("{} layers at a time keep fewer inputs and need the activations of {} "
+                    "while they run again; one at a time is estimated",
+                    layers, layers));
+}
+
+void read_modules(Key& key) {
+  const std::vector<std::string> names = key.list();
+  const bool usual = names == std::vector<std::string>{"core_attn"};
+  if (usual) return key.ignore("what is estimated");
+  key.warn("modules other than core_attn are recomputed too: the estimate, without them, is more");
+}
+
+void read_old_checkpointing(Key& key) {
+  if (key.path() == "recompute_activations") {
+    if (key.flag()) key.take("/checkpointing", "selective");
+    if (!key.said()) key.ignore("off");
+    return;
+  }
+  if (key.value().is_string() && (key.text() == "uniform" || key.text() == "block"))
+    return key.take("/checkpointing", "full");
+  key.take("/checkpointing", key.flag() ? "full" : "none");
+}
+
+void read_optimizer_name(Key& key) {
+  const std::string name = key.text();
+  if (name == "adam" || name == "adamw" || name == "sgd")
+    return key.take("/optimizer/name", name == "adam" ? "adamw" : name);
+  key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam or sgd");
+}
+
+void read_backend(Key& key) {
+  const std::string name = key.text();
+  const bool unfused = name == "unfused" || name == "AttnBackend.unfused";
+  key.take("/attention", unfused ? "eager" : "sdpa");
+}
+
+void read_implementation(Key& key) {
+  const std::string name = key.text();
+  if (name != "local" && name != "transformer_engine")
+    key.refuse(fmt::format("'{}' is not estimated", name), "local or transformer_engine");
+  key.took("framework.transformer_impl");
+}
+
+void read_fp8(Key& key) {
+  if (key.value() == "" || key.value() == false || key.value() == "none") return key.ignore("off");
+  const Json* recipe = key.other("fp8_recipe");
+  const std::string name =
+      recipe != nullptr && recipe->is_string() ? recipe->get<std::string>() : "delayed";
+  const std::string linear = name == "delayed"      ? "fp8-delayed"
+                             : name == "tensorwise" ? "fp8-tensorwise"
+                             : name == "mxfp8"      ? "mxfp8"
+                                                    : "";
+  if (linear.empty())
+    key.refuse(fmt::format("the recipe '{}' is not estimated", name), "delayed, tensorwise, mxfp8");
+  key.take("/precision/linear", linear);
+}
+
+/// Stages with fewer layers where embeddings and head are; estimated where both are asked for.
+void read_balance(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  if (key.other_is_true("account_for_embedding_in_pipeline_split") &&
+      key.other_is_true("account_for_loss_in_pipeline_split"))
+    return key.take("/parallel/balance", "blocks_and_ends");
+  key.refuse("one end of the pipeline without the other is not estimated",
+             "both --account-for-embedding-in-pipeline-split and -loss-in-pipeline-split");
+}
+
+void taken_elsewhere(Key& key) {
+  key.took("framework");
+}
+
+constexpr std::array kRules{
+    KeyRule{"micro_batch_size", "/workload/micro_batch", as_integer},
+    KeyRule{"global_batch_size", "", read_global},
+    KeyRule{"seq_length", "/workload/sequence_length", as_integer},
+    KeyRule{"bf16", "", read_16bit},
+    KeyRule{"fp16", "", read_16bit},
+    KeyRule{"clip_grad", "/gradient_clipping", as_number},
+    KeyRule{"optimizer", "", read_optimizer_name},
+    KeyRule{"tensor_model_parallel_size", "/parallel/tensor", read_degree},
+    KeyRule{"pipeline_model_parallel_size", "/parallel/pipeline", read_degree},
+    KeyRule{"num_virtual_stages_per_pipeline_rank", "/parallel/virtual_pipeline", read_degree},
+    KeyRule{"num_layers_per_virtual_pipeline_stage", "", read_virtual_layers},
+    KeyRule{"context_parallel_size", "", read_context},
+    KeyRule{"cp_comm_type", "", read_comm_type},
+    KeyRule{"expert_model_parallel_size", "/parallel/expert", read_degree},
+    KeyRule{"expert_tensor_parallel_size", "/parallel/expert_tensor", as_integer},
+    KeyRule{"sequence_parallel", "/parallel/sequence_parallel", as_flag},
+    KeyRule{"recompute_granularity", "", read_granularity},
+    KeyRule{"recompute_modules", "", read_modules},
+    KeyRule{"recompute_activations", "", read_old_checkpointing},
+    KeyRule{"activations_checkpoint_method", "", read_old_checkpointing},
+    KeyRule{"checkpoint_activations", "", read_old_checkpointing},
+    KeyRule{"attention_backend", "", read_backend},
+    KeyRule{"transformer_impl", "", read_implementation},
+    KeyRule{"fp8_format", "", read_fp8},
+    KeyRule{"use_distributed_optimizer", "", taken_elsewhere},
+    KeyRule{"overlap_grad_reduce", "", taken_elsewhere},
+    KeyRule{"overlap_param_gather", "", taken_elsewhere},
+    KeyRule{"grad_reduce_in_bf16", "", taken_elsewhere},
+    KeyRule{"accumulate_allreduce_grads_in_fp32", "", taken_elsewhere},
+    KeyRule{"no_gradient_accumulation_fusion", "", taken_elsewhere},
+    KeyRule{"cross_entropy_loss_fusion", "", taken_elsewhere},
+    KeyRule{"cross_entropy_fusion_impl", "", taken_elsewhere},
+    KeyRule{"ddp_bucket_size", "", taken_elsewhere},
+    KeyRule{"ddp_pad_buckets_for_high_nccl_busbw", "", taken_elsewhere},
+    KeyRule{"tp_comm_overlap", "", taken_elsewhere},
+    KeyRule{"distribute_saved_activations", "", taken_elsewhere},
+    KeyRule{"use_megatron_fsdp", "", taken_elsewhere},
+    KeyRule{"data_parallel_sharding_strategy", "", taken_elsewhere},
+    KeyRule{"account_for_embedding_in_pipeline_split", "", read_balance},
+    KeyRule{"account_for_loss_in_pipeline_split", "", read_balance},
+    KeyRule{"use_torch_fsdp2", "", refuse_if_true},
+    KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
+    KeyRule{"cpu_offloading", "", refuse_if_true},
+    KeyRule{"use_precision_aware_optimizer", "", refuse_if_true},
+    KeyRule{"pipeline_model_parallel_layout", "", refuse_if_said},
+    KeyRule{"decoder_first_pipeline_num_layers", "", refuse_if_said},
+    KeyRule{"decoder_last_pipeline_num_layers", "", refuse_if_said},
+    KeyRule{"mtp_num_layers", "", refuse_if_true},
+    KeyRule{"moe_layer_recompute", "", warn_if_true},
+    KeyRule{"fp8_param_gather", "", warn_if_true},
+    KeyRule{"moe_shared_expert_overlap", "", warn_if_true},
+};
+
+const std::array kIgnored{
+    IgnoredKeys{"part of the network",
+                {"num_layers",
+                 "hidden_size",
+                 "ffn_hidden_size",
+                 "num_attention_heads",
+                 "num_query_groups",
+                 "group_query_attention",
+                 "kv_channels",
+                 "normalization",
+                 "swiglu",
+                 "position_embedding_type",
+                 "use_rotary_position_embeddings",
+                 "rotary_*",
+                 "no_position_embedding",
+                 "add_qkv_bias",
+                 "qk_layernorm",
+                 "disable_bias_linear",
+                 "untie_embeddings_and_output_weights",
+                 "num_experts",
+                 "moe_ffn_hidden_size",
+                 "moe_router_topk",
+                 "moe_shared_expert_intermediate_size",
+                 "moe_layer_freq",
+                 "multi_latent_attention",
+                 "q_lora_rank",
+                 "kv_lora_rank",
+                 "qk_head_dim",
+                 "qk_pos_emb_head_dim",
+                 "v_head_dim",
+                 "max_position_embeddings",
+                 "vocab_size",
+                 "padded_vocab_size",
+                 "make_vocab_size_divisible_by",
+                 "tokenizer_*",
+                 "vocab_file",
+                 "merge_file",
+                 "attention_dropout",
+                 "hidden_dropout",
+                 "norm_epsilon",
+                 "squared_relu",
+                 "mscale*",
+                 "use_rope_scaling",
+                 "original_max_position_embeddings",
+                 "beta_fast",
+                 "beta_slow"}},
+    IgnoredKeys{"taken with recompute_granularity", {"recompute_method", "recompute_num_layers"}},
+    IgnoredKeys{"a step's memory and time do not depend on it",
+                {"lr*",
+                 "min_lr",
+                 "weight_decay*",
+                 "adam_*",
+                 "sgd_*",
+                 "train_iters",
+                 "train_samples",
+                 "init_method*",
+                 "log_*",
+                 "tensorboard_*",
+                 "wandb_*",
+                 "save*",
+                 "load*",
+                 "no_load_*",
+                 "no_save_*",
+                 "ckpt_*",
+                 "dist_ckpt_*",
+                 "async_save",
+                 "exit_*",
+                 "seed",
+                 "split",
+                 "data_*",
+                 "dataloader_*",
+                 "num_workers",
+                 "eval_*",
+                 "distributed_*",
+                 "timing_*",
+                 "use_mcore_models",
+                 "master_*",
+                 "finetune",
+                 "environment",
+                 "pretrained_checkpoint",
+                 "use_checkpoint_*",
+                 "auto_detect_ckpt*",
+                 "moe_aux_loss_coeff",
+                 "moe_router_load_balancing_type",
+                 "moe_router_dtype",
+                 "moe_router_score_function",
+                 "moe_router_enable_expert_bias",
+                 "moe_router_bias_update_rate",
+                 "moe_router_topk_scaling_factor",
+                 "moe_router_group_topk",
+                 "moe_router_num_groups",
+                 "moe_router_pre_softmax",
+                 "moe_z_loss_coeff",
+                 "manual_gc*",
+                 "profile*",
+                 "nvtx*",
+                 "no_mmap_bin_files",
+                 "no_create_attention_mask_in_dataloader",
+                 "eod_mask_loss",
+                 "reset_*",
+                 "disable_gloo_process_groups",
+                 "enable_gloo_process_groups",
+                 "use_gloo*",
+                 "check_for_nan_in_loss_and_grad",
+                 "no_check_for_nan*",
+                 "check_weight_hash*",
+                 "rampup_batch_size",
+                 "step_batch_size_schedule",
+                 "override_opt_*",
+                 "apply_layernorm_1p",
+                 "calculate_per_token_loss",
+                 "deterministic_mode",
+                 "ddp_average_in_collective",
+                 "use_persistent_ckpt_worker",
+                 "mock_data",
+                 "trust_remote_code",
+                 "fp8_*",
+                 "no_initialization",
+                 "use_flash_attn",
+                 "attention_softmax_in_fp32",
+                 "apply_query_key_layer_scaling",
+                 "no_masked_softmax_fusion",
+                 "no_bias_*",
+                 "no_rope_fusion",
+                 "no_async_*",
+                 "enable_experimental",
+                 "hysteresis",
+                 "initial_loss_scale",
+                 "loss_scale*",
+                 "min_loss_scale",
+                 "iterations_to_skip",
+                 "result_rejected_tracker_filename",
+                 "inference_*",
+                 "sharp_*",
+                 "nccl_*",
+                 "high_priority_stream_groups",
+                 "gradient_reduce_div_fusion",
+                 "rerun_mode",
+                 "error_injection*",
+                 "decoder_seq_length",
+                 "encoder_seq_length",
+                 "no_ckpt_*",
+                 "use_dist_ckpt*",
+                 "te_rng_tracker",
+                 "non_persistent_*",
+                 "attention_softmax*",
+                 "moe_use_upcycling",
+                 "moe_pad_expert_input_to_capacity",
+                 "lazy_mpu_init",
+                 "standalone_*"}},
+    IgnoredKeys{
+        "the estimate has the grouped and fused kernels",
+        {"moe_grouped_gemm", "moe_token_dispatcher_type", "moe_permute_fusion", "moe_router_fusion",
+         "moe_token_drop_policy", "moe_expert_capacity_factor", "moe_enable_deepep",
+         "moe_flex_dispatcher_backend", "use_te*", "cuda_graph_*", "enable_cuda_graph",
+         "external_cuda_graph", "overlap_p2p_comm*", "microbatch_group_size_per_vp_stage",
+         "bf16_cp*", "tp_comm_*", "overlap_moe_expert_parallel_comm"}},
+};
+constexpr KeyTable kOwn{kRules, kIgnored};
+
+/// What arguments.py makes of switches: gradients of 16-bit training are reduced in fp32 unless
+/// told otherwise; the distributed optimizer and overlapping are off.
+Json framework_of(const Document& d) {
+  Json f{{"name", "megatron"}};
+  f["distributed_optimizer"] = on(d, "use_distributed_optimizer") || on(d, "use_megatron_fsdp");
+  f["overlap_grad_reduce"] = on(d, "overlap_grad_reduce");
+  f["overlap_param_gather"] = on(d, "overlap_param_gather");
+  if (on(d, "grad_reduce_in_bf16")) f["grad_reduce_dtype"] = "bf16";
+  if (on(d, "no_gradient_accumulation_fusion")) f["gradient_accumulation_fusion"] = false;
+  const Json* impl = value_below(d.value, "cross_entropy_fusion_impl");
+  if (on(d, "cross_entropy_loss_fusion") && impl != nullptr && *impl == "te")
+    f["cross_entropy_fusion"] = true;
+  if (const Json* bucket = value_below(d.value, "ddp_bucket_size");
+      bucket != nullptr && bucket->is_number_integer())
+    f["bucket_size"] = *bucket;
+  if (on(d, "ddp_pad_buckets_for_high_nccl_busbw")) f["pad_buckets"] = true;
+  const Json* layers = value_below(d.value, "transformer_impl");
+  if (layers != nullptr && layers->is_string()) f["transformer_impl"] = *layers;
+  if (on(d, "tp_comm_overlap")) f["tp_comm_overlap"] = true;
+  if (on(d, "distribute_saved_activations")) f["distribute_saved_activations"] = true;
+  const Json* sharding = value_below(d.value, "data_parallel_sharding_strategy");
+  if (sharding != nullptr && on(d, "use_megatron_fsdp")) {
+    if (*sharding == "optim_grads") f["shard_gradients"] = true;
+    if (*sharding == "optim_grads_params")
+      throw InputError({.file = d.file,
+                        .key = "--data-parallel-sharding-strategy",
+                        .message = "Megatron-FSDP with divided parameters is not estimated",
+                        .expected = "optim, or optim_grads"});
+  }
+  return f;
+}
+
+void read(const Document& original, Recipe& recipe) {
+  const Document d = plain(original);
+  if (!recipe.has_model && recipe.find("/model") == nullptr) {
+    recipe.set("/model", megatron_network(d), {.file = d.file, .key = "num_layers"});
+    recipe.note({.kind = Note::Kind::took,
+                 .file = d.file,
+                 .key = "network",
+                 .field = "model: " + recipe.find("/model")->value("model_type", "")});
+  }
+  read_megatron_arguments(d, recipe);
+}
+
+}  // namespace
+
+extern const Kind kKind;
+const Kind kKind{"megatron", "Megatron-LM's arguments", is_megatron, read};
+
+}  // namespace megatron
+
+void read_megatron_arguments(const Document& d, Recipe& recipe, const KeyTable* others) {
+  static constexpr KeyTable kNone{};
+  read_keys(d, {&megatron::kOwn, others == nullptr ? &kNone : others}, recipe);
+  recipe.set_default("/framework", megatron::framework_of(d));
+  recipe.set_default("/workload/micro_batch", 1);
+  recipe.set_default("/gradient_clipping", 1.0);
+  const Json* precision = recipe.find("/precision");
+  if (precision == nullptr)
+    recipe.assume("/precision", "fp32", "neither bf16 nor fp16");
+  else if (precision->is_object() && !precision->contains("preset"))
+    recipe.set_default("/precision/preset",
+                       megatron::on(d, "fp16") ? "fp16-master" : "bf16-master");
+  recipe.set_default("/checkpointing", "none");
+  // arguments.py turns it off where one rank has each layer.
+  const Json* sequence = recipe.find("/parallel/sequence_parallel");
+  if (sequence != nullptr && recipe.find("/parallel/tensor") == nullptr)
+    recipe.job["parallel"].erase("sequence_parallel");
+  if (recipe.job.contains("parallel") && recipe.job["parallel"].empty())
+    recipe.job.erase("parallel");
+}
+
+}  // namespace shardplan::importing

@@ -1,0 +1,357 @@
+// ms-swift's command lines and YAML (3602360a5, August 2026: swift/arguments, swift/trainers).
+#include <fmt/format.h>
+
+#include <array>
+
+#include "import/fsdp.h"
+#include "import/kinds/kind.h"
+#include "import/kinds/megatron.h"
+#include "import/training_keys.h"
+#include "import/vocabulary.h"
+
+namespace shardplan::importing::ms_swift {
+namespace {
+
+bool runs_megatron(const Document& d) {
+  return d.program.starts_with("megatron ");
+}
+
+bool is_ms_swift(const Document& d) {
+  if (d.program.starts_with("swift ")) {
+    const std::string task = d.program.substr(6);
+    return task == "sft" || task == "pt" || task == "rlhf";
+  }
+  if (runs_megatron(d)) return true;
+  return !d.is_command() && has_any(d, {"tuner_type", "train_type"}) && has_any(d, {"model"});
+}
+
+void read_tuner(Key& key) {
+  const std::string name = key.text();
+  if (name == "full") return key.took("workload.method: full");
+  if (name != "lora") key.refuse(fmt::format("'{}' is not estimated", name), "full or lora");
+  make_lora(key.recipe());
+  key.took("workload.method: lora");
+}
+
+bool is_full(Key& key) {
+  for (const char* name : {"tuner_type", "train_type"})
+    if (const Json* type = key.other(name); type != nullptr && *type == "full") return true;
+  return false;
+}
+
+void read_rank(Key& key) {
+  if (is_full(key)) return key.ignore("no adapters");
+  read_lora_rank(key);
+}
+
+void read_targets(Key& key) {
+  if (is_full(key)) return key.ignore("no adapters");
+  read_lora_targets(key);
+}
+
+void read_bits(Key& key) {
+  const std::int64_t bits = key.integer(1);
+  const Json* method = key.other("quant_method");
+  if ((method != nullptr && *method != "bnb") || (bits != 4 && bits != 8))
+    key.refuse(fmt::format("{} bits of such a method are not estimated", bits),
+               "4 or 8 with quant_method bnb");
+  const Json* twice = key.other("bnb_4bit_use_double_quant");
+  const Json* kind = key.other("bnb_4bit_quant_type");
+  const std::string base = kind != nullptr && *kind == "fp4" ? "fp4" : "nf4";
+  const bool once = twice != nullptr && *twice == false;
+  const std::string form = bits == 8 ? "int8" : once ? base : base + "_double";
+  quantize_base(key, form);
+  key.took("workload.lora.quantization: " + form);
+}
+
+/// swift/config/zero*.json, which `--deepspeed zero2` stands for.
+Json named_config(std::string_view name) {
+  Json zero{{"stage", name[4] - '0'}};
+  if (name.ends_with("_offload")) {
+    zero["offload_optimizer"] = Json{{"device", "cpu"}, {"pin_memory", true}};
+    if (name[4] == '3') zero["offload_param"] = Json{{"device", "cpu"}, {"pin_memory", true}};
+  }
+  if (name[4] == '3') {
+    for (const char* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size",
+                            "stage3_param_persistence_threshold"})
+      zero[key] = "auto";
+    zero["stage3_max_live_parameters"] = zero["stage3_max_reuse_distance"] = 1e9;
+    zero["sub_group_size"] = 1e9;
+    zero["overlap_comm"] = false;
+    zero["contiguous_gradients"] = true;
+  } else {
+    zero["allgather_bucket_size"] = zero["reduce_bucket_size"] = 2e8;
+    zero["overlap_comm"] = false;
+    zero["contiguous_gradients"] = true;
+  }
+  return Json{{"fp16", {{"enabled", "auto"}}},
+              {"bf16", {{"enabled", "auto"}}},
+              {"zero_optimization", zero},
+              {"gradient_accumulation_steps", "auto"},
+              {"gradient_clipping", "auto"},
+              {"train_batch_size", "auto"},
+              {"train_micro_batch_size_per_gpu", "auto"}};
+}
+
+void read_swift_deepspeed(Key& key) {
+  if (key.value().is_string()) {
+    const std::string name = key.text();
+    for (const char* known : {"zero0", "zero1", "zero2", "zero3", "zero2_offload", "zero3_offload"})
+      if (name == known) return attach_ds_config(key, named_config(name), "");
+  }
+  read_deepspeed(key);
+}
+
+void read_swift_fsdp(Key& key) {
+  if (key.value() == "fsdp2") return read_fsdp_block(key, Json::object(), "", kTransformersFsdp);
+  key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
+}
+
+void read_rlhf(Key& key) {
+  const std::string name = key.text();
+  if (name == "rm") {
+    key.recipe().algorithm = "reward";
+  } else if (name == "dpo" || name == "grpo" || name == "ppo") {
+    key.recipe().algorithm = name;
+  } else {
+    key.refuse(fmt::format("the algorithm '{}' is not estimated", name), "dpo, rm, ppo or grpo");
+  }
+  key.took("workload.algorithm: " + key.recipe().algorithm);
+}
+
+void read_completion(Key& key) {
+  key.recipe().rlhf["new_tokens"] = key.integer(1);
+  key.took("workload.new_tokens");
+}
+
+void read_vllm(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn("vLLM generates: what it holds where it shares the GPUs is not in the estimate");
+}
+
+void read_divided(Key& key) {
+  if (key.integer(1) == 1) return key.ignore("1: not divided");
+  key.take("/parallel/sequence", key.integer(1));
+}
+
+void read_padding_free(Key& key) {
+  if (key.flag())
+    key.warn("padding is left out: the longest batch is as long, shorter ones take less time");
+  else
+    key.ignore("off");
+}
+
+constexpr std::array kRules{
+    KeyRule{"model", "", read_model},
+    KeyRule{"tuner_type", "", read_tuner},
+    KeyRule{"train_type", "", read_tuner},
+    KeyRule{"lora_rank", "", read_rank},
+    KeyRule{"target_modules", "", read_targets},
+    KeyRule{"torch_dtype", "", read_weights_dtype},
+    KeyRule{"max_length", "/workload/sequence_length", as_integer},
+    KeyRule{"packing", "/workload/packing", as_flag},
+    KeyRule{"padding_free", "", read_padding_free},
+    KeyRule{"attn_impl", "", read_attention},
+    KeyRule{"quant_bits", "", read_bits},
+    KeyRule{"deepspeed", "", read_swift_deepspeed},
+    KeyRule{"fsdp", "", read_swift_fsdp},
+    KeyRule{"rlhf_type", "", read_rlhf},
+    KeyRule{"max_completion_length", "", read_completion},
+    KeyRule{"use_vllm", "", read_vllm},
+    KeyRule{"sequence_parallel_size", "", read_divided},
+    KeyRule{"modules_to_save", "", refuse_if_said},
+    KeyRule{"use_galore", "", warn_if_larger},
+    KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
+};
+
+const std::array kIgnored{
+    IgnoredKeys{"taken with quant_bits",
+                {"quant_method", "bnb_4bit_compute_dtype", "bnb_4bit_quant_type",
+                 "bnb_4bit_use_double_quant", "bnb_4bit_quant_storage"}},
+    IgnoredKeys{"towers of models with images, which the estimate does not train",
+                {"freeze_vit", "freeze_aligner", "freeze_llm", "vit_*", "aligner_lr", "max_pixels",
+                 "freeze_parameters*", "trainable_parameters*"}},
+    IgnoredKeys{"a step does not depend on it",
+                {"model_author",
+                 "model_name",
+                 "system",
+                 "load_from_cache_file",
+                 "task_type",
+                 "temperature",
+                 "top_*",
+                 "num_generations",
+                 "beta",
+                 "loss_type",
+                 "reward_*",
+                 "vllm_*",
+                 "sleep_level",
+                 "offload_model",
+                 "offload_optimizer",
+                 "stream",
+                 "log_*",
+                 "external_plugins",
+                 "merge_lora",
+                 "use_hf",
+                 "use_chat_template",
+                 "agent_template",
+                 "template*",
+                 "loss_scale",
+                 "epsilon*",
+                 "rpo_alpha",
+                 "kl_*",
+                 "overlong_filter",
+                 "steps_per_generation",
+                 "num_iterations",
+                 "adapters",
+                 "importance_sampling_level",
+                 "dynamic_sample",
+                 "max_resample_times",
+                 "multi_turn_*",
+                 "max_turns",
+                 "teacher_*",
+                 "lmbda",
+                 "streaming",
+                 "val_dataset",
+                 "cached_*",
+                 "to_cached_dataset",
+                 "check_model",
+                 "model_type",
+                 "lazy_tokenize",
+                 "response_*",
+                 "enable_thinking",
+                 "add_non_thinking_prefix",
+                 "new_special_tokens",
+                 "problem_type",
+                 "num_labels",
+                 "async_generate",
+                 "max_new_tokens",
+                 "columns",
+                 "infer_backend",
+                 "truncation_strategy",
+                 "load_data_args",
+                 "model_kwargs",
+                 "move_model_batches",
+                 "lora_alpha",
+                 "lora_bias",
+                 "lr",
+                 "min_lr",
+                 "use_gym_env",
+                 "gym_env",
+                 "scale_rewards",
+                 "sft_alpha",
+                 "desirable_weight",
+                 "undesirable_weight",
+                 "cosine_*",
+                 "use_ray",
+                 "load_args",
+                 "init_weights",
+                 "soft_*",
+                 "stop_words",
+                 "ds3_gather_for_generation",
+                 "result_path",
+                 "write_batch_size",
+                 "acc_strategy",
+                 "experts_impl",
+                 "router_aux_loss_coef",
+                 "advantage_estimator",
+                 "create_checkpoint*",
+                 "use_logits_to_keep",
+                 "padding_side",
+                 "split_dataset_ratio",
+                 "num_train_epochs",
+                 "dataset*",
+                 "output_dir",
+                 "logging_*",
+                 "gradient_accumulation_fusion",
+                 "rlhf_type",
+                 "packing_*",
+                 "lora_dtype",
+                 "attn_impl",
+                 "use_cpu_initialization",
+                 "lorap_*",
+                 "galore_*",
+                 "self_cognition*"}},
+};
+constexpr KeyTable kOwn{kRules, kIgnored};
+
+std::optional<std::int64_t> environment(const Document& d, const char* name) {
+  const Json* value = value_below(d.value, std::string("environment.") + name);
+  return value != nullptr && value->is_number_integer() ? std::optional(value->get<std::int64_t>())
+                                                        : std::nullopt;
+}
+
+/// swift/cli: one process unless NPROC_PER_NODE asks for more.
+void read_processes(const Document& d, Recipe& recipe) {
+  if (const auto each = environment(d, "NPROC_PER_NODE")) recipe.per_machine = *each;
+  if (const auto machines = environment(d, "NNODES")) recipe.machines = *machines;
+}
+
+void read_megatron(const Document& d, Recipe& recipe) {
+  Document arguments = d;
+  for (const char* own :
+       {"model", "max_length", "target_modules", "lora_rank", "packing", "padding_free"}) {
+    const auto found = arguments.value.find(own);
+    if (found == arguments.value.end()) continue;
+    Key key(d, own, *found, "", recipe);
+    const std::string_view name = own;
+    if (name == "model") read_model(key);
+    if (name == "target_modules") read_targets(key);
+    if (name == "lora_rank") read_rank(key);
+    if (name == "packing") key.take("/workload/packing", key.flag());
+    if (name == "padding_free") read_padding_free(key);
+    if (name == "max_length") key.take("/workload/sequence_length", key.integer(1));
+    arguments.value.erase(own);
+  }
+  if (!has_any(d, {"tuner_type", "train_type"})) make_lora(recipe);
+  for (const char* type : {"tuner_type", "train_type"})
+    if (const Json* value = value_below(d.value, type)) {
+      Key key(d, type, *value, "", recipe);
+      read_tuner(key);
+      arguments.value.erase(type);
+    }
+  static const KeyTable kOthers{{}, kIgnored};
+  read_megatron_arguments(arguments, recipe, &kOthers);
+}
+
+void read(const Document& d, Recipe& recipe) {
+  read_processes(d, recipe);
+  if (runs_megatron(d)) return read_megatron(d, recipe);
+  read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
+  if (!has_any(d, {"tuner_type", "train_type"})) {
+    make_lora(recipe);
+    recipe.note({.kind = Note::Kind::assumed,
+                 .field = "workload.method: lora",
+                 .reason = "ms-swift's default, tuner_type"});
+  }
+  if (!recipe.lora.is_null()) {
+    if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
+    if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
+  }
+  // model_args.py: computing in the type of the weights, the checkpoint's bf16 where nothing says.
+  if (!recipe.bf16 && !recipe.fp16) {
+    recipe.bf16 = recipe.weights.dtype.empty() || recipe.weights.dtype == "bf16";
+    recipe.fp16 = recipe.weights.dtype == "fp16" || recipe.weights.dtype == "fp32";
+    recipe.note({.kind = Note::Kind::assumed,
+                 .field = recipe.bf16.value() ? "bf16" : "fp16",
+                 .reason = "ms-swift computes in the type of the weights"});
+  }
+  if (recipe.weights.dtype.empty()) recipe.weights.dtype = "bf16";
+  recipe.set_default("/trainer", "hf_trainer");
+  recipe.assume("/workload/micro_batch", 1, "ms-swift's default");
+  if (recipe.find("/workload/gradient_accumulation") == nullptr)
+    recipe.global_batch = 16;  // trainers/arguments.py: as many micro-batches as make 16
+  recipe.assume("/checkpointing", "full", "ms-swift's default, gradient_checkpointing");
+  if (recipe.algorithm == "grpo" || recipe.algorithm == "ppo") {
+    const Json* length = recipe.find("/workload/sequence_length");
+    recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
+    if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
+  }
+  training_defaults(recipe);
+}
+
+}  // namespace
+
+extern const Kind kKind;
+const Kind kKind{"ms_swift", "an ms-swift command", is_ms_swift, read};
+
+}  // namespace shardplan::importing::ms_swift

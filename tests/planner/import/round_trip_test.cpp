@@ -1,0 +1,132 @@
+// What is exported, imported again: the same estimate.
+#include "import_testing.h"
+
+#include "estimate/estimate.h"
+#include "export/export.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::importing {
+namespace {
+
+Job loaded(const Json& job) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  return load_job(job, "job.json", {.hardware = &hardware});
+}
+
+struct Trip {
+  const char* name;
+  const char* format;
+  Json job;
+};
+
+void PrintTo(const Trip& trip, std::ostream* out) {
+  *out << trip.name;
+}
+
+Json base(const char* cluster, Json more) {
+  Json job{
+      {"schema", "shardplan.job/1"},
+      {"model", "qwen2.5-0.5b"},
+      {"cluster", cluster},
+      {"trainer", "hf_trainer"},
+      {"workload", {{"micro_batch", 2}, {"sequence_length", 1024}, {"gradient_accumulation", 2}}},
+      {"optimizer", {{"name", "adamw"}, {"implementation", "fused"}}},
+      {"checkpointing", "full"}};
+  job.merge_patch(more);
+  return job;
+}
+
+std::vector<Trip> trips() {
+  const Json ddp{{"framework", "ddp"}, {"precision", "bf16-autocast"}};
+  const Json pure{{"framework", "ddp"}, {"precision", "bf16-pure"}};
+  const Json fsdp1{{"framework", {{"name", "fsdp1"}, {"sharding_strategy", "shard_grad_op"}}},
+                   {"precision", "bf16-autocast"}};
+  const Json fsdp2{{"framework", {{"name", "fsdp2"}, {"reshard_after_forward", false}}},
+                   {"precision", "bf16-autocast"}};
+  const Json zero{{"framework", {{"name", "deepspeed"}, {"zero_stage", 3}}},
+                  {"precision", "bf16-master"}};
+  const Json qlora{{"framework", "single"},
+                   {"precision", "bf16-pure"},
+                   {"optimizer", {{"name", "paged_adamw_8bit"}, {"implementation", nullptr}}},
+                   {"workload",
+                    {{"method", "lora"},
+                     {"lora",
+                      {{"rank", 8},
+                       {"targets", {"all-linear"}},
+                       {"quantization", "nf4_double"},
+                       {"prepare_kbit", false}}}}}};
+  const Json liger{{"framework", "ddp"}, {"precision", "bf16-pure"}, {"kernels", "liger"}};
+  const Json titan{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
+                   {"trainer", "torchtitan"},
+                   {"precision", "bf16-autocast"},
+                   {"checkpointing", {{"policy", "selective_op"}, {"every", 2}}}};
+  const Json megatron{{"framework", "megatron"},
+                      {"trainer", nullptr},
+                      {"model", "llama-3.2-1b"},
+                      {"precision", "bf16-master"},
+                      {"parallel", {{"tensor", 2}}}};
+  return {{"HfDdp", "training_arguments", base("4xH100", ddp)},
+          {"HfPure", "training_arguments", base("4xH100", pure)},
+          {"HfFsdp1", "training_arguments", base("4xH100", fsdp1)},
+          {"HfFsdp2", "training_arguments", base("4xH100", fsdp2)},
+          {"HfZero", "training_arguments", base("4xH100", zero)},
+          {"HfLiger", "training_arguments", base("4xH100", liger)},
+          {"AxolotlPure", "axolotl", base("4xH100", pure)},
+          {"AxolotlFsdp1", "axolotl", base("4xH100", fsdp1)},
+          {"AxolotlFsdp2", "axolotl", base("4xH100", fsdp2)},
+          {"AxolotlZero", "axolotl", base("4xH100", zero)},
+          {"AxolotlQlora", "axolotl", base("1xH100", qlora)},
+          {"AxolotlLiger", "axolotl", base("4xH100", liger)},
+          {"LlamaFactoryDdp", "llamafactory", base("4xH100", ddp)},
+          {"LlamaFactoryPure", "llamafactory", base("4xH100", pure)},
+          {"LlamaFactoryZero", "llamafactory", base("4xH100", zero)},
+          {"LlamaFactoryQlora", "llamafactory", base("1xH100", qlora)},
+          {"Torchtitan", "torchtitan", base("4xH100", titan)},
+          {"Megatron", "megatron", base("4xH100", megatron)}};
+}
+
+class RoundTrip : public testing::TestWithParam<Trip> {};
+
+TEST_P(RoundTrip, GivesTheSameEstimate) {
+  const Calibration calibration = load_calibration();
+  const Json& asked = GetParam().job;
+  const Job before = loaded(asked);
+  const Estimate first = estimate(before.model, before.plan, calibration);
+  const ExportedFile file = export_as(GetParam().format, asked, before, first);
+  const Imported imported = import_text(file.text, {{"cluster", asked.at("cluster")}}, file.name);
+  const Job after = loaded(imported.job);
+  const Estimate second = estimate(after.model, after.plan, calibration);
+  EXPECT_EQ(first.device.point, second.device.point) << file.text << imported.job.dump(2);
+  EXPECT_EQ(first.allocated.point, second.allocated.point);
+  EXPECT_DOUBLE_EQ(first.time.step_seconds, second.time.step_seconds);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exports, RoundTrip, testing::ValuesIn(trips()),
+                         [](const auto& trip) { return std::string(trip.param.name); });
+
+/// accelerate's file says the framework, and the rest comes beside it.
+TEST(RoundTripOfTwo, AccelerateAndArguments) {
+  const Calibration calibration = load_calibration();
+  for (const Json& framework :
+       {Json{{"name", "fsdp1"}}, Json{{"name", "fsdp2"}}, Json{{"name", "ddp"}}}) {
+    const Json asked = base("4xH100", {{"framework", framework}, {"precision", "bf16-autocast"}});
+    const Job before = loaded(asked);
+    const Estimate first = estimate(before.model, before.plan, calibration);
+    std::vector<Document> documents =
+        parse_documents(export_as("accelerate", asked, before, first).text, "accelerate.yaml");
+    const std::string arguments =
+        "model_name_or_path: qwen2.5-0.5b\nper_device_train_batch_size: 2\nbf16: true\n"
+        "model_max_length: 1024\ngradient_checkpointing: true\ngradient_accumulation_steps: 2\n";
+    for (Document& more : parse_documents(arguments, "args.yaml"))
+      documents.push_back(std::move(more));
+    const Imported imported = import_documents(documents, "", {{"cluster", "4xH100"}});
+    const Job after = loaded(imported.job);
+    const Estimate second = estimate(after.model, after.plan, calibration);
+    EXPECT_EQ(first.device.point, second.device.point) << framework << imported.job.dump(2);
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::importing
