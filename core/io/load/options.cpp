@@ -79,8 +79,8 @@ OptionValue read_integers(ObjectReader& object, const OptionInfo& option) {
   return numbers;
 }
 
-/// An amount with letters, "8k", as the number that it is; else the object as it stands: a number in
-/// quotes is a mistake.
+/// An amount with letters, "8k", as the number that it is; else the object as it stands: a number
+/// in quotes is a mistake.
 ObjectReader with_number(ObjectReader& object, const OptionInfo& option, Json& number) {
   const Json* value = object.find(option.key);
   if (value == nullptr || !value->is_string()) return object;
