@@ -38,6 +38,10 @@ std::optional<Json> optimizer_in(const Words& words, std::string_view name) {
   if (found == words.end()) return std::nullopt;
   Json optimizer{{"name", found->name}};
   if (!found->implementation.empty()) optimizer["implementation"] = found->implementation;
+  // torchao's 8 bits are for embeddings too, which transformers takes from bitsandbytes.
+  const bool torchao = found->name == "adamw_8bit" && found->word.find("bnb") == found->word.npos &&
+                       found->word != "adamw_8bit";
+  if (torchao) optimizer["embeddings_32bit"] = false;
   return optimizer;
 }
 
