@@ -32,7 +32,9 @@ Json note_json(const importing::Note& note) {
 Exit run_import(const ImportArguments& a) {
   const Json flags = a.job.of_flags();
   importing::Imported imported = importing::import_files(a.job.files, a.kind, flags);
-  overlay(imported.job, flags);
+  Json others = flags;
+  others.erase("cluster");  // which the import has taken, with what the files count
+  overlay(imported.job, others);
   check(imported, imported.job, a.job.file);
   for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
   fmt::print(stderr, "{}", importing::all_notes(imported.notes));

@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "import/command_line.h"
+#include "load/ds_config/document.h"
 #include "toml/document.h"
 #include "yaml/document.h"
 
@@ -74,6 +75,31 @@ Document hostfile(const std::vector<std::string_view>& lines, const std::string&
   return document;
 }
 
+/// Whether every byte belongs to a character; messages and jobs are made of texts.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t more = lead < 0x80              ? 0
+                             : (lead >> 5) == 0b110   ? 1
+                             : (lead >> 4) == 0b1110  ? 2
+                             : (lead >> 3) == 0b11110 ? 3
+                                                      : text.size();
+    if (i + more >= text.size() && more > 0) return false;
+    for (std::size_t k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) >> 6) != 0b10) return false;
+    const bool overlong =
+        (more == 1 && lead < 0xC2) ||
+        (more == 2 && lead == 0xE0 && static_cast<unsigned char>(text[i + 1]) < 0xA0) ||
+        (more == 2 && lead == 0xED && static_cast<unsigned char>(text[i + 1]) > 0x9F) ||
+        (more == 3 &&
+         (lead > 0xF4 || (lead == 0xF0 && static_cast<unsigned char>(text[i + 1]) < 0x90) ||
+          (lead == 0xF4 && static_cast<unsigned char>(text[i + 1]) > 0x8F)));
+    if (overlong) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 /// What YAML makes of an argument: a number, a truth, a list or an object, else the text.
 Json value_of(const std::string& text) {
   if (text.empty()) return "";
@@ -100,8 +126,9 @@ std::string name_of_flag(std::string_view flag) {
 
 /// "--name" or "-m"; not "-1", which is a value.
 bool is_flag(const std::string& word) {
-  return word.size() > 1 && word.front() == '-' && !is_digit(word[1]) && word[1] != '.' &&
-         word.find_first_not_of('-') != std::string::npos;
+  const std::size_t name = word.find_first_not_of('-');
+  return name != std::string::npos && name > 0 && word[name] != '=' && !is_digit(word[1]) &&
+         word[1] != '.';
 }
 
 /// "a.b=c", "++a.b=c": Hydra's form.
@@ -267,10 +294,12 @@ const Json* value_below(const Json& object, std::string_view path) {
 std::vector<Document> parse_documents(std::string_view text, const std::string& file) {
   const std::vector<std::string_view> lines = lines_of(text);
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4000)));
+  if (!is_utf8(text))
+    throw InputError({.file = file, .message = "is no text in UTF-8", .expected = "UTF-8"});
   Document document;
   document.file = file;
   if (!lines.empty() && lines.front().front() == '{') {
-    document.value = parse_json(text, file, JsonComments::skipped);
+    document.value = read_ds_document(text, file).json;  // a ds_config may be hjson
     document.positions = find_positions(text);
     return {std::move(document)};
   }

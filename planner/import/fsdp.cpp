@@ -115,6 +115,11 @@ class FsdpReader {
         beside != nullptr && !beside->is_null()
             ? (beside->is_string() ? beside->get<std::string>() : beside->dump())
             : text("version", std::to_string(dialect_.version));
+    const bool silent = beside == nullptr && find("version") == nullptr;
+    if (silent)
+      key_.recipe().note({.kind = Note::Kind::assumed,
+                          .field = "FSDP" + word,
+                          .reason = "what the program takes without fsdp_version"});
     if (word != "1" && word != "2") fail("fsdp_version", fmt::format("found {}", word), "1 or 2");
     return word == "1" ? 1 : 2;
   }

@@ -175,7 +175,11 @@ void Key::take(Json value) {
 void Key::take(const std::string& pointer, Json value) {
   std::string words = value.is_string() ? value.get<std::string>() : value.dump();
   constexpr std::size_t kLongestShown = 60;
-  if (words.size() > kLongestShown) words = words.substr(0, kLongestShown) + "...";
+  if (words.size() > kLongestShown) {
+    std::size_t end = kLongestShown;
+    while (end > 0 && (static_cast<unsigned char>(words[end]) >> 6) == 0b10) --end;
+    words = words.substr(0, end) + "...";
+  }
   std::string field = pointer.substr(pointer.starts_with('/') ? 1 : 0);
   std::replace(field.begin(), field.end(), '/', '.');
   recipe_.set(pointer, std::move(value), origin());

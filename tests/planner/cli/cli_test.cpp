@@ -54,6 +54,27 @@ TEST(ExitCodes, AreThoseOfTheContract) {
   EXPECT_EQ(shardplan({"max", "--model", "llama-2-70b", "--cluster", "1xRTX4090"}).exit_code, 4);
 }
 
+TEST(TrainersFiles, StandWhereverAJobDoes) {
+  const std::string folder = SHARDPLAN_SOURCE_DIR "/configs/trainers/";
+  const std::string arguments = folder + "trl-sft.yaml", fsdp = folder + "accelerate-fsdp2.yaml";
+  const TemporaryFolder out;
+  const std::string job = out.path("job.json");
+  EXPECT_EQ(shardplan({"import", arguments, fsdp, "--cluster", "H100-80GB", "-o", job}).exit_code,
+            0);
+  const Finished from_job = shardplan({"estimate", job, "--format", "json"});
+  const Finished direct =
+      shardplan({"estimate", arguments, fsdp, "--cluster", "H100-80GB", "--format", "json"});
+  EXPECT_EQ(from_job.out, direct.out);
+  EXPECT_EQ(from_job.exit_code, 0);
+  EXPECT_THAT(direct.err, HasSubstr("an accelerate configuration"));
+  const Finished fit = shardplan({"fit", folder + "axolotl-qlora.yaml", "1xA100-80GB"});
+  EXPECT_EQ(fit.exit_code, 0) << fit.err;
+  EXPECT_THAT(fit.out, HasSubstr("base in 4 bits"));
+  const Finished asks = shardplan({"import", arguments, fsdp});
+  EXPECT_EQ(asks.exit_code, 3);
+  EXPECT_THAT(asks.err, AllOf(HasSubstr("8 GPUs"), HasSubstr("--cluster 8x")));
+}
+
 TEST(Diagnostics, SayWhichCommandTakesAWholeJob) {
   const TemporaryFolder folder;
   const std::string job = folder.file("job.json", kJob);
@@ -94,7 +115,7 @@ TEST_P(Help, HasAWorkedExample) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
                          ::testing::Values("fit", "model", "estimate", "compare", "max", "catalog",
-                                           "search", "export"),
+                                           "search", "export", "import"),
                          [](const auto& command) { return std::string(command.param); });
 
 TEST(Commands, AnswerInTextAndInJson) {

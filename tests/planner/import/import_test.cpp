@@ -58,6 +58,19 @@ TEST(Import, AMisspeltKeyIsRefusedWithTheOneThatWasMeant) {
   EXPECT_NE(error.find("line 3"), std::string::npos) << error;
 }
 
+TEST(Import, FilesToStartFromAreRead) {
+  const std::string folder = SHARDPLAN_SOURCE_DIR "/configs/trainers/";
+  const Json alone =
+      import_files({folder + "axolotl-qlora.yaml"}, "", {{"cluster", "1xRTX4090"}}).job;
+  EXPECT_EQ(alone.at("workload").at("lora").at("quantization"), "nf4_double");
+  const Json two = import_files({folder + "trl-sft.yaml", folder + "accelerate-fsdp2.yaml"}, "",
+                                {{"cluster", "H100-80GB"}})
+                       .job;
+  EXPECT_EQ(two.at("cluster"), "1x8xH100-80GB");
+  EXPECT_EQ(two.at("framework").at("name"), "fsdp2");
+  EXPECT_EQ(two.at("precision"), "bf16-autocast");
+}
+
 TEST(Import, UnknownKeysAreListed) {
   const Imported imported =
       import_text("base_model: gpt2\ndatasets: []\nbf16: true\nnobody_knows_this: 3\n");
