@@ -50,6 +50,7 @@ struct NumberFormat {
   bool casts_inputs = false;          ///< products multiply inputs that are cast to it
   bool shards = true;                 ///< frameworks can divide what is stored in it
   std::string_view words;             ///< "nf4 weights"
+  std::string_view spoken = {};       ///< other words that people type, blanks between
 };
 
 /// Bytes of the elements, then of each part, for a tensor of `rows` (its first dimension) with

@@ -77,6 +77,7 @@ struct FrameworkTraits {
   Required<FrameworkKind> kind;
   Required<std::string_view> name;   ///< in job files
   Required<std::string_view> label;  ///< in windows
+  std::string_view spoken = {};      ///< other words for it, blanks between
   Required<const OptionTable<Framework>*> options;
 
   // ---- What a job cannot ask of it; nothing when it can be run and estimated.

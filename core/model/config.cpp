@@ -124,6 +124,12 @@ bool ModelConfig::is_list(std::string_view key) const {
   return value != nullptr && std::holds_alternative<std::vector<ConfigScalar>>(*value);
 }
 
+bool ModelConfig::is_text(std::string_view key) const {
+  const ConfigValue* value = find(key);
+  const auto* single = value == nullptr ? nullptr : std::get_if<ConfigScalar>(value);
+  return single != nullptr && std::holds_alternative<std::string>(*single);
+}
+
 std::int64_t ModelConfig::length(std::string_view key) const {
   return is_list(key) ? std::ssize(std::get<std::vector<ConfigScalar>>(*find(key))) : 0;
 }

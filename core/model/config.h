@@ -53,6 +53,8 @@ class ModelConfig {
   double number(std::string_view key, double fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
   bool is_list(std::string_view key) const;
+  /// Whether the value at `key` is a string ("auto" in place of a number).
+  bool is_text(std::string_view key) const;
   /// Values in the list at `key`; 0 when it is none.
   std::int64_t length(std::string_view key) const;
   /// Absent or null gives an empty list.

@@ -14,6 +14,11 @@ template <typename Enum>
 constexpr NamedValue named(Enum value, std::string_view label = {}) {
   return {name_of(value), static_cast<std::int64_t>(value), label};
 }
+/// The same, with other words that people have for it.
+constexpr NamedValue spoken(NamedValue value, std::string_view also) {
+  value.also = also;
+  return value;
+}
 template <typename T>
 constexpr NamedValue named(std::string_view name, T value, std::string_view label = {}) {
   return {name, static_cast<std::int64_t>(value), label};
@@ -27,7 +32,9 @@ consteval auto named_formats() {
   std::size_t next = 0;
   for (std::size_t i = 0; i < Formats.size(); ++i)
     if (has_uses(Formats[i]))
-      names[next++] = named(Formats[i].name, i, Formats[i].name == "none" ? "as computed" : "");
+      names[next++] =
+          spoken(named(Formats[i].name, i, Formats[i].name == "none" ? "as computed" : ""),
+                 Formats[i].spoken);
   return names;
 }
 
@@ -38,18 +45,24 @@ inline constexpr auto kWeightFormats = named_formats<kStoredFormats, kWeightStor
 inline constexpr auto kBaseFormats = named_formats<kStoredFormats, kBaseStore>();
 
 inline constexpr std::array kWorkKinds{
-    named("train", WorkKind::train, "training"),
-    named("inference", WorkKind::inference, "generation"),
-    named("rlhf", WorkKind::rlhf, "reinforcement learning, preferences")};
-inline constexpr std::array kMethods{named("full", 0, "full fine-tuning"),
-                                     named("lora", 1, "LoRA")};
+    spoken(named("train", WorkKind::train, "training"), "finetune sft pretrain"),
+    spoken(named("inference", WorkKind::inference, "generation"), "generate generation infer"),
+    spoken(named("rlhf", WorkKind::rlhf, "reinforcement learning, preferences"), "rl")};
+inline constexpr std::array kMethods{
+    spoken(named("full", 0, "full fine-tuning"), "full_finetune finetune sft"),
+    spoken(named("lora", 1, "LoRA"), "qlora peft")};
 inline constexpr std::array kCacheTypes{named("auto", false, "as computed"), named("fp8", true)};
 
-inline constexpr std::array kAttentionKinds{named("sdpa", AttentionKind::sdpa, "fused (SDPA)"),
-                                            named("eager", AttentionKind::eager, "eager")};
+inline constexpr std::array kAttentionKinds{
+    spoken(
+        named("sdpa", AttentionKind::sdpa, "fused (SDPA)"),
+        "flash_attention_2 flash_attention_3 flash_attention flash_attn flash_attn_2 flash_attn_3 "
+        "flash2 fa2 fa3 fused xformers"),
+    spoken(named("eager", AttentionKind::eager, "eager"), "math vanilla unfused")};
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),
-    named("fused_linear", LossKind::fused_linear, "fused with the head")};
+    spoken(named("fused_linear", LossKind::fused_linear, "fused with the head"),
+           "fused_linear_cross_entropy chunked cut_cross_entropy")};
 inline constexpr std::array kCheckpointings{named(Checkpointing::none, "none"),
                                             named(Checkpointing::selective, "selective"),
                                             named(Checkpointing::full, "every block")};
@@ -68,8 +81,9 @@ inline constexpr std::array kImplementations{named("fused", OptimizerImplementat
                                              named("foreach", OptimizerImplementation::foreach),
                                              named("for-loop", OptimizerImplementation::for_loop)};
 
-inline constexpr std::array kOffloadDevices{named(OffloadDevice::none, "on the GPUs"),
-                                            named(OffloadDevice::cpu, "on the host"),
-                                            named(OffloadDevice::nvme, "on NVMe")};
+inline constexpr std::array kOffloadDevices{
+    spoken(named(OffloadDevice::none, "on the GPUs"), "gpu cuda no false off"),
+    spoken(named(OffloadDevice::cpu, "on the host"), "host ram dram true yes on"),
+    spoken(named(OffloadDevice::nvme, "on NVMe"), "ssd")};
 
 }  // namespace shardplan

@@ -11,7 +11,10 @@ namespace {
 std::vector<NamedValue> framework_names() {
   std::vector<NamedValue> names;
   for (const FrameworkTraits* traits : all_frameworks())
-    names.push_back({traits->name, static_cast<std::int64_t>(traits->kind.get()), traits->label});
+    names.push_back({.name = traits->name,
+                     .value = static_cast<std::int64_t>(traits->kind.get()),
+                     .label = traits->label,
+                     .also = traits->spoken});
   return names;
 }
 
@@ -22,6 +25,8 @@ const OptionTable<Framework>& framework_name_table() {
   static const std::vector<Option<Framework>> kOptions{option<&Framework::kind>(
       {.key = "name",
        .flag = "--framework",
+       .also = "--backend --strategy",
+       .switches = "--fsdp=fsdp2 --ddp=ddp",
        .help = "who runs the step",
        .label = "Framework",
        .default_text = "`single` on one GPU, `deepspeed` at stage 3 on several",

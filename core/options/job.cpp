@@ -13,7 +13,7 @@ namespace {
 std::vector<NamedValue> named_trainers() {
   std::vector<NamedValue> names;
   for (const TrainerDescription* t : trainers())
-    names.push_back(named(t->name, names.size(), t->words));
+    names.push_back(spoken(named(t->name, names.size(), t->words), t->spoken));
   return names;
 }
 
@@ -65,6 +65,7 @@ void set_kernels(Plan& p, const OptionValue& value) {
 Option<Plan> kernels_option(std::span<const NamedValue> names) {
   return {{.key = "kernels",
            .flag = "--kernels",
+           .switches = "--use-liger-kernel=liger --liger=liger",
            .help = "fused kernels in place of PyTorch's",
            .doc = "fused kernels in place of PyTorch's: what Liger-Kernel patches for the model's "
                   "type, or a list of names",
@@ -79,14 +80,18 @@ Option<Plan> kernels_option(std::span<const NamedValue> names) {
 constexpr std::array kPlainOptions{
     special<Plan>({.key = "model",
                    .flag = "--model",
+                   .also = "--model-name-or-path --model-path --base-model",
                    .help = "catalogue name, config.json or a size such as 7B",
                    .required = true}),
     special<Plan>({.key = "cluster",
                    .flag = "--cluster",
+                   .also = "--gpus --gpu --hardware",
                    .help = "4xA100-40GB, 2x8xH100, 4x40GB, an instance name",
                    .required = true}),
     option<&Plan::attention>({.key = "attention",
                               .flag = "--attention",
+                              .also = "--attn --attn-implementation --attn-impl --flash-attn",
+                              .switches = "--use-flash-attn=sdpa --use-flash-attention-2=sdpa",
                               .help = "fused (sdpa), or eager, which keeps the scores",
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
@@ -94,6 +99,8 @@ constexpr std::array kPlainOptions{
     special<Plan>(
         {.key = "checkpointing",
          .flag = "--checkpointing",
+         .also = "--activation-checkpointing --recompute --ac",
+         .switches = "--gradient-checkpointing=full --no-gradient-checkpointing=none",
          .help = "what is computed again in the backward pass (full: every block)",
          .doc = "what is computed again in the backward pass: nothing, everything but what matrix "
                 "products and attention return, or each block; or a policy with numbers "
@@ -108,6 +115,7 @@ constexpr std::array kPlainOptions{
         }}),
     special<Plan>({.key = "compile",
                    .flag = "--compile",
+                   .also = "--torch-compile",
                    .help = "torch.compile with Inductor",
                    .doc = "torch.compile with Inductor: false, true, or an object "
                           "([compile](#compile))",
@@ -121,6 +129,7 @@ constexpr std::array kPlainOptions{
                          .choices = kLossKinds}),
     option<&Plan::gradient_clipping>({.key = "gradient_clipping",
                                       .flag = "--gradient-clipping",
+                                      .also = "--max-grad-norm --clip --clip-grad --grad-clip",
                                       .help = "largest norm of the gradients; 0 is off",
                                       .numbers = {0, 1e12}}),
     option<&Plan::launch_blocking>(
@@ -128,6 +137,12 @@ constexpr std::array kPlainOptions{
          .flag = "--launch-blocking",
          .help = "CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel",
          .changes_passes = true}),
+    special<Plan>({.key = "model.mlp",
+                   .flag = "--mlp",
+                   .help = "widths of a perceptron in place of a model: 784,128,10",
+                   .default_text = "none",
+                   .elements = "widths",
+                   .kind = OptionKind::integers}),
 };
 
 /// The trainer and its kernels come behind model and cluster.

@@ -66,6 +66,7 @@ std::vector<Option<Optimizer>> optimizer_options(OptimizerTexts& texts) {
   std::vector<Option<Optimizer>> options{
       special<Optimizer>({.key = "name",
                           .flag = "--optimizer",
+                          .also = "--optim --optimizer-name",
                           .help = "the optimizer",
                           .label = "Optimizer",
                           .kind = OptionKind::choice,

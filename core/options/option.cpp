@@ -1,6 +1,9 @@
 #include "options/option.h"
 
 #include <algorithm>
+#include <string>
+
+#include "base/nearest.h"
 
 namespace shardplan {
 
@@ -13,10 +16,32 @@ bool is_said(const OptionValue& value) {
 }
 
 const NamedValue* find_choice(std::span<const NamedValue> choices, std::string_view name) {
-  const auto at = std::find_if(choices.begin(), choices.end(), [&](const NamedValue& choice) {
-    return choice.name == name || (!choice.former.empty() && choice.former == name);
+  const auto find = [&](auto is_meant) {
+    const auto at = std::find_if(choices.begin(), choices.end(), is_meant);
+    return at == choices.end() ? nullptr : &*at;
+  };
+  if (const NamedValue* exact = find([&](const NamedValue& choice) {
+        return choice.name == name || (!choice.former.empty() && choice.former == name);
+      }))
+    return exact;
+  const std::string spoken = normalized(name);
+  if (spoken.empty()) return nullptr;
+  return find([&](const NamedValue& choice) {
+    const std::vector<std::string_view> words = words_of(choice.also);
+    return normalized(choice.name) == spoken ||
+           std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return normalized(word) == spoken; });
   });
-  return at == choices.end() ? nullptr : &*at;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    if (blank > 0) words.push_back(text.substr(0, blank));
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  return words;
 }
 
 std::string_view name_in(std::span<const NamedValue> choices, std::int64_t value) {

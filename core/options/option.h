@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/quantity.h"
+
 namespace shardplan {
 
 /// A value of any option, apart from JSON. No value: left open. A choice is the number of its
@@ -42,10 +44,15 @@ struct NamedValue {
   std::int64_t value = 0;        ///< of the enumeration, or of a bool
   std::string_view label = {};   ///< in windows: "every block"; "": the name
   std::string_view former = {};  ///< an earlier spelling, still read
+  std::string_view also = {};    ///< other words for it, blanks between: "flash_attention_2 fa2"
 };
 
-/// The choice that a job calls `name`; null when there is none.
+/// The choice that a job calls `name`, or that one of its other words means, whatever its case and
+/// with '-' for '_'; null when there is none.
 const NamedValue* find_choice(std::span<const NamedValue> choices, std::string_view name);
+
+/// The words of a text with blanks between.
+std::vector<std::string_view> words_of(std::string_view text);
 
 /// "full", or "" when `choices` have no such value.
 std::string_view name_in(std::span<const NamedValue> choices, std::int64_t value);
@@ -63,6 +70,9 @@ struct NumberRange {
 struct OptionInfo {
   std::string_view key = {};   ///< within its object: "reduce_dtype"
   std::string_view flag = {};  ///< "--reduce-dtype"; "": none
+  std::string_view also = {};  ///< other flags for it, blanks between: "--zero --stage"
+  /// Flags that say a value, blanks between: "--bf16=bf16".
+  std::string_view switches = {};
   std::string_view help = {};  ///< one line, without choices: "type in which gradients are reduced"
   std::string_view doc = {};   ///< for docs/job.md, Markdown; "": as `help`
   std::string_view label = {};  ///< in windows: "Reduce type"; "": in no form
@@ -74,6 +84,7 @@ struct OptionInfo {
   std::span<const NamedValue> choices = {};  ///< of kinds choice and dtype, in the order shown
   IntegerRange integers = {};
   NumberRange numbers = {};
+  Magnitude magnitude = Magnitude::count;  ///< of numbers with letters: "8k"
   bool required = false;
   /// Whether a pass over the network depends on it (estimate/passes.h). The value is a number then.
   bool changes_passes = false;

@@ -34,10 +34,12 @@ bool differs(const Plan& plan) {
 
 /// A number of GPUs or chunks; only one that divides something is written.
 template <auto Member>
-constexpr Option<Plan> degree(std::string_view key, std::string_view flag, std::string_view help,
-                              std::string_view label, bool changes_passes = true) {
+constexpr Option<Plan> degree(std::string_view key, std::string_view flag, std::string_view also,
+                              std::string_view help, std::string_view label,
+                              bool changes_passes = true) {
   return option<&Plan::parallel, Member>({.key = key,
                                           .flag = flag,
+                                          .also = also,
                                           .help = help,
                                           .label = label,
                                           .integers = {1, kLargestDegree},
@@ -48,26 +50,30 @@ constexpr Option<Plan> degree(std::string_view key, std::string_view flag, std::
 constexpr std::array kParallelOptions{
     special<Plan>({.key = "data",
                    .flag = "--data-parallel",
+                   .also = "--dp --data-parallel-size --dp-size",
                    .help = "GPUs with samples of their own: what the other degrees leave",
                    .doc = "GPUs with samples of their own",
                    .default_text = "what the others leave",
                    .kind = OptionKind::integer,
                    .integers = {1, 1 << 30}}),
-    degree<&Parallel::tensor>("tensor", "--tensor-parallel", "GPUs that share each layer",
-                              "Tensor parallel"),
-    degree<&Parallel::pipeline>("pipeline", "--pipeline-parallel",
-                                "stages of layers; micro-batches are gradient_accumulation",
-                                "Pipeline stages", false),
-    degree<&Parallel::virtual_pipeline>("virtual_pipeline", "--virtual-pipeline",
-                                        "chunks of layers on each stage", "Chunks per stage",
-                                        false),
-    degree<&Parallel::sequence>("sequence", "--ulysses",
+    degree<&Parallel::tensor>("tensor", "--tensor-parallel",
+                              "--tp --tensor-parallel-size --tensor-model-parallel-size --tp-size",
+                              "GPUs that share each layer", "Tensor parallel"),
+    degree<&Parallel::pipeline>(
+        "pipeline", "--pipeline-parallel",
+        "--pp --pipeline-parallel-size --pipeline-model-parallel-size --pp-size",
+        "stages of layers; micro-batches are gradient_accumulation", "Pipeline stages", false),
+    degree<&Parallel::virtual_pipeline>(
+        "virtual_pipeline", "--virtual-pipeline", "--vp --virtual-pipeline-stages",
+        "chunks of layers on each stage", "Chunks per stage", false),
+    degree<&Parallel::sequence>("sequence", "--ulysses", "--sp --sp-size --sequence-parallel-size",
                                 "GPUs that share a sequence, exchanging heads (Ulysses)",
                                 "Ulysses (sequence)"),
-    degree<&Parallel::context>("context", "--context-parallel",
-                               "GPUs that share a sequence, passing keys and values round (ring)",
-                               "Context parallel"),
+    degree<&Parallel::context>(
+        "context", "--context-parallel", "--cp --context-parallel-size --cp-size",
+        "GPUs that share a sequence, passing keys and values round (ring)", "Context parallel"),
     degree<&Parallel::expert>("expert", "--expert-parallel",
+                              "--ep --expert-parallel-size --expert-model-parallel-size --ep-size",
                               "GPUs that share the experts of a layer", "Expert parallel"),
     option<&Plan::parallel, &Parallel::expert_tensor>(
         {.key = "expert_tensor",

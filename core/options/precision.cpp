@@ -30,6 +30,8 @@ constexpr auto kPresetNames =
 constexpr std::array kPresetOptions{special<Plan>(
     {.key = "precision",
      .flag = "--precision",
+     .also = "--dtype --mixed-precision --torch-dtype",
+     .switches = "--bf16=bf16 --fp16=fp16 --fp32=fp32 --bfloat16=bf16 --half=fp16",
      .help = "element types",
      .label = "Precision",
      .default_text = "`bf16-master` with deepspeed, megatron and native; `bf16-pure` for "

@@ -33,11 +33,35 @@ std::string default_of(const ListedOption& option) {
   return is_code(info.kind) ? as_code(value) : value;
 }
 
+/// "`--zero-stage`, `--zero`", switches with what they say: "`--bf16` (bf16)".
+std::string flags_of(const OptionInfo& option) {
+  std::string flags = as_code(option.flag);
+  for (const std::string_view word : words_of(option.also)) flags += ", " + as_code(word);
+  for (const std::string_view word : words_of(option.switches)) {
+    const std::size_t mark = word.find('=');
+    flags += fmt::format(", {} ({})", as_code(word.substr(0, mark)), word.substr(mark + 1));
+  }
+  return flags;
+}
+
+/// The other words for choices: "; `fa2` is read as sdpa".
+std::string spoken_choices(std::span<const NamedValue> choices) {
+  std::string text;
+  for (const NamedValue& choice : choices) {
+    std::vector<std::string> words;
+    for (const std::string_view word : words_of(choice.also)) words.push_back(as_code(word));
+    if (!words.empty())
+      text += fmt::format("; {} {} read as {}", listed_words(words, "and"),
+                          words.size() > 1 ? "are" : "is", choice.name);
+  }
+  return text;
+}
+
 std::string meaning_of(const OptionInfo& option) {
   std::string text(option.doc.empty() ? option.help : option.doc);
   if (!option.unit.empty()) text += fmt::format(", in {}", option.unit);
   if (!option.choices.empty()) text += ": " + in_words(option.choices);
-  return text;
+  return text + spoken_choices(option.choices);
 }
 
 }  // namespace
@@ -75,7 +99,7 @@ std::string in_words(const OptionInfo& option, const OptionValue& value) {
 std::string markdown_of(const OptionGroup& group) {
   std::string text = "| key | flag | meaning | default |\n|---|---|---|---|\n";
   for (const ListedOption& option : group.options)
-    text += fmt::format("| `{}` | {} | {} | {} |\n", option.info->key, as_code(option.info->flag),
+    text += fmt::format("| `{}` | {} | {} | {} |\n", option.info->key, flags_of(*option.info),
                         meaning_of(*option.info), default_of(option));
   return text;
 }

@@ -20,6 +20,9 @@ constexpr std::array kKindOptions{
 constexpr std::array kTrainingOptions{
     option<&Workload::micro_batch>({.key = "micro_batch",
                                     .flag = "--micro-batch",
+                                    .also = "--batch-size --micro-batch-size --mbs "
+                                            "--per-device-train-batch-size "
+                                            "--train-micro-batch-size-per-gpu",
                                     .help = "samples a GPU takes at once",
                                     .label = "Micro-batch",
                                     .default_text = "the ds_config's, else 1",
@@ -27,10 +30,14 @@ constexpr std::array kTrainingOptions{
                                     .changes_passes = true}),
     option<&Workload::sequence_length>({.key = "sequence_length",
                                         .flag = "--sequence-length",
+                                        .also = "--seq-len --seqlen --seq-length --seq "
+                                                "--max-seq-len --max-seq-length --max-length "
+                                                "--cutoff-len --context-length --sequence-len",
                                         .help = "tokens of a sample",
                                         .label = "Sequence length",
                                         .default_text = "2,048, or the model's positions if fewer",
                                         .integers = {1, kLargestCount},
+                                        .magnitude = Magnitude::length,
                                         .changes_passes = true}),
     special<Workload>({.key = "lengths",
                        .flag = "--lengths",
@@ -44,12 +51,16 @@ constexpr std::array kTrainingOptions{
                                 .help = "samples are joined to rows of sequence_length tokens"}),
     option<&Workload::target_length>({.key = "target_length",
                                       .flag = "--target-length",
+                                      .also = "--max-target-length",
                                       .help = "decoder tokens (encoder-decoder models)",
                                       .default_text = "`sequence_length`",
                                       .integers = {1, kLargestCount},
+                                      .magnitude = Magnitude::length,
                                       .changes_passes = true}),
     option<&Workload::gradient_accumulation>({.key = "gradient_accumulation",
                                               .flag = "--gradient-accumulation",
+                                              .also = "--gradient-accumulation-steps "
+                                                      "--grad-accum --grad-accumulation --gas",
                                               .help = "micro-batches per step",
                                               .label = "Accumulation steps",
                                               .default_text = "the ds_config's, else 1",
@@ -57,7 +68,10 @@ constexpr std::array kTrainingOptions{
     special<Workload>(
         {.key = "method",
          .flag = "--method",
+         .also = "--finetuning-type --train-type",
+         .switches = "--lora=lora --qlora=qlora --use-peft=lora",
          .help = "which parameters are trained",
+         .doc = "which parameters are trained (qlora: LoRA over a base in `nf4_double`)",
          .label = "Method",
          .kind = OptionKind::choice,
          .choices = kMethods},
@@ -72,11 +86,14 @@ OptionValue usual_targets(const Workload&) {
 constexpr std::array kLoraOptions{
     option<&Workload::lora, &Lora::rank>({.key = "rank",
                                           .flag = "--lora-rank",
+                                          .also = "--lora-r --r",
                                           .help = "rank of the adapters",
                                           .label = "LoRA rank",
                                           .integers = {1, 1 << 20}}),
     option<&Workload::lora, &Lora::targets>({.key = "targets",
                                              .flag = "--lora-targets",
+                                             .also = "--target-modules --lora-target "
+                                                     "--lora-target-modules",
                                              .help = "modules, such as q_proj,v_proj",
                                              .doc = "last parts of module names, or `all-linear` "
                                                     "alone: every linear layer of the blocks",
@@ -85,6 +102,8 @@ constexpr std::array kLoraOptions{
                                             {.open = usual_targets}),
     option<&Workload::lora, &Lora::base>({.key = "quantization",
                                           .flag = "--lora-quantization",
+                                          .also = "--quantization-bit --bits",
+                                          .switches = "--load-in-4bit=4bit --load-in-8bit=8bit",
                                           .help = "the base's weights in 4 bits (QLoRA) or 8",
                                           .choices = kBaseFormats}),
     option<&Workload::lora, &Lora::prepare_kbit>(
@@ -112,16 +131,20 @@ constexpr std::array kGenerationOptions{
     option<&Workload::sequence_length>(
         {.key = "prompt_length",
          .flag = "--prompt-length",
+         .also = "--prompt-len --input-len --input-length",
          .help = "tokens of a prompt",
          .label = "Prompt length",
          .default_text = "2,048, or what the model's positions leave",
-         .integers = {1, kLargestCount}}),
+         .integers = {1, kLargestCount},
+         .magnitude = Magnitude::length}),
     option<&Workload::generation, &Generation::new_tokens>(
         {.key = "new_tokens",
          .flag = "--new-tokens",
+         .also = "--max-new-tokens --output-len --output-length",
          .help = "tokens to generate for each prompt",
          .label = "New tokens",
-         .integers = {1, kLargestCount}}),
+         .integers = {1, kLargestCount},
+         .magnitude = Magnitude::length}),
     option<&Workload::generation, &Generation::weights>({.key = "quantization",
                                                          .flag = "--quantization",
                                                          .help = "how weights are stored",

@@ -20,8 +20,9 @@ struct OwnOptimizer {
 };
 
 struct TrainerDescription {
-  std::string_view name;   ///< in jobs
-  std::string_view words;  ///< for people
+  std::string_view name;         ///< in jobs
+  std::string_view words;        ///< for people
+  std::string_view spoken = {};  ///< other words for it, blanks between
   /// 16-bit training is torch.autocast around the model's forward, over 16-bit parameters too.
   /// Engines with a precision of their own (DeepSpeed) are called without it.
   bool autocasts = false;

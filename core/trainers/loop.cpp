@@ -7,6 +7,7 @@ extern const TrainerDescription kTrainer;
 constinit const TrainerDescription kTrainer{
     .name = "loop",
     .words = "a PyTorch loop",
+    .spoken = "pytorch torch plain",
 };
 
 }  // namespace shardplan::loop

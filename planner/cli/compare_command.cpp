@@ -18,7 +18,7 @@ struct CompareArguments {
 };
 
 Exit compare(const CompareArguments& a) {
-  const Job job = load(a.job.merged(Json::object()), a.job.file);
+  const Job job = a.job.load(a.job.merged(Json::object()));
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<Alternative> all = compare_plans(job, calibration);
   if (a.output.json()) {

@@ -21,7 +21,7 @@ struct EstimateArguments {
 };
 
 Exit run_estimate(const EstimateArguments& a) {
-  const Job job = load(a.job.merged(Json::object()), a.job.file);
+  const Job job = a.job.load(a.job.merged(Json::object()));
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
   const Cost cost = cost_of(job.plan, e, a.cost);

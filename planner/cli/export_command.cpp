@@ -22,7 +22,7 @@ struct ExportArguments {
 
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
-  const Job job = load(asked, a.job.file);
+  const Job job = a.job.load(asked);
   require_training(job, "export", a.job.file);
   const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
   if (!a.folder.empty()) {

@@ -33,6 +33,10 @@ struct FitArguments {
 /// who ask this question would run. docs/job.md lists it.
 Json defaults(const FitArguments& a) {
   if (!a.job.files.empty()) return Json{{"cluster", a.cluster}};  // the trainer's own
+  const bool has_cluster = a.job.given("--cluster");
+  if (a.cluster.empty() && has_cluster) return Json{{"model", a.model}, {"checkpointing", "full"}};
+  if (a.cluster.empty())  // --mlp stands for the model
+    return Json{{"cluster", a.model}, {"checkpointing", "full"}};
   return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
 }
 
@@ -100,7 +104,9 @@ void add_fit(CLI::App& app, Run& run) {
   add_cost_flags(*command, a->cost);
   add_output(*command, a->output);
   command->callback([a, &run] {
-    if (a->cluster.empty() && !is_whole_job(a->model)) throw CLI::RequiredError("CLUSTER");
+    const bool is_said = a->job.given("--mlp") || a->job.given("--cluster");
+    if (a->cluster.empty() && !is_said && !is_whole_job(a->model))
+      throw CLI::RequiredError("CLUSTER");
     run = [a] { return fit(*a); };
   });
 }

@@ -3,28 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "cli/lists.h"
 #include "load/hardware.h"
 
 namespace shardplan::cli {
 namespace {
 
-Json number_of(const std::string& flag, const std::string& text) {
+/// A whole number stays one, as the job's reader wants it.
+Json number_of(const std::string& flag, const std::string& text, Magnitude magnitude) {
   const Json value = Json::parse(text, nullptr, false);
-  if (!value.is_number())
-    throw InputError({.file = "<command line>",
-                      .key = flag,
-                      .message = fmt::format("found '{}'", text),
-                      .expected = "a number"});
-  return value;
+  if (value.is_number()) return value;
+  const auto amount = parse_quantity(text, magnitude);
+  constexpr double kLargestWhole = 9e18;
+  if (amount && std::floor(*amount) == *amount && *amount < kLargestWhole)
+    return static_cast<std::int64_t>(*amount);
+  if (amount) return *amount;
+  throw InputError({.file = "<command line>",
+                    .key = flag,
+                    .message = fmt::format("found '{}'", text),
+                    .expected = magnitude == Magnitude::bytes ? "a number of bytes, such as 512GB"
+                                : magnitude == Magnitude::length ? "a number, such as 8192 or 8k"
+                                                                 : "a number"});
 }
 
 Json boolean_of(const std::string& flag, const std::string& text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
+  const std::string word = normalized(text);
+  for (const char* yes : {"true", "yes", "on", "1"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "no", "off", "0"})
+    if (word == no) return false;
   throw InputError({.file = "<command line>",
                     .key = flag,
                     .message = fmt::format("found '{}'", text),
@@ -46,10 +59,10 @@ const char* type_name(JobField::Kind kind) {
   return "TEXT";
 }
 
-Json value_of(const std::string& flag, JobField::Kind kind, const std::string& text) {
-  switch (kind) {
+Json value_of(const std::string& flag, const JobField& field, const std::string& text) {
+  switch (field.kind) {
     case JobField::Kind::number:
-      return number_of(flag, text);
+      return number_of(flag, text, field.magnitude);
     case JobField::Kind::boolean:
       return boolean_of(flag, text);
     case JobField::Kind::list:
@@ -60,6 +73,26 @@ Json value_of(const std::string& flag, JobField::Kind kind, const std::string& t
       break;
   }
   return text;
+}
+
+bool is_file(const std::string& text) {
+  std::error_code error;
+  return text == kStandardInput || std::filesystem::exists(text, error);
+}
+
+/// A name and no file: nothing of that name is there, and it ends as no file of a job does.
+bool is_word(const std::string& text) {
+  constexpr std::array kEndings{".json", ".yaml", ".yml", ".toml", ".sh"};
+  return !is_file(text) &&
+         std::ranges::none_of(kEndings, [&](const char* ending) { return text.ends_with(ending); });
+}
+
+/// A cluster in words, or a file with one.
+bool is_cluster(const std::string& text) {
+  if (is_word(text)) return true;
+  if (text == kStandardInput || !text.ends_with(".json") || !is_file(text)) return false;
+  const Json json = Json::parse(read_text_file(text), nullptr, false);
+  return json.is_object() && json.contains("gpu") && !json.contains("model");
 }
 
 }  // namespace
@@ -82,9 +115,11 @@ bool JobOptions::given(std::string_view flag) const {
 }
 
 void JobOptions::add_files(CLI::App& command, const std::string& help) {
-  command.add_option("JOB", files, help)->each([this](const std::string& name) {
-    if (file.empty()) file = name;
-  });
+  command.add_option("JOB", files, help)
+      ->each([this, first = true](const std::string& name) mutable {
+        if (first && !is_word(name)) file = name;
+        first = false;
+      });
 }
 
 Json JobOptions::of_flags() const {
@@ -93,18 +128,43 @@ Json JobOptions::of_flags() const {
   return job;
 }
 
+bool JobOptions::names_model() const {
+  return !files.empty() && is_word(files.front());
+}
+
 Json JobOptions::of_files(const Json& under) const {
   if (imported_) return *imported_;
-  if (files.size() == 1 && importing::is_own_job(file)) return read_json_file(file);
+  std::vector<std::string> jobs = files;
+  Json words = Json::object();
+  if (jobs.size() > 1 && is_cluster(jobs.back())) {
+    words["cluster"] = jobs.back();
+    jobs.pop_back();
+  }
+  if (jobs.size() == 1 && is_word(jobs.front())) {
+    words["model"] = jobs.front();
+    words["checkpointing"] = "full";
+    return words;
+  }
+  if (jobs.size() == 1 && importing::is_own_job(file)) {
+    Json job = read_json_file(file);
+    overlay(job, words);
+    return job;
+  }
+  overlay(words, of_flags());
+  return imported(jobs, under, words);
+}
+
+Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& under,
+                          const Json& said) const {
   Json known = under;
-  overlay(known, of_flags());
-  importing::Imported imported = importing::import_files(files, "", known);
-  for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::short_notes(imported.notes));
-  Json whole = imported.job;
+  overlay(known, said);
+  importing::Imported made = importing::import_files(jobs, "", known);
+  for (const std::string& heading : made.headings) fmt::print(stderr, "{}\n", heading);
+  fmt::print(stderr, "{}", importing::short_notes(made.notes));
+  Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
-  check(imported, whole, file);
-  imported_ = std::move(imported.job);
+  check(made, whole, file);
+  imported_ = std::move(made.job);
   return *imported_;
 }
 
@@ -113,7 +173,7 @@ void JobOptions::set_flags(Json& job, std::string_view except) const {
     if (flag.option->count() > 0 &&
         (except.empty() || !std::string_view(flag.field->pointer).starts_with(except)))
       set_field(job, flag.field->pointer,
-                value_of(flag.option->get_name(), flag.field->kind, flag.value));
+                value_of(flag.option->get_name(), *flag.field, flag.value));
 }
 
 Json JobOptions::merged(const Json& base) const {
@@ -121,6 +181,13 @@ Json JobOptions::merged(const Json& base) const {
   if (!files.empty()) overlay(job, of_files(base));
   set_flags(job, imported_ ? "/cluster" : "");
   return job;
+}
+
+Job JobOptions::load(const Json& job) const {
+  Job loaded = cli::load(job, file);
+  if (names_model() && !given("--checkpointing"))
+    loaded.assumed.emplace_back("checkpointing: full");
+  return loaded;
 }
 
 void check(const importing::Imported& imported, const Json& job, const std::string& file) {

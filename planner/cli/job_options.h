@@ -17,9 +17,11 @@ namespace shardplan::cli {
 
 class JobOptions {
  public:
-  /// Adds the positional JOB: a job file, or files that an import understands.
-  void add_files(CLI::App& command,
-                 const std::string& help = "a job file, or a trainer's files; flags override them");
+  /// Adds the positional JOB: a job file, files that an import understands, or a model; and behind
+  /// them a cluster.
+  void add_files(CLI::App& command, const std::string& help =
+                                        "a job file, or a trainer's files, flags override them; or "
+                                        "MODEL CLUSTER, as for fit");
 
   /// Adds the flags of all fields to `command`, but for one that it has a meaning of its own for.
   void add_flags(CLI::App& command, std::string_view except = {});
@@ -31,10 +33,13 @@ class JobOptions {
   /// The fields that flags set, alone.
   Json of_flags() const;
 
+  /// Loads what `merged` gave, with what was taken for granted for a MODEL without a job.
+  Job load(const Json& job) const;
+
   /// Whether the flag was on the command line.
   bool given(std::string_view flag) const;
 
-  std::string file;                ///< the first of `files`; "" when the job is flags alone
+  std::string file;                ///< the first of `files`; "" when the job is words and flags
   std::vector<std::string> files;  ///< one job, or what is imported as one
 
  private:
@@ -46,6 +51,9 @@ class JobOptions {
   /// What the files say: the job as it is written, or what an import makes of them, told on
   /// stderr once. `under` is what else is known.
   Json of_files(const Json& under) const;
+  /// What an import makes of `jobs`, with what the command line says besides.
+  Json imported(const std::vector<std::string>& jobs, const Json& under, const Json& said) const;
+  bool names_model() const;  ///< the first of `files` is a model's name
   /// All of them, but for those that set fields below `except`.
   void set_flags(Json& job, std::string_view except = {}) const;
 

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/spoken_flags.h"
 
 namespace shardplan::cli {
 namespace {
@@ -68,7 +71,13 @@ Exit run(int argc, char** argv) {
   try {
     if (const std::string error = command_error(asked); !error.empty()) return usage_error(error);
     add_commands(app, chosen, asked);
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
+    const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };
+    for (const CLI::App* command : app.get_subcommands(is_asked))
+      arguments = spoken_flags(arguments, *command);
+    if (argc > 1) arguments.insert(arguments.begin(), argv[1]);
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the last one first
+    app.parse(std::move(arguments));
   } catch (const CLI::Success& e) {
     app.exit(e);
     return Exit::done;

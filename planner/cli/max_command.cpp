@@ -67,7 +67,7 @@ Exit largest(const MaxArguments& a) {
   check_limit(a);
   Json base = Json::object();
   if (a.of == "parameters") base["model"] = "1B";  // replaced by each size that is tried
-  const Job job = load(a.job.merged(base), a.job.file);
+  const Job job = a.job.load(a.job.merged(base));
   check_kind(a, job);
   const Calibration calibration = a.calibration.load_for(job);
   const LargestResult r = answer(a.of, job, calibration, a.step_seconds);
@@ -99,7 +99,7 @@ void add_max(CLI::App& app, Run& run) {
       ->check(CLI::IsMember(
           {"micro_batch", "sequence_length", "parameters", "gpus", "batch", "prompt_length"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
-      ->check(positive_number());
+      ->transform(positive_number());
   command->footer(
       "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length\n"
       "Exit code 0: there is one; 4: not even the smallest fits.");

@@ -79,7 +79,7 @@ std::string rendered(const report::Report& page, const std::string& format,
 
 report::Findings findings_of(const ReportArguments& a, const Json& document,
                              const std::string& file, const MeasuredRuns& runs) {
-  Job job = load(document, file);
+  Job job = file == a.job.file ? a.job.load(document) : load(document, file);
   const Calibration calibration = a.calibration.load_for(job);
   return report::find_out(std::move(job), calibration, runs,
                           {.name = file.empty() ? "the job" : file,

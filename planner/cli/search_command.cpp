@@ -25,7 +25,7 @@ struct SearchArguments {
 
 Exit run_search(const SearchArguments& a) {
   const Json asked = a.job.merged(Json::object());
-  const Job job = load(asked, a.job.file);
+  const Job job = a.job.load(asked);
   require_training(job, "search", a.job.file);
   const Plan base = a.search.limited(job.plan);
   const SearchSpace space = make_space(job.model, base, a.search.axes(a.job, base));

@@ -111,7 +111,7 @@ void SearchOptions::add_flags(CLI::App& command) {
                       ->type_name("LIST");
   }
   const auto limit = [&](const char* flag, auto& value, const char* help) {
-    command.add_option(flag, value, help)->check(positive_number())->group("Limits");
+    command.add_option(flag, value, help)->transform(positive_number())->group("Limits");
   };
   command.add_option("--objective", objective_, "throughput (default), cost, gpus or memory");
   limit("--global-batch", global_batch_, "samples of a step over all GPUs; sets accumulation");

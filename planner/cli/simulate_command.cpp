@@ -21,7 +21,7 @@ struct SimulateArguments {
 };
 
 Exit run_simulate(const SimulateArguments& a) {
-  const Job job = load(a.job.merged(Json::object()), a.job.file);
+  const Job job = a.job.load(a.job.merged(Json::object()));
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<SimulatedRank> ranks = simulate_job(job, calibration, a.ranks);
   if (!a.trace.empty()) {

@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/diagnostic.h"
 #include "import/command_line.h"
+#include "load/ds_config/document.h"
 #include "toml/document.h"
 #include "yaml/document.h"
 
@@ -298,7 +299,7 @@ std::vector<Document> parse_documents(std::string_view text, const std::string& 
   Document document;
   document.file = file;
   if (!lines.empty() && lines.front().front() == '{') {
-    document.value = parse_json(text, file, JsonComments::skipped);
+    document.value = read_ds_document(text, file).json;  // a ds_config may be hjson
     document.positions = find_positions(text);
     return {std::move(document)};
   }

@@ -8,40 +8,11 @@
 
 #include "base/nearest.h"
 #include "json/document.h"
+#include "load/ds_config/document.h"
+#include "optimizers/trainer_words.h"
 
 namespace shardplan::importing {
 namespace {
-
-struct OptimizerWord {
-  std::string_view word;
-  std::string_view name;            ///< of the job
-  std::string_view implementation;  ///< "" for what the optimizer has
-};
-
-/// transformers 5.17, trainer_optimizer.py: plain names pass nothing, and PyTorch then takes
-/// foreach. torchao's 8-bit AdamW has bitsandbytes' blocks of 256 with an fp32 scale.
-constexpr std::array kOptimizers{
-    OptimizerWord{"adamw_torch", "adamw", "foreach"},
-    OptimizerWord{"adamw_torch_fused", "adamw", "fused"},
-    OptimizerWord{"adamw_hf", "adamw", "foreach"},
-    OptimizerWord{"adamw", "adamw", "fused"},
-    OptimizerWord{"adafactor", "adafactor", ""},
-    OptimizerWord{"adamw_torch_4bit", "adamw_4bit", ""},
-    OptimizerWord{"adamw_torch_8bit", "adamw_8bit", ""},
-    OptimizerWord{"ao_adamw_4bit", "adamw_4bit", ""},
-    OptimizerWord{"ao_adamw_8bit", "adamw_8bit", ""},
-    OptimizerWord{"adamw_bnb_8bit", "adamw_8bit", ""},
-    OptimizerWord{"adamw_8bit", "adamw_8bit", ""},
-    OptimizerWord{"paged_adamw", "paged_adamw", ""},
-    OptimizerWord{"paged_adamw_32bit", "paged_adamw", ""},
-    OptimizerWord{"paged_adamw_8bit", "paged_adamw_8bit", ""},
-    OptimizerWord{"sgd", "sgd", "foreach"},
-    OptimizerWord{"adagrad", "adagrad", "foreach"},
-    OptimizerWord{"lion_32bit", "lion", ""},
-    OptimizerWord{"lion_pytorch", "lion", ""},
-    OptimizerWord{"muon", "muon", ""},
-    OptimizerWord{"soap", "soap", ""},
-};
 
 /// Optimizers that keep less than one that is estimated, which then stands for them: one state
 /// (RMSprop), projected ones (GaLore, APOLLO), states in 8 bits, of one block at a time (BAdam).
@@ -67,6 +38,10 @@ std::optional<Json> optimizer_in(const Words& words, std::string_view name) {
   if (found == words.end()) return std::nullopt;
   Json optimizer{{"name", found->name}};
   if (!found->implementation.empty()) optimizer["implementation"] = found->implementation;
+  // torchao's 8 bits are for embeddings too, which transformers takes from bitsandbytes.
+  const bool torchao = found->name == "adamw_8bit" && found->word.find("bnb") == found->word.npos &&
+                       found->word != "adamw_8bit";
+  if (torchao) optimizer["embeddings_32bit"] = false;
   return optimizer;
 }
 
@@ -77,12 +52,12 @@ std::string without_prefix(std::string_view name, std::string_view prefix) {
 }  // namespace
 
 std::optional<Json> transformers_optimizer(std::string_view name) {
-  return optimizer_in(kOptimizers, without_prefix(name, "OptimizerNames."));
+  return optimizer_in(kOptimizerWords, without_prefix(name, "OptimizerNames."));
 }
 
 std::vector<std::string> transformers_optimizers() {
   std::vector<std::string> names;
-  for (const OptimizerWord& w : kOptimizers) names.emplace_back(w.word);
+  for (const OptimizerWord& w : kOptimizerWords) names.emplace_back(w.word);
   return names;
 }
 
@@ -214,6 +189,10 @@ void read_liger(Key& key) {
     key.ignore("PyTorch's own kernels");
 }
 
+Json ds_config_of_trainer(const std::string& path) {
+  return read_ds_document(read_text_file(path), path, AutoResolver::hf_trainer).json;
+}
+
 void attach_ds_config(Key& key, const Json& config, const std::string& file) {
   if (!config.is_object()) key.refuse("the ds_config is no object", "a DeepSpeed configuration");
   Recipe& recipe = key.recipe();
@@ -230,7 +209,7 @@ void read_deepspeed(Key& key) {
   if (path.empty())
     key.refuse(fmt::format("no file '{}' beside this one or in the working directory", name),
                "the ds_config; or --ds-config PATH");
-  attach_ds_config(key, read_json_file(path), path);
+  attach_ds_config(key, ds_config_of_trainer(path), path);
 }
 
 void make_lora(Recipe& recipe) {

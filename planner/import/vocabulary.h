@@ -49,6 +49,8 @@ void make_lora(Recipe& recipe);
 void quantize_base(Recipe& recipe, std::string_view form);
 void quantize_base(Key& key, std::string_view form);
 
+/// The ds_config at `path`, as transformers and accelerate read it. Throws InputError.
+Json ds_config_of_trainer(const std::string& path);
 /// Attaches what a ds_config says, "" for `file` where it stands in the document itself.
 void attach_ds_config(Key& key, const Json& config, const std::string& file);
 

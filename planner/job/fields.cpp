@@ -14,6 +14,8 @@ namespace {
 
 using Kind = JobField::Kind;
 
+constexpr std::string_view kPerceptron = "/model/mlp";
+
 Kind kind_of(const OptionInfo& option) {
   switch (option.kind) {
     case OptionKind::boolean:
@@ -57,8 +59,8 @@ std::vector<JobField> fields_of_options() {
                                       [&](const JobField& f) { return f.flag == info.flag; });
       const auto place = static_cast<std::size_t>(known - fields.begin());
       if (known == fields.end()) {
-        fields.push_back(
-            {info.flag, pointer_to(group.path, info.key), kind_of(info), help_of(info)});
+        fields.push_back({info.flag, pointer_to(group.path, info.key), kind_of(info), help_of(info),
+                          info.also, info.switches, info.magnitude});
         owners.emplace_back();
       }
       if (!group.of.empty()) owners[place].push_back(group.of);
@@ -129,6 +131,7 @@ void set_field(Json& job, std::string_view pointer, Json value) {
   const Json::json_pointer path{std::string(pointer)};
   const std::string parent = std::string(pointer.substr(1, pointer.find('/', 1) - 1));
   if (!value.is_null()) {
+    if (pointer == kPerceptron) job.erase("model");  // it is a model, not beside one
     if (pointer.find('/', 1) != std::string_view::npos) widen(job, parent);
     job[path] = std::move(value);
     return;
@@ -154,6 +157,7 @@ std::string command_line(const Json& job, const std::string& file) {
   std::set<std::string> said;
   for (const JobField& field : job_fields()) {
     const auto value = field_of(job, field.pointer);
+    if (field.pointer == kPerceptron) continue;  // a model that is an object stays in a file
     if (!value || value->is_object() || (value->is_array() && !is_scalar_list(*value))) continue;
     command += fmt::format(" {} {}", field.flag, argument(*value));
     said.emplace(field.pointer);

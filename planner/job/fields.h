@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/quantity.h"
 #include "json/document.h"
 
 namespace shardplan {
@@ -16,7 +17,10 @@ struct JobField {
   std::string_view flag;  ///< "--micro-batch"
   std::string pointer;    ///< JSON pointer: "/workload/micro_batch"
   Kind kind = Kind::text;
-  std::string help;  ///< who has it, what it is and its choices
+  std::string help;           ///< who has it, what it is and its choices
+  std::string_view also;      ///< other flags for it, blanks between
+  std::string_view switches;  ///< flags that say a value: "--bf16=bf16", blanks between
+  Magnitude magnitude = Magnitude::count;  ///< of a number with letters
 };
 
 /// Every option that has a flag, in the order in which a command line says them. Of options that

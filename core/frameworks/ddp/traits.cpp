@@ -38,6 +38,7 @@ constinit const FrameworkTraits kDdpTraits{
     .kind = FrameworkKind::ddp,
     .name = "ddp",
     .label = "DDP",
+    .spoken = "distributed_data_parallel",
     .options = &kDdpOptionTable,
     .options_problem = usual::no_options_problem,
     .plan_problem = usual::no_plan_problem,

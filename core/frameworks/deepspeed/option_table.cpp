@@ -29,6 +29,7 @@ OptionValue version_of(const Framework& f) {
 constexpr std::array kDeepSpeedOptions{
     special<Framework>({.key = "zero_stage",
                         .flag = "--zero-stage",
+                        .also = "--zero --stage --deepspeed-zero-stage",
                         .help = "ZeRO stage, 0 to 3",
                         .label = "ZeRO stage",
                         .kind = OptionKind::integer,
@@ -36,6 +37,8 @@ constexpr std::array kDeepSpeedOptions{
                        left_open<kStageOfShortForm>()),
     special<Framework>({.key = "ds_config",
                         .flag = "--ds-config",
+                        .also = "--deepspeed --deepspeed-config --deepspeed-config-file "
+                                "--dsconfig",
                         .help = "the path of a ds_config.json",
                         .doc = "a path (relative to the job) or the object; excludes `zero_stage`",
                         .default_text = "none"}),
@@ -52,6 +55,8 @@ constexpr std::array kDeepSpeedOptions{
                        left_open<AutoResolver::hf_trainer>()),
     special<Framework>({.key = "offload_optimizer",
                         .flag = "--offload-optimizer",
+                        .also = "--offload --offload-optimizer-device",
+                        .switches = "--cpu-offload-optimizer=cpu",
                         .help = "where optimizer states are kept and updated",
                         .label = "Offload",
                         .kind = OptionKind::choice,
@@ -59,6 +64,7 @@ constexpr std::array kDeepSpeedOptions{
                        left_open<OffloadDevice::none>()),
     special<Framework>({.key = "offload_param",
                         .flag = "--offload-param",
+                        .also = "--offload-params --offload-param-device",
                         .help = "where parameters are kept",
                         .label = "Weights are kept",
                         .kind = OptionKind::choice,

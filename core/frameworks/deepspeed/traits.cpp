@@ -60,6 +60,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .kind = FrameworkKind::deepspeed,
     .name = "deepspeed",
     .label = "DeepSpeed",
+    .spoken = "ds zero",
     .options = &kDeepSpeedOptionTable,
     .options_problem = usual::no_options_problem,
     .plan_problem = usual::no_plan_problem,

@@ -58,6 +58,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .kind = FrameworkKind::fsdp2,
     .name = "fsdp2",
     .label = "FSDP2",
+    .spoken = "fsdp fully_shard",
     .options = &kFsdp2OptionTable,
     .options_problem = usual::no_options_problem,
     .plan_problem = usual::no_plan_problem,

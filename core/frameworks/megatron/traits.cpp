@@ -53,6 +53,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .kind = FrameworkKind::megatron,
     .name = "megatron",
     .label = "Megatron-LM",
+    .spoken = "megatron_lm megatron_core mcore",
     .options = &kMegatronOptionTable,
     .options_problem = megatron_options_problem,
     .plan_problem = megatron_plan_problem,

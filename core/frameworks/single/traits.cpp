@@ -24,6 +24,7 @@ constinit const FrameworkTraits kSingleTraits{
     .kind = FrameworkKind::single,
     .name = "single",
     .label = "plain PyTorch",
+    .spoken = "pytorch torch plain",
     .options = &kSingleOptionTable,
     .options_problem = usual::no_options_problem,
     .plan_problem = usual::no_plan_problem,

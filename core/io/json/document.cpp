@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -67,24 +68,44 @@ Json parse_json(std::string_view text, const std::string& file, JsonComments com
   }
 }
 
+namespace {
+
+/// Whole, or the part that is enough to see that it is too large.
+std::string read_stream(std::istream& in, std::size_t largest) {
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (in.read(block.data(), block.size()) || in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > largest) break;
+  }
+  return text;
+}
+
+/// It can be read only once, and several questions are asked of a file.
+const std::string& standard_input() {
+  static const std::string text = read_stream(std::cin, kLargestDocument);
+  return text;
+}
+
+}  // namespace
+
 std::string read_text_file(const std::string& path, std::size_t largest) {
+  const auto small_enough = [&](std::string text) {
+    if (text.size() > largest)
+      throw InputError({.file = path,
+                        .message = "the file is too large for a configuration",
+                        .expected = fmt::format("at most {} bytes", largest),
+                        .rule = "json.too-large"_rule});
+    return text;
+  };
+  if (path == kStandardInput) return small_enough(standard_input());
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw InputError({.file = path, .message = "this is a directory", .expected = "a file"});
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError({.file = path, .message = "cannot open the file"});
   // A pipe or a device does not say how long it is, and may never end.
-  std::string text;
-  std::array<char, 1 << 16> block;
-  while (in.read(block.data(), block.size()) || in.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > largest)
-      throw InputError({.file = path,
-                        .message = "the file is too large for a configuration",
-                        .expected = fmt::format("at most {} bytes", largest),
-                        .rule = "json.too-large"_rule});
-  }
-  return text;
+  return small_enough(read_stream(in, largest));
 }
 
 std::string read_text_file(const std::string& path) {

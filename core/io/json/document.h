@@ -33,8 +33,11 @@ void overlay(Json& base, const Json& over);
 /// Reads and parses a file; throws InputError when it cannot be read.
 Json read_json_file(const std::string& path);
 
-/// The text of a file; throws InputError when it cannot be read or is larger than a document may
-/// be.
+/// The path that stands for standard input.
+inline constexpr std::string_view kStandardInput = "-";
+
+/// The text of a file, or of standard input; throws InputError when it cannot be read or is larger
+/// than a document may be.
 std::string read_text_file(const std::string& path);
 /// The same with a limit of its own.
 std::string read_text_file(const std::string& path, std::size_t largest);

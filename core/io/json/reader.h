@@ -22,6 +22,7 @@ class ObjectReader {
   ObjectReader(const Json& value, std::string file, std::string path = "");
 
   const std::string& file() const { return file_; }
+  const std::string& path() const { return path_; }
   std::string path_of(std::string_view key) const;
 
   /// The value, or nullptr when the key is absent or null. Marks the key as known.

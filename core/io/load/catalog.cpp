@@ -54,9 +54,7 @@ void for_each_entry(std::string_view key, Visit&& visit) {
   }
 }
 
-}  // namespace
-
-std::optional<CatalogModel> find_model(std::string_view name) {
+std::optional<CatalogModel> find_exactly(std::string_view name) {
   std::optional<CatalogModel> found;
   for (const auto key : {pointed_key_of, key_of}) {
     if (found) break;
@@ -70,6 +68,31 @@ std::optional<CatalogModel> find_model(std::string_view name) {
     });
   }
   return found;
+}
+
+/// The name without the words for how a checkpoint was tuned or stored, which leave the network as
+/// it is: "Llama-3.1-8B-Instruct-hf" is "Llama-3.1-8B". "base" is one at the end only.
+std::string untuned(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);
+  std::string kept;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('-', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    const std::string word = normalized(part);
+    const bool drops = word == "instruct" || word == "chat" || word == "hf" ||
+                       (word == "base" && end == name.size());
+    if (!drops || begin == 0) kept += (begin > 0 ? "-" : "") + std::string(part);
+    begin = end + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::optional<CatalogModel> find_model(std::string_view name) {
+  if (auto found = find_exactly(name)) return found;
+  const std::string plain = untuned(name);
+  return plain == name.substr(name.rfind('/') + 1) ? std::nullopt : find_exactly(plain);
 }
 
 std::string nearest_model(std::string_view name) {

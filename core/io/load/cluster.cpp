@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "base/nearest.h"
@@ -202,9 +203,28 @@ Cluster load_object(ObjectReader& in, const HardwareCatalog& catalog) {
 
 }  // namespace
 
+namespace {
+
+/// The path of a cluster's file: as it stands, or beside the file that names it; "" for none.
+std::string cluster_file(const std::string& text, const std::string& file) {
+  if (!text.ends_with(".json")) return {};
+  const std::filesystem::path named(text);
+  for (const std::filesystem::path& path :
+       {named, std::filesystem::path(file).parent_path() / named})
+    if (std::error_code error; std::filesystem::is_regular_file(path, error)) return path.string();
+  return {};
+}
+
+}  // namespace
+
 Cluster load_cluster(const Json& value, const std::string& file, const std::string& key_path,
                      const HardwareCatalog& catalog) {
   if (value.is_string()) {
+    if (const std::string path = cluster_file(value.get<std::string>(), file); !path.empty()) {
+      const Json read = read_json_file(path);
+      ObjectReader in(read, path);
+      return load_object(in, catalog);
+    }
     return at(file, key_path,
               [&] { return resolve_cluster(value.get_ref<const std::string&>(), catalog); });
   }

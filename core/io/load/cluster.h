@@ -22,6 +22,7 @@
 
 namespace shardplan {
 
+/// A text may also be the path of a file with such an object, as it stands or beside `file`.
 /// `key_path` is the path of `value` in `file`, for errors; "" when the file is the cluster.
 Cluster load_cluster(const Json& value, const std::string& file, const std::string& key_path,
                      const HardwareCatalog& catalog);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/nearest.h"
 #include "checkpointing/problems.h"
 #include "compile/problems.h"
 #include "frameworks/registry.h"
@@ -36,12 +37,20 @@
 namespace shardplan {
 namespace {
 
+/// "qlora" is LoRA over a base in 4 bits, as its paper quantizes it, unless the job says another.
+bool says_qlora(ObjectReader& workload) {
+  const auto method = workload.text("method");
+  return method && normalized(*method) == "qlora";
+}
+
 void read_lora(ObjectReader& object, Workload& workload) {
   workload.lora.emplace();
   static const Json kNothing = Json::object();
   const Json* value = object.find("lora");
   ObjectReader lora(value == nullptr ? kNothing : *value, object.file(), object.path_of("lora"));
   read_options(lora, lora_table(), workload);
+  if (says_qlora(object) && lora.find("quantization") == nullptr)
+    workload.lora->base = Quantization::nf4_double;
   lora.finish();
 }
 

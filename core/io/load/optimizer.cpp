@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/nearest.h"
 #include "load/options.h"
 #include "optimizers/registry.h"
+#include "optimizers/trainer_words.h"
 #include "options/choices.h"
 #include "options/tables.h"
 
@@ -65,6 +68,22 @@ double read_option(ObjectReader& o, const OptimizerOption& option) {
   return option.default_value;
 }
 
+/// What transformers calls so, where no job does: "adamw_torch_fused".
+std::optional<Optimizer> as_transformers_call_it(const Json* name) {
+  if (name == nullptr || !name->is_string()) return std::nullopt;
+  const std::string word = name->get<std::string>();
+  const std::vector<std::string> names = optimizer_names();
+  if (std::ranges::find(names, word) != names.end()) return std::nullopt;
+  for (const OptimizerWord& w : kOptimizerWords) {
+    if (normalized(w.word) != normalized(word)) continue;
+    Optimizer optimizer = usual(*find_optimizer(w.name));
+    if (const NamedValue* how = find_choice(kImplementations, w.implementation))
+      optimizer.implementation = static_cast<OptimizerImplementation>(how->value);
+    return optimizer;
+  }
+  return std::nullopt;
+}
+
 /// What is taken where the job does not say how, and cannot be fused.
 void note_implementation(const Optimizer& optimizer, std::vector<std::string>& assumed) {
   if (optimizer.implementation == OptimizerImplementation::fused) return;
@@ -81,14 +100,16 @@ std::string_view name_of(OptimizerImplementation implementation) {
 Optimizer load_optimizer(ObjectReader& job, std::vector<std::string>& assumed) {
   const Json* value = job.find("optimizer");
   if (value == nullptr) return usual(default_optimizer());
+  if (const auto named = as_transformers_call_it(value)) return *named;
   if (value->is_string()) {
     const Optimizer named = usual(*find_optimizer(*job.choice("optimizer", optimizer_names())));
     note_implementation(named, assumed);
     return named;
   }
   ObjectReader o(*value, job.file(), job.path_of("optimizer"));
-  const auto name = o.choice("name", optimizer_names());
-  Optimizer optimizer = usual(name ? *find_optimizer(*name) : default_optimizer());
+  const auto word = as_transformers_call_it(o.find("name"));
+  const auto name = word ? std::nullopt : o.choice("name", optimizer_names());
+  Optimizer optimizer = word ? *word : usual(name ? *find_optimizer(*name) : default_optimizer());
   read_implementation(o, optimizer);
   if (!o.has("implementation")) note_implementation(optimizer, assumed);
   read_options(o, optimizer_table(), optimizer);

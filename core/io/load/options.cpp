@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "base/quantity.h"
 #include "formats/dtype.h"
 #include "options/words.h"
 
@@ -78,6 +79,18 @@ OptionValue read_integers(ObjectReader& object, const OptionInfo& option) {
   return numbers;
 }
 
+/// An amount with letters, "8k", as the number that it is; else the object as it stands: a number
+/// in quotes is a mistake.
+ObjectReader with_number(ObjectReader& object, const OptionInfo& option, Json& number) {
+  const Json* value = object.find(option.key);
+  if (value == nullptr || !value->is_string()) return object;
+  const auto text = value->get<std::string>();
+  const auto amount = parse_quantity(text, option.magnitude);
+  if (!amount || Json::accept(text)) return object;
+  number = Json{{option.key, *amount}};
+  return {number, object.file(), object.path()};
+}
+
 template <typename T>
 OptionValue or_nothing(std::optional<T> value) {
   return value ? OptionValue(std::move(*value)) : OptionValue();
@@ -86,13 +99,16 @@ OptionValue or_nothing(std::optional<T> value) {
 }  // namespace
 
 OptionValue read_value(ObjectReader& object, const OptionInfo& option) {
+  Json number;
   switch (option.kind) {
     case OptionKind::boolean:
       return or_nothing(object.boolean(option.key));
     case OptionKind::integer:
-      return or_nothing(object.integer(option.key, option.integers.least, option.integers.most));
+      return or_nothing(with_number(object, option, number)
+                            .integer(option.key, option.integers.least, option.integers.most));
     case OptionKind::number:
-      return or_nothing(object.number(option.key, option.numbers.least, option.numbers.most));
+      return or_nothing(with_number(object, option, number)
+                            .number(option.key, option.numbers.least, option.numbers.most));
     case OptionKind::text:
       return or_nothing(object.text(option.key));
     case OptionKind::choice:

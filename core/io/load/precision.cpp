@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
 #include "base/nearest.h"
+#include "formats/dtype.h"
 #include "load/options.h"
 #include "options/tables.h"
 #include "plan/precision_presets.h"
@@ -38,6 +43,21 @@ Precision custom(ObjectReader object) {
 
 }  // namespace
 
+namespace {
+
+/// "bf16", "float16": a type alone, in the way of the preset that would be taken without it.
+std::optional<std::string> preset_of_type(const Json& value, std::string_view fallback) {
+  if (!value.is_string()) return std::nullopt;
+  const auto type = parse_dtype(value.get<std::string>());
+  if (!type) return std::nullopt;
+  const std::string name(name_of(*type));
+  const std::size_t dash = fallback.find('-');
+  if (*type == DType::f32 || dash == std::string_view::npos) return name;
+  return name + std::string(fallback.substr(dash));
+}
+
+}  // namespace
+
 std::vector<std::string> precision_names() {
   std::vector<std::string> names;
   for (const PrecisionPreset& preset : kPrecisionPresets) names.emplace_back(preset.name);
@@ -58,7 +78,11 @@ Precision load_precision(ObjectReader& job, std::string_view fallback) {
   const Json* value = job.find("precision");
   if (value == nullptr) return precision_preset(fallback);
   if (value->is_object()) return custom(ObjectReader(*value, job.file(), job.path_of("precision")));
-  const auto name = job.choice("precision", precision_names());
+  const std::vector<std::string> names = precision_names();
+  if (const auto preset = preset_of_type(*value, fallback);
+      preset && std::ranges::find(names, *preset) != names.end())
+    return precision_preset(*preset);
+  const auto name = job.choice("precision", names);
   return precision_preset(*name);
 }
 

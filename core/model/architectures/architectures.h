@@ -26,6 +26,11 @@ Model build_granitemoe(const ModelConfig& config, const BuildOptions& options);
 Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options);
 Model build_olmoe(const ModelConfig& config, const BuildOptions& options);
 // Counted only.
+Model build_deberta_v2(const ModelConfig& config, const BuildOptions& options);
+Model build_electra(const ModelConfig& config, const BuildOptions& options);
+Model build_mamba(const ModelConfig& config, const BuildOptions& options);
+Model build_mamba2(const ModelConfig& config, const BuildOptions& options);
+Model build_modernbert(const ModelConfig& config, const BuildOptions& options);
 Model build_clip(const ModelConfig& config, const BuildOptions& options);
 Model build_deepseek_v32(const ModelConfig& config, const BuildOptions& options);
 Model build_ernie4_5_moe(const ModelConfig& config, const BuildOptions& options);
@@ -58,6 +63,9 @@ Model build_qwen3_vl_moe_text(const ModelConfig& config, const BuildOptions& opt
 Model build_qwen3_vl_text(const ModelConfig& config, const BuildOptions& options);
 Model build_siglip(const ModelConfig& config, const BuildOptions& options);
 
+Model build_camembert(const ModelConfig& config, const BuildOptions& options);
+Model build_distilbert(const ModelConfig& config, const BuildOptions& options);
+Model build_xlm_roberta(const ModelConfig& config, const BuildOptions& options);
 Model build_bloom(const ModelConfig& config, const BuildOptions& options);
 Model build_cohere(const ModelConfig& config, const BuildOptions& options);
 Model build_falcon(const ModelConfig& config, const BuildOptions& options);

@@ -1,5 +1,5 @@
-// BERT (models/bert) and RoBERTa (models/roberta): the class that "architectures" names, or
-// ForMaskedLM.
+// BERT (models/bert), RoBERTa (models/roberta), XLM-RoBERTa and CamemBERT, which are RoBERTa: the
+// class that "architectures" names, or ForMaskedLM.
 #include <algorithm>
 #include <array>
 
@@ -15,7 +15,7 @@ namespace {
 enum class Task : std::uint8_t { base, masked, pretraining, sequence, token, question };
 
 struct Bert {
-  bool roberta = false;
+  bool roberta = false, head_first = false;
   Task task = Task::masked;
   std::string prefix;  ///< "bert.", "roberta." or nothing
   std::int64_t hidden, ffn, layers, heads, vocab, positions, types, labels;
@@ -23,7 +23,16 @@ struct Bert {
   Activation activation;
 };
 
-Task read_task(const ModelConfig& c, bool roberta) {
+/// What a family of BERT's kind differs in.
+struct BertFamily {
+  std::string_view stem;  ///< of its classes
+  bool roberta = false;
+  bool head_first = false;  ///< the vocabulary's head is registered before the body
+  std::int64_t vocabulary = 30522;
+};
+
+Task read_task(const ModelConfig& c, const BertFamily& family) {
+  const bool roberta = family.roberta;
   static constexpr std::array<std::pair<std::string_view, Task>, 6> kTasks{{
       {"Model", Task::base},
       {"ForMaskedLM", Task::masked},
@@ -37,23 +46,25 @@ Task read_task(const ModelConfig& c, bool roberta) {
   std::string known;
   for (const auto& [suffix, task] : kTasks) {
     if (roberta && task == Task::pretraining) continue;
-    const std::string name = (roberta ? "Roberta" : "Bert") + std::string(suffix);
+    const std::string name = std::string(family.stem) + std::string(suffix);
     if (named.front() == name) return task;
     known += (known.empty() ? "" : ", ") + name;
   }
   c.fail("architectures", "unsupported class '" + named.front() + "'", known);
 }
 
-Bert read(const ModelConfig& c, bool roberta) {
+Bert read(const ModelConfig& c, const BertFamily& family) {
+  const bool roberta = family.roberta;
   Bert b{};
   b.roberta = roberta;
-  b.task = read_task(c, roberta);
+  b.task = read_task(c, family);
+  b.head_first = family.head_first && b.task == Task::masked;
   if (b.task != Task::base) b.prefix = roberta ? "roberta." : "bert.";
   b.hidden = c.count({"hidden_size"}, 768);
   b.ffn = c.count({"intermediate_size"}, 3072);
   b.layers = c.count({"num_hidden_layers"}, 12);
   b.heads = c.count({"num_attention_heads"}, 12);
-  b.vocab = c.count({"vocab_size"}, roberta ? 50265 : 30522);
+  b.vocab = c.count({"vocab_size"}, family.vocabulary);
   b.positions = c.count({"max_position_embeddings"}, 512);
   b.types = c.count({"type_vocab_size"}, 2);
   c.require_divisible("hidden_size", b.hidden, "num_attention_heads", b.heads);
@@ -75,10 +86,13 @@ struct Body {
   NormModule attention_norm, norm;
 };
 
-Body declare_body(ModelBuilder& m, const Bert& b) {
-  Body y;
+void declare_body(ModelBuilder& m, const Bert& b, Body& y) {
   const std::string at = b.prefix + "embeddings.";
-  y.words = m.embedding(at + "word_embeddings", b.vocab, b.hidden);
+  if (y.words.weight == kNone) {
+    y.words = m.embedding(at + "word_embeddings", b.vocab, b.hidden);
+  } else {  // the head's, which came first
+    y.words.module = m.tied_linear(at + "word_embeddings", y.words).module;
+  }
   if (!b.roberta) y.positions = m.embedding(at + "position_embeddings", b.positions, b.hidden);
   y.types = m.embedding(at + "token_type_embeddings", b.types, b.hidden);
   y.embedding_norm = m.layer_norm(at + "LayerNorm", b.hidden);
@@ -93,7 +107,6 @@ Body declare_body(ModelBuilder& m, const Bert& b) {
   y.down = m.linear("output.dense", b.ffn, b.hidden, true);
   y.norm = m.layer_norm("output.LayerNorm", b.hidden);
   m.end_repeat();
-  return y;
 }
 
 void embed(Graph& g, const Bert& b, const Body& y) {
@@ -133,8 +146,7 @@ struct Head {
 };
 
 /// The vocabulary's head: a bias of its own first, then dense, norm and the tied decoder.
-void declare_vocabulary(ModelBuilder& m, const ModelConfig& c, const Bert& b, const Body& y,
-                        Head& h) {
+void declare_vocabulary(ModelBuilder& m, const ModelConfig& c, const Bert& b, Body& y, Head& h) {
   const std::string at = b.roberta ? "lm_head." : "cls.predictions.";
   const std::string inner = b.roberta ? at : at + "transform.";
   const ParameterId bias = m.tensor(at + "bias", {b.vocab}, ParameterKind::bias);
@@ -144,13 +156,20 @@ void declare_vocabulary(ModelBuilder& m, const ModelConfig& c, const Bert& b, co
     h.decoder = m.linear(at + "decoder", b.hidden, b.vocab, true);
     return;
   }
-  h.decoder = m.tied_linear(at + "decoder", y.words);
+  if (b.head_first) {
+    y.words = m.embedding(at + "decoder", b.vocab, b.hidden);
+    h.decoder.module = y.words.module;
+    h.decoder.weight = y.words.weight;
+    h.decoder.in = b.hidden;
+    h.decoder.out = b.vocab;
+  } else {
+    h.decoder = m.tied_linear(at + "decoder", y.words);
+  }
   h.decoder.bias = bias;
   m.tie(h.decoder.module, bias);
 }
 
-Head declare_head(ModelBuilder& m, const ModelConfig& c, const Bert& b, const Body& y) {
-  Head h;
+void declare_head(ModelBuilder& m, const ModelConfig& c, const Bert& b, Body& y, Head& h) {
   const bool pooled = b.task == Task::base || b.task == Task::pretraining ||
                       (b.task == Task::sequence && !b.roberta);
   if (pooled) h.pooler = m.linear(b.prefix + "pooler.dense", b.hidden, b.hidden, true);
@@ -178,7 +197,6 @@ Head declare_head(ModelBuilder& m, const ModelConfig& c, const Bert& b, const Bo
       h.classifier = m.linear("qa_outputs", b.hidden, b.labels, true);
       break;
   }
-  return h;
 }
 
 ValueId pool(Graph& g, const LinearModule& dense, ValueId x) {
@@ -219,8 +237,8 @@ ValueId loss(Graph& g, const Bert& b, const Head& h, ValueId x) {
   return cross_entropy(g, apply(g, h.classifier, x));
 }
 
-Model build_bert_like(const ModelConfig& c, const BuildOptions& options, bool roberta) {
-  const Bert b = read(c, roberta);
+Model build_bert_like(const ModelConfig& c, const BuildOptions& options, const BertFamily& family) {
+  const Bert b = read(c, family);
   ModelBuilder m(options);
   m.facts() = {.hidden = b.hidden,
                .layers = b.layers,
@@ -232,8 +250,11 @@ Model build_bert_like(const ModelConfig& c, const BuildOptions& options, bool ro
     m.facts().assumed.push_back("class ForMaskedLM: the configuration names no architectures");
   if (b.task == Task::base)
     m.facts().assumed.push_back("loss: the mean of the pooled output, the class has none");
-  const Body body = declare_body(m, b);
-  const Head head = declare_head(m, c, b, body);
+  Body body;
+  Head head;
+  if (b.head_first) declare_vocabulary(m, c, b, body, head);
+  declare_body(m, b, body);
+  if (!b.head_first) declare_head(m, c, b, body, head);
   embed(m.begin_segment("embedding"), b, body);
   layer(m.begin_segment("layers", b.layers, true), b, body, options.attention);
   Graph& g = m.begin_segment("head");
@@ -244,11 +265,19 @@ Model build_bert_like(const ModelConfig& c, const BuildOptions& options, bool ro
 }  // namespace
 
 Model build_bert(const ModelConfig& c, const BuildOptions& options) {
-  return build_bert_like(c, options, false);
+  return build_bert_like(c, options, {.stem = "Bert"});
 }
 
 Model build_roberta(const ModelConfig& c, const BuildOptions& options) {
-  return build_bert_like(c, options, true);
+  return build_bert_like(c, options, {.stem = "Roberta", .roberta = true, .vocabulary = 50265});
+}
+
+Model build_xlm_roberta(const ModelConfig& c, const BuildOptions& options) {
+  return build_bert_like(c, options, {.stem = "XLMRoberta", .roberta = true, .head_first = true});
+}
+
+Model build_camembert(const ModelConfig& c, const BuildOptions& options) {
+  return build_bert_like(c, options, {.stem = "Camembert", .roberta = true, .head_first = true});
 }
 
 }  // namespace shardplan

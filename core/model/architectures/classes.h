@@ -16,10 +16,12 @@ enum ClassSet : std::uint8_t {
   kSequenceClass = 4,      ///< ForSequenceClassification with a head "score" without bias
   kTokenClass = 8,         ///< ForTokenClassification with a head "score"
   kConditionalClass = 16,  ///< ForConditionalGeneration
+  kMaskedClass = 64,       ///< ForMaskedLM
   kReadByBuilder = 32,     ///< the family's builder reads "architectures" itself
   kDecoderClasses = kCausalClass | kBaseClass,
   kScoringClasses = kDecoderClasses | kSequenceClass,
   kAllClasses = kScoringClasses | kTokenClass,
+  kEncoderClasses = kMaskedClass | kBaseClass | kSequenceClass | kTokenClass,
 };
 
 struct ModelClasses {

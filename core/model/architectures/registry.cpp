@@ -32,13 +32,18 @@ constexpr std::array kArchitectures{
     Architecture{"bart", build_bart, {"Bart", "", kConditionalClass}},
     Architecture{"bert", build_bert, {"Bert", "", kReadByBuilder}},
     Architecture{"bloom", build_bloom, {"Bloom", "transformer.", kScoringClasses}},
+    Architecture{"camembert", build_camembert, {"Camembert", "", kReadByBuilder}},
     Architecture{"clip", build_clip, {"CLIP", "", kBaseClass}, kCounted | kOfSeveral},
     Architecture{"cohere", build_cohere, {"Cohere"}},
     Architecture{"cohere2", build_cohere2, {"Cohere2"}},
+    Architecture{
+        "deberta-v2", build_deberta_v2, {"DebertaV2", "deberta.", kEncoderClasses}, kCounted},
     Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
     Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
     Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
+    Architecture{"distilbert", build_distilbert, {"DistilBert", "distilbert.", kEncoderClasses}},
     Architecture{"dots1", build_dots1, {"Dots1"}},
+    Architecture{"electra", build_electra, {"Electra", "electra.", kEncoderClasses}, kCounted},
     Architecture{"ernie4_5", build_ernie4_5, {"Ernie4_5"}},
     Architecture{"ernie4_5_moe", build_ernie4_5_moe, {"Ernie4_5_Moe"}, kCounted},
     Architecture{"exaone4", build_exaone4, {"Exaone4", "model.", kAllClasses}, kPatched},
@@ -78,6 +83,8 @@ constexpr std::array kArchitectures{
                  build_llava_next,
                  {"LlavaNext", "", kConditionalClass},
                  kCounted | kOfSeveral},
+    Architecture{"mamba", build_mamba, {"Mamba", "backbone."}, kCounted},
+    Architecture{"mamba2", build_mamba2, {"Mamba2", "backbone."}, kCounted},
     Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
     Architecture{"minimax_m2", build_minimax_m2, {"MiniMaxM2"}},
     Architecture{"ministral", build_ministral, {"Ministral", "model.", kAllClasses}, kPatched},
@@ -88,6 +95,8 @@ constexpr std::array kArchitectures{
     Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
     Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
+    Architecture{
+        "modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}, kCounted},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kCounted},
     Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}, kCounted},
     Architecture{"olmo2", build_olmo2, {"Olmo2", "model.", kScoringClasses}},
@@ -137,6 +146,7 @@ constexpr std::array kArchitectures{
     Architecture{"t5", build_t5, {"T5", "", kConditionalClass}},
     Architecture{"vit", build_vit, {"ViT", "", kReadByBuilder}},
     Architecture{"whisper", build_whisper, {"Whisper", "", kConditionalClass}},
+    Architecture{"xlm-roberta", build_xlm_roberta, {"XLMRoberta", "", kReadByBuilder}},
 };
 
 /// Some families write every layer down, so an absurd number of layers would fill the memory
@@ -196,6 +206,12 @@ std::vector<std::string> supported_model_types() {
   for (const Architecture& a : kArchitectures) names.emplace_back(a.model_type);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool can_be_estimated(std::string_view model_type) {
+  return std::any_of(kArchitectures.begin(), kArchitectures.end(), [&](const Architecture& a) {
+    return a.model_type == model_type && !a.has(kCounted);
+  });
 }
 
 Model build_model(const ModelConfig& config, const BuildOptions& options) {

@@ -14,6 +14,10 @@ namespace shardplan {
 /// unsupported type (naming the supported ones), a bad value or values that contradict each other.
 Model build_model(const ModelConfig& config, const BuildOptions& options);
 
+/// Whether networks of that type are described far enough for estimates; false too for unknown
+/// ones.
+bool can_be_estimated(std::string_view model_type);
+
 /// The supported model types, sorted.
 std::vector<std::string> supported_model_types();
 

@@ -88,12 +88,12 @@ ValueId layer_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* 
   return fused_norm(g, OpKind::layer_norm, m, x, kernel);
 }
 
-ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel) {
+ValueId rms_norm_in_one(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel) {
   return fused_norm(g, OpKind::rms_norm, m, x, kernel);
 }
 
 ValueId rms_norm(Graph& g, const NormModule& m, ValueId x) {
-  if (g.fuses()) return fused_rms_norm(g, m, x);
+  if (g.fuses()) return rms_norm_in_one(g, m, x);
   const Extent in = g.value(x).extent;
   const Extent row{in.per / m.width, in.scale};
   const ValueId wide = g.map(OpKind::to_f32, x);

@@ -15,8 +15,8 @@ ValueId apply(Graph& g, const LinearModule& m, ValueId x);
 ValueId layer_norm(Graph& g, const NormModule& m, ValueId x, const FusedKernel* kernel = nullptr);
 
 /// A norm without a mean in one kernel, as Transformer Engine has it.
-ValueId fused_rms_norm(Graph& g, const NormModule& m, ValueId x,
-                       const FusedKernel* kernel = nullptr);
+ValueId rms_norm_in_one(Graph& g, const NormModule& m, ValueId x,
+                        const FusedKernel* kernel = nullptr);
 
 /// Hugging Face's LlamaRMSNorm: to fp32, x·rsqrt(mean(x²) + ε), back, times the weight.
 ValueId rms_norm(Graph& g, const NormModule& m, ValueId x);

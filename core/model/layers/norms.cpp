@@ -65,14 +65,14 @@ NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
 ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::int64_t weights) {
   const FusedKernel* kernel = kernel_of(g, kind);
   if (g.fuses() || kernel == nullptr) return normalize_unpatched(g, kind, m, x, weights);
-  return kind == NormKind::layer ? layer_norm(g, m, x, kernel) : fused_rms_norm(g, m, x, kernel);
+  return kind == NormKind::layer ? layer_norm(g, m, x, kernel) : rms_norm_in_one(g, m, x, kernel);
 }
 
 ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueId x,
                             std::int64_t weights) {
   if (g.fuses()) {
     const bool centred = kind == NormKind::layer || kind == NormKind::cohere;
-    return centred ? layer_norm(g, m, x) : fused_rms_norm(g, m, x);
+    return centred ? layer_norm(g, m, x) : rms_norm_in_one(g, m, x);
   }
   const std::int64_t all = weights > 0 ? weights : m.width;
   switch (kind) {

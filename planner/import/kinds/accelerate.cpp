@@ -49,7 +49,7 @@ void read_deepspeed_options(Key& key) {
     if (path.empty())
       key.refuse(fmt::format("no file '{}'", file->get<std::string>()),
                  "deepspeed_config_file beside this one, or in the working directory");
-    return attach_ds_config(key, read_json_file(path), path);
+    return attach_ds_config(key, ds_config_of_trainer(path), path);
   }
   AccelerateConfig config;
   config.document = key.document().value;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "import/kinds/kind.h"
+#include "import/kinds/llamafactory_v1.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 
@@ -125,6 +126,9 @@ constexpr std::array kRules{
     KeyRule{"use_llama_pro", "", warn_if_larger},
     KeyRule{"use_mca", "", refuse_if_true},
     KeyRule{"use_megatron_bridge", "", refuse_if_true},
+    KeyRule{"tensor_model_parallel_size", "", refuse_if_said},
+    KeyRule{"pipeline_model_parallel_size", "", refuse_if_said},
+    KeyRule{"expert_model_parallel_size", "", refuse_if_said},
     KeyRule{"use_hyper_parallel", "", refuse_if_true},
     KeyRule{"use_kt", "", refuse_if_true},
     KeyRule{"fp8", "", refuse_if_true},
@@ -221,11 +225,7 @@ void read_loading(Recipe& recipe) {
 
 void read(const Document& d, Recipe& recipe) {
   if (has_any(d, {"train_dataset", "dist_config", "model_class"}))
-    throw InputError({.file = d.file,
-                      .key = has_any(d, {"dist_config"}) ? "dist_config" : "train_dataset",
-                      .message = "LLaMA-Factory's files of its second version (llamafactory v1) "
-                                 "are not read yet",
-                      .expected = "its files with model_name_or_path and finetuning_type"});
+    return read_llamafactory_v1(d, recipe);
   read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
   if (!has_any(d, {"finetuning_type"})) {
     make_lora(recipe);

@@ -16,6 +16,10 @@ LLAMA_LIKE = {
     "num_key_value_heads": 2, "vocab_size": 500, "max_position_embeddings": 64, "pad_token_id": 0,
     "head_dim": 32,
 }
+DISTIL = {
+    "dim": 128, "hidden_dim": 224, "n_layers": 2, "n_heads": 4, "vocab_size": 500,
+    "max_position_embeddings": 64, "attention_dropout": 0.0, "dropout": 0.0,
+}
 GROUPED = {
     "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96,
     "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1,
@@ -50,6 +54,15 @@ CASES = {
     "dots1": {"model_type": "dots1", **LLAMA_LIKE, **GROUPED},
     "minimax_m2": {"model_type": "minimax_m2", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2, "rotary_dim": 16},
+    "distilbert": {"model_type": "distilbert", **DISTIL},
+    "distilbert-sequence": {"model_type": "distilbert", **DISTIL, "num_labels": 3,
+                            "seq_classif_dropout": 0.0,
+                            "architectures": ["DistilBertForSequenceClassification"]},
+    "distilbert-token": {"model_type": "distilbert", **DISTIL, "num_labels": 3,
+                         "architectures": ["DistilBertForTokenClassification"]},
+    "xlm-roberta": {"model_type": "xlm-roberta", "hidden_size": 128, "intermediate_size": 224,
+                    "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 500,
+                    "max_position_embeddings": 64, "attention_probs_dropout_prob": 0.0},
     "olmoe": {"model_type": "olmoe", **LLAMA_LIKE, "num_experts": 8, "num_experts_per_tok": 2},
     "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2},
@@ -61,7 +74,9 @@ def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
     options = {k: v for k, v in config.items() if k != "model_type"}
     parsed = transformers.AutoConfig.for_model(config["model_type"], **options, use_cache=False)
     named = config.get("architectures")
-    cls = getattr(transformers, named[0]) if named else transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(parsed)]
+    masked = transformers.MODEL_FOR_MASKED_LM_MAPPING
+    usual = masked if type(parsed) in masked else transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    cls = getattr(transformers, named[0]) if named else usual[type(parsed)]
     torch.manual_seed(0)
     return cls._from_config(parsed, attn_implementation=attention, dtype=dtype).train()
 

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "base/quantity.h"
 #include "base/said.h"
 #include "formats/dtype.h"
 
@@ -66,6 +67,22 @@ TEST(Said, OfATextAloneIsItsOwnId) {
   const Said said = "must be odd";
   EXPECT_EQ(said.id(), "must be odd");
   EXPECT_TRUE(said.values.empty());
+}
+
+TEST(Quantities, AreReadAsPeopleWriteThem) {
+  EXPECT_EQ(parse_quantity("15T"), 15e12);
+  EXPECT_EQ(parse_quantity("1.5 trillion"), 1.5e12);
+  EXPECT_EQ(parse_quantity("8k"), 8000);
+  EXPECT_EQ(parse_quantity("8k", Magnitude::length), 8192);
+  EXPECT_EQ(parse_quantity("1M", Magnitude::length), 1048576);
+  EXPECT_EQ(parse_quantity("512GB", Magnitude::bytes), 512e9);
+  EXPECT_EQ(parse_quantity("512 GiB", Magnitude::bytes), 549755813888.0);
+  EXPECT_EQ(parse_quantity("$2.50"), 2.5);
+  EXPECT_EQ(parse_quantity("1,234,567"), 1234567);
+  EXPECT_EQ(parse_quantity("1_000"), 1000);
+  EXPECT_EQ(parse_quantity("5e8"), 5e8);
+  for (const char* none : {"", "k", "many", "-1", "1,23", "8q", "1e999", "nan", "inf", "8 9"})
+    EXPECT_EQ(parse_quantity(none), std::nullopt) << none;
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   const std::int64_t source = c.block(c.sizes.batch * c.sizes.sequence * 8);
   const std::int64_t target = c.block(c.sizes.batch * c.sizes.target * 8);
   if (type == "bert") return c.block(c.sizes.sequence * 8);
-  if (type == "roberta") return 2 * source;
+  if (type == "roberta" || type == "xlm-roberta") return 2 * source;
   if (type == "bart" || type == "mbart") return source + 2 * target;
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
   if (type == "t5") return target;

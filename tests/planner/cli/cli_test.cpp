@@ -115,7 +115,7 @@ TEST_P(Help, HasAWorkedExample) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
                          ::testing::Values("fit", "model", "estimate", "compare", "max", "catalog",
-                                           "search", "export"),
+                                           "search", "export", "import"),
                          [](const auto& command) { return std::string(command.param); });
 
 TEST(Commands, AnswerInTextAndInJson) {

@@ -86,6 +86,20 @@ bf16: true
   EXPECT_EQ(job.at("workload").at("sequence_length"), 2048);
 }
 
+TEST(LlamaFactory, ItsSecondVersionTrainsFp32Shards) {
+  const Json job = job_of(R"(
+model: qwen2.5-0.5b
+model_class: llm
+dist_config: {name: fsdp2}
+train_dataset: a.yaml
+micro_batch_size: 2
+)");
+  EXPECT_EQ(job.at("framework"), Json({{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}));
+  EXPECT_EQ(job.at("precision"), "bf16-autocast");
+  EXPECT_EQ(job.at("checkpointing"), "full");
+  EXPECT_EQ(job.at("optimizer").at("implementation"), "foreach");
+}
+
 TEST(LlamaFactory, PureBf16StaysSo) {
   const Json job = job_of(
       "model_name_or_path: qwen2.5-7b\nfinetuning_type: full\ntemplate: qwen\npure_bf16: true\n");
