@@ -28,18 +28,26 @@ constexpr std::array kLimits{
     Limit{"deepspeed stage 3", 39, 0.8, 3.4, 11.5},
 };
 
-Accuracy errors_of_records() {
+/// Quantized bases in shards have two records, whose allocated peaks are missed already
+/// (TrainerRecords.KnowsItsMisses).
+bool shards_few_bits(const Record& r) {
+  const auto& lora = r.job.plan.workload.lora;
+  return lora && lora->base != Quantization::none;
+}
+
+Accuracy errors_of_records(bool few_bits) {
   std::vector<std::string> files;
   for (const char* framework : {"fsdp1", "fsdp2", "deepspeed"})
     for (const auto& entry : std::filesystem::directory_iterator(
              std::string(SHARDPLAN_SOURCE_DIR "/data/measurements/training/") + framework))
       files.push_back(entry.path().string());
-  return compare_with_records(load_records(files, load_hardware_catalog()),
-                              AccuracyGroup::framework);
+  RecordList list = load_records(files, load_hardware_catalog());
+  std::erase_if(list.records, [&](const Record& r) { return shards_few_bits(r) != few_bits; });
+  return compare_with_records(list, AccuracyGroup::framework);
 }
 
 TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
-  const Accuracy accuracy = errors_of_records();
+  const Accuracy accuracy = errors_of_records(false);
   EXPECT_TRUE(accuracy.bad.empty()) << to_string(accuracy.bad.front());
   for (const Limit& limit : kLimits) {
     const auto group = std::find_if(accuracy.groups.begin(), accuracy.groups.end(),
@@ -50,6 +58,15 @@ TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
     EXPECT_LE(100 * std::abs(s.mean_signed), limit.bias) << limit.group;
     EXPECT_LE(100 * s.mean_absolute, limit.mean) << limit.group;
     EXPECT_LE(100 * std::abs(s.largest), limit.largest) << limit.group << ": " << s.worst;
+  }
+}
+
+/// Too much in the mean: what a quantized base leaves of blocks is not known well.
+TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
+  for (const GroupSummary& group : errors_of_records(true).groups) {
+    const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
+    EXPECT_GE(100 * s.mean_signed, -2.3) << group.name;
+    EXPECT_LE(100 * std::abs(s.largest), 21.0) << group.name;
   }
 }
 

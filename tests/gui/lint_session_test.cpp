@@ -65,12 +65,12 @@ TEST_F(LintSessionTest, NamesCostsAndFixesOfADroppedFile) {
 TEST_F(LintSessionTest, PricesAnAutoPrecisionByWhatTheJobSays) {
   drop(R"({"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": 1,
            "zero_optimization": {"stage": 3, "reduce_bucket_size": 1000000000}})");
-  const QString in_fp32 = lint_.summary();
-  EXPECT_THAT(in_fp32.toStdString(), HasSubstr("of each GPU"));
-  session_.document().set("/precision", "bf16-master");
+  const QString in_bf16 = lint_.summary();
+  EXPECT_THAT(in_bf16.toStdString(), HasSubstr("of each GPU"));
+  session_.document().set("/precision", "fp32");
   look();
   EXPECT_THAT(lint_.summary().toStdString(), HasSubstr("of each GPU"));
-  EXPECT_NE(lint_.summary(), in_fp32);
+  EXPECT_NE(lint_.summary(), in_bf16);
   const Finding* bucket = finding("zero_optimization.reduce_bucket_size");
   ASSERT_NE(bucket, nullptr);
   EXPECT_THAT(bucket->costs.toStdString(), HasSubstr("GPU"));
@@ -134,7 +134,8 @@ TEST_F(LintSessionTest, AllFixesLeaveNothingToFix) {
 TEST_F(LintSessionTest, FollowsAFileThatWasChangedAndDroppedAgain) {
   drop(kFlawed);
   EXPECT_NE(finding("zero_optimization.overlap_com"), nullptr);
-  drop(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})");
+  drop(R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1,
+           "zero_optimization": {"stage": 1}})");
   EXPECT_EQ(finding("zero_optimization.overlap_com"), nullptr);
   EXPECT_EQ(session_.answer().job->plan.framework.deepspeed.zero.stage, 1);
 }
