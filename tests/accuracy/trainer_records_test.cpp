@@ -90,8 +90,8 @@ TEST(TrainerRecords, TokensPerSecond) {
   EXPECT_LE(mean_time_error(records_asked_for({"fp8", "fp8_more"})), 0.12);
   EXPECT_LE(mean_time_error(records_asked_for({"policies"})), 0.03);
   EXPECT_LE(mean_time_error(records_asked_for({"compiled", "compiled_known"})), 0.08);
-  EXPECT_LE(mean_time_error(records_asked_for(
-                {"compiled_2gpu_ddp", "compiled_2gpu_fsdp2", "ddp_trainer"})),
+  EXPECT_LE(mean_time_error(
+                records_asked_for({"compiled_2gpu_ddp", "compiled_2gpu_fsdp2", "ddp_trainer"})),
             0.06);
 }
 

@@ -36,6 +36,7 @@ CatalogModel entry_of(const Json& j, std::string_view path) {
   m.aliases = j.at("aliases").get<std::vector<std::string>>();
   m.source = j.at("source").get<std::string>();
   m.parameters = j.at("parameters").get<std::int64_t>();
+  m.leaves_out = j.value("leaves_out", "");
   m.config = j.at("config");
   return m;
 }
@@ -71,7 +72,7 @@ std::optional<CatalogModel> find_exactly(std::string_view name) {
 }
 
 /// The name without the words for how a checkpoint was tuned or stored, which leave the network as
-/// it is: "Llama-3.1-8B-Instruct-hf" is "Llama-3.1-8B". "base" is one at the end only.
+/// it is: "Llama-3.1-8B-Instruct-hf" is "Llama-3.1-8B". "base", "it" and "pt" are some at the end.
 std::string untuned(std::string_view name) {
   name = name.substr(name.rfind('/') + 1);
   std::string kept;
@@ -79,8 +80,9 @@ std::string untuned(std::string_view name) {
     const std::size_t end = std::min(name.find('-', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
     const std::string word = normalized(part);
+    const bool last = end == name.size();
     const bool drops = word == "instruct" || word == "chat" || word == "hf" ||
-                       (word == "base" && end == name.size());
+                       (last && (word == "base" || word == "it" || word == "pt"));
     if (!drops || begin == 0) kept += (begin > 0 ? "-" : "") + std::string(part);
     begin = end + 1;
   }

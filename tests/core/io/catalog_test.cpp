@@ -11,6 +11,7 @@
 
 #include "base/nearest.h"
 #include "embedded/files.h"
+#include "load/model.h"
 #include "load/model_config.h"
 #include "model/architectures/registry.h"
 
@@ -100,6 +101,16 @@ TEST(Catalog, PublishedElementCountsDifferOnlyByWhatTheEntryExplains) {
       EXPECT_EQ(published.contains("beyond_parameters"), published.contains("because"));
     }
   }
+}
+
+TEST(Catalog, SaysWhatAnEntryLeavesOut) {
+  const auto entry = find_model("google/gemma-3-4b-it");
+  ASSERT_TRUE(entry);
+  EXPECT_NE(entry->leaves_out.find("SigLIP"), std::string::npos);
+  const Model model = load_model("gemma-3-4b-pt", {}, {});
+  ASSERT_FALSE(model.facts.assumed.empty());
+  EXPECT_NE(model.facts.assumed.back().find("SigLIP"), std::string::npos);
+  EXPECT_TRUE(find_model("gemma-2-2b")->leaves_out.empty());
 }
 
 TEST(Catalog, SpellingsAndOrganisationsDoNotMatter) {
