@@ -111,10 +111,13 @@ void GatherHooks::enter_first(ProgramBuilder& b, const TapeRun& layer) {
 }
 
 void GatherHooks::fetch_first(ProgramBuilder& b) {
-  if (z_.run.segments.empty() || z_.gather.kept(z_.run.segments.size() - 1).kept > 0) return;
+  if (z_.run.segments.empty()) return;
+  const GatherPlan::Kept& last = z_.gather.kept(z_.run.segments.size() - 1);
+  if (last.kept > 0) return;
   for (const TapeEvent& e : z_.run.segments.back().backward.backward) {
     if (e.kind != TapeEvent::Kind::fetch) continue;
-    fetch(b, e.id);
+    const bool there = last.has_edge && last.edge[static_cast<std::size_t>(e.id)];
+    if (!there || !z_.gather.used_in_backward(e.id)) fetch(b, e.id);
     return;
   }
 }

@@ -70,6 +70,20 @@ std::int64_t phase_end(const Estimate& e, Phase phase) {
   return e.phases[static_cast<std::size_t>(phase)].end;
 }
 
+TEST(Stage3, GathersTheHeadOnceWhereItAloneStaysOverTheTurn) {
+  const Model model = llama();
+  Plan plan = stage3();
+  ZeroOptions& zero = plan.framework.deepspeed.zero;
+  zero.max_reuse_distance = 2'000;
+  zero.prefetch_bucket_size = 1'000'000;
+  zero.max_live_parameters = 1'000'000;  // fewer than the head has
+  expect_balanced(program_of_plan(model, plan));
+  const Estimate e = estimate(model, plan, Calibration{});
+  zero.max_reuse_distance = 0;
+  EXPECT_EQ(phase_end(e, Phase::step),
+            phase_end(estimate(model, plan, Calibration{}), Phase::step));
+}
+
 // hpZ (partition_parameters.py _partition_param_sec): b · aligned / Z bytes of each tensor.
 
 TEST(Hpz, KeepsASecondCopyDividedByItsGroupFromForwardToStep) {
