@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "import/document.h"
@@ -82,7 +83,7 @@ void as_number(Key& key);
 /// Keys that change nothing that is estimated; "wandb_*" stands for all that begin so.
 struct IgnoredKeys {
   std::string_view reason;
-  std::initializer_list<std::string_view> keys;
+  std::vector<std::string_view> keys;
 };
 
 struct KeyTable {
