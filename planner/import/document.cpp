@@ -294,7 +294,8 @@ const Json* value_below(const Json& object, std::string_view path) {
 std::vector<Document> parse_documents(std::string_view text, const std::string& file) {
   const std::vector<std::string_view> lines = lines_of(text);
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4000)));
-  if (!is_utf8(text))
+  // yaml-cpp takes bytes of zero for a sign of UTF-16 or UTF-32.
+  if (!is_utf8(text) || text.find('\0') != text.npos)
     throw InputError({.file = file, .message = "is no text in UTF-8", .expected = "UTF-8"});
   Document document;
   document.file = file;
