@@ -93,7 +93,7 @@ def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> to
     return model
 
 
-def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> dict:
+def inputs_of(config: dict, batch: int, sequence: int) -> dict:
     """One image a sample, at the begin of the sequence."""
     tokens = tokens_of(config)
     ids = torch.randint(1, 500, (batch, sequence))
@@ -101,12 +101,12 @@ def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> di
     inputs = {"input_ids": ids, "labels": ids, "attention_mask": torch.ones_like(ids)}
     if "depth" in config["vision_config"]:
         rows = batch * QWEN_GRID[1] * QWEN_GRID[2]
-        inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14, dtype=dtype)
+        inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14)
         inputs["image_grid_thw"] = torch.tensor([QWEN_GRID] * batch)
         inputs["mm_token_type_ids"] = (ids == IMAGE).int()
         return inputs
     side = TOWER["image_size"]
-    inputs["pixel_values"] = torch.randn(batch, 3, side, side, dtype=dtype)
+    inputs["pixel_values"] = torch.randn(batch, 3, side, side)
     if config["model_type"] in ("gemma3", "paligemma"):
         inputs["token_type_ids"] = (ids == IMAGE).long()
     return inputs
@@ -124,7 +124,7 @@ def measure(name: str, config: dict, attention: str, frozen: str, run: tuple) ->
         "dtype": str(dtype).removeprefix("torch."),
         "batch": batch,
         "sequence": sequence,
-        **saved_storages(model, inputs_of(config, batch, sequence, dtype), alive=True),
+        **saved_storages(model, inputs_of(config, batch, sequence), alive=True),
     }
 
 
