@@ -288,9 +288,10 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
       if (op.kind == OpKind::sdpa && op.causal)
-        bytes[op.mask_from > 0 ? 1 : 0] = round_up(
-            checked_mul(elements({1, op.work.scale}, sizes_of(plan, model)), size_of(regime.compute)),
-            kAllocationUnit);
+        bytes[op.mask_from > 0 ? 1 : 0] =
+            round_up(checked_mul(elements({1, op.work.scale}, sizes_of(plan, model)),
+                                 size_of(regime.compute)),
+                     kAllocationUnit);
   return bytes[0] * cuts.causal + bytes[1] * cuts.sliding;
 }
 
@@ -313,8 +314,8 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
 
 namespace {
 
-/// Which shared tensors have a gradient, once segment `index` has run. `told`: its output is told to
-/// need one, whatever trains before it.
+/// Which shared tensors have a gradient, once segment `index` has run. `told`: its output is told
+/// to need one, whatever trains before it.
 void note_shared(const Model& model, std::size_t index, const TapeRun& tape, bool told,
                  ModelRun& run) {
   for (std::size_t i = 0; i < model.shared.size(); ++i) {
@@ -361,8 +362,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
                            plan.recomputes_blocks());
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
     in.told = is_told(model, plan, regime, i);
-    SegmentRun s = run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i],
-                               run.own_tapes);
+    SegmentRun s =
+        run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
     const TapeRun& tape = s.first ? *s.first : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
@@ -375,8 +376,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.held_inputs = framework.held_inputs(plan, run);
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
-  run.held_throughout =
-      checked_add(run.held_throughout, image_bytes(model, sizes_of(plan, model)));
+  run.held_throughout = checked_add(run.held_throughout, image_bytes(model, sizes_of(plan, model)));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

@@ -73,8 +73,7 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   p.trainable = trains_ && (adapter || !options_.lora);
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
-  p.quantizable =
-      !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
+  p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
   store_as(p, weights);
   model_.parameters.push_back(std::move(p));
   const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
@@ -87,7 +86,8 @@ bool ModelBuilder::is_lora_target(std::string_view name) const {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.
-  if (targets.size() == 1 && targets.front() == "all-linear") return !prefix_.empty() || like_blocks_;
+  if (targets.size() == 1 && targets.front() == "all-linear")
+    return !prefix_.empty() || like_blocks_;
   return std::find(targets.begin(), targets.end(), last) != targets.end();
 }
 

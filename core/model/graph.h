@@ -69,8 +69,8 @@ enum class OpKind : std::uint8_t {
   cache,              ///< keys or values appended to those of earlier tokens: new storage for all
   pool,               ///< mean over neighbours; saves its input
   batch,              ///< what the batch brings in fp32, in the type of products: needs no gradient
-  place_elements,     ///< masked_scatter: in[1] takes places of in[0] in a new tensor; saves the mask
-  place_rows,         ///< index_put: rows of in[1] take places of in[0] in a new tensor; saves nothing
+  place_elements,  ///< masked_scatter: in[1] takes places of in[0] in a new tensor; saves the mask
+  place_rows,      ///< index_put: rows of in[1] take places of in[0] in a new tensor; saves nothing
 };
 
 /// Whose kernels the layers of a network run.

@@ -114,7 +114,8 @@ void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most,
       if (p.numel > threshold || all > most - marked) continue;
       persistent_[static_cast<std::size_t>(i)] = true;
       marked += all;
-      if (fetched[static_cast<std::size_t>(i)]) persistent_bytes_ += gathered_bytes(i) * group.repeat;
+      if (fetched[static_cast<std::size_t>(i)])
+        persistent_bytes_ += gathered_bytes(i) * group.repeat;
     }
   }
 }

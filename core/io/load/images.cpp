@@ -25,10 +25,10 @@ void check_images(ObjectReader& job, const Model& model) {
   if (model.facts.image.has_tower) return;
   for (const char* key : {"images", "image_tokens", "frozen"})
     if (says(job, key))
-      job.fail(fmt::format("workload.{}", key),
-               fmt::format("given, but a network of type '{}' reads no images",
-                           model.facts.model_type),
-               "a network that does, such as qwen2_5_vl, or no such field");
+      job.fail(
+          fmt::format("workload.{}", key),
+          fmt::format("given, but a network of type '{}' reads no images", model.facts.model_type),
+          "a network that does, such as qwen2_5_vl, or no such field");
 }
 
 std::vector<std::string> assumed_images(ObjectReader& job, const Model& model, const Plan& plan) {

@@ -25,8 +25,7 @@ Segment placing(const Model& model, std::int32_t tokens, std::int32_t features) 
     return g.shared_input(i, model.shared[static_cast<std::size_t>(i)].extent);
   };
   const ValueId embeds = input(tokens);
-  Op op{OpKind::place_elements,
-        {embeds, g.map(OpKind::to_like, input(features), embeds), kNone}};
+  Op op{OpKind::place_elements, {embeds, g.map(OpKind::to_like, input(features), embeds), kNone}};
   op.side = {1, g.value(embeds).extent.scale};
   g.set_output(g.op(op, g.value(embeds).extent));
   return segment;
@@ -56,11 +55,12 @@ bool reads_images(const ModelConfig& c, const BuildOptions& options) {
 
 std::int64_t fixed_tokens(const ModelConfig& c, const BuildOptions& options, std::int64_t tokens) {
   if (options.images.tokens != 0 && options.images.tokens != tokens)
-    throw InputError({.file = c.file(),
-                      .key = "workload.image_tokens",
-                      .message = fmt::format("found {}, but each image of this network is {} tokens",
-                                             options.images.tokens, tokens),
-                      .expected = fmt::format("{}, or nothing", tokens)});
+    throw InputError(
+        {.file = c.file(),
+         .key = "workload.image_tokens",
+         .message = fmt::format("found {}, but each image of this network is {} tokens",
+                                options.images.tokens, tokens),
+         .expected = fmt::format("{}, or nothing", tokens)});
   return tokens;
 }
 

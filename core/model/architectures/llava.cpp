@@ -99,8 +99,7 @@ Model with_pieces(ModelBuilder& m, const BuildOptions& options, const Tower& t, 
   std::int64_t side = 1;
   while ((side + 1) * (side + 1) <= t.patches) ++side;
   const bool said = options.images.tokens > 0;
-  const std::int64_t tokens =
-      said ? options.images.tokens : t.patches + 4 * side * side + 2 * side;
+  const std::int64_t tokens = said ? options.images.tokens : t.patches + 4 * side * side + 2 * side;
   if (!said)
     text.facts.assumed.push_back(
         fmt::format("{} tokens for an image: whole and in four pieces, a square", tokens));
@@ -131,9 +130,9 @@ Model build_llava_like(const ModelConfig& c, const BuildOptions& options, bool n
   if (newline) line = m.tensor("model.image_newline", {hidden}, ParameterKind::other);
   const TowerDefaults defaults = defaults_for(v, kClip);
   m.set_trains(tower_trains(options));
-  const auto tower = named_tower(
-      m, "model.vision_tower.", v, "clip_vision_model", defaults,
-      layers_until(c, options, v.count({"num_hidden_layers"}, defaults.layers)));
+  const auto tower =
+      named_tower(m, "model.vision_tower.", v, "clip_vision_model", defaults,
+                  layers_until(c, options, v.count({"num_hidden_layers"}, defaults.layers)));
   m.set_trains(projector_trains(options));
   m.set_like_blocks(true);
   const Projector projector =
@@ -223,8 +222,7 @@ Model build_gemma3(const ModelConfig& c, const BuildOptions& options) {
   m.set_trains(projector_trains(options));
   const std::string at = "model.multi_modal_projector.";
   const std::int64_t width = v.count({"hidden_size"}, 768);
-  p.weight =
-      m.tensor(at + "mm_input_projection_weight", {width, p.width}, ParameterKind::linear);
+  p.weight = m.tensor(at + "mm_input_projection_weight", {width, p.width}, ParameterKind::linear);
   p.norm = m.rms_norm(at + "mm_soft_emb_norm", width);
   if (!tower || !reads_images(c, options)) return with_images(m.build(), std::move(text), {});
   p.tokens = fixed_tokens(c, options, c.count({"mm_tokens_per_image"}, 256));

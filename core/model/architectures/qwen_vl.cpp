@@ -35,7 +35,7 @@ struct QwenTower {
   std::int64_t width = 0, heads = 0, depth = 0;
   std::int64_t merge = 2, patch = 14, values = 0;  ///< values: of a patch
   std::int64_t window = 0;                         ///< side of a window in pixels; 0: none
-  std::vector<std::int64_t> whole;                 ///< layers that see whole images, if others do not
+  std::vector<std::int64_t> whole;  ///< layers that see whole images, if others do not
   Activation activation = Activation::gelu;
   bool rms = false;
 
@@ -55,7 +55,6 @@ QwenTower read_qwen_tower(const ModelConfig& v, std::int64_t width, std::int64_t
   t.width = width;
   t.depth = v.count({"depth"}, depth);
   t.heads = v.count({"num_heads"}, 16);
-  v.require_divisible("hidden_size", width, "num_heads", t.heads);
   t.merge = v.count({"spatial_merge_size"}, 2);
   t.patch = v.count({"patch_size"}, patch);
   t.activation = read_activation(v, "hidden_act", activation);
@@ -120,8 +119,7 @@ ValueId reordered(Graph& g, const QwenImage& image, ValueId x) {
   return g.op(op, g.value(x).extent);
 }
 
-ValueId embed_patches(Graph& g, const ModelBuilder& m, const QwenTower& t,
-                      const QwenImage& image) {
+ValueId embed_patches(Graph& g, const ModelBuilder& m, const QwenTower& t, const QwenImage& image) {
   const ValueId pixels = g.op({OpKind::batch}, {t.values, Scale::patches});
   Op patches{OpKind::linear, {pixels, kNone, kNone}};
   patches.module = m.owner(t.kernel);
@@ -162,9 +160,9 @@ ValueId tower_layer(Graph& g, const QwenTower& t, const QwenLayers& l, Attention
   const ValueId mixed = g.map(OpKind::copy, attention(g, kind, shape, q, k, v));
   const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, mixed));
   const ValueId normal = tower_norm(g, t, l.norm2, middle);
-  const ValueId delta =
-      l.gated ? gated_mlp(g, *l.gated, t.activation, normal)
-              : apply(g, l.down, activate(g, t.activation, apply(g, l.up, normal)));
+  const ValueId delta = l.gated
+                            ? gated_mlp(g, *l.gated, t.activation, normal)
+                            : apply(g, l.down, activate(g, t.activation, apply(g, l.up, normal)));
   return g.map(OpKind::add, middle, delta);
 }
 
@@ -212,6 +210,8 @@ std::int64_t most_tokens(const QwenTower& t) {
 /// The tower in front of its text model.
 Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower& t, Model text,
              ModelBuilder& m) {
+  if (!options.counts_only)
+    c.require_divisible("vision_config.hidden_size", t.width, "vision_config.num_heads", t.heads);
   if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
   const bool said = options.images.tokens > 0;
   const QwenImage image{said ? options.images.tokens : most_tokens(t)};
@@ -221,10 +221,9 @@ Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower&
                     image.tokens));
   write_qwen_tower(m, t, image);
   const std::int64_t patches = checked_mul(image.tokens, t.joined());
-  return with_images(m.build(), std::move(text),
-                     {.tokens = image.tokens,
-                      .patches = patches,
-                      .values = checked_mul(patches, t.values)});
+  return with_images(
+      m.build(), std::move(text),
+      {.tokens = image.tokens, .patches = patches, .values = checked_mul(patches, t.values)});
 }
 
 Model counted_around(const ModelConfig& c, const BuildOptions& options, std::string_view type,

@@ -183,7 +183,7 @@ std::vector<std::string_view> inner_networks(const ModelConfig& config) {
        .key = "model_type",
        .message = message,
        .expected = fmt::format("one of the {} types that docs/models.md lists, such as llama, "
-                               "qwen3 or bert; or the network's tensors: {{\"tensors\": "
+                               "gpt2 or bert; or the network's tensors: {{\"tensors\": "
                                "[[name, [dims]], ...]}}",
                                known.size()),
        .nearest = nearest(type, std::span<const std::string>(known))});

@@ -18,12 +18,13 @@ ParameterId patch_kernel(ModelBuilder& m, const std::string& name, const TowerSh
 }
 
 /// What CLIP and SigLIP have in common, but for modules.
-Tower tower_of(const ModelConfig& v, const TowerShape& s, const TowerDefaults& d,
-               std::string_view activation) {
+Tower tower_of(const ModelBuilder& m, const ModelConfig& v, const TowerShape& s,
+               const TowerDefaults& d, std::string_view activation) {
   Tower t;
   t.hidden = s.hidden;
   t.heads = v.count({"num_attention_heads"}, d.heads);
-  v.require_divisible("hidden_size", s.hidden, "num_attention_heads", t.heads);
+  if (!m.options().counts_only)
+    v.require_divisible("hidden_size", s.hidden, "num_attention_heads", t.heads);
   t.patches = s.patches;
   t.values = checked_mul(checked_mul(s.patches, s.channels), s.patch * s.patch);
   t.dropout = v.number("attention_dropout", 0.0);
@@ -74,8 +75,7 @@ std::int64_t patches_of(const ModelConfig& v, std::int64_t image, std::int64_t p
 }
 
 PairLayer pair_layers(ModelBuilder& m, const std::string& list, std::int64_t layers,
-                      std::int64_t hidden, std::int64_t ffn, PairOrder order,
-                      std::int64_t start) {
+                      std::int64_t hidden, std::int64_t ffn, PairOrder order, std::int64_t start) {
   PairLayer l;
   const bool norms_first = order == PairOrder::siglip;
   m.begin_repeat(list, layers, start);
@@ -115,9 +115,8 @@ void register_layers(ModelBuilder& m, Tower& t, const std::string& prefix, const
 Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
                  const TowerDefaults& defaults, const TowerUse& use) {
   const TowerShape s = read_tower(v, defaults);
-  Tower t = tower_of(v, s, defaults, "quick_gelu");
-  t.class_token =
-      m.tensor(prefix + "embeddings.class_embedding", {s.hidden}, ParameterKind::other);
+  Tower t = tower_of(m, v, s, defaults, "quick_gelu");
+  t.class_token = m.tensor(prefix + "embeddings.class_embedding", {s.hidden}, ParameterKind::other);
   t.kernel = patch_kernel(m, prefix + "embeddings.patch_embedding", s);
   t.places = m.embedding(prefix + "embeddings.position_embedding", s.patches + 1, s.hidden);
   t.before = m.layer_norm(prefix + "pre_layrnorm", s.hidden);
@@ -128,7 +127,7 @@ Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& 
 Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
                    const TowerDefaults& defaults, const TowerUse& use) {
   const TowerShape s = read_tower(v, defaults);
-  Tower t = tower_of(v, s, defaults, "gelu_pytorch_tanh");
+  Tower t = tower_of(m, v, s, defaults, "gelu_pytorch_tanh");
   const std::string patches = prefix + "embeddings.patch_embedding";
   t.kernel = patch_kernel(m, patches, s);
   t.kernel_bias = m.tensor(patches + ".bias", {s.hidden}, ParameterKind::bias);
@@ -208,8 +207,7 @@ ValueId tower_layer(Graph& g, const Tower& t, AttentionKind kind, ValueId x) {
                              .causal = false};
   const ValueId n1 = layer_norm(g, l.before, x);
   const ValueId q = apply(g, l.q, n1), k = apply(g, l.k, n1), v = apply(g, l.v, n1);
-  const ValueId middle =
-      g.map(OpKind::add, x, apply(g, l.out, attention(g, kind, shape, q, k, v)));
+  const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, attention(g, kind, shape, q, k, v)));
   const ValueId inner = activate(g, t.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
   return g.map(OpKind::add, middle, apply(g, l.down, inner));
 }

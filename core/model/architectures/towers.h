@@ -29,7 +29,7 @@ struct PairLayer {
 /// A tower of CLIP's kind, which sees images of one size.
 struct Tower {
   ParameterId kernel = kNone, kernel_bias = kNone;  ///< of the patches
-  ParameterId class_token = kNone;                  ///< a row beside the patches; kNone: there is none
+  ParameterId class_token = kNone;  ///< a row beside the patches; kNone: there is none
   EmbeddingModule places;
   std::optional<NormModule> before, after;  ///< the layers
   PairLayer layer;

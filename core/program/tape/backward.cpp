@@ -222,10 +222,9 @@ void BackwardPass::places(const Op& op) {
     const bool lists = op.kind == OpKind::place_elements;
     const std::int64_t all = elements(p_.view.extent_of(op.out), p_.view.sizes());
     const std::int64_t placed = elements(p_.view.extent_of(op.in[1]), p_.view.sizes());
-    const StorageId list =
-        lists ? p_.storages.allocate(checked_add(all, checked_mul(placed, 24)),
-                                     p_.view.category_of(op.out))
-              : kExternal;
+    const StorageId list = lists ? p_.storages.allocate(checked_add(all, checked_mul(placed, 24)),
+                                                        p_.view.category_of(op.out))
+                                 : kExternal;
     const StorageId values = gradient(1);
     p_.storages.unref(list);
     p_.gradients.give(op.in[1], values);

@@ -56,8 +56,9 @@ TEST(Images, TakeTheTokensThatTheProcessorMakesUnlessTheJobSaysSo) {
 TEST(Images, LeaveRoomForTextInTheUsualSequence) {
   EXPECT_EQ(load("llava-1.5-7b", "{}").plan.workload.sequence_length, 2048);
   EXPECT_EQ(load("qwen2-vl-2b", R"({"image_tokens": 4000})").plan.workload.sequence_length, 5120);
-  EXPECT_THAT(error("qwen2-vl-2b", R"({"images": 2, "image_tokens": 600, "sequence_length": 1024})"),
-              HasSubstr("1024 tokens have no room for 2 images of 600 tokens each"));
+  EXPECT_THAT(
+      error("qwen2-vl-2b", R"({"images": 2, "image_tokens": 600, "sequence_length": 1024})"),
+      HasSubstr("1024 tokens have no room for 2 images of 600 tokens each"));
 }
 
 TEST(Images, OfOneSizeHaveTheirTokensFixed) {
@@ -82,7 +83,7 @@ TEST(Images, LeaveNothingInAFrozenTower) {
 
 TEST(Images, OfAFrozenTowerTrainNoParameterOfIt) {
   const Job job = load("qwen2-vl-2b", R"({"frozen": "tower", "method": "lora",
-                                         "lora": {"targets": "all-linear"}})");
+                                         "lora": {"targets": ["all-linear"]}})");
   for (const Parameter& p : job.model.parameters) {
     const bool tower = p.name.starts_with("model.visual.blocks");
     EXPECT_FALSE(tower && (p.adapter || p.trainable)) << p.name;
@@ -93,12 +94,16 @@ TEST(Images, AreNotDividedNorCompiled) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   const Json job = Json::parse(R"({"model": "qwen2-vl-2b", "cluster": "2xA100-80GB",
       "framework": "fsdp2", "parallel": {"tensor": 2}})");
-  EXPECT_THAT(error_text([&] { load_job(job, "job.json", {&hardware, ""}); }),
+  EXPECT_THAT(error_text([&] {
+                load_job(job, "job.json", {&hardware, ""});
+              }),
               HasSubstr("reads images cannot be estimated divided"));
   Json compiled = job;
   compiled.erase("parallel");
-  compiled["compile"] = true;
-  EXPECT_THAT(error_text([&] { load_job(compiled, "job.json", {&hardware, ""}); }),
+  compiled["compile"] = {{"scope", "block"}};
+  EXPECT_THAT(error_text([&] {
+                load_job(compiled, "job.json", {&hardware, ""});
+              }),
               HasSubstr("compiled networks that read images"));
 }
 

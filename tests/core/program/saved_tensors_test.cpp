@@ -176,8 +176,8 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
   std::int64_t bytes = 0;
   for (const std::int32_t i : saved) {
     const Shared& s = model.shared[static_cast<std::size_t>(i)];
-    bytes += c.block(elements(s.extent, c.sizes_for(model)) *
-                     size_of(s.f32 ? DType::f32 : c.dtype));
+    bytes +=
+        c.block(elements(s.extent, c.sizes_for(model)) * size_of(s.f32 ? DType::f32 : c.dtype));
   }
   return bytes;
 }
