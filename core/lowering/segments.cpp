@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/gradient_flow.h"
 #include "lowering/inference/pass.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
@@ -93,21 +94,6 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   return rows;
 }
 
-/// No parameter of the segment trains.
-bool frozen(const Model& model, const Segment& segment) {
-  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(), [&](const Op& op) {
-    const auto trains = [&](ParameterId id) {
-      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
-    };
-    return trains(op.weight) || trains(op.bias);
-  });
-}
-
-/// Nothing before the segment's output trains: its segments are embeddings only.
-bool frozen_output(const Model& model, const Segment& segment) {
-  return frozen(model, segment) && segment.graph.inputs().empty();
-}
-
 }  // namespace
 
 void fill_tables(ModelRun& run) {
@@ -189,27 +175,6 @@ void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& o
     own_tapes = {{.count = choice.count}, false};
   }
   options.graph_parts = &cuts[choice.own].parts;
-}
-
-/// What comes to a segment.
-struct Incoming {
-  DType stream{};          ///< the type of its chained input
-  bool needs_grad = true;  ///< of that
-  /// The segment's output is told to need a gradient, whatever trains before it.
-  bool told = false;
-  /// What of Model::shared has a gradient, as far as it has been made.
-  const std::vector<bool>* shared_trains = nullptr;
-};
-
-/// Whether autograd makes no graph of the segment: nothing that it reads needs a gradient.
-bool has_no_graph(const Model& model, const Segment& segment, const Incoming& in) {
-  const std::vector<Input>& inputs = segment.graph.inputs();
-  return !inputs.empty() && frozen(model, segment) &&
-         std::all_of(inputs.begin(), inputs.end(), [&](const Input& i) {
-           return i.kind == InputKind::chained
-                      ? !in.needs_grad
-                      : !(*in.shared_trains)[static_cast<std::size_t>(i.shared)];
-         });
 }
 
 /// The passes over one segment.
@@ -314,29 +279,6 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
 
 namespace {
 
-/// Which shared tensors have a gradient, once segment `index` has run. `told`: its output is told
-/// to need one, whatever trains before it.
-void note_shared(const Model& model, std::size_t index, const TapeRun& tape, bool told,
-                 ModelRun& run) {
-  for (std::size_t i = 0; i < model.shared.size(); ++i) {
-    const Shared& shared = model.shared[i];
-    if (shared.is_output && static_cast<std::size_t>(shared.maker) == index)
-      run.shared_trains[i] = shared.needs_grad && (told || tape.output_needs_grad);
-  }
-}
-
-/// Whether the output of segment `index` is told to need a gradient: peft's
-/// enable_input_require_grads, which finds the embeddings of the text and of the tower, since
-/// checkpointed blocks want inputs with one; DeepSpeed's stage-3 linear makes one where a block has
-/// adapters.
-bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::size_t index) {
-  if (!plan.workload.lora) return false;
-  if (plan.recomputes_blocks()) return true;
-  const bool adapted =
-      index + 1 < model.segments.size() && !frozen(model, model.segments[index + 1]);
-  return regime.zero3_linear && (index == 0 || adapted);
-}
-
 /// The images of a batch, which the loop holds.
 std::int64_t image_bytes(const Model& model, const Sizes& sizes) {
   return round_up(checked_mul(sizes.images, checked_mul(model.facts.image.values, 4)),
@@ -367,7 +309,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     const TapeRun& tape = s.first ? *s.first : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
-    note_shared(model, i, tape, in.told, run);
+    note_shared(model, i, tape, in.told, run.shared_trains);
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);
