@@ -9,6 +9,7 @@ namespace shardplan {
 namespace {
 
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
+  if (part.phase == Phase::generation && rlhf.rollout) return {};  // an engine's pace is unknown
   if (part.phase == Phase::generation)
     return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
   return estimate_time(part.program, part.role->plan,

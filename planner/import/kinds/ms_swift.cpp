@@ -108,9 +108,9 @@ void read_swift_fsdp(Key& key) {
   key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
 }
 
+/// rlhf_trainers/args_mixin.py: 0.9 of the GPU.
 void read_vllm(Key& key) {
-  if (!key.flag()) return key.ignore("off");
-  key.warn("vLLM generates: what it holds where it shares the GPUs is not in the estimate");
+  read_vllm_engine(key, {});
 }
 
 void read_divided(Key& key) {
