@@ -116,6 +116,20 @@ TEST(Rollout, LeavesNothingBehind) {
   }
 }
 
+/// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut
+/// up.
+TEST(Rollout, ReservesNoMoreThanTheLargerOfTwoTurns) {
+  const Job job =
+      changed(R"({"workload": {"rollout": {"sleep_level": 2, "gpu_memory_utilization": 0.7}}})");
+  const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
+  EXPECT_GE(e.reserved.point, peak(job, Phase::generation));
+  EXPECT_LT(e.reserved.point, peak(job, Phase::generation) + (std::int64_t{1} << 30));
+  EXPECT_EQ(e.verdict.gpu.fit, Fit::fits);
+  // Kept awake it leaves no room for training.
+  const Job awake = changed(R"({"workload": {"rollout": {"gpu_memory_utilization": 0.8}}})");
+  EXPECT_EQ(estimate_rlhf(*awake.rlhf, load_calibration()).verdict.gpu.fit, Fit::does_not_fit);
+}
+
 TEST(Rollout, SaysWhatItHolds) {
   const Job job = changed(R"({"workload": {"rollout": {"sleep_level": 1}}})");
   ASSERT_FALSE(job.diagnostics.empty());
