@@ -160,6 +160,9 @@ constexpr std::array kRules{
     KeyRule{"use_vllm", "", read_vllm},
     KeyRule{"sequence_parallel_size", "", read_divided},
     KeyRule{"modules_to_save", "", refuse_if_said},
+    KeyRule{"freeze_vit", "", read_frozen_tower},
+    KeyRule{"freeze_aligner", "", read_frozen_projector},
+    KeyRule{"freeze_llm", "", refuse_if_true},
     KeyRule{"use_galore", "", warn_if_larger},
     KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
 };
@@ -168,9 +171,10 @@ const std::array kIgnored{
     IgnoredKeys{"taken with quant_bits",
                 {"quant_method", "bnb_4bit_compute_dtype", "bnb_4bit_quant_type",
                  "bnb_4bit_use_double_quant", "bnb_4bit_quant_storage"}},
-    IgnoredKeys{"towers of models with images, which the estimate does not train",
-                {"freeze_vit", "freeze_aligner", "freeze_llm", "vit_*", "aligner_lr", "max_pixels",
-                 "freeze_parameters*", "trainable_parameters*"}},
+    IgnoredKeys{"a step does not depend on it", {"vit_*", "aligner_lr"}},
+    IgnoredKeys{"the model's own most: workload.image_tokens says another", {"max_pixels"}},
+    IgnoredKeys{"parameters that train by name, which the estimate does not tell apart",
+                {"freeze_parameters*", "trainable_parameters*"}},
     IgnoredKeys{"a step does not depend on it",
                 {"model_author",
                  "model_name",
@@ -346,6 +350,7 @@ void read(const Document& d, Recipe& recipe) {
     recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
   }
+  freeze_by_default(recipe);
   training_defaults(recipe);
 }
 
