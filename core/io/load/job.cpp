@@ -168,6 +168,7 @@ class JobLoader {
     if (model == nullptr) reader_.missing("model", "a catalogue name, a config.json or an object");
     BuildOptions options = build_options(plan());
     options.scalar_head = context_.scalar_head;
+    if (context_.scalar_head || context_.whole_logits) options.head_loss = nullptr;
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
