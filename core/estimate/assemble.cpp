@@ -22,6 +22,8 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.peak_phase = memory.peak_phase;
   e.allocated = {memory.peak, memory.peak};
   e.reserved = reserved_memory(plan, calibration, program, process, memory.peak, runs);
+  e.held_at_most = program.held_at_most;
+  if (runs != nullptr && !program.one_block) e.margin = margin_of(plan, calibration, program);
   if (runs != nullptr && program.counts_blocks && !program.one_block) {
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;

@@ -86,7 +86,6 @@ constinit const FrameworkTraits kDdpTraits{
     .lower = lower_ddp,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

@@ -108,7 +108,6 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .lower = lower_deepspeed,
     .distinct_ranks = deepspeed_distinct_ranks,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::deepspeed_upper,
     .connects_more = true,
     .generates = true,
     .quantizes_generation = false,

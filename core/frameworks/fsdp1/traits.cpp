@@ -166,7 +166,6 @@ constinit const FrameworkTraits kFsdp1Traits{
     .lower = lower_fsdp1,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

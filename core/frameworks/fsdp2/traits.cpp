@@ -106,7 +106,6 @@ constinit const FrameworkTraits kFsdp2Traits{
     .lower = lower_fsdp2,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

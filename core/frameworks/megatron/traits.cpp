@@ -101,7 +101,6 @@ constinit const FrameworkTraits kMegatronTraits{
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

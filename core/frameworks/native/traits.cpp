@@ -79,7 +79,6 @@ constinit const FrameworkTraits kNativeTraits{
     .lower = lower_native,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::native,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = false,
     .generates = false,
     .quantizes_generation = false,

@@ -72,7 +72,6 @@ constinit const FrameworkTraits kSingleTraits{
     .lower = lower_single,
     .distinct_ranks = usual::first_of_stages,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = true,
     .quantizes_generation = true,
