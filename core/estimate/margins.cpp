@@ -1,18 +1,11 @@
 #include "estimate/margins.h"
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
+#include <optional>
 
 #include "simulator/block_script.h"
 
 namespace shardplan {
-namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::max();
-
-}  // namespace
-
 AllocatorRegime regime_of(const Plan& plan, const Program& program) {
   switch (plan.workload.kind) {
     case WorkKind::inference:
@@ -27,22 +20,22 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
 
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
                         AllocatorRegime regime) {
-  const Margin* found = nullptr;
+  static const Margin kNone;
+  const Margin* found = &kNone;
   for (const Margin& m : margins) {
     if (m.regime != regime) continue;
     if (m.framework == framework) return m;
     if (m.framework.empty()) found = &m;
   }
-  if (found == nullptr) throw std::logic_error("a calibration without a margin for every regime");
   return *found;
 }
 
 double least_ratio(const std::vector<Margin>& margins, std::string_view framework) {
-  double least = kUnbounded;
+  std::optional<double> least;
   for (const Margin& m : margins)
     if (m.framework.empty() || m.framework == framework)
-      least = std::min({least, m.reserved, m.allocated});
-  return least;
+      least = std::min({least.value_or(m.reserved), m.reserved, m.allocated});
+  return least.value_or(1);
 }
 
 }  // namespace shardplan

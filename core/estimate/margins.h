@@ -36,7 +36,7 @@ inline constexpr double kMarginLevel = 0.97;
 
 AllocatorRegime regime_of(const Plan& plan, const Program& program);
 
-/// The framework's own margin, else the one for all. Throws std::logic_error where there is none.
+/// The framework's own margin, else the one for all; of a calibration without any: no margin.
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
                         AllocatorRegime regime);
 

@@ -39,6 +39,10 @@ std::string_view name_of(Fit fit) {
   return "";
 }
 
+bool probably_fits(const Verdict& v) {
+  return v.gpu.fit != Fit::does_not_fit && good(v.host) && good(v.nvme);
+}
+
 Verdict verdict_of(const Range& device, const HostMemory& host, const Cluster& cluster) {
   const auto count_of = [](const Bytes& bytes) { return bytes.count(); };
   std::optional<std::int64_t> host_bytes, nvme_bytes;

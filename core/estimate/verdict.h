@@ -37,6 +37,9 @@ struct Verdict {
   std::string_view limited_by;      ///< "gpu", "host", "nvme", or empty
 };
 
+/// Whether the job fits by its point estimates: nothing that is known runs out.
+bool probably_fits(const Verdict& verdict);
+
 /// `device`: bytes that the fullest GPU needs. `host`: bytes that a node's ranks need of it.
 Verdict verdict_of(const Range& device, const HostMemory& host, const Cluster& cluster);
 
