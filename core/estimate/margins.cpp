@@ -20,8 +20,8 @@ AllocatorRegime regime_of(const Plan& plan, const Program& program) {
 
 const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
                         AllocatorRegime regime) {
-  static const Margin kNone;
-  const Margin* found = &kNone;
+  static const Margin kNoMargin;
+  const Margin* found = &kNoMargin;
   for (const Margin& m : margins) {
     if (m.regime != regime) continue;
     if (m.framework == framework) return m;

@@ -70,9 +70,9 @@ LargestResult largest_fitting(std::int64_t step, std::int64_t limit,
   };
   LargestResult surely = largest_accepted(
       step, limit, 0, estimate_of, [&](const Estimate& e) { return is_sure(e) && within(e); });
-  LargestResult probably = largest_accepted(
-      step, limit, surely.value.value_or(0) / step, estimate_of,
-      [&](const Estimate& e) { return is_probable(e) && within(e); });
+  LargestResult probably =
+      largest_accepted(step, limit, surely.value.value_or(0) / step, estimate_of,
+                       [&](const Estimate& e) { return is_probable(e) && within(e); });
   surely.probably = probably.value;
   surely.at_probably = probably.at ? std::move(probably.at) : surely.at;
   return surely;

@@ -65,9 +65,9 @@ std::string beyond_text(std::string_view of, const Estimate& e) {
 std::string largest_text(std::string_view of, const LargestResult& r, const Job& job) {
   const std::string cluster = describe_cluster(job.plan.cluster);
   if (!r.value) return none_text(of, r, cluster);
-  std::string text = of == "gpus" ? "Smallest number of GPUs that surely fits"
-                                  : fmt::format("Largest {} that surely fits on {}", quantity(of),
-                                                cluster);
+  std::string text = of == "gpus"
+                         ? "Smallest number of GPUs that surely fits"
+                         : fmt::format("Largest {} that surely fits on {}", quantity(of), cluster);
   text += ": " + format_count(*r.value);
   if (of == "parameters") text += fmt::format(" ({})", format_parameters(*r.value));
   text += "\n";
