@@ -1,17 +1,20 @@
 """Do the largest micro-batches that surely and that probably fit run, and does the next one die? One run after the other,
 each in processes of its own, on GPUs of which another process holds so much that only the case's memory is free.
 
-    python run_fit_boundary.py predictions/boundary_1gpu.json --output boundary.json [--engine shardplan-validate]
+    python run_fit_boundary.py predictions/boundary_1gpu.json --output boundary.json [--gpus 2]
 
 Cases come from make_fit_boundary.py. Those of our own engine need --engine.
 """
 import argparse
+import concurrent.futures
 import copy
 import json
 import os
+import queue
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from jobs import world_of
@@ -20,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HOLDER = """
 import json, sys, torch
 free = int(sys.argv[1])
-devices = [torch.device("cuda", i) for i in range(int(sys.argv[2]))]
+devices = [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
 contexts = [torch.zeros(1, device=device) for device in devices]
 blocks = []
 for device in devices:
@@ -54,8 +57,8 @@ def command_of(job, path, output, engine):
     return [sys.executable, *launcher, os.path.join(HERE, program), path, "--output", output, *case]
 
 
-def run(job, engine, seconds):
-    """"ran", "out of memory", or how it ended otherwise."""
+def run(job, gpus, engine, seconds):
+    """"ran", "out of memory", or how it ended otherwise. On the GPUs with these numbers."""
     with tempfile.TemporaryDirectory() as folder:
         path, output = os.path.join(folder, "case.json"), os.path.join(folder, "record.jsonl")
         native = job["framework"]["name"] == "native"
@@ -63,7 +66,7 @@ def run(job, engine, seconds):
             json.dump(job if native else [{"name": "boundary", "job": job, "steps": 5}], file)
         try:
             done = subprocess.run(command_of(job, path, output, engine), capture_output=True, text=True, check=False,
-                                  timeout=seconds, cwd=HERE)
+                                  timeout=seconds, cwd=HERE, env=seeing(gpus))
         except subprocess.TimeoutExpired:
             return {"outcome": f"ended after {seconds:.0f} s"}
         words = done.stdout + done.stderr
@@ -81,45 +84,84 @@ def run(job, engine, seconds):
         return {"outcome": "failed", "message": words[-1500:]}
 
 
-def outcomes_of(case, options):
-    outcomes = []
-    for n in [predicted["micro_batch"] for predicted in case["predicted"]]:
-        outcomes.append({"micro_batch": n, **run(with_micro_batch(case["job"], n), options.engine, options.case_seconds)})
-    return outcomes
+def seeing(gpus):
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))}
 
 
 def is_right(case, outcomes):
     return all(o["outcome"] == ("ran" if o["micro_batch"] <= case["probably"] else "out of memory") for o in outcomes)
 
 
+def try_case(case, gpus, options):
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(case["usable_bytes"])], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True, env=seeing(gpus)) as holder:
+        free = json.loads(holder.stdout.readline())
+        outcomes = []
+        for predicted in case["predicted"]:
+            n = predicted["micro_batch"]
+            outcomes.append({"micro_batch": n, **run(with_micro_batch(case["job"], n), gpus, options.engine,
+                                                     options.case_seconds)})
+        holder.stdin.close()
+    return {**case, "free_bytes": free, "outcomes": outcomes, "right": is_right(case, outcomes)}
+
+
+def said_of(result):
+    outcomes = ", ".join(f"{o['micro_batch']} {o['outcome']}" for o in result["outcomes"])
+    return (f"{result['name']:44} free {result['free_bytes'][0] / 2**30:6.2f} GiB, surely {result['surely']}, probably "
+            f"{result['probably']}: {outcomes}{'' if result['right'] else '  WRONG'}")
+
+
+class Results:
+    """Written anew after each case, so that nothing is lost where a run is cut off."""
+
+    def __init__(self, options):
+        self.options, self.begin, self.lock, self.all = options, time.time(), threading.Lock(), []
+
+    def add(self, case, gpus):
+        seconds = time.time() - self.begin
+        if seconds > self.options.seconds:
+            print(case["name"], "not started", flush=True)
+            return
+        result = try_case(case, gpus, self.options)
+        with self.lock:
+            self.all.append(result)
+            print(f"{time.time() - self.begin:5.0f} s {said_of(result)}", flush=True)
+            with open(self.options.output, "w", encoding="utf-8") as file:
+                json.dump(self.all, file, indent=1)
+                file.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("cases", help="list that make_fit_boundary.py made")
+    parser.add_argument("cases", nargs="+", help="lists that make_fit_boundary.py made")
     parser.add_argument("--output", required=True)
+    parser.add_argument("--only", nargs="+", help="these cases alone")
     parser.add_argument("--engine", help="shardplan-validate")
+    parser.add_argument("--gpus", type=int, default=1, help="run cases of one GPU side by side on so many")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no case after this many seconds")
     parser.add_argument("--case-seconds", type=float, default=90, help="end a run that takes longer")
     options = parser.parse_args()
-    with open(options.cases, encoding="utf-8") as file:
-        cases = json.load(file)
-    begin, results = time.time(), []
+    cases = []
+    for path in options.cases:
+        with open(path, encoding="utf-8") as file:
+            cases += [case for case in json.load(file) if not options.only or case["name"] in options.only]
+    results = Results(options)
+    free = queue.SimpleQueue()
+    for gpu in range(options.gpus):
+        free.put(gpu)
+
+    def alone(case):
+        gpu = free.get()
+        try:
+            results.add(case, [gpu])
+        finally:
+            free.put(gpu)
+
+    with concurrent.futures.ThreadPoolExecutor(options.gpus) as pool:
+        list(pool.map(alone, [case for case in cases if world_of(case["job"]) == 1]))
     for case in cases:
-        if time.time() - begin > options.seconds:
-            print(case["name"], "not started", flush=True)
-            continue
-        with subprocess.Popen([sys.executable, "-c", HOLDER, str(case["usable_bytes"]), str(world_of(case["job"]))],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-            free = json.loads(holder.stdout.readline())
-            outcomes = outcomes_of(case, options)
-            holder.stdin.close()
-        right = is_right(case, outcomes)
-        results.append({**case, "free_bytes": free, "outcomes": outcomes, "right": right})
-        said = ", ".join(f"{o['micro_batch']} {o['outcome']}" for o in outcomes)
-        print(f"{time.time() - begin:5.0f} s {case['name']:44} free {free[0] / 2**30:6.2f} GiB, surely {case['surely']}, probably "
-              f"{case['probably']}: {said}{'' if right else '  WRONG'}", flush=True)
-        with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
+        if world_of(case["job"]) > 1:
+            results.add(case, list(range(world_of(case["job"]))))
 
 
 if __name__ == "__main__":
