@@ -33,8 +33,9 @@ struct Calibration {
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
   TimeRates time;
-  std::vector<std::string> records;         ///< what it was fitted on
-  std::vector<Margin> margins;              ///< one for all frameworks in every regime, at least
+  std::vector<std::string> records;  ///< what it was fitted on
+  std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least
+  ScarceMargin scarce;
   std::vector<std::string> margin_records;  ///< runs that the margins are quantiles of
 
   const ProcessOverhead& overhead_of(FrameworkKind kind) const {

@@ -12,6 +12,12 @@
 namespace shardplan {
 namespace {
 
+/// What bounds one plan's memory.
+struct Margins {
+  const Margin& own;
+  const ScarceMargin& scarce;
+};
+
 std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
@@ -20,9 +26,13 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 struct AllocatorLimit {
   std::int64_t point = 0, upper = 0;
 
-  /// For the upper bound live tensors take `margin` times as much, within the same limit.
-  std::int64_t shrunk(std::int64_t held, const Margin& margin) const {
-    return scaled(upper - held, 1 / margin.allocated);
+  /// For the upper bound everything takes more, within the same limit.
+  std::int64_t shrunk(std::int64_t held, const Margins& margins) const {
+    return scaled(upper - held, 1 / std::max(margins.own.allocated, margins.scarce.most));
+  }
+  /// For the lower bound it takes less.
+  std::int64_t widened(const Margins& margins) const {
+    return scaled(point, 1 / margins.scarce.least);
   }
 };
 
@@ -42,14 +52,14 @@ std::int64_t simulated(const ReservedRuns& runs, std::int64_t limit) {
 }
 
 /// `held`: what chance may keep alive on top.
-Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Margin& margin,
+Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Margins& margins,
                          const AllocatorLimit& limit) {
   Range range;
   range.point = simulated(runs, limit.point);
-  const std::int64_t most = scaled(runs.spare().reserved, margin.reserved) + held;
+  const std::int64_t most = scaled(runs.spare().reserved, margins.own.reserved) + held;
   range.upper = most;
   if (most > limit.upper && limit.upper > 0) {
-    const std::int64_t shrunk = limit.shrunk(held, margin);
+    const std::int64_t shrunk = limit.shrunk(held, margins);
     if (simulated(runs, shrunk) <= shrunk) {
       // Caches fill what there is: they leave the process what it needs at most.
       range.upper = limit.upper;
@@ -57,6 +67,11 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
     }
   }
   range.upper = std::max(range.upper, range.point);
+  range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
+  if (range.least > limit.point) {
+    const std::int64_t widened = limit.widened(margins);
+    if (simulated(runs, widened) <= widened) range.least = limit.point;
+  }
   return range;
 }
 
@@ -126,8 +141,8 @@ Range reserved_memory(const Plan& plan, const Calibration& calibration, const Pr
   if (program.one_block) return {allocated, allocated};
   const AllocatorLimit limit = limit_beside(process, plan);
   if (runs == nullptr) return reserved_by_ratio(allocated, calibration, limit);
-  return simulated_reserved(*runs, program.held_at_most, margin_of(plan, calibration, program),
-                            limit);
+  return simulated_reserved(*runs, program.held_at_most,
+                            {margin_of(plan, calibration, program), calibration.scarce}, limit);
 }
 
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
@@ -136,8 +151,10 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
   std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
     const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, *program), plan);
+    const Margins margins{margin_of(plan, calibration, *program), calibration.scarce};
     limits.push_back(limit.point);
-    limits.push_back(limit.shrunk(program->held_at_most, margin_of(plan, calibration, *program)));
+    limits.push_back(limit.shrunk(program->held_at_most, margins));
+    limits.push_back(limit.widened(margins));
     paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
   return reserved_runs(paced, std::move(limits));

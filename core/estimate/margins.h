@@ -26,8 +26,17 @@ inline constexpr std::array<std::string_view, 4> kRegimeNames{"steady", "streams
 struct Margin {
   std::string framework;  ///< a name of the registry; empty: all that have no margin of their own
   AllocatorRegime regime = AllocatorRegime::steady;
-  double reserved = 1;   ///< of what the allocator reserves with memory to spare
-  double allocated = 1;  ///< of live tensors: what remains when cached segments are given back
+  double least = 1;      ///< of what the allocator reserves with memory to spare: at least
+  double reserved = 1;   ///< and at most
+  double allocated = 1;  ///< of live tensors, at most
+  std::int64_t runs = 0;
+};
+
+/// Of runs that must give cached segments back: the memory with which they got by, over the least
+/// with which the simulated allocator does. Which blocks pin which segments is chance then.
+struct ScarceMargin {
+  double least = 1;  ///< with less no run got by
+  double most = 1;   ///< with more every run did
   std::int64_t runs = 0;
 };
 

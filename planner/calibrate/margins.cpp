@@ -34,35 +34,56 @@ std::optional<double> allocated_ratio(const Comparison& c) {
 
 using RatioOf = std::optional<double> (*)(const Comparison&);
 
-/// In thousandths, rounded up: at least 1.
-double quantile(const Runs& runs, RatioOf ratio_of) {
+std::vector<double> sorted_ratios(const Runs& runs, RatioOf ratio_of) {
   std::vector<double> ratios;
   for (const Comparison* c : runs)
     if (const auto r = ratio_of(*c)) ratios.push_back(*r);
-  if (ratios.empty()) return 1;
   std::sort(ratios.begin(), ratios.end());
-  const double rank = std::ceil(kMarginLevel * static_cast<double>(ratios.size() + 1));
-  const std::size_t at = std::min(static_cast<std::size_t>(rank), ratios.size()) - 1;
-  constexpr double kSteps = 1000;
-  return std::max(1.0, std::ceil(kSteps * ratios[at]) / kSteps);
+  return ratios;
+}
+
+/// How many of n + 1 runs are to be within.
+std::size_t rank_of(std::size_t runs) {
+  const double rank = std::ceil(kMarginLevel * static_cast<double>(runs + 1));
+  return std::min(static_cast<std::size_t>(rank), runs);
+}
+
+constexpr double kSteps = 1000;  ///< margins are in thousandths
+
+/// At least 1.
+double at_most(const Runs& runs, RatioOf ratio_of) {
+  const std::vector<double> ratios = sorted_ratios(runs, ratio_of);
+  if (ratios.empty()) return 1;
+  return std::max(1.0, std::ceil(kSteps * ratios[rank_of(ratios.size()) - 1]) / kSteps);
+}
+
+/// At most 1.
+double at_least(const Runs& runs, RatioOf ratio_of) {
+  const std::vector<double> ratios = sorted_ratios(runs, ratio_of);
+  if (ratios.empty()) return 1;
+  const double ratio = ratios[ratios.size() - rank_of(ratios.size())];
+  return std::min(1.0, std::floor(kSteps * ratio) / kSteps);
 }
 
 Margin margin_of(const Runs& runs, Key key) {
-  return {std::string(key.second), key.first, quantile(runs, reserved_ratio),
-          quantile(runs, allocated_ratio), static_cast<std::int64_t>(runs.size())};
+  return {std::string(key.second),        key.first,
+          at_least(runs, reserved_ratio), at_most(runs, reserved_ratio),
+          at_most(runs, allocated_ratio), static_cast<std::int64_t>(runs.size())};
 }
 
 /// What few runs have shown is no more than the most that any have.
 void widen_thin(std::vector<Margin>& margins) {
-  double reserved = 1, allocated = 1;
+  Margin widest;
   for (const Margin& m : margins) {
-    reserved = std::max(reserved, m.reserved);
-    allocated = std::max(allocated, m.allocated);
+    widest.least = std::min(widest.least, m.least);
+    widest.reserved = std::max(widest.reserved, m.reserved);
+    widest.allocated = std::max(widest.allocated, m.allocated);
   }
   for (Margin& m : margins) {
     if (m.runs >= static_cast<std::int64_t>(kFewestRuns)) continue;
-    m.reserved = reserved;
-    m.allocated = allocated;
+    m.least = widest.least;
+    m.reserved = widest.reserved;
+    m.allocated = widest.allocated;
   }
 }
 

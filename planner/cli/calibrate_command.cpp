@@ -53,21 +53,21 @@ std::string quality_text(const CalibrationFit& fit) {
 }
 
 Json margin_json(const Margin& m) {
-  return Json{{"framework", m.framework},
-              {"regime", kRegimeNames[static_cast<std::size_t>(m.regime)]},
-              {"reserved", m.reserved},
-              {"allocated", m.allocated},
-              {"runs", m.runs}};
+  return Json{
+      {"framework", m.framework}, {"regime", kRegimeNames[static_cast<std::size_t>(m.regime)]},
+      {"least", m.least},         {"reserved", m.reserved},
+      {"allocated", m.allocated}, {"runs", m.runs}};
 }
 
 std::string margins_text(const std::vector<Margin>& margins) {
-  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right});
-  table.add({"margin for", "regime", "runs", "reserved", "allocated"});
+  TextTable table(
+      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add({"margin for", "regime", "runs", "least", "reserved", "allocated"});
   for (const Margin& m : margins)
     table.add({m.framework.empty() ? "all" : m.framework,
                std::string(kRegimeNames[static_cast<std::size_t>(m.regime)]),
-               std::to_string(m.runs), fmt::format("{:.3f}", m.reserved),
-               fmt::format("{:.3f}", m.allocated)});
+               std::to_string(m.runs), fmt::format("{:.3f}", m.least),
+               fmt::format("{:.3f}", m.reserved), fmt::format("{:.3f}", m.allocated)});
   return table.text("");
 }
 

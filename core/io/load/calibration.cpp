@@ -62,6 +62,7 @@ Margin read_margin(ObjectReader o) {
   if (!regime) o.missing("regime", fmt::format("one of {}", fmt::join(regimes, ", ")));
   m.regime = regime_named(*regime);
   m.framework = o.text("framework").value_or("");
+  m.least = o.number("least", 0, 1).value_or(1);
   m.reserved = o.number("reserved", 1, 10).value_or(1);
   m.allocated = o.number("allocated", 1, 10).value_or(1);
   m.runs = o.integer("runs", 0).value_or(0);
@@ -86,6 +87,18 @@ std::vector<Margin> read_margins(ObjectReader& o, const std::string& file) {
   return margins;
 }
 
+ScarceMargin read_scarce(ObjectReader& o) {
+  ScarceMargin scarce;
+  auto in = o.object("scarce");
+  if (!in) return scarce;
+  scarce.least = in->number("least", 0, 1).value_or(1);
+  scarce.most = in->number("most", 1, 10).value_or(1);
+  scarce.runs = in->integer("runs", 0).value_or(0);
+  for (const auto* key : {"how", "records"}) in->find(key);
+  in->finish();
+  return scarce;
+}
+
 Calibration read(const Json& json, const std::string& file) {
   ObjectReader o(json, file);
   Calibration c;
@@ -104,6 +117,7 @@ Calibration read(const Json& json, const std::string& file) {
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();
   c.margins = read_margins(o, file);
+  c.scarce = read_scarce(o);
   if (const Json* records = o.array("margin_records"))
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);

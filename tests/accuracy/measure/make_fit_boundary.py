@@ -3,7 +3,8 @@
     python make_fit_boundary.py PROGRAM cases/boundary_1gpu.json > predictions/boundary_1gpu.json
 
 A case is {"name", "usable_bytes", "job"}: so much of each GPU is left free. What comes out is the list that
-run_fit_boundary.py runs: with `surely` and `probably`, and what was predicted of them and of one more.
+run_fit_boundary.py runs: with `surely` and `probably`, and what was predicted of the first and of the next that does not
+fit. Between these the verdict is "tight", which no run can prove wrong.
 """
 import argparse
 import copy
@@ -36,9 +37,9 @@ def with_usable(job, usable):
 
 
 def predicted(program, job, micro_batch):
-    gpu = ask(program, "estimate", job, "--micro-batch", str(micro_batch))["gpu"]
-    peak = gpu["peak"]
-    return {"micro_batch": micro_batch, "allocated": peak["allocated"]["point"], "device": peak["device"]["point"],
+    estimate = ask(program, "estimate", job, "--micro-batch", str(micro_batch))
+    peak = estimate["gpu"]["peak"]
+    return {"micro_batch": micro_batch, "verdict": estimate["verdict"]["gpu"]["verdict"], "allocated": peak["allocated"]["point"], "device": peak["device"]["point"],
             "device_upper": peak["device"]["upper"]}
 
 
@@ -46,8 +47,11 @@ def boundary(program, case):
     job = with_usable(case["job"], case["usable_bytes"])
     largest = ask(program, "max", job, "--of", "micro_batch")
     surely, probably = (largest[key] or 0 for key in ("surely", "probably"))
-    tried = sorted({surely, probably, probably + 1} - {0})
-    return {**case, "surely": surely, "probably": probably, "predicted": [predicted(program, job, n) for n in tried]}
+    tried = [predicted(program, job, surely)] if surely else []
+    beyond = predicted(program, job, probably + 1)
+    while beyond["verdict"] != "does_not_fit":
+        beyond = predicted(program, job, beyond["micro_batch"] + 1)
+    return {**case, "surely": surely, "probably": probably, "predicted": [*tried, beyond]}
 
 
 if __name__ == "__main__":

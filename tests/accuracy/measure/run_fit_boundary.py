@@ -1,5 +1,4 @@
-"""Do the largest micro-batches that surely and that probably fit run, and does the next one die? One run after the other,
-each in processes of its own, on GPUs of which another process holds so much that only the case's memory is free.
+"""Does the largest micro-batch that surely fits run, and does the next that does not fit die? One run after the other, each in processes of its own, on GPUs of which another process holds so much that only the case's memory is free.
 
     python run_fit_boundary.py predictions/boundary_1gpu.json --output boundary.json [--gpus 2]
 
@@ -89,7 +88,7 @@ def seeing(gpus):
 
 
 def is_right(case, outcomes):
-    return all(o["outcome"] == ("ran" if o["micro_batch"] <= case["probably"] else "out of memory") for o in outcomes)
+    return all(o["outcome"] == ("ran" if o["micro_batch"] <= case["surely"] else "out of memory") for o in outcomes)
 
 
 def try_case(case, gpus, options):
