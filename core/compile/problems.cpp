@@ -63,6 +63,8 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "experts in a compiled model are not estimated: what tokens they get breaks "
         "the graph",
         "false");
+  if (model.facts.image.has_tower)
+    return problem("compiled networks that read images are not estimated", "false");
   if (model.facts.encoder_decoder)
     return problem("compiled models of encoder and decoder are not estimated", "false");
   if (plan.checkpointing == Checkpointing::selective || plan.checkpoint_share != CheckpointShare{})

@@ -39,7 +39,7 @@ DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibra
   for (const RlhfPart& part : rlhf_parts(rlhf)) {
     const TimeEstimate own = time_of(part, rlhf, calibration.time);
     known = known && own.step_seconds > 0;
-    add(time, own, part.phase);
+    for (std::int64_t k = 0; k < part.times; ++k) add(time, own, part.phase);
   }
   const Workload& w = plan.workload;
   if (known) {

@@ -26,10 +26,12 @@ struct BuildOptions;
 struct Calibration;
 struct DivisionProblem;
 struct HostMemory;
+struct KeptWeightsPass;
 struct ModelRun;
 struct Plan;
 struct ProcessOverhead;
 struct Program;
+class ProgramBuilder;
 struct Regime;
 struct SavedInput;
 struct Segment;
@@ -161,6 +163,12 @@ struct FrameworkTraits {
   Required<Program (*)(const Model&, const Plan&, const ModelRun&, std::int64_t rank)> lower;
   /// The ranks whose programs differ enough that one of them may be the worst. Rank 0 comes first.
   Required<std::vector<std::int64_t> (*)(const Model&, const Plan&)> distinct_ranks;
+  /// A pass without autograd, which gathers what it needs and lets go of it. Returns the bytes of
+  /// parameters that the framework would leave gathered until the next training step's backward
+  /// pass, where this pass has gathered them.
+  Required<std::int64_t (*)(ProgramBuilder&, const KeptWeightsPass&)> emit_inference;
+  /// What stays between such passes of a model that nothing trains.
+  Required<void (*)(Program&, const KeptWeightsPass&)> add_frozen;
 
   // ---- Calibration.
   Required<ProcessOverhead Calibration::*> process;

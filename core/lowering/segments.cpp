@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "lowering/gradient_flow.h"
 #include "lowering/inference/pass.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
@@ -25,6 +26,16 @@ Sizes sizes_of(const Plan& plan) {
   const std::int64_t pieces = plan.parallel.sequence * plan.parallel.context;
   return {w.micro_batch, w.sequence_length / pieces,
           (w.target_length > 0 ? w.target_length : w.sequence_length) / pieces};
+}
+
+Sizes sizes_of(const Plan& plan, const Model& model) {
+  Sizes sizes = sizes_of(plan);
+  const ImageFacts& image = model.facts.image;
+  if (image.tokens == 0) return sizes;
+  sizes.images =
+      checked_mul(sizes.batch, checked_mul(plan.workload.images.per_sample, image.pieces));
+  sizes.patches = image.patches;
+  return sizes;
 }
 
 namespace {
@@ -81,19 +92,6 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     run.blocks.push_back(block);
   }
   return rows;
-}
-
-/// Nothing before the segment's output trains: its segments are embeddings only.
-bool frozen_output(const Model& model, const Segment& segment) {
-  return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(),
-                      [&](const Op& op) {
-                        const auto trains = [&](ParameterId id) {
-                          return id != kNone &&
-                                 model.parameters[static_cast<std::size_t>(id)].trainable;
-                        };
-                        return trains(op.weight) || trains(op.bias);
-                      }) &&
-         segment.graph.inputs().empty();
 }
 
 }  // namespace
@@ -179,13 +177,12 @@ void run_cuts(const std::vector<compiled::Cut>& cuts, bool mixes, TapeOptions& o
   options.graph_parts = &cuts[choice.own].parts;
 }
 
-/// The passes over one segment. `stream`: the type of its chained input; `needs_grad`: whether that
-/// needs a gradient.
+/// The passes over one segment.
 SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& plan,
-                       const Regime& regime, DType stream, bool needs_grad,
+                       const Regime& regime, const Incoming& in,
                        const std::vector<compiled::Cut>& cuts, CheckpointedBlocks& own_tapes) {
   const FrameworkTraits& framework = traits_of(plan);
-  const Sizes sizes = sizes_of(plan);
+  const Sizes sizes = sizes_of(plan, model);
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
@@ -199,10 +196,16 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
-  options.output_gets_grad = checkpointed || regime.zero3_linear || !frozen_output(model, segment);
+  options.output_gets_grad = in.told || !frozen_output(model, segment);
+  options.shared_trains = in.shared_trains;
   const auto run = [&](TapeMode mode) {
-    return run_passes(model, segment, regime, sizes, stream, mode, options);
+    return run_passes(model, segment, regime, sizes, in.stream, mode, options);
   };
+  if (has_no_graph(model, segment, in)) {
+    options.input_needs_grad = options.output_gets_grad = false;
+    static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
+    return s;
+  }
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   if (checkpointed && segment.checkpointable) {
     s.forward = run(TapeMode::discard);
@@ -212,7 +215,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     static_cast<LayerTapes&>(s) = both_passes(run(TapeMode::keep));
     options.input_needs_grad = false;
     // DeepSpeed's stage-3 linear keeps its input whatever needs a gradient.
-    if (!needs_grad && !regime.zero3_linear) s.first = run(TapeMode::keep);
+    if (!in.needs_grad && !regime.zero3_linear) s.first = run(TapeMode::keep);
   }
   return s;
 }
@@ -250,9 +253,10 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
       if (op.kind == OpKind::sdpa && op.causal)
-        bytes[op.mask_from > 0 ? 1 : 0] = round_up(
-            checked_mul(elements({1, op.work.scale}, sizes_of(plan)), size_of(regime.compute)),
-            kAllocationUnit);
+        bytes[op.mask_from > 0 ? 1 : 0] =
+            round_up(checked_mul(elements({1, op.work.scale}, sizes_of(plan, model)),
+                                 size_of(regime.compute)),
+                     kAllocationUnit);
   return bytes[0] * cuts.causal + bytes[1] * cuts.sliding;
 }
 
@@ -273,6 +277,16 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
 
 }  // namespace
 
+namespace {
+
+/// The images of a batch, which the loop holds.
+std::int64_t image_bytes(const Model& model, const Sizes& sizes) {
+  return round_up(checked_mul(sizes.images, checked_mul(model.facts.image.values, 4)),
+                  kAllocationUnit);
+}
+
+}  // namespace
+
 ModelRun run_segments(const Model& model, const Plan& plan) {
   const Workload& work = plan.workload;
   if (work.kind == WorkKind::inference)
@@ -281,27 +295,30 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   const Regime regime = regime_of(plan);
   ModelRun run;
   run.segments.reserve(model.segments.size());
-  DType stream = regime.params;
   run.own_tapes = {plan.checkpoint_share, plan.trainer->checkpoints_first_of_each};
-  const bool checkpointed = plan.recomputes_blocks();
-  bool needs_grad = true;  // of the stream; false after frozen embeddings
+  Incoming in{.stream = regime.params};
+  for (const Shared& shared : model.shared) run.shared_trains.push_back(shared.needs_grad);
+  in.shared_trains = &run.shared_trains;
   const compiled::GraphCuts cuts =
       compiled::graph_cuts(model, regime, plan.compiles_whole() ? framework.graph_bytes(plan) : 0,
                            plan.recomputes_blocks());
   for (std::size_t i = 0; i < model.segments.size(); ++i) {
-    SegmentRun s = run_segment(model, model.segments[i], plan, regime, stream, needs_grad,
-                               cuts.segments[i], run.own_tapes);
-    stream = s.forward.output_dtype;
-    // peft's enable_input_require_grads: checkpointed blocks want inputs with a gradient.
-    needs_grad = checkpointed || (s.first ? *s.first : s.forward).output_needs_grad;
+    in.told = is_told(model, plan, regime, i);
+    SegmentRun s =
+        run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
+    const TapeRun& tape = s.first ? *s.first : s.forward;
+    in.stream = s.forward.output_dtype;
+    in.needs_grad = in.told || tape.output_needs_grad;
+    note_shared(model, i, tape, in.told, run.shared_trains);
     run.segments.push_back(std::move(s));
   }
   fill_tables(run);
-  size_shared(model, regime, sizes_of(plan), run);
+  size_shared(model, regime, sizes_of(plan, model), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
+  run.held_throughout = checked_add(run.held_throughout, image_bytes(model, sizes_of(plan, model)));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

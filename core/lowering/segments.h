@@ -39,6 +39,7 @@ struct ModelRun {
   std::vector<std::int64_t> shared_bytes;  ///< by Model::shared; 0 for a segment's own output
   std::vector<std::int64_t> shared_gradient_bytes;
   std::vector<bool> shared_kept;       ///< in the backward pass; the others go in the forward pass
+  std::vector<bool> shared_trains;     ///< by Model::shared: it has a gradient
   std::vector<std::size_t> last_user;  ///< by Model::shared: the segment
   /// Shared tensors that are made once and kept: each pipeline stage has its own, and some
   /// frameworks cache their tables. They are in none of the lists above.
@@ -65,7 +66,9 @@ Program program_of(const ModelRun& run);
 
 /// What the element types of a plan mean for the tapes.
 Regime regime_of(const Plan& plan);
+/// Of the text alone.
 Sizes sizes_of(const Plan& plan);
+Sizes sizes_of(const Plan& plan, const Model& model);
 
 /// The same iterations of a segment in a row.
 struct SegmentRepeat {
@@ -252,6 +255,11 @@ inline std::int64_t live_bytes(const Model& model, const ModelRun& run, std::siz
                                         : run.shared_bytes[shared];
 }
 
+/// Whether the model's result has a shared tensor until the forward pass ends.
+inline bool held_by_result(const Model& model, std::size_t shared) {
+  return model.shared[shared].is_output && !model.shared[shared].passes_on;
+}
+
 /// The last repeat of `segment` in `repeats` is at `index`.
 inline bool ends_segment(const std::vector<SegmentRepeat>& repeats, std::size_t index) {
   return index + 1 == repeats.size() || repeats[index + 1].segment != repeats[index].segment;
@@ -292,13 +300,14 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         b.alloc(Category::activations, bytes);
       }
       // A mask, say, goes with the frame of the function that made it.
-      if (run.last_user[i] == repeat.segment && !run.shared_kept[i] && !model.shared[i].is_output)
+      if (run.last_user[i] == repeat.segment && !run.shared_kept[i] &&
+          !detail::held_by_result(model, i))
         b.free(Category::activations, bytes);
     }
   }
   detail::drop_caches(b, run, repeats);
   for (std::size_t i = 0; i < model.shared.size(); ++i)
-    if (!run.shared_kept[i] && model.shared[i].is_output)  // the model's result has it until here
+    if (!run.shared_kept[i] && detail::held_by_result(model, i))
       b.free(Category::activations, detail::live_bytes(model, run, i));
 }
 
@@ -319,7 +328,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     for (const Input& in : s.segment->graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
       const auto i = static_cast<std::size_t>(in.shared);
-      if (!model.shared[i].needs_grad || has_gradient[i]) continue;
+      if (!run.shared_trains[i] || has_gradient[i]) continue;
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
       b.alloc_named(Category::activations, run.shared_gradient_bytes[i], detail::kGradientName);
     }

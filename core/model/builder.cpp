@@ -21,6 +21,7 @@ BuildOptions build_options(const Plan& plan) {
   options.attention = plan.attention;
   options.lora = plan.workload.lora;
   options.loss = plan.loss;
+  options.images = plan.workload.images;
   options.requested = plan.kernels;
   if (plan.workload.kind == WorkKind::train) options.head_loss = plan.trainer->head_loss;
   options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
@@ -69,10 +70,10 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   p.kind = kind;
   p.module = module;
   p.adapter = adapter;
-  p.trainable = adapter || !options_.lora;
+  p.trainable = trains_ && (adapter || !options_.lora);
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
-  p.quantizable = !adapter && kind == ParameterKind::linear && !prefix_.empty();
+  p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
   store_as(p, weights);
   model_.parameters.push_back(std::move(p));
   const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
@@ -81,11 +82,12 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
 }
 
 bool ModelBuilder::is_lora_target(std::string_view name) const {
-  if (!options_.lora) return false;
+  if (!options_.lora || !trains_) return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.
-  if (targets.size() == 1 && targets.front() == "all-linear") return !prefix_.empty();
+  if (targets.size() == 1 && targets.front() == "all-linear")
+    return !prefix_.empty() || like_blocks_;
   return std::find(targets.begin(), targets.end(), last) != targets.end();
 }
 

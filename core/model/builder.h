@@ -27,6 +27,13 @@ struct BuildOptions {
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
   bool attention_again = false;               ///< Megatron's selective recomputation
   std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
+  ImageWork images;
+  /// Attention is given a mask whatever the length: tokens of an image see each other.
+  bool masked = false;
+  /// Rotary tables have a row for each token of the batch.
+  bool tables_of_batch = false;
+  /// So many first layers are segments of their own: something is added to their results.
+  std::int64_t layers_apart = 0;
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
   ModelHead head;            ///< of the class that the configuration names
   /// Parameters are counted and nothing is estimated: networks whose layers are known by their
@@ -91,6 +98,11 @@ class ModelBuilder {
   void tie(ModuleId module, ParameterId parameter);
   /// A parameter that is never trained (requires_grad_(False) in the class).
   void freeze(ParameterId parameter);
+  /// Whether what is registered from here on trains, if anything of the network does.
+  void set_trains(bool trains) { trains_ = trains; }
+  bool trains() const { return trains_; }
+  /// Linears from here on are in no block, but adapted and quantized like those of blocks.
+  void set_like_blocks(bool like) { like_blocks_ = like; }
   /// The module that a parameter was registered with.
   ModuleId owner(ParameterId parameter) const;
 
@@ -120,6 +132,7 @@ class ModelBuilder {
   std::string prefix_;
   std::int64_t repeat_ = 1;
   std::int64_t start_ = 0;
+  bool trains_ = true, like_blocks_ = false;
   std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
 };
 

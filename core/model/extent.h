@@ -15,6 +15,9 @@ struct Sizes {
   // With a KV cache, tokens of each sequence.
   std::int64_t context = 1;  ///< that this pass attends to, its own included
   std::int64_t cached = 0;   ///< that a layer's cache has room for when the pass begins
+  // Of networks that read images.
+  std::int64_t images = 0;   ///< of the batch, in the pieces that the tower sees
+  std::int64_t patches = 0;  ///< rows of the tower for each
 };
 
 /// What a tensor grows with; "scores" are the s×s matrices of eager attention.
@@ -34,6 +37,10 @@ enum class Scale : std::uint8_t {
   context_tokens,   ///< b·c
   context_square,   ///< s·c
   context_scores,   ///< b·s·c
+  images,           ///< i
+  image_rows,       ///< p: position tables of one image
+  patches,          ///< i·p
+  patch_scores,     ///< i·p·p
 };
 
 /// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
@@ -76,6 +83,14 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
       return checked_mul(n.sequence, n.context);
     case Scale::context_scores:
       return checked_mul(n.batch, checked_mul(n.sequence, n.context));
+    case Scale::images:
+      return n.images;
+    case Scale::image_rows:
+      return n.patches;
+    case Scale::patches:
+      return checked_mul(n.images, n.patches);
+    case Scale::patch_scores:
+      return checked_mul(n.images, checked_mul(n.patches, n.patches));
   }
   return 0;
 }

@@ -35,4 +35,14 @@ ValueId Graph::fused_op(Op op, const FusedKernel* kernel, Extent out) {
   return result;
 }
 
+void Graph::renumber(ModuleId modules, ParameterId parameters, std::int32_t shared) {
+  for (Op& op : ops_) {
+    if (op.module != kNone) op.module += modules;
+    if (op.weight != kNone) op.weight += parameters;
+    if (op.bias != kNone) op.bias += parameters;
+  }
+  for (Input& in : inputs_)
+    if (in.shared != kNone) in.shared += shared;
+}
+
 }  // namespace shardplan

@@ -67,6 +67,10 @@ enum class OpKind : std::uint8_t {
   communicate,        ///< an exchange among ranks (Op::exchange); saves nothing
   compare,            ///< a boolean for each element; saves nothing
   cache,              ///< keys or values appended to those of earlier tokens: new storage for all
+  pool,               ///< mean over neighbours; saves its input
+  batch,              ///< what the batch brings in fp32, in the type of products: needs no gradient
+  place_elements,  ///< masked_scatter: in[1] takes places of in[0] in a new tensor; saves the mask
+  place_rows,      ///< index_put: rows of in[1] take places of in[0] in a new tensor; saves nothing
 };
 
 /// Whose kernels the layers of a network run.
@@ -125,6 +129,7 @@ struct Op {
   std::int64_t mask_from = 0;
   ValueId scores_bias = kNone;  ///< sdpa: a tensor that is its additive mask; saved
   bool drops = false;           ///< sdpa: with dropout of the probabilities
+  std::int64_t within = 0;      ///< sdpa: keys that each query sees; 0: as `work` says
   bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
   bool again = false;           ///< sdpa: computed again in the backward pass, from its inputs
   bool joined = false;          ///< and its third input is a part of a projection with the others
@@ -193,6 +198,8 @@ class Graph {
   /// The caller rebinds its name for the chained input: without another reference it dies after
   /// its last use, not when the segment returns.
   void let_input_go() { lets_input_go_ = true; }
+  /// The same graph in a network where modules, parameters and shared tensors begin at these.
+  void renumber(ModuleId modules, ParameterId parameters, std::int32_t shared);
   /// What the network ends in.
   void set_head(const ModelHead& head) { head_ = head; }
   const ModelHead& head() const { return head_; }

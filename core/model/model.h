@@ -62,9 +62,19 @@ struct Shared {
   std::int32_t maker = 0;   ///< index in Model::segments
   bool needs_grad = false;  ///< the encoder's output; its gradient accumulates
   bool is_output = false;   ///< it is the maker's own output, not an extra tensor
+  bool passes_on = false;   ///< an output that nothing names once its last reader has run
   bool f32 = false;         ///< in fp32 always; otherwise in the parameters' type
   /// A boolean mask of sliding layers, made once the context reaches this; 0: an ordinary tensor.
   std::int64_t mask_from = 0;
+};
+
+/// What an image is to a network that reads images.
+struct ImageFacts {
+  std::int64_t tokens = 0;   ///< of the sequence; 0: the network reads none, or the job has none
+  std::int64_t pieces = 1;   ///< that the tower sees: the image, or parts of it beside the whole
+  std::int64_t patches = 0;  ///< rows of the tower for each piece
+  std::int64_t values = 0;   ///< numbers of each piece that the batch brings, in fp32
+  bool has_tower = false;    ///< whatever the job brings
 };
 
 /// What the configuration said and what had to be assumed, for people.
@@ -78,6 +88,7 @@ struct ModelFacts {
   std::int64_t attention_heads = 0;
   std::int64_t key_value_heads = 0;
   bool encoder_decoder = false;
+  ImageFacts image;
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
   /// Dynamo breaks its graph in front of the loss: a compiled step has the head in one of its own.
   bool breaks_before_loss = false;

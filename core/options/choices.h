@@ -53,6 +53,12 @@ inline constexpr std::array kMethods{
     spoken(named("lora", 1, "LoRA"), "qlora peft")};
 inline constexpr std::array kCacheTypes{named("auto", false, "as computed"), named("fp8", true)};
 
+inline constexpr std::array kFrozenParts{
+    named("nothing", FrozenParts::nothing),
+    spoken(named("tower", FrozenParts::tower), "vision_tower vit"),
+    spoken(named("tower_and_projector", FrozenParts::tower_and_projector, "tower and projector"),
+           "vision_tower_and_projector")};
+
 inline constexpr std::array kAttentionKinds{
     spoken(
         named("sdpa", AttentionKind::sdpa, "fused (SDPA)"),

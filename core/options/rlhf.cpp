@@ -8,12 +8,22 @@
 namespace shardplan {
 namespace {
 
-constexpr std::array kAlgorithms{
-    NamedValue{"sft", static_cast<std::int64_t>(Algorithm::sft), "supervised fine-tuning", ""},
-    NamedValue{"reward", static_cast<std::int64_t>(Algorithm::reward), "reward model", ""},
-    NamedValue{"dpo", static_cast<std::int64_t>(Algorithm::dpo), "DPO", ""},
-    NamedValue{"ppo", static_cast<std::int64_t>(Algorithm::ppo), "PPO", ""},
-    NamedValue{"grpo", static_cast<std::int64_t>(Algorithm::grpo), "GRPO", ""}};
+constexpr NamedValue named(const AlgorithmDescription& a) {
+  return {a.name, static_cast<std::int64_t>(a.algorithm), a.label, ""};
+}
+constexpr auto kAlgorithms = [] {
+  std::array<NamedValue, kAlgorithmDescriptions.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = named(kAlgorithmDescriptions[i]);
+  return all;
+}();
+
+constexpr std::array kReferences{
+    NamedValue{"copy", static_cast<std::int64_t>(ReferenceModel::copy), "a model of its own", ""},
+    NamedValue{"base", static_cast<std::int64_t>(ReferenceModel::base),
+               "the trained model, adapters off", ""},
+    NamedValue{"precomputed", static_cast<std::int64_t>(ReferenceModel::precomputed),
+               "scores made before training", ""},
+    NamedValue{"none", static_cast<std::int64_t>(ReferenceModel::none), "none", ""}};
 
 constexpr Option<Rlhf> count(std::string_view key, std::string_view help, std::string_view fallback,
                              bool required = false) {
@@ -32,9 +42,9 @@ constexpr std::array kRlhfOptions{
                    .kind = OptionKind::choice,
                    .choices = kAlgorithms,
                    .required = true}),
-    count("micro_batch", "samples a GPU takes at once; pairs for dpo and reward", "1"),
+    count("micro_batch", "samples a GPU takes at once; pairs for dpo, orpo, cpo and reward", "1"),
     count("gradient_accumulation", "micro-batches per step", "1"),
-    count("sequence_length", "sft, reward, dpo: tokens of a sequence", "", true),
+    count("sequence_length", "all but ppo and grpo: tokens of a sequence", "", true),
     count("prompt_length", "ppo, grpo: tokens of a prompt", "", true),
     count("new_tokens", "ppo, grpo: tokens to generate for each prompt", "", true),
     count("generation_batch", "ppo, grpo: sequences generated and scored at once",
@@ -43,6 +53,11 @@ constexpr std::array kRlhfOptions{
         {.key = "method", .help = "as for training, of the actor", .default_text = "`full`"}),
     special<Rlhf>(
         {.key = "lora", .help = "as for training, of the actor", .kind = OptionKind::block}),
+    special<Rlhf>({.key = "reference",
+                   .help = "what the reference's scores come from",
+                   .default_text = "`copy`; `base` with LoRA under `trainer` trl",
+                   .kind = OptionKind::choice,
+                   .choices = kReferences}),
     special<Rlhf>({.key = "models",
                    .help = "an object for each model that differs from the job",
                    .default_text = "all as the job",

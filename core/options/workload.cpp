@@ -57,6 +57,32 @@ constexpr std::array kTrainingOptions{
                                       .integers = {1, kLargestCount},
                                       .magnitude = Magnitude::length,
                                       .changes_passes = true}),
+    option<&Workload::images, &ImageWork::per_sample>(
+        {.key = "images",
+         .flag = "--images",
+         .also = "--images-per-sample",
+         .help = "images of a sample (networks that read images)",
+         .integers = {0, kLargestCount},
+         .changes_passes = true}),
+    option<&Workload::images, &ImageWork::tokens>(
+        {.key = "image_tokens",
+         .flag = "--image-tokens",
+         .help = "tokens of the sequence that an image takes",
+         .doc = "tokens of the sequence that an image takes; networks that see images of one size "
+                "fix it",
+         .default_text = "the most that the network's processor makes",
+         .integers = {1, kLargestCount},
+         .magnitude = Magnitude::length,
+         .changes_passes = true}),
+    option<&Workload::images, &ImageWork::frozen>(
+        {.key = "frozen",
+         .flag = "--frozen",
+         .switches = "--freeze-vision-tower=tower --freeze-vit=tower",
+         .help = "parts before the text model that do not train",
+         .doc = "parts before the text model that do not train and carry no adapters: most recipes "
+                "freeze the tower, but nothing is frozen unless the loop says so",
+         .choices = kFrozenParts,
+         .changes_passes = true}),
     option<&Workload::gradient_accumulation>({.key = "gradient_accumulation",
                                               .flag = "--gradient-accumulation",
                                               .also = "--gradient-accumulation-steps "

@@ -84,6 +84,8 @@ class Checker {
 
   Complaint complaint_of(Degree degree, std::int64_t value) const {
     const Workload& w = plan_.workload;
+    if (value > 1 && facts_.image.has_tower && degree != Degree::expert)
+      return "a network that reads images cannot be estimated divided";
     Parallel changed = plan_.parallel;
     changed.*member_of(degree) = value;
     const std::int64_t world = plan_.cluster.world();

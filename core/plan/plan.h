@@ -55,6 +55,20 @@ struct Generation {
   std::optional<KernelInjection> injection;
 };
 
+/// Which parts before the text model do not train.
+enum class FrozenParts : std::uint8_t {
+  nothing,
+  tower,
+  tower_and_projector,
+};
+
+/// The images of a network that reads them.
+struct ImageWork {
+  std::int64_t per_sample = 1;
+  std::int64_t tokens = 0;  ///< of the sequence that each takes; 0: as the network's processor does
+  FrozenParts frozen = FrozenParts::nothing;
+};
+
 struct Workload {
   WorkKind kind = WorkKind::train;
   std::int64_t micro_batch = 1;
@@ -65,6 +79,7 @@ struct Workload {
   bool packing = false;
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
+  ImageWork images;
   std::optional<Lora> lora;  ///< absent: full fine-tuning
   Generation generation;     ///< inference and rlhf
 };

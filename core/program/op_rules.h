@@ -49,6 +49,7 @@ constexpr SaveRule save_rule(OpKind kind) {
       return {.crossed = true};
     case OpKind::power:
     case OpKind::clamp:
+    case OpKind::pool:
     case OpKind::silu:
     case OpKind::gelu:
     case OpKind::layer_norm:

@@ -159,6 +159,8 @@ struct TapeOptions {
   SavedInput saved_input;
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;
+  /// By Model::shared, whether it needs a gradient; nullptr: as the model says.
+  const std::vector<bool>* shared_trains = nullptr;
   /// The next segment's backward leaves a gradient of the output even if this one makes no use of
   /// it: frozen embeddings whose output is told to need one, for checkpointing.
   bool output_gets_grad = true;

@@ -58,6 +58,14 @@ struct TrainerDescription {
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;
+  /// Under FSDP2 a model that nothing trains (a reference) is one unit: a pass gathers all of it.
+  bool shards_frozen_whole = false;
+  /// Runs workloads of several models.
+  bool runs_rlhf = false;
+  /// Under LoRA a reference is the trained model with its adapters off.
+  bool shares_base = false;
+  /// Generated sequences are scored as many at a time as are trained on, not all at once.
+  bool scores_micro_batches = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

@@ -33,19 +33,16 @@ std::string tokens_run(const Workload& w) {
              : fmt::format("{} of {} new tokens", run, w.generation.new_tokens);
 }
 
-/// The kernels of a composed program in its order, each as in its own part: a preference step has
-/// its reference's passes within it, an iteration of reinforcement learning its parts in turn.
-std::vector<TimedKernel> timed_parts(const Rlhf& rlhf, const TimeRates& rates) {
-  std::vector<RlhfPart> parts = rlhf_parts(rlhf);
-  if (rlhf.algorithm == Algorithm::dpo)
-    std::stable_partition(parts.begin(), parts.end(),
-                          [](const RlhfPart& part) { return !part.scores; });
+/// The kernels of a composed program in its order, each as in its own part.
+std::vector<TimedKernel> timed_parts(const Rlhf& rlhf, const std::vector<std::size_t>& order,
+                                     const TimeRates& rates) {
+  const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
   const TimeRates off = without_autograd(rates);
   const Plan& plan = rlhf.roles.front().plan;
   std::vector<TimedKernel> all;
-  for (const RlhfPart& part : parts) {
+  for (const std::size_t i : order) {
     std::vector<TimedKernel> timed;
-    time_kernels(part.program.kernels, plan, part.scores ? off : rates, timed);
+    time_kernels(parts[i].program.kernels, plan, parts[i].scores ? off : rates, timed);
     all.insert(all.end(), timed.begin(), timed.end());
   }
   return all;
@@ -62,8 +59,9 @@ SimulatedRank simulate_iteration(const Rlhf& rlhf, const Calibration& calibratio
   r.what = "one iteration";
   if (generates(rlhf.algorithm))
     r.what += fmt::format(", with {}", tokens_run(rlhf.generation.workload));
-  r.program = std::make_unique<const Program>(lower_rlhf(rlhf));
-  run(r, rlhf.roles.front().plan, calibration.time, timed_parts(rlhf, calibration.time));
+  std::vector<std::size_t> order;
+  r.program = std::make_unique<const Program>(lower_rlhf(rlhf, &order));
+  run(r, rlhf.roles.front().plan, calibration.time, timed_parts(rlhf, order, calibration.time));
   return r;
 }
 

@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/ddp/data_parallel.h"
 #include "frameworks/usual.h"
+#include "lowering/inference/kept_weights.h"
 #include "model/builder.h"
 #include "options/option.h"
 #include "program/program.h"
@@ -85,11 +86,13 @@ constinit const FrameworkTraits kDdpTraits{
     .frees_sent = false,
     .lower = lower_ddp,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_whole_pass,
+    .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,
-    .runs_rlhf = false,
+    .runs_rlhf = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

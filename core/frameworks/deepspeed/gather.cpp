@@ -4,6 +4,21 @@
 
 namespace shardplan {
 
+namespace {
+
+/// The parameters of modules that run.
+std::vector<bool> fetched_parameters(const Model& model, const ModelRun& run) {
+  std::vector<bool> fetched(model.parameters.size(), false);
+  for (const SegmentRun& s : run.segments)
+    for (const TapeEvent& e : s.forward.forward)
+      if (e.kind == TapeEvent::Kind::fetch)
+        for (const ParameterId p : model.modules[static_cast<std::size_t>(e.id)].parameters)
+          fetched[static_cast<std::size_t>(p)] = true;
+  return fetched;
+}
+
+}  // namespace
+
 GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run,
                        const Engine& engine)
     : model_(model),
@@ -25,7 +40,8 @@ GatherPlan::GatherPlan(const Model& model, const Plan& plan, const ModelRun& run
       zero.allgather_sequential || zero.use_all_reduce_for_fetch_params || zero.mics();
   factor_ = one_buffer || engine.ranks == 1 ? 1 : 2;
   if (!gathers_) return;
-  mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold);
+  mark_persistent(zero.param_persistence_threshold, zero.model_persistence_threshold,
+                  fetched_parameters(model, run));
   prefetches_ = zero.prefetch_bucket_size > 0;
   find_kept(run, kept_room(run, zero));
   find_prefetch(run, zero);
@@ -86,8 +102,10 @@ std::int64_t GatherPlan::prefetched_bytes(std::int64_t elements) const {
   return engine_.b * elements + (factor_ > 1 ? in_8_bits + 2 * elements : 0);
 }
 
-/// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once.
-void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most) {
+/// parameter_offload.py mark_persistent_parameters, over all repetitions of a tensor at once. One
+/// that no module asks for, such as those of a tower without images, is never gathered.
+void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most,
+                                 const std::vector<bool>& fetched) {
   std::int64_t marked = 0;
   for (const ParameterGroup& group : model_.groups) {
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
@@ -96,7 +114,8 @@ void GatherPlan::mark_persistent(std::int64_t threshold, std::int64_t most) {
       if (p.numel > threshold || all > most - marked) continue;
       persistent_[static_cast<std::size_t>(i)] = true;
       marked += all;
-      persistent_bytes_ += gathered_bytes(i) * group.repeat;
+      if (fetched[static_cast<std::size_t>(i)])
+        persistent_bytes_ += gathered_bytes(i) * group.repeat;
     }
   }
 }

@@ -64,7 +64,7 @@ class GatherPlan {
   bool prefetches() const { return prefetches_; }
 
  private:
-  void mark_persistent(std::int64_t threshold, std::int64_t most);
+  void mark_persistent(std::int64_t threshold, std::int64_t most, const std::vector<bool>& fetched);
   std::int64_t kept_room(const ModelRun& run, const ZeroOptions& zero) const;
   void find_kept(const ModelRun& run, std::int64_t room);
   void find_prefetch(const ModelRun& run, const ZeroOptions& zero);

@@ -47,7 +47,8 @@ bool Stage3::nodes_hold(ParameterId id) const {
   if (!gather.gathers() || gather.persistent(id)) return false;
   const bool reenters =  // the graph is made in the backward pass, block by block
       plan.recomputes_blocks() && deepspeed_saved_input(plan).function != CheckpointFunction::torch;
-  return !reenters && model.parameters[static_cast<std::size_t>(id)].quantized();
+  const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+  return !reenters && p.quantized() && gather.used_in_backward(p.module);
 }
 
 std::int64_t Stage3::held_by_nodes() const {

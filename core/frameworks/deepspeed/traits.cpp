@@ -7,6 +7,7 @@
 #include "frameworks/deepspeed/option_table.h"
 #include "frameworks/deepspeed/saved_inputs.h"
 #include "frameworks/usual.h"
+#include "lowering/inference/kept_weights.h"
 #include "model/builder.h"
 #include "program/category.h"
 #include "program/program.h"
@@ -107,6 +108,8 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .frees_sent = false,
     .lower = lower_deepspeed,
     .distinct_ranks = deepspeed_distinct_ranks,
+    .emit_inference = emit_whole_pass,
+    .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = true,

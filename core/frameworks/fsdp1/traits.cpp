@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "estimate/calibration.h"
+#include "frameworks/fsdp1/inference.h"
 #include "frameworks/fsdp1/lower.h"
 #include "frameworks/usual.h"
 #include "options/option.h"
@@ -165,11 +166,13 @@ constinit const FrameworkTraits kFsdp1Traits{
     .frees_sent = false,
     .lower = lower_fsdp1,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_fsdp1_inference,
+    .add_frozen = add_fsdp1_frozen,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,
-    .runs_rlhf = false,
+    .runs_rlhf = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "frameworks/fsdp2/units.h"
+#include "frameworks/fsdp2/gathers.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
@@ -17,81 +17,8 @@ namespace shardplan {
 namespace {
 
 using Unit = Fsdp2Unit;
-
-/// The streams that allocate: all_gather_copy_in_stream and reduce_scatter_stream.
-constexpr Stream kGatherPool = Stream::copy;
-constexpr Stream kReducePool = Stream::communication;
-
-struct Fsdp {
-  const Model& model;  ///< as it is sharded
-  const Plan& plan;
-  const ModelRun& run;
-  std::int64_t world;   ///< ranks that divide one copy of the states
-  std::int64_t copies;  ///< of them, under hybrid sharding
-  Fsdp2Units units;
-  std::int64_t c, r, o;  ///< bytes an element: compute, reduction, trained sharded original
-
-  Fsdp(const Model& model_, const Plan& plan_, const ModelRun& run_)
-      : model(model_),
-        plan(plan_),
-        run(run_),
-        world(plan_.shard_ranks()),
-        copies(plan_.copies()),
-        units(model_, plan_, run_),
-        c(size_of(plan_.precision.compute)),
-        r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
-        o(size_of(units.trained_type())) {}
-
-  static std::int64_t gather_bytes(const Unit& g) { return round_up(g.gathered, kAllocationUnit); }
-  /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
-  /// tensors.
-  void gather(ProgramBuilder& b, const Unit& g) const {
-    const std::int64_t cast = round_up(g.cast, kAllocationUnit);
-    b.alloc(Category::communication_buffers, cast, kGatherPool);
-    b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
-    b.free(Category::communication_buffers, cast, kGatherPool);
-    b.host_work(Issue::hook, 1);
-    if (plan.framework.fsdp2.cpu_offload)
-      b.fetch_ahead(LinkKind::host, g.shards, "parameter shards to the GPU");
-    if (world > 1) b.gather_ahead(g.gathered, "parameter all-gather", group());
-  }
-  Group group() const { return copies > 1 ? Group::shard : Group::data; }
-  void copy_out(ProgramBuilder& b, const Unit& g) const {
-    for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
-    b.wait(Stream::communication);
-    b.compute({sweep(2.0 * static_cast<double>(g.unsharded), plan.precision.compute,
-                     static_cast<std::int32_t>(g.tensors.size()))});
-  }
-  void free_gather(ProgramBuilder& b, const Unit& g) const {
-    b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
-  }
-  std::int64_t reduce_bytes(const Unit& g) const {
-    return round_up(g.trained * r, kAllocationUnit);
-  }
-  std::int64_t gradient_bytes(const Unit& g) const {
-    return round_up(g.trained / world * o, kAllocationUnit);
-  }
-  /// Over the root and all blocks.
-  template <typename Bytes>
-  std::int64_t of_all(Bytes&& bytes) const {
-    std::int64_t sum = bytes(units.root());
-    for (std::size_t s = 0; s < run.segments.size(); ++s)
-      if (const Unit* unit = units.of(s)) sum += run.segments[s].segment->repeat * bytes(*unit);
-    return sum;
-  }
-  /// What a reduction leaves in the reduction's type, where that is not the gradient's own.
-  std::int64_t reduced_bytes(const Unit& g) const {
-    return r != o ? round_up(g.trained / world * r, kAllocationUnit) : 0;
-  }
-  /// Hybrid sharding sums what is reduced over the copies on another stream, and each group keeps
-  /// that sum until the backward pass ends (_fsdp_param_group.py _all_reduce_state). `first`: the
-  /// micro-batch whose sums, if they have the type, are the gradients themselves.
-  std::int64_t summed_bytes(const Unit& g, bool first) const {
-    if (copies == 1) return 0;
-    if (r != o) return reduced_bytes(g);
-    return first && !plan.framework.fsdp2.cpu_offload ? 0 : gradient_bytes(g);
-  }
-};
+using Fsdp = Fsdp2;
+using ForwardHooks = Fsdp2Forward;
 
 /// Where a micro-batch stands in an accumulation. Without synchronisation a group's gradients stay
 /// whole, in the reduction's type, and later ones are added to them (_fsdp_param.py,
@@ -100,34 +27,6 @@ struct Turn {
   bool reduces = true;
   bool first_reduction = true;  ///< makes the sharded gradients, to which later ones are added
   bool adds_whole = false;      ///< earlier micro-batches left whole gradients
-};
-
-/// Forward: a group's gather buffer stays until the next group has gathered its own.
-struct ForwardHooks {
-  const Fsdp& f;
-  const std::vector<SegmentRepeat>& repeats;
-  const Unit* buffer = nullptr;  ///< whose gather buffer is alive
-  const Unit* unit = nullptr;    ///< the group of this repeat, null in the root
-  bool is_block = false;
-
-  void enter(ProgramBuilder& b, std::size_t k) {
-    unit = f.units.of(repeats[k].segment);
-    is_block = f.units.is_block(repeats[k].segment);
-    if (unit == nullptr) return;
-    f.gather(b, *unit);
-    if (buffer != nullptr) f.free_gather(b, *buffer);
-    buffer = unit;
-  }
-  void begin(ProgramBuilder& b) {
-    if (unit != nullptr) f.copy_out(b, *unit);
-  }
-  void end(ProgramBuilder& b) {
-    if (unit == nullptr) return;
-    if (unit->reshards) b.free(Category::gathered_parameters, unit->unsharded);
-    if (!is_block) return;
-    f.gather(b, *unit);  // the next one's
-    f.free_gather(b, *unit);
-  }
 };
 
 /// Backward: a block's parameters are gathered while the one after it computes; its gradients are

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "estimate/calibration.h"
+#include "frameworks/fsdp2/inference.h"
 #include "frameworks/fsdp2/lower.h"
 #include "frameworks/usual.h"
 #include "options/option.h"
@@ -105,11 +106,13 @@ constinit const FrameworkTraits kFsdp2Traits{
     .frees_sent = false,
     .lower = lower_fsdp2,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_fsdp2_inference,
+    .add_frozen = add_fsdp2_frozen,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,
-    .runs_rlhf = false,
+    .runs_rlhf = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run)
+Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run, Fsdp2Wrap wrap)
     : model_(model),
       plan_(plan),
       ranks_(plan.shard_ranks()),
@@ -14,10 +14,11 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       taken_(model.parameters.size(), false),
       units_(run.segments.size()) {
   const bool reshards = plan.framework.fsdp2.reshard_after_forward;
-  const bool divides = plan.trainer->shards_ends_apart && divides_ends(run);
+  const bool whole = wrap == Fsdp2Wrap::whole;
+  const bool divides = !whole && plan.trainer->shards_ends_apart && divides_ends(run);
   bool before_blocks = true;
   for (std::size_t s = 0; s < run.segments.size(); ++s) {
-    is_block_[s] = run.segments[s].segment->checkpointable;
+    is_block_[s] = !whole && run.segments[s].segment->checkpointable;
     before_blocks = before_blocks && !is_block_[s];
     if (is_block_[s] || divides) add_segment(s, run);
     units_[s].reshards = reshards && (is_block_[s] || before_blocks);
@@ -26,7 +27,7 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
     for (std::int32_t i = g.first; i < g.first + g.count; ++i)
       if (!taken_[static_cast<std::size_t>(i)])
         for (std::int64_t k = 0; k < g.repeat; ++k) add(root_, i);
-  root_.reshards = reshards && !plan.trainer->shards_ends_apart;
+  root_.reshards = reshards && (whole || !plan.trainer->shards_ends_apart);
 }
 
 void Fsdp2Units::add_segment(std::size_t segment, const ModelRun& run) {

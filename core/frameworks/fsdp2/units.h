@@ -24,11 +24,16 @@ struct Fsdp2Unit {
   bool reshards = true;               ///< its parameters go between the passes
 };
 
+/// What is a unit of its own: each block, or nothing but the whole network (fully_shard on the root
+/// alone).
+enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
+
 /// How a plan shards a model: units by segment, and element sizes.
 class Fsdp2Units {
  public:
   /// `model`: as it is sharded (lowering/packed_weights.h); the segments are those of `run`.
-  Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run);
+  Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run,
+             Fsdp2Wrap wrap = Fsdp2Wrap::blocks);
 
   bool is_block(std::size_t segment) const { return is_block_[segment]; }
   /// The unit that a segment's parameters are; null: the root.

@@ -171,7 +171,7 @@ class MegatronLowering {
   void add_gathered_input() {
     const Parallel& parallel = plan_.parallel;
     if (!parallel.sequence_parallel || parallel.tensor == 1) return;
-    const Sizes n = sizes_of(plan_);
+    const Sizes n = sizes_of(plan_, model_);
     const std::int64_t tokens =
         checked_mul(n.batch, ceil_div(n.sequence, parallel.sequence * parallel.context));
     const std::int64_t elements = checked_mul(tokens, model_.facts.hidden);

@@ -6,6 +6,7 @@
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "frameworks/usual.h"
+#include "lowering/inference/kept_weights.h"
 #include "model/builder.h"
 #include "options/option.h"
 #include "program/category.h"
@@ -100,6 +101,8 @@ constinit const FrameworkTraits kMegatronTraits{
     .frees_sent = true,
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_whole_pass,
+    .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,

@@ -55,7 +55,7 @@ bool cuts_exchanges(const Plan& plan) {
 std::int64_t userbuffer_bytes(const Model& model, const Plan& plan) {
   if (!cuts_exchanges(plan)) return 0;
   constexpr std::int64_t kBuffers = 12;  // forward, dgrad and wgrad of qkv, proj, fc1 and fc2
-  const Sizes n = sizes_of(plan);
+  const Sizes n = sizes_of(plan, model);
   const std::int64_t hidden_states =
       checked_mul(checked_mul(n.batch, n.sequence), model.facts.hidden);
   return checked_mul(kBuffers * size_of(plan.precision.params), hidden_states);

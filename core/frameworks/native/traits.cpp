@@ -3,6 +3,7 @@
 #include "frameworks/native/lower.h"
 #include "frameworks/native/problems.h"
 #include "frameworks/usual.h"
+#include "lowering/inference/kept_weights.h"
 #include "options/option.h"
 #include "parallel/communicator_list.h"
 #include "program/category.h"
@@ -78,6 +79,8 @@ constinit const FrameworkTraits kNativeTraits{
     .frees_sent = false,
     .lower = lower_native,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_whole_pass,
+    .add_frozen = add_whole_weights,
     .process = &Calibration::native,
     .connects_more = false,
     .generates = false,

@@ -2,6 +2,7 @@
 #include "estimate/calibration.h"
 #include "frameworks/ddp/data_parallel.h"
 #include "frameworks/usual.h"
+#include "lowering/inference/kept_weights.h"
 #include "options/option.h"
 #include "parallel/communicator_list.h"
 #include "program/program.h"
@@ -71,6 +72,8 @@ constinit const FrameworkTraits kSingleTraits{
     .frees_sent = false,
     .lower = lower_single,
     .distinct_ranks = usual::first_of_stages,
+    .emit_inference = emit_whole_pass,
+    .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = true,

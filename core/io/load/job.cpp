@@ -19,6 +19,7 @@
 #include "load/ds_config/load.h"
 #include "load/framework.h"
 #include "load/generation.h"
+#include "load/images.h"
 #include "load/lengths.h"
 #include "load/model.h"
 #include "load/optimizer.h"
@@ -167,9 +168,13 @@ class JobLoader {
     if (model == nullptr) reader_.missing("model", "a catalogue name, a config.json or an object");
     BuildOptions options = build_options(plan());
     options.scalar_head = context_.scalar_head;
+    if (context_.scalar_head || context_.whole_logits) options.head_loss = nullptr;
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
+    check_images(reader_, job_.model);
+    for (std::string& fact : assumed_images(reader_, job_.model, plan()))
+      job_.assumed.push_back(std::move(fact));
     const Workload& w = plan().workload;
     if (is_inference()) check_generation(reader_, job_.model, plan());
     if (w.lora && job_.model.trainable_count() == 0)
@@ -391,8 +396,10 @@ class JobLoader {
       constexpr std::int64_t kDefault = 2048;
       w.sequence_length =
           facts.max_positions > 0 ? std::min(kDefault, facts.max_positions) : kDefault;
+      w.sequence_length = length_with_images(job_.model, plan(), w.sequence_length);
       job_.assumed.push_back(fmt::format("sequence length: {}", w.sequence_length));
     }
+    check_image_tokens(reader_, job_.model, plan());
     if (facts.encoder_decoder && w.target_length == 0) w.target_length = w.sequence_length;
     const std::int64_t longest = w.sequence_length + (is_inference() ? w.generation.new_tokens : 0);
     if (facts.max_positions > 0 && longest > facts.max_positions)

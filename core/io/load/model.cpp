@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "json/python_json.h"
 #include "json/reader.h"
 #include "load/catalog.h"
 #include "load/model_config.h"
@@ -93,7 +94,9 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   std::error_code error;
   if (text.empty() || !fs::exists(path, error)) return std::nullopt;
   const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
-  return NamedConfig{read_json_file(file.string()), file.string(), path.string()};
+  // transformers reads it with json.load.
+  Json config = parse_python_json(read_text_file(file.string()), file.string());
+  return NamedConfig{std::move(config), file.string(), path.string()};
 }
 
 Model load_named_model(const std::string& text, const ModelContext& at,

@@ -12,26 +12,11 @@
 #include "load/model.h"
 #include "load/options.h"
 #include "options/tables.h"
+#include "parallel/shard.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
-
-struct Names {
-  Algorithm algorithm;
-  std::vector<RoleKind> frozen;  ///< beside the actor
-  bool critic = false;
-};
-
-const std::vector<Names>& algorithms() {
-  static const std::vector<Names> kAll{
-      {Algorithm::sft, {}, false},
-      {Algorithm::reward, {}, false},
-      {Algorithm::dpo, {RoleKind::reference}, false},
-      {Algorithm::ppo, {RoleKind::reference, RoleKind::reward}, true},
-      {Algorithm::grpo, {RoleKind::reference, RoleKind::reward}, false},
-  };
-  return kAll;
-}
 
 /// The workload's own keys; 0 where absent.
 struct Lengths {
@@ -52,13 +37,15 @@ class RlhfLoader {
     read_workload();
     Job job = load_job(trained(RoleKind::actor), file_, context_of(RoleKind::actor));
     Rlhf rlhf;
-    rlhf.algorithm = names_->algorithm;
+    rlhf.algorithm = algorithm_->algorithm;
+    rlhf.reference = reference_of(job.plan);
     add(rlhf, RoleKind::actor, job, true);
-    if (names_->critic) add(rlhf, RoleKind::critic, load_role(RoleKind::critic), true);
-    for (const RoleKind kind : names_->frozen)
-      if (kind != RoleKind::reward || names_->critic || says(kind))
-        add(rlhf, kind, load_role(kind), false);
-    if (generates(rlhf.algorithm)) add_generation(rlhf, job);
+    if (algorithm_->has_critic) add(rlhf, RoleKind::critic, load_role(RoleKind::critic), true);
+    if (rlhf.reference == ReferenceModel::copy)
+      add(rlhf, RoleKind::reference, load_role(RoleKind::reference), false);
+    if (algorithm_->needs_reward || (algorithm_->has_reward && says(RoleKind::reward)))
+      add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
+    if (algorithm_->generates) add_generation(rlhf, job);
     check_frameworks(rlhf);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
@@ -75,14 +62,14 @@ class RlhfLoader {
       for (const NamedValue& choice : option.choices) known.push_back(choice.name);
       work_.missing("algorithm", fmt::format("one of {}", fmt::join(known, ", ")));
     }
-    names_ = &*std::find_if(algorithms().begin(), algorithms().end(),
-                            [&](const Names& n) { return n.algorithm == *algorithm; });
+    algorithm_ = &description_of(*algorithm);
+    said_reference_ = read_as<ReferenceModel>(work_, info_of(rlhf_table(), "reference"));
     const auto count = [&](const char* key) {
       return read_as<std::int64_t>(work_, info_of(rlhf_table(), key)).value_or(0);
     };
     sizes_.micro_batch = std::max<std::int64_t>(1, count("micro_batch"));
     sizes_.accumulation = std::max<std::int64_t>(1, count("gradient_accumulation"));
-    if (generates(names_->algorithm)) {
+    if (algorithm_->generates) {
       sizes_.prompt = count("prompt_length");
       sizes_.new_tokens = count("new_tokens");
       sizes_.generation_batch = count("generation_batch");
@@ -125,8 +112,9 @@ class RlhfLoader {
       work_.fail("models", say("found {}", describe(*models_)), "an object");
     ObjectReader o(*models_, file_, "workload.models");
     o.object("actor");
-    if (names_->critic) o.object("critic");
-    for (const RoleKind kind : names_->frozen) o.object(name_of(kind));
+    if (algorithm_->has_critic) o.object("critic");
+    if (algorithm_->has_reference) o.object("reference");
+    if (algorithm_->has_reward) o.object("reward");
     o.finish();
   }
 
@@ -145,15 +133,39 @@ class RlhfLoader {
     return job;
   }
 
-  /// Pairs are two sequences each.
-  bool takes_pairs() const {
-    return names_->algorithm == Algorithm::dpo || names_->algorithm == Algorithm::reward;
+  /// As the job says, or as TRL does: under LoRA the base itself, without a copy.
+  ReferenceModel reference_of(const Plan& actor) {
+    if (!algorithm_->has_reference) {
+      if (said_reference_)
+        work_.fail("reference", fmt::format("{} has no reference", algorithm_->name),
+                   "dpo, kto, ppo or grpo");
+      return ReferenceModel::none;
+    }
+    const bool lora = actor.workload.lora.has_value();
+    if (!said_reference_)
+      return lora && actor.trainer->shares_base && !says(RoleKind::reference)
+                 ? ReferenceModel::base
+                 : ReferenceModel::copy;
+    const ReferenceModel said = *said_reference_;
+    if (said == ReferenceModel::base && !lora)
+      work_.fail("reference", "base, and the method is full: the base is trained", "copy");
+    if (said == ReferenceModel::none && !algorithm_->reference_may_lack)
+      work_.fail("reference", fmt::format("none, and {} asks one", algorithm_->name),
+                 "copy, base or precomputed");
+    if (said == ReferenceModel::precomputed && algorithm_->generates)
+      work_.fail("reference",
+                 fmt::format("precomputed, and {} scores what it generates", algorithm_->name),
+                 "copy, base or none");
+    if (said != ReferenceModel::copy && says(RoleKind::reference))
+      work_.fail("models.reference", "given, and the reference is no model of its own",
+                 "\"reference\": \"copy\", or nothing of it");
+    return said;
   }
 
   Json trained(RoleKind kind) const {
     Json job = patched(kind);
     Json work{{"kind", "train"},
-              {"micro_batch", sizes_.micro_batch * (takes_pairs() ? 2 : 1)},
+              {"micro_batch", sizes_.micro_batch * algorithm_->sequences},
               {"sequence_length", sizes_.sequence},
               {"gradient_accumulation", sizes_.accumulation}};
     const Json& whole = json_.at("workload");
@@ -166,10 +178,10 @@ class RlhfLoader {
 
   JobContext context_of(RoleKind kind) const {
     JobContext context = context_;
-    context.log_probabilities =
-        names_->algorithm != Algorithm::sft && names_->algorithm != Algorithm::reward;
+    context.log_probabilities = algorithm_->head == RlhfHead::log_probabilities;
+    context.whole_logits = algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1;
     context.scalar_head = kind == RoleKind::critic || kind == RoleKind::reward ||
-                          names_->algorithm == Algorithm::reward;
+                          algorithm_->head == RlhfHead::scalar;
     return context;
   }
 
@@ -208,7 +220,14 @@ class RlhfLoader {
         work_.fail("kind",
                    fmt::format("rlhf with framework '{}' ({}) is not modelled",
                                framework.name.get(), name_of(role.kind)),
-                   "single on one GPU, or deepspeed");
+                   "single, ddp, fsdp1, fsdp2 or deepspeed");
+      if (!role.plan.trainer->runs_rlhf)
+        work_.fail("kind",
+                   fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
+                   "trainer trl or loop");
+      if (is_sharded(role.plan))
+        work_.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
+                   "degrees of 1 beside parallel.data");
       if (!framework.has_hybrid_engine && hybrid_)
         work_.fail("hybrid_engine",
                    fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),
@@ -221,7 +240,8 @@ class RlhfLoader {
   const JobContext& context_;
   ObjectReader work_;
   const Json* models_;
-  const Names* names_ = nullptr;
+  const AlgorithmDescription* algorithm_ = nullptr;
+  std::optional<ReferenceModel> said_reference_;
   Lengths sizes_;
   std::optional<HybridEngine> hybrid_;
 };
@@ -235,12 +255,6 @@ bool is_rlhf(const Json& job) {
 }
 
 Job load_rlhf_job(const Json& job, const std::string& file, const JobContext& context) {
-  for (const std::string_view key : {"trainer", "kernels"})
-    if (job.contains(key) && job.at(key) != "loop" && job.at(key) != "torch")
-      throw InputError({.file = file,
-                        .key = std::string(key),
-                        .message = "is estimated for training alone, not for rlhf",
-                        .expected = "workload.kind train, or a job without it"});
   return RlhfLoader(job, file, context).load();
 }
 

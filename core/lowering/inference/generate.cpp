@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "frameworks/registry.h"
 #include "lowering/inference/injected.h"
-#include "lowering/inference/weights.h"
+#include "lowering/inference/kept_weights.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
 #include "parallel/groups.h"
@@ -30,20 +31,13 @@ std::int64_t cache_bytes(const ModelRun& run) {
   return sum;
 }
 
-/// Appends a pass with the positions of its tokens.
-void append_pass(Program& whole, const Model& model, const ModelRun& run, FrozenWeights& weights,
-                 std::int64_t tokens) {
-  Program part = program_of(run);
+/// Appends a pass with the positions of its tokens. What frameworks leave gathered behind a pass
+/// goes with it: the next one gathers it again.
+void append_pass(Program& whole, const KeptWeightsPass& pass, std::int64_t tokens) {
+  Program part = program_of(pass.run);
   ProgramBuilder b(part);
   b.alloc(Category::other, ids_bytes(tokens));
-  weights.begin_pass(b);
-  if (weights.are_gathered()) {
-    emit_pass(b, model, run, weights);
-  } else {
-    NoHooks hooks;
-    emit_pass(b, model, run, hooks);
-  }
-  weights.end_pass(b);
+  traits_of(pass.plan).emit_inference(b, pass);
   b.free(Category::other, ids_bytes(tokens));
   append_events(whole, part, std::nullopt);
 }
@@ -85,15 +79,14 @@ Program lower_generation(const Model& model, const Plan& plan) {
   ProgramBuilder b(program);
   const Pass prompt{w.sequence_length, 0};
   ModelRun run = run_pass(model, plan, prompt, nullptr);
-  FrozenWeights weights(model, plan, run);
   b.resident(Category::workspace, cublas_workspace(plan.cluster.gpu));
-  weights.add_residents(program);
+  traits_of(plan).add_frozen(program, {model, plan, run});
   b.resident(Category::other, batch_bytes(plan));
   program.model_bytes = total_bytes(program.resident);
 
   const std::int64_t ids = ids_bytes(w.micro_batch);
   b.begin_phase(Phase::prefill);
-  append_pass(program, model, run, weights, w.sequence_length);
+  append_pass(program, {model, plan, run, true}, w.sequence_length);
   b.end_phase(Phase::prefill);
 
   b.begin_phase(Phase::decode);
@@ -101,7 +94,7 @@ Program lower_generation(const Model& model, const Plan& plan) {
   Pass before = prompt;
   for (const Pass& pass : decode_passes(w)) {
     run = run_pass(model, plan, pass, &before);
-    append_pass(program, model, run, weights, pass.tokens);
+    append_pass(program, {model, plan, run, true}, pass.tokens);
     choose_token(b, run, ids);
     b.free(Category::other, ids);
     before = pass;
@@ -116,8 +109,7 @@ Program lower_pass(const Model& model, const Plan& plan, const Pass& pass, const
   if (plan.workload.generation.injection) return lower_injected_pass(model, plan, pass, before);
   Program program;
   const ModelRun run = run_pass(model, plan, pass, before);
-  FrozenWeights weights(model, plan, run);
-  append_pass(program, model, run, weights, pass.tokens);
+  append_pass(program, {model, plan, run, true}, pass.tokens);
   program.groups = group_shapes(plan);
   return program;
 }

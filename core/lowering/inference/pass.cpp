@@ -28,7 +28,7 @@ std::int64_t window_of(const Segment& segment) {
 ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const Pass* before) {
   Regime regime = regime_of(plan);
   if (plan.workload.generation.fp8_cache) regime.cache = DType::i8;
-  Sizes sizes = sizes_of(plan);
+  Sizes sizes = sizes_of(plan, model);
   sizes.sequence = pass.tokens;
   sizes.context = context_of(pass, 0);
   ModelRun run;

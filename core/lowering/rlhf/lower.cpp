@@ -6,40 +6,43 @@
 
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
-#include "lowering/inference/weights.h"
+#include "lowering/inference/kept_weights.h"
 #include "lowering/inference/workspace.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
 #include "lowering/tensors.h"
+#include "parallel/groups.h"
 #include "program/compose.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
 
 /// A forward pass over whole sequences without autograd, down to the log-probabilities of their
-/// tokens or to their values.
-Program lower_scoring(const Rlhf& rlhf, const Role& role) {
+/// tokens or to their values. `finds_kept`: see KeptWeightsPass.
+RlhfPart scoring_part(const Rlhf& rlhf, const Role& role, bool finds_kept) {
   Plan plan = role.plan;
-  if (generates(rlhf.algorithm))  // all that was generated at once
-    plan.workload.micro_batch = rlhf.generation.workload.micro_batch;
-  const ModelRun run = run_pass(role.model, plan, {plan.workload.sequence_length, 0}, nullptr);
-  FrozenWeights weights(role.model, plan, run);
-  Program program = program_of(run);
-  ProgramBuilder b(program);
-  weights.add_residents(program);
-  b.begin_phase(Phase::experience);
-  weights.begin_pass(b);
-  if (weights.are_gathered()) {
-    emit_pass(b, role.model, run, weights);
-  } else {
-    NoHooks hooks;
-    emit_pass(b, role.model, run, hooks);
+  RlhfPart part{Phase::experience, &role, {}, true};
+  if (!generates(rlhf.algorithm)) {
+    part.times = plan.workload.gradient_accumulation;
+  } else if (const std::int64_t all = rlhf.generation.workload.micro_batch;
+             plan.trainer->scores_micro_batches) {
+    part.times = ceil_div(all, plan.workload.micro_batch);
+  } else {  // all that was generated at once
+    plan.workload.micro_batch = all;
   }
-  weights.end_pass(b);
+  const ModelRun run = run_pass(role.model, plan, {plan.workload.sequence_length, 0}, nullptr);
+  const KeptWeightsPass pass{role.model, plan, run, role.trains, finds_kept};
+  part.program = program_of(run);
+  ProgramBuilder b(part.program);
+  if (!role.trains) traits_of(plan).add_frozen(part.program, pass);
+  b.begin_phase(Phase::experience);
+  part.left = traits_of(plan).emit_inference(b, pass);
   b.free_named(Category::logits_and_loss, run.segments.back().forward.output_bytes,
                detail::kOutputName);
   b.end_phase(Phase::experience);
-  return program;
+  part.program.groups = group_shapes(plan);
+  return part;
 }
 
 /// What the hybrid engine gathers for generation under ZeRO-3: every layer at once if parameters
@@ -80,7 +83,7 @@ std::int64_t experience_bytes(const Rlhf& rlhf) {
   const Workload& w = rlhf.generation.workload;
   const std::int64_t tokens =
       checked_mul(w.micro_batch, w.sequence_length + w.generation.new_tokens);
-  const std::int64_t floats = rlhf.algorithm == Algorithm::ppo ? 4 : 2;
+  const std::int64_t floats = rlhf.description().has_critic ? 4 : 2;
   return round_up(checked_mul(tokens, 8 + 4 * floats), std::int64_t{512});
 }
 
@@ -118,22 +121,6 @@ void bring(ProgramBuilder& b, const Program& part, bool there) {
 
 }  // namespace
 
-std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::sft:
-      return "sft";
-    case Algorithm::reward:
-      return "reward";
-    case Algorithm::dpo:
-      return "dpo";
-    case Algorithm::ppo:
-      return "ppo";
-    case Algorithm::grpo:
-      return "grpo";
-  }
-  return "";
-}
-
 std::string_view name_of(RoleKind role) {
   switch (role) {
     case RoleKind::actor:
@@ -148,6 +135,33 @@ std::string_view name_of(RoleKind role) {
   return "";
 }
 
+namespace {
+
+/// Scores are made of whatever was generated, by models that train too where values or old
+/// log-probabilities are asked for; else beside the pass that trains.
+void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
+  const AlgorithmDescription& algorithm = rlhf.description();
+  const std::int64_t extra = algorithm.extra_passes;
+  const auto add = [&](const Role& role, bool finds_kept, std::int64_t passes) {
+    RlhfPart part = scoring_part(rlhf, role, finds_kept);
+    part.times *= passes;
+    parts.push_back(std::move(part));
+  };
+  for (const Role& role : rlhf.roles)
+    if (!role.trains)
+      add(role, true, 1 + extra);
+    else if (algorithm.has_critic)
+      add(role, false, 1);
+  const Role& actor = rlhf.roles.front();
+  if (extra > 0) {
+    add(actor, false, extra);
+    parts.back().before_training = true;
+  }
+  if (rlhf.reference == ReferenceModel::base) add(actor, !algorithm.generates, 1 + extra);
+}
+
+}  // namespace
+
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> parts;
   if (generates(rlhf.algorithm))
@@ -155,9 +169,7 @@ std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
         {Phase::generation, &rlhf.roles.front(),
          rlhf.hybrid ? lower_hybrid(rlhf) : lower_generation(*rlhf.generator, rlhf.generation),
          true});
-  for (const Role& role : rlhf.roles)
-    if (!role.trains || rlhf.algorithm == Algorithm::ppo)
-      parts.push_back({Phase::experience, &role, lower_scoring(rlhf, role), true});
+  append_scoring(parts, rlhf);
   for (const Role& role : rlhf.roles)
     if (role.trains)
       parts.push_back({training_phase(rlhf, role), &role,
@@ -175,70 +187,113 @@ std::vector<RoleStates> role_states(const Rlhf& rlhf) {
 
 namespace {
 
-/// Of what trains as the training step has them, of the rest their weights.
+/// Of what trains as the training step has them, of the rest their weights. Where a part says how
+/// its model is built, the whole is built of all that is there before the first step.
 void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
+  std::vector<Event> build;
+  bool differs = false;
   for (const RlhfPart& part : parts) {
     if (!brings_states(part)) continue;
     if (!part.role->idle_on_host) {
-      append_residents(whole, part.program);
+      const Program& own = part.program;
+      append_residents(whole, own);
+      differs = differs || !own.build.empty();
+      for (const Event& e : own.build.empty() ? own.resident : own.build)
+        if (e.category != Category::workspace && e.category != Category::optimizer_states)
+          build.push_back(e);
       continue;
     }
     whole.host.pinned = checked_add(whole.host.pinned, state_bytes(part.program));
     whole.host.pageable += part.program.host.total();
   }
+  if (!differs) return;
+  whole.build = whole.resident;
+  std::erase_if(whole.build, [](const Event& e) { return e.category != Category::workspace; });
+  whole.build.insert(whole.build.end(), build.begin(), build.end());
 }
+
+/// Puts the parts of an iteration one after the other.
+class Iteration {
+ public:
+  /// `order`: takes the number of each part when its kernels are added; may be null.
+  Iteration(const Rlhf& rlhf, Program& whole, const std::vector<RlhfPart>& parts,
+            std::vector<std::size_t>* order)
+      : rlhf_(rlhf), parts_(parts), whole_(whole), b_(whole), order_(order) {}
+
+  void generate(const RlhfPart& part, std::int64_t workspace, std::int64_t experience) {
+    const std::int64_t gathered = gathered_for_generation(rlhf_);
+    b_.begin_phase(Phase::generation);
+    b_.alloc(Category::gathered_parameters, gathered);
+    b_.alloc(Category::workspace, workspace);
+    run(part, Phase::generation);
+    b_.free(Category::workspace, workspace);
+    b_.free(Category::gathered_parameters, gathered);
+    b_.alloc(Category::other, experience);
+    b_.end_phase(Phase::generation);
+  }
+  /// What a scoring pass has left gathered goes when its model trains.
+  void score(const RlhfPart& part) {
+    run(part, Phase::experience);
+    b_.alloc(Category::gathered_parameters, part.left);
+  }
+  void train(const RlhfPart& part) {
+    for (const RlhfPart& other : parts_)
+      if (other.scores && other.role == part.role)
+        b_.free(Category::gathered_parameters, other.left);
+    if (part.phase != Phase::step) return run(part, part.phase);
+    // A step of its own, whose phases keep their names: the scores are made within it.
+    run(part, std::nullopt, [&] {
+      for (const RlhfPart& other : parts_)
+        if (other.phase == Phase::experience && !other.before_training)
+          run(other, Phase::experience);
+    });
+  }
+
+ private:
+  void run(const RlhfPart& part, std::optional<Phase> as,
+           const std::function<void()>& after_forward = nullptr) {
+    const Phase around = as.value_or(Phase::forward);
+    const bool away = part.role->idle_on_host;
+    if (order_ != nullptr) order_->push_back(static_cast<std::size_t>(&part - parts_.data()));
+    if (away) b_.begin_phase(around);
+    if (away) bring(b_, part.program, true);
+    append_events(whole_, part.program, as, after_forward);
+    if (away) bring(b_, part.program, false);
+    if (away) b_.end_phase(as.value_or(Phase::step));
+  }
+
+  const Rlhf& rlhf_;
+  const std::vector<RlhfPart>& parts_;
+  Program& whole_;
+  ProgramBuilder b_;
+  std::vector<std::size_t>* order_;
+};
 
 }  // namespace
 
-Program lower_rlhf(const Rlhf& rlhf) {
+Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   Program whole;
   whole.counts_blocks = true;
   ProgramBuilder b(whole);
   const std::vector<RlhfPart> parts = rlhf_parts(rlhf);
-  add_cublas_workspaces(b, rlhf.roles.front().plan.cluster.gpu);
+  const Plan& plan = rlhf.roles.front().plan;
+  add_cublas_workspaces(b, plan.cluster.gpu);
   append_states(whole, parts);
+  whole.groups = group_shapes(plan);
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
   if (!releases) b.resident(Category::workspace, workspace);
   whole.model_bytes = total_bytes(whole.resident);
-  const auto run = [&](const RlhfPart& part, std::optional<Phase> as,
-                       const std::function<void()>& after_forward = nullptr) {
-    const Phase around = as.value_or(Phase::forward);
-    const bool away = part.role->idle_on_host;
-    if (away) b.begin_phase(around);
-    if (away) bring(b, part.program, true);
-    append_events(whole, part.program, as, after_forward);
-    if (away) bring(b, part.program, false);
-    if (away) b.end_phase(as.value_or(Phase::step));
-  };
-  const std::int64_t experience = generates(rlhf.algorithm) ? experience_bytes(rlhf) : 0;
+  const bool generating = generates(rlhf.algorithm);
+  const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;
+  Iteration iteration(rlhf, whole, parts, order);
   for (const RlhfPart& part : parts) {
-    switch (part.phase) {
-      case Phase::generation: {
-        const std::int64_t gathered = gathered_for_generation(rlhf);
-        b.begin_phase(Phase::generation);
-        b.alloc(Category::gathered_parameters, gathered);
-        b.alloc(Category::workspace, releases ? workspace : 0);
-        run(part, Phase::generation);
-        b.free(Category::workspace, releases ? workspace : 0);
-        b.free(Category::gathered_parameters, gathered);
-        b.alloc(Category::other, experience);
-        b.end_phase(Phase::generation);
-        break;
-      }
-      case Phase::experience:
-        if (rlhf.algorithm != Algorithm::dpo) run(part, Phase::experience);
-        break;
-      case Phase::step:  // a step of its own: its phases keep their names
-        run(part, std::nullopt, [&] {
-          for (const RlhfPart& other : parts)
-            if (other.phase == Phase::experience) run(other, Phase::experience);
-        });
-        break;
-      default:
-        run(part, part.phase);
-        break;
-    }
+    if (part.phase == Phase::generation)
+      iteration.generate(part, releases ? workspace : 0, experience);
+    else if (part.phase != Phase::experience)
+      iteration.train(part);
+    else if (generating || part.before_training)
+      iteration.score(part);
   }
   b.free(Category::other, experience);
   return whole;

@@ -16,13 +16,18 @@ struct RlhfPart {
   Phase phase = Phase::forward;
   const Role* role = nullptr;
   Program program;
-  bool scores = false;  ///< a pass without autograd
+  bool scores = false;           ///< a pass without autograd
+  std::int64_t times = 1;        ///< in an iteration
+  bool before_training = false;  ///< of the model that trains, ahead of its own pass
+  /// Parameters that it leaves gathered until its model trains.
+  std::int64_t left = 0;
 };
 
 /// The parts of an iteration in their order, each with its own residents.
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf);
 
-Program lower_rlhf(const Rlhf& rlhf);
+/// `order`: takes, for each time that a part's kernels are in the program, the part's number.
+Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order = nullptr);
 
 /// What a model keeps between its own phases: of one that trains all of its states, else weights.
 struct RoleStates {

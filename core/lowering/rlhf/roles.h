@@ -6,17 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "lowering/rlhf/algorithms.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
 namespace shardplan {
 
-/// sft: a language model's ordinary step. reward: pairs through a model with a scalar head. dpo:
-/// pairs through a policy and a frozen reference. ppo: actor and critic train on what the actor
-/// generates and reference and reward model score. grpo: the same without critic, with `group`
-/// answers a prompt.
-enum class Algorithm : std::uint8_t { sft, reward, dpo, ppo, grpo };
-std::string_view name_of(Algorithm algorithm);
+/// Where the scores of a reference come from.
+enum class ReferenceModel : std::uint8_t {
+  copy,         ///< a model of its own
+  base,         ///< the model that trains, with its adapters off
+  precomputed,  ///< made before training
+  none,         ///< nothing asks for them
+};
 
 enum class RoleKind : std::uint8_t { actor, critic, reference, reward };
 std::string_view name_of(RoleKind role);
@@ -46,11 +48,14 @@ struct Rlhf {
   std::optional<Model> generator;  ///< the actor's graph with a KV cache
   Plan generation;                 ///< how it generates
   std::optional<HybridEngine> hybrid;
+  ReferenceModel reference = ReferenceModel::copy;
+
+  const AlgorithmDescription& description() const { return description_of(algorithm); }
 };
 
 /// Whether the algorithm generates and scores before it trains.
 constexpr bool generates(Algorithm a) {
-  return a == Algorithm::ppo || a == Algorithm::grpo;
+  return description_of(a).generates;
 }
 
 }  // namespace shardplan

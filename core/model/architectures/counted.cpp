@@ -19,6 +19,16 @@ Model joined(Model outer, Model text) {
     group.first += parameters;
     outer.groups.push_back(group);
   }
+  const auto shared = static_cast<std::int32_t>(outer.shared.size());
+  const auto segments = static_cast<std::int32_t>(outer.segments.size());
+  for (Segment& s : text.segments) {
+    s.graph.renumber(modules, parameters, shared);
+    outer.segments.push_back(std::move(s));
+  }
+  for (Shared& s : text.shared) {
+    s.maker += segments;
+    outer.shared.push_back(std::move(s));
+  }
   outer.facts = std::move(text.facts);
   return outer;
 }
@@ -36,6 +46,7 @@ Model text_inside(const ModelConfig& config, const BuildOptions& options, std::s
   ModelConfig text = config.inner("text_config").without("architectures");
   text = text.with("tie_word_embeddings", tied).with("model_type", text.text("model_type", type));
   Model model = build_model(text, options);
+  if (!options.counts_only) return model;
   model.segments.clear();
   model.shared.clear();
   return model;

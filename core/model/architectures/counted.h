@@ -26,7 +26,7 @@ void register_layers(ModelBuilder& m, const std::string& list, std::int64_t coun
   }
 }
 
-/// The parameters of `outer`, then those of `text`, whose facts count.
+/// The parameters and segments of `outer`, then those of `text`, whose facts count.
 Model joined(Model outer, Model text);
 
 /// Names that begin with `from` begin with `to`.

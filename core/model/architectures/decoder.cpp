@@ -144,7 +144,8 @@ struct LayerContext {
   std::int64_t window = 0;
   RotaryTables tables;
   std::int32_t mask = kNone;
-  bool turned = true;  ///< by rotary positions
+  std::int32_t boolean = kNone;  ///< in Model::shared: the mask that all layers are given
+  bool turned = true;            ///< by rotary positions
 };
 
 /// The norms of queries and keys and their rotation, in the order of the class.
@@ -186,11 +187,12 @@ ValueId self_attention(Graph& g, const DecoderDescription& d, const DecoderLayer
     v = apply(g, l.v, x);
   }
   turn_heads(g, d, l, context, q, k);
+  if (context.boolean != kNone) g.shared_input(context.boolean, {1, Scale::scores, 2});
   const AttentionShape shape{.heads = d.heads,
                              .kv_heads = d.kv_heads,
                              .head_dim = d.head_dim,
                              .dropout = d.attention_dropout,
-                             .window = context.window,
+                             .window = context.boolean == kNone ? context.window : 1,
                              .heads_first = concatenates(d) && g.fused(KernelName::rope) == nullptr,
                              .softcap = d.score_softcap,
                              .mask = context.mask};
@@ -244,21 +246,23 @@ void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
 /// Consecutive layers of one kind.
 struct WindowRun {
   std::int64_t first = 0, count = 0;
-  bool sliding = false, turned = true, sparse = false;
+  bool sliding = false, turned = true, sparse = false, apart = false;
   bool like(const WindowRun& other) const {
-    return sliding == other.sliding && turned == other.turned && sparse == other.sparse;
+    return sliding == other.sliding && turned == other.turned && sparse == other.sparse && !apart &&
+           !other.apart;
   }
   DecoderLayer layer;
 };
 
-std::vector<WindowRun> runs_of(const DecoderDescription& d) {
+/// `apart`: first layers that are runs of their own.
+std::vector<WindowRun> runs_of(const DecoderDescription& d, std::int64_t apart) {
   std::vector<WindowRun> runs;
   for (std::int64_t i = 0; i < d.layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const bool sliding = d.window > 0 && (d.sliding.empty() || d.sliding[at]);
     const bool turned = d.unturned.empty() || !d.unturned[at];
     const bool sparse = d.sparse && (d.sparse_layers.empty() || d.sparse_layers[at]);
-    const WindowRun run{i, 0, sliding, turned, sparse, {}};
+    const WindowRun run{i, 0, sliding, turned, sparse, i < apart, {}};
     if (runs.empty() || !runs.back().like(run)) runs.push_back(run);
     ++runs.back().count;
   }
@@ -345,7 +349,7 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
                .key_value_heads = d.kv_heads,
                .assumed = d.assumed};
   const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
-  std::vector<WindowRun> runs = runs_of(d);
+  std::vector<WindowRun> runs = runs_of(d, options.layers_apart);
   for (WindowRun& run : runs) {
     m.begin_repeat("model.layers", run.count, run.first);
     run.layer = register_layer(m, d, run.sparse);
@@ -361,7 +365,8 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   e.name_in_model(tokens);
   e.set_output(dropout(e, tokens, d.embedding_dropout));
   const auto share_tables = [&] {
-    return share_rotary(m, d.rotary_dim, Scale::sequence, is_f32(d.rotary));
+    return share_rotary(m, d.rotary_dim, options.tables_of_batch ? Scale::tokens : Scale::sequence,
+                        is_f32(d.rotary));
   };
   const auto has = [&](bool sliding) {
     return std::any_of(runs.begin(), runs.end(),
@@ -378,6 +383,8 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
         boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
   }
 
+  if (options.masked && options.attention == AttentionKind::sdpa)
+    full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
   for (const WindowRun& run : runs) {
     Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
     LayerContext context = run.sliding ? sliding : full;

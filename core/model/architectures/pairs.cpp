@@ -17,7 +17,7 @@ PairText read_text(const ModelConfig& t, const PairText& d) {
           .positions = t.count({"max_position_embeddings"}, d.positions)};
 }
 
-void register_text(ModelBuilder& m, const PairText& t) {
+void register_text(ModelBuilder& m, const PairText& t, PairOrder order) {
   const std::string at = "text_model.";
   m.facts() = {.hidden = t.hidden,
                .layers = t.layers,
@@ -25,7 +25,7 @@ void register_text(ModelBuilder& m, const PairText& t) {
                .max_positions = t.positions};
   m.embedding(at + "embeddings.token_embedding", t.vocabulary, t.hidden);
   m.embedding(at + "embeddings.position_embedding", t.positions, t.hidden);
-  pair_layers(m, at + "encoder.layers", t.layers, t.hidden, t.ffn);
+  pair_layers(m, at + "encoder.layers", t.layers, t.hidden, t.ffn, order);
   m.layer_norm(at + "final_layer_norm", t.hidden);
 }
 
@@ -44,7 +44,7 @@ Model build_clip(const ModelConfig& c, const BuildOptions& options) {
   const std::int64_t out = c.count({"projection_dim"}, 512);
   ModelBuilder m(options);
   m.tensor("logit_scale", {}, ParameterKind::other);
-  register_text(m, t);
+  register_text(m, t, PairOrder::clip);
   clip_tower(m, "vision_model.", v, {.patch = 32});
   m.linear("visual_projection", v.count({"hidden_size"}, 768), out);
   m.linear("text_projection", t.hidden, out);
@@ -58,7 +58,7 @@ Model build_siglip(const ModelConfig& c, const BuildOptions& options) {
   ModelBuilder m(options);
   m.tensor("logit_scale", {1}, ParameterKind::other);
   m.tensor("logit_bias", {1}, ParameterKind::other);
-  register_text(m, t);
+  register_text(m, t, PairOrder::siglip);
   m.linear("text_model.head", t.hidden, c.inner("text_config").count({"projection_size"}, t.hidden),
            true);
   siglip_tower(m, "vision_model.", c.inner("vision_config"), {});

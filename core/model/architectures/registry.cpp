@@ -50,7 +50,7 @@ constexpr std::array kArchitectures{
     Architecture{"falcon", build_falcon, {"Falcon", "transformer.", kScoringClasses}},
     Architecture{"gemma", build_gemma, {"Gemma", "model.", kAllClasses}},
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
-    Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
@@ -78,11 +78,11 @@ constexpr std::array kArchitectures{
     Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
     Architecture{"llama4", build_llama4, {"Llama4", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"llama4_text", build_llama4_text, {"Llama4"}, kCounted},
-    Architecture{"llava", build_llava, {"Llava", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"llava", build_llava, {"Llava", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"llava_next",
                  build_llava_next,
                  {"LlavaNext", "", kConditionalClass},
-                 kCounted | kOfSeveral},
+                 kPatched | kOfSeveral},
     Architecture{"mamba", build_mamba, {"Mamba", "backbone."}, kCounted},
     Architecture{"mamba2", build_mamba2, {"Mamba2", "backbone."}, kCounted},
     Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
@@ -104,7 +104,7 @@ constexpr std::array kArchitectures{
     Architecture{"olmoe", build_olmoe, {"Olmoe"}},
     Architecture{"opt", build_opt, {"OPT", "model.", kScoringClasses}},
     Architecture{
-        "paligemma", build_paligemma, {"PaliGemma", "", kConditionalClass}, kCounted | kOfSeveral},
+        "paligemma", build_paligemma, {"PaliGemma", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"phi", build_phi, {"Phi", "model.", kAllClasses}},
     Architecture{"phi3", build_phi3, {"Phi3", "model.", kAllClasses}},
     Architecture{"phimoe", build_phimoe, {"Phimoe", "model.", kScoringClasses}, kCounted},
@@ -112,12 +112,12 @@ constexpr std::array kArchitectures{
     Architecture{"qwen2_5_vl",
                  build_qwen2_5_vl,
                  {"Qwen2_5_VL", "", kConditionalClass},
-                 kCounted | kOfSeveral},
-    Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kCounted},
+                 kPatched | kOfSeveral},
+    Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kPatched},
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
     Architecture{
-        "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kCounted | kOfSeveral},
-    Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kCounted},
+        "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kPatched | kOfSeveral},
+    Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kPatched},
     Architecture{"qwen3", build_qwen3, {"Qwen3", "model.", kAllClasses}},
     Architecture{
         "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kCounted | kOfSeveral},
@@ -136,7 +136,7 @@ constexpr std::array kArchitectures{
                  {"Qwen3VLMoe", "", kConditionalClass},
                  kCounted | kOfSeveral},
     Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kCounted},
-    Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kCounted},
+    Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kPatched},
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
     Architecture{"siglip", build_siglip, {"Siglip", "", kBaseClass}, kCounted | kOfSeveral},
@@ -178,11 +178,15 @@ std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   if (!inner.empty())
     message += fmt::format(": a network of several ({}), which cannot be counted whole",
                            fmt::join(inner, ", "));
-  throw InputError({.file = config.file(),
-                    .key = "model_type",
-                    .message = message,
-                    .expected = fmt::format("one of {}", fmt::join(known, ", ")),
-                    .nearest = nearest(type, std::span<const std::string>(known))});
+  throw InputError(
+      {.file = config.file(),
+       .key = "model_type",
+       .message = message,
+       .expected = fmt::format("one of the {} types that docs/models.md lists, such as llama, "
+                               "gpt2 or bert; or the network's tensors: {{\"tensors\": "
+                               "[[name, [dims]], ...]}}",
+                               known.size()),
+       .nearest = nearest(type, std::span<const std::string>(known))});
 }
 
 /// A text model's class has no tower: a configuration with one is some other program's.

@@ -1,18 +1,36 @@
 #include "model/architectures/towers.h"
 
+#include "model/layers/attention.h"
+
+#include <algorithm>
+
 namespace shardplan {
 namespace {
-
-/// A convolution over patches: name.weight [out, channels, side, side] (and name.bias).
-void patch_kernel(ModelBuilder& m, const std::string& name, std::int64_t out, std::int64_t channels,
-                  std::int64_t side, bool bias) {
-  m.tensor(name + ".weight", {out, channels, side, side}, ParameterKind::linear);
-  if (bias) m.tensor(name + ".bias", {out}, ParameterKind::bias);
-}
 
 struct TowerShape {
   std::int64_t hidden, ffn, layers, channels, patch, patches;
 };
+
+/// A convolution over patches: name.weight [out, channels, side, side] (and name.bias).
+ParameterId patch_kernel(ModelBuilder& m, const std::string& name, const TowerShape& s) {
+  return m.tensor(name + ".weight", {s.hidden, s.channels, s.patch, s.patch},
+                  ParameterKind::linear);
+}
+
+/// What CLIP and SigLIP have in common, but for modules.
+Tower tower_of(const ModelBuilder& m, const ModelConfig& v, const TowerShape& s,
+               const TowerDefaults& d, std::string_view activation) {
+  Tower t;
+  t.hidden = s.hidden;
+  t.heads = v.count({"num_attention_heads"}, d.heads);
+  if (!m.options().counts_only)
+    v.require_divisible("hidden_size", s.hidden, "num_attention_heads", t.heads);
+  t.patches = s.patches;
+  t.values = checked_mul(checked_mul(s.patches, s.channels), s.patch * s.patch);
+  t.dropout = v.number("attention_dropout", 0.0);
+  t.activation = read_activation(v, "hidden_act", activation);
+  return t;
+}
 
 TowerShape read_tower(const ModelConfig& v, const TowerDefaults& d) {
   TowerShape s{};
@@ -56,43 +74,76 @@ std::int64_t patches_of(const ModelConfig& v, std::int64_t image, std::int64_t p
                      last("image_size", image) / last("patch_size", patch));
 }
 
-void pair_layers(ModelBuilder& m, const std::string& list, std::int64_t layers, std::int64_t hidden,
-                 std::int64_t ffn) {
-  m.begin_repeat(list, layers);
-  for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
-    m.linear(std::string("self_attn.") + name, hidden, hidden, true);
-  m.layer_norm("layer_norm1", hidden);
-  m.linear("mlp.fc1", hidden, ffn, true);
-  m.linear("mlp.fc2", ffn, hidden, true);
-  m.layer_norm("layer_norm2", hidden);
+PairLayer pair_layers(ModelBuilder& m, const std::string& list, std::int64_t layers,
+                      std::int64_t hidden, std::int64_t ffn, PairOrder order, std::int64_t start) {
+  PairLayer l;
+  const bool norms_first = order == PairOrder::siglip;
+  m.begin_repeat(list, layers, start);
+  if (norms_first) l.before = m.layer_norm("layer_norm1", hidden);
+  l.k = m.linear("self_attn.k_proj", hidden, hidden, true);
+  l.v = m.linear("self_attn.v_proj", hidden, hidden, true);
+  l.q = m.linear("self_attn.q_proj", hidden, hidden, true);
+  l.out = m.linear("self_attn.out_proj", hidden, hidden, true);
+  if (!norms_first) l.before = m.layer_norm("layer_norm1", hidden);
+  if (norms_first) l.after = m.layer_norm("layer_norm2", hidden);
+  l.up = m.linear("mlp.fc1", hidden, ffn, true);
+  l.down = m.linear("mlp.fc2", ffn, hidden, true);
+  if (!norms_first) l.after = m.layer_norm("layer_norm2", hidden);
   m.end_repeat();
+  return l;
 }
 
-void clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
-                const TowerDefaults& defaults) {
-  const TowerShape s = read_tower(v, defaults);
-  m.tensor(prefix + "embeddings.class_embedding", {s.hidden}, ParameterKind::other);
-  patch_kernel(m, prefix + "embeddings.patch_embedding", s.hidden, s.channels, s.patch, false);
-  m.embedding(prefix + "embeddings.position_embedding", s.patches + 1, s.hidden);
-  m.layer_norm(prefix + "pre_layrnorm", s.hidden);
-  pair_layers(m, prefix + "encoder.layers", s.layers, s.hidden, s.ffn);
-  m.layer_norm(prefix + "post_layernorm", s.hidden);
+namespace {
+
+/// The layers, and the norm behind them.
+void register_layers(ModelBuilder& m, Tower& t, const std::string& prefix, const TowerShape& s,
+                     const TowerUse& use, PairOrder order) {
+  const bool trains = m.trains();
+  const std::string list = prefix + "encoder.layers";
+  t.layers = std::min(use.layers, s.layers);
+  t.layer = pair_layers(m, list, t.layers, s.hidden, s.ffn, order);
+  m.set_trains(trains && t.layers == s.layers);
+  if (t.layers < s.layers)
+    pair_layers(m, list, s.layers - t.layers, s.hidden, s.ffn, order, t.layers);
+  m.set_trains(trains && use.norm);
+  t.after = m.layer_norm(prefix + "post_layernorm", s.hidden);
+  m.set_trains(trains);
 }
 
-void siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
-                  const TowerDefaults& defaults) {
+}  // namespace
+
+Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
+                 const TowerDefaults& defaults, const TowerUse& use) {
   const TowerShape s = read_tower(v, defaults);
-  patch_kernel(m, prefix + "embeddings.patch_embedding", s.hidden, s.channels, s.patch, true);
-  m.embedding(prefix + "embeddings.position_embedding", s.patches, s.hidden);
-  pair_layers(m, prefix + "encoder.layers", s.layers, s.hidden, s.ffn);
-  m.layer_norm(prefix + "post_layernorm", s.hidden);
+  Tower t = tower_of(m, v, s, defaults, "quick_gelu");
+  t.class_token = m.tensor(prefix + "embeddings.class_embedding", {s.hidden}, ParameterKind::other);
+  t.kernel = patch_kernel(m, prefix + "embeddings.patch_embedding", s);
+  t.places = m.embedding(prefix + "embeddings.position_embedding", s.patches + 1, s.hidden);
+  t.before = m.layer_norm(prefix + "pre_layrnorm", s.hidden);
+  register_layers(m, t, prefix, s, use, PairOrder::clip);
+  return t;
+}
+
+Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
+                   const TowerDefaults& defaults, const TowerUse& use) {
+  const TowerShape s = read_tower(v, defaults);
+  Tower t = tower_of(m, v, s, defaults, "gelu_pytorch_tanh");
+  const std::string patches = prefix + "embeddings.patch_embedding";
+  t.kernel = patch_kernel(m, patches, s);
+  t.kernel_bias = m.tensor(patches + ".bias", {s.hidden}, ParameterKind::bias);
+  t.places = m.embedding(prefix + "embeddings.position_embedding", s.patches, s.hidden);
+  register_layers(m, t, prefix, s, use, PairOrder::siglip);
+  const bool trains = m.trains();
+  m.set_trains(trains && m.options().counts_only);
   if (v.flag("vision_use_head", defaults.pooling_head)) pooling_head(m, prefix + "head.", s);
+  m.set_trains(trains);
+  return t;
 }
 
 void pixtral_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
                    const TowerDefaults& defaults) {
   const TowerShape s = read_tower(v, defaults);
-  patch_kernel(m, prefix + "patch_conv", s.hidden, s.channels, s.patch, false);
+  patch_kernel(m, prefix + "patch_conv", s);
   m.rms_norm(prefix + "ln_pre", s.hidden);
   m.begin_repeat(prefix + "transformer.layers", s.layers);
   m.rms_norm("attention_norm", s.hidden);
@@ -105,14 +156,76 @@ void pixtral_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig
   m.end_repeat();
 }
 
-void named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
-                 std::string_view type, const TowerDefaults& defaults) {
+std::optional<Tower> named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
+                                 std::string_view type, const TowerDefaults& defaults,
+                                 const TowerUse& use) {
   const std::string named = v.text("model_type", type);
-  if (named == "clip_vision_model") return clip_tower(m, prefix, v, defaults);
-  if (named == "siglip_vision_model") return siglip_tower(m, prefix, v, defaults);
-  if (named == "pixtral") return pixtral_tower(m, prefix, v, defaults);
-  v.fail("model_type", "the vision tower '" + named + "' cannot be counted",
-         "clip_vision_model, siglip_vision_model or pixtral");
+  if (named == "clip_vision_model") return clip_tower(m, prefix, v, defaults, use);
+  if (named == "siglip_vision_model") return siglip_tower(m, prefix, v, defaults, use);
+  if (named != "pixtral")
+    v.fail("model_type", "the vision tower '" + named + "' cannot be counted",
+           "clip_vision_model, siglip_vision_model or pixtral");
+  if (!m.options().counts_only)
+    v.fail("model_type", "the vision tower 'pixtral' can be counted but not estimated yet",
+           "clip_vision_model or siglip_vision_model");
+  pixtral_tower(m, prefix, v, defaults);
+  return std::nullopt;
+}
+
+namespace {
+
+/// Patches of the batch's images, and the class's row before them, with their places.
+ValueId embed_patches(Graph& g, const ModelBuilder& m, const Tower& t) {
+  const ValueId pixels = g.op({OpKind::batch}, {t.values, Scale::images});
+  Op patches{OpKind::linear, {pixels, kNone, kNone}};
+  patches.module = m.owner(t.kernel);
+  patches.weight = t.kernel;
+  patches.bias = t.kernel_bias;
+  patches.work = {checked_mul(t.values, t.hidden), Scale::images};
+  ValueId rows = g.op(patches, {checked_mul(t.patches, t.hidden), Scale::images});
+  const Extent all{t.hidden, Scale::patches};
+  if (t.class_token == kNone) {
+    rows = g.view(rows, all);
+  } else {
+    Op first{OpKind::parameter};
+    first.module = m.owner(t.class_token);
+    first.weight = t.class_token;
+    const ValueId token = g.op(first, {t.hidden, Scale::one});
+    rows = g.op({OpKind::cat, {token, rows, kNone}}, all);
+  }
+  return g.map(OpKind::add, rows, apply(g, t.places, Scale::image_rows));
+}
+
+ValueId tower_layer(Graph& g, const Tower& t, AttentionKind kind, ValueId x) {
+  const PairLayer& l = t.layer;
+  const AttentionShape shape{.heads = t.heads,
+                             .kv_heads = t.heads,
+                             .head_dim = t.hidden / t.heads,
+                             .queries = Scale::patches,
+                             .keys = Scale::patches,
+                             .dropout = t.dropout,
+                             .causal = false};
+  const ValueId n1 = layer_norm(g, l.before, x);
+  const ValueId q = apply(g, l.q, n1), k = apply(g, l.k, n1), v = apply(g, l.v, n1);
+  const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, attention(g, kind, shape, q, k, v)));
+  const ValueId inner = activate(g, t.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
+  return g.map(OpKind::add, middle, apply(g, l.down, inner));
+}
+
+}  // namespace
+
+void write_tower(ModelBuilder& m, const Tower& t) {
+  Graph& e = m.begin_segment("tower embedding");
+  const ValueId rows = embed_patches(e, m, t);
+  e.set_output(t.before ? layer_norm(e, *t.before, rows) : rows);
+  Graph& g = m.begin_segment("tower layers", t.layers, true);
+  g.set_output(
+      tower_layer(g, t, m.options().attention, g.chained_input({t.hidden, Scale::patches})));
+}
+
+void write_tower_norm(ModelBuilder& m, const Tower& t) {
+  Graph& g = m.begin_segment("tower norm");
+  g.set_output(layer_norm(g, *t.after, g.chained_input({t.hidden, Scale::patches})));
 }
 
 }  // namespace shardplan

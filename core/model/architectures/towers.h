@@ -1,10 +1,13 @@
-// The tensors of vision towers, as the classes of transformers register them below `prefix`.
+// Vision towers: their tensors, as the classes of transformers register them below `prefix`, and
+// what their layers do.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/builder.h"
 #include "model/config.h"
+#include "model/layers/mlp.h"
 
 namespace shardplan {
 
@@ -17,18 +20,56 @@ struct TowerDefaults {
   std::int64_t hidden = 768, ffn = 3072, layers = 12, heads = 12, image = 224, patch = 16;
   bool pooling_head = true;  ///< SigLIP's, unless vision_use_head says otherwise
 };
-void clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
-                const TowerDefaults& defaults);
-void siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
-                  const TowerDefaults& defaults);
+/// The modules of one of CLIP's or SigLIP's layers.
+struct PairLayer {
+  LinearModule q, k, v, out, up, down;
+  NormModule before, after;
+};
+
+/// A tower of CLIP's kind, which sees images of one size.
+struct Tower {
+  ParameterId kernel = kNone, kernel_bias = kNone;  ///< of the patches
+  ParameterId class_token = kNone;  ///< a row beside the patches; kNone: there is none
+  EmbeddingModule places;
+  std::optional<NormModule> before, after;  ///< the layers
+  PairLayer layer;
+  std::int64_t hidden = 0, heads = 0;
+  std::int64_t layers = 0;   ///< that are read
+  std::int64_t patches = 0;  ///< of an image
+  std::int64_t values = 0;   ///< of an image: its pixels in all channels
+  double dropout = 0;
+  Activation activation = Activation::gelu;
+  std::int64_t rows() const { return patches + (class_token == kNone ? 0 : 1); }
+};
+
+/// What of a tower the network reads. The rest runs too, and gets no gradient.
+struct TowerUse {
+  std::int64_t layers = kLargestDimension;  ///< the first ones
+  bool norm = true;                         ///< the one behind the last layer
+};
+
+Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
+                 const TowerDefaults& defaults, const TowerUse& use = {});
+Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
+                   const TowerDefaults& defaults, const TowerUse& use = {});
 void pixtral_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
                    const TowerDefaults& defaults);
+/// Which class registers a layer: SigLIP's has each norm before what follows it.
+enum class PairOrder : std::uint8_t { clip, siglip };
 /// CLIP's and SigLIP's encoder layers, of images and of text.
-void pair_layers(ModelBuilder& m, const std::string& list, std::int64_t layers, std::int64_t hidden,
-                 std::int64_t ffn);
+PairLayer pair_layers(ModelBuilder& m, const std::string& list, std::int64_t layers,
+                      std::int64_t hidden, std::int64_t ffn, PairOrder order,
+                      std::int64_t start = 0);
 
-/// The tower that vision_config names by its model_type.
-void named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
-                 std::string_view type, const TowerDefaults& defaults);
+/// The tower that vision_config names by its model_type; nullopt where it can be counted alone.
+std::optional<Tower> named_tower(ModelBuilder& m, const std::string& prefix,
+                                 const ModelConfig& vision, std::string_view type,
+                                 const TowerDefaults& defaults, const TowerUse& use = {});
+
+/// Writes the segments of a tower: its patches, and the layers that are read, whose rows
+/// [p, hidden] of each image are left in the chain.
+void write_tower(ModelBuilder& m, const Tower& tower);
+/// Its last norm, a segment of its own.
+void write_tower_norm(ModelBuilder& m, const Tower& tower);
 
 }  // namespace shardplan

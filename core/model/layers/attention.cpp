@@ -13,6 +13,18 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x, std::int64_t 
   return g.op({OpKind::copy, {x, kNone, kNone}}, {s.heads * dim, s.keys});
 }
 
+/// Of one head: pairs of a query and a key.
+Extent pairs(const AttentionShape& s) {
+  if (s.within > 0) return {s.within, s.queries};
+  return {1, score_scale(s.queries, s.keys)};
+}
+
+/// `per` for each pair.
+Extent each_pair(const AttentionShape& s, std::int64_t per) {
+  const Extent all = pairs(s);
+  return {checked_mul(per, all.per), all.scale};
+}
+
 OpKind maker(const Graph& g, ValueId value) {
   for (const Op& op : g.ops())
     if (op.out == value) return op.kind;
@@ -34,8 +46,9 @@ void keep_as_megatron(Graph& g, Op& op) {
 ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v) {
   Op op{OpKind::sdpa, {q, k, v}};
   if (g.fuses()) keep_as_megatron(g, op);
-  op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
+  op.work = each_pair(s, s.heads * (s.head_dim + value_dim(s)));
   op.side = {s.heads, s.queries};
+  op.within = s.within;
   op.causal = s.causal;
   op.drops = s.dropout > 0 && !g.cached();
   if (s.window > 0 && !g.fuses()) {  // Transformer Engine's kernels take the window itself
@@ -52,6 +65,7 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
 ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads,
                 std::int64_t dim) {
   if (heads != s.heads && heads != 1) return repeat_heads(g, s, x, dim);
+  if (s.one_by_one) return g.view(x, g.value(x).extent);
   // What comes out of a cache has its heads in order already.
   if (heads == s.heads && g.value(x).extent.scale == Scale::context_tokens)
     return g.view(x, g.value(x).extent);
@@ -60,14 +74,14 @@ ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads
 
 /// The scaled scores with their mask, [b, heads, s, s].
 ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId bias) {
-  const Extent extent{s.heads, score_scale(s.queries, s.keys)};
+  const Extent extent = each_pair(s, s.heads);
   if (s.scores_f32) {
     q = g.map(OpKind::to_f32, q);
     k = g.map(OpKind::to_f32, k);
   }
   const ValueId queries = batched(g, s, q, s.heads, s.head_dim);
   Op product{OpKind::matmul, {queries, batched(g, s, k, s.kv_heads, s.head_dim), kNone}};
-  product.work = {s.heads * s.head_dim, extent.scale};
+  product.work = each_pair(s, s.heads * s.head_dim);
   ValueId scores = g.map(OpKind::scalar, g.op(product, extent));
   if (s.softcap) {
     const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, scores));
@@ -109,7 +123,7 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
   const ValueId probabilities = dropout(g, narrow, s.dropout);
   Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads, value_dim(s)), kNone}};
-  mix.work = {s.heads * value_dim(s), score_scale(s.queries, s.keys)};
+  mix.work = each_pair(s, s.heads * value_dim(s));
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   g.name(probabilities);  // returned with the result, as the attention's weights
   const ValueId out = g.map(OpKind::copy, context);
@@ -129,6 +143,7 @@ ValueId append(Graph& g, CachePart part, std::int64_t window, ValueId x) {
 Scale score_scale(Scale queries, Scale keys) {
   if (keys == Scale::context_tokens) return Scale::context_scores;
   if (queries == Scale::tokens) return Scale::scores;
+  if (queries == Scale::patches) return Scale::patch_scores;
   return keys == Scale::tokens ? Scale::cross_scores : Scale::target_scores;
 }
 
@@ -138,12 +153,15 @@ std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale)
 }
 
 RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale, bool f32) {
-  return {m.share("cos", {rotary_dim, scale}, f32), m.share("sin", {rotary_dim, scale}, f32),
-          rotary_dim};
+  return {.cos = m.share("cos", {rotary_dim, scale}, f32),
+          .sin = m.share("sin", {rotary_dim, scale}, f32),
+          .dim = rotary_dim,
+          .of_batch = scale == Scale::tokens || scale == Scale::patches};
 }
 
 Rotation rotation(Graph& g, const RotaryTables& tables, Scale x_scale) {
-  const Scale scale = x_scale == Scale::target_tokens ? Scale::target_sequence : Scale::sequence;
+  const Scale one = x_scale == Scale::target_tokens ? Scale::target_sequence : Scale::sequence;
+  const Scale scale = tables.of_batch ? x_scale : one;
   return {.cos = g.shared_input(tables.cos, {tables.dim, scale}),
           .sin = g.shared_input(tables.sin, {tables.dim, scale}),
           .dim = tables.dim};

@@ -18,6 +18,9 @@ struct AttentionShape {
   /// its output the layout of q, and reading that token by token copies it.
   bool heads_first = false;
   bool causal = true;  ///< queries see no later keys
+  /// Keys that each query sees where a tower's rows are in windows; 0: all of its image.
+  std::int64_t within = 0;
+  bool one_by_one = false;  ///< images attend in calls of their own: no batch to fold heads into
   // How the class writes its eager attention.
   bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
   bool scores_f32 = false;    ///< q and k are cast to fp32 before their product
@@ -32,6 +35,7 @@ std::int32_t share_causal_mask(ModelBuilder& m, AttentionKind kind, Scale scale 
 struct RotaryTables {
   std::int32_t cos = kNone, sin = kNone;  ///< indices in Model::shared
   std::int64_t dim = 0;
+  bool of_batch = false;  ///< a row for each token of the batch: positions differ among samples
 };
 RotaryTables share_rotary(ModelBuilder& m, std::int64_t rotary_dim, Scale scale = Scale::sequence,
                           bool f32 = false);

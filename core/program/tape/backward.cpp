@@ -93,6 +93,9 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
     case OpKind::softmax:
     case OpKind::softmax_f32:
       return softmax(op, g);
+    case OpKind::place_elements:
+    case OpKind::place_rows:
+      return places(op);
     case OpKind::layer_norm:
     case OpKind::rms_norm:
       elementwise(op, g);
@@ -204,6 +207,29 @@ void BackwardPass::softmax(const Op& op, StorageId g) {
   const StorageId product = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
   elementwise(op, g);
   p_.storages.unref(product);
+}
+
+/// Zeros in the places, and what stands there. CUDA's masked_select makes the mask as large as the
+/// gradient and lists the places of all elements, by three numbers in int64
+/// (aten/src/ATen/native/cuda/Indexing.cu, derivatives.yaml: masked_scatter_backward).
+void BackwardPass::places(const Op& op) {
+  const auto gradient = [&](std::size_t k) {
+    return p_.gradients.allocate_like(op.in[k], p_.view.state(op.in[k]).dtype);
+  };
+  const bool filled = p_.view.state(op.in[0]).needs_grad;
+  const StorageId rest = filled ? gradient(0) : kExternal;
+  if (p_.view.state(op.in[1]).needs_grad) {
+    const bool lists = op.kind == OpKind::place_elements;
+    const std::int64_t all = elements(p_.view.extent_of(op.out), p_.view.sizes());
+    const std::int64_t placed = elements(p_.view.extent_of(op.in[1]), p_.view.sizes());
+    const StorageId list = lists ? p_.storages.allocate(checked_add(all, checked_mul(placed, 24)),
+                                                        p_.view.category_of(op.out))
+                                 : kExternal;
+    const StorageId values = gradient(1);
+    p_.storages.unref(list);
+    p_.gradients.give(op.in[1], values);
+  }
+  if (filled) p_.gradients.give(op.in[0], rest);
 }
 
 /// Everything that maps gradients element by element.

@@ -34,6 +34,7 @@ class BackwardPass {
   void attention(const Op& op);
   void scores_bias(const Op& op, DType low);
   void softmax(const Op& op, StorageId gradient);
+  void places(const Op& op);
   void elementwise(const Op& op, StorageId gradient);
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
   void give_from(const Op& op, std::size_t k, StorageId gradient);

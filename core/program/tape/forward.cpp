@@ -35,6 +35,7 @@ void ForwardPass::step(std::size_t i) {
     p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
   if (p_.view.is_alias(op, p_.mode)) return alias(op);
   if (op.kind == OpKind::communicate) return communicate_forward(p_, op);
+  if (op.kind == OpKind::batch && out.dtype == DType::f32) return;
   if (op.kind != OpKind::parameter) compute(i);
   if (op.module != kNone || op.kind == OpKind::parameter)
     p_.writer.emit(TapeEvent::Kind::release, Category::gathered_parameters, op.module, 0);
@@ -68,6 +69,7 @@ void ForwardPass::compute(std::size_t i) {
   NarrowOperands narrow(p_);
   if (p_.view.multiplies_narrow(op)) narrow_forward(p_.view, op, narrow);
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
+  const StorageId places = temporary_of_places(op);
 
   if (op.kind == OpKind::cache)
     append_to_cache(p_, op);
@@ -87,8 +89,17 @@ void ForwardPass::compute(std::size_t i) {
   if (rings) ring(p_, op, 1);
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
+  p_.storages.unref(places);
   launch(op, type);
   if (rings) p_.writer.wait();
+}
+
+/// CUDA's masked_scatter makes the mask as large as its result and the sums of it before each
+/// element, in int64 (aten/src/ATen/native/cuda/IndexKernel.cu).
+StorageId ForwardPass::temporary_of_places(const Op& op) {
+  if (op.kind != OpKind::place_elements) return kExternal;
+  const std::int64_t count = elements(p_.view.extent_of(op.out), p_.view.sizes());
+  return p_.storages.allocate(checked_mul(count, 9), p_.view.category_of(op.out));
 }
 
 /// An input is read as it is, or from a copy that autocast makes for this operation.

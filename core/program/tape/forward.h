@@ -36,6 +36,7 @@ class ForwardPass {
   void repeat_heads(const Op& op, Operands& read);
   void launch(const Op& op, DType type);
   void hold_input(const Op& op, StorageId input);
+  StorageId temporary_of_places(const Op& op);
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();

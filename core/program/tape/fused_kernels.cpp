@@ -102,14 +102,36 @@ Kernel accumulation(const GraphView& view, const Op& op, DType sum, std::int32_t
   return kernel;
 }
 
+/// What a fused loss leaves for its backward pass. Without autograd nothing holds on to it when the
+/// loss returns.
+class LossResults {
+ public:
+  LossResults(Parts& p, std::size_t op) : p_(p), op_(op) {}
+  void take(StorageId id) {
+    if (p_.keeps())
+      p_.saved.move_in(op_, id);
+    else
+      own_.push_back(id);
+  }
+  void end() {
+    for (const StorageId id : own_) p_.storages.unref(id);
+  }
+
+ private:
+  Parts& p_;
+  std::size_t op_;
+  std::vector<StorageId> own_;
+};
+
 /// Keeps a copy of the input's rows with labels, the labels, and two statistics a token.
 void tiled_loss_forward(Parts& p, std::size_t i) {
   const Op& op = p.graph().ops()[i];
   const LossChunks loss(p.view, op);
   const Tile tile(p.view, op, loss);
+  LossResults results(p, i);
   const auto keep = [&](std::int64_t elements, DType type) {
-    p.saved.move_in(
-        i, p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss));
+    results.take(
+        p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss));
   };
   keep(checked_mul(loss.tokens, loss.width), p.view.state(op.in[0]).dtype);
   keep(loss.tokens, DType::i64);
@@ -119,6 +141,7 @@ void tiled_loss_forward(Parts& p, std::size_t i) {
   if (tile.cast_bytes > 0)
     p.storages.unref(p.storages.allocate(tile.cast_bytes, Category::workspace));
   p.storages.unref(logits);
+  results.end();
 }
 
 /// Both gradients in fp32, and beside them what they are cast to; then the rows go back to where
@@ -200,7 +223,6 @@ void fused_kernel_backward(Parts& p, std::size_t i, StorageId g) {
 }
 
 void fused_loss_forward(Parts& p, std::size_t i) {
-  if (!p.keeps()) return;
   const Op& op = p.graph().ops()[i];
   if (op.fused->tile.tokens > 0) return tiled_loss_forward(p, i);
   const GraphView& view = p.view;
@@ -211,12 +233,15 @@ void fused_loss_forward(Parts& p, std::size_t i) {
     return p.storages.allocate(checked_mul(elements, size_of(type)), Category::logits_and_loss);
   };
   const StorageId labels = logits_and_loss(chunks.tokens, DType::i64);
-  if (view.state(op.in[0]).needs_grad)
-    p.saved.move_in(
-        i, logits_and_loss(checked_mul(chunks.tokens, chunks.width), view.state(op.in[0]).dtype));
-  if (view.trains(op.weight))
-    p.saved.move_in(i, p.storages.allocate(view.bytes_of(head, view.parameter_type(op.weight)),
-                                           Category::gradients));
+  LossResults results(p, i);
+  // Liger makes the input's gradient whether it is asked for or not (liger_kernel 0.8.5,
+  // ops/fused_linear_cross_entropy.py).
+  if (view.state(op.in[0]).needs_grad || !p.keeps())
+    results.take(
+        logits_and_loss(checked_mul(chunks.tokens, chunks.width), view.state(op.in[0]).dtype));
+  if (view.trains(op.weight) && p.keeps())
+    results.take(p.storages.allocate(view.bytes_of(head, view.parameter_type(op.weight)),
+                                     Category::gradients));
   const StorageId losses = logits_and_loss(chunks.tokens, DType::f32);
   const StorageId logits = logits_and_loss(checked_mul(chunks.chunk, chunks.vocabulary), compute);
   if (casts_head(view, op)) {
@@ -229,6 +254,7 @@ void fused_loss_forward(Parts& p, std::size_t i) {
   p.storages.unref(logits);
   p.storages.unref(losses);
   p.storages.unref(labels);
+  results.end();
 }
 
 void fused_loss_backward(Parts& p, std::size_t i) {

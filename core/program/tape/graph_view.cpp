@@ -7,7 +7,8 @@
 namespace shardplan::tape {
 
 GraphView::GraphView(const Model& model, const Graph& graph, const Regime& regime,
-                     const Sizes& sizes, DType input, bool input_needs_grad)
+                     const Sizes& sizes, DType input, bool input_needs_grad,
+                     const std::vector<bool>* shared_trains)
     : model_(model), graph_(graph), regime_(regime), sizes_(sizes), values_(graph.values().size()) {
   for (const Input& in : graph.inputs()) {
     ValueState& v = state(in.value);
@@ -17,7 +18,9 @@ GraphView::GraphView(const Model& model, const Graph& graph, const Regime& regim
     } else {
       const Shared& shared = model.shared[static_cast<std::size_t>(in.shared)];
       v.dtype = shared.f32 ? DType::f32 : regime.params;
-      v.needs_grad = shared.needs_grad;
+      v.needs_grad = shared_trains == nullptr
+                         ? shared.needs_grad
+                         : (*shared_trains)[static_cast<std::size_t>(in.shared)];
       v.shared = in.shared;
     }
   }
@@ -69,6 +72,11 @@ DType GraphView::result_type(const Op& op) const {
       return DType::f32;
     case OpKind::compare:
       return DType::b1;
+    case OpKind::batch:
+      return regime_.compute;
+    case OpKind::place_rows:
+    case OpKind::place_elements:
+      return in(0);
     case OpKind::linear:
       if (multiplies_int8(op)) return in(0);
       return autocast && !parameter(op.weight).quantized() ? regime_.compute
@@ -115,6 +123,10 @@ bool GraphView::runs_as_math(const Op& op, DType type) const {
 }
 
 bool GraphView::is_alias(const Op& op, TapeMode mode) const {
+  // The pieces of images are a tower's batch.
+  const Scale scale = extent_of(op.out).scale;
+  if (op.kind == OpKind::fold_heads && (scale == Scale::patches || scale == Scale::images))
+    return sizes_.images == 1;
   const bool evaluates = mode == TapeMode::infer && op.kind == OpKind::dropout;
   const bool has_type = is_cast(op.kind) && result_type(op) == state(op.in[0]).dtype;
   return shardplan::is_alias(op.kind, sizes_) || has_type || evaluates;

@@ -19,8 +19,9 @@ namespace shardplan::tape {
 class GraphView {
  public:
   /// `input`: the type of the chained input. All arguments outlive the view.
+  /// `shared_trains`: as in TapeOptions.
   GraphView(const Model& model, const Graph& graph, const Regime& regime, const Sizes& sizes,
-            DType input, bool input_needs_grad);
+            DType input, bool input_needs_grad, const std::vector<bool>* shared_trains = nullptr);
 
   const Graph& graph() const { return graph_; }
   const Regime& regime() const { return regime_; }

@@ -95,6 +95,9 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
     case OpKind::nll_loss:
       if (side > 0) keep(checked_mul(side, 8));
       return;
+    case OpKind::place_elements:  // the mask of tokens
+      keep(side);
+      return;
     case OpKind::dropout:
       keep(elements(p.view.extent_of(op.out), p.view.sizes()));
       return;

@@ -4,6 +4,7 @@ import argparse
 import itertools
 import json
 import pathlib
+import weakref
 
 import torch
 import transformers
@@ -18,22 +19,41 @@ def arguments(about: str, file: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def saved_storages(model: torch.nn.Module, inputs: dict) -> dict:
+class Saved:
+    """What a node of the graph has saved, for as long as the node lives."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor.detach()  # or node and result would hold each other
+
+
+def saved_storages(model: torch.nn.Module, inputs: dict, alive: bool = False) -> dict:
     """Every storage that autograd keeps and that is no parameter, buffer or input: bytes, tensors, and
-    [count, bytes, dtype, shape of the first tensor] of those that are alike."""
+    [count, bytes, dtype, shape of the first tensor] of those that are alike. `alive`: without those of nodes that
+    nothing needs any more when the forward pass ends."""
     known = [*model.parameters(), *model.buffers(), *inputs.values()]
     outside = {t.untyped_storage().data_ptr() for t in known}
     kept: dict[int, torch.Tensor] = {}
+    holders: list[weakref.ref] = []
 
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
+    def keep(tensor: torch.Tensor) -> None:
         pointer = tensor.untyped_storage().data_ptr()
         if pointer not in outside:
             kept.setdefault(pointer, tensor.detach())
-        return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    def pack(tensor: torch.Tensor):
+        if not alive:
+            keep(tensor)
+            return tensor
+        holder = Saved(tensor)
+        holders.append(weakref.ref(holder))
+        return holder
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: getattr(held, "tensor", held)):
         output = model(**inputs)
     assert output.loss.requires_grad
+    for holder in holders:
+        if holder() is not None:
+            keep(holder().tensor)
     storages = sorted(
         (t.untyped_storage().nbytes(), str(t.dtype).removeprefix("torch."), list(t.shape))
         for t in kept.values()

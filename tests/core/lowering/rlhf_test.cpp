@@ -170,7 +170,16 @@ TEST(Rlhf, NamesWhatIsWrong) {
        {"workload.hybrid_engine.max_out_tokens", "at least 512"}},
       {R"({"workload": {"models": {"reference": {"idle": "disk"}}}})",
        {"workload.models.reference.idle", "gpu, host"}},
-      {R"({"framework": {"name": "ddp", "zero_stage": null}})", {"rlhf with framework 'ddp'"}},
+      {R"({"framework": {"name": "native", "zero_stage": null}})",
+       {"rlhf with framework 'native'", "fsdp2"}},
+      {R"({"trainer": "hf_trainer"})", {"Hugging Face Trainer runs one model", "trl"}},
+      {R"({"workload": {"reference": "base"}})", {"workload.reference", "the base is trained"}},
+      {R"({"workload": {"reference": "none"}})", {"workload.reference", "ppo asks one"}},
+      {R"({"workload": {"reference": "precomputed"}})", {"scores what it generates"}},
+      {R"({"workload": {"reference": "kopy"}})", {"workload.reference", "copy"}},
+      {R"({"workload": {"algorithm": "orpo", "sequence_length": 512, "prompt_length": null,
+          "new_tokens": null, "models": null, "reference": "copy"}})",
+       {"orpo has no reference"}},
   };
   for (const auto& [patch, parts] : cases)
     for (const std::string& part : parts) EXPECT_THAT(error(patch), HasSubstr(part)) << patch;

@@ -65,11 +65,11 @@ TEST(InnerNetworks, AreNeverLeftOutOfACount) {
 }
 
 TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
-  const std::string llava = R"({"model_type": "llava", "vision_config": {"hidden_size": 1024},
-                                "text_config": {"model_type": "llama", "hidden_size": 4096}})";
-  EXPECT_EQ(refused_key(llava), "model_type");
-  EXPECT_THAT(message_of(llava), testing::HasSubstr("counted but not estimated"));
-  const ModelConfig config = load_model_config(Json::parse(llava), "config.json");
+  const std::string internvl = R"({"model_type": "internvl", "vision_config": {"hidden_size": 1024},
+                                   "text_config": {"model_type": "llama", "hidden_size": 4096}})";
+  EXPECT_EQ(refused_key(internvl), "model_type");
+  EXPECT_THAT(message_of(internvl), testing::HasSubstr("counted but not estimated"));
+  const ModelConfig config = load_model_config(Json::parse(internvl), "config.json");
   const Model model = build_model(config, {.counts_only = true});
   EXPECT_TRUE(model.segments.empty());
   std::int64_t tower = 0;

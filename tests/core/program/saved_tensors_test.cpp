@@ -25,6 +25,7 @@ const std::vector<Json>& golden() {
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_families.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_images.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json")};
   return files;
 }
@@ -45,6 +46,24 @@ struct Case {
     name = j.at("case").get<std::string>() + "_" + j.at("attention").get<std::string>() + "_" +
            j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch) +
            kernels_in_name();
+    if (j.contains("frozen")) name += "_frozen_" + j.at("frozen").get<std::string>();
+  }
+  /// One image a sample, for networks that read images.
+  ImageWork images() const {
+    if (!json->contains("frozen")) return {};
+    const std::string frozen = json->at("frozen");
+    return {.per_sample = 1,
+            .tokens = json->at("image_tokens").get<std::int64_t>(),
+            .frozen = frozen == "nothing" ? FrozenParts::nothing
+                      : frozen == "tower" ? FrozenParts::tower
+                                          : FrozenParts::tower_and_projector};
+  }
+  /// The sizes of the batch, with its images.
+  Sizes sizes_for(const Model& model) const {
+    Sizes all = sizes;
+    all.images = model.facts.image.tokens > 0 ? sizes.batch * model.facts.image.pieces : 0;
+    all.patches = model.facts.image.patches;
+    return all;
   }
   /// Of a run with Liger's kernels: what its type is patched with, or a list.
   KernelRequest kernels() const {
@@ -63,6 +82,7 @@ struct Case {
     BuildOptions options;
     options.attention = attention;
     options.requested = kernels();
+    options.images = images();
     return build_model(load_model_config(json->at("config"), name), options);
   }
   std::int64_t config(const char* key, std::int64_t fallback) const {
@@ -79,27 +99,58 @@ void PrintTo(const Case& c, std::ostream* out) {
 template <typename Visit>
 void run_segments(const Case& c, const Model& model, Visit&& visit) {
   const Regime regime{c.dtype, c.dtype};
+  const Sizes sizes = c.sizes_for(model);
   DType input = c.dtype;
-  for (const Segment& segment : model.segments) {
+  std::vector<bool> shared_trains;
+  for (const Shared& shared : model.shared) shared_trains.push_back(shared.needs_grad);
+  TapeOptions options;
+  options.shared_trains = &shared_trains;
+  for (std::size_t index = 0; index < model.segments.size(); ++index) {
+    const Segment& segment = model.segments[index];
     for (std::int64_t i = 0; i < segment.repeat; ++i) {
-      const TapeRun run = run_tape(model, segment, regime, c.sizes, input, TapeMode::keep);
+      TapeRun run = run_tape(model, segment, regime, sizes, input, TapeMode::keep, options);
+      if (!run.output_needs_grad) {  // nor is there a gradient of it
+        options.output_gets_grad = false;
+        run = run_tape(model, segment, regime, sizes, input, TapeMode::keep, options);
+        options.output_gets_grad = true;
+      }
       input = run.output_dtype;
+      options.input_needs_grad = run.output_needs_grad;
       visit(segment, run);
     }
+    for (std::size_t i = 0; i < model.shared.size(); ++i)
+      if (model.shared[i].is_output && static_cast<std::size_t>(model.shared[i].maker) == index)
+        shared_trains[i] = shared_trains[i] && options.input_needs_grad;
   }
 }
 
 /// Allocated and not freed when the forward pass has ended, without the loss itself.
 std::int64_t kept_by_tape(const Case& c, const Model& model) {
   std::int64_t kept = 0, last_output = 0;
+  std::set<std::int32_t> saved;
   run_segments(c, model, [&](const Segment&, const TapeRun& run) {
     for (const TapeEvent& e : run.forward) {
       if (e.kind == TapeEvent::Kind::alloc) kept += e.bytes;
       if (e.kind == TapeEvent::Kind::free) kept -= e.bytes;
     }
+    saved.insert(run.saved_shared.begin(), run.saved_shared.end());
     last_output = run.output_bytes;
   });
+  // What the text model reads of a tower is named by the forward pass, but saved by nothing.
+  for (std::size_t i = 0; model.facts.image.tokens > 0 && i < model.shared.size(); ++i)
+    if (model.shared[i].is_output && !saved.contains(static_cast<std::int32_t>(i)))
+      kept -= c.block(elements(model.shared[i].extent, c.sizes_for(model)) * size_of(c.dtype));
   return kept - last_output;
+}
+
+/// Whether autograd makes a graph of a segment: not of a frozen tower.
+bool has_graph(const Case& c, const Model& model, const Segment& wanted) {
+  if (c.images().frozen == FrozenParts::nothing) return true;
+  bool graph = false;
+  run_segments(c, model, [&](const Segment& segment, const TapeRun& run) {
+    if (&segment == &wanted) graph = run.output_needs_grad;
+  });
+  return graph;
 }
 
 /// Shared tensors that some operation keeps: factors of a product (the rotary tables) and the
@@ -108,9 +159,11 @@ std::int64_t kept_by_tape(const Case& c, const Model& model) {
 std::int64_t kept_shared(const Case& c, const Model& model) {
   std::set<std::int32_t> saved;
   for (const Segment& segment : model.segments) {
+    if (!has_graph(c, model, segment)) continue;
     for (const Input& in : segment.graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
-      const bool square = segment.graph.value(in.value).extent.scale == Scale::scores;
+      const Extent extent = segment.graph.value(in.value).extent;
+      const bool square = extent.scale == Scale::scores && extent.shards == 1;
       for (const Op& op : segment.graph.ops()) {
         const bool factor =
             op.kind == OpKind::mul && (op.in[0] == in.value || op.in[1] == in.value);
@@ -123,7 +176,8 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
   std::int64_t bytes = 0;
   for (const std::int32_t i : saved) {
     const Shared& s = model.shared[static_cast<std::size_t>(i)];
-    bytes += c.block(elements(s.extent, c.sizes) * size_of(s.f32 ? DType::f32 : c.dtype));
+    bytes +=
+        c.block(elements(s.extent, c.sizes_for(model)) * size_of(s.f32 ? DType::f32 : c.dtype));
   }
   return bytes;
 }
@@ -148,8 +202,8 @@ std::int64_t narrow_statistics(const Case& c, const Model& model) {
   std::int64_t extra = 0;
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::layer_norm) {
-        const std::int64_t rows = elements(op.side, c.sizes);
+      if (op.kind == OpKind::layer_norm && has_graph(c, model, segment)) {
+        const std::int64_t rows = elements(op.side, c.sizes_for(model));
         extra += segment.repeat * 2 * (c.block(rows * size_of(c.dtype)) - c.block(rows * 4));
       }
   return extra;

@@ -1,0 +1,123 @@
+// FSDP2's gathers and what its passes share (torch/distributed/fsdp/_fully_shard of PyTorch 2.11).
+#pragma once
+
+#include "frameworks/fsdp2/units.h"
+#include "lowering/optimizer_kernels.h"
+#include "lowering/segments.h"
+#include "plan/plan.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// The streams that allocate: all_gather_copy_in_stream and reduce_scatter_stream.
+inline constexpr Stream kGatherPool = Stream::copy;
+inline constexpr Stream kReducePool = Stream::communication;
+
+/// FSDP2 at work over a model: what gathering a unit and reducing its gradients allocates.
+struct Fsdp2 {
+  using Unit = Fsdp2Unit;
+
+  const Model& model;  ///< as it is sharded
+  const Plan& plan;
+  const ModelRun& run;
+  std::int64_t world;   ///< ranks that divide one copy of the states
+  std::int64_t copies;  ///< of them, under hybrid sharding
+  Fsdp2Units units;
+  std::int64_t c, r, o;  ///< bytes an element: compute, reduction, trained sharded original
+
+  Fsdp2(const Model& model_, const Plan& plan_, const ModelRun& run_,
+        Fsdp2Wrap wrap = Fsdp2Wrap::blocks)
+      : model(model_),
+        plan(plan_),
+        run(run_),
+        world(plan_.shard_ranks()),
+        copies(plan_.copies()),
+        units(model_, plan_, run_, wrap),
+        c(size_of(plan_.precision.compute)),
+        r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
+        o(size_of(units.trained_type())) {}
+
+  static std::int64_t gather_bytes(const Unit& g) { return round_up(g.gathered, kAllocationUnit); }
+  /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
+  /// tensors.
+  void gather(ProgramBuilder& b, const Unit& g) const {
+    const std::int64_t cast = round_up(g.cast, kAllocationUnit);
+    b.alloc(Category::communication_buffers, cast, kGatherPool);
+    b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
+    b.free(Category::communication_buffers, cast, kGatherPool);
+    b.host_work(Issue::hook, 1);
+    if (plan.framework.fsdp2.cpu_offload)
+      b.fetch_ahead(LinkKind::host, g.shards, "parameter shards to the GPU");
+    if (world > 1) b.gather_ahead(g.gathered, "parameter all-gather", group());
+  }
+  Group group() const { return copies > 1 ? Group::shard : Group::data; }
+  void copy_out(ProgramBuilder& b, const Unit& g) const {
+    for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
+    b.wait(Stream::communication);
+    b.compute({sweep(2.0 * static_cast<double>(g.unsharded), plan.precision.compute,
+                     static_cast<std::int32_t>(g.tensors.size()))});
+  }
+  void free_gather(ProgramBuilder& b, const Unit& g) const {
+    b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
+  }
+  std::int64_t reduce_bytes(const Unit& g) const {
+    return round_up(g.trained * r, kAllocationUnit);
+  }
+  std::int64_t gradient_bytes(const Unit& g) const {
+    return round_up(g.trained / world * o, kAllocationUnit);
+  }
+  /// Over the root and all blocks.
+  template <typename Bytes>
+  std::int64_t of_all(Bytes&& bytes) const {
+    std::int64_t sum = bytes(units.root());
+    for (std::size_t s = 0; s < run.segments.size(); ++s)
+      if (const Unit* unit = units.of(s)) sum += run.segments[s].segment->repeat * bytes(*unit);
+    return sum;
+  }
+  /// What a reduction leaves in the reduction's type, where that is not the gradient's own.
+  std::int64_t reduced_bytes(const Unit& g) const {
+    return r != o ? round_up(g.trained / world * r, kAllocationUnit) : 0;
+  }
+  /// Hybrid sharding sums what is reduced over the copies on another stream, and each group keeps
+  /// that sum until the backward pass ends (_fsdp_param_group.py _all_reduce_state). `first`: the
+  /// micro-batch whose sums, if they have the type, are the gradients themselves.
+  std::int64_t summed_bytes(const Unit& g, bool first) const {
+    if (copies == 1) return 0;
+    if (r != o) return reduced_bytes(g);
+    return first && !plan.framework.fsdp2.cpu_offload ? 0 : gradient_bytes(g);
+  }
+};
+
+/// Forward: a group's gather buffer stays until the next group has gathered its own.
+struct Fsdp2Forward {
+  using Unit = Fsdp2Unit;
+
+  const Fsdp2& f;
+  const std::vector<SegmentRepeat>& repeats;
+  bool finds_kept = false;       ///< units that stay gathered behind a pass are so already
+  const Unit* buffer = nullptr;  ///< whose gather buffer is alive
+  const Unit* unit = nullptr;    ///< the group of this repeat, null in the root
+  bool is_block = false;
+
+  void enter(ProgramBuilder& b, std::size_t k) {
+    unit = f.units.of(repeats[k].segment);
+    is_block = f.units.is_block(repeats[k].segment);
+    if (unit != nullptr && finds_kept && !unit->reshards) unit = nullptr;
+    if (unit == nullptr) return;
+    f.gather(b, *unit);
+    if (buffer != nullptr) f.free_gather(b, *buffer);
+    buffer = unit;
+  }
+  void begin(ProgramBuilder& b) {
+    if (unit != nullptr) f.copy_out(b, *unit);
+  }
+  void end(ProgramBuilder& b) {
+    if (unit == nullptr) return;
+    if (unit->reshards) b.free(Category::gathered_parameters, unit->unsharded);
+    if (!is_block) return;
+    f.gather(b, *unit);  // the next one's
+    f.free_gather(b, *unit);
+  }
+};
+
+}  // namespace shardplan

@@ -1,0 +1,94 @@
+#include "model/architectures/images.h"
+
+#include <fmt/format.h>
+
+#include "model/architectures/counted.h"
+
+namespace shardplan {
+namespace {
+
+/// An output that later segments read by its number in Model::shared.
+Shared output_of(const Segment& segment, std::string name, std::size_t maker) {
+  Shared shared;
+  shared.name = std::move(name);
+  shared.extent = segment.graph.value(segment.graph.output()).extent;
+  shared.maker = static_cast<std::int32_t>(maker);
+  shared.needs_grad = shared.is_output = true;
+  return shared;
+}
+
+/// inputs_embeds.masked_scatter(mask, features).
+Segment placing(const Model& model, std::int32_t tokens, std::int32_t features) {
+  Segment segment{"images among tokens", 1, false, {}};
+  Graph& g = segment.graph;
+  const auto input = [&](std::int32_t i) {
+    return g.shared_input(i, model.shared[static_cast<std::size_t>(i)].extent);
+  };
+  const ValueId embeds = input(tokens);
+  Op op{OpKind::place_elements, {embeds, g.map(OpKind::to_like, input(features), embeds), kNone}};
+  op.side = {1, g.value(embeds).extent.scale};
+  g.set_output(g.op(op, g.value(embeds).extent));
+  return segment;
+}
+
+}  // namespace
+
+bool tower_trains(const BuildOptions& options) {
+  return projector_trains(options) && options.images.frozen == FrozenParts::nothing;
+}
+
+bool projector_trains(const BuildOptions& options) {
+  if (options.counts_only) return true;
+  return options.images.per_sample > 0 && options.images.frozen != FrozenParts::tower_and_projector;
+}
+
+bool reads_images(const ModelConfig& c, const BuildOptions& options) {
+  if (options.counts_only) return false;
+  if (options.cached || options.scalar_head)
+    c.fail("model_type", "a network that reads images is described for training alone",
+           "its text model, or workload.kind train");
+  if (options.kernels != KernelSet::eager)
+    c.fail("model_type", "a network that reads images is described as transformers runs it",
+           "framework single, ddp, fsdp1, fsdp2 or deepspeed");
+  return options.images.per_sample > 0;
+}
+
+std::int64_t fixed_tokens(const ModelConfig& c, const BuildOptions& options, std::int64_t tokens) {
+  if (options.images.tokens != 0 && options.images.tokens != tokens)
+    throw InputError(
+        {.file = c.file(),
+         .key = "workload.image_tokens",
+         .message = fmt::format("found {}, but each image of this network is {} tokens",
+                                options.images.tokens, tokens),
+         .expected = fmt::format("{}, or nothing", tokens)});
+  return tokens;
+}
+
+Model with_images(Model outer, Model text, const ImageFacts& image) {
+  const bool described = !outer.segments.empty();
+  std::vector<Segment> tower = std::exchange(outer.segments, {});
+  std::vector<Shared> tables = std::exchange(outer.shared, {});
+  Model all = joined(std::move(outer), std::move(text));
+  all.facts.image = image;
+  all.facts.image.has_tower = true;
+  if (!described) {
+    all.facts.image.tokens = 0;
+    return all;
+  }
+  // Tokens are looked up, then the tower runs; what the text model makes first follows.
+  const std::size_t placed = tower.size() + 1;
+  for (Shared& s : all.shared) s.maker += static_cast<std::int32_t>(placed);
+  for (Segment& s : all.segments) s.graph.renumber(0, 0, static_cast<std::int32_t>(tables.size()));
+  for (Shared& s : tables) ++s.maker;
+  all.shared.insert(all.shared.begin(), tables.begin(), tables.end());
+  const auto shared = static_cast<std::int32_t>(all.shared.size());
+  all.shared.push_back(output_of(all.segments.front(), "token embeddings", 0));
+  all.shared.back().passes_on = true;
+  all.shared.push_back(output_of(tower.back(), "image features", tower.size()));
+  tower.push_back(placing(all, shared, shared + 1));
+  all.segments.insert(all.segments.begin() + 1, std::make_move_iterator(tower.begin()),
+                      std::make_move_iterator(tower.end()));
+  return all;
+}
+
+}  // namespace shardplan

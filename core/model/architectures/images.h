@@ -1,0 +1,26 @@
+// Networks that read images: a tower and a projector before a text model, whose embeddings of
+// tokens the images' rows take the places of (masked_scatter in transformers' forward).
+#pragma once
+
+#include "model/builder.h"
+#include "model/config.h"
+
+namespace shardplan {
+
+/// Whether the graphs of tower and projector are wanted: the job trains with images. Throws where
+/// it asks for what is not described: generation, critics, kernels of Megatron-LM.
+bool reads_images(const ModelConfig& config, const BuildOptions& options);
+
+/// Tokens of an image that the network fixes; throws where the job says another number.
+std::int64_t fixed_tokens(const ModelConfig& config, const BuildOptions& options,
+                          std::int64_t tokens);
+
+/// Whether these parts train: not without images.
+bool tower_trains(const BuildOptions& options);
+bool projector_trains(const BuildOptions& options);
+
+/// `outer`, whose last segment leaves the rows of images, before `text`. Without segments in
+/// `outer` the text alone is trained.
+Model with_images(Model outer, Model text, const ImageFacts& image);
+
+}  // namespace shardplan

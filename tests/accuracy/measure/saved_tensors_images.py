@@ -1,0 +1,151 @@
+"""saved_tensors.py for networks that read images: writes tests/golden/saved_tensors_images.json. Each is run with all
+of it training, with its tower frozen, and with tower and projector frozen.
+
+    python3 tests/accuracy/measure/saved_tensors_images.py
+"""
+
+import torch
+import transformers
+
+from autograd_storages import arguments, print_cases, saved_storages, write_golden
+
+RUNS = [(2, 64, torch.float32), (2, 64, torch.bfloat16), (1, 96, torch.bfloat16)]
+FROZEN = {"nothing": (), "tower": ("tower",), "tower_and_projector": ("tower", "projector")}
+
+TEXT = {
+    "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 256, "head_dim": 32,
+    "pad_token_id": 0,
+}
+WITHOUT_HEAD_DIM = {k: v for k, v in TEXT.items() if k != "head_dim"}
+TOWER = {
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "image_size": 56, "patch_size": 14,
+}
+QWEN_TOWER = {"depth": 3, "num_heads": 8, "patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2}
+IMAGE = 511  # the token that stands for a row of an image
+QWEN = {"image_token_id": IMAGE, "video_token_id": 510, "vision_start_token_id": 509, "vision_end_token_id": 508}
+CASES = {
+    "llava": {"model_type": "llava", "image_token_index": IMAGE, "vision_feature_layer": -2,
+              "vision_feature_select_strategy": "default",
+              "text_config": {"model_type": "llama", **TEXT},
+              "vision_config": {"model_type": "clip_vision_model", **TOWER}},
+    "llava-siglip": {"model_type": "llava", "image_token_index": IMAGE, "vision_feature_layer": -1,
+                     "vision_feature_select_strategy": "full",
+                     "text_config": {"model_type": "qwen2", **WITHOUT_HEAD_DIM},
+                     "vision_config": {"model_type": "siglip_vision_model", **TOWER,
+                                       "vision_use_head": False}},
+    "gemma3": {"model_type": "gemma3", "image_token_index": IMAGE, "mm_tokens_per_image": 4,
+               "text_config": {"model_type": "gemma3_text", **TEXT, "sliding_window": 1024},
+               "vision_config": {"model_type": "siglip_vision_model", **TOWER, "vision_use_head": False}},
+    "paligemma": {"model_type": "paligemma", "image_token_index": IMAGE, "projection_dim": 128,
+                  "text_config": {"model_type": "gemma", **TEXT},
+                  "vision_config": {"model_type": "siglip_vision_model", **TOWER, "vision_use_head": False}},
+    "qwen2_vl": {"model_type": "qwen2_vl", **QWEN,
+                 "text_config": {"model_type": "qwen2_vl_text", **WITHOUT_HEAD_DIM,
+                                 "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                     "mrope_section": [4, 6, 6]}},
+                 "vision_config": {**QWEN_TOWER, "embed_dim": 64, "hidden_size": 128, "mlp_ratio": 2}},
+    "qwen2_5_vl": {"model_type": "qwen2_5_vl", **QWEN,
+                   "text_config": {"model_type": "qwen2_5_vl_text", **WITHOUT_HEAD_DIM,
+                                   "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                       "mrope_section": [4, 6, 6]}},
+                   "vision_config": {**QWEN_TOWER, "hidden_size": 64, "intermediate_size": 128,
+                                     "out_hidden_size": 128, "window_size": 56,
+                                     "fullatt_block_indexes": [2]}},
+    "qwen3_vl": {"model_type": "qwen3_vl", **QWEN,
+                 "text_config": {"model_type": "qwen3_vl_text", **TEXT,
+                                 "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                                     "mrope_section": [4, 6, 6]}},
+                 "vision_config": {**QWEN_TOWER, "hidden_size": 64, "intermediate_size": 128,
+                                   "out_hidden_size": 128, "deepstack_visual_indexes": [0, 1],
+                                   "num_position_embeddings": 64}},
+}
+QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
+
+
+def tokens_of(config: dict) -> int:
+    """Tokens that an image takes in the sequence."""
+    if "mm_tokens_per_image" in config:
+        return config["mm_tokens_per_image"]
+    if "depth" in config["vision_config"]:
+        return QWEN_GRID[1] * QWEN_GRID[2] // 4
+    return (TOWER["image_size"] // TOWER["patch_size"]) ** 2
+
+
+def part_of(name: str) -> str:
+    """Which part of the network a parameter belongs to."""
+    if "projector" in name or ".merger" in name or "deepstack_merger" in name:
+        return "projector"
+    return "tower" if "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
+
+
+def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> torch.nn.Module:
+    options = {k: v for k, v in config.items() if k != "model_type"}
+    parsed = transformers.AutoConfig.for_model(config["model_type"], **options)
+    parsed.get_text_config().use_cache = False
+    cls = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(parsed)]
+    torch.manual_seed(0)
+    model = cls._from_config(parsed, attn_implementation=attention, dtype=dtype).train()
+    for name, parameter in model.named_parameters():
+        if part_of(name) in frozen:
+            parameter.requires_grad_(False)
+    return model
+
+
+def inputs_of(config: dict, batch: int, sequence: int) -> dict:
+    """One image a sample, at the begin of the sequence."""
+    tokens = tokens_of(config)
+    ids = torch.randint(1, 500, (batch, sequence))
+    ids[:, 1 : 1 + tokens] = IMAGE
+    inputs = {"input_ids": ids, "labels": ids, "attention_mask": torch.ones_like(ids)}
+    if "depth" in config["vision_config"]:
+        rows = batch * QWEN_GRID[1] * QWEN_GRID[2]
+        inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14)
+        inputs["image_grid_thw"] = torch.tensor([QWEN_GRID] * batch)
+        inputs["mm_token_type_ids"] = (ids == IMAGE).int()
+        return inputs
+    side = TOWER["image_size"]
+    inputs["pixel_values"] = torch.randn(batch, 3, side, side)
+    if config["model_type"] in ("gemma3", "paligemma"):
+        inputs["token_type_ids"] = (ids == IMAGE).long()
+    return inputs
+
+
+def measure(name: str, config: dict, attention: str, frozen: str, run: tuple) -> dict:
+    batch, sequence, dtype = run
+    model = build(config, attention, dtype, FROZEN[frozen])
+    return {
+        "case": name,
+        "config": config,
+        "attention": attention,
+        "frozen": frozen,
+        "image_tokens": tokens_of(config),
+        "dtype": str(dtype).removeprefix("torch."),
+        "batch": batch,
+        "sequence": sequence,
+        **saved_storages(model, inputs_of(config, batch, sequence), alive=True),
+    }
+
+
+def main() -> None:
+    args = arguments(__doc__, "saved_tensors_images.json")
+    torch.set_num_threads(1)
+    cases, orders = [], {}
+    for name, config in CASES.items():
+        if args.only and name != args.only:
+            continue
+        for attention in ("sdpa", "eager"):
+            for frozen in FROZEN:
+                for run in RUNS:
+                    cases.append(measure(name, config, attention, frozen, run))
+        model = build(config, "eager", torch.float32, ())
+        orders[name] = [parameter for parameter, _ in model.named_parameters()]
+    if args.only:
+        print_cases(cases)
+    else:
+        write_golden(args.out, "saved_tensors_images.py", cases, orders)
+
+
+if __name__ == "__main__":
+    main()

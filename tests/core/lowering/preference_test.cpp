@@ -1,0 +1,183 @@
+// Preference training under frameworks that divide models: what a reference keeps and gathers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "estimate/rlhf.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/rlhf/lower.h"
+#include "support/error_of.h"
+#include "support/plan_testing.h"
+#include "support/program_testing.h"
+
+namespace shardplan::preference_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json dpo(const std::string& name) {
+  Json framework{{"name", name}};
+  if (name == "fsdp1") framework["use_orig_params"] = true;
+  return {{"model", "llama-3.2-1b"},
+          {"cluster", "8xH100-80GB"},
+          {"framework", framework},
+          {"trainer", "trl"},
+          {"precision", "bf16-autocast"},
+          {"checkpointing", "full"},
+          {"workload",
+           {{"kind", "rlhf"}, {"algorithm", "dpo"}, {"micro_batch", 1}, {"sequence_length", 512}}}};
+}
+
+Job load(const Json& job) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  return load_job(job, "job.json", {.hardware = &hardware, .directory = ""});
+}
+
+Job changed(const std::string& framework, const std::string& patch) {
+  Json job = dpo(framework);
+  job.merge_patch(Json::parse(patch));
+  return load(job);
+}
+
+std::int64_t at_start(const Job& job, Category category) {
+  return simulate_memory(lower_rlhf(*job.rlhf)).at_start[index_of(category)];
+}
+
+std::int64_t peak(const Job& job, Phase phase) {
+  return simulate_memory(lower_rlhf(*job.rlhf)).phases[static_cast<std::size_t>(phase)].peak;
+}
+
+std::int64_t end(const Job& job, Phase phase) {
+  return simulate_memory(lower_rlhf(*job.rlhf)).phases[static_cast<std::size_t>(phase)].end;
+}
+
+constexpr double kParameters = 1235814400;  // of Llama 3.2 1B, tied
+constexpr double kTied = 128256 * 2048;     // its embeddings
+constexpr double kMiBytes = 1 << 20;
+
+TEST(Preference, LeavesNothingBehindUnderAnyFramework) {
+  for (const std::string framework : {"ddp", "fsdp1", "fsdp2", "deepspeed"})
+    for (const std::string patch :
+         {R"({})", R"({"workload": {"algorithm": "kto", "gradient_accumulation": 2}})",
+          R"({"workload": {"method": "lora"}})",
+          R"({"workload": {"algorithm": "kto", "method": "lora"}})",
+          R"({"workload": {"algorithm": "orpo"}})", R"({"workload": {"algorithm": "reward"}})",
+          R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
+              "new_tokens": 64, "reference": "none"}})",
+          R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
+              "new_tokens": 64, "method": "lora"}})",
+          R"({"trainer": "loop", "workload": {"algorithm": "ppo", "sequence_length": null,
+              "prompt_length": 64, "new_tokens": 64, "models": {"reference": {"idle": "host"}}}})"}) {
+      Json job = dpo(framework);
+      job.merge_patch(Json::parse(patch));
+      if (framework == "deepspeed") job.erase("precision");
+      const Played played = play(lower_rlhf(*load(job).rlhf));
+      EXPECT_EQ(played.at_end, played.profile.at_start) << framework << patch;
+      for (const std::int64_t least : played.least) EXPECT_GE(least, 0) << framework << patch;
+    }
+}
+
+/// accelerate's prepare_model(evaluation_mode=True): whole on each GPU, in the type it was loaded.
+TEST(Preference, DdpKeepsAWholeReferenceOnEachGpu) {
+  const double more =
+      static_cast<double>(at_start(load(dpo("ddp")), Category::parameters) -
+                          at_start(changed("ddp", R"({"workload": {"reference": "precomputed"}})"),
+                                   Category::parameters));
+  EXPECT_NEAR(more, 4 * kParameters, kMiBytes);
+}
+
+TEST(Preference, FsdpDividesTheReference) {
+  for (const std::string framework : {"fsdp1", "fsdp2"}) {
+    const double more = static_cast<double>(
+        at_start(load(dpo(framework)), Category::parameters) -
+        at_start(changed(framework, R"({"workload": {"reference": "precomputed"}})"),
+                 Category::parameters));
+    EXPECT_NEAR(more, 4 * kParameters / 8, kMiBytes) << framework;
+  }
+}
+
+/// prepare_fsdp calls fully_shard on the root alone: one all-gather into a buffer, which stays
+/// while the pass runs, and copies out of it: twice the model in 16 bits. In a loop of one's own
+/// blocks are units, and two of them are there at a time.
+TEST(Preference, TrlGathersAllOfAnFsdp2ReferenceAtOnce) {
+  const auto rise = [](const Job& job) {
+    return static_cast<double>(peak(job, Phase::experience) - end(job, Phase::forward));
+  };
+  const double whole = rise(load(dpo("fsdp2")));
+  EXPECT_GT(whole, 2 * 2 * kParameters);
+  EXPECT_LT(whole, 2 * 2 * kParameters + 512 * kMiBytes);
+  EXPECT_LT(rise(changed("fsdp2", R"({"trainer": "loop", "loss": "fused_linear"})")),
+            2 * kParameters);
+}
+
+/// The root's flat parameter has no backward pass to wait for and stays: here the tied embeddings
+/// and the last norm, in 16 bits. The blocks of SHARD_GRAD_OP stay with it.
+TEST(Preference, Fsdp1LeavesTheReferencesRootGathered) {
+  const Job usual = load(dpo("fsdp1"));
+  EXPECT_NEAR(static_cast<double>(at_start(usual, Category::gathered_parameters)), 2 * kTied,
+              kMiBytes);
+  const Job kept = changed("fsdp1", R"({"framework": {"name": "fsdp1",
+      "sharding_strategy": "shard_grad_op"}})");
+  EXPECT_NEAR(static_cast<double>(at_start(kept, Category::gathered_parameters)), 2 * kParameters,
+              kMiBytes);
+}
+
+/// With adapters TRL asks the model that trains, adapters off: no second copy of anything.
+TEST(Preference, LoraNeedsNoCopyUnderTrl) {
+  for (const std::string framework : {"ddp", "fsdp1", "fsdp2"}) {
+    const Job base = changed(framework, R"({"workload": {"method": "lora"}})");
+    EXPECT_EQ(base.rlhf->reference, ReferenceModel::base);
+    EXPECT_EQ(base.rlhf->roles.size(), 1U);
+    const Job copy = changed(framework, R"({"workload": {"method": "lora", "reference": "copy"}})");
+    EXPECT_GT(at_start(copy, Category::parameters), at_start(base, Category::parameters));
+    // The pass of the base is there: the experience phase has a peak of its own.
+    EXPECT_GT(peak(base, Phase::experience), end(base, Phase::forward)) << framework;
+    const Job loop = changed(framework, R"({"trainer": "loop", "workload": {"method": "lora"}})");
+    EXPECT_EQ(loop.rlhf->reference, ReferenceModel::copy);
+  }
+}
+
+/// TRL scores tokens in tiles of the head's product; ORPO's trainer makes all logits, of both
+/// sequences of a pair.
+TEST(Preference, OnlySomeAlgorithmsMakeAllLogits) {
+  const auto logits = [](const std::string& algorithm) {
+    const Job job = changed("fsdp2", R"({"workload": {"algorithm": ")" + algorithm + "\"}}");
+    std::int64_t most = 0;
+    for (const Event& e : lower_rlhf(*job.rlhf).blocks)
+      if (e.category == Category::logits_and_loss) most = std::max(most, e.bytes);
+    return most;
+  };
+  constexpr std::int64_t kAll = std::int64_t{2} * 512 * 128256 * 4;
+  EXPECT_LT(logits("dpo"), kAll);
+  EXPECT_LT(logits("kto"), kAll);
+  EXPECT_EQ(logits("orpo"), kAll);
+  EXPECT_EQ(logits("cpo"), kAll);
+}
+
+/// Each micro-batch has its own scores: time was counted for one of them.
+TEST(Preference, ScoresEachMicroBatch) {
+  const auto scoring = [](const std::string& patch) {
+    double seconds = 0;
+    const Estimate e = estimate_rlhf(*changed("fsdp2", patch).rlhf, load_calibration());
+    for (const TimeEstimate::PhaseTime& phase : e.time.phases)
+      if (phase.phase == Phase::experience) seconds += phase.seconds;
+    return seconds;
+  };
+  const double one = scoring(R"({})");
+  EXPECT_GT(one, 0);
+  EXPECT_NEAR(scoring(R"({"workload": {"gradient_accumulation": 3}})"), 3 * one, 1e-9);
+  // KTO's other completions: once by the model that trains, once more by the reference.
+  EXPECT_GT(scoring(R"({"workload": {"algorithm": "kto"}})"), one);
+}
+
+TEST(Preference, RefusesDividedLayers) {
+  EXPECT_THAT(error_text([] { changed("fsdp2", R"({"parallel": {"tensor": 2}})"); }),
+              HasSubstr("rlhf with layers divided over GPUs"));
+}
+
+}  // namespace
+}  // namespace shardplan::preference_test
