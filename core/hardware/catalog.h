@@ -42,9 +42,10 @@ struct Link {
   std::string name;  ///< "NVLink4"
   Medium medium = Medium::network;
   LinkShare per = LinkShare::port;
-  double bandwidth = 0;             ///< nominal
-  std::optional<double> effective;  ///< what collectives reach
-  std::optional<double> latency;    ///< seconds
+  double bandwidth = 0;                     ///< nominal
+  std::optional<double> effective;          ///< what collectives reach
+  std::optional<double> switch_all_reduce;  ///< what an all-reduce in the switch reaches (busbw)
+  std::optional<double> latency;            ///< seconds
   std::string source;
   std::vector<std::string> unverified;
   std::string note;

@@ -80,7 +80,11 @@ struct Cluster {
   std::optional<Nvme> nvme;          ///< per node
   double intra_node_bandwidth = 0;   ///< nominal, between two GPUs of a node (NVLink or PCIe)
   double inter_node_bandwidth = 0;   ///< nominal, per GPU, between nodes
-  std::string intra_node_link;       ///< the catalogue's link, "" when only the rate is known
+  /// Shares of these that collectives reach, where the links say; else what was fitted holds.
+  std::optional<double> intra_node_share, inter_node_share;
+  /// bytes/s at which the switch of a node reduces, as nccl-tests count (busbw); absent: it cannot.
+  std::optional<double> switch_all_reduce;
+  std::string intra_node_link;  ///< the catalogue's link, "" when only the rate is known
   std::string inter_node_link;
   /// measured: the catalogue or the user gives every rate that the job uses; assumed: one of them
   /// is a default or unverified.

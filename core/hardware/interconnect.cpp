@@ -59,6 +59,18 @@ void assume_inter_node(Cluster& cluster, const HardwareCatalog& catalog) {
       per_gpu ? "GPU" : "node", cluster.inter_node_bandwidth / kGiga));
 }
 
+/// What the named links say beside their rates.
+void fill_from_links(Cluster& cluster, const HardwareCatalog& catalog) {
+  const auto share = [](const Link* link) {
+    return link != nullptr && link->effective ? std::optional(*link->effective / link->bandwidth)
+                                              : std::nullopt;
+  };
+  const Link* within = find_link(catalog, cluster.intra_node_link);
+  cluster.intra_node_share = share(within);
+  cluster.inter_node_share = share(find_link(catalog, cluster.inter_node_link));
+  if (within != nullptr) cluster.switch_all_reduce = within->switch_all_reduce;
+}
+
 }  // namespace
 
 double share_of_gpu(const Link& link, std::int64_t gpus_per_node) {
@@ -83,6 +95,7 @@ void fill_interconnect(Cluster& cluster, const KnownInterconnect& known,
     inter_assumed = true;
     assume_inter_node(cluster, catalog);
   }
+  fill_from_links(cluster, catalog);
   const bool assumed =
       (cluster.gpus_per_node > 1 && intra_assumed) || (cluster.nodes > 1 && inter_assumed);
   cluster.interconnect_source = assumed ? Source::assumed : Source::measured;

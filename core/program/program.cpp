@@ -128,6 +128,13 @@ void ProgramBuilder::gather_ahead(std::int64_t bytes, std::string_view what, Gro
   program_.events.back().ahead = true;
 }
 
+void ProgramBuilder::gather_buckets(std::int64_t bytes, std::string_view what, std::int64_t buckets,
+                                    Group group) {
+  if (bytes == 0) return;
+  collective(Collective::all_gather, bytes, what, buckets, group);
+  program_.events.back().ahead = program_.events.back().bucketed = true;
+}
+
 void ProgramBuilder::reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
                                     std::int64_t buckets, Group group) {
   if (bytes == 0) return;

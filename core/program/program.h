@@ -96,8 +96,10 @@ struct Event {
   /// collective, copy: does not read what the compute stream is making, so that it can start
   /// before.
   bool ahead = false;
-  /// collective: `count` buckets, each sent when the phase so far has made it.
+  /// collective: `count` buckets, each sent when the phase so far has made it. With `ahead`: given
+  /// when the phase began, beside all of it so far, and waited for here.
   bool bucketed = false;
+  bool once_a_step = false;  ///< collective: no micro-batch of a pipeline waits for it again
   /// throttle: marks that the stream has passed count until forgotten, one at a time.
   bool keeps_passed = false;
   HostOptimizer optimizer = HostOptimizer::deepspeed;  ///< host_optimizer
@@ -228,6 +230,8 @@ class ProgramBuilder {
   /// Reduces what the phase under way has made, bucket by bucket while it made it.
   void reduce_buckets(Collective kind, std::int64_t bytes, std::string_view what,
                       std::int64_t buckets, Group group = Group::data);
+  /// Gathers what the phase began to gather, beside what it has done so far, and waits for it.
+  void gather_buckets(std::int64_t bytes, std::string_view what, std::int64_t buckets, Group group);
   /// Gathers what does not depend on the computation under way.
   void gather_ahead(std::int64_t bytes, std::string_view what, Group group = Group::data);
   /// What the network itself exchanges, where its operations stand.

@@ -22,6 +22,7 @@ ClockMove described(const Event& e) {
           .phase = e.phase,
           .ahead = e.ahead,
           .bucketed = e.bucketed,
+          .once_a_step = e.once_a_step,
           .to_device = e.to_device,
           .keeps_passed = e.keeps_passed,
           .count = e.count};
@@ -101,16 +102,18 @@ StreamClocks::Cost StreamClocks::run(const KernelSequence& sequence) {
 
 StreamClocks::Cost StreamClocks::collective(const ClockMove& m) {
   at.host += rules_.collective_seconds * static_cast<double>(m.count);
+  if (m.once_a_step) pending_once_ += m.seconds;
   Cost cost;
   if (rules_.launch_blocking) {  // its kernels too
     cost.idle = wait_until(at.host);
     at.communication = at.compute + m.seconds;
     cost.start = at.communication - m.seconds;
     cost.exposed = wait_until(at.communication);
+    note_once(cost.exposed);
     at.host = at.compute;
     return cost;
   }
-  if (m.bucketed) return bucketed(m);
+  if (m.bucketed) return m.ahead ? gathered(m) : bucketed(m);
   cost.start = m.ahead ? std::max(at.communication, at.host)
                        : std::max({at.communication, at.compute, at.host});
   at.communication = cost.start + m.seconds;
@@ -136,6 +139,22 @@ StreamClocks::Cost StreamClocks::bucketed(const ClockMove& m) {
   return cost;
 }
 
+/// In a queue of its own beside the phase: exchanges of the network do not wait for it.
+StreamClocks::Cost StreamClocks::gathered(const ClockMove& m) {
+  gathers_ = std::max(gathers_, phase_start) + m.seconds;
+  const double beside = std::clamp(at.compute - (gathers_ - m.seconds), 0.0, m.seconds);
+  Cost cost{.start = gathers_ - m.seconds, .slowdown = rules_.contention * beside};
+  at.compute += cost.slowdown;
+  cost.exposed = wait_until(gathers_);
+  note_once(cost.exposed);
+  return cost;
+}
+
+void StreamClocks::note_once(double exposed) {
+  once_ += std::min(exposed, pending_once_);
+  pending_once_ = 0;
+}
+
 StreamClocks::Cost StreamClocks::copy(const ClockMove& m) {
   Cost cost;
   cost.start = m.ahead ? std::max(at.copies, at.host) : std::max({at.copies, at.compute, at.host});
@@ -147,7 +166,10 @@ StreamClocks::Cost StreamClocks::copy(const ClockMove& m) {
 }
 
 StreamClocks::Cost StreamClocks::wait(Stream stream) {
-  return {.exposed = wait_until(stream == Stream::copy ? at.copies : at.communication)};
+  if (stream == Stream::copy) return {.exposed = wait_until(at.copies)};
+  const Cost cost{.exposed = wait_until(at.communication)};
+  note_once(cost.exposed);
+  return cost;
 }
 
 StreamClocks::Cost StreamClocks::host_optimizer(double seconds) {
@@ -158,11 +180,12 @@ StreamClocks::Cost StreamClocks::host_optimizer(double seconds) {
   return cost;
 }
 
-/// Before the optimizer the passes of the step are done: what the pipeline was not full.
+/// Before the optimizer the passes of the step are done: what the pipeline was not full. What is
+/// done once a step does not make the turns of micro-batches longer.
 double StreamClocks::begin_phase(Phase phase) {
   double bubble = 0;
   if (phase == Phase::step && rules_.bubble_share > 0) {  // else the host runs ahead into it
-    bubble = rules_.bubble_share * at.compute;
+    bubble = rules_.bubble_share * (at.compute - once_);
     at.compute += bubble;
     at.host = std::max(at.host, at.compute);
   }

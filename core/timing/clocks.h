@@ -22,6 +22,7 @@ struct ClockMove {
   Phase phase = Phase::forward;     ///< begin_phase
   bool ahead = false;               ///< collective, copy: reads nothing that is being computed
   bool bucketed = false;            ///< collective
+  bool once_a_step = false;         ///< collective
   bool to_device = false;           ///< copy
   bool keeps_passed = false;        ///< throttle
   std::int64_t count = 1;           ///< collective: calls; mark, throttle
@@ -98,9 +99,14 @@ class StreamClocks {
 
  private:
   Cost bucketed(const ClockMove& move);
+  Cost gathered(const ClockMove& move);
   double wait_until(double until);
+  void note_once(double exposed);
 
   ClockRules rules_;
+  double gathers_ = 0;       ///< when what a phase began to gather is there
+  double pending_once_ = 0;  ///< seconds of collectives of once a step that nobody waited for yet
+  double once_ = 0;          ///< of compute's, waited for such
 };
 
 }  // namespace shardplan

@@ -13,15 +13,43 @@ GroupShape among(const GroupShape& group, const Cluster& c) {
   return group.ranks > 0 ? group : GroupShape{c.world(), c.nodes};
 }
 
-/// bytes/s of one GPU: a ring over nodes is as fast as its slowest link, and all GPUs that a group
-/// has in a node carry a share of what crosses to the next.
-double bandwidth(const GroupShape& group, const Cluster& c, double node_share,
-                 double network_share) {
-  const double node = c.intra_node_bandwidth * node_share;
-  if (group.nodes == 1) return node;
-  const std::int64_t in_node = std::max<std::int64_t>(1, group.ranks / group.nodes);
-  const double network = c.inter_node_bandwidth * static_cast<double>(in_node) * network_share;
-  return in_node == 1 ? network : std::min(node, network);
+std::int64_t in_node(const GroupShape& group) {
+  return std::max<std::int64_t>(1, group.ranks / group.nodes);
+}
+
+/// bytes/s that one GPU's port and its share of the node's adapters reach.
+struct Rates {
+  double port = 0, adapter = 0;
+};
+
+double seconds_of(const LinkBytes& bytes, const Rates& rates) {
+  double seconds = 0;
+  if (bytes.port > 0 && rates.port > 0) seconds = bytes.port / rates.port;
+  if (bytes.adapter > 0 && rates.adapter > 0)
+    seconds = std::max(seconds, bytes.adapter / rates.adapter);
+  return seconds;
+}
+
+/// Times that a message goes from node to node, one after the other: NCCL's own count
+/// (src/graph/tuning.cc). A ring goes through all nodes, twice for an all-reduce, which takes its
+/// double tree where that is shorter.
+double hops_between_nodes(Collective collective, std::int64_t nodes) {
+  if (nodes <= 1) return 0;
+  const auto ring = static_cast<double>(nodes - 1);
+  switch (collective) {
+    case Collective::all_reduce:
+      return 2 * std::min(ring, std::log2(static_cast<double>(nodes)));
+    case Collective::all_to_all:
+    case Collective::send:
+      return 1;
+    default:
+      return ring;
+  }
+}
+
+bool reduced_in_switch(Collective collective, const GroupShape& group, const Cluster& c) {
+  return collective == Collective::all_reduce && group.nodes == 1 &&
+         group.ranks >= kLeastRanksOfSwitch && c.switch_all_reduce;
 }
 
 }  // namespace
@@ -37,29 +65,65 @@ std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_
 std::int64_t bytes_between_nodes(Collective collective, std::int64_t payload,
                                  const GroupShape& group) {
   if (group.nodes <= 1) return 0;
-  const std::int64_t in_node = std::max<std::int64_t>(1, group.ranks / group.nodes);
-  if (collective == Collective::all_to_all) return payload / group.ranks * (group.ranks - in_node);
-  return bytes_sent(collective, payload, group.ranks) / in_node;
+  if (collective == Collective::all_to_all)
+    return payload / group.ranks * (group.ranks - in_node(group));
+  if (collective == Collective::send) return payload;
+  return bytes_sent(collective, payload, group.ranks) / in_node(group);
+}
+
+LinkBytes busiest_links(Collective collective, double payload, const GroupShape& group) {
+  if (group.ranks <= 1) return {};
+  const auto ranks = static_cast<double>(group.ranks);
+  const auto near = static_cast<double>(in_node(group));
+  const bool far = group.nodes > 1;
+  switch (collective) {
+    case Collective::send:
+      return far ? LinkBytes{0, payload} : LinkBytes{payload, 0};
+    case Collective::ring:  // every turn waits for the neighbours that are in two nodes
+      return far ? LinkBytes{near > 1 ? payload * (ranks - 1) : 0, payload * (ranks - 1)}
+                 : LinkBytes{payload * (ranks - 1), 0};
+    case Collective::all_to_all: {
+      const double each = payload / ranks;
+      const double between = each * (ranks - near);
+      // What is for a GPU of another number goes to the neighbour whose adapter is on that one's
+      // rail first (PXN).
+      const double turned = between * (near - 1) / near;
+      return {each * (near - 1) + turned, between};
+    }
+    default: {  // rings, one for each of the node's adapters: all cross from node to node
+      const double sent =
+          payload * (ranks - 1) / ranks * (collective == Collective::all_reduce ? 2 : 1);
+      return {near > 1 ? sent : 0, far ? sent / near : 0};
+    }
+  }
 }
 
 double collective_seconds(const Event& event, const GroupShape& shape, const Cluster& cluster,
                           const LinkRates& rates) {
   const GroupShape group = among(shape, cluster);
   if (group.ranks <= 1) return 0;
-  const double rate = bandwidth(group, cluster, rates.node, rates.network);
-  if (rate <= 0) return 0;
+  if (cluster.intra_node_bandwidth <= 0 && group.nodes == 1) return 0;
+  const auto payload = static_cast<double>(event.bytes);
   const double call =
-      rates.seconds + rates.node_seconds * std::log2(static_cast<double>(group.nodes));
-  return static_cast<double>(bytes_sent(event.collective, event.bytes, group.ranks)) / rate +
-         call * static_cast<double>(event.count);
+      rates.seconds + rates.node_seconds * hops_between_nodes(event.collective, group.nodes);
+  const Rates reached{
+      cluster.intra_node_bandwidth * cluster.intra_node_share.value_or(rates.node),
+      cluster.inter_node_bandwidth * cluster.inter_node_share.value_or(rates.network)};
+  double moving = seconds_of(busiest_links(event.collective, payload, group), reached);
+  if (reduced_in_switch(event.collective, group, cluster))
+    moving = std::min(
+        moving, static_cast<double>(bytes_sent(Collective::all_reduce, event.bytes, group.ranks)) /
+                    *cluster.switch_all_reduce);
+  return moving + call * static_cast<double>(event.count);
 }
 
 double ideal_collective_seconds(const Event& event, const GroupShape& shape,
                                 const Cluster& cluster) {
   const GroupShape group = among(shape, cluster);
-  const double rate = bandwidth(group, cluster, 1, 1);
-  if (rate <= 0) return 0;
-  return static_cast<double>(bytes_sent(event.collective, event.bytes, group.ranks)) / rate;
+  const auto payload = static_cast<double>(event.bytes);
+  LinkBytes bytes = busiest_links(event.collective, payload, group);
+  if (reduced_in_switch(event.collective, group, cluster)) bytes.port = payload;
+  return seconds_of(bytes, {cluster.intra_node_bandwidth, cluster.inter_node_bandwidth});
 }
 
 double copy_seconds(const Event& event, const Cluster& cluster, const LinkRates& rates) {

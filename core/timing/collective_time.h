@@ -1,4 +1,5 @@
-// Seconds that collectives and copies take, with ring algorithms. docs/time.md, "Links".
+// Seconds that collectives and copies take, from what each sends over the links of the group's
+// GPUs. docs/time.md, "Links".
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,20 @@ std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_
 /// the group's GPUs there; in an all-to-all each sends its own to every GPU elsewhere.
 std::int64_t bytes_between_nodes(Collective collective, std::int64_t payload,
                                  const GroupShape& group);
+
+/// Bytes, one direction, over the busiest of a group's links.
+struct LinkBytes {
+  double port = 0;     ///< of a GPU: NVLink, xGMI or PCIe, within a node
+  double adapter = 0;  ///< of a GPU's share of its node's network adapters
+};
+/// Rings (all-reduce, reduce-scatter, all-gather, broadcast) cross to the next node over the
+/// adapters of all GPUs that the group has in a node; a message of an all-to-all goes over one
+/// adapter, and before it to the neighbour on its receiver's rail; neighbours that send to each
+/// other, in pipelines or a ring of keys and values, have one adapter each.
+LinkBytes busiest_links(Collective collective, double payload, const GroupShape& group);
+
+/// NCCL reduces in the switch from five GPUs of a node on (NVLS; seen on H200).
+inline constexpr std::int64_t kLeastRanksOfSwitch = 5;
 
 /// Of all `event.count` calls together; `shape` is that of the event's group (Program::groups).
 double collective_seconds(const Event& event, const GroupShape& shape, const Cluster& cluster,

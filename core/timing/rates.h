@@ -82,9 +82,9 @@ struct HostRates {
 /// Collectives: seconds + bytes sent at a share of the link's bandwidth.
 struct LinkRates {
   double node = 0.78;           ///< share of a GPU's NVLink or PCIe rate
-  double network = 0.75;        ///< share of the rate between nodes
+  double network = 0.75;        ///< share of the rate between nodes, of a link without its own
   double seconds = 25e-6;       ///< of a collective within a node
-  double node_seconds = 15e-6;  ///< for each doubling of the nodes
+  double node_seconds = 14e-6;  ///< for each time that a message goes on to the next node
   double host = 0.88;           ///< share of PCIe, pinned memory
   double contention = 0.1;      ///< slowdown of computation while a collective runs
 };

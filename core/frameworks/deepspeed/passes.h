@@ -37,7 +37,7 @@ void emit_stage_passes(ProgramBuilder& b, const Model& model, const Plan& plan, 
   const StageChunk& chunk = stage.chunks.front();
   const std::int64_t clone = input_bytes(run, chunk);
   emit_schedule(
-      b, stage_schedule(plan, stage.index),
+      b, stage_schedule(plan, stage.index), false,
       [&](std::int64_t) {
         b.alloc(Category::communication_buffers, clone);
         emit_chunk_forward(b, model, run, plan, chunk, SentOutput::kept, hooks);

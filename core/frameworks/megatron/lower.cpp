@@ -3,7 +3,9 @@
 #include "frameworks/megatron/lower.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/saved_inputs.h"
@@ -59,27 +61,38 @@ class MegatronLowering {
         stage_(
             stage_of(model, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline))),
         own_(parameters_of(model, stage_)),
-        buffers_(gradient_buffers(own_, options_, ranks(Group::data), ranks(Group::expert_data))),
         b_(program_) {
     program_.rank = rank;
     program_.groups = groups_;
     program_.bubble_share = bubble_share(plan);
     program_.communicator_bytes = userbuffer_bytes(model, plan);
+    lay_out_buffers();
   }
 
   Program run() {
     add_residents();
     Hooks hooks{model_, options_, 0, 0, {}};
-    bool gathered = !options_.overlap_param_gather;
+    const StageSchedule schedule = stage_schedule(plan_, stage_.index);
+    const bool gathers = divides() && options_.overlap_param_gather;
+    std::vector<bool> gathered(stage_.chunks.size(), !gathers);
     emit_schedule(
-        b_, stage_schedule(plan_, stage_.index),
+        b_, schedule, gathers,
         [&](std::int64_t c) {
-          if (!std::exchange(gathered, true)) gather_parameters(true);
+          const auto at = static_cast<std::size_t>(c);
+          const bool gathers_now = !gathered[at];
+          gathered[at] = true;
+          if (gathers_now) gather_chunk(buffers_[at], GatherPart::first_bucket);
           const std::int64_t named = embedding_bytes(chunk(c));
           hooks.named_input = named;
           hooks.blocks_begin = blocks_begin(chunk(c));
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           b_.free(Category::activations, named);
+          if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
+          if (gathers && at + 1 < gathered.size() && schedule.warmup[at + 1] == 0 &&
+              !gathered[at + 1]) {
+            gathered[at + 1] = true;
+            gather_chunk(buffers_[at + 1], GatherPart::first_bucket);
+          }
         },
         [&](std::int64_t c, bool last) {
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
@@ -122,11 +135,36 @@ class MegatronLowering {
   }
   bool divides() const { return options_.distributed_optimizer; }
 
+  /// Each chunk has buffers of its own, of which those of the first chunk of the first stage are
+  /// cut into buckets (megatron/training/training.py, per_chunk_bucket_sizes).
+  void lay_out_buffers() {
+    for (std::size_t c = 0; c < stage_.chunks.size(); ++c) {
+      Stage only = stage_;
+      only.chunks = {stage_.chunks[c]};
+      MegatronOptions options = options_;
+      if (stage_.index > 0 || c > 0) options.bucket_size = std::numeric_limits<std::int64_t>::max();
+      buffers_.push_back(gradient_buffers(parameters_of(model_, only), options, ranks(Group::data),
+                                          ranks(Group::expert_data)));
+    }
+  }
+  /// Of all chunks from number `first` on.
+  GradientBuffers buffers_from(std::size_t first) const {
+    GradientBuffers sum;
+    for (std::size_t c = first; c < buffers_.size(); ++c) {
+      sum.dense.elements += buffers_[c].dense.elements;
+      sum.dense.buckets += buffers_[c].dense.buckets;
+      sum.experts.elements += buffers_[c].experts.elements;
+      sum.experts.buckets += buffers_[c].experts.buckets;
+    }
+    return sum;
+  }
+
   /// Elements whose master weights and states this rank keeps.
   std::int64_t owned() const {
     if (!divides()) return own_.trainable_count();
-    return buffers_.dense.elements / ranks(Group::data) +
-           buffers_.experts.elements / ranks(Group::expert_data);
+    const GradientBuffers all = buffers_from(0);
+    return all.dense.elements / ranks(Group::data) +
+           all.experts.elements / ranks(Group::expert_data);
   }
 
   /// Of `elements` in one of the optimizer's vectors.
@@ -199,8 +237,9 @@ class MegatronLowering {
   }
 
   void add_buffers(Category category, std::int64_t bytes_each) {
-    for (const GradientBuffer& buffer : {buffers_.dense, buffers_.experts})
-      b_.resident(category, round_up(buffer.elements * bytes_each, kAllocationUnit));
+    for (const GradientBuffers& chunk : buffers_)
+      for (const GradientBuffer& buffer : {chunk.dense, chunk.experts})
+        b_.resident(category, round_up(buffer.elements * bytes_each, kAllocationUnit));
   }
 
   void add_whole(Category category, std::int64_t bytes_each) {
@@ -217,18 +256,25 @@ class MegatronLowering {
     else
       b_.collective(kind, bytes, what, buckets);
     program_.events.back().group = group;
+    program_.events.back().once_a_step = !options_.shard_gradients;
   }
 
+  /// The later chunks first, whose last backward passes come first.
   void reduce_gradients() {
+    if (buffers_.size() > 1) reduce(buffers_from(1));
+    reduce(buffers_.front());
+    b_.wait(Stream::communication);
+  }
+
+  void reduce(const GradientBuffers& buffers) {
     const auto kind = divides() ? Collective::reduce_scatter : Collective::all_reduce;
     const auto what = divides() ? "gradient reduce-scatter" : "gradient all-reduce";
     const std::int64_t each = size_of(options_.gradients);
     const bool beside = options_.overlap_grad_reduce;
-    collective(kind, Group::data, buffers_.dense.elements * each, what, buffers_.dense.buckets,
+    collective(kind, Group::data, buffers.dense.elements * each, what, buffers.dense.buckets,
                beside);
-    collective(kind, Group::expert_data, buffers_.experts.elements * each, what,
-               buffers_.experts.buckets, beside);
-    b_.wait(Stream::communication);
+    collective(kind, Group::expert_data, buffers.experts.elements * each, what,
+               buffers.experts.buckets, beside);
   }
 
   /// A tied embedding is on the first and on the last stage, which add up its gradient. Of two
@@ -260,25 +306,46 @@ class MegatronLowering {
     return 0;
   }
 
-  void gather_parameters(bool ahead) {
-    if (!divides()) return;
+  /// Which of a chunk's buckets: a module's forward hook waits for its own and has the next
+  /// gathered beside it, once a step (distributed_data_parallel.py, _make_forward_pre_hook).
+  enum class GatherPart : std::uint8_t { first_bucket, other_buckets };
+
+  void gather_chunk(const GradientBuffers& chunk, GatherPart part) {
     const std::int64_t each = size_of(plan_.precision.params);
     const auto gather = [&](Group group, const GradientBuffer& buffer) {
       if (buffer.elements == 0 || ranks(group) == 1) return;
-      b_.collective(Collective::all_gather, buffer.elements * each, "parameter all-gather",
-                    buffer.buckets);
-      program_.events.back().group = group;
-      program_.events.back().ahead = ahead;
+      const std::int64_t first = buffer.elements / buffer.buckets * each;
+      const bool one = part == GatherPart::first_bucket;
+      const std::int64_t bytes = one ? first : buffer.elements * each - first;
+      const std::int64_t buckets = one ? 1 : buffer.buckets - 1;
+      if (buckets == 0) return;
+      b_.gather_buckets(bytes, "parameter all-gather", buckets, group);
+      program_.events.back().once_a_step = true;
     };
-    gather(Group::data, buffers_.dense);
-    gather(Group::expert_data, buffers_.experts);
-    if (!ahead) b_.wait(Stream::communication);
+    gather(Group::data, chunk.dense);
+    gather(Group::expert_data, chunk.experts);
+  }
+
+  /// All at once, when the optimizer is done.
+  void gather_parameters() {
+    if (!divides()) return;
+    const std::int64_t each = size_of(plan_.precision.params);
+    const GradientBuffers all = buffers_from(0);
+    const auto gather = [&](Group group, const GradientBuffer& buffer) {
+      if (buffer.elements == 0 || ranks(group) == 1) return;
+      b_.collective(Collective::all_gather, buffer.elements * each, "parameter all-gather",
+                    buffer.buckets, group);
+    };
+    gather(Group::data, all.dense);
+    gather(Group::expert_data, all.experts);
+    b_.wait(Stream::communication);
   }
 
   void step() {
     b_.begin_phase(Phase::step);
     const double own = static_cast<double>(owned());
-    const double kept = options_.shard_gradients ? own : static_cast<double>(buffers_.elements());
+    const double kept =
+        options_.shard_gradients ? own : static_cast<double>(buffers_from(0).elements());
     const auto bytes_of = [](DType type) { return static_cast<double>(size_of(type)); };
     // The buffer is zero again for the next step; sums of several ranks become means (read and
     // written).
@@ -291,7 +358,7 @@ class MegatronLowering {
     b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
-    if (!options_.overlap_param_gather) gather_parameters(false);
+    if (!options_.overlap_param_gather) gather_parameters();
     b_.end_phase(Phase::step);
   }
 
@@ -303,7 +370,7 @@ class MegatronLowering {
   std::array<GroupShape, kGroupCount> groups_;
   Stage stage_;
   Model own_;
-  GradientBuffers buffers_;
+  std::vector<GradientBuffers> buffers_;  ///< by chunk
   ProgramBuilder b_;
 };
 

@@ -61,10 +61,11 @@ void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& 
 
 /// Calls forward(chunk) and backward(chunk, last) in the order of the schedule; `last` is the
 /// backward pass after which gradients are complete. The first one stands for itself: what it
-/// makes, later ones add to.
+/// makes, later ones add to. `first_apart`: so does the first forward pass of each chunk, and the
+/// last backward pass of a stage with one chunk is a phase of its own.
 template <typename Forward, typename Backward>
-void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, Forward&& forward,
-                   Backward&& backward) {
+void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, bool first_apart,
+                   Forward&& forward, Backward&& backward) {
   const auto chunks = static_cast<std::int64_t>(schedule.warmup.size());
   const auto warmup = [&](std::int64_t c) { return schedule.warmup[static_cast<std::size_t>(c)]; };
   const auto repeat = [&](std::int64_t count, auto&& body) {
@@ -85,7 +86,11 @@ void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, Forward&& f
                                     [](std::int64_t count) { return count > 0; });
   if (warms_up) {
     b.begin_phase(Phase::forward);
-    for (std::int64_t c = 0; c < chunks; ++c) repeat(warmup(c), [&] { forward(c); });
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      const std::int64_t apart = first_apart && warmup(c) > 0 ? 1 : 0;
+      repeat(apart, [&] { forward(c); });
+      repeat(warmup(c) - apart, [&] { forward(c); });
+    }
     b.end_phase(Phase::forward);
   }
   for (std::int64_t c = chunks; c-- > 0;) {
@@ -102,7 +107,12 @@ void emit_schedule(ProgramBuilder& b, const StageSchedule& schedule, Forward&& f
     const std::int64_t count = warmup(c) - (ends ? 1 : 0);
     repeat(std::min<std::int64_t>(count, 1), [&] { backward(c, false); });
     repeat(count - 1, [&] { backward(c, false); });
-    if (ends) backward(c, true);
+    if (!ends) continue;
+    if (first_apart && chunks == 1) {
+      b.end_phase(Phase::backward);
+      b.begin_phase(Phase::backward);
+    }
+    backward(c, true);
   }
   b.end_phase(Phase::backward);
 }

@@ -69,7 +69,7 @@ TEST(HardwareData, UnverifiedFieldsAreCarried) {
   EXPECT_THAT(gpu("A100-SXM4-40GB").unverified, Contains("memory_usable_gib"));
   EXPECT_EQ(gpu("A100-SXM4-40GB").usable_source, Source::assumed);
   EXPECT_THAT(gpu("L40-48GB").unverified, Contains("tflops_dense"));
-  EXPECT_THAT(find_link(catalog(), "InfiniBand NDR 400")->unverified, Contains("effective_gbs"));
+  EXPECT_THAT(find_link(catalog(), "InfiniBand XDR 800")->unverified, Contains("effective_gbs"));
   EXPECT_THAT(find_instance(catalog(), "g5.xlarge")->unverified, Contains("network_gbps"));
 }
 

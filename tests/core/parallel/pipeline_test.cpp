@@ -191,6 +191,51 @@ Plan plan_of_case(const ScheduleCase& c) {
   return plan;
 }
 
+/// Payload and calls of a step's "parameter all-gather".
+struct Gathers {
+  std::int64_t bytes = 0, calls = 0;
+};
+Gathers gathers_of(const Model& model, const Plan& plan, std::int64_t rank) {
+  Gathers sum;
+  const Program program = lower(model, plan, run_segments(model, plan), rank);
+  for_each_event(program, [&](const Event& e, std::int64_t times) {
+    if (e.kind != Event::Kind::collective || e.what != "parameter all-gather") return;
+    sum.bytes += times * e.bytes;
+    sum.calls += times * e.count;
+  });
+  return sum;
+}
+
+/// Hooks gather a bucket when a step's first micro-batch comes to it; the others find it there.
+TEST(ParameterGather, HappensOnceAStepWhateverTheSchedule) {
+  for (const std::int64_t chunks : {1, 2})
+    for (const std::int64_t micro_batches : {1, 4, 32}) {
+      Plan plan = megatron_plan(16);
+      plan.parallel = stages(4, chunks);
+      plan.workload.gradient_accumulation = micro_batches;
+      if (chunks > 1 && micro_batches < 4) continue;
+      plan.framework.megatron.bucket_size = 1'000'000;
+      const Model model = gpt(plan, 8);
+      for (const std::int64_t stage : {0, 1, 3}) {
+        const Stage whole = stage_of(model, plan.parallel, stage);
+        std::int64_t bytes = 0, calls = 0;
+        for (std::size_t c = 0; c < whole.chunks.size(); ++c) {
+          Stage only = whole;
+          only.chunks = {whole.chunks[c]};
+          MegatronOptions options = plan.framework.megatron;
+          if (stage > 0 || c > 0) options.bucket_size = 1'000'000'000;
+          const GradientBuffers buffers =
+              gradient_buffers(parameters_of(model, only), options, 4, 1);
+          bytes += 2 * buffers.elements();
+          calls += buffers.dense.buckets;
+        }
+        const Gathers gathers = gathers_of(model, plan, 4 * stage);
+        EXPECT_EQ(gathers.bytes, bytes) << chunks << " " << micro_batches << " " << stage;
+        EXPECT_EQ(gathers.calls, calls) << chunks << " " << micro_batches << " " << stage;
+      }
+    }
+}
+
 TEST(Schedules, EveryProgramLeavesTheLiveBytesAsItFoundThem) {
   Parallel gpipe = stages(4);
   gpipe.schedule = PipelineSchedule::gpipe;

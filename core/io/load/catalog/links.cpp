@@ -22,6 +22,7 @@ Link read_link(ObjectReader& in) {
   link.per = LinkShare{index_of("per", kShares)};
   link.bandwidth = required_number(in, "gbs_per_direction") * kGiga;
   link.effective = scaled(in, "effective_gbs", kGiga);
+  link.switch_all_reduce = scaled(in, "switch_all_reduce_gbs", kGiga);
   link.latency = scaled(in, "latency_us", kMicrosecond);
   link.source = required_text(in, "source");
   link.unverified = strings(in, "unverified");
