@@ -70,7 +70,11 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
   range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
   if (range.least > limit.point) {
     const std::int64_t widened = limit.widened(margins);
-    if (simulated(runs, widened) <= widened) range.least = limit.point;
+    const std::int64_t scarce = simulated(runs, widened);
+    if (scarce <= widened) {  // a little more than there is would do, and chance may give it
+      range.least = limit.point;
+      range.point = std::min(range.point, std::max(scarce, limit.point + 1));
+    }
   }
   return range;
 }
