@@ -215,6 +215,11 @@ class RlhfLoader {
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
+      if (role.model.facts.image.has_tower)
+        work_.fail("kind",
+                   fmt::format("rlhf of networks that read images is not modelled ({})",
+                               name_of(role.kind)),
+                   "kind train, or text models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",
