@@ -14,6 +14,7 @@
 #include "load/hardware.h"
 #include "load/model.h"
 #include "lowering/rlhf/algorithms.h"
+#include "model/architectures/registry.h"
 
 namespace shardplan::importing {
 namespace {
@@ -32,6 +33,7 @@ class Finisher {
     take_framework();
     take_tested_optimizers();
     take_lora();
+    take_images();
     take_precision();
     take_batch();
     take_kernels();
@@ -143,6 +145,19 @@ class Finisher {
     } else if (name == "fsdp2" && alone && recipe_.job.value("trainer", "") == "torchtitan") {
       set_field(recipe_.job, "/framework", Json{{"name", "single"}});
     }
+  }
+
+  /// What a trainer freezes before the text model, where the model has such parts.
+  void take_images() {
+    const Json* model = said("model");
+    if (!recipe_.frozen_tower || model == nullptr || !recipe_.algorithm.empty()) return;
+    const auto config = find_config(*model, {first_file(recipe_), "model", recipe_.directory});
+    if (!config || !reads_images(config->config.value("model_type", ""))) return;
+    const bool projector = recipe_.frozen_projector.value_or(false);
+    const char* frozen = !*recipe_.frozen_tower ? "nothing"
+                         : projector            ? "tower_and_projector"
+                                                : "tower";
+    recipe_.assume("/workload/frozen", frozen, "what the trainer freezes of a model with images");
   }
 
   /// accelerate and transformers set it before DeepSpeed sees an optimizer of theirs
