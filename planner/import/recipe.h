@@ -56,6 +56,7 @@ struct Recipe {
   bool has_model = false;      ///< said by a flag: no file need say it
   std::string directory;       ///< where relative paths start: of the first file
   Json lora = Json();          ///< fields of workload.lora; null: full fine-tuning
+  std::string packed_in;       ///< bnb_4bit_quant_storage, where a file says it
   std::string algorithm;       ///< of preference training and reinforcement learning; "": none
   Json rlhf = Json::object();  ///< fields of a workload of kind rlhf
 
