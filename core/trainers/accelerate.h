@@ -25,6 +25,12 @@ inline constexpr std::array kTransformersOptimizers{
 /// (transformers/trainer.py, _build_accelerator_args). transformers 5.17 asks after each
 /// micro-batch whether the loss is a number (trainer.py, logging_nan_inf_filter), divides it by
 /// num_items_in_batch, and tells bitsandbytes to leave embeddings alone (create_optimizer).
+/// Preference training on it is TRL's: references are prepared by prepare_fsdp
+/// (trl/models/utils.py), which calls fully_shard on the root alone; under LoRA the base with its
+/// adapters off is the reference (dpo_trainer.py); scores are made of as many sequences as are
+/// trained on (grpo_trainer.py, _generate_and_score_completions). Trainers that make all logits,
+/// TRL's before 1.11 and those of LLaMA-Factory and ms-swift, have names for them until the loss is
+/// made, the reference's pass included.
 constexpr TrainerDescription on_accelerate(std::string_view name, std::string_view words,
                                            std::string_view source,
                                            const FusedKernel* head_loss = nullptr) {
@@ -41,6 +47,11 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .casts_divided_model = true,
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
+          .shards_frozen_whole = true,
+          .runs_rlhf = true,
+          .shares_base = true,
+          .scores_micro_batches = true,
+          .keeps_logits = head_loss == nullptr,
           .optimizers = kTransformersOptimizers,
           .head_loss = head_loss,
           .source = source};

@@ -66,6 +66,8 @@ struct TrainerDescription {
   bool shares_base = false;
   /// Generated sequences are scored as many at a time as are trained on, not all at once.
   bool scores_micro_batches = false;
+  /// Preference training holds on to all fp32 logits of the trained model while a reference scores.
+  bool keeps_logits = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;

@@ -52,4 +52,10 @@ const Json* Recipe::find(std::string_view pointer) const {
   return job.contains(at) ? &job.at(at) : nullptr;
 }
 
+void Recipe::take_algorithm(std::string name, const Origin& origin) {
+  algorithm = std::move(name);
+  origins["/workload/kind"] = origin;
+  origins["/workload/algorithm"] = origin;
+}
+
 }  // namespace shardplan::importing

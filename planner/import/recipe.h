@@ -60,6 +60,9 @@ struct Recipe {
   std::string algorithm;       ///< of preference training and reinforcement learning; "": none
   Json rlhf = Json::object();  ///< fields of a workload of kind rlhf
 
+  /// Names the algorithm, said at `origin`.
+  void take_algorithm(std::string name, const Origin& origin);
+
   void note(Note note) { notes.push_back(std::move(note)); }
   /// Sets a field that two files may not say differently.
   void set(const std::string& pointer, Json value, const Origin& origin);

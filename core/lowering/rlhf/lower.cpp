@@ -212,6 +212,19 @@ void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
   whole.build.insert(whole.build.end(), build.begin(), build.end());
 }
 
+/// fp32 logits of the model that trains, which its trainer has a name for while others score.
+std::int64_t held_logits(const Rlhf& rlhf) {
+  const Role& actor = rlhf.roles.front();
+  const bool all = rlhf.description().head == RlhfHead::log_probabilities &&
+                   actor.plan.loss == LossKind::log_probabilities &&
+                   actor.plan.trainer->keeps_logits;
+  if (!all) return 0;
+  const Workload& w = actor.plan.workload;
+  const std::int64_t tokens = checked_mul(w.micro_batch, w.sequence_length);
+  return round_up(checked_mul(checked_mul(tokens, actor.model.facts.vocabulary), 4),
+                  kAllocationUnit);
+}
+
 /// Puts the parts of an iteration one after the other.
 class Iteration {
  public:
@@ -243,9 +256,12 @@ class Iteration {
     if (part.phase != Phase::step) return run(part, part.phase);
     // A step of its own, whose phases keep their names: the scores are made within it.
     run(part, std::nullopt, [&] {
+      const std::int64_t logits = held_logits(rlhf_);
+      b_.alloc(Category::logits_and_loss, logits);
       for (const RlhfPart& other : parts_)
         if (other.phase == Phase::experience && !other.before_training)
           run(other, Phase::experience);
+      b_.free(Category::logits_and_loss, logits);
     });
   }
 

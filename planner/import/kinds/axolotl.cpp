@@ -6,6 +6,7 @@
 
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
+#include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 
@@ -114,29 +115,12 @@ void read_liger_kernel(Key& key) {
   key.take("/kernels", names);
 }
 
-void read_rl(Key& key) {
-  const std::string name = key.text();
-  const std::array<std::string_view, 3> dpo{"dpo", "ipo", "simpo"};
-  if (std::find(dpo.begin(), dpo.end(), name) == dpo.end() && name != "grpo")
-    key.refuse(fmt::format("the algorithm '{}' is not estimated", name), "dpo, ipo or grpo");
-  if (name == "simpo") key.refuse("'simpo' has no reference model: not estimated", "dpo");
-  key.recipe().algorithm = name == "grpo" ? "grpo" : "dpo";
-  key.recipe().origins["/workload/kind"] = key.origin();
-  key.took("workload.algorithm: " + key.recipe().algorithm);
-}
-
 void read_reward(Key& key) {
   if (!key.flag()) return key.ignore("off");
   if (key.path() == "process_reward_model")
     key.refuse("rewards of single steps are not estimated", "reward_model");
-  key.recipe().algorithm = "reward";
-  key.recipe().origins["/workload/kind"] = key.origin();
+  key.recipe().take_algorithm("reward", key.origin());
   key.took("workload.algorithm: reward");
-}
-
-void read_completion(Key& key) {
-  key.recipe().rlhf["new_tokens"] = key.integer(1);
-  key.took("workload.new_tokens");
 }
 
 void read_vllm(Key& key) {
@@ -213,11 +197,15 @@ constexpr std::array kRules{
     KeyRule{"liger_swiglu", "", read_liger_kernel},
     KeyRule{"liger_cross_entropy", "", read_liger_kernel},
     KeyRule{"liger_fused_linear_cross_entropy", "", read_liger_kernel},
-    KeyRule{"rl", "", read_rl},
+    KeyRule{"rl", "", read_algorithm},
     KeyRule{"reward_model", "", read_reward},
     KeyRule{"process_reward_model", "", read_reward},
-    KeyRule{"trl.max_completion_length", "", read_completion},
+    KeyRule{"trl.max_completion_length", "", read_new_tokens},
     KeyRule{"trl.use_vllm", "", read_vllm},
+    KeyRule{"trl.beta", "", read_beta},
+    KeyRule{"rl_beta", "", read_beta},
+    KeyRule{"precompute_ref_log_probs", "", read_precomputed},
+    KeyRule{"dpo_use_logits_to_keep", "", warn_if_larger},
     KeyRule{"tensor_parallel_size", "/parallel/tensor", read_degree},
     KeyRule{"context_parallel_size", "/parallel/context", read_degree},
     KeyRule{"sequence_parallel_degree", "/parallel/context", read_degree},
@@ -300,7 +288,6 @@ const std::array kIgnored{
                  "lisa_*",
                  "gptq_*",
                  "profiler_steps*",
-                 "rl_beta",
                  "orpo_alpha",
                  "dpo_*",
                  "kto_*",
@@ -386,6 +373,7 @@ void read(const Document& d, Recipe& recipe) {
     recipe.rlhf["prompt_length"] = *recipe.find("/workload/sequence_length");
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
   }
+  settle_reference(recipe, 0);  // trl 1.8, grpo_config.py
 }
 
 }  // namespace

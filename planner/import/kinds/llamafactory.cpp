@@ -5,6 +5,7 @@
 
 #include "import/kinds/kind.h"
 #include "import/kinds/llamafactory_v1.h"
+#include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 
@@ -25,11 +26,17 @@ void read_stage(Key& key) {
     if (name == "pt") key.recipe().set_default("/workload/packing", true);
     return key.took("workload.kind: train");
   }
-  if (name != "dpo" && name != "rm")
-    key.refuse(fmt::format("the stage '{}' is not read", name), "pt, sft, rm or dpo");
-  key.recipe().algorithm = name == "rm" ? "reward" : "dpo";
-  key.recipe().origins["/workload/kind"] = key.origin();
-  key.took("workload.algorithm: " + key.recipe().algorithm);
+  if (name == "ppo")  // train/ppo/trainer.py: values from a head on the actor, of trl 0.9
+    key.refuse("the stage 'ppo' is not estimated: its values come from the actor's own network",
+               "pt, sft, rm, dpo or kto");
+  // CustomDPOTrainer has ORPO's and SimPO's losses too, without a reference.
+  const Json* loss = key.other("pref_loss");
+  const bool odds = name == "dpo" && loss != nullptr && (*loss == "orpo" || *loss == "simpo");
+  const std::string algorithm = algorithm_word(odds ? loss->get<std::string>() : name);
+  if (algorithm.empty() || (name != "dpo" && name != "rm" && name != "kto"))
+    key.refuse(fmt::format("the stage '{}' is not read", name), "pt, sft, rm, dpo or kto");
+  key.recipe().take_algorithm(algorithm, key.origin());
+  key.took("workload.algorithm: " + algorithm);
 }
 
 void read_type(Key& key) {

@@ -6,6 +6,7 @@
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/megatron.h"
+#include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
 
@@ -107,23 +108,6 @@ void read_swift_fsdp(Key& key) {
   key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
 }
 
-void read_rlhf(Key& key) {
-  const std::string name = key.text();
-  if (name == "rm") {
-    key.recipe().algorithm = "reward";
-  } else if (name == "dpo" || name == "grpo" || name == "ppo") {
-    key.recipe().algorithm = name;
-  } else {
-    key.refuse(fmt::format("the algorithm '{}' is not estimated", name), "dpo, rm, ppo or grpo");
-  }
-  key.took("workload.algorithm: " + key.recipe().algorithm);
-}
-
-void read_completion(Key& key) {
-  key.recipe().rlhf["new_tokens"] = key.integer(1);
-  key.took("workload.new_tokens");
-}
-
 void read_vllm(Key& key) {
   if (!key.flag()) return key.ignore("off");
   key.warn("vLLM generates: what it holds where it shares the GPUs is not in the estimate");
@@ -155,9 +139,11 @@ constexpr std::array kRules{
     KeyRule{"quant_bits", "", read_bits},
     KeyRule{"deepspeed", "", read_swift_deepspeed},
     KeyRule{"fsdp", "", read_swift_fsdp},
-    KeyRule{"rlhf_type", "", read_rlhf},
-    KeyRule{"max_completion_length", "", read_completion},
+    KeyRule{"rlhf_type", "", read_algorithm},
+    KeyRule{"max_completion_length", "", read_new_tokens},
     KeyRule{"use_vllm", "", read_vllm},
+    KeyRule{"beta", "", read_beta},
+    KeyRule{"precompute_ref_log_probs", "", read_precomputed},
     KeyRule{"sequence_parallel_size", "", read_divided},
     KeyRule{"modules_to_save", "", refuse_if_said},
     KeyRule{"use_galore", "", warn_if_larger},
@@ -345,7 +331,10 @@ void read(const Document& d, Recipe& recipe) {
     const Json* length = recipe.find("/workload/sequence_length");
     recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
+  } else if (!recipe.algorithm.empty()) {
+    recipe.assume("/workload/sequence_length", 2048, "ms-swift's max_length, where it is not said");
   }
+  settle_reference(recipe, 0.04);  // arguments/rlhf_args.py
   training_defaults(recipe);
 }
 

@@ -1,10 +1,13 @@
 // transformers' TrainingArguments (5.17) and TRL's configs (1.16), in JSON, YAML or as a program's
 // arguments.
 #include "import/kinds/kind.h"
+#include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
+#include "lowering/rlhf/algorithms.h"
 
 #include <array>
+#include <cctype>
 
 namespace shardplan::importing::training_arguments {
 namespace {
@@ -25,29 +28,43 @@ bool is_trl(const Document& d) {
          d.program.starts_with("trl ");
 }
 
-/// What a config's own keys tell of the algorithm: nothing else in such a file does.
+/// A word of the run's names: "zephyr-orpo-141b" is one of ORPO's.
+std::string algorithm_in_names(const Document& d) {
+  for (const char* key : {"hub_model_id", "run_name", "output_dir"}) {
+    const Json* value = value_below(d.value, key);
+    if (value == nullptr || !value->is_string()) continue;
+    std::string word;
+    for (const char c : value->get<std::string>() + "-") {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+        word += c;
+        continue;
+      }
+      const std::string name = algorithm_word(word);
+      if (!name.empty()) return name;
+      word.clear();
+    }
+  }
+  return "";
+}
+
+/// What a config's own keys tell of the algorithm, or its program, or else the names that the run
+/// was given.
 std::string algorithm_of(const Document& d) {
-  const auto runs = [&](std::string_view word) {
-    return d.program.find(word) != std::string::npos;
-  };
-  if (has_any(d, {"num_generations", "max_completion_length"}) || runs("grpo")) return "grpo";
-  if (has_any(d, {"simpo_gamma", "cpo_alpha", "desirable_weight"})) return "";
-  if (has_any(d, {"beta", "loss_type", "precompute_ref_log_probs"}) || runs("dpo")) return "dpo";
-  return runs("reward") ? "reward" : "";
+  for (const AlgorithmDescription& a : kAlgorithmDescriptions)
+    if (a.algorithm != Algorithm::sft && d.program.find(a.name) != std::string::npos)
+      return std::string(a.name);
+  if (has_any(d, {"num_generations", "max_completion_length"})) return "grpo";
+  if (has_any(d, {"desirable_weight", "undesirable_weight"})) return "kto";
+  if (has_any(d, {"simpo_gamma", "cpo_alpha"})) return "cpo";
+  if (has_any(d, {"center_rewards_coefficient"})) return "reward";
+  const bool prefers = has_any(d, {"beta", "loss_type", "precompute_ref_log_probs", "rpo_alpha"});
+  if (!prefers) return "";
+  const std::string named = algorithm_in_names(d);
+  return named.empty() || named == "reward" ? "dpo" : named;
 }
 
 void read_mega_length(Key& key) {
   key.take("/workload/sequence_length", key.integer(1));
-}
-
-void read_prompt(Key& key) {
-  key.recipe().rlhf["prompt_length"] = key.integer(1);
-  key.took("workload.prompt_length");
-}
-
-void read_completion(Key& key) {
-  key.recipe().rlhf["new_tokens"] = key.integer(1);
-  key.took("workload.new_tokens");
 }
 
 void read_vllm(Key& key) {
@@ -57,11 +74,16 @@ void read_vllm(Key& key) {
       "(vllm_gpu_memory_utilization) is not in the estimate");
 }
 
-void read_odd_loss(Key& key) {
-  const std::string name = key.text();
-  if (name == "orpo" || name == "kto" || name == "bco_pair")
-    key.refuse("the loss '" + name + "' is not estimated",
-               "sigmoid, ipo, hinge or another of DPO's");
+void read_loss(Key& key) {
+  // A list of losses, weighted, is one of DPO's.
+  const std::vector<std::string> names = key.list();
+  for (const std::string& name : names) {
+    const bool own = name == "kto" || name == "apo_zero_unpaired" || name == "simpo";
+    if (own && names.size() == 1) {
+      key.recipe().take_algorithm(name == "simpo" ? "cpo" : "kto", key.origin());
+      return key.took("workload.algorithm: " + key.recipe().algorithm);
+    }
+  }
   key.ignore("the losses of one trainer keep the same");
 }
 
@@ -78,16 +100,18 @@ constexpr std::array kRules{
     KeyRule{"model_max_length", "", read_mega_length},
     KeyRule{"block_size", "", read_mega_length},
     KeyRule{"packing", "/workload/packing", as_flag},
-    KeyRule{"max_prompt_length", "", read_prompt},
-    KeyRule{"max_completion_length", "", read_completion},
+    KeyRule{"max_prompt_length", "", read_prompt_tokens},
+    KeyRule{"max_completion_length", "", read_new_tokens},
     KeyRule{"use_vllm", "", read_vllm},
-    KeyRule{"loss_type", "", read_odd_loss},
+    KeyRule{"loss_type", "", read_loss},
+    KeyRule{"beta", "", read_beta},
+    KeyRule{"precompute_ref_log_probs", "", read_precomputed},
+    KeyRule{"num_ppo_epochs", "", refuse_if_said},
 };
 
 const std::array kIgnored{
     IgnoredKeys{"the losses of one trainer keep the same",
-                {"beta",
-                 "alpha",
+                {"alpha",
                  "label_smoothing",
                  "reward_*",
                  "rewards_*",
@@ -110,12 +134,15 @@ const std::array kIgnored{
                  "delta",
                  "num_iterations",
                  "steps_per_generation",
-                 "precompute_ref_log_probs",
                  "format_reward*",
                  "accuracy_reward*",
                  "max_num_train_samples",
                  "attn_kwargs",
                  "center_rewards_coefficient",
+                 "desirable_weight",
+                 "undesirable_weight",
+                 "simpo_gamma",
+                 "cpo_alpha",
                  "parallel_code_exec_per_proc",
                  "e2b_*",
                  "morph_*",
@@ -130,6 +157,7 @@ constexpr KeyTable kOwn{kRules, kIgnored};
 /// GRPO's batch counts completions, num_generations of them to a prompt (TRL 1.16, grpo_config.py).
 void make_rlhf(Recipe& recipe, const std::string& algorithm) {
   recipe.algorithm = algorithm;
+  settle_reference(recipe, 0);  // grpo_config.py
   if (algorithm != "grpo") {
     recipe.rlhf.erase("prompt_length");
     return;
@@ -149,9 +177,10 @@ void read(const Document& d, Recipe& recipe) {
     recipe.bf16 = true;
     recipe.note({.kind = Note::Kind::assumed, .field = "bf16", .reason = "TRL's default"});
   }
-  const std::string algorithm = algorithm_of(d);
+  const std::string algorithm = recipe.algorithm.empty() ? algorithm_of(d) : recipe.algorithm;
   if (algorithm != "grpo") recipe.assume("/workload/sequence_length", 1024, "TRL's max_length");
-  if (!algorithm.empty()) make_rlhf(recipe, algorithm);
+  if (algorithm.empty()) return;
+  make_rlhf(recipe, algorithm);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -114,6 +115,29 @@ TEST(Preference, TrlGathersAllOfAnFsdp2ReferenceAtOnce) {
             2 * kParameters);
 }
 
+/// PyTorch 2.11's FSDPMemTracker over fully_shard on the root of transformers' own class, in a
+/// world of eight, without autograd: 6,818,048 bytes of shards in fp32 (blocks of the allocator add
+/// 256 for each of nine norms), and at the peak 27,272,192 each of gathered parameters and of the
+/// all-gather's buffer.
+TEST(Preference, MeetsWhatPyTorchTracksOfAWholeReference) {
+  const Json model{
+      {"model_type", "llama"},  {"hidden_size", 512},           {"intermediate_size", 1024},
+      {"num_hidden_layers", 4}, {"num_attention_heads", 8},     {"num_key_value_heads", 4},
+      {"vocab_size", 4096},     {"tie_word_embeddings", false}, {"max_position_embeddings", 2048}};
+  Json job = dpo("fsdp2");
+  job["model"] = model;
+  const Job with = load(job);
+  job["workload"]["reference"] = "precomputed";
+  EXPECT_EQ(at_start(with, Category::parameters) - at_start(load(job), Category::parameters),
+            6818048 + 9 * 256);
+  const std::vector<RlhfPart> parts = rlhf_parts(*with.rlhf);
+  const auto part = std::ranges::find_if(parts, [](const RlhfPart& p) { return p.scores; });
+  ASSERT_NE(part, parts.end());
+  const auto most = simulate_memory(part->program).at_peak;
+  EXPECT_EQ(most[index_of(Category::gathered_parameters)], 27272192);
+  EXPECT_EQ(most[index_of(Category::communication_buffers)], 27272192);
+}
+
 /// The root's flat parameter has no backward pass to wait for and stays: here the tied embeddings
 /// and the last norm, in 16 bits. The blocks of SHARD_GRAD_OP stay with it.
 TEST(Preference, Fsdp1LeavesTheReferencesRootGathered) {
@@ -156,6 +180,20 @@ TEST(Preference, OnlySomeAlgorithmsMakeAllLogits) {
   EXPECT_LT(logits("kto"), kAll);
   EXPECT_EQ(logits("orpo"), kAll);
   EXPECT_EQ(logits("cpo"), kAll);
+}
+
+/// Trainers of LLaMA-Factory and ms-swift make all logits in fp32, keep their log-softmax for the
+/// backward pass, and have a name for the logits while the reference scores.
+TEST(Preference, TrainersOnTransformersHoldAllLogits) {
+  constexpr std::int64_t kAll = std::int64_t{2} * 512 * 128256 * 4;
+  const Job job = changed("fsdp2", R"({"trainer": "hf_trainer"})");
+  const Job loop = changed("fsdp2", R"({"trainer": "loop"})");
+  const auto rise = [](const Job& j) {
+    return peak(j, Phase::experience) - end(j, Phase::forward);
+  };
+  EXPECT_GE(end(job, Phase::forward), kAll);
+  // Beside that the whole reference, in 16 bits twice, for two blocks and the root of it.
+  EXPECT_GE(rise(job), rise(loop) + kAll);
 }
 
 /// Each micro-batch has its own scores: time was counted for one of them.

@@ -1,0 +1,76 @@
+#include "import/preference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/nearest.h"
+#include "lowering/rlhf/algorithms.h"
+
+namespace shardplan::importing {
+namespace {
+
+/// Words beside the algorithms' own names. IPO, hinge and the like are other losses of DPO's
+/// trainer, SimPO of CPO's, and these of GRPO's.
+constexpr std::array kWords{std::pair{"rm", "reward"},  std::pair{"ipo", "dpo"},
+                            std::pair{"simpo", "cpo"},  std::pair{"gdpo", "grpo"},
+                            std::pair{"dapo", "grpo"},  std::pair{"gspo", "grpo"},
+                            std::pair{"cispo", "grpo"}, std::pair{"dr_grpo", "grpo"}};
+
+/// Where a recipe keeps what it knows of GRPO's coefficient until the whole file is read.
+constexpr const char* kBeta = "beta";
+
+}  // namespace
+
+std::string algorithm_word(std::string_view word) {
+  const std::string name = normalized(word);
+  for (const AlgorithmDescription& a : kAlgorithmDescriptions)
+    if (name == a.name && a.algorithm != Algorithm::sft) return std::string(a.name);
+  for (const auto& [other, algorithm] : kWords)
+    if (name == normalized(other)) return algorithm;
+  return "";
+}
+
+void read_algorithm(Key& key) {
+  const std::string name = algorithm_word(key.text());
+  if (name.empty())
+    key.refuse(fmt::format("the algorithm '{}' is not estimated", key.text()),
+               "dpo, ipo, kto, orpo, simpo, cpo, rm, ppo or grpo");
+  key.recipe().take_algorithm(name, key.origin());
+  key.took("workload.algorithm: " + name);
+}
+
+void read_precomputed(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.recipe().rlhf["reference"] = "precomputed";
+  key.took("workload.reference: precomputed");
+}
+
+void read_new_tokens(Key& key) {
+  key.recipe().rlhf["new_tokens"] = key.integer(1);
+  key.took("workload.new_tokens");
+}
+
+void read_prompt_tokens(Key& key) {
+  key.recipe().rlhf["prompt_length"] = key.integer(1);
+  key.took("workload.prompt_length");
+}
+
+void read_beta(Key& key) {
+  key.recipe().rlhf[kBeta] = key.number();
+  key.took("whether a reference is asked, where the algorithm may do without");
+}
+
+void settle_reference(Recipe& recipe, double usual) {
+  const double beta = recipe.rlhf.value(kBeta, usual);
+  recipe.rlhf.erase(kBeta);
+  if (recipe.algorithm != "grpo" || beta != 0) return;
+  recipe.rlhf["reference"] = "none";
+  recipe.note({.kind = Note::Kind::assumed,
+               .field = "workload.reference: none",
+               .reason = "the divergence from a reference has a coefficient of zero"});
+}
+
+}  // namespace shardplan::importing

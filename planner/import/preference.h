@@ -1,0 +1,26 @@
+// What trainers' files call algorithms of preference training and reinforcement learning, and the
+// keys about their references and what is generated.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "import/keys.h"
+
+namespace shardplan::importing {
+
+/// The job's algorithm for a word: "simpo" is cpo's trainer, "rm" is reward. "" for others.
+std::string algorithm_word(std::string_view word);
+
+/// A key whose value is such a word; refuses the others by name.
+void read_algorithm(Key& key);
+void read_precomputed(Key& key);    ///< precompute_ref_log_probs
+void read_new_tokens(Key& key);     ///< max_completion_length
+void read_prompt_tokens(Key& key);  ///< max_prompt_length
+/// GRPO's coefficient of the divergence from the reference; of the others a scale of the loss.
+void read_beta(Key& key);
+
+/// GRPO asks a reference where its coefficient, said or else `usual`, is not zero.
+void settle_reference(Recipe& recipe, double usual);
+
+}  // namespace shardplan::importing

@@ -1,0 +1,193 @@
+// Preference training and reinforcement learning in trainers' files: each kind's algorithm, and the
+// estimate that its job gets.
+#include <gmock/gmock.h>
+
+#include "estimate/rlhf.h"
+#include "import/preference.h"
+#include "import_testing.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::importing::preference_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Estimate estimate(const Json& job) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  return estimate_rlhf(*load_job(job, "job", {.hardware = &hardware, .directory = ""}).rlhf,
+                       load_calibration());
+}
+
+constexpr const char* kTrlDpo = R"(
+model_name_or_path: Qwen/Qwen2.5-0.5B-Instruct
+torch_dtype: bfloat16
+bf16: true
+beta: 0.05
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 4
+max_length: 1024
+gradient_checkpointing: true
+output_dir: data/qwen-dpo
+)";
+
+constexpr const char* kFsdp2 = R"(
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+fsdp_config:
+  fsdp_version: 2
+  fsdp_reshard_after_forward: true
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+mixed_precision: bf16
+num_machines: 1
+num_processes: 8
+)";
+
+Json under_fsdp2(const std::string& arguments) {
+  std::vector<Document> documents = parse_documents(arguments, "a");
+  for (Document& more : parse_documents(kFsdp2, "b")) documents.push_back(std::move(more));
+  return import_documents(documents, "", {{"cluster", "8xH100"}}).job;
+}
+
+TEST(ImportPreference, TrlsDpoRunsUnderDdpWithTrlsOwnLoss) {
+  const Json job = job_of(kTrlDpo);
+  EXPECT_EQ(job["trainer"], "trl");
+  EXPECT_EQ(job["framework"]["name"], "ddp");
+  const Json& work = job["workload"];
+  EXPECT_EQ(work["kind"], "rlhf");
+  EXPECT_EQ(work["algorithm"], "dpo");
+  EXPECT_EQ(work["micro_batch"], 2);
+  EXPECT_EQ(work["gradient_accumulation"], 4);
+  EXPECT_EQ(work["sequence_length"], 1024);
+  EXPECT_FALSE(work.contains("reference"));
+  EXPECT_GT(estimate(job).allocated.point, 0);
+}
+
+TEST(ImportPreference, AReferenceStaysAsItWasLoadedWhereFsdpTrainsInFp32) {
+  const Json job = under_fsdp2(kTrlDpo);
+  EXPECT_EQ(job["precision"], "bf16-autocast");
+  EXPECT_EQ(job["workload"]["models"]["reference"]["precision"], "bf16-pure");
+  EXPECT_GT(estimate(job).allocated.point, 0);
+  const Json precomputed = under_fsdp2(std::string(kTrlDpo) + "precompute_ref_log_probs: true\n");
+  EXPECT_EQ(precomputed["workload"]["reference"], "precomputed");
+  EXPECT_FALSE(precomputed["workload"].contains("models"));
+  EXPECT_LT(estimate(precomputed).allocated.point, estimate(job).allocated.point);
+}
+
+TEST(ImportPreference, AConfigTellsItsAlgorithmByItsKeysAndNames) {
+  const auto algorithm = [](const std::string& more) {
+    return job_of(std::string(kTrlDpo) + more)["workload"].value("algorithm", "");
+  };
+  EXPECT_EQ(algorithm("desirable_weight: 1.0\n"), "kto");
+  EXPECT_EQ(algorithm("loss_type: kto\n"), "kto");
+  EXPECT_EQ(algorithm("loss_type: simpo\n"), "cpo");
+  EXPECT_EQ(algorithm("cpo_alpha: 1.0\n"), "cpo");
+  EXPECT_EQ(algorithm("loss_type: [sigmoid, bco_pair, sft]\n"), "dpo");
+  EXPECT_EQ(algorithm("hub_model_id: zephyr-orpo-141b\n"), "orpo");
+  EXPECT_EQ(algorithm("loss_type: apo_zero\n"), "dpo");
+  EXPECT_THAT(error_of(std::string(kTrlDpo) + "num_ppo_epochs: 4\n"), HasSubstr("num_ppo_epochs"));
+}
+
+TEST(ImportPreference, GrpoAsksAReferenceWhereItsCoefficientIsNotZero) {
+  const std::string grpo = R"(
+model_name_or_path: Qwen/Qwen2.5-0.5B-Instruct
+bf16: true
+per_device_train_batch_size: 8
+num_generations: 8
+max_prompt_length: 256
+max_completion_length: 128
+learning_rate: 1.0e-6
+output_dir: out
+)";
+  const Json none = job_of(grpo);
+  EXPECT_EQ(none["workload"]["algorithm"], "grpo");
+  EXPECT_EQ(none["workload"]["prompt_length"], 256);
+  EXPECT_EQ(none["workload"]["new_tokens"], 128);
+  EXPECT_EQ(none["workload"]["reference"], "none");
+  const Json asked = job_of(grpo + "beta: 0.04\n");
+  EXPECT_FALSE(asked["workload"].contains("reference"));
+  EXPECT_FALSE(asked["workload"].contains("beta"));
+  EXPECT_GT(estimate(asked).allocated.point, estimate(none).allocated.point);
+}
+
+TEST(ImportPreference, AxolotlsAlgorithms) {
+  const auto job = [](const std::string& rl) {
+    return job_of(R"(
+base_model: Qwen/Qwen2.5-0.5B
+datasets: [{path: x, type: y}]
+sequence_len: 1024
+micro_batch_size: 2
+gradient_accumulation_steps: 2
+adapter: lora
+lora_r: 8
+lora_target_modules: [q_proj, v_proj]
+bf16: true
+liger_rms_norm: true
+rl: )" + rl + "\n");
+  };
+  EXPECT_EQ(job("ipo")["workload"]["algorithm"], "dpo");
+  EXPECT_EQ(job("simpo")["workload"]["algorithm"], "cpo");
+  EXPECT_EQ(job("kto")["workload"]["algorithm"], "kto");
+  EXPECT_EQ(job("gdpo")["workload"]["algorithm"], "grpo");
+  // Its TRL, 1.8, makes all logits; kernels of the layers stay.
+  EXPECT_EQ(job("dpo")["trainer"], "hf_trainer");
+  EXPECT_EQ(job("dpo")["kernels"], Json::array({"rms_norm"}));
+  EXPECT_GT(estimate(job("orpo")).allocated.point, 0);
+  EXPECT_GT(estimate(job("dpo")).allocated.point, 0);
+  EXPECT_THAT(error_of("base_model: x\ndatasets: []\nmicro_batch_size: 1\nrl: ebft\n"),
+              HasSubstr("'ebft' is not estimated"));
+}
+
+TEST(ImportPreference, LlamaFactorysStages) {
+  const auto job = [](const std::string& stage) {
+    return job_of(R"(
+model_name_or_path: Qwen/Qwen2.5-0.5B
+finetuning_type: lora
+template: qwen
+cutoff_len: 1024
+per_device_train_batch_size: 1
+bf16: true
+enable_liger_kernel: true
+stage: )" + stage +
+                  "\n");
+  };
+  EXPECT_EQ(job("kto")["workload"]["algorithm"], "kto");
+  EXPECT_EQ(job("rm")["workload"]["algorithm"], "reward");
+  EXPECT_EQ(job("dpo\npref_loss: orpo")["workload"]["algorithm"], "orpo");
+  EXPECT_EQ(job("dpo\npref_loss: simpo")["workload"]["algorithm"], "cpo");
+  const Json dpo = job("dpo\npref_loss: sigmoid");
+  EXPECT_EQ(dpo["workload"]["algorithm"], "dpo");
+  for (const Json& kernel : dpo["kernels"])
+    EXPECT_THAT(kernel.get<std::string>(), Not(HasSubstr("entropy")));
+  EXPECT_GT(estimate(dpo).allocated.point, 0);
+  EXPECT_GT(estimate(job("rm")).allocated.point, 0);
+  EXPECT_THAT(error_of("model_name_or_path: x\nfinetuning_type: full\nstage: ppo\n"),
+              HasSubstr("the actor's own network"));
+}
+
+TEST(ImportPreference, SwiftsAlgorithms) {
+  const auto job = [](const std::string& type) {
+    return job_of(
+        "NPROC_PER_NODE=8 swift rlhf --model Qwen/Qwen2.5-0.5B --tuner_type lora "
+        "--per_device_train_batch_size 1 --rlhf_type " +
+        type + "\n");
+  };
+  EXPECT_EQ(job("simpo")["workload"]["algorithm"], "cpo");
+  EXPECT_EQ(job("kto")["workload"]["algorithm"], "kto");
+  EXPECT_EQ(job("rm")["workload"]["algorithm"], "reward");
+  EXPECT_FALSE(job("grpo")["workload"].contains("reference"));  // its coefficient is 0.04
+  EXPECT_EQ(job("grpo --beta 0")["workload"]["reference"], "none");
+  EXPECT_THAT(error_of("swift rlhf --model Qwen/Qwen2.5-0.5B --rlhf_type gkd\n"),
+              HasSubstr("'gkd' is not estimated"));
+}
+
+TEST(ImportPreference, EveryWordIsOneOfAnAlgorithm) {
+  EXPECT_EQ(algorithm_word("RM"), "reward");
+  EXPECT_EQ(algorithm_word("dr-grpo"), "grpo");
+  EXPECT_EQ(algorithm_word("sft"), "");
+  EXPECT_EQ(algorithm_word("sgd"), "");
+}
+
+}  // namespace
+}  // namespace shardplan::importing::preference_test
