@@ -163,8 +163,11 @@ Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
     out.label = shown;
     return out;
   }
-  const std::int64_t nodes = counts.size() == 2 ? counts[0] : 1;
-  const std::int64_t gpus_per_node = counts.empty() ? 1 : counts.back();
+  constexpr std::int64_t kUsualNode = 8, kLargestNode = 16;  // the largest of the catalogue
+  const bool many = counts.size() == 1 && counts[0] > kLargestNode;
+  const bool cut = many && counts[0] % kUsualNode == 0;  // no machine has so many
+  const std::int64_t nodes = counts.size() == 2 ? counts[0] : cut ? counts[0] / kUsualNode : 1;
+  const std::int64_t gpus_per_node = counts.empty() ? 1 : cut ? kUsualNode : counts.back();
   check_world(nodes, gpus_per_node);
   std::string prefix;
   for (const std::int64_t count : counts) prefix += fmt::format("{}x", count);
@@ -176,8 +179,12 @@ Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
   out.gpus_per_node = gpus_per_node;
   out.notes = std::move(resolved.notes);
   fill_interconnect(out, {}, catalog);
-  constexpr std::int64_t kLargestNode = 16;  // the largest machine of the catalogue
-  if (counts.size() == 1 && gpus_per_node > kLargestNode) {
+  if (cut) {
+    out.interconnect_source = Source::assumed;
+    out.notes.push_back(fmt::format("{} GPUs are taken as {} machines of {}: write {}x{}x{}",
+                                    counts[0], nodes, gpus_per_node, nodes, gpus_per_node,
+                                    out.gpu.name));
+  } else if (many) {
     out.interconnect_source = Source::assumed;
     out.notes.push_back(
         fmt::format("{0} GPUs are taken as one machine; write {1}x8x{2} for {1} machines of 8",

@@ -16,6 +16,12 @@
 namespace shardplan {
 namespace {
 
+/// Where nobody knows whether a host has room for what the best plan keeps there.
+std::string_view as_far_as_known(const Estimate& best) {
+  return best.verdict.host.fit == Fit::unknown ? ", if each host has room for what it keeps there"
+                                               : "";
+}
+
 std::string_view aim(Objective objective) {
   switch (objective) {
     case Objective::throughput:
@@ -156,7 +162,8 @@ std::string found_text(const SearchAnswer& a, std::size_t rows) {
   const Found& best = a.result.front.front();
   const Job job = job_with(a.job, best.plan);
   std::string text = fmt::format(
-      "The {}, of {}{}\n{}\n", aim(a.goal.objective), format_count(a.result.candidates),
+      "The {}{}, of {}{}\n{}\n", aim(a.goal.objective), as_far_as_known(best.estimate),
+      format_count(a.result.candidates),
       a.result.interrupted ? "; interrupted, so a better one may be left" : "", subject(job));
   text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
           cost_lines(cost_of(best.plan, best.estimate, a.goal.terms));

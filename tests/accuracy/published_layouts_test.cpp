@@ -95,9 +95,11 @@ TEST(PublishedLayouts, MegatronsTableOneFitsAndTakesWhatItTook) {
     const double seconds =
         layout.flops() / (at<double>(row, 10) * 1e12 * static_cast<double>(layout.gpus));
     const double error = e.time.step_seconds / seconds - 1;
+    RecordProperty("table 1, " + row[0].get<std::string>(), std::to_string(error));
     EXPECT_LT(std::abs(error), 0.20) << row[0];
     sum += std::abs(error);
   }
+  RecordProperty("mean", std::to_string(sum / static_cast<double>(rows.size())));
   EXPECT_LT(sum / static_cast<double>(rows.size()), 0.15);
 }
 
@@ -107,6 +109,8 @@ TEST(PublishedLayouts, MtNlgFitsOnAllItsMachines) {
     Layout layout{105, 20'480, 128, 51'200, 8, 35, 1, 1, 1920, at<std::int64_t>(row, 0), false};
     const Estimate e = estimate_of(job_of(layout));
     EXPECT_TRUE(e.verdict.fits) << row[0];
+    RecordProperty("MT-NLG on " + std::to_string(row[0].get<int>()),
+                   std::to_string(e.time.step_seconds / row[1].get<double>() - 1));
     EXPECT_LT(e.time.step_seconds, seconds);  // more machines, less time
     seconds = e.time.step_seconds;
   }
@@ -191,6 +195,10 @@ TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
     memory_error += std::abs(bloom.device / (1 << 30) / at<double>(row, 10) - 1);
     ++memory_rows;
   }
+  RecordProperty("step time", std::to_string(time_error / static_cast<double>(measured.size())));
+  RecordProperty("memory", std::to_string(memory_error / memory_rows));
+  RecordProperty("correlation", std::to_string(correlation(predicted, measured)));
+  RecordProperty("ranks", std::to_string(correlation(ranks_of(predicted), ranks_of(measured))));
   EXPECT_GT(correlation(predicted, measured), 0.99);
   EXPECT_GT(correlation(ranks_of(predicted), ranks_of(measured)), 0.8);
   EXPECT_LT(memory_error / memory_rows, 0.11);

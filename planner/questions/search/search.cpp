@@ -187,6 +187,11 @@ class Searcher {
     std::sort(entries.begin(), entries.end(), [&](const FrontEntry& a, const FrontEntry& b) {
       return better(input_.goal.objective, a.score, a.index, b.score, b.index);
     });
+    std::vector<Score> scores;
+    for (const FrontEntry& e : entries) scores.push_back(e.score);
+    const auto chosen = entries.begin() + static_cast<std::ptrdiff_t>(
+                                              simplest_of_ties(input_.goal.objective, scores));
+    std::rotate(entries.begin(), chosen, entries.empty() ? chosen : chosen + 1);
     for (FrontEntry& e : entries) result_.front.push_back(found(e.index, std::move(e.estimate)));
     if (result_.front.empty() && !result_.interrupted) explain_nothing();
     return std::move(result_);

@@ -287,6 +287,9 @@ TEST(ClusterName, ManyGpusInOneMachineAreQuestioned) {
   EXPECT_THAT(resolve("64xH100").notes, Contains(HasSubstr("write 8x8xH100-SXM5-80GB")));
   EXPECT_EQ(resolve("64xH100").interconnect_source, Source::assumed);
   EXPECT_THAT(resolve("16xV100-SXM3-32GB").notes, IsEmpty());
+  EXPECT_EQ(resolve("512xH100").nodes, 64);
+  EXPECT_EQ(resolve("512xH100").gpus_per_node, 8);
+  EXPECT_EQ(resolve("20xH100").nodes, 1);  // no whole number of machines
 }
 
 TEST(ClusterName, UnverifiedMemoryIsSaid) {
