@@ -22,14 +22,18 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.peak_phase = memory.peak_phase;
   e.allocated = {memory.peak, memory.peak};
   e.reserved = reserved_memory(plan, calibration, program, process, memory.peak, runs);
+  e.held_at_most = program.held_at_most;
+  if (runs != nullptr && !program.one_block) e.margin = margin_of(plan, calibration, program);
   if (runs != nullptr && program.counts_blocks && !program.one_block) {
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;
     e.allocated = {blocks.allocated, blocks.allocated};
   }
-  const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper};
+  const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,
+                     e.reserved.least + process.point()};
   const std::int64_t managed = managed_on_gpu(plan, program, others.point);
-  e.device = {others.point + managed, others.upper + managed_on_gpu(plan, program, others.upper)};
+  e.device = {others.point + managed, others.upper + managed_on_gpu(plan, program, others.upper),
+              others.least + managed_on_gpu(plan, program, others.least)};
   const bool fitted = plan.cluster.gpu.arch == calibration.arch;
   const bool simulated = runs != nullptr || program.one_block;
   e.breakdown =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/source.h"
+#include "estimate/margins.h"
 #include "estimate/nccl_memory.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
@@ -29,12 +30,13 @@ struct Calibration {
   std::string collectives;            ///< "NCCL"
   ProcessOverhead pytorch;            ///< of every framework built on PyTorch
   ProcessOverhead native;             ///< of our own engine
-  double simulated_upper = 1.0;       ///< reserved over the simulated allocator's, at most
-  double deepspeed_upper = 1.0;       ///< the same under DeepSpeed
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
   TimeRates time;
   std::vector<std::string> records;  ///< what it was fitted on
+  std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least
+  ScarceMargin scarce;
+  std::vector<std::string> margin_records;  ///< runs that the margins are quantiles of
 
   const ProcessOverhead& overhead_of(FrameworkKind kind) const {
     return this->*traits_of(kind).process.get();

@@ -12,6 +12,12 @@
 namespace shardplan {
 namespace {
 
+/// What bounds one plan's memory.
+struct Margins {
+  const Margin& own;
+  const ScarceMargin& scarce;
+};
+
 std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
@@ -20,9 +26,13 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 struct AllocatorLimit {
   std::int64_t point = 0, upper = 0;
 
-  /// For the upper bound everything takes `ratio` times as much, within the same limit.
-  std::int64_t shrunk(std::int64_t held, double ratio) const {
-    return scaled(upper - held, 1 / ratio);
+  /// For the upper bound everything takes more, within the same limit.
+  std::int64_t shrunk(std::int64_t held, const Margins& margins) const {
+    return scaled(upper - held, 1 / std::max(margins.own.allocated, margins.scarce.most));
+  }
+  /// For the lower bound it takes less.
+  std::int64_t widened(const Margins& margins) const {
+    return scaled(point, 1 / margins.scarce.least);
   }
 };
 
@@ -42,14 +52,14 @@ std::int64_t simulated(const ReservedRuns& runs, std::int64_t limit) {
 }
 
 /// `held`: what chance may keep alive on top.
-Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, double upper_ratio,
+Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Margins& margins,
                          const AllocatorLimit& limit) {
   Range range;
   range.point = simulated(runs, limit.point);
-  const std::int64_t most = scaled(runs.spare().reserved, upper_ratio) + held;
+  const std::int64_t most = scaled(runs.spare().reserved, margins.own.reserved) + held;
   range.upper = most;
   if (most > limit.upper && limit.upper > 0) {
-    const std::int64_t shrunk = limit.shrunk(held, upper_ratio);
+    const std::int64_t shrunk = limit.shrunk(held, margins);
     if (simulated(runs, shrunk) <= shrunk) {
       // Caches fill what there is: they leave the process what it needs at most.
       range.upper = limit.upper;
@@ -57,6 +67,15 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, double upp
     }
   }
   range.upper = std::max(range.upper, range.point);
+  range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
+  if (range.least > limit.point) {
+    const std::int64_t widened = limit.widened(margins);
+    const std::int64_t scarce = simulated(runs, widened);
+    if (scarce <= widened) {  // a little more than there is would do, and chance may give it
+      range.least = limit.point;
+      range.point = std::min(range.point, std::max(scarce, limit.point + 1));
+    }
+  }
   return range;
 }
 
@@ -79,11 +98,6 @@ ProcessMemory process_memory(const Plan& plan, const ProcessOverhead& overhead, 
     process.upper =
         std::max(process.upper, process.contexts + nccl_bytes_at_most(list, overhead.nccl));
   return process;
-}
-
-/// By how much a real run may pass the simulated allocator, at most.
-double upper_ratio_of(const Plan& plan, const Calibration& c) {
-  return c.*traits_of(plan).reserved_upper.get();
 }
 
 Pace pace_for(const Program& program, const Plan& plan, const TimeRates& rates) {
@@ -121,13 +135,18 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
   return process;
 }
 
+const Margin& margin_of(const Plan& plan, const Calibration& calibration, const Program& program) {
+  return margin_of(calibration.margins, traits_of(plan).name, regime_of(plan, program));
+}
+
 Range reserved_memory(const Plan& plan, const Calibration& calibration, const Program& program,
                       const ProcessMemory& process, std::int64_t allocated,
                       const ReservedRuns* runs) {
   if (program.one_block) return {allocated, allocated};
   const AllocatorLimit limit = limit_beside(process, plan);
   if (runs == nullptr) return reserved_by_ratio(allocated, calibration, limit);
-  return simulated_reserved(*runs, program.held_at_most, upper_ratio_of(plan, calibration), limit);
+  return simulated_reserved(*runs, program.held_at_most,
+                            {margin_of(plan, calibration, program), calibration.scarce}, limit);
 }
 
 std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& calibration,
@@ -136,8 +155,10 @@ std::vector<ReservedRuns> allocator_runs(const Plan& plan, const Calibration& ca
   std::vector<PacedProgram> paced;
   for (const Program* program : programs) {
     const AllocatorLimit limit = limit_beside(process_memory(plan, calibration, *program), plan);
+    const Margins margins{margin_of(plan, calibration, *program), calibration.scarce};
     limits.push_back(limit.point);
-    limits.push_back(limit.shrunk(program->held_at_most, upper_ratio_of(plan, calibration)));
+    limits.push_back(limit.shrunk(program->held_at_most, margins));
+    limits.push_back(limit.widened(margins));
     paced.push_back({program, pace_for(*program, plan, calibration.time)});
   }
   return reserved_runs(paced, std::move(limits));
@@ -148,7 +169,7 @@ std::int64_t least_device_upper(const Plan& plan, const Calibration& calibration
   // simulated_reserved(): what it bounds by is never below the live bytes, with the same ratio.
   const ProcessOverhead& overhead = calibration.overhead_of(plan.framework.kind);
   // The first stage of a pipeline has the fewest neighbours, and no loss.
-  return scaled(allocated, upper_ratio_of(plan, calibration)) +
+  return scaled(allocated, least_ratio(calibration.margins, traits_of(plan).name)) +
          process_memory(plan, overhead, 0).upper;
 }
 

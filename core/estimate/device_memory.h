@@ -25,6 +25,9 @@ struct ProcessMemory {
 ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
                              const Program& program);
 
+/// How far runs of such a job may pass what is estimated.
+const Margin& margin_of(const Plan& plan, const Calibration& calibration, const Program& program);
+
 /// Bytes that the allocator reserves while `program` runs. `allocated`: its live bytes at the peak.
 /// `runs`: the program on the caching allocator (allocator_runs); nullptr: by a calibrated ratio.
 Range reserved_memory(const Plan& plan, const Calibration& calibration, const Program& program,

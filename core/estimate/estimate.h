@@ -26,6 +26,8 @@ struct Estimate {
   std::int64_t parameters = 0, trainable_parameters = 0, tensors = 0;
   std::int64_t capacity_bytes = 0, usable_bytes = 0;
   Range allocated, reserved, device;
+  std::optional<Margin> margin;   ///< of the bounds; none where the allocator is not simulated
+  std::int64_t held_at_most = 0;  ///< that chance may keep reserved on top; in the bounds alone
   Phase peak_phase = Phase::forward;
   std::int64_t model_bytes = 0;
   std::vector<Phase> run;                      ///< the phases of this job, in their order

@@ -1,14 +1,19 @@
 #include "estimate/rlhf.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
 #include "lowering/rlhf/lower.h"
+#include "lowering/rlhf/sleeping.h"
 
 namespace shardplan {
 namespace {
 
 TimeEstimate time_of(const RlhfPart& part, const Rlhf& rlhf, const TimeRates& rates) {
+  if (part.phase == Phase::generation && rlhf.rollout) return {};  // an engine's pace is unknown
   if (part.phase == Phase::generation)
     return estimate_generation_time(*rlhf.generator, rlhf.generation, rates);
   return estimate_time(part.program, part.role->plan,
@@ -28,6 +33,23 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
   sum.hfu += part.hfu * part.step_seconds;
   if (sum.phases.empty() || sum.phases.back().phase != phase) sum.phases.push_back({phase, 0});
   sum.phases.back().seconds += part.step_seconds;
+}
+
+/// Of the iteration; with an engine that sleeps on the GPU, of the larger of its two turns.
+ReservedRuns allocator_run(const Rlhf& rlhf, const Calibration& calibration,
+                           const Program& program) {
+  const Plan& plan = rlhf.roles.front().plan;
+  const bool sleeps = rlhf.rollout && rlhf.rollout->place == EnginePlace::colocated &&
+                      rlhf.rollout->sleep_level > 0;
+  std::vector<Program> turns;
+  if (sleeps) turns = turns_apart(program);
+  std::vector<const Program*> all;
+  for (const Program& turn : turns) all.push_back(&turn);
+  if (!sleeps) all.push_back(&program);
+  std::vector<ReservedRuns> runs = allocator_runs(plan, calibration, all);
+  const auto largest =
+      std::ranges::max_element(runs, {}, [](const ReservedRuns& r) { return r.spare().reserved; });
+  return std::move(*largest);
 }
 
 }  // namespace
@@ -52,9 +74,8 @@ DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibra
     time = {};
   }
   Program program = lower_rlhf(rlhf);
-  const Program* const only = &program;
-  const std::vector<ReservedRuns> runs = allocator_runs(plan, calibration, {&only, 1});
-  Estimate e = assemble(plan, calibration, program, simulate_memory(program), &runs.front(), time);
+  const ReservedRuns runs = allocator_run(rlhf, calibration, program);
+  Estimate e = assemble(plan, calibration, program, simulate_memory(program), &runs, time);
   for (const Role& role : rlhf.roles) {
     e.parameters += role.model.parameter_count();
     e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;

@@ -6,9 +6,9 @@ namespace {
 /// The operating system and the processes themselves take the rest of a host's memory.
 constexpr double kHostShare = 0.95;
 
-Fit fit_of(std::int64_t point, std::int64_t upper, std::int64_t available) {
-  if (upper <= available) return Fit::fits;
-  return point <= available ? Fit::tight : Fit::does_not_fit;
+Fit fit_of(const Range& needed, std::int64_t available) {
+  if (needed.upper <= available) return Fit::fits;
+  return needed.least <= available ? Fit::tight : Fit::does_not_fit;
 }
 
 /// `usable`: bytes out of `capacity`.
@@ -16,7 +16,7 @@ ResourceVerdict exact_verdict(std::int64_t needed, std::optional<std::int64_t> c
                               double usable) {
   if (!capacity) return {needed == 0 ? Fit::fits : Fit::unknown, needed, std::nullopt};
   const auto available = static_cast<std::int64_t>(static_cast<double>(*capacity) * usable);
-  return {fit_of(needed, needed, available), needed, capacity};
+  return {fit_of({needed, needed}, available), needed, capacity};
 }
 
 bool good(const ResourceVerdict& v) {
@@ -39,6 +39,10 @@ std::string_view name_of(Fit fit) {
   return "";
 }
 
+bool probably_fits(const Verdict& v) {
+  return v.gpu.needed <= v.gpu.available && good(v.host) && good(v.nvme);
+}
+
 Verdict verdict_of(const Range& device, const HostMemory& host, const Cluster& cluster) {
   const auto count_of = [](const Bytes& bytes) { return bytes.count(); };
   std::optional<std::int64_t> host_bytes, nvme_bytes;
@@ -47,7 +51,7 @@ Verdict verdict_of(const Range& device, const HostMemory& host, const Cluster& c
 
   Verdict v;
   const std::int64_t usable = cluster.gpu.usable.count();
-  v.gpu = {fit_of(device.point, device.upper, usable), device.point, usable};
+  v.gpu = {fit_of(device, usable), device.point, usable};
   v.headroom_bytes = usable - device.point;
   v.host = exact_verdict(host.total(), host_bytes, kHostShare);
   v.nvme = exact_verdict(host.nvme, nvme_bytes, 1);

@@ -10,15 +10,16 @@
 
 namespace shardplan {
 
-/// A point estimate and a bound that a real run is not expected to pass.
+/// A point estimate and bounds that a real run is not expected to pass.
 struct Range {
   std::int64_t point = 0;
   std::int64_t upper = 0;
+  std::int64_t least = point;
 };
 
 enum class Fit : std::uint8_t {
   fits,   ///< the upper bound is within what there is
-  tight,  ///< the point estimate is, the upper bound is not
+  tight,  ///< the lower bound is, the upper bound is not
   does_not_fit,
   unknown,  ///< the capacity is not known
 };
@@ -36,6 +37,9 @@ struct Verdict {
   std::int64_t headroom_bytes = 0;  ///< of the GPU: usable minus the point estimate
   std::string_view limited_by;      ///< "gpu", "host", "nvme", or empty
 };
+
+/// Whether the job fits by its point estimates: nothing that is known runs out. A tight job may.
+bool probably_fits(const Verdict& verdict);
 
 /// `device`: bytes that the fullest GPU needs. `host`: bytes that a node's ranks need of it.
 Verdict verdict_of(const Range& device, const HostMemory& host, const Cluster& cluster);

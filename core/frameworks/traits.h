@@ -172,8 +172,6 @@ struct FrameworkTraits {
 
   // ---- Calibration.
   Required<ProcessOverhead Calibration::*> process;
-  /// By how much a real run may pass the simulated allocator, at most.
-  Required<double Calibration::*> reserved_upper;
   /// Whether programs may connect more ranks than the step needs.
   Required<bool> connects_more;
 

@@ -62,6 +62,7 @@ struct TapeNames {
   std::int32_t incoming = kChainedInputSlot;  ///< what the neighbour left
   std::int32_t outgoing = kNoSlot;            ///< what the next neighbour will free
   std::int32_t chain = detail::kOutputName;   ///< the name of both
+  std::int32_t left = chain;                  ///< that of what the neighbour left, where another
 };
 
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
@@ -74,7 +75,8 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
   const auto name_of_slot = [&](std::int32_t slot) {
     const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
     if (slot == kCacheSlot || outlives) return kUnnamed;
-    if (slot == names.incoming || slot == names.outgoing) return names.chain;
+    if (slot == names.incoming) return names.left;
+    if (slot == names.outgoing) return names.chain;
     if (slot == kChainedInputSlot) return detail::kOutputName;
     return names.base + slot;
   };
@@ -88,7 +90,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.category = e.category;
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
-    block.older = !allocates && made && e.id == names.incoming;
+    block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
   return rows;
@@ -107,9 +109,11 @@ void fill_tables(ModelRun& run) {
     };
     const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held,
                                      std::int32_t names) {
-      t.backward_rows = append_rows(
-          run, t.backward, t.backward_kernels,
-          {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName}, held);
+      t.backward_rows =
+          append_rows(run, t.backward, t.backward_kernels,
+                      {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName,
+                       s.makes_along ? detail::kAlongName : detail::kGradientName},
+                      held);
     };
     append_forward(s.forward, base);
     append_backward(s.backward, s.forward.held, base);
@@ -309,6 +313,10 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     const TapeRun& tape = s.first ? *s.first : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
+    s.makes_along =
+        std::any_of(model.shared.begin(), model.shared.end(), [&](const Shared& shared) {
+          return shared.read_along && static_cast<std::size_t>(shared.maker) == i;
+        });
     note_shared(model, i, tape, in.told, run.shared_trains);
     run.segments.push_back(std::move(s));
   }

@@ -22,6 +22,7 @@ struct LayerTapes {
 
 struct SegmentRun : LayerTapes {
   const Segment* segment = nullptr;
+  bool makes_along = false;  ///< its output is Shared::read_along
   /// Layers with other tapes than the rest: not checkpointed where that is, or in graphs that are
   /// cut elsewhere (compiled/cuts.h).
   std::optional<LayerTapes> others;
@@ -104,7 +105,8 @@ namespace detail {
 // name a slot.
 inline constexpr std::int32_t kOutputName = 0;
 inline constexpr std::int32_t kGradientName = 1;
-inline constexpr std::int32_t kFirstSlotName = 2;
+inline constexpr std::int32_t kAlongName = 2;  ///< the gradient of Shared::read_along
+inline constexpr std::int32_t kFirstSlotName = 3;
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment);
 /// Names of a segment's own tapes; those of its other layers come after them. Both kinds leave
@@ -330,7 +332,8 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       const auto i = static_cast<std::size_t>(in.shared);
       if (!run.shared_trains[i] || has_gradient[i]) continue;
       has_gradient[i] = true;  // accumulates over all users, then is the maker's output gradient
-      b.alloc_named(Category::activations, run.shared_gradient_bytes[i], detail::kGradientName);
+      b.alloc_named(Category::activations, run.shared_gradient_bytes[i],
+                    model.shared[i].read_along ? detail::kAlongName : detail::kGradientName);
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {

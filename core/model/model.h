@@ -62,8 +62,11 @@ struct Shared {
   std::int32_t maker = 0;   ///< index in Model::segments
   bool needs_grad = false;  ///< the encoder's output; its gradient accumulates
   bool is_output = false;   ///< it is the maker's own output, not an extra tensor
-  bool passes_on = false;   ///< an output that nothing names once its last reader has run
-  bool f32 = false;         ///< in fp32 always; otherwise in the parameters' type
+  /// An output with readers in several segments, among which the chain goes on: its gradient begins
+  /// when that of the chain is there.
+  bool read_along = false;
+  bool passes_on = false;  ///< an output that nothing names once its last reader has run
+  bool f32 = false;        ///< in fp32 always; otherwise in the parameters' type
   /// A boolean mask of sliding layers, made once the context reaches this; 0: an ordinary tensor.
   std::int64_t mask_from = 0;
 };

@@ -23,6 +23,7 @@ std::vector<OptionGroup> all_option_groups() {
   groups.push_back(listed("inference", generation_table()));
   groups.push_back(listed("rlhf", rlhf_table()));
   groups.push_back(listed("hybrid_engine", hybrid_table()));
+  groups.push_back(listed("rollout", rollout_table()));
   groups.push_back(listed("parallel", parallel_table()));
   groups.push_back(listed("preset", preset_option_table()));
   groups.push_back(listed("precision", precision_table()));

@@ -66,6 +66,50 @@ constexpr std::array kRlhfOptions{
                    .help = "DeepSpeed's block of that name",
                    .default_text = "off",
                    .kind = OptionKind::block}),
+    special<Rlhf>({.key = "rollout",
+                   .help = "an engine that generates beside the trainer, as below",
+                   .default_text = "the actor's own model",
+                   .kind = OptionKind::block}),
+};
+
+constexpr std::array kEngines{NamedValue{kVllm.name, 0, kVllm.words, ""}};
+constexpr std::array kPlaces{
+    NamedValue{"colocated", static_cast<std::int64_t>(EnginePlace::colocated),
+               "on the trainer's GPUs", ""},
+    NamedValue{"separate", static_cast<std::int64_t>(EnginePlace::separate), "on GPUs of its own",
+               ""}};
+
+constexpr std::array kRollout{
+    special<RolloutEngine>({.key = "engine",
+                            .help = "which one",
+                            .default_text = "`vllm`",
+                            .kind = OptionKind::choice,
+                            .choices = kEngines}),
+    option<&RolloutEngine::place>(
+        {.key = "placement", .help = "whose GPUs it runs on", .choices = kPlaces}),
+    option<&RolloutEngine::utilization>(
+        {.key = "gpu_memory_utilization",
+         .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
+         .numbers = {0.01, 1}}),
+    option<&RolloutEngine::tensor_parallel>(
+        {.key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}}),
+    option<&RolloutEngine::sleep_level>(
+        {.key = "sleep_level",
+         .help = "while others work: 0 keeps all, 1 moves weights to the host, 2 drops them too",
+         .integers = {0, 2}}),
+    option<&RolloutEngine::block_tokens>(
+        {.key = "block_size", .help = "tokens of a block of its cache", .integers = {1, 1 << 16}}),
+    option<&RolloutEngine::batched_tokens>({.key = "max_num_batched_tokens",
+                                            .help = "tokens of one of its passes at most",
+                                            .integers = {1, 1 << 24}}),
+    option<&RolloutEngine::sequences>({.key = "max_num_seqs",
+                                       .help = "sequences that it runs at once at most",
+                                       .integers = {1, 1 << 20}}),
+    special<RolloutEngine>({.key = "max_model_length",
+                            .help = "tokens of a sequence at most",
+                            .default_text = "prompt and new tokens",
+                            .kind = OptionKind::integer,
+                            .integers = {1, kLargestCount}}),
 };
 
 constexpr std::array kHybrid{
@@ -93,6 +137,11 @@ constexpr std::array kHybrid{
 
 const OptionTable<Rlhf>& rlhf_table() {
   static constexpr OptionTable<Rlhf> kTable{"workload", "rlhf", kRlhfOptions};
+  return kTable;
+}
+
+const OptionTable<RolloutEngine>& rollout_table() {
+  static constexpr OptionTable<RolloutEngine> kTable{"workload.rollout", "rlhf", kRollout};
   return kTable;
 }
 

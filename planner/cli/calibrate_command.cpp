@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/calibrate.h"
+#include "calibrate/margins.h"
 #include "cli/commands.h"
 #include "hardware/gpu_names.h"
 #include "load/calibration.h"
@@ -17,6 +18,7 @@ namespace {
 struct CalibrateArguments {
   std::vector<std::string> records;
   std::vector<std::string> steps;
+  std::vector<std::string> margins;
   std::string from;
   std::string name;
   Output output;
@@ -50,8 +52,51 @@ std::string quality_text(const CalibrationFit& fit) {
   return table.text("");
 }
 
+Json margin_json(const Margin& m) {
+  return Json{
+      {"framework", m.framework}, {"regime", kRegimeNames[static_cast<std::size_t>(m.regime)]},
+      {"least", m.least},         {"reserved", m.reserved},
+      {"allocated", m.allocated}, {"runs", m.runs}};
+}
+
+std::string margins_text(const std::vector<Margin>& margins) {
+  TextTable table(
+      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add({"margin for", "regime", "runs", "least", "reserved", "allocated"});
+  for (const Margin& m : margins)
+    table.add({m.framework.empty() ? "all" : m.framework,
+               std::string(kRegimeNames[static_cast<std::size_t>(m.regime)]),
+               std::to_string(m.runs), fmt::format("{:.3f}", m.least),
+               fmt::format("{:.3f}", m.reserved), fmt::format("{:.3f}", m.allocated)});
+  return table.text("");
+}
+
+/// How far runs pass their estimates, in place of what `json` says of it.
+Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, Json json) {
+  const RecordList runs = load_records(a.margins, hardware);
+  if (!runs.bad.empty()) throw InputError(runs.bad.front());
+  const Accuracy accuracy = compare_with_records(runs, AccuracyGroup::framework);
+  if (!accuracy.bad.empty()) throw InputError(accuracy.bad.front());
+  const std::vector<const Comparison*> half = fit_half(accuracy.comparisons);
+  const std::vector<Margin> margins = fit_margins(half);
+  json["margins"] = Json::array();
+  for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
+  json["margin_records"] = Json::array();
+  for (const Comparison* c : half) json["margin_records"].push_back(c->name);
+  if (a.output.json() || !a.output.file.empty()) a.output.write(json.dump(1) + "\n");
+  if (!a.output.json()) fmt::print("{}", margins_text(margins));
+  return Exit::done;
+}
+
 Exit run_calibrate(const CalibrateArguments& a) {
   const HardwareCatalog hardware = load_hardware_catalog();
+  if (!a.margins.empty())
+    return run_margins(a, hardware,
+                       a.from.empty() ? built_in_calibration() : read_json_file(a.from));
+  if (a.records.empty())
+    throw InputError({.key = "RECORD",
+                      .message = "no records",
+                      .expected = "records of rates, or --margins with records of runs"});
   std::vector<RateRecord> records;
   for (const std::string& path : a.records)
     records.push_back(load_rate_record(path, {&hardware, ""}));
@@ -85,10 +130,14 @@ void add_calibrate(CLI::App& app, Run& run) {
   auto a = std::make_shared<CalibrateArguments>();
   CLI::App* command =
       app.add_subcommand("calibrate", "Fit the time model's rates to measured ones");
-  command->add_option("RECORD", a->records, "records of rates and step times, all of one GPU")
-      ->required();
+  command->add_option("RECORD", a->records, "records of rates and step times, all of one GPU");
   command->add_option("--steps", a->steps,
                       "records of steps on several GPUs, for what DDP and FSDP2 add");
+  command
+      ->add_option(
+          "--margins", a->margins,
+          "records of runs: how far they pass their estimates, for the upper bounds of memory")
+      ->excludes("RECORD");
   command->add_option("--from", a->from, "calibration to start from; without, the built-in one");
   command->add_option("--name", a->name, "the new calibration's name");
   add_output(*command, a->output);

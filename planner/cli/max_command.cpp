@@ -75,8 +75,11 @@ Exit largest(const MaxArguments& a) {
     Json json;
     json["of"] = a.of;
     json["value"] = r.value ? Json(*r.value) : Json(nullptr);
+    json["surely"] = json["value"];
+    json["probably"] = r.probably ? Json(*r.probably) : Json(nullptr);
     json["at_limit"] = r.at_limit;
     json["at"] = r.at ? to_json(*r.at, job) : Json(nullptr);
+    json["at_probably"] = r.at_probably ? to_json(*r.at_probably, job) : Json(nullptr);
     json["beyond"] = r.beyond ? to_json(*r.beyond, job) : Json(nullptr);
     a.output.write(json.dump(2) + "\n");
   } else {
@@ -102,7 +105,8 @@ void add_max(CLI::App& app, Run& run) {
       ->transform(positive_number());
   command->footer(
       "Example: shardplan max --model llama-2-7b --cluster 4xA100-40GB --of sequence_length\n"
-      "Exit code 0: there is one; 4: not even the smallest fits.");
+      "It says what surely fits (the upper bound does) and what probably does (the estimate).\n"
+      "Exit code 0: there is one that surely fits; 4: not even the smallest does.");
   a->job.add_flags(*command);
   a->calibration.add_flags(*command);
   add_output(*command, a->output);

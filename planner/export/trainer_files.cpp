@@ -178,10 +178,26 @@ class TrainerFile {
     if (w.packing && dialect_.packing.empty())
       refuse_export("workload.packing", "TrainingArguments have none", "trainer trl");
     if (w.packing) put(dialect_.packing, true);
+    if (job_.model.facts.image.has_tower) images(w.images);
     if (plan_.parallel.model_ranks() > 1)
       refuse_export("parallel",
                     fmt::format("{} files are written for data parallelism", dialect_.name),
                     "no degrees, or --as job");
+  }
+
+  /// How many images and how large is the data's to say; LLaMA-Factory alone freezes parts.
+  void images(const ImageWork& images) {
+    if (images.per_sample != 1 || images.tokens != 0)
+      refuse_export("workload.images",
+                    fmt::format("{} files do not say how many images there are", dialect_.name),
+                    "one image a sample, of the usual tokens, or --as job");
+    const bool llamafactory = dialect_.name == kLlamaFactory.name;
+    if (!llamafactory && images.frozen != FrozenParts::nothing)
+      refuse_export("workload.frozen", fmt::format("{} freezes no parts", dialect_.name),
+                    "nothing, or LLaMA-Factory");
+    if (!llamafactory) return;
+    put("freeze_vision_tower", images.frozen != FrozenParts::nothing);
+    put("freeze_multi_modal_projector", images.frozen == FrozenParts::tower_and_projector);
   }
 
   void optimizer() {

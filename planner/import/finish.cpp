@@ -14,6 +14,7 @@
 #include "load/hardware.h"
 #include "load/model.h"
 #include "lowering/rlhf/algorithms.h"
+#include "model/architectures/registry.h"
 
 namespace shardplan::importing {
 namespace {
@@ -32,6 +33,7 @@ class Finisher {
     take_framework();
     take_tested_optimizers();
     take_lora();
+    take_images();
     take_precision();
     take_batch();
     take_kernels();
@@ -145,6 +147,19 @@ class Finisher {
     }
   }
 
+  /// What a trainer freezes before the text model, where the model has such parts.
+  void take_images() {
+    const Json* model = said("model");
+    if (!recipe_.frozen_tower || model == nullptr || !recipe_.algorithm.empty()) return;
+    const auto config = find_config(*model, {first_file(recipe_), "model", recipe_.directory});
+    if (!config || !reads_images(config->config.value("model_type", ""))) return;
+    const bool projector = recipe_.frozen_projector.value_or(false);
+    const char* frozen = !*recipe_.frozen_tower ? "nothing"
+                         : projector            ? "tower_and_projector"
+                                                : "tower";
+    recipe_.assume("/workload/frozen", frozen, "what the trainer freezes of a model with images");
+  }
+
   /// accelerate and transformers set it before DeepSpeed sees an optimizer of theirs
   /// (transformers 5.17, integrations/deepspeed.py, deepspeed_optim_sched).
   void take_tested_optimizers() {
@@ -193,8 +208,7 @@ class Finisher {
       const bool kept = w.dtype == "bf16" || w.dtype == "fp16";
       set_precision(kept ? w.dtype + "-pure" : "fp32",
                     kept ? "weights as loaded" : "no bf16 or fp16");
-    } else if (name == "fsdp1" && lora &&
-               (w.dtype == half || recipe_.lora.contains("quantization"))) {
+    } else if (name == "fsdp1" && lora && freezes_in(half)) {
       set_precision(half + "-pure", "the frozen model in " + half +
                                         "; accelerate casts what trains, the adapters, to fp32");
     } else if (shards || w.trained_fp32 || w.dtype == "fp32") {
@@ -207,6 +221,13 @@ class Finisher {
       set_precision(half + "-pure", lora ? "the frozen model in " + half + ", adapters in fp32"
                                          : "weights loaded in " + half);
     }
+  }
+
+  /// Under FSDP1 what is frozen keeps its type where a flat tensor does not hold it with adapters.
+  bool freezes_in(const std::string& half) const {
+    const Json* originals = recipe_.find("/framework/use_orig_params");
+    const bool apart = originals != nullptr && *originals == false;
+    return recipe_.lora.contains("quantization") || (apart && recipe_.weights.dtype == half);
   }
 
   void set_precision(const std::string& name, std::string why) {

@@ -63,9 +63,31 @@ void read_beta(Key& key) {
   key.took("whether a reference is asked, where the algorithm may do without");
 }
 
+void read_vllm_engine(Key& key, const VllmDefaults& usual) {
+  if (!key.flag()) return key.ignore("generation by the model itself");
+  Json engine{{"engine", "vllm"}};
+  const Json* mode = key.other("vllm_mode");
+  const bool apart = mode != nullptr && *mode == "server";
+  engine["placement"] = apart ? "separate" : "colocated";
+  if (!apart) {
+    const Json* share = key.other("vllm_gpu_memory_utilization");
+    engine["gpu_memory_utilization"] = share == nullptr ? Json(usual.utilization) : *share;
+  }
+  engine["max_num_batched_tokens"] = usual.batched_tokens;
+  if (const Json* degree = key.other("vllm_tensor_parallel_size"))
+    engine["tensor_parallel"] = *degree;
+  if (key.other_is_true("vllm_enable_sleep_mode")) engine["sleep_level"] = 2;
+  if (const Json* level = key.other("sleep_level")) engine["sleep_level"] = *level;
+  key.recipe().rlhf["rollout"] = engine;
+  key.took("workload.rollout");
+}
+
 void settle_reference(Recipe& recipe, double usual) {
   const double beta = recipe.rlhf.value(kBeta, usual);
   recipe.rlhf.erase(kBeta);
+  const auto* own = std::ranges::find(kAlgorithmDescriptions, std::string_view(recipe.algorithm),
+                                      &AlgorithmDescription::name);
+  if (own == kAlgorithmDescriptions.end() || !own->generates) recipe.rlhf.erase("rollout");
   if (recipe.algorithm != "grpo" || beta != 0) return;
   recipe.rlhf["reference"] = "none";
   recipe.note({.kind = Note::Kind::assumed,

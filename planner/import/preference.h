@@ -2,6 +2,7 @@
 // keys about their references and what is generated.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,13 @@ void read_new_tokens(Key& key);     ///< max_completion_length
 void read_prompt_tokens(Key& key);  ///< max_prompt_length
 /// GRPO's coefficient of the divergence from the reference; of the others a scale of the loss.
 void read_beta(Key& key);
+/// What a trainer's program asks of vLLM where its file does not.
+struct VllmDefaults {
+  double utilization = 0.9;
+  std::int64_t batched_tokens = 8192;
+};
+/// use_vllm, with the keys of the same file that begin with "vllm_", and sleep_level.
+void read_vllm_engine(Key& key, const VllmDefaults& usual);
 
 /// GRPO asks a reference where its coefficient, said or else `usual`, is not zero.
 void settle_reference(Recipe& recipe, double usual);

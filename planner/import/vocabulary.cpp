@@ -226,6 +226,21 @@ void quantize_base(Key& key, std::string_view form) {
   key.recipe().origins["/workload/lora/quantization"] = key.origin();
 }
 
+void read_frozen_tower(Key& key) {
+  key.recipe().frozen_tower = key.flag();
+  key.took("workload.frozen, if the model reads images");
+}
+
+void read_frozen_projector(Key& key) {
+  key.recipe().frozen_projector = key.flag();
+  key.took("workload.frozen, if the model reads images");
+}
+
+void freeze_by_default(Recipe& recipe) {
+  recipe.frozen_tower = recipe.frozen_tower.value_or(true);
+  recipe.frozen_projector = recipe.frozen_projector.value_or(true);
+}
+
 void read_lora_rank(Key& key) {
   make_lora(key.recipe());
   key.recipe().lora["rank"] = key.integer(1);

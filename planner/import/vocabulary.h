@@ -38,10 +38,15 @@ void read_lora_rank(Key& key);
 void read_lora_targets(Key& key);
 void read_rank_stabilized(Key& key);
 void read_lora_dropout(Key& key);
-void refuse_if_true(Key& key);  ///< a feature that is not estimated
+void read_frozen_tower(Key& key);      ///< of a model that reads images
+void read_frozen_projector(Key& key);  ///< between that and the text model
+void refuse_if_true(Key& key);         ///< a feature that is not estimated
 void refuse_if_said(Key& key);
 void warn_if_true(Key& key);    ///< a little is not counted
 void warn_if_larger(Key& key);  ///< the estimate is more than what runs
+
+/// Trainers that freeze tower and projector unless the files say otherwise.
+void freeze_by_default(Recipe& recipe);
 
 /// Frozen base, adapters beside it: makes the recipe one of LoRA.
 void make_lora(Recipe& recipe);

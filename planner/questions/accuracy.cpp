@@ -8,6 +8,7 @@
 #include "estimate/estimate.h"
 #include "estimate/nccl_memory.h"
 #include "frameworks/planning_registry.h"
+#include "frameworks/registry.h"
 #include "load/calibration.h"
 
 namespace shardplan {
@@ -86,16 +87,27 @@ std::optional<double> relative_error(std::optional<double> predicted,
 Comparison compare_with_record(const Record& record, const Calibration& calibration) {
   const Model& model = record.job.model;
   const Plan& plan = record.job.plan;
-  Comparison c{record.name,         record.file, framework_group(plan), model.facts.model_type,
-               plan.precision.name, {},          record.measured,       {}};
-  const Estimate e = estimate(model, plan, calibration);
-  c.predicted = predictions(e);
+  Estimate e = estimate(model, plan, calibration);
   if (record.connected) {
     const NcclOverhead& overhead = calibration.overhead_of(plan.framework.kind).nccl;
     const std::vector<Communicator> list = communicators(plan, e.rank);
-    *c.predicted[index_of(Figure::device)] +=
-        static_cast<double>(nccl_bytes_at_most(list, overhead) - nccl_bytes(list, overhead));
+    const std::int64_t more = nccl_bytes_at_most(list, overhead) - nccl_bytes(list, overhead);
+    e.device.point += more;
+    e.device.upper += more;
   }
+  Comparison c;
+  c.name = record.name;
+  c.file = record.file;
+  c.framework = framework_group(plan);
+  c.model = model.facts.model_type;
+  c.precision = plan.precision.name;
+  c.predicted = predictions(e);
+  c.measured = record.measured;
+  c.reserved = e.reserved;
+  c.device = e.device;
+  c.held_at_most = e.held_at_most;
+  c.framework_name = traits_of(plan).name;
+  if (e.margin) c.regime = e.margin->regime;
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     c.peers[i] = kPeerRules[i].estimate(model, plan);
   return c;
@@ -113,6 +125,7 @@ Accuracy compare_with_records(const RecordList& records, AccuracyGroup by) {
   const Calibration calibration = load_calibration();
   Accuracy a;
   a.bad = records.bad;
+  a.bound_records = calibration.margin_records;
   for (const Record& record : records.records) {
     try {
       a.comparisons.push_back(compare_with_record(record, calibration));

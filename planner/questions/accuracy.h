@@ -10,6 +10,7 @@
 
 #include "base/diagnostic.h"
 #include "estimate/calibration.h"
+#include "estimate/verdict.h"
 #include "load/record.h"
 #include "questions/peer_rules.h"
 
@@ -22,6 +23,10 @@ struct Comparison {
   std::string model;      ///< the family: "llama"
   std::string precision;  ///< the preset's name
   Figures predicted, measured;
+  Range reserved, device;                 ///< predicted
+  std::int64_t held_at_most = 0;          ///< of the bounds, in bytes
+  std::string_view framework_name;        ///< in job files
+  std::optional<AllocatorRegime> regime;  ///< of the bound; none where nothing is simulated
   std::array<std::optional<std::int64_t>, kPeerRules.size()> peers;  ///< bytes of one GPU
 };
 
@@ -48,7 +53,8 @@ struct Accuracy {
   std::array<ErrorSummary, kPeerRules.size()> peers;  ///< against the allocated peak
   /// shardplan on the records that the rule is for.
   std::array<ErrorSummary, kPeerRules.size()> ours_on_peers;
-  std::vector<Diagnostic> bad;  ///< records that could not be read or estimated
+  std::vector<std::string> bound_records;  ///< that the bounds of reserved memory were fitted to
+  std::vector<Diagnostic> bad;             ///< records that could not be read or estimated
 };
 
 /// (predicted - measured) / measured; nothing when either is missing or measured is 0.

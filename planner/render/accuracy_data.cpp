@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "questions/coverage.h"
 #include "render/accuracy_text.h"
 
 namespace shardplan {
@@ -67,6 +69,14 @@ Json accuracy_json(const Accuracy& a) {
   Json json{{"schema", "shardplan.accuracy/1"}, {"all", group_json(a.all)}};
   json["groups"] = Json::array();
   for (const GroupSummary& group : a.groups) json["groups"].push_back(group_json(group));
+  json["bounds"] = Json::array();
+  for (const Coverage& c : coverage_of(a.comparisons, a.bound_records))
+    json["bounds"].push_back(Json{{"name", c.name},
+                                  {"runs", c.runs},
+                                  {"within", c.share()},
+                                  {"median_width", c.median_width},
+                                  {"farthest_beyond", std::max(c.worst, 0.0)},
+                                  {"worst", c.worst_name}});
   json["rules"] = Json::array();
   for (std::size_t i = 0; i < kPeerRules.size(); ++i)
     json["rules"].push_back(Json{{"name", kPeerRules[i].name},

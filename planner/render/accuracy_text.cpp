@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "questions/coverage.h"
 #include "render/table.h"
 
 namespace shardplan {
@@ -83,6 +84,18 @@ std::string peer_table(const Accuracy& a) {
   return table.text();
 }
 
+std::string coverage_table(const Accuracy& a) {
+  TextTable table(
+      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
+  table.add({"", "runs", "within", "median width", "farthest beyond", "of record"});
+  for (const Coverage& c : coverage_of(a.comparisons, a.bound_records))
+    if (c.runs > 0)
+      table.add({c.name, format_count(c.runs), fmt::format("{:.1f} %", 100 * c.share()),
+                 signed_percent(c.median_width), c.worst > 0 ? signed_percent(c.worst) : "-",
+                 c.worst > 0 ? c.worst_name : ""});
+  return table.text();
+}
+
 std::string value_text(std::size_t figure, std::optional<double> value) {
   if (!value) return "-";
   if (static_cast<Figure>(figure) == Figure::step_seconds) return format_seconds(*value);
@@ -122,6 +135,7 @@ std::string accuracy_text(const Accuracy& a, bool details) {
   text += "Peaks and time\n" + figure_table(a, peak, kFigureCount);
   text += "\nPhases (allocated)\n" + figure_table(a, 0, kPhaseFigures);
   text += "\nAll records\n" + worst_table(a);
+  text += "\nUpper bounds, on runs that they were not fitted to\n" + coverage_table(a);
   text += "\nOther programs' rules, against the allocated peak\n" + peer_table(a);
   if (details)
     for (const Comparison& c : a.comparisons) text += details_text(c);

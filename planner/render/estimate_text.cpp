@@ -11,6 +11,7 @@
 #include "render/describe.h"
 #include "render/foundation.h"
 #include "render/table.h"
+#include "render/tight_text.h"
 #include "save/estimate.h"
 
 namespace shardplan {
@@ -283,7 +284,7 @@ std::string time_lines(const Estimate& e) {
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,
                           const Cost& cost) {
-  std::string text = headline(e, job) + "\n" + resource_lines(e);
+  std::string text = headline(e, job) + "\n" + resource_lines(e) + tight_text(e);
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
   text += breakdown_bars(e, job.plan.cluster.gpu.abilities);

@@ -7,6 +7,7 @@
 #include "render/estimate_text.h"
 #include "render/fixes_text.h"
 #include "render/foundation.h"
+#include "render/tight_text.h"
 
 namespace shardplan {
 namespace {
@@ -23,7 +24,7 @@ std::string advice(const Estimate& e, const std::vector<Fix>& fixes) {
 
 std::string fit_text(const Estimate& e, const Job& job, const std::vector<Fix>& fixes,
                      const Calibration& calibration, const Cost& cost) {
-  std::string text = headline(e, job) + "\n" + resource_lines(e);
+  std::string text = headline(e, job) + "\n" + resource_lines(e) + tight_text(e);
   text +=
       fmt::format("\nWhat fills the fullest GPU at its peak, in {}\n", phase_words(e.peak_phase));
   text += breakdown_bars(e, job.plan.cluster.gpu.abilities) + largest_consumer(e, job.plan);

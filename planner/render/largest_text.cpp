@@ -26,39 +26,57 @@ std::string need(const Estimate& e) {
   return text;
 }
 
+/// What fits by the estimate, where that is more than what surely does.
+std::string probably_text(std::string_view of, const LargestResult& r) {
+  if (!r.probably || r.probably == r.value) return "";
+  std::string value = format_count(*r.probably);
+  if (of == "parameters") value += fmt::format(" ({})", format_parameters(*r.probably));
+  return fmt::format("  {} probably fit{}: {}, upper bound {}\n", value,
+                     of == "gpus" && *r.probably > 1 ? "" : "s", need(*r.at_probably),
+                     format_bytes(r.at_probably->device.upper));
+}
+
+std::string none_text(std::string_view of, const LargestResult& r, const std::string& cluster) {
+  const bool late = r.beyond && r.beyond->verdict.fits;
+  std::string text = of == "gpus" ? fmt::format("No number of these GPUs is {}enough\n",
+                                                r.probably ? "surely " : "")
+                                  : fmt::format("Not even the smallest {} {}fits on {}{}\n",
+                                                quantity(of), r.probably ? "surely " : "", cluster,
+                                                late ? " in the time that was asked" : "");
+  if (late)
+    text += fmt::format("  it takes {}\n", format_seconds(r.beyond->time.step_seconds));
+  else if (r.beyond)
+    text += fmt::format("  it needs {}\n", need(*r.beyond));
+  return text + probably_text(of, r);
+}
+
+std::string beyond_text(std::string_view of, const Estimate& e) {
+  if (e.verdict.fits)
+    return fmt::format("  one step further takes {}: longer than was asked\n",
+                       format_seconds(e.time.step_seconds));
+  const std::string_view by = e.verdict.limited_by == "gpu" ? "GPU" : e.verdict.limited_by;
+  return fmt::format("  one step {} needs {}, upper bound {}: {} for the {}\n",
+                     of == "gpus" ? "fewer" : "further", need(e), format_bytes(e.device.upper),
+                     probably_fits(e.verdict) ? "perhaps too much" : "too much", by);
+}
+
 }  // namespace
 
 std::string largest_text(std::string_view of, const LargestResult& r, const Job& job) {
-  const bool gpus = of == "gpus";
   const std::string cluster = describe_cluster(job.plan.cluster);
-  if (!r.value) {
-    std::string text =
-        gpus ? "No number of these GPUs is enough\n"
-             : fmt::format("Not even the smallest {} fits on {}{}\n", quantity(of), cluster,
-                           r.beyond && r.beyond->verdict.fits ? " in the time that was asked" : "");
-    if (r.beyond && r.beyond->verdict.fits)
-      text += fmt::format("  it takes {}\n", format_seconds(r.beyond->time.step_seconds));
-    else if (r.beyond)
-      text += fmt::format("  it needs {}\n", need(*r.beyond));
-    return text;
-  }
-  std::string text =
-      fmt::format("{} {} that fits{}: {}", gpus ? "Smallest" : "Largest", quantity(of),
-                  gpus ? "" : " on " + cluster, format_count(*r.value));
+  if (!r.value) return none_text(of, r, cluster);
+  std::string text = of == "gpus"
+                         ? "Smallest number of GPUs that surely fits"
+                         : fmt::format("Largest {} that surely fits on {}", quantity(of), cluster);
+  text += ": " + format_count(*r.value);
   if (of == "parameters") text += fmt::format(" ({})", format_parameters(*r.value));
   text += "\n";
   if (r.at)
     text +=
         fmt::format("  it needs {}; {} to spare, upper bound {}\n", need(*r.at),
                     format_bytes(r.at->verdict.headroom_bytes), format_bytes(r.at->device.upper));
-  if (r.beyond && r.beyond->verdict.fits)
-    text += fmt::format("  one step further takes {}: longer than was asked\n",
-                        format_seconds(r.beyond->time.step_seconds));
-  if (r.beyond && !r.beyond->verdict.fits)
-    text += fmt::format(
-        "  one step {} needs {}, upper bound {}: too much for the {}\n", gpus ? "fewer" : "further",
-        need(*r.beyond), format_bytes(r.beyond->device.upper),
-        r.beyond->verdict.limited_by == "gpu" ? "GPU" : r.beyond->verdict.limited_by);
+  text += probably_text(of, r);
+  if (r.beyond) text += beyond_text(of, *r.beyond);
   if (r.at_limit) text += "  the search stopped there; nothing ran out\n";
   return text;
 }

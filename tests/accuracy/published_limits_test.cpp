@@ -72,7 +72,7 @@ Estimate estimate_of(const ZeroRun& run) {
 
 /// By the point estimates: papers push a GPU to its last byte.
 bool runs(const Estimate& e) {
-  return e.verdict.gpu.fit != Fit::does_not_fit && e.verdict.host.fit != Fit::does_not_fit;
+  return probably_fits(e.verdict);
 }
 
 /// Parameters of the deepest network that runs.

@@ -89,7 +89,6 @@ constinit const FrameworkTraits kDdpTraits{
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

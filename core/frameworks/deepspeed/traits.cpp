@@ -111,7 +111,6 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::deepspeed_upper,
     .connects_more = true,
     .generates = true,
     .quantizes_generation = false,

@@ -167,7 +167,6 @@ constinit const FrameworkTraits kFsdp1Traits{
     .emit_inference = emit_fsdp1_inference,
     .add_frozen = add_fsdp1_frozen,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

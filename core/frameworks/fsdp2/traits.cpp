@@ -109,7 +109,6 @@ constinit const FrameworkTraits kFsdp2Traits{
     .emit_inference = emit_fsdp2_inference,
     .add_frozen = add_fsdp2_frozen,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,

@@ -82,7 +82,6 @@ constinit const FrameworkTraits kNativeTraits{
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .process = &Calibration::native,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = false,
     .generates = false,
     .quantizes_generation = false,

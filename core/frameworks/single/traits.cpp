@@ -75,7 +75,6 @@ constinit const FrameworkTraits kSingleTraits{
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
     .process = &Calibration::pytorch,
-    .reserved_upper = &Calibration::simulated_upper,
     .connects_more = true,
     .generates = true,
     .quantizes_generation = true,

@@ -1,5 +1,9 @@
 #include "load/calibration.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "embedded/files.h"
@@ -46,6 +50,55 @@ ProcessOverhead read_overhead(ObjectReader& o) {
   return overhead;
 }
 
+AllocatorRegime regime_named(const std::string& name) {
+  const auto at = std::find(kRegimeNames.begin(), kRegimeNames.end(), name);
+  return static_cast<AllocatorRegime>(at - kRegimeNames.begin());
+}
+
+Margin read_margin(ObjectReader o) {
+  Margin m;
+  const std::vector<std::string> regimes(kRegimeNames.begin(), kRegimeNames.end());
+  const auto regime = o.choice("regime", regimes);
+  if (!regime) o.missing("regime", fmt::format("one of {}", fmt::join(regimes, ", ")));
+  m.regime = regime_named(*regime);
+  m.framework = o.text("framework").value_or("");
+  m.least = o.number("least", 0, 1).value_or(1);
+  m.reserved = o.number("reserved", 1, 10).value_or(1);
+  m.allocated = o.number("allocated", 1, 10).value_or(1);
+  m.runs = o.integer("runs", 0).value_or(0);
+  o.finish();
+  return m;
+}
+
+std::vector<Margin> read_margins(ObjectReader& o, const std::string& file) {
+  std::vector<Margin> margins;
+  const Json* list = o.array("margins");
+  if (list == nullptr) o.missing("margins", "a list with a margin for each regime");
+  for (std::size_t i = 0; i < list->size(); ++i)
+    margins.push_back(read_margin({(*list)[i], file, fmt::format("margins[{}]", i)}));
+  for (const std::string_view regime : kRegimeNames) {
+    const bool there = std::any_of(margins.begin(), margins.end(), [&](const Margin& m) {
+      return m.framework.empty() && m.regime == regime_named(std::string(regime));
+    });
+    if (!there)
+      o.fail("margins", fmt::format("no margin for '{}' that holds for all frameworks", regime),
+             R"(one for each regime, with "framework": "")");
+  }
+  return margins;
+}
+
+ScarceMargin read_scarce(ObjectReader& o) {
+  ScarceMargin scarce;
+  auto in = o.object("scarce");
+  if (!in) return scarce;
+  scarce.least = in->number("least", 0, 1).value_or(1);
+  scarce.most = in->number("most", 1, 10).value_or(1);
+  scarce.runs = in->integer("runs", 0).value_or(0);
+  for (const auto* key : {"how", "records"}) in->find(key);
+  in->finish();
+  return scarce;
+}
+
 Calibration read(const Json& json, const std::string& file) {
   ObjectReader o(json, file);
   Calibration c;
@@ -59,12 +112,14 @@ Calibration read(const Json& json, const std::string& file) {
     for (const auto* key : {"how", "records"}) native->find(key);
     native->finish();
   }
-  c.deepspeed_upper = o.number("deepspeed_upper", 1, 10).value_or(1);
   c.reserved_ratio = o.number("reserved_ratio", 1, 10).value_or(1);
   c.reserved_ratio_upper = o.number("reserved_ratio_upper", 1, 10).value_or(1);
-  c.simulated_upper = o.number("simulated_upper", 1, 10).value_or(1);
   if (const Json* records = o.array("records"))
     c.records = records->get<std::vector<std::string>>();
+  c.margins = read_margins(o, file);
+  c.scarce = read_scarce(o);
+  if (const Json* records = o.array("margin_records"))
+    c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
   for (const auto* key : {"fitted_on", "how", "nccl_records", "time_records", "time_errors"})
     o.find(key);

@@ -36,7 +36,6 @@ CatalogModel entry_of(const Json& j, std::string_view path) {
   m.aliases = j.at("aliases").get<std::vector<std::string>>();
   m.source = j.at("source").get<std::string>();
   m.parameters = j.at("parameters").get<std::int64_t>();
-  m.leaves_out = j.value("leaves_out", "");
   m.config = j.at("config");
   return m;
 }

@@ -18,7 +18,6 @@ struct CatalogModel {
   std::vector<std::string> aliases;  ///< names on the Hugging Face Hub and others
   std::string source;                ///< where the configuration was published
   std::int64_t parameters = 0;
-  std::string leaves_out;  ///< parts of the published checkpoint that are not counted, or ""
   Json config;
 };
 

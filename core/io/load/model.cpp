@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 Model from_config(const NamedConfig& found, const BuildOptions& options) {
   Model model = build_model(load_model_config(found.config, found.file), options);
   if (!found.name.empty()) model.facts.name = found.name;
-  if (!found.leaves_out.empty())
-    model.facts.assumed.push_back("the text part alone, without " + found.leaves_out);
   return model;
 }
 
@@ -88,8 +86,7 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   if (!value.is_string()) return std::nullopt;
   const auto& text = value.get_ref<const std::string&>();
   if (auto entry = find_model(text))
-    return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name,
-                       entry->leaves_out};
+    return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name};
   fs::path path = fs::path(at.directory) / text;
   std::error_code error;
   if (text.empty() || !fs::exists(path, error)) return std::nullopt;

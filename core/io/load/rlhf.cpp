@@ -11,6 +11,7 @@
 #include "json/reader.h"
 #include "load/model.h"
 #include "load/options.h"
+#include "load/rollout.h"
 #include "options/tables.h"
 #include "parallel/shard.h"
 #include "trainers/description.h"
@@ -47,6 +48,7 @@ class RlhfLoader {
       add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
     if (algorithm_->generates) add_generation(rlhf, job);
     check_frameworks(rlhf);
+    if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
     return job;
@@ -80,6 +82,9 @@ class RlhfLoader {
         sizes_.generation_batch = sizes_.micro_batch * sizes_.accumulation;
       sizes_.sequence = sizes_.prompt + sizes_.new_tokens;
       read_hybrid_engine();
+      rollout_ = read_rollout(work_, sizes_.sequence);
+      if (rollout_ && hybrid_)
+        work_.fail("rollout", "given beside a hybrid engine, which generates too", "one of both");
     } else {
       sizes_.sequence = count("sequence_length");
       if (sizes_.sequence == 0) work_.missing("sequence_length", "tokens of a sequence");
@@ -209,12 +214,18 @@ class RlhfLoader {
     const Json job = patched(RoleKind::actor);
     rlhf.generator = load_model(job.at("model"), {file_, "model", context_.directory}, options);
     rlhf.hybrid = hybrid_;
+    rlhf.rollout = rollout_;
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
   }
 
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
+      if (role.model.facts.image.has_tower)
+        work_.fail("kind",
+                   fmt::format("rlhf of networks that read images is not modelled ({})",
+                               name_of(role.kind)),
+                   "kind train, or text models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",
@@ -244,6 +255,7 @@ class RlhfLoader {
   std::optional<ReferenceModel> said_reference_;
   Lengths sizes_;
   std::optional<HybridEngine> hybrid_;
+  std::optional<RolloutEngine> rollout_;
 };
 
 }  // namespace

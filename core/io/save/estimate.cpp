@@ -6,7 +6,7 @@ namespace shardplan {
 namespace {
 
 Json range(const Range& r) {
-  return Json{{"point", r.point}, {"upper", r.upper}};
+  return Json{{"least", r.least}, {"point", r.point}, {"upper", r.upper}};
 }
 
 Json resource(const ResourceVerdict& r) {

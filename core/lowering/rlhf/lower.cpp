@@ -77,6 +77,53 @@ Program lower_hybrid(const Rlhf& rlhf) {
   return program;
 }
 
+/// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
+/// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
+/// vllm_generation.py, _iter_named_params).
+std::int64_t handover_bytes(const Role& actor) {
+  const Plan& plan = actor.plan;
+  if (!traits_of(plan).shards_parameters(plan)) return 0;
+  std::int64_t all = 0, largest = 0;
+  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    const std::int64_t bytes =
+        round_up(checked_mul(p.numel, size_of(plan.precision.params)), kAllocationUnit);
+    largest = std::max(largest, bytes);
+    all = checked_add(all, checked_mul(bytes, repeat));
+  });
+  return plan.workload.lora && is_zero3(plan) ? all : largest;
+}
+
+/// An engine on the same GPU: it wakes for the weights, then for its cache, and sleeps again.
+Program lower_rollout(const Rlhf& rlhf) {
+  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
+  const bool here = rlhf.rollout->place == EnginePlace::colocated;
+  const bool wakes = here && rlhf.rollout->sleep_level > 0;
+  Program program;
+  ProgramBuilder b(program);
+  b.begin_phase(Phase::prefill);
+  if (wakes) b.alloc(Category::parameters, memory.weights);
+  b.transient(Category::gathered_parameters, handover_bytes(rlhf.roles.front()));
+  if (wakes) b.alloc(Category::kv_cache, memory.cache);
+  if (wakes) b.free(Category::kv_cache, memory.cache);
+  if (wakes) b.free(Category::parameters, memory.weights);
+  b.end_phase(Phase::prefill);
+  return program;
+}
+
+/// What an engine on the same GPU holds while others work.
+void add_engine(Program& whole, const Rlhf& rlhf) {
+  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
+  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
+  ProgramBuilder b(whole);
+  b.resident(Category::workspace, memory.activations);
+  if (rlhf.rollout->sleep_level == 0) {
+    b.resident(Category::parameters, memory.weights);
+    b.resident(Category::kv_cache, memory.cache);
+  }
+  if (rlhf.rollout->sleep_level == 1)
+    whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
+}
+
 /// Ids, log-probabilities of actor and reference, and for PPO values and rewards, fp32 but for the
 /// ids, of every token that was generated on or asked for.
 std::int64_t experience_bytes(const Rlhf& rlhf) {
@@ -150,7 +197,7 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
   for (const Role& role : rlhf.roles)
     if (!role.trains)
       add(role, true, 1 + extra);
-    else if (algorithm.has_critic)
+    else if (algorithm.has_critic || rlhf.rollout)  // an engine's own scores are not the trainer's
       add(role, false, 1);
   const Role& actor = rlhf.roles.front();
   if (extra > 0) {
@@ -165,10 +212,11 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   std::vector<RlhfPart> parts;
   if (generates(rlhf.algorithm))
-    parts.push_back(
-        {Phase::generation, &rlhf.roles.front(),
-         rlhf.hybrid ? lower_hybrid(rlhf) : lower_generation(*rlhf.generator, rlhf.generation),
-         true});
+    parts.push_back({Phase::generation, &rlhf.roles.front(),
+                     rlhf.rollout  ? lower_rollout(rlhf)
+                     : rlhf.hybrid ? lower_hybrid(rlhf)
+                                   : lower_generation(*rlhf.generator, rlhf.generation),
+                     true});
   append_scoring(parts, rlhf);
   for (const Role& role : rlhf.roles)
     if (role.trains)
@@ -299,6 +347,7 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
   const std::int64_t workspace = rlhf.hybrid ? hybrid_workspace(rlhf) : 0;
   const bool releases = rlhf.hybrid && rlhf.hybrid->release_inference_cache;
   if (!releases) b.resident(Category::workspace, workspace);
+  add_engine(whole, rlhf);
   whole.model_bytes = total_bytes(whole.resident);
   const bool generating = generates(rlhf.algorithm);
   const std::int64_t experience = generating ? experience_bytes(rlhf) : 0;

@@ -9,6 +9,7 @@
 #include "lowering/rlhf/algorithms.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "rollout/engine.h"
 
 namespace shardplan {
 
@@ -48,6 +49,7 @@ struct Rlhf {
   std::optional<Model> generator;  ///< the actor's graph with a KV cache
   Plan generation;                 ///< how it generates
   std::optional<HybridEngine> hybrid;
+  std::optional<RolloutEngine> rollout;  ///< generates in place of the actor's own model
   ReferenceModel reference = ReferenceModel::copy;
 
   const AlgorithmDescription& description() const { return description_of(algorithm); }

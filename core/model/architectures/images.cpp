@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+
 #include "model/architectures/counted.h"
 
 namespace shardplan {
@@ -17,17 +19,38 @@ Shared output_of(const Segment& segment, std::string name, std::size_t maker) {
   return shared;
 }
 
+ValueId input_of(Graph& g, const Model& model, std::int32_t shared) {
+  return g.shared_input(shared, model.shared[static_cast<std::size_t>(shared)].extent);
+}
+
+/// The rows of images; one of `1 + deep` parts of them.
+ValueId rows_of(Graph& g, const Model& model, std::int32_t features, std::int64_t deep) {
+  const ValueId all = input_of(g, model, features);
+  const Extent extent = g.value(all).extent;
+  return deep == 0 ? all : g.view(all, {extent.per / (1 + deep), extent.scale});
+}
+
 /// inputs_embeds.masked_scatter(mask, features).
-Segment placing(const Model& model, std::int32_t tokens, std::int32_t features) {
+Segment placing(const Model& model, std::int32_t tokens, std::int32_t features, std::int64_t deep) {
   Segment segment{"images among tokens", 1, false, {}};
   Graph& g = segment.graph;
-  const auto input = [&](std::int32_t i) {
-    return g.shared_input(i, model.shared[static_cast<std::size_t>(i)].extent);
-  };
-  const ValueId embeds = input(tokens);
-  Op op{OpKind::place_elements, {embeds, g.map(OpKind::to_like, input(features), embeds), kNone}};
+  const ValueId embeds = input_of(g, model, tokens);
+  const ValueId rows = rows_of(g, model, features, deep);
+  Op op{OpKind::place_elements, {embeds, g.map(OpKind::to_like, rows, embeds), kNone}};
   op.side = {1, g.value(embeds).extent.scale};
   g.set_output(g.op(op, g.value(embeds).extent));
+  return segment;
+}
+
+/// hidden_states[mask] + features, put in the places of a copy (_deepstack_process).
+Segment adding(const Model& model, std::int32_t features, std::int64_t deep, std::int64_t hidden) {
+  Segment segment{"images among hidden states", 1, false, {}};
+  Graph& g = segment.graph;
+  const ValueId x = g.chained_input({hidden, Scale::tokens});
+  const ValueId rows = rows_of(g, model, features, deep);
+  const ValueId own = g.op({OpKind::gather_rows, {x, kNone, kNone}}, g.value(rows).extent);
+  const ValueId sum = g.map(OpKind::add, own, g.map(OpKind::to_like, rows, x));
+  g.set_output(g.op({OpKind::place_rows, {x, sum, kNone}}, g.value(x).extent));
   return segment;
 }
 
@@ -64,7 +87,7 @@ std::int64_t fixed_tokens(const ModelConfig& c, const BuildOptions& options, std
   return tokens;
 }
 
-Model with_images(Model outer, Model text, const ImageFacts& image) {
+Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep) {
   const bool described = !outer.segments.empty();
   std::vector<Segment> tower = std::exchange(outer.segments, {});
   std::vector<Shared> tables = std::exchange(outer.shared, {});
@@ -77,7 +100,10 @@ Model with_images(Model outer, Model text, const ImageFacts& image) {
   }
   // Tokens are looked up, then the tower runs; what the text model makes first follows.
   const std::size_t placed = tower.size() + 1;
-  for (Shared& s : all.shared) s.maker += static_cast<std::int32_t>(placed);
+  for (Shared& s : all.shared) {
+    assert(s.maker == 0 && "a text model shares what it makes before its layers");
+    s.maker = static_cast<std::int32_t>(placed);
+  }
   for (Segment& s : all.segments) s.graph.renumber(0, 0, static_cast<std::int32_t>(tables.size()));
   for (Shared& s : tables) ++s.maker;
   all.shared.insert(all.shared.begin(), tables.begin(), tables.end());
@@ -85,7 +111,11 @@ Model with_images(Model outer, Model text, const ImageFacts& image) {
   all.shared.push_back(output_of(all.segments.front(), "token embeddings", 0));
   all.shared.back().passes_on = true;
   all.shared.push_back(output_of(tower.back(), "image features", tower.size()));
-  tower.push_back(placing(all, shared, shared + 1));
+  all.shared.back().read_along = deep > 0;
+  for (std::int64_t i = 0; i < deep; ++i)  // behind the layers 0, 1, ...
+    all.segments.insert(all.segments.begin() + 2 + 2 * i,
+                        adding(all, shared + 1, deep, all.facts.hidden));
+  tower.push_back(placing(all, shared, shared + 1, deep));
   all.segments.insert(all.segments.begin() + 1, std::make_move_iterator(tower.begin()),
                       std::make_move_iterator(tower.end()));
   return all;

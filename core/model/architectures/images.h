@@ -20,7 +20,8 @@ bool tower_trains(const BuildOptions& options);
 bool projector_trains(const BuildOptions& options);
 
 /// `outer`, whose last segment leaves the rows of images, before `text`. Without segments in
-/// `outer` the text alone is trained.
-Model with_images(Model outer, Model text, const ImageFacts& image);
+/// `outer` the text alone is trained. `deep`: so many rows more of each token are added to the
+/// results of the first layers, one a layer (BuildOptions::layers_apart).
+Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep = 0);
 
 }  // namespace shardplan

@@ -24,14 +24,21 @@ struct QwenLayers {
   bool whole = true;  ///< they see whole images
 };
 
+/// A norm and two linears over the joined rows of a token.
+struct QwenMerger {
+  NormModule norm;
+  LinearModule first, second;
+  bool joined_norm = false;  ///< the norm is over the joined rows too
+};
+
 /// A tower of images of any size: patches, layers that attend within an image, or within windows
 /// of it, and a merger that joins neighbouring patches to a token.
 struct QwenTower {
   ParameterId kernel = kNone, kernel_bias = kNone;
   std::optional<EmbeddingModule> places;
   std::vector<QwenLayers> layers;
-  NormModule merger_norm;
-  LinearModule first, second;
+  QwenMerger merger;
+  std::vector<QwenMerger> deep;  ///< of deeper layers (3-VL)
   std::int64_t width = 0, heads = 0, depth = 0;
   std::int64_t merge = 2, patch = 14, values = 0;  ///< values: of a patch
   std::int64_t window = 0;                         ///< side of a window in pixels; 0: none
@@ -97,9 +104,9 @@ void register_layers(ModelBuilder& m, QwenTower& t, Add&& add) {
 }
 
 void old_merger(ModelBuilder& m, QwenTower& t, std::int64_t out, bool norm_bias) {
-  t.merger_norm = m.layer_norm("model.visual.merger.ln_q", t.width, norm_bias);
-  t.first = m.linear("model.visual.merger.mlp.0", t.merged(), t.merged(), true);
-  t.second = m.linear("model.visual.merger.mlp.2", t.merged(), out, true);
+  t.merger.norm = m.layer_norm("model.visual.merger.ln_q", t.width, norm_bias);
+  t.merger.first = m.linear("model.visual.merger.mlp.0", t.merged(), t.merged(), true);
+  t.merger.second = m.linear("model.visual.merger.mlp.2", t.merged(), out, true);
 }
 
 ValueId tower_norm(Graph& g, const QwenTower& t, const NormModule& norm, ValueId x) {
@@ -166,6 +173,34 @@ ValueId tower_layer(Graph& g, const QwenTower& t, const QwenLayers& l, Attention
   return g.map(OpKind::add, middle, delta);
 }
 
+ValueId merge(Graph& g, const QwenTower& t, const QwenMerger& merger, const QwenImage& image,
+              ValueId x) {
+  const Extent joined = image.all(t.merged());
+  const ValueId rows = merger.joined_norm ? tower_norm(g, t, merger.norm, g.view(x, joined))
+                                          : g.view(tower_norm(g, t, merger.norm, x), joined);
+  return apply(g, merger.second, g.map(OpKind::gelu, apply(g, merger.first, rows)));
+}
+
+/// The rows of tokens. Those of deeper layers come with them, as parts of one tensor: the mergers
+/// read what those layers left, which is kept for the next ones as the last layer's result is here.
+void write_mergers(ModelBuilder& m, const QwenTower& t, const QwenImage& image) {
+  Graph& g = m.begin_segment("projector");
+  const ValueId x = g.chained_input({t.width, Scale::patches});
+  std::vector<ValueId> parts;
+  for (const QwenMerger& merger : t.deep) {
+    // Of a frozen tower nothing but the merger keeps what its layer left.
+    const ValueId left = tower_trains(m.options()) ? x : g.map(OpKind::copy, x);
+    parts.push_back(merge(g, t, merger, image, left));
+  }
+  const ValueId merged = merge(g, t, t.merger, image, x);
+  const ValueId ordered = t.window > 0 ? reordered(g, image, merged) : merged;
+  if (parts.empty()) return g.set_output(g.map(OpKind::copy, ordered));  // torch.cat of the images
+  const std::int64_t width = g.value(ordered).extent.per * (1 + std::ssize(parts));
+  const ValueId all = g.op({OpKind::cat, {ordered, kNone, kNone}}, {width, Scale::images});
+  for (const ValueId part : parts) g.join(part, all);
+  g.set_output(all);
+}
+
 void write_qwen_tower(ModelBuilder& m, const QwenTower& t, const QwenImage& image) {
   Graph& e = m.begin_segment("tower embedding");
   e.set_output(embed_patches(e, m, t, image));
@@ -175,13 +210,7 @@ void write_qwen_tower(ModelBuilder& m, const QwenTower& t, const QwenImage& imag
     const ValueId x = l.chained_input({t.width, Scale::patches});
     l.set_output(tower_layer(l, t, layers, m.options().attention, tables, x));
   }
-  Graph& n = m.begin_segment("tower norm");
-  n.set_output(tower_norm(n, t, t.merger_norm, n.chained_input({t.width, Scale::patches})));
-  Graph& g = m.begin_segment("projector");
-  const ValueId rows = g.view(g.chained_input({t.width, Scale::patches}), image.all(t.merged()));
-  const ValueId merged = apply(g, t.second, g.map(OpKind::gelu, apply(g, t.first, rows)));
-  const ValueId ordered = t.window > 0 ? reordered(g, image, merged) : merged;
-  g.set_output(g.map(OpKind::copy, ordered));  // torch.cat of the images
+  write_mergers(m, t, image);
 }
 
 /// Files of before transformers 4.52 have the text model's keys beside the tower's.
@@ -223,7 +252,8 @@ Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower&
   const std::int64_t patches = checked_mul(image.tokens, t.joined());
   return with_images(
       m.build(), std::move(text),
-      {.tokens = image.tokens, .patches = patches, .values = checked_mul(patches, t.values)});
+      {.tokens = image.tokens, .patches = patches, .values = checked_mul(patches, t.values)},
+      std::ssize(t.deep));
 }
 
 Model counted_around(const ModelConfig& c, const BuildOptions& options, std::string_view type,
@@ -231,41 +261,56 @@ Model counted_around(const ModelConfig& c, const BuildOptions& options, std::str
   return joined(m.build(), text_of(c, options, type, false));
 }
 
-struct NewTower {
-  std::int64_t width, merged, out;
-};
-
 /// The merger of 3-VL; one after the deeper layers has its norm over the joined rows.
-void new_merger(ModelBuilder& m, const std::string& at, const NewTower& t, bool joined_norm) {
-  m.layer_norm(at + "norm", joined_norm ? t.merged : t.width);
-  m.linear(at + "linear_fc1", t.merged, t.merged, true);
-  m.linear(at + "linear_fc2", t.merged, t.out, true);
+QwenMerger new_merger(ModelBuilder& m, const std::string& at, const QwenTower& t, std::int64_t out,
+                      bool joined_norm) {
+  QwenMerger merger;
+  merger.joined_norm = joined_norm;
+  merger.norm = m.layer_norm(at + "norm", joined_norm ? t.merged() : t.width);
+  merger.first = m.linear(at + "linear_fc1", t.merged(), t.merged(), true);
+  merger.second = m.linear(at + "linear_fc2", t.merged(), out, true);
+  return merger;
 }
 
-void new_tower(ModelBuilder& m, const ModelConfig& v, std::int64_t deep) {
-  QwenTower q = read_qwen_tower(v, v.count({"hidden_size"}, 1152), 27, 16, "gelu_pytorch_tanh");
-  NewTower t{.width = q.width};
-  t.merged = q.merged();
-  t.out = v.count({"out_hidden_size"}, 3584);
+/// The tower of 3-VL and 3.5, with `deep` mergers of deeper layers.
+QwenTower new_tower(ModelBuilder& m, const ModelConfig& v, std::int64_t deep) {
+  QwenTower t = read_qwen_tower(v, v.count({"hidden_size"}, 1152), 27, 16, "gelu_pytorch_tanh");
+  const std::int64_t out = v.count({"out_hidden_size"}, 3584);
   const std::int64_t ffn = v.count({"intermediate_size"}, 4304);
-  patch_volume(m, v, q, true);
-  m.embedding("model.visual.pos_embed", v.count({"num_position_embeddings"}, 2304), t.width);
-  register_layers(m, q, [&](QwenLayers& l) {
+  m.set_trains(tower_trains(m.options()));
+  patch_volume(m, v, t, true);
+  t.places =
+      m.embedding("model.visual.pos_embed", v.count({"num_position_embeddings"}, 2304), t.width);
+  register_layers(m, t, [&](QwenLayers& l) {
     l.norm1 = m.layer_norm("norm1", t.width);
     l.norm2 = m.layer_norm("norm2", t.width);
     attention_of_tower(m, t.width, l);
     l.up = m.linear("mlp.linear_fc1", t.width, ffn, true);
     l.down = m.linear("mlp.linear_fc2", ffn, t.width, true);
   });
-  new_merger(m, "model.visual.merger.", t, false);
-  if (deep == 0) return;
-  m.begin_repeat("model.visual.deepstack_merger_list", deep);
-  new_merger(m, "", t, true);
-  m.end_repeat();
+  m.set_trains(projector_trains(m.options()));
+  m.set_like_blocks(true);
+  t.merger = new_merger(m, "model.visual.merger.", t, out, false);
+  for (std::int64_t i = 0; i < deep; ++i)
+    t.deep.push_back(
+        new_merger(m, fmt::format("model.visual.deepstack_merger_list.{}.", i), t, out, true));
+  return t;
 }
 
+/// How many layers of the text model are given rows of the tower's.
 std::int64_t deep_layers(const ModelConfig& v) {
   return v.has("deepstack_visual_indexes") ? v.length("deepstack_visual_indexes") : 3;
+}
+
+/// Qwen 3-VL, with the text model of `type`.
+Model build_with_deep_layers(const ModelConfig& c, const BuildOptions& options,
+                             std::string_view type) {
+  const ModelConfig v = c.inner("vision_config");
+  ModelBuilder m(options);
+  const QwenTower t = new_tower(m, v, deep_layers(v));
+  BuildOptions apart = options;
+  if (reads_images(c, options)) apart.layers_apart = std::ssize(t.deep);
+  return around(c, options, t, text_of(c, apart, type, false), m);
 }
 
 }  // namespace
@@ -316,17 +361,11 @@ Model build_qwen2_5_vl(const ModelConfig& c, const BuildOptions& options) {
 }
 
 Model build_qwen3_vl(const ModelConfig& c, const BuildOptions& options) {
-  const ModelConfig v = c.inner("vision_config");
-  ModelBuilder m(options);
-  new_tower(m, v, deep_layers(v));
-  return counted_around(c, options, "qwen3_vl_text", m);
+  return build_with_deep_layers(c, options, "qwen3_vl_text");
 }
 
 Model build_qwen3_vl_moe(const ModelConfig& c, const BuildOptions& options) {
-  const ModelConfig v = c.inner("vision_config");
-  ModelBuilder m(options);
-  new_tower(m, v, deep_layers(v));
-  return counted_around(c, options, "qwen3_vl_moe_text", m);
+  return build_with_deep_layers(c, options, "qwen3_vl_moe_text");
 }
 
 Model build_qwen3_5(const ModelConfig& c, const BuildOptions& options) {

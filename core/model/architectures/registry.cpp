@@ -130,12 +130,12 @@ constexpr std::array kArchitectures{
     Architecture{"qwen3_moe", build_qwen3_moe, {"Qwen3Moe", "model.", kAllClasses}},
     Architecture{"qwen3_next", build_qwen3_next, {"Qwen3Next", "model.", kAllClasses}, kCounted},
     Architecture{
-        "qwen3_vl", build_qwen3_vl, {"Qwen3VL", "", kConditionalClass}, kCounted | kOfSeveral},
+        "qwen3_vl", build_qwen3_vl, {"Qwen3VL", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"qwen3_vl_moe",
                  build_qwen3_vl_moe,
                  {"Qwen3VLMoe", "", kConditionalClass},
-                 kCounted | kOfSeveral},
-    Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kCounted},
+                 kPatched | kOfSeveral},
+    Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kPatched},
     Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kPatched},
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
@@ -215,6 +215,12 @@ std::vector<std::string> supported_model_types() {
 bool can_be_estimated(std::string_view model_type) {
   return std::any_of(kArchitectures.begin(), kArchitectures.end(), [&](const Architecture& a) {
     return a.model_type == model_type && !a.has(kCounted);
+  });
+}
+
+bool reads_images(std::string_view model_type) {
+  return std::any_of(kArchitectures.begin(), kArchitectures.end(), [&](const Architecture& a) {
+    return a.model_type == model_type && a.has(kOfSeveral) && !a.has(kCounted);
   });
 }
 

@@ -18,6 +18,9 @@ Model build_model(const ModelConfig& config, const BuildOptions& options);
 /// ones.
 bool can_be_estimated(std::string_view model_type);
 
+/// Whether networks of that type read images, and are described with them.
+bool reads_images(std::string_view model_type);
+
 /// The supported model types, sorted.
 std::vector<std::string> supported_model_types();
 

@@ -124,6 +124,9 @@ constexpr std::array kRules{
     KeyRule{"use_muon", "", read_muon},
     KeyRule{"do_predict", "", read_predict},
     KeyRule{"additional_target", "", refuse_if_said},
+    KeyRule{"freeze_vision_tower", "", read_frozen_tower},
+    KeyRule{"freeze_multi_modal_projector", "", read_frozen_projector},
+    KeyRule{"freeze_language_model", "", refuse_if_true},
     KeyRule{"use_unsloth", "", refuse_if_true},
     KeyRule{"use_unsloth_gc", "", refuse_if_true},
     KeyRule{"use_galore", "", warn_if_larger},
@@ -214,8 +217,6 @@ const std::array kIgnored{
                  "use_fast_tokenizer"}},
     IgnoredKeys{"taken with quantization_bit",
                 {"quantization_method", "double_quantization", "quantization_type"}},
-    IgnoredKeys{"towers of models with images, which the estimate does not train",
-                {"freeze_vision_tower", "freeze_multi_modal_projector", "freeze_language_model"}},
 };
 constexpr KeyTable kOwn{kRules, kIgnored};
 
@@ -245,6 +246,7 @@ void read(const Document& d, Recipe& recipe) {
     if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
   }
   read_loading(recipe);
+  freeze_by_default(recipe);
   recipe.set_default("/trainer", "hf_trainer");
   recipe.assume("/workload/sequence_length", 2048, "LLaMA-Factory's default, cutoff_len");
   recipe.assume("/checkpointing", "full",

@@ -108,9 +108,9 @@ void read_swift_fsdp(Key& key) {
   key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
 }
 
+/// rlhf_trainers/args_mixin.py: 0.9 of the GPU.
 void read_vllm(Key& key) {
-  if (!key.flag()) return key.ignore("off");
-  key.warn("vLLM generates: what it holds where it shares the GPUs is not in the estimate");
+  read_vllm_engine(key, {});
 }
 
 void read_divided(Key& key) {
@@ -146,6 +146,9 @@ constexpr std::array kRules{
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
     KeyRule{"sequence_parallel_size", "", read_divided},
     KeyRule{"modules_to_save", "", refuse_if_said},
+    KeyRule{"freeze_vit", "", read_frozen_tower},
+    KeyRule{"freeze_aligner", "", read_frozen_projector},
+    KeyRule{"freeze_llm", "", refuse_if_true},
     KeyRule{"use_galore", "", warn_if_larger},
     KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
 };
@@ -154,9 +157,10 @@ const std::array kIgnored{
     IgnoredKeys{"taken with quant_bits",
                 {"quant_method", "bnb_4bit_compute_dtype", "bnb_4bit_quant_type",
                  "bnb_4bit_use_double_quant", "bnb_4bit_quant_storage"}},
-    IgnoredKeys{"towers of models with images, which the estimate does not train",
-                {"freeze_vit", "freeze_aligner", "freeze_llm", "vit_*", "aligner_lr", "max_pixels",
-                 "freeze_parameters*", "trainable_parameters*"}},
+    IgnoredKeys{"a step does not depend on it", {"vit_*", "aligner_lr"}},
+    IgnoredKeys{"the model's own most: workload.image_tokens says another", {"max_pixels"}},
+    IgnoredKeys{"parameters that train by name, which the estimate does not tell apart",
+                {"freeze_parameters*", "trainable_parameters*"}},
     IgnoredKeys{"a step does not depend on it",
                 {"model_author",
                  "model_name",
@@ -334,6 +338,7 @@ void read(const Document& d, Recipe& recipe) {
   } else if (!recipe.algorithm.empty()) {
     recipe.assume("/workload/sequence_length", 2048, "ms-swift's max_length, where it is not said");
   }
+  freeze_by_default(recipe);
   settle_reference(recipe, 0.04);  // arguments/rlhf_args.py
   training_defaults(recipe);
 }

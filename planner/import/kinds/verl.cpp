@@ -1,5 +1,5 @@
-// verl's YAML and command lines. Its actors are FSDP's or Megatron-LM's, and another engine
-// generates for them on the same GPUs: a workload of kind rlhf has neither.
+// verl's YAML and command lines. Its losses are its own (cross-entropy in place over 16-bit logits,
+// without padding), and its batches are budgets of tokens: a workload of kind rlhf has neither.
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
@@ -26,10 +26,10 @@ void read(const Document& d, Recipe&) {
   throw InputError(
       {.file = d.file,
        .key = "actor_rollout_ref.actor.strategy",
-       .message = fmt::format("a verl configuration: its actor runs under {} and {} generates on "
-                              "the same GPUs, which is not estimated yet",
+       .message = fmt::format("a verl configuration: its actor under {} has losses of verl's own, "
+                              "beside {}: they are not estimated yet",
                               strategy, engine),
-       .expected = "a job with workload.kind rlhf, under deepspeed or single (docs/rlhf.md)",
+       .expected = "a job with workload.kind rlhf and workload.rollout (docs/rlhf.md)",
        .position = d.positions.find("actor_rollout_ref")});
 }
 

@@ -14,13 +14,13 @@ DTYPES_OF_PRECISION = {
 
 
 def load_cases(path):
-    """Reads [{"name", "job"}]; a job's model may be a file beside the list, as in the contract."""
+    """Reads [{"name", "job"}]; a model may be a file beside the list, or a name."""
     with open(path, encoding="utf-8") as file:
         cases = json.load(file)
     here = os.path.dirname(os.path.abspath(path))
     for case in cases:
         model = case["job"]["model"]
-        if isinstance(model, str):
+        if isinstance(model, str) and model.endswith(".json"):
             with open(os.path.join(here, model), encoding="utf-8") as file:
                 case["job"]["model"] = json.load(file)
     names = [case["name"] for case in cases]

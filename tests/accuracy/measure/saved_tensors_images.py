@@ -61,6 +61,11 @@ CASES = {
                                    "out_hidden_size": 128, "deepstack_visual_indexes": [0, 1],
                                    "num_position_embeddings": 64}},
 }
+CASES["qwen3_vl_moe"] = {
+    **CASES["qwen3_vl"], "model_type": "qwen3_vl_moe",
+    "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_vl_moe_text", "num_experts": 8,
+                    "num_experts_per_tok": 2, "moe_intermediate_size": 96},
+}
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
 

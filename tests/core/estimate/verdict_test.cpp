@@ -19,6 +19,8 @@ TEST(Verdict, FitsWithItsBoundAndIsTightWithoutIt) {
   const Cluster cluster = cluster_with(100);
   EXPECT_EQ(verdict_of({90, 100}, {}, cluster).gpu.fit, Fit::fits);
   EXPECT_EQ(verdict_of({90, 101}, {}, cluster).gpu.fit, Fit::tight);
+  EXPECT_EQ(verdict_of({101, 110, 99}, {}, cluster).gpu.fit, Fit::tight);
+  EXPECT_FALSE(probably_fits(verdict_of({101, 110, 99}, {}, cluster)));
   const Verdict over = verdict_of({101, 110}, {}, cluster);
   EXPECT_EQ(over.gpu.fit, Fit::does_not_fit);
   EXPECT_EQ(over.headroom_bytes, -1);

@@ -103,14 +103,21 @@ TEST(Catalog, PublishedElementCountsDifferOnlyByWhatTheEntryExplains) {
   }
 }
 
-TEST(Catalog, SaysWhatAnEntryLeavesOut) {
+TEST(Catalog, HasNetworksWithTheirTowers) {
   const auto entry = find_model("google/gemma-3-4b-it");
   ASSERT_TRUE(entry);
-  EXPECT_NE(entry->leaves_out.find("SigLIP"), std::string::npos);
+  EXPECT_EQ(entry->name, "gemma-3-4b-pt");
   const Model model = load_model("gemma-3-4b-pt", {}, {});
-  ASSERT_FALSE(model.facts.assumed.empty());
-  EXPECT_NE(model.facts.assumed.back().find("SigLIP"), std::string::npos);
-  EXPECT_TRUE(find_model("gemma-2-2b")->leaves_out.empty());
+  EXPECT_TRUE(model.facts.image.has_tower);
+  EXPECT_EQ(model.facts.image.tokens, 256);
+}
+
+TEST(Catalog, HasCheckpointsByTheNamesThatPeopleType) {
+  for (const char* name :
+       {"Qwen/Qwen2.5-Coder-7B-Instruct", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B",
+        "codellama/CodeLlama-7b-hf", "google/paligemma-3b-pt-224", "Qwen/Qwen3-VL-8B-Instruct",
+        "mistralai/Mistral-Small-24B-Instruct-2501", "ibm-granite/granite-3.1-2b-instruct"})
+    EXPECT_TRUE(find_model(name)) << name;
 }
 
 TEST(Catalog, SpellingsAndOrganisationsDoNotMatter) {

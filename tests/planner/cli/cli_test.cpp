@@ -160,6 +160,7 @@ TEST(EstimateJson, HasEveryFieldOfTheContract) {
                             "/gpu/peak/allocated/upper",
                             "/gpu/peak/reserved/point",
                             "/gpu/peak/reserved/upper",
+                            "/gpu/peak/device/least",
                             "/gpu/peak/device/point",
                             "/gpu/peak/device/upper",
                             "/gpu/peak_phase",

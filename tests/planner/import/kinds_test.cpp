@@ -86,6 +86,20 @@ bf16: true
   EXPECT_EQ(job.at("workload").at("sequence_length"), 2048);
 }
 
+TEST(LlamaFactory, FreezesWhatIsBeforeATextModel) {
+  const std::string file = R"(
+stage: sft
+finetuning_type: full
+template: qwen2_vl
+bf16: true
+model_name_or_path: )";
+  const Json usual = job_of(file + "Qwen/Qwen2.5-VL-7B-Instruct\n");
+  EXPECT_EQ(usual.at("workload").at("frozen"), "tower_and_projector");
+  const std::string thawed = "Qwen/Qwen2.5-VL-7B-Instruct\nfreeze_vision_tower: false\n";
+  EXPECT_EQ(job_of(file + thawed).at("workload").at("frozen"), "nothing");
+  EXPECT_FALSE(job_of(file + "Qwen/Qwen2.5-7B\n").at("workload").contains("frozen"));
+}
+
 TEST(LlamaFactory, ItsSecondVersionTrainsFp32Shards) {
   const Json job = job_of(R"(
 model: qwen2.5-0.5b

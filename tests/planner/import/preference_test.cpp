@@ -111,6 +111,38 @@ output_dir: out
   EXPECT_GT(estimate(asked).allocated.point, estimate(none).allocated.point);
 }
 
+TEST(ImportPreference, VllmBesideTheTrainer) {
+  const std::string grpo = R"(
+model_name_or_path: Qwen/Qwen2.5-0.5B-Instruct
+bf16: true
+per_device_train_batch_size: 8
+num_generations: 8
+max_completion_length: 128
+learning_rate: 1.0e-6
+output_dir: out
+use_vllm: true
+)";
+  const Json usual = job_of(grpo)["workload"]["rollout"];
+  EXPECT_EQ(usual["placement"], "colocated");
+  EXPECT_EQ(usual["gpu_memory_utilization"], 0.3);
+  EXPECT_EQ(usual["max_num_batched_tokens"], 4096);
+  EXPECT_FALSE(usual.contains("sleep_level"));
+  const Json said = job_of(grpo +
+                           "vllm_gpu_memory_utilization: 0.5\nvllm_enable_sleep_mode: true\n"
+                           "vllm_tensor_parallel_size: 2\n");
+  EXPECT_EQ(said["workload"]["rollout"]["gpu_memory_utilization"], 0.5);
+  EXPECT_EQ(said["workload"]["rollout"]["sleep_level"], 2);
+  EXPECT_EQ(said["workload"]["rollout"]["tensor_parallel"], 2);
+  EXPECT_GT(estimate(said).allocated.point, 0);
+  EXPECT_EQ(job_of(grpo + "vllm_mode: server\n")["workload"]["rollout"]["placement"], "separate");
+  EXPECT_FALSE(job_of(std::string(kTrlDpo) + "use_vllm: true\n")["workload"].contains("rollout"));
+  const Json swift = job_of(
+      "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-0.5B --use_vllm true "
+      "--vllm_mode colocate --sleep_level 1 --per_device_train_batch_size 1\n");
+  EXPECT_EQ(swift["workload"]["rollout"]["gpu_memory_utilization"], 0.9);
+  EXPECT_EQ(swift["workload"]["rollout"]["sleep_level"], 1);
+}
+
 TEST(ImportPreference, AxolotlsAlgorithms) {
   const auto job = [](const std::string& rl) {
     return job_of(R"(

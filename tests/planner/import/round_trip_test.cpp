@@ -58,6 +58,12 @@ std::vector<Trip> trips() {
                        {"quantization", "nf4_double"},
                        {"prepare_kbit", false}}}}}};
   const Json liger{{"framework", "ddp"}, {"precision", "bf16-pure"}, {"kernels", "liger"}};
+  const Json images{{"framework", "ddp"},
+                    {"precision", "bf16-pure"},
+                    {"model", "qwen2-vl-2b"},
+                    {"workload", {{"sequence_length", 2048}}}};
+  Json frozen = images;
+  frozen["workload"]["frozen"] = "tower";
   const Json titan{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
                    {"trainer", "torchtitan"},
                    {"precision", "bf16-autocast"},
@@ -80,6 +86,8 @@ std::vector<Trip> trips() {
           {"AxolotlQlora", "axolotl", base("1xH100", qlora)},
           {"AxolotlLiger", "axolotl", base("4xH100", liger)},
           {"LlamaFactoryDdp", "llamafactory", base("4xH100", ddp)},
+          {"LlamaFactoryImages", "llamafactory", base("4xH100", frozen)},
+          {"HfImages", "training_arguments", base("4xH100", images)},
           {"LlamaFactoryPure", "llamafactory", base("4xH100", pure)},
           {"LlamaFactoryZero", "llamafactory", base("4xH100", zero)},
           {"LlamaFactoryQlora", "llamafactory", base("1xH100", qlora)},

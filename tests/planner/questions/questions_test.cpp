@@ -76,6 +76,22 @@ TEST(LargestMicroBatch, IsTheLastThatFits) {
   EXPECT_EQ(r.beyond->device.point, estimate(model, plan, Calibration{}).device.point);
 }
 
+TEST(LargestMicroBatch, SaysWhatSurelyAndWhatProbablyFits) {
+  const Model model = model_of(kLlama);
+  Calibration wide;
+  wide.margins = {{.regime = AllocatorRegime::steady, .reserved = 1.3},
+                  {.regime = AllocatorRegime::streams, .reserved = 1.3}};
+  wide.scarce = {0.98, 1.2, 1};
+  Plan plan = limited(3, 4, 24);
+  const LargestResult r = largest_micro_batch(model, plan, wide);
+  ASSERT_TRUE(r.value && r.probably && r.at_probably);
+  EXPECT_GT(*r.probably, *r.value);
+  EXPECT_FALSE(r.at_probably->verdict.fits);
+  EXPECT_LE(r.at_probably->device.point, r.at_probably->usable_bytes);
+  plan.workload.micro_batch = *r.probably + 1;
+  EXPECT_FALSE(probably_fits(estimate(model, plan, wide).verdict));
+}
+
 TEST(LargestMicroBatch, KeepsToALimitOfTheStep) {
   const Model model = model_of(kLlama);
   Plan plan = limited(3, 4, 24);

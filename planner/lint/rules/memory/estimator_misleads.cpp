@@ -22,7 +22,7 @@ PricedRule estimator_misleads() {
       .check =
           [](const PricedSubject& s, const Report& report) {
             const Estimate& e = s.job.estimate();
-            if (e.verdict.gpu.fit != Fit::does_not_fit) return;
+            if (e.verdict.headroom_bytes >= 0) return;
             const Job& job = s.job.job();
             const auto states = job.plan.framework.deepspeed.zero.stage == 3
                                     ? deepspeed_zero3_estimate(job.model, job.plan)

@@ -10,7 +10,7 @@ PricedRule fit_gpu_tight() {
               .id = "fit.gpu-tight"_rule,
               .severity = Severity::warning,
               .title = "The job may not fit the GPUs",
-              .explanation = "The point estimate fits, its upper bound does not.",
+              .explanation = "The lower bound fits, the upper bound does not.",
               .source = "docs/accuracy.md",
               .advice = "Make a little more room before a long run.",
           },

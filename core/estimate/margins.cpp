@@ -1,0 +1,41 @@
+#include "estimate/margins.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "simulator/block_script.h"
+
+namespace shardplan {
+AllocatorRegime regime_of(const Plan& plan, const Program& program) {
+  switch (plan.workload.kind) {
+    case WorkKind::inference:
+      return AllocatorRegime::generation;
+    case WorkKind::rlhf:
+      return AllocatorRegime::iterations;
+    case WorkKind::train:
+      break;
+  }
+  return waits_for_streams(program) ? AllocatorRegime::streams : AllocatorRegime::steady;
+}
+
+const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
+                        AllocatorRegime regime) {
+  static const Margin kNoMargin;
+  const Margin* found = &kNoMargin;
+  for (const Margin& m : margins) {
+    if (m.regime != regime) continue;
+    if (m.framework == framework) return m;
+    if (m.framework.empty()) found = &m;
+  }
+  return *found;
+}
+
+double least_ratio(const std::vector<Margin>& margins, std::string_view framework) {
+  std::optional<double> least;
+  for (const Margin& m : margins)
+    if (m.framework.empty() || m.framework == framework)
+      least = std::min({least.value_or(m.reserved), m.reserved, m.allocated});
+  return least.value_or(1);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,55 @@
+// How far a run's memory may pass its estimate: what measured runs of jobs like it have shown.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// What decides how closely the simulated allocator follows a real one.
+enum class AllocatorRegime : std::uint8_t {
+  steady,      ///< a training step whose blocks go in the host's order
+  streams,     ///< one whose blocks wait for another stream: when they come back is chance
+  generation,  ///< caches that grow token by token
+  iterations,  ///< several programs in turn: reinforcement and preference training
+};
+inline constexpr std::array<std::string_view, 4> kRegimeNames{"steady", "streams", "generation",
+                                                              "iterations"};
+
+/// Ratios of measured to predicted bytes that at least kMarginLevel of the runs did not pass.
+struct Margin {
+  std::string framework;  ///< a name of the registry; empty: all that have no margin of their own
+  AllocatorRegime regime = AllocatorRegime::steady;
+  double least = 1;      ///< of what the allocator reserves with memory to spare: at least
+  double reserved = 1;   ///< and at most
+  double allocated = 1;  ///< of live tensors, at most
+  std::int64_t runs = 0;
+};
+
+/// Of runs that must give cached segments back: the memory with which they got by, over the least
+/// with which the simulated allocator does. Which blocks pin which segments is chance then.
+struct ScarceMargin {
+  double least = 1;  ///< with less no run got by
+  double most = 1;   ///< with more every run did
+  std::int64_t runs = 0;
+};
+
+/// The share of unseen runs that a margin is made to hold for.
+inline constexpr double kMarginLevel = 0.97;
+
+AllocatorRegime regime_of(const Plan& plan, const Program& program);
+
+/// The framework's own margin, else the one for all; of a calibration without any: no margin.
+const Margin& margin_of(const std::vector<Margin>& margins, std::string_view framework,
+                        AllocatorRegime regime);
+
+/// The smallest ratio that may apply to a job of the framework, whatever its regime.
+double least_ratio(const std::vector<Margin>& margins, std::string_view framework);
+
+}  // namespace shardplan

@@ -1,0 +1,87 @@
+#include "load/rollout.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+#include "load/options.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+/// The workload's reader has no place in the block: errors name its keys all the same.
+[[noreturn]] void refuse(ObjectReader& workload, const char* key, std::string message,
+                         std::string expected) {
+  workload.fail(fmt::format("rollout.{}", key), std::move(message), std::move(expected));
+}
+
+void check_degree(ObjectReader& workload, const RolloutEngine& engine, const Rlhf& rlhf) {
+  const ModelFacts& facts = rlhf.generator->facts;
+  const std::int64_t degree = engine.tensor_parallel;
+  if (facts.attention_heads > 0 && facts.attention_heads % degree != 0)
+    refuse(workload, "tensor_parallel",
+           fmt::format("{} does not divide the {} heads", degree, facts.attention_heads),
+           "a divisor of them");
+  const std::int64_t world = rlhf.generation.cluster.world();
+  if (engine.place == EnginePlace::colocated && world % degree != 0)
+    refuse(workload, "tensor_parallel",
+           fmt::format("{} does not divide the {} GPUs that it shares", degree, world),
+           "a divisor of them, or placement separate");
+}
+
+std::string told(const RolloutEngine& engine, const EngineMemory& m) {
+  const std::int64_t sequences = m.blocks_needed > 0 ? m.blocks / m.blocks_needed : 0;
+  std::string text = fmt::format(
+      "{} takes {} of each of its GPUs: weights {}, activations {}, cache {} in {} blocks of {} "
+      "tokens, room for {} sequences of {} tokens at once",
+      engine.engine->words, format_bytes(m.budget), format_bytes(m.weights),
+      format_bytes(m.activations), format_bytes(m.cache), m.blocks, engine.block_tokens, sequences,
+      engine.model_length);
+  if (engine.place == EnginePlace::separate) return text + "; the trainer's GPUs have none of it";
+  return text + (engine.sleep_level > 0
+                     ? fmt::format("; asleep it keeps up to {}; it wakes where the generation "
+                                   "phase fits",
+                                   format_bytes(m.asleep))
+                     : std::string("; it keeps all while the trainer works (sleep_level 0)"));
+}
+
+}  // namespace
+
+std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence) {
+  auto o = workload.object("rollout");
+  if (!o) return std::nullopt;
+  RolloutEngine engine;
+  read_as<int>(*o, info_of(rollout_table(), "engine"));
+  read_options(*o, rollout_table(), engine);
+  engine.model_length =
+      read_as<std::int64_t>(*o, info_of(rollout_table(), "max_model_length")).value_or(sequence);
+  if (engine.model_length < sequence)
+    o->fail(
+        "max_model_length",
+        fmt::format("{} holds no prompt and answer of {} tokens", engine.model_length, sequence),
+        fmt::format("at least {}", sequence));
+  o->finish();
+  return engine;
+}
+
+Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf) {
+  const RolloutEngine& engine = *rlhf.rollout;
+  if (quantization_of(rlhf.roles.front().plan.workload) != Quantization::none)
+    refuse(workload, "engine", "weights in few bits inside an engine are not estimated yet",
+           "no rollout, or a base in 16 bits");
+  check_degree(workload, engine, rlhf);
+  const EngineMemory m = engine_memory(engine, *rlhf.generator, rlhf.generation);
+  if (m.blocks < m.blocks_needed) {
+    const double least = least_utilization(m, rlhf.generation);
+    refuse(workload, "gpu_memory_utilization",
+           fmt::format("{} of a GPU leaves {} blocks of {} tokens beside weights of {} and "
+                       "activations of {}; one sequence of {} tokens wants {}",
+                       engine.utilization, m.blocks, engine.block_tokens, format_bytes(m.weights),
+                       format_bytes(m.activations), engine.model_length, m.blocks_needed),
+           least <= 1 ? fmt::format("at least {:.2f}", least)
+                      : std::string("a larger tensor_parallel: a whole GPU is too small"));
+  }
+  return {.severity = Severity::note, .key = "workload.rollout", .message = told(engine, m)};
+}
+
+}  // namespace shardplan

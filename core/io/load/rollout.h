@@ -1,0 +1,19 @@
+// The rollout engine of a workload of kind rlhf.
+#pragma once
+
+#include <optional>
+
+#include "base/diagnostic.h"
+#include "json/reader.h"
+#include "lowering/rlhf/roles.h"
+
+namespace shardplan {
+
+/// The block `rollout` of a workload whose sequences have `sequence` tokens; nothing without one.
+std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence);
+
+/// What the engine holds, for people. Throws InputError where it cannot start: a degree that
+/// divides no heads, too small a share for one sequence.
+Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf);
+
+}  // namespace shardplan

@@ -1,0 +1,99 @@
+#include "rollout/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "frameworks/registry.h"
+#include "lowering/inference/generate.h"
+#include "model/model.h"
+#include "simulator/memory.h"
+#include "trainers/description.h"
+
+namespace shardplan {
+namespace {
+
+/// Engines compute in 16 bits.
+constexpr std::int64_t kEach = 2;
+
+/// Matrices are cut over the ranks, tables of words padded before (vllm/model_executor/layers/
+/// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged.
+std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model) {
+  std::int64_t bytes = 0;
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (p.adapter) return;
+    std::int64_t numel = p.numel;
+    if (p.kind == ParameterKind::embedding && !p.shape.empty())
+      numel = round_up(p.shape.front(), engine.engine->vocabulary_multiple) *
+              (p.numel / p.shape.front());
+    const bool cut = p.shape.size() > 1;
+    const std::int64_t own = cut ? ceil_div(numel, engine.tensor_parallel) : numel;
+    bytes = checked_add(bytes, checked_mul(round_up(own * kEach, kAllocationUnit), repeat));
+  });
+  return bytes;
+}
+
+/// The plan of an engine's own pass: one process, everything in 16 bits, whole weights.
+Plan own_plan(const Plan& generation) {
+  Plan plan = generation;
+  plan.framework = {};
+  plan.framework.kind = default_framework(1);
+  plan.trainer = &default_trainer();
+  plan.compile.reset();
+  plan.kernels = {};
+  const DType half = plan.precision.compute == DType::f16 ? DType::f16 : DType::bf16;
+  plan.precision.params = plan.precision.compute = half;
+  plan.workload.lora.reset();
+  plan.workload.micro_batch = 1;
+  plan.workload.generation.injection.reset();
+  return plan;
+}
+
+/// Keys and values of a block of all layers. Fewer heads than ranks are repeated.
+std::int64_t block_bytes(const RolloutEngine& engine, const Model& generator, Plan plan) {
+  plan.workload.sequence_length = engine.block_tokens;
+  plan.workload.generation.new_tokens = 0;
+  const std::int64_t heads = std::max<std::int64_t>(generator.facts.key_value_heads, 1);
+  return ceil_div(full_cache_bytes(generator, plan), std::min(engine.tensor_parallel, heads));
+}
+
+/// The profile runs the network once over as many tokens as a pass may take, and the sampler over
+/// as many sequences (gpu_model_runner.py, profile_run). The engine's fused kernels take less than
+/// PyTorch's, whose pass this is.
+std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generator,
+                              const Plan& plan) {
+  const Program pass = lower_pass(generator, plan, {engine.batched_tokens, 0}, nullptr);
+  const MemoryProfile memory = simulate_memory(pass);
+  const std::int64_t cache =
+      memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];  // it is paged, not made here
+  const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * engine.engine->sampler_rows);
+  return std::max(memory.peak - cache, checked_mul(row, engine.sequences));
+}
+
+}  // namespace
+
+EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
+                           const Plan& generation) {
+  const Plan plan = own_plan(generation);
+  EngineMemory m;
+  m.budget = static_cast<std::int64_t>(
+      std::ceil(engine.utilization * static_cast<double>(plan.cluster.gpu.usable.count())));
+  m.weights = weight_bytes(engine, generator);
+  m.activations = activation_bytes(engine, generator, plan);
+  m.block_bytes = block_bytes(engine, generator, plan);
+  const std::int64_t left = std::max<std::int64_t>(m.budget - m.weights - m.activations, 0);
+  m.blocks = m.block_bytes > 0 ? left / m.block_bytes : 0;
+  m.cache = checked_mul(m.blocks, m.block_bytes);
+  m.blocks_needed = ceil_div(engine.model_length, engine.block_tokens);
+  m.asleep = engine.sleep_level > 0 ? m.activations : m.budget;
+  return m;
+}
+
+double least_utilization(const EngineMemory& memory, const Plan& generation) {
+  const std::int64_t bytes = checked_add(memory.weights + memory.activations,
+                                         checked_mul(memory.blocks_needed, memory.block_bytes));
+  const double share =
+      static_cast<double>(bytes) / static_cast<double>(generation.cluster.gpu.usable.count());
+  return std::ceil(share * 100) / 100;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,75 @@
+// A rollout engine: what generates beside the trainer, with weights and a paged cache of its own.
+// What one GPU of it holds follows from the share of the GPU that it is told to take.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace shardplan {
+
+struct Model;
+struct Plan;
+
+/// What an engine does unless it is told otherwise.
+struct EngineDescription {
+  std::string_view name;     ///< in jobs
+  std::string_view words;    ///< with the version that was read
+  double utilization = 0.9;  ///< of the GPU's memory
+  std::int64_t block_tokens = 16;
+  std::int64_t batched_tokens = 8192;  ///< of one pass at most, which its profile runs
+  std::int64_t sequences = 256;        ///< at once at most
+  std::int64_t vocabulary_multiple = 64;
+  /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
+  /// one: logits, their log-softmax, probabilities, and as many random numbers.
+  std::int64_t sampler_rows = 4;
+  std::string_view source = {};
+};
+
+inline constexpr EngineDescription kVllm{
+    .name = "vllm",
+    .words = "vLLM 0.27",
+    .utilization = 0.92,  // vllm/config/cache.py
+    .source =
+        "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/utils.py, "
+        "request_memory; v1/core/kv_cache_utils.py, get_num_blocks"};
+
+enum class EnginePlace : std::uint8_t {
+  colocated,  ///< on the trainer's GPUs
+  separate,   ///< on GPUs of its own
+};
+
+struct RolloutEngine {
+  const EngineDescription* engine = &kVllm;  ///< never null
+  EnginePlace place = EnginePlace::colocated;
+  double utilization = kVllm.utilization;
+  std::int64_t tensor_parallel = 1;
+  /// 0: everything stays while others work. 1: the cache goes, and weights to the host. 2: both go.
+  std::int64_t sleep_level = 0;
+  std::int64_t block_tokens = kVllm.block_tokens;
+  std::int64_t batched_tokens = kVllm.batched_tokens;
+  std::int64_t sequences = kVllm.sequences;
+  std::int64_t model_length = 0;  ///< tokens of a sequence at most; 0: prompt and new ones
+};
+
+/// Of one GPU, in bytes.
+struct EngineMemory {
+  std::int64_t budget = 0;   ///< all that it takes, rounded up: the cache is what the rest leaves
+  std::int64_t weights = 0;  ///< in 16 bits, its share of each layer
+  std::int64_t activations = 0;  ///< the peak of its profile's pass, or of choosing tokens
+  std::int64_t cache = 0;        ///< whole blocks; 0: not even one
+  std::int64_t block_bytes = 0;  ///< of all layers
+  std::int64_t blocks = 0;
+  std::int64_t blocks_needed = 0;  ///< for one sequence of the full length: fewer, and it stops
+  /// What it keeps when it sleeps: no more than what is neither weights nor cache.
+  std::int64_t asleep = 0;
+};
+
+/// `generator`: the network with a cache, whole; `generation`: how it is asked (prompt and new
+/// tokens, GPU, element types).
+EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
+                           const Plan& generation);
+
+/// The least utilization, in hundredths, at which one sequence of the full length has room.
+double least_utilization(const EngineMemory& memory, const Plan& generation);
+
+}  // namespace shardplan

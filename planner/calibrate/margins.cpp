@@ -1,0 +1,125 @@
+#include "calibrate/margins.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace shardplan {
+namespace {
+
+/// Fewer runs than this say less than those of all frameworks together.
+constexpr std::size_t kFewestRuns = 15;
+
+using Runs = std::vector<const Comparison*>;
+using Key = std::pair<AllocatorRegime, std::string_view>;
+
+/// Measured over predicted; nothing where either is missing.
+std::optional<double> ratio(const Comparison& c, Figure figure) {
+  const auto error = relative_error(c.measured[index_of(figure)], c.predicted[index_of(figure)]);
+  return error ? std::optional(1 + *error) : std::nullopt;
+}
+
+/// Of reserved memory without what chance may hold, which a bound adds on its own.
+std::optional<double> reserved_ratio(const Comparison& c) {
+  auto measured = c.measured[index_of(Figure::reserved)];
+  if (measured) *measured -= static_cast<double>(c.held_at_most);
+  const auto error = relative_error(measured, c.predicted[index_of(Figure::reserved)]);
+  return error ? std::optional(1 + *error) : std::nullopt;
+}
+
+std::optional<double> allocated_ratio(const Comparison& c) {
+  return ratio(c, Figure::allocated_peak);
+}
+
+using RatioOf = std::optional<double> (*)(const Comparison&);
+
+std::vector<double> sorted_ratios(const Runs& runs, RatioOf ratio_of) {
+  std::vector<double> ratios;
+  for (const Comparison* c : runs)
+    if (const auto r = ratio_of(*c)) ratios.push_back(*r);
+  std::sort(ratios.begin(), ratios.end());
+  return ratios;
+}
+
+/// How many of n + 1 runs are to be within.
+std::size_t rank_of(std::size_t runs) {
+  const double rank = std::ceil(kMarginLevel * static_cast<double>(runs + 1));
+  return std::min(static_cast<std::size_t>(rank), runs);
+}
+
+constexpr double kSteps = 1000;  ///< margins are in thousandths
+
+/// At least 1.
+double at_most(const Runs& runs, RatioOf ratio_of) {
+  const std::vector<double> ratios = sorted_ratios(runs, ratio_of);
+  if (ratios.empty()) return 1;
+  return std::max(1.0, std::ceil(kSteps * ratios[rank_of(ratios.size()) - 1]) / kSteps);
+}
+
+/// At most 1.
+double at_least(const Runs& runs, RatioOf ratio_of) {
+  const std::vector<double> ratios = sorted_ratios(runs, ratio_of);
+  if (ratios.empty()) return 1;
+  const double ratio = ratios[ratios.size() - rank_of(ratios.size())];
+  return std::min(1.0, std::floor(kSteps * ratio) / kSteps);
+}
+
+Margin margin_of(const Runs& runs, Key key) {
+  return {std::string(key.second),        key.first,
+          at_least(runs, reserved_ratio), at_most(runs, reserved_ratio),
+          at_most(runs, allocated_ratio), static_cast<std::int64_t>(runs.size())};
+}
+
+/// What few runs have shown is no more than the most that any have.
+void widen_thin(std::vector<Margin>& margins) {
+  Margin widest;
+  for (const Margin& m : margins) {
+    widest.least = std::min(widest.least, m.least);
+    widest.reserved = std::max(widest.reserved, m.reserved);
+    widest.allocated = std::max(widest.allocated, m.allocated);
+  }
+  for (Margin& m : margins) {
+    if (m.runs >= static_cast<std::int64_t>(kFewestRuns)) continue;
+    m.least = widest.least;
+    m.reserved = widest.reserved;
+    m.allocated = widest.allocated;
+  }
+}
+
+std::map<Key, Runs> by_framework(const Runs& runs) {
+  std::map<Key, Runs> groups;
+  for (const Comparison* c : runs) groups[{*c->regime, c->framework_name}].push_back(c);
+  return groups;
+}
+
+}  // namespace
+
+std::vector<const Comparison*> fit_half(const std::vector<Comparison>& comparisons) {
+  Runs simulated, half;
+  for (const Comparison& c : comparisons)
+    if (c.regime && ratio(c, Figure::reserved)) simulated.push_back(&c);
+  for (auto& [key, runs] : by_framework(simulated)) {
+    std::sort(runs.begin(), runs.end(),
+              [](const Comparison* a, const Comparison* b) { return a->name < b->name; });
+    for (std::size_t i = 0; i < runs.size(); i += 2) half.push_back(runs[i]);
+  }
+  return half;
+}
+
+std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {
+  std::vector<Margin> margins;
+  for (std::size_t r = 0; r < kRegimeNames.size(); ++r) {
+    const auto regime = static_cast<AllocatorRegime>(r);
+    Runs all;
+    for (const Comparison* c : runs)
+      if (c->regime == regime) all.push_back(c);
+    margins.push_back(margin_of(all, {regime, ""}));
+    for (const auto& [key, own] : by_framework(all))
+      if (own.size() >= kFewestRuns) margins.push_back(margin_of(own, key));
+  }
+  widen_thin(margins);
+  return margins;
+}
+
+}  // namespace shardplan

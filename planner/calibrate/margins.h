@@ -1,0 +1,23 @@
+// How far runs pass their estimates: quantiles over records, for the bounds of a calibration.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimate/margins.h"
+#include "questions/accuracy.h"
+
+namespace shardplan {
+
+/// Every second record of each framework's regime, by name: those that margins are fitted to. The
+/// others judge them (coverage.h). Records without a simulated allocator are in neither.
+std::vector<const Comparison*> fit_half(const std::vector<Comparison>& comparisons);
+
+/// For each regime the margin for all frameworks, and one for each framework that has enough runs
+/// of its own. A margin is the smallest ratio that kMarginLevel of n + 1 runs do not pass, the next
+/// run among them (split conformal prediction); of few runs it is the largest ratio. A regime with
+/// hardly any runs takes the widest margin of all.
+std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs);
+
+}  // namespace shardplan

@@ -1,0 +1,143 @@
+// The bounds of memory against runs that they were not fitted to: where there was memory to spare,
+// every second record; at the boundary, jobs on GPUs of which another process held the rest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/margins.h"
+#include "estimate/estimate.h"
+#include "json/document.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "questions/accuracy.h"
+#include "questions/coverage.h"
+
+namespace shardplan::bounds_test {
+namespace {
+
+const std::string kSource = SHARDPLAN_SOURCE_DIR;
+
+const Accuracy& all_records() {
+  static const Accuracy accuracy = [] {
+    const RecordList records = load_records(
+        {kSource + "/data/measurements", kSource + "/tests/golden/training_steps.json"},
+        load_hardware_catalog());
+    return compare_with_records(records, AccuracyGroup::framework);
+  }();
+  return accuracy;
+}
+
+TEST(Bounds, AreFittedToHalfOfTheRecordsByName) {
+  const Calibration c = load_calibration();
+  ASSERT_FALSE(c.margin_records.empty());
+  for (const std::string& name : c.margin_records)
+    EXPECT_TRUE(std::any_of(all_records().comparisons.begin(), all_records().comparisons.end(),
+                            [&](const Comparison& run) { return run.name == name; }))
+        << name;
+  for (const Margin& m : c.margins) {
+    EXPECT_GE(m.reserved, 1);
+    EXPECT_LE(m.least, 1);
+  }
+}
+
+/// What users may hold us to (docs/accuracy.md, "Bounds"): frameworks with fewer judged runs than
+/// this are in the whole alone.
+constexpr std::int64_t kEnoughRuns = 20;
+
+TEST(Bounds, HoldForNinetyFiveOfAHundredRuns) {
+  for (const Coverage& c : coverage_of(all_records().comparisons, all_records().bound_records)) {
+    if (c.runs < kEnoughRuns) continue;
+    EXPECT_GE(c.share(), 0.95) << c.name << ", farthest beyond: " << c.worst_name;
+  }
+}
+
+TEST(Bounds, AreCloseToTheRuns) {
+  constexpr std::array<std::pair<std::string_view, double>, 5> kWidths{{{"single", 0.05},
+                                                                        {"fsdp2", 0.05},
+                                                                        {"deepspeed stage 1", 0.08},
+                                                                        {"deepspeed stage 2", 0.08},
+                                                                        {"all", 0.05}}};
+  const auto table = coverage_of(all_records().comparisons, all_records().bound_records);
+  for (const auto& [name, width] : kWidths) {
+    const auto row =
+        std::find_if(table.begin(), table.end(), [&](const Coverage& c) { return c.name == name; });
+    ASSERT_NE(row, table.end()) << name;
+    EXPECT_LE(row->median_width, width) << name;
+  }
+}
+
+struct Outcomes {
+  int fits = 0, died_though_fits = 0;
+  int beyond = 0, ran_though_beyond = 0;
+};
+
+/// The job on a GPU of the same kind, of which only `usable` bytes are free.
+Job boundary_job(Json job, std::int64_t usable, std::int64_t micro_batch) {
+  const std::string cluster = job["cluster"];
+  const std::size_t x = cluster.find('x');
+  job["cluster"] = Json{{"gpus_per_node", std::stoi(cluster.substr(0, x))},
+                        {"nodes", 1},
+                        {"gpu",
+                         {{"name", cluster.substr(x + 1)},
+                          {"memory_bytes", usable},
+                          {"usable_bytes", usable},
+                          {"arch", "Hopper"},
+                          {"compute_capability", "9.0"}}}};
+  job["workload"]["micro_batch"] = micro_batch;
+  const HardwareCatalog hardware = load_hardware_catalog();
+  return load_job(job, "boundary", {&hardware, ""});
+}
+
+void judge(const Json& boundary, const Json& outcome, const Calibration& calibration,
+           Outcomes& sum) {
+  const std::string how = outcome["outcome"];
+  if (how != "ran" && how != "out of memory") return;
+  const Job job = boundary_job(boundary["job"], boundary["usable_bytes"], outcome["micro_batch"]);
+  const Fit fit = estimate(job.model, job.plan, calibration).verdict.gpu.fit;
+  if (fit == Fit::fits) {
+    ++sum.fits;
+    sum.died_though_fits += how != "ran" ? 1 : 0;
+  }
+  if (fit == Fit::does_not_fit) {
+    ++sum.beyond;
+    sum.ran_though_beyond += how == "ran" ? 1 : 0;
+  }
+}
+
+Outcomes judged(const std::vector<std::string>& files) {
+  const Calibration calibration = load_calibration();
+  Outcomes sum;
+  for (const std::string& file : files) {
+    const Json record = read_json_file(kSource + "/data/measurements/fit_boundary/" + file);
+    for (const Json& boundary : record["cases"])
+      for (const Json& outcome : boundary["outcomes"]) judge(boundary, outcome, calibration, sum);
+  }
+  return sum;
+}
+
+/// Runs that no margin has seen: ten jobs, of which gemma-2-2b with checkpointing died though it
+/// was said to fit. Why is not known; docs/accuracy.md says so where users read.
+TEST(Boundary, IsWhereItWasPredicted) {
+  const Outcomes o = judged({"h200-judged.json"});
+  EXPECT_GE(o.fits, 10);
+  EXPECT_LE(o.died_though_fits, 1);
+  EXPECT_GE(o.beyond, 10);
+  EXPECT_EQ(o.ran_though_beyond, 0);
+}
+
+TEST(Boundary, IsRightForTheRunsOfItsMargins) {
+  const Outcomes o = judged({"h100-trainer.json", "h200-trainer.json"});
+  EXPECT_GE(o.fits, 12);
+  EXPECT_EQ(o.died_though_fits, 0);
+  EXPECT_GE(o.beyond, 6);
+  EXPECT_EQ(o.ran_though_beyond, 0);
+}
+
+}  // namespace
+}  // namespace shardplan::bounds_test

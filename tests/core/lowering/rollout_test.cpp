@@ -1,0 +1,162 @@
+// Rollout engines beside the trainer: what they hold, by the engine's own arithmetic, and what they
+// refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "estimate/rlhf.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/rlhf/lower.h"
+#include "support/error_of.h"
+#include "support/plan_testing.h"
+#include "support/program_testing.h"
+
+namespace shardplan::rollout_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json grpo() {
+  return parse_json(R"({"model": "llama-3.1-8b", "cluster": "8xH100-80GB", "framework": "fsdp2",
+    "trainer": "trl", "precision": "bf16-autocast", "checkpointing": "full",
+    "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 4, "prompt_length": 512,
+                 "new_tokens": 512, "reference": "none",
+                 "rollout": {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 4096}}})",
+                    "grpo");
+}
+
+Job changed(const std::string& patch) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  Json json = grpo();
+  json.merge_patch(parse_json(patch, "patch"));
+  return load_job(json, "job.json", {.hardware = &hardware, .directory = ""});
+}
+
+EngineMemory memory_of(const Job& job) {
+  return engine_memory(*job.rlhf->rollout, *job.rlhf->generator, job.rlhf->generation);
+}
+
+std::string error(const std::string& rollout) {
+  return error_text([&] { changed(R"({"workload": {"rollout": )" + rollout + "}}"); });
+}
+
+std::int64_t peak(const Job& job, Phase phase) {
+  return simulate_memory(lower_rlhf(*job.rlhf)).of(phase).peak;
+}
+
+/// Keys and values of Llama 3.1 8B: 2 × 16 tokens × 8 heads × 128 × 2 bytes, of 32 layers; as many
+/// blocks as the share of the GPU leaves beside weights and activations.
+TEST(Rollout, CountsBlocksAsTheEngineDoes) {
+  const Job job = changed("{}");
+  const EngineMemory m = memory_of(job);
+  const auto total = static_cast<double>(job.plan.cluster.gpu.usable.count());
+  EXPECT_EQ(m.budget, static_cast<std::int64_t>(std::ceil(total * 0.5)));
+  EXPECT_EQ(m.block_bytes, 2 * 16 * 8 * 128 * 2 * 32);
+  EXPECT_EQ(m.blocks, (m.budget - m.weights - m.activations) / m.block_bytes);
+  EXPECT_EQ(m.cache, m.blocks * m.block_bytes);
+  EXPECT_EQ(m.blocks_needed, 1024 / 16);
+  EXPECT_NEAR(static_cast<double>(m.weights), 2.0 * 8030261248, 1 << 20);
+  EXPECT_GT(m.activations, 0);
+}
+
+TEST(Rollout, TensorParallelRanksDivideWeightsAndHeads) {
+  const EngineMemory one = memory_of(changed("{}"));
+  const EngineMemory four =
+      memory_of(changed(R"({"workload": {"rollout": {"tensor_parallel": 4}}})"));
+  EXPECT_NEAR(static_cast<double>(four.weights), static_cast<double>(one.weights) / 4, 1 << 20);
+  EXPECT_EQ(four.block_bytes, one.block_bytes / 4);
+  // Eight heads of keys over sixteen ranks: each has one.
+  const EngineMemory more = memory_of(
+      changed(R"({"workload": {"rollout": {"tensor_parallel": 16, "placement": "separate"}}})"));
+  EXPECT_EQ(more.block_bytes, one.block_bytes / 8);
+}
+
+TEST(Rollout, TakesItsShareOfTheTrainersGpus) {
+  const Job separate = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
+  const Job awake = changed("{}");
+  const EngineMemory m = memory_of(awake);
+  const std::int64_t all = m.weights + m.activations + m.cache;
+  for (const Phase phase : {Phase::generation, Phase::actor_training})
+    EXPECT_EQ(peak(awake, phase) - peak(separate, phase), all);
+}
+
+TEST(Rollout, AsleepItMakesRoomForTraining) {
+  const Job separate = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
+  const Job asleep = changed(R"({"workload": {"rollout": {"sleep_level": 2}}})");
+  const Job on_host = changed(R"({"workload": {"rollout": {"sleep_level": 1}}})");
+  const EngineMemory m = memory_of(asleep);
+  EXPECT_EQ(m.asleep, m.activations);
+  EXPECT_EQ(peak(asleep, Phase::actor_training) - peak(separate, Phase::actor_training), m.asleep);
+  EXPECT_GE(peak(asleep, Phase::generation), m.weights + m.cache + m.asleep);
+  EXPECT_EQ(lower_rlhf(*on_host.rlhf).host.pinned - lower_rlhf(*asleep.rlhf).host.pinned,
+            m.weights);
+}
+
+/// The embeddings are the largest tensor, in fp32 as FSDP has them.
+TEST(Rollout, HandsWeightsOverTensorByTensor) {
+  const Job job = changed(R"({"workload": {"rollout": {"placement": "separate"}}})");
+  const MemoryProfile profile = simulate_memory(lower_rlhf(*job.rlhf));
+  std::int64_t states = 0;
+  for (const std::int64_t bytes : profile.at_start) states += bytes;
+  EXPECT_EQ(peak(job, Phase::generation) - states, std::int64_t{128256} * 4096 * 4);
+}
+
+TEST(Rollout, LeavesNothingBehind) {
+  for (const std::string patch :
+       {R"({})", R"({"workload": {"rollout": {"sleep_level": 1}}})",
+        R"({"workload": {"rollout": {"sleep_level": 2}, "method": "lora"}})",
+        R"({"framework": "ddp", "model": "llama-3.2-1b"})",
+        R"({"framework": "deepspeed", "precision": null, "workload": {"method": "lora"}})"}) {
+    const Played played = play(lower_rlhf(*changed(patch).rlhf));
+    EXPECT_EQ(played.at_end, played.profile.at_start) << patch;
+  }
+}
+
+/// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut
+/// up.
+TEST(Rollout, ReservesNoMoreThanTheLargerOfTwoTurns) {
+  const Job job =
+      changed(R"({"workload": {"rollout": {"sleep_level": 2, "gpu_memory_utilization": 0.7}}})");
+  const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
+  EXPECT_GE(e.reserved.point, peak(job, Phase::generation));
+  // What the trainer gathered to hand over is cached when the engine asks for its cache.
+  constexpr std::int64_t kHanded = std::int64_t{128256} * 4096 * 4;
+  EXPECT_LT(e.reserved.point, peak(job, Phase::generation) + kHanded + (std::int64_t{1} << 28));
+  EXPECT_EQ(e.verdict.gpu.fit, Fit::fits);
+  // Kept awake it leaves no room for training.
+  const Job awake = changed(R"({"workload": {"rollout": {"gpu_memory_utilization": 0.8}}})");
+  EXPECT_EQ(estimate_rlhf(*awake.rlhf, load_calibration()).verdict.gpu.fit, Fit::does_not_fit);
+}
+
+TEST(Rollout, SaysWhatItHolds) {
+  const Job job = changed(R"({"workload": {"rollout": {"sleep_level": 1}}})");
+  ASSERT_FALSE(job.diagnostics.empty());
+  const std::string text = to_string(job.diagnostics.back());
+  EXPECT_THAT(text, HasSubstr("vLLM 0.27 takes 39."));
+  EXPECT_THAT(text, HasSubstr("blocks of 16 tokens"));
+  EXPECT_THAT(text, HasSubstr("asleep it keeps up to"));
+  EXPECT_EQ(estimate_rlhf(*job.rlhf, load_calibration()).time.step_seconds, 0);
+}
+
+TEST(Rollout, RefusesWhatCannotStart) {
+  const std::string small = error(R"({"gpu_memory_utilization": 0.19})");
+  EXPECT_THAT(small, HasSubstr("workload.rollout.gpu_memory_utilization"));
+  EXPECT_THAT(small, HasSubstr("one sequence of 1024 tokens wants 64"));
+  const std::size_t at = small.find("at least 0.");
+  ASSERT_NE(at, std::string::npos);
+  const std::string least = small.substr(at + 9, 4);
+  EXPECT_EQ(error(R"({"gpu_memory_utilization": )" + least + "}"), "no error");
+  EXPECT_THAT(error(R"({"tensor_parallel": 3})"), HasSubstr("does not divide the 32 heads"));
+  EXPECT_THAT(error(R"({"tensor_parallel": 16})"), HasSubstr("the 8 GPUs that it shares"));
+  EXPECT_THAT(error(R"({"sleep_level": 3})"), HasSubstr("sleep_level"));
+  EXPECT_THAT(error(R"({"engine": "vlm"})"), HasSubstr("vllm"));
+  EXPECT_THAT(error(R"({"max_model_length": 100})"), HasSubstr("at least 1024"));
+  EXPECT_THAT(error(R"({"gpu_memory_utilisation": 0.5})"), HasSubstr("gpu_memory_utilization"));
+}
+
+}  // namespace
+}  // namespace shardplan::rollout_test

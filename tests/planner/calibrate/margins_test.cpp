@@ -1,0 +1,85 @@
+// Margins are quantiles: of every second run by name, framework by framework.
+#include "calibrate/margins.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace shardplan {
+namespace {
+
+/// A run that reserved `ratio` times what was predicted.
+Comparison run_of(std::string_view framework, int number, double ratio) {
+  Comparison c;
+  c.name = fmt::format("{}-{:03}", framework, number);
+  c.framework_name = framework;
+  c.regime = AllocatorRegime::steady;
+  for (const Figure figure : {Figure::reserved, Figure::allocated_peak}) {
+    c.predicted[index_of(figure)] = 1e9;
+    c.measured[index_of(figure)] = 1e9;
+  }
+  c.measured[index_of(Figure::reserved)] = ratio * 1e9;
+  return c;
+}
+
+/// 0.99, 1.00, ... by number.
+std::vector<Comparison> runs_of(std::string_view framework, int count) {
+  std::vector<Comparison> runs;
+  for (int i = 0; i < count; ++i) runs.push_back(run_of(framework, i, 0.99 + 0.01 * i));
+  return runs;
+}
+
+std::vector<const Comparison*> all(const std::vector<Comparison>& runs) {
+  std::vector<const Comparison*> pointers;
+  for (const Comparison& c : runs) pointers.push_back(&c);
+  return pointers;
+}
+
+TEST(FitHalf, IsEverySecondRunOfAFrameworkByName) {
+  std::vector<Comparison> runs = runs_of("ddp", 3);
+  runs.push_back(run_of("fsdp2", 7, 1));
+  Comparison native = run_of("native", 1, 1);
+  native.regime.reset();
+  runs.push_back(native);
+  const auto half = fit_half(runs);
+  ASSERT_EQ(half.size(), 3U);
+  EXPECT_EQ(half[0]->name, "ddp-000");
+  EXPECT_EQ(half[1]->name, "ddp-002");
+  EXPECT_EQ(half[2]->name, "fsdp2-007");
+}
+
+TEST(FitMargins, AreTheFrameworksOwnWhereItHasEnoughRuns) {
+  std::vector<Comparison> runs = runs_of("single", 15);
+  runs.push_back(run_of("ddp", 0, 1.5));
+  const std::vector<Margin> margins = fit_margins(all(runs));
+  const Margin& own = margin_of(margins, "single", AllocatorRegime::steady);
+  EXPECT_EQ(own.runs, 15);
+  EXPECT_NEAR(own.reserved, 1.13, 0.0011);  // of so few the largest
+  EXPECT_NEAR(own.least, 0.99, 0.0011);
+  EXPECT_NEAR(margin_of(margins, "ddp", AllocatorRegime::steady).reserved, 1.5, 0.0011);
+}
+
+TEST(FitMargins, TakeTheWidestWhereARegimeHasHardlyAnyRuns) {
+  std::vector<Comparison> runs = runs_of("single", 20);
+  runs.push_back(run_of("single", 99, 1.01));
+  runs.back().regime = AllocatorRegime::iterations;
+  const std::vector<Margin> margins = fit_margins(all(runs));
+  EXPECT_NEAR(margin_of(margins, "single", AllocatorRegime::iterations).reserved, 1.18, 0.0011);
+}
+
+TEST(FitMargins, CountWhatChanceMayHoldOnlyOnce) {
+  std::vector<Comparison> runs(15, run_of("ddp", 0, 1.2));
+  for (Comparison& c : runs) c.held_at_most = 200'000'000;
+  const std::vector<Margin> margins = fit_margins(all(runs));
+  EXPECT_NEAR(margin_of(margins, "ddp", AllocatorRegime::steady).reserved, 1.0, 0.0011);
+}
+
+TEST(MarginOf, IsNoneWithoutAny) {
+  const Margin& none = margin_of({}, "single", AllocatorRegime::steady);
+  EXPECT_EQ(none.reserved, 1);
+  EXPECT_EQ(none.least, 1);
+}
+
+}  // namespace
+}  // namespace shardplan
