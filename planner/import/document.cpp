@@ -264,6 +264,7 @@ std::vector<Document> try_yaml(std::string_view text, const std::string& file,
     document.file = file;
     document.value = std::move(yaml.value);
     document.positions = std::move(yaml.positions);
+    document.repeated = std::move(yaml.repeated);
     return {std::move(document)};
   } catch (const InputError& error) {
     problem = error;

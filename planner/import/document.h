@@ -18,7 +18,8 @@ struct Document {
   std::string program;
   Json value;  ///< an object; of a command its arguments, with '_' for '-'
   KeyPositions positions;
-  std::vector<std::string> words;  ///< of a command: what is no argument, such as a file
+  std::vector<std::string> repeated;  ///< keys that appear again: the last one counts
+  std::vector<std::string> words;     ///< of a command: what is no argument, such as a file
   bool is_command() const { return !program.empty(); }
 };
 

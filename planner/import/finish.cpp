@@ -170,8 +170,24 @@ class Finisher {
       set_field(recipe_.job, "/framework/ds_config/zero_allow_untested_optimizer", true);
   }
 
+  /// FlatParamHandle takes floating types only, and one in a tensor (_validate_tensors_to_flatten).
+  void refuse_storage() const {
+    const std::string& type = recipe_.packed_in;
+    if (framework() != "fsdp1" || !recipe_.lora.contains("quantization") || type.empty()) return;
+    if (type == "bfloat16" || type == "float16") return;
+    ask("bnb_4bit_quant_storage",
+        fmt::format("'{}' beside parameters of 16 bits, which FSDP1 does not flatten together",
+                    type),
+        "the type that the model is loaded in");
+  }
+
   void take_lora() {
     if (recipe_.lora.is_null()) return;
+    // TRL leaves a model alone that shards on the CPU or has no data yet (is_sharded_qlora).
+    if (framework() == "fsdp1" && recipe_.lora.contains("quantization") &&
+        !recipe_.lora.contains("prepare_kbit"))
+      recipe_.lora["prepare_kbit"] = false;
+    refuse_storage();
     set_field(recipe_.job, "/workload/method", "lora");
     set_field(recipe_.job, "/workload/lora", recipe_.lora);
   }
@@ -192,6 +208,9 @@ class Finisher {
       const bool kept = w.dtype == "bf16" || w.dtype == "fp16";
       set_precision(kept ? w.dtype + "-pure" : "fp32",
                     kept ? "weights as loaded" : "no bf16 or fp16");
+    } else if (name == "fsdp1" && lora && freezes_in(half)) {
+      set_precision(half + "-pure", "the frozen model in " + half +
+                                        "; accelerate casts what trains, the adapters, to fp32");
     } else if (shards || w.trained_fp32 || w.dtype == "fp32") {
       set_precision(half + "-autocast", shards ? "accelerate casts what FSDP trains to fp32"
                                                : "weights in fp32, computing in " + half);
@@ -202,6 +221,13 @@ class Finisher {
       set_precision(half + "-pure", lora ? "the frozen model in " + half + ", adapters in fp32"
                                          : "weights loaded in " + half);
     }
+  }
+
+  /// Under FSDP1 what is frozen keeps its type where a flat tensor does not hold it with adapters.
+  bool freezes_in(const std::string& half) const {
+    const Json* originals = recipe_.find("/framework/use_orig_params");
+    const bool apart = originals != nullptr && *originals == false;
+    return recipe_.lora.contains("quantization") || (apart && recipe_.weights.dtype == half);
   }
 
   void set_precision(const std::string& name, std::string why) {

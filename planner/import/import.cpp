@@ -164,6 +164,11 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
     std::string heading = fmt::format("{}: {}", t.document->file, t.kind->words);
     if (t.document->is_command()) heading += fmt::format(", {}", t.document->program);
     imported.headings.push_back(std::move(heading));
+    for (const std::string& key : t.document->repeated)
+      recipe.note({.kind = Note::Kind::ignored,
+                   .file = t.document->file,
+                   .key = key,
+                   .reason = "it appears again, and the last one counts"});
     t.kind->read(*t.document, recipe);
   }
   imported.job = finished_job(recipe, flags);

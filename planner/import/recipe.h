@@ -58,6 +58,7 @@ struct Recipe {
   Json lora = Json();      ///< fields of workload.lora; null: full fine-tuning
   /// Parts before a text model that reads images: what the trainer freezes. Absent: nothing is.
   std::optional<bool> frozen_tower, frozen_projector;
+  std::string packed_in;       ///< bnb_4bit_quant_storage, where a file says it
   std::string algorithm;       ///< of preference training and reinforcement learning; "": none
   Json rlhf = Json::object();  ///< fields of a workload of kind rlhf
 

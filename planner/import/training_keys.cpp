@@ -266,6 +266,11 @@ std::string_view base_form(Key& key) {
   return fp4 ? (nested ? "fp4_double" : "fp4") : nested ? "nf4_double" : "nf4";
 }
 
+void read_storage(Key& key) {
+  key.recipe().packed_in = key.text();
+  key.ignore("taken with load_in_4bit");
+}
+
 constexpr std::array kLoraRules{
     KeyRule{"use_peft", "", read_lora_use},
     KeyRule{"lora_r", "", read_lora_rank},
@@ -278,13 +283,14 @@ constexpr std::array kLoraRules{
     KeyRule{"lora_target_parameters", "", refuse_if_said},
     KeyRule{"load_in_4bit", "", read_load_in_4bit},
     KeyRule{"load_in_8bit", "", read_load_in_8bit},
+    KeyRule{"bnb_4bit_quant_storage", "", read_storage},
 };
 
 const std::array kLoraIgnored{
     IgnoredKeys{"it only scales what adapters add", {"lora_alpha"}},
     IgnoredKeys{"taken with load_in_4bit",
                 {"use_bnb_nested_quant", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype",
-                 "bnb_4bit_use_double_quant", "bnb_4bit_quant_storage"}},
+                 "bnb_4bit_use_double_quant"}},
     IgnoredKeys{"a step does not depend on it", {"lora_task_type", "lora_bias_none"}},
 };
 

@@ -7,6 +7,36 @@
 namespace shardplan {
 namespace {
 
+/// The gradient of a single tensor.
+struct Piece {
+  ParameterId parameter;
+  std::int64_t bytes;
+};
+
+/// The unit and those inside of it, as far as they have gradients.
+std::vector<const FlatUnit*> trained_of(const FlatUnit& unit) {
+  std::vector<const FlatUnit*> all;
+  if (unit.trains) all.push_back(&unit);
+  for (const FlatUnit& leaf : unit.nested)
+    if (leaf.trains) all.push_back(&leaf);
+  return all;
+}
+
+/// Those of `pieces` that belong to `part` of a unit: a unit inside has its own, the unit the rest.
+std::vector<std::int64_t> pieces_of(const FlatUnit& unit, const FlatUnit& part,
+                                    const std::vector<Piece>& pieces) {
+  const auto has = [](const FlatUnit& u, ParameterId id) {
+    return std::ranges::find(u.parameters, id) != u.parameters.end();
+  };
+  std::vector<std::int64_t> bytes;
+  for (const Piece& piece : pieces) {
+    const bool nested = std::ranges::any_of(
+        unit.nested, [&](const FlatUnit& leaf) { return has(leaf, piece.parameter); });
+    if (&part == &unit ? !nested : has(part, piece.parameter)) bytes.push_back(piece.bytes);
+  }
+  return bytes;
+}
+
 struct Fsdp1Backward {
   static constexpr bool kOrdersKernels = true;
   const Fsdp1& f;
@@ -16,7 +46,7 @@ struct Fsdp1Backward {
   const FlatUnit* block = nullptr;
   const FlatUnit* next = nullptr;
   bool first_block = true;
-  std::vector<std::int64_t> pieces, root_pieces;  ///< gradients of single tensors
+  std::vector<Piece> pieces, root_pieces;
 
   /// Whether backward gathers, or casts, again.
   bool unshards() const { return f.reshards || !f.sharded; }
@@ -48,7 +78,7 @@ struct Fsdp1Backward {
       return;
     }
     b.alloc(Category::gradients, bytes);
-    (block != nullptr ? pieces : root_pieces).push_back(bytes);
+    (block != nullptr ? pieces : root_pieces).push_back({id, bytes});
     present[static_cast<std::size_t>(id)] = true;
   }
   void end(ProgramBuilder& b) {
@@ -57,25 +87,30 @@ struct Fsdp1Backward {
 
   /// keep_low_precision_grads: a reduced gradient of an earlier micro-batch is added to in the
   /// parameters' type (prepare_gradient_for_backward).
-  void widen(ProgramBuilder& b, const FlatUnit& u) const {
-    if (turn.first_reduced || f.kept() == f.o || !f.sharded) return;
-    b.alloc(Category::gradients, Fsdp1::bytes(u.shard, f.o));
-    b.free(Category::gradients, Fsdp1::bytes(u.shard, f.kept()));
+  void widen(ProgramBuilder& b, const FlatUnit& unit) const {
+    if (turn.first_reduced || !f.sharded) return;
+    for (const FlatUnit* u : trained_of(unit)) {
+      if (f.kept(*u) == u->each) continue;
+      b.alloc(Category::gradients, f.shard_bytes(*u));
+      b.free(Category::gradients, Fsdp1::bytes(u->shard, f.kept(*u)));
+    }
   }
 
   /// All gradients of a unit are there: they become one tensor, its parameters go, and ranks
   /// reduce it.
-  void finish(ProgramBuilder& b, const FlatUnit& u, const std::vector<std::int64_t>& of_tensors) {
-    const std::int64_t flat = Fsdp1::bytes(u.numel, f.c);
-    join(b, u, of_tensors, flat);
+  void finish(ProgramBuilder& b, const FlatUnit& u, const std::vector<Piece>& of_tensors) {
+    const std::vector<const FlatUnit*> trained = trained_of(u);
+    for (const FlatUnit* part : trained)
+      join(b, *part, pieces_of(u, *part, of_tensors), Fsdp1::bytes(part->numel, f.c));
     if (!f.sharded || f.reshards || turn.syncs) f.release(b, u);
     if (prefetches(Fsdp1Prefetch::post) && next != nullptr && block == &u) f.unshard(b, *next);
-    b.host_work(Issue::hook, 1);
+    b.host_work(Issue::hook, 1 + static_cast<std::int32_t>(u.nested.size()));
     if (!turn.syncs) return;
-    if (f.sharded)
-      reduce_scatter(b, u);
-    else
-      all_reduce(b, u);
+    for (const FlatUnit* part : trained)
+      if (f.sharded)
+        reduce_scatter(b, *part);
+      else
+        all_reduce(b, *part);
   }
 
   /// torch.split's backward: the tensors' gradients one after the other, zeros for padding and for
@@ -105,7 +140,7 @@ struct Fsdp1Backward {
     const std::int64_t padded = u.gathered() != u.numel ? Fsdp1::bytes(u.gathered(), f.r) : 0;
     const std::int64_t reduced = Fsdp1::bytes(u.shard, f.r);
     // What is reduced is the gradient, or is cast to it.
-    const bool is_gradient = f.r == f.o;
+    const bool is_gradient = f.r == u.each;
     const Category what = is_gradient ? Category::gradients : Category::communication_buffers;
     const std::int64_t part = is_gradient ? 0 : f.shard_bytes(u);
     b.alloc(Category::communication_buffers, wide, kReductionPool);
@@ -132,7 +167,7 @@ struct Fsdp1Backward {
 
   /// _reduce_grad_no_shard: in place, in the reduction's type.
   void all_reduce(ProgramBuilder& b, const FlatUnit& u) const {
-    const std::int64_t made = turn.first_reduced ? f.c : f.kept();
+    const std::int64_t made = turn.first_reduced ? f.c : f.kept(u);
     const std::int64_t flat = Fsdp1::bytes(u.numel, f.c);
     const std::int64_t found = Fsdp1::bytes(u.numel, made);
     if (!turn.first_reduced) b.free(Category::gradients, flat);  // added to what is there
@@ -140,7 +175,7 @@ struct Fsdp1Backward {
     b.alloc(Category::gradients, wide, kReductionPool);
     if (f.plan.cluster.world() > 1)
       b.collective(Collective::all_reduce, u.numel * f.r, "gradient all-reduce", 1, Group::data);
-    const std::int64_t last = f.kept() != f.r ? Fsdp1::bytes(u.numel, f.kept()) : 0;
+    const std::int64_t last = f.kept(u) != f.r ? Fsdp1::bytes(u.numel, f.kept(u)) : 0;
     b.alloc(Category::gradients, last, kReductionPool);
     if (last > 0) b.free(Category::gradients, wide, kReductionPool);
     if (wide > 0 || last > 0) b.free_used_on(kReductionPool, Category::gradients, found);
@@ -153,21 +188,17 @@ void emit_final_callback(ProgramBuilder& b, const Fsdp1& f, const Fsdp1Turn& tur
   b.wait(Stream::communication);
   if (!turn.syncs || !f.sharded) return;
   if (f.options.cpu_offload) {
-    b.free(Category::gradients, f.of_all([&](const FlatUnit& u) { return f.shard_bytes(u); }),
+    b.free(Category::gradients, f.of_trained([&](const FlatUnit& u) { return f.shard_bytes(u); }),
            kReductionPool);
     return;
   }
-  if (f.kept() == f.o) return;
-  const auto narrow = [&](const FlatUnit& u, std::int64_t count) {
-    if (count == 0) return;
+  f.for_each([&](const FlatUnit& u, std::int64_t count) {
+    if (!u.trains || f.kept(u) == u.each) return;
     b.begin_repeat(count);
-    b.alloc(Category::gradients, Fsdp1::bytes(u.shard, f.kept()));
+    b.alloc(Category::gradients, Fsdp1::bytes(u.shard, f.kept(u)));
     b.free(Category::gradients, f.shard_bytes(u), kReductionPool);
     b.end_repeat();
-  };
-  narrow(f.units.root, 1);
-  for (std::size_t s = 0; s < f.units.blocks.size(); ++s)
-    narrow(f.units.blocks[s], f.units.repeats[s]);
+  });
 }
 
 }  // namespace

@@ -52,12 +52,13 @@ void add_originals(const Model& model, const FlatUnit& unit, std::int64_t count,
   }
 }
 
-void add_flat(const FlatUnit& unit, std::int64_t count, OptimizerTensors& all) {
-  if (unit.shard == 0) return;
+void add_flat(const Model& model, const FlatUnit& unit, std::int64_t count, OptimizerTensors& all) {
+  if (unit.shard == 0 || !unit.trains) return;
   Parameter flat;
   flat.name = "_flat_param";
   flat.shape = {unit.shard};
   flat.numel = unit.shard;
+  flat.adapter = parameter_of(model, unit.parameters.front()).adapter;  // then fp32
   all.tensors.push_back(std::move(flat));
   all.counts.push_back(count);
 }
@@ -68,6 +69,7 @@ FlatUnit flat_unit(const Model& model, std::vector<ParameterId> parameters,
                    const FlatLayoutOptions& options) {
   FlatUnit unit;
   unit.ranks = options.ranks;
+  unit.each = options.each;
   unit.parameters = std::move(parameters);
   for (const ParameterId id : unit.parameters) {
     if (options.aligned > 0) pad_to(unit, options.aligned);
@@ -76,6 +78,24 @@ FlatUnit flat_unit(const Model& model, std::vector<ParameterId> parameters,
   }
   if (options.aligned > 0) pad_to(unit, options.ranks);
   unit.shard = ceil_div(unit.numel, options.ranks);
+  unit.trains = std::ranges::any_of(
+      unit.parameters, [&](ParameterId id) { return parameter_of(model, id).trainable; });
+  return unit;
+}
+
+FlatUnit wrapped_unit(const Model& model, std::vector<ParameterId> parameters,
+                      const FlatLayoutOptions& options) {
+  if (!options.trained_apart) return flat_unit(model, std::move(parameters), options);
+  const auto stays = [&](ParameterId id) { return !parameter_of(model, id).trainable; };
+  const auto apart = std::stable_partition(parameters.begin(), parameters.end(), stays);
+  FlatLayoutOptions of_leaf = options;
+  of_leaf.each = size_of(DType::f32);
+  std::vector<FlatUnit> nested;
+  for (auto id = apart; id != parameters.end(); ++id)
+    nested.push_back(flat_unit(model, {*id}, of_leaf));
+  parameters.erase(apart, parameters.end());
+  FlatUnit unit = flat_unit(model, std::move(parameters), options);
+  unit.nested = std::move(nested);
   return unit;
 }
 
@@ -85,7 +105,7 @@ FlatUnits flat_units(const Model& model, const ModelRun& run, const FlatLayoutOp
   for (const SegmentRun& s : run.segments) {
     const bool block = s.segment->checkpointable;
     units.repeats.push_back(block ? s.segment->repeat : 0);
-    units.blocks.push_back(flat_unit(
+    units.blocks.push_back(wrapped_unit(
         model, block ? parameters_of(*s.segment, taken) : std::vector<ParameterId>{}, options));
   }
   std::vector<ParameterId> rest;
@@ -93,7 +113,7 @@ FlatUnits flat_units(const Model& model, const ModelRun& run, const FlatLayoutOp
     for (std::int64_t k = 0; k < group.repeat; ++k)
       for (std::int32_t id = group.first; id < group.first + group.count; ++id)
         if (!taken[static_cast<std::size_t>(id)]) rest.push_back(id);
-  units.root = flat_unit(model, std::move(rest), options);
+  units.root = wrapped_unit(model, std::move(rest), options);
   return units;
 }
 
@@ -104,10 +124,15 @@ OptimizerTensors optimizer_tensors(const Model& model, const FlatUnits& units, b
     if (originals)
       add_originals(model, unit, count, all);
     else
-      add_flat(unit, count, all);
+      add_flat(model, unit, count, all);
   };
-  add(units.root, 1);
-  for (std::size_t s = 0; s < units.blocks.size(); ++s) add(units.blocks[s], units.repeats[s]);
+  const auto add_with_nested = [&](const FlatUnit& unit, std::int64_t count) {
+    add(unit, count);
+    for (const FlatUnit& leaf : unit.nested) add(leaf, count);
+  };
+  add_with_nested(units.root, 1);
+  for (std::size_t s = 0; s < units.blocks.size(); ++s)
+    add_with_nested(units.blocks[s], units.repeats[s]);
   return all;
 }
 

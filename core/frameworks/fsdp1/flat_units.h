@@ -18,6 +18,9 @@ struct FlatUnit {
   std::int64_t numel = 0;               ///< with that padding
   std::int64_t shard = 0;               ///< of one rank, padded
   std::int64_t ranks = 1;
+  std::int64_t each = 4;         ///< bytes an element while it is a shard
+  bool trains = true;            ///< any tensor of it; else there is no gradient
+  std::vector<FlatUnit> nested;  ///< of modules inside, wrapped on their own
 
   std::int64_t gathered() const { return shard * ranks; }
 };
@@ -28,6 +31,10 @@ struct FlatLayoutOptions {
   /// use_orig_params: every tensor begins at a multiple of so many elements (16 bytes of the type
   /// that is gathered), and the whole is a multiple of the ranks; 0: nothing is padded.
   std::int64_t aligned = 0;
+  std::int64_t each = 4;  ///< bytes an element of a shard
+  /// What trains is in units of its own, a tensor each, in fp32: peft's fsdp_auto_wrap_policy
+  /// (peft 0.19, utils/other.py) wraps every leaf that trains, and accelerate casts their shards.
+  bool trained_apart = false;
 };
 
 FlatUnit flat_unit(const Model& model, std::vector<ParameterId> parameters,

@@ -2,6 +2,7 @@
 
 #include "frameworks/fsdp1/flat_shards.h"
 #include "lowering/inference/pass.h"
+#include "lowering/packed_weights.h"
 #include "lowering/pinned_memory.h"
 #include "lowering/tensors.h"
 
@@ -43,21 +44,23 @@ struct Fsdp1Inference {
 /// Of the flat parameters that stay gathered behind a pass.
 std::int64_t kept_bytes(const Fsdp1& f) {
   if (!f.sharded) return 0;
-  const std::int64_t root = f.gathered_bytes(f.units.root);
+  std::int64_t root = f.gathered_bytes(f.units.root);
+  for (const FlatUnit& leaf : f.units.root.nested) root += f.gathered_bytes(leaf);
   return f.reshards ? root : f.of_all([&](const FlatUnit& u) { return f.gathered_bytes(u); });
 }
 
 }  // namespace
 
 std::int64_t emit_fsdp1_inference(ProgramBuilder& b, const KeptWeightsPass& pass) {
-  const Fsdp1 f(pass.model, pass.plan, pass.run);
+  const PackedWeights packed(pass.model, pass.plan.precision.compute);
+  const Fsdp1 f(packed.model(), pass.plan, pass.run);
   Fsdp1Inference hooks{f, pass.finds_kept};
   const bool gathers_root = !f.sharded || !pass.finds_kept;
   if (gathers_root) {
     f.unshard(b, f.units.root);
     b.wait(Stream::communication);
   }
-  emit_pass(b, pass.model, pass.run, hooks);
+  emit_pass(b, f.model, pass.run, hooks);
   hooks.drop_ahead(b);
   if (gathers_root) f.release(b, f.units.root);
   if (pass.finds_kept || !f.sharded) return 0;
@@ -71,19 +74,16 @@ std::int64_t emit_fsdp1_inference(ProgramBuilder& b, const KeptWeightsPass& pass
 }
 
 void add_fsdp1_frozen(Program& program, const KeptWeightsPass& pass) {
-  const Fsdp1 f(pass.model, pass.plan, pass.run);
-  const auto each = [&](auto&& visit) {
-    visit(f.units.root, std::int64_t{1});
-    for (std::size_t s = 0; s < f.units.blocks.size(); ++s)
-      if (f.units.is_block(s)) visit(f.units.blocks[s], f.units.repeats[s]);
-  };
-  each([&](const FlatUnit& u, std::int64_t count) {
+  const PackedWeights packed(pass.model, pass.plan.precision.compute);
+  const Fsdp1 f(packed.model(), pass.plan, pass.run);
+  f.for_each([&](const FlatUnit& u, std::int64_t count) {
     if (f.options.cpu_offload)
       program.host.pinned =
-          checked_add(program.host.pinned, checked_mul(count, pinned_block(u.shard * f.o)));
+          checked_add(program.host.pinned, checked_mul(count, pinned_block(u.shard * u.each)));
     else
       append_tensors(program.resident, Category::parameters, f.shard_bytes(u), count);
   });
+  packed.append_whole_parts(program.resident);
   append_tensors(program.resident, Category::gathered_parameters, kept_bytes(f), 1);
 }
 

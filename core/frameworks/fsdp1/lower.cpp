@@ -10,6 +10,7 @@
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
+#include "lowering/packed_weights.h"
 #include "lowering/pinned_memory.h"
 #include "lowering/tensors.h"
 
@@ -41,8 +42,8 @@ std::vector<OwnedTensor> owned_by(const OptimizerTensors& tensors) {
 
 /// Shards and their gradients are pinned; states are ordinary tensors.
 void add_host_states(Program& program, const Fsdp1& f, std::int64_t states) {
-  program.host.pinned =
-      f.of_all([&](const FlatUnit& u) { return 2 * pinned_block(u.shard * f.o); });
+  program.host.pinned = f.of_all(
+      [&](const FlatUnit& u) { return (u.trains ? 2 : 1) * pinned_block(u.shard * u.each); });
   program.host.pageable = states;
 }
 
@@ -58,8 +59,8 @@ std::int64_t held_by_streams(const Fsdp1& f) {
 
 void free_gradients(ProgramBuilder& b, const Fsdp1& f) {
   if (f.options.cpu_offload) return;  // gone to the host
-  b.free(Category::gradients, f.of_all([&](const FlatUnit& u) {
-    return Fsdp1::bytes(f.sharded ? u.shard : u.numel, f.kept());
+  b.free(Category::gradients, f.of_trained([&](const FlatUnit& u) {
+    return Fsdp1::bytes(f.sharded ? u.shard : u.numel, f.kept(u));
   }));
 }
 
@@ -88,7 +89,10 @@ void emit_step(ProgramBuilder& b, const Fsdp1& f, const std::vector<OwnedTensor>
 
 }  // namespace
 
-Program lower_fsdp1(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t) {
+Program lower_fsdp1(const Model& whole, const Plan& plan, const ModelRun& run, std::int64_t) {
+  // FSDP1 is for bits packed into the type that parameters are gathered in (traits.cpp).
+  const PackedWeights packed(whole, plan.precision.compute);
+  const Model& model = packed.model();
   Program program = program_of(run);
   ProgramBuilder b(program);
   const Fsdp1 f(model, plan, run);
@@ -100,11 +104,11 @@ Program lower_fsdp1(const Model& model, const Plan& plan, const ModelRun& run, s
 
   add_cublas_workspaces(b, plan.cluster.gpu);
   if (!f.options.cpu_offload) {
-    b.resident(Category::parameters, f.shard_bytes(f.units.root));
-    for (std::size_t s = 0; s < f.units.blocks.size(); ++s)
-      if (f.units.is_block(s))
-        b.resident(Category::parameters, f.shard_bytes(f.units.blocks[s]), f.units.repeats[s]);
+    f.for_each([&](const FlatUnit& u, std::int64_t count) {
+      b.resident(Category::parameters, f.shard_bytes(u), count);
+    });
   }
+  packed.append_whole_parts(program.resident);
   b.resident(Category::other, batch_bytes(plan));
   program.model_bytes = total_bytes(program.resident);
   if (f.options.cpu_offload)

@@ -45,23 +45,21 @@ std::optional<DivisionProblem> hybrid_size_problem(const Plan& plan) {
       fmt::format("{}", nearest_divisor(plan.replicas(), ranks))};
 }
 
-/// _validate_tensors_to_flatten.
+/// _validate_tensors_to_flatten: one type in a flat parameter. Packed weights are tensors of the
+/// type that they are stored in (bnb_4bit_quant_storage), which has to be that of the rest; a cast
+/// of it would change their bits, so that it is the computing type.
 std::optional<DivisionProblem> lora_problem(const Plan& plan) {
-  if (!plan.workload.lora) return std::nullopt;
-  if (plan.workload.lora->base != Quantization::none)
-    return DivisionProblem{"workload.lora.quantization",
-                           "packed weights in flat parameters cannot be estimated yet",
-                           "framework fsdp2 or deepspeed"};
-  if (!plan.framework.fsdp1.use_orig_params)
-    return DivisionProblem{"framework.use_orig_params",
-                           "false, and under LoRA a flat parameter would hold tensors that train "
-                           "and tensors that do not, which FSDP1 refuses",
-                           "true"};
-  if (plan.precision.params == DType::f32) return std::nullopt;
+  if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
+  if (plan.prepares_kbit())
+    return DivisionProblem{"workload.lora.prepare_kbit",
+                           "norms and embeddings in fp32 beside packed weights of 16 bits, which "
+                           "FSDP1 does not flatten into one tensor",
+                           "false"};
+  if (plan.precision.params == plan.precision.compute) return std::nullopt;
   return DivisionProblem{"precision",
-                         "adapters in fp32 beside 16-bit parameters, which FSDP1 does not flatten "
-                         "into one tensor",
-                         "bf16-autocast or fp32"};
+                         "parameters in fp32 beside packed weights of 16 bits, which FSDP1 does "
+                         "not flatten into one tensor",
+                         "bf16-pure"};
 }
 
 std::optional<DivisionProblem> offload_problem(const Plan& plan) {

@@ -49,11 +49,11 @@ class QuantizedBase {
   /// accelerate 1.15 (utils/fsdp_utils.py, fsdp2_prepare_model) leaves what is no floating type out
   /// of the shards; peft's guides say the same of ZeRO-3.
   void about_storage() {
-    warn(
-        kQuantization,
-        fmt::format("shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
-                    "accelerate leaves packed weights whole on every GPU",
-                    name_of(plan_.precision.compute)));
+    warn(kQuantization,
+         fmt::format(
+             "shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
+             "accelerate leaves packed weights whole on every GPU, and FSDP1 does not take them",
+             name_of(plan_.precision.compute)));
   }
 
   /// Bytes of everything, before it is divided.

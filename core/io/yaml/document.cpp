@@ -101,6 +101,7 @@ class Converter {
   }
 
   KeyPositions positions;
+  std::vector<std::string> repeated;
 
  private:
   Json mapping(const YAML::Node& node, const std::string& path, int depth) {
@@ -109,7 +110,7 @@ class Converter {
       if (!pair.first.IsScalar()) fail(pair.first.Mark(), path, "found a key that is no text", "");
       const std::string name = pair.first.Scalar();
       const std::string here = path.empty() ? name : path + "." + name;
-      if (object.contains(name)) fail(pair.first.Mark(), here, "this key appears twice", "");
+      if (object.contains(name)) repeated.push_back(here);
       positions.add(here, position_of(pair.first.Mark()));
       object[name] = convert(pair.second, here, depth + 1);
     }
@@ -142,7 +143,7 @@ YamlDocument parse_yaml(std::string_view text, const std::string& file) {
     const YAML::Node root = YAML::Load(std::string(text));
     Converter converter(file);
     Json value = converter.convert(root, "", 0);
-    return {std::move(value), std::move(converter.positions)};
+    return {std::move(value), std::move(converter.positions), std::move(converter.repeated)};
   } catch (const YAML::Exception& e) {
     throw InputError({.file = file,
                       .message = say("not valid YAML: {}", e.msg),

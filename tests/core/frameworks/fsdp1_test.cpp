@@ -6,7 +6,10 @@
 #include "frameworks/fsdp1/flat_units.h"
 #include "frameworks/registry.h"
 #include "lowering/lower.h"
+#include "lowering/packed_weights.h"
 #include "lowering/rank_model.h"
+#include "lowering/tensors.h"
+#include "model/builder.h"
 #include "parallel/communicators.h"
 #include "parallel/sharding.h"
 #include "support/plan_testing.h"
@@ -181,11 +184,14 @@ TEST(Fsdp1, RefusesWhatPyTorchRefuses) {
   Plan plan = fsdp1(4);
   EXPECT_EQ(key_of(plan), "");
   plan.workload.lora = Lora{8, {"q_proj"}};
-  EXPECT_EQ(key_of(plan), "framework.use_orig_params");
-  plan.framework.fsdp1.use_orig_params = true;
   EXPECT_EQ(key_of(plan), "");
+  plan.workload.lora->base = Quantization::nf4;
+  plan.workload.lora->prepare_kbit = false;
+  EXPECT_EQ(key_of(plan), "precision");  // norms in fp32 beside packed weights
   plan.precision = precision_preset("bf16-pure");
-  EXPECT_EQ(key_of(plan), "precision");
+  EXPECT_EQ(key_of(plan), "");
+  plan.workload.lora->prepare_kbit = true;
+  EXPECT_EQ(key_of(plan), "workload.lora.prepare_kbit");
   plan = fsdp1(4);
   plan.framework.fsdp1.cpu_offload = true;
   plan.workload.gradient_accumulation = 2;
@@ -194,6 +200,57 @@ TEST(Fsdp1, RefusesWhatPyTorchRefuses) {
   EXPECT_EQ(key_of(plan), "");
   plan.framework.fsdp1.hybrid_shard_size = 2;
   EXPECT_EQ(key_of(plan), "framework.hybrid_shard_size");
+}
+
+Plan lora(std::int64_t ranks, Quantization base) {
+  Plan plan = fsdp1(ranks, "bf16-pure");
+  plan.workload.lora = Lora{8, {"q_proj"}};
+  plan.workload.lora->base = base;
+  plan.workload.lora->prepare_kbit = false;
+  return plan;
+}
+
+TEST(Fsdp1, WrapsAdaptersOnTheirOwn) {
+  const Plan plan = lora(4, Quantization::none);
+  const Model model = llama(build_options(plan));
+  const MemoryProfile memory = simulate_memory(program_of_plan(model, plan));
+  // The frozen model in bf16; two matrices of 8 x 1024 a block in fp32; Adam's two states of them.
+  constexpr std::int64_t kAdapters = kLayers * 2 * 8 * kHidden;
+  EXPECT_EQ(memory.at_start[static_cast<std::size_t>(Category::parameters)],
+            kPsi / 4 * 2 + kAdapters / 4 * 4);
+  EXPECT_EQ(memory.at_start[static_cast<std::size_t>(Category::optimizer_states)],
+            2 * kAdapters / 4 * 4);  // the count of steps is on the host
+}
+
+TEST(Fsdp1, ShardsPackedWeightsAndKeepsTheirScalesWhole) {
+  const Plan plan = lora(4, Quantization::nf4);
+  const Model model = llama(build_options(plan));
+  const MemoryProfile memory = simulate_memory(program_of_plan(model, plan));
+  std::vector<Event> scales;
+  PackedWeights(model, DType::bf16).append_whole_parts(scales);
+  EXPECT_GT(total_bytes(scales), 0);
+  constexpr std::int64_t kMatrices = kLayers * (kBlock - 2 * kHidden);  // 4 bits each
+  constexpr std::int64_t kAdapters = kLayers * 2 * 8 * kHidden;
+  EXPECT_EQ(
+      memory.at_start[static_cast<std::size_t>(Category::parameters)],
+      kMatrices / 2 / 4 + (kPsi - kMatrices) / 4 * 2 + kAdapters / 4 * 4 + total_bytes(scales));
+}
+
+TEST(Fsdp1, StepsOfAdaptersEndAsTheyBegan) {
+  for (const Quantization base : {Quantization::none, Quantization::nf4})
+    for (const bool originals : {true, false})
+      for (const std::int64_t accumulation : {1, 3})
+        for (const std::int64_t ranks : {1, 3, 16}) {
+          Plan plan = lora(ranks, base);
+          plan.framework.fsdp1.use_orig_params = originals;
+          plan.framework.fsdp1.sync_each_batch = originals;
+          plan.workload.gradient_accumulation = accumulation;
+          const Played played = play(program_of_plan(llama(build_options(plan)), plan));
+          for (std::size_t i = 0; i < kCategoryCount; ++i) {
+            EXPECT_EQ(played.at_end[i], played.profile.at_start[i]) << name_of(Category(i));
+            EXPECT_GE(played.least[i], 0) << name_of(Category(i));
+          }
+        }
 }
 
 /// Options that change what is allocated.
