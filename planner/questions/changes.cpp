@@ -24,7 +24,7 @@ Change checkpointed(std::string what, std::string how, const CheckpointChoice& c
           "checkpointing"};
 }
 
-void add_batch(std::vector<Change>& changes, const Plan& plan) {
+void add_batch(std::vector<Change>& changes, const Model& model, const Plan& plan) {
   const Workload& w = plan.workload;
   for (const std::int64_t micro : {w.micro_batch / 2, std::int64_t{1}}) {
     if (micro < 1 || micro >= w.micro_batch) continue;
@@ -40,8 +40,9 @@ void add_batch(std::vector<Change>& changes, const Plan& plan) {
          "batch"});
     if (micro == 1) break;
   }
-  if (w.sequence_length >= 1024) {
-    const std::int64_t half = w.sequence_length / 2;
+  const std::int64_t half = w.sequence_length / 2;
+  const std::int64_t images = checked_mul(w.images.per_sample, model.facts.image.tokens);
+  if (w.sequence_length >= 1024 && half > images) {
     changes.push_back({fmt::format("sequences of {} tokens", half),
                        fmt::format("workload.sequence_length: {}", half),
                        [half](Plan& p) { p.workload.sequence_length = half; },
@@ -87,7 +88,7 @@ std::vector<Change> lighter_changes(const Model& model, const Plan& plan) {
                                    {Checkpointing::full, {}}));
   add_stages(changes, plan);
   planning_of(plan).lighter(changes, model, plan);
-  add_batch(changes, plan);
+  add_batch(changes, model, plan);
   planning_of(plan).offloads(changes, plan);
   return changes;
 }
