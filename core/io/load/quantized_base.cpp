@@ -22,6 +22,7 @@ class QuantizedBase {
     if (lora.prepare_kbit.value_or(false)) check_preparation(lora);
     if (lora.base != Quantization::none && framework_.shards_parameters(plan_)) {
       about_storage();
+      about_evidence();
       about_loading();
       about_nodes();
     }
@@ -54,6 +55,15 @@ class QuantizedBase {
              "shards are estimated with bnb_4bit_quant_storage {}; with its default, uint8, "
              "accelerate leaves packed weights whole on every GPU, and FSDP1 does not take them",
              name_of(plan_.precision.compute)));
+  }
+
+  /// docs/sharding.md, "FSDP1", and docs/measurements.md, quantized shards on two H200.
+  void about_evidence() {
+    warn(kQuantization,
+         "quantized shards rest on one measured run under FSDP2 and one under ZeRO-3, and on none "
+         "under "
+         "FSDP1: a published 70B run of two GPUs took 11 % more than is said of it, 32 % more with "
+         "its shards on the host");
   }
 
   /// Bytes of everything, before it is divided.
