@@ -13,7 +13,7 @@ MASKED = {"bert", "roberta"}
 def make_config(job):
     keys = dict(job["model"])
     config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
-    config.use_cache = False
+    config.get_text_config().use_cache = False
     if config.model_type == "t5":
         config.decoder_start_token_id = config.pad_token_id = 0
     return config
@@ -24,6 +24,8 @@ def auto_class(config):
         return transformers.AutoModelForSeq2SeqLM
     if config.model_type in MASKED:
         return transformers.AutoModelForMaskedLM
+    if hasattr(config, "vision_config"):
+        return transformers.AutoModelForImageTextToText
     return transformers.AutoModelForCausalLM
 
 

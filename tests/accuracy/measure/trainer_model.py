@@ -8,6 +8,7 @@ import tempfile
 import torch
 
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
+from image_samples import freeze
 from jobs import parameter_dtype
 from models import auto_class, make_config
 
@@ -113,6 +114,7 @@ def build(case, device):
             from peft import prepare_model_for_kbit_training
 
             model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=checkpoints(job))
+    freeze(model, job["workload"].get("frozen", "nothing"))
     if lora is not None:
         model = _with_adapters(model, job)
     if checkpoints(job) and checkpointing_arguments(job) is None:

@@ -9,6 +9,8 @@ import torch
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback
 
+from image_samples import RandomImages, collate
+
 WARM_UP = 2
 
 
@@ -80,11 +82,16 @@ def host_bytes():
         return int(file.read().split("VmRSS:")[1].split()[0]) * 1024
 
 
+def _samples(config, work):
+    if work.get("images"):
+        return {"train_dataset": RandomImages(config, work), "data_collator": collate}
+    return {"train_dataset": RandomTokens(config.vocab_size, work["sequence_length"])}
+
+
 def measure(model, arguments, config, job, rank, host_before):
     """(what this rank measured, the timing) of the case's steps."""
     meter = Meter()
-    data = RandomTokens(config.vocab_size, job["workload"]["sequence_length"])
-    trainer = MeteredTrainer(model=model, args=arguments, train_dataset=data, callbacks=[meter])
+    trainer = MeteredTrainer(model=model, args=arguments, callbacks=[meter], **_samples(config, job["workload"]))
     trainer.meter = meter
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
