@@ -19,7 +19,11 @@ def make_config(job):
     return config
 
 
-def auto_class(config):
+def auto_class(config, scores=False):
+    """`scores`: one number a sequence in place of words."""
+    if scores:
+        config.num_labels, config.pad_token_id = 1, 0
+        return transformers.AutoModelForSequenceClassification
     if config.model_type in SEQ2SEQ:
         return transformers.AutoModelForSeq2SeqLM
     if config.model_type in MASKED:

@@ -19,7 +19,7 @@ from jobs import load_cases, world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIGURES = ("allocated_peak", "reserved", "device", "step_seconds")
-LIBRARIES = ("accelerate", "peft", "liger-kernel", "bitsandbytes", "deepspeed", "triton")
+LIBRARIES = ("accelerate", "peft", "trl", "liger-kernel", "bitsandbytes", "deepspeed", "triton")
 
 
 def _arguments():
@@ -60,6 +60,10 @@ def measure_case(case, output):
     from trainer_model import build
     from trainer_step import host_bytes, measure
 
+    rlhf = case["job"]["workload"]["kind"] == "rlhf"
+    if rlhf:
+        from trl_step import measure as measure_trl
+
     rank, device = int(os.environ.get("RANK", 0)), torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     torch.cuda.set_device(device)
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +71,10 @@ def measure_case(case, output):
         arguments = TrainingArguments(**said)
         before = host_bytes()
         config, model = build(case, device)
-        mine, timing = measure(model, arguments, config, case["job"], rank, before)
+        if rlhf:
+            mine, timing = measure_trl(model, said, case["job"], rank, before, lambda: build(case, device)[1])
+        else:
+            mine, timing = measure(model, arguments, config, case["job"], rank, before)
     ranks = [mine]
     if dist.is_initialized():
         ranks = [None] * dist.get_world_size()
@@ -162,7 +169,8 @@ def _show(case, record, predicted):
         return print(case["name"], predicted, {figure: measured[figure] for figure in FIGURES})
     print(f"{case['name']} (predicted | measured)")
     print("  " + ", ".join(_shown(figure, predicted[figure], measured[figure]) for figure in FIGURES))
-    both = [(name, predicted["phases"][name], measured["phases"][name]) for name in measured["phases"]]
+    both = [(name, predicted["phases"][name], measured["phases"][name]) for name in measured["phases"]
+            if name in predicted["phases"]]
     print("  " + " ".join(f"{name} {ours / 2**20:.0f}|{theirs / 2**20:.0f}" for name, ours, theirs in both))
 
 

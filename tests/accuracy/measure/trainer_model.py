@@ -14,12 +14,13 @@ from models import auto_class, make_config
 
 
 def _plain(job, config, dtype, device):
+    scores = job["workload"].get("algorithm") == "reward"
     attention = {"attn_implementation": job["attention"]} if "attention" in job else {}
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with torch.device(device):
-            model = auto_class(config).from_config(config, **attention)
+            model = auto_class(config, scores).from_config(config, **attention)
     finally:
         torch.set_default_dtype(previous)
     return model.to(dtype)

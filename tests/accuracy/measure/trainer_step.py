@@ -61,8 +61,8 @@ class Meter(TrainerCallback):
         self.device = total - free
 
 
-class MeteredTrainer(Trainer):
-    """Trainer as it is; the meter reads where the loss is there, and where its backward pass has ended."""
+class Metered:
+    """A trainer as it is; the meter reads where the loss is there, and where its backward pass has ended."""
 
     meter = None
 
@@ -75,6 +75,10 @@ class MeteredTrainer(Trainer):
         result = super().training_step(*given, **named)
         self.meter.end("backward")
         return result
+
+
+class MeteredTrainer(Metered, Trainer):
+    pass
 
 
 def host_bytes():

@@ -1,0 +1,82 @@
+"""A few steps of TRL's trainers, measured as trainer_step.py measures HF Trainer's: pairs, single answers with a
+verdict, or prompts that the model answers itself."""
+import random
+import statistics
+
+import transformers
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from trl import (DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer)
+
+from checkpointing import checkpoints
+from trainer_step import WARM_UP, Metered, Meter, host_bytes
+
+TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "reward": (RewardTrainer, RewardConfig),
+            "grpo": (GRPOTrainer, GRPOConfig)}
+WORDS = 1000
+SAMPLES = 256
+
+
+def tokenizer():
+    """One token a word, and the ends of texts."""
+    words = {"<pad>": 0, "<eos>": 1, **{f"w{number}": number + 2 for number in range(WORDS)}}
+    made = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>")
+
+
+def _text(count):
+    return "".join(f" w{random.randrange(WORDS)}" for _ in range(count))
+
+
+def _sample(work, index):
+    """Texts whose tokens fill the job's sequence, the end of text included."""
+    if work["algorithm"] == "grpo":
+        return {"prompt": _text(work["prompt_length"])}
+    length = work["sequence_length"]
+    prompt, answer = length // 2, length - length // 2 - 1
+    if work["algorithm"] == "kto":
+        return {"prompt": _text(prompt), "completion": _text(answer), "label": index % 2 == 0}
+    if work["algorithm"] == "reward":
+        return {"chosen": _text(length - 1), "rejected": _text(length - 1)}
+    return {"prompt": _text(prompt), "chosen": _text(answer), "rejected": _text(answer)}
+
+
+def _lengths(work):
+    if work["algorithm"] == "grpo":
+        return {"max_completion_length": work["new_tokens"], "num_generations": 4,
+                "generation_kwargs": {"min_new_tokens": work["new_tokens"]},
+                "beta": 0.0 if work.get("reference", "none") == "none" else 0.04}
+    return {"max_length": work["sequence_length"]}
+
+
+def _random_rewards(completions, **rest):
+    return [random.random() for _ in completions]
+
+
+def _models(job, build):
+    """The trained model, and a reference of its own where the job says so."""
+    work = job["workload"]
+    if work["algorithm"] == "grpo":
+        return {"reward_funcs": _random_rewards}
+    if work["algorithm"] in ("dpo", "kto") and work.get("method") != "lora":
+        return {"ref_model": build()}
+    return {}
+
+
+def measure(model, said, job, rank, host_before, build):
+    """(what this rank measured, the timing); `said`: what TrainingArguments say, `build` makes a reference."""
+    work = job["workload"]
+    trainer_class, config_class = TRAINERS[work["algorithm"]]
+    named = {**said, **_lengths(work), "gradient_checkpointing": checkpoints(job)}
+    meter = Meter()
+    random.seed(0)
+    samples = Dataset.from_list([_sample(work, index) for index in range(SAMPLES)])
+    measured = type("Measured", (Metered, trainer_class), {})
+    trainer = measured(model=model, args=config_class(**named), train_dataset=samples, processing_class=tokenizer(),
+                       callbacks=[meter], **_models(job, build))
+    trainer.meter = meter
+    trainer.train()
+    mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
+            "device": meter.device, "host_growth": host_bytes() - host_before}
+    return mine, {"step_seconds": statistics.median(meter.seconds[WARM_UP:]), "steps": meter.seconds}
