@@ -266,7 +266,8 @@ class Finisher {
   /// Micro-batches of a step from the sequences of all GPUs.
   void take_batch() {
     if (!recipe_.global_batch || recipe_.find("/workload/gradient_accumulation") != nullptr) return;
-    const std::int64_t divided = degree("tensor") * degree("pipeline") * degree("context");
+    const std::int64_t divided =
+        degree("tensor") * degree("pipeline") * degree("sequence") * degree("context");
     const Json* micro = recipe_.find("/workload/micro_batch");
     const std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
     const std::int64_t ranks =

@@ -25,6 +25,7 @@ Model build_glm4_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_granitemoe(const ModelConfig& config, const BuildOptions& options);
 Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options);
 Model build_olmoe(const ModelConfig& config, const BuildOptions& options);
+Model build_megatron_gpt(const ModelConfig& config, const BuildOptions& options);
 // Counted only.
 Model build_deberta_v2(const ModelConfig& config, const BuildOptions& options);
 Model build_electra(const ModelConfig& config, const BuildOptions& options);

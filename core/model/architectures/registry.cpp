@@ -86,6 +86,7 @@ constexpr std::array kArchitectures{
     Architecture{"mamba", build_mamba, {"Mamba", "backbone."}, kCounted},
     Architecture{"mamba2", build_mamba2, {"Mamba2", "backbone."}, kCounted},
     Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
+    Architecture{"megatron_gpt", build_megatron_gpt, {"MegatronGpt"}},
     Architecture{"minimax_m2", build_minimax_m2, {"MiniMaxM2"}},
     Architecture{"ministral", build_ministral, {"Ministral", "model.", kAllClasses}, kPatched},
     Architecture{"ministral3", build_ministral3, {"Ministral3", "model.", kAllClasses}},
