@@ -144,6 +144,8 @@ struct Op {
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
+  /// Its result needs no gradient, whatever it is made from (Tensor.detach()).
+  bool detached = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };

@@ -1,5 +1,5 @@
 // What the tape keeps at the end of a forward pass against what PyTorch's autograd keeps:
-// tests/golden/saved_tensors.json and its kin (_sparse, _families, _liger) were
+// tests/golden/saved_tensors.json and its kin (_sparse, _families, _liger, _adapters) were
 // written by the scripts of the same names under tests/accuracy/measure/ on a CPU. Both sides round
 // every tensor up to the CUDA allocator's unit, so sums are compared exactly.
 #include <gtest/gtest.h>
@@ -10,9 +10,12 @@
 #include <set>
 
 #include "json/document.h"
+#include "json/reader.h"
 #include "kernels/registry.h"
 #include "load/model_config.h"
+#include "load/options.h"
 #include "model/architectures/registry.h"
+#include "options/tables.h"
 #include "program/tape.h"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +29,8 @@ const std::vector<Json>& golden() {
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_families.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_images.json"),
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json")};
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_adapters.json")};
   return files;
 }
 
@@ -78,8 +82,19 @@ struct Case {
   std::string kernels_in_name() const {
     return json->contains("kernels") ? json->at("kernels").dump() : std::string();
   }
+  /// peft's adapters, in the words of a job; they are fp32, and so is what they drop.
+  std::optional<Lora> lora() const {
+    if (!json->contains("lora")) return std::nullopt;
+    Workload workload;
+    workload.lora.emplace();
+    ObjectReader reader(json->at("lora"), name, "lora");
+    read_options(reader, lora_table(), workload);
+    return workload.lora;
+  }
+  DType dropped_type() const { return json->contains("lora") ? DType::f32 : dtype; }
   Model model() const {
     BuildOptions options;
+    options.lora = lora();
     options.attention = attention;
     options.requested = kernels();
     options.images = images();
@@ -189,12 +204,25 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
 /// mask of one byte an element.
 std::int64_t dropout_noise(const Case& c, const Model& model) {
   std::int64_t extra = 0;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::dropout) {
-        const std::int64_t n = elements(segment.graph.value(op.out).extent, c.sizes);
-        extra += segment.repeat * (c.block(n * size_of(c.dtype)) - c.block(n));
-      }
+  for (const Segment& segment : model.segments) {
+    // Below the first adapters nothing takes a gradient, and nothing is kept.
+    std::vector<bool> needs(segment.graph.values().size(), false);
+    const auto trains = [&](ParameterId id) {
+      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
+    };
+    for (const Op& op : segment.graph.ops()) {
+      const auto needed = [&](ValueId in) {
+        return in != kNone && needs[static_cast<std::size_t>(in)];
+      };
+      const bool grad = trains(op.weight) || trains(op.bias) || needed(op.in[0]) ||
+                        needed(op.in[1]) || needed(op.in[2]);
+      needs[static_cast<std::size_t>(op.out)] = grad && !op.detached;
+      if (op.kind != OpKind::dropout) continue;
+      const std::int64_t n = elements(segment.graph.value(op.out).extent, c.sizes);
+      const std::int64_t kept = c.lora() && !grad ? segment.repeat - 1 : segment.repeat;
+      extra += kept * (c.block(n * size_of(c.dropped_type())) - c.block(n));
+    }
+  }
   return extra;
 }
 
@@ -362,7 +390,9 @@ TEST_P(SavedTensors, AreGoneAfterTheBackwardPass) {
         if (e.kind == TapeEvent::Kind::alloc) net += e.bytes;
         if (e.kind == TapeEvent::Kind::free) net -= e.bytes;
       }
-    EXPECT_EQ(net, 0) << segment.name;
+    // Adapters in the first block leave no gradient of its input.
+    const bool leaves = run.input_gradient_slot != kNoSlot;
+    EXPECT_EQ(net, c.lora() && !leaves ? -run.output_bytes : 0) << segment.name;
   });
 }
 
@@ -378,6 +408,21 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, SavedTensors, testing::ValuesIn(cases()), test_name);
+
+/// peft's count of parameters, and bytes of what trains.
+TEST(Adapters, HaveTheParametersOfPeft) {
+  for (const Case& c : cases()) {
+    if (!c.lora()) continue;
+    const Model model = c.model();
+    std::int64_t bytes = 0;
+    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      if (p.trainable) bytes += repeat * p.numel * size_of(p.adapter ? DType::f32 : c.dtype);
+    });
+    EXPECT_EQ(model.parameter_count(), c.json->at("parameters").get<std::int64_t>()) << c.name;
+    EXPECT_EQ(model.trainable_count(), c.json->at("trained").get<std::int64_t>()) << c.name;
+    EXPECT_EQ(bytes, c.json->at("trained_bytes").get<std::int64_t>()) << c.name;
+  }
+}
 
 TEST(ParameterOrder, IsThatOfNamedParameters) {
   for (const Json& file : golden()) {
