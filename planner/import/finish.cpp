@@ -188,6 +188,7 @@ class Finisher {
         !recipe_.lora.contains("prepare_kbit"))
       recipe_.lora["prepare_kbit"] = false;
     refuse_storage();
+    recipe_.lora.update(recipe_.beside_lora);
     set_field(recipe_.job, "/workload/method", "lora");
     set_field(recipe_.job, "/workload/lora", recipe_.lora);
   }
