@@ -29,14 +29,20 @@ bool is_ms_swift(const Document& d) {
 void read_tuner(Key& key) {
   const std::string name = key.text();
   if (name == "full") return key.took("workload.method: full");
-  if (name != "lora") key.refuse(fmt::format("'{}' is not estimated", name), "full or lora");
+  if (name == "llamapro")
+    return key.warn("only blocks that it adds are trained: the estimate is for all, which is more");
+  if (name != "lora" && name != "longlora")
+    key.refuse(fmt::format("'{}' is not estimated", name), "full, lora, longlora or llamapro");
   make_lora(key.recipe());
+  if (name == "longlora") key.warn("attention in shifted groups: it takes less than all of it");
   key.took("workload.method: lora");
 }
 
 bool is_full(Key& key) {
   for (const char* name : {"tuner_type", "train_type"})
-    if (const Json* type = key.other(name); type != nullptr && *type == "full") return true;
+    if (const Json* type = key.other(name);
+        type != nullptr && (*type == "full" || *type == "llamapro"))
+      return true;
   return false;
 }
 
@@ -120,7 +126,18 @@ void read_swift_deepspeed(Key& key) {
 
 void read_swift_fsdp(Key& key) {
   if (key.value() == "fsdp2") return read_fsdp_block(key, Json::object(), "", kTransformersFsdp);
-  key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
+  const std::string path = resolved_path(key.text(), key.document().file);
+  if (path.empty()) key.refuse(fmt::format("no file '{}'", key.text()), "fsdp2, or a JSON file");
+  const Json file = read_json_file(path);
+  const Json* words = value_below(file, "fsdp");
+  const Json* block = value_below(file, "fsdp_config");
+  if (words == nullptr || !words->is_string() || block == nullptr || !block->is_object())
+    key.refuse(fmt::format("'{}' has no fsdp and fsdp_config", path), "both, as ms-swift's own");
+  if (block->value("activation_cpu_offload", false))
+    key.warn("activations on the host are estimated as kept on the GPU, which is more");
+  Json options = *block;
+  options.erase("activation_cpu_offload");
+  read_fsdp_block(key, options, words->get<std::string>(), kTransformersFsdp);
 }
 
 /// rlhf_trainers/args_mixin.py: 0.9 of the GPU.
