@@ -38,6 +38,7 @@ Model build_ernie4_5_moe(const ModelConfig& config, const BuildOptions& options)
 Model build_gemma3(const ModelConfig& config, const BuildOptions& options);
 Model build_glm_moe_dsa(const ModelConfig& config, const BuildOptions& options);
 Model build_hunyuan_v1_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_idefics3(const ModelConfig& config, const BuildOptions& options);
 Model build_internvl(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4_text(const ModelConfig& config, const BuildOptions& options);
@@ -63,6 +64,7 @@ Model build_qwen3_vl_moe(const ModelConfig& config, const BuildOptions& options)
 Model build_qwen3_vl_moe_text(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3_vl_text(const ModelConfig& config, const BuildOptions& options);
 Model build_siglip(const ModelConfig& config, const BuildOptions& options);
+Model build_smolvlm(const ModelConfig& config, const BuildOptions& options);
 
 Model build_camembert(const ModelConfig& config, const BuildOptions& options);
 Model build_distilbert(const ModelConfig& config, const BuildOptions& options);
@@ -74,6 +76,7 @@ Model build_gemma(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options);
 Model build_glm4(const ModelConfig& config, const BuildOptions& options);
+Model build_dinov2(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options);
 Model build_bart(const ModelConfig& config, const BuildOptions& options);
 Model build_bert(const ModelConfig& config, const BuildOptions& options);
@@ -94,8 +97,11 @@ Model build_qwen3(const ModelConfig& config, const BuildOptions& options);
 Model build_stablelm(const ModelConfig& config, const BuildOptions& options);
 Model build_starcoder2(const ModelConfig& config, const BuildOptions& options);
 
+Model build_m2m_100(const ModelConfig& config, const BuildOptions& options);
 Model build_mbart(const ModelConfig& config, const BuildOptions& options);
 Model build_mixtral(const ModelConfig& config, const BuildOptions& options);
+Model build_mt5(const ModelConfig& config, const BuildOptions& options);
+Model build_pegasus(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen2_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_roberta(const ModelConfig& config, const BuildOptions& options);

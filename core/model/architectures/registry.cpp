@@ -41,6 +41,7 @@ constexpr std::array kArchitectures{
     Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
     Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
     Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
+    Architecture{"dinov2", build_dinov2, {"Dinov2", "", kReadByBuilder}},
     Architecture{"distilbert", build_distilbert, {"DistilBert", "distilbert.", kEncoderClasses}},
     Architecture{"dots1", build_dots1, {"Dots1"}},
     Architecture{"electra", build_electra, {"Electra", "electra.", kEncoderClasses}, kCounted},
@@ -71,8 +72,9 @@ constexpr std::array kArchitectures{
                  build_hunyuan_v1_moe,
                  {"HunYuanMoEV1", "model.", kScoringClasses},
                  kCounted},
+    Architecture{"idefics3", build_idefics3, {"Idefics3", "", kConditionalClass}, kOfSeveral},
     Architecture{
-        "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kCounted | kOfSeveral},
+        "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kPatched | kOfSeveral},
     // Its own files say so: DeepSeek V3 of another size.
     Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
     Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
@@ -83,6 +85,7 @@ constexpr std::array kArchitectures{
                  build_llava_next,
                  {"LlavaNext", "", kConditionalClass},
                  kPatched | kOfSeveral},
+    Architecture{"m2m_100", build_m2m_100, {"M2M100", "", kConditionalClass}},
     Architecture{"mamba", build_mamba, {"Mamba", "backbone."}, kCounted},
     Architecture{"mamba2", build_mamba2, {"Mamba2", "backbone."}, kCounted},
     Architecture{"mbart", build_mbart, {"MBart", "", kConditionalClass}},
@@ -91,13 +94,13 @@ constexpr std::array kArchitectures{
     Architecture{"ministral", build_ministral, {"Ministral", "model.", kAllClasses}, kPatched},
     Architecture{"ministral3", build_ministral3, {"Ministral3", "model.", kAllClasses}},
     Architecture{"mistral", build_mistral, {"Mistral", "model.", kAllClasses}},
-    Architecture{
-        "mistral3", build_mistral3, {"Mistral3", "", kConditionalClass}, kCounted | kOfSeveral},
+    Architecture{"mistral3", build_mistral3, {"Mistral3", "", kConditionalClass}, kOfSeveral},
     Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
     Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
     Architecture{
         "modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}, kCounted},
+    Architecture{"mt5", build_mt5, {"MT5", "", kConditionalClass}},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kCounted},
     Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}, kCounted},
     Architecture{"olmo2", build_olmo2, {"Olmo2", "model.", kScoringClasses}},
@@ -106,6 +109,7 @@ constexpr std::array kArchitectures{
     Architecture{"opt", build_opt, {"OPT", "model.", kScoringClasses}},
     Architecture{
         "paligemma", build_paligemma, {"PaliGemma", "", kConditionalClass}, kPatched | kOfSeveral},
+    Architecture{"pegasus", build_pegasus, {"Pegasus", "", kConditionalClass}},
     Architecture{"phi", build_phi, {"Phi", "model.", kAllClasses}},
     Architecture{"phi3", build_phi3, {"Phi3", "model.", kAllClasses}},
     Architecture{"phimoe", build_phimoe, {"Phimoe", "model.", kScoringClasses}, kCounted},
@@ -141,6 +145,8 @@ constexpr std::array kArchitectures{
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
     Architecture{"siglip", build_siglip, {"Siglip", "", kBaseClass}, kCounted | kOfSeveral},
+    Architecture{
+        "smolvlm", build_smolvlm, {"SmolVLM", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"smollm3", build_smollm3, {"SmolLM3", "model.", kAllClasses}, kPatched},
     Architecture{"stablelm", build_stablelm, {"StableLm", "model.", kAllClasses}},
     Architecture{"starcoder2", build_starcoder2, {"Starcoder2", "model.", kAllClasses}},

@@ -178,7 +178,8 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
     for (const Input& in : segment.graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
       const Extent extent = segment.graph.value(in.value).extent;
-      const bool square = extent.scale == Scale::scores && extent.shards == 1;
+      const bool square = (extent.scale == Scale::scores && extent.shards == 1) ||
+                          extent.scale == Scale::patch_square;
       for (const Op& op : segment.graph.ops()) {
         const bool factor =
             op.kind == OpKind::mul && (op.in[0] == in.value || op.in[1] == in.value);
@@ -322,7 +323,7 @@ std::int64_t sink_columns(const Case& c, const Model& model) {
 std::int64_t position_bias(const Case& c, const Model& model) {
   std::int64_t extra = 0;
   for (const Shared& shared : model.shared)
-    if (is_type(model, {"t5"}) && shared.name.ends_with("position bias") && shared.is_output)
+    if (is_type(model, {"t5", "mt5"}) && shared.name.ends_with("position bias") && shared.is_output)
       extra -= c.block(elements(shared.extent, c.sizes) * size_of(c.dtype));
   return extra;
 }
@@ -339,7 +340,8 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   if (type == "roberta" || type == "xlm-roberta") return 2 * source;
   if (type == "bart" || type == "mbart") return source + 2 * target;
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
-  if (type == "t5") return target;
+  if (type == "t5" || type == "mt5") return target;
+  if (type == "pegasus" || type == "m2m_100") return target;
   return 0;
 }
 
@@ -351,6 +353,14 @@ std::int64_t picked_rows(const Case& c, const Model& model) {
   return picks * c.block(8 * c.sizes.batch);
 }
 
+/// SmolVLM picks the rows of images by two indices, which the graph has as one.
+std::int64_t picked_images(const Case& c, const Model& model) {
+  if (!is_type(model, {"smolvlm"}) || c.images().frozen == FrozenParts::tower_and_projector)
+    return 0;
+  const std::int64_t rows = 8 * c.sizes.batch * model.facts.image.tokens;
+  return 2 * c.block(rows) - c.block(2 * rows);
+}
+
 class SavedTensors : public testing::TestWithParam<Case> {};
 
 TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
@@ -359,10 +369,11 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
   for (const Json& group : c.json->at("storages"))
     reference += group.at(0).get<std::int64_t>() * c.block(group.at(1).get<std::int64_t>());
   const Model model = c.model();
-  const std::int64_t exceptions =
-      dropout_noise(c, model) + grouped_fp32(c, model) + narrow_statistics(c, model) +
-      label_count(c, model) + expert_indices(c, model) + sink_columns(c, model) +
-      position_bias(c, model) + position_indices(c, model) + picked_rows(c, model);
+  const std::int64_t exceptions = dropout_noise(c, model) + grouped_fp32(c, model) +
+                                  narrow_statistics(c, model) + label_count(c, model) +
+                                  expert_indices(c, model) + sink_columns(c, model) +
+                                  position_bias(c, model) + position_indices(c, model) +
+                                  picked_rows(c, model) + picked_images(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
