@@ -33,12 +33,12 @@ class Finisher {
     take_framework();
     take_tested_optimizers();
     take_pages();
-    take_compile();
     take_lora();
     take_images();
     take_precision();
     take_batch();
     take_kernels();
+    take_compile();
     take_algorithm();
     return recipe_.job;
   }
@@ -185,10 +185,20 @@ class Finisher {
                             "the GPU, which is more"});
   }
 
-  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for.
+  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for. Liger's
+  /// kernels inside of a compiled model are not estimated.
   void take_compile() {
     const Json* asked = recipe_.find("/compile");
-    if (framework() != "fsdp2" || asked == nullptr || *asked == false) return;
+    if (asked == nullptr || *asked == false) return;
+    if (const Json* kernels = recipe_.find("/kernels"); kernels != nullptr && *kernels != "torch") {
+      recipe_.job.erase("compile");
+      recipe_.note({.kind = Note::Kind::warning,
+                    .key = "torch_compile",
+                    .reason = "Liger's kernels are estimated in a model that is not compiled, "
+                              "which keeps more as a rule"});
+      return;
+    }
+    if (framework() != "fsdp2") return;
     Json blocks = asked->is_object() ? *asked : Json::object();
     if (blocks.contains("scope")) return;
     blocks["scope"] = "block";

@@ -133,7 +133,8 @@ void read_swift_fsdp(Key& key) {
   const Json* block = value_below(file, "fsdp_config");
   if (words == nullptr || !words->is_string() || block == nullptr || !block->is_object())
     key.refuse(fmt::format("'{}' has no fsdp and fsdp_config", path), "both, as ms-swift's own");
-  if (block->value("activation_cpu_offload", false))
+  const Json* offloads = value_below(*block, "activation_cpu_offload");
+  if (offloads != nullptr && *offloads == true)
     key.warn("activations on the host are estimated as kept on the GPU, which is more");
   Json options = *block;
   options.erase("activation_cpu_offload");
