@@ -26,6 +26,7 @@ BuildOptions build_options(const Plan& plan) {
   options.requested = plan.kernels;
   if (plan.workload.kind == WorkKind::train) options.head_loss = plan.trainer->head_loss;
   options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
+  options.all_f32 = plan.precision.compute == DType::f32;
   options.cached = plan.workload.kind == WorkKind::inference;
   options.weights = plan.workload.generation.weights;
   const FrameworkTraits& framework = traits_of(plan);

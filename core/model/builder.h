@@ -28,6 +28,7 @@ struct BuildOptions {
   bool attention_again = false;               ///< Megatron's selective recomputation
   std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
   ImageWork images;
+  bool all_f32 = false;  ///< parameters and products in fp32: casts to it make no copies
   /// Attention is given a mask whatever the length: tokens of an image see each other.
   bool masked = false;
   /// Rotary tables have a row for each token of the batch.

@@ -40,6 +40,9 @@ enum class OpKind : std::uint8_t {
   sigmoid,      ///< saves its result
   relu,         ///< saves its result
   silu,         ///< saves its input
+  exponential,  ///< saves its result; fp32 under autocast
+  softplus,     ///< saves its input; fp32 under autocast
+  solve,        ///< solve_triangular(in[0], in[1]): saves in[0] and its result
   gelu,         ///< fused, exact or tanh; saves its input
   softmax,      ///< saves its result; fp32 under autocast
   softmax_f32,  ///< softmax(dtype=float32): the result is fp32 whatever the input

@@ -40,6 +40,7 @@ Model build_glm_moe_dsa(const ModelConfig& config, const BuildOptions& options);
 Model build_hunyuan_v1_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_idefics3(const ModelConfig& config, const BuildOptions& options);
 Model build_internvl(const ModelConfig& config, const BuildOptions& options);
+Model build_lfm2(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4_text(const ModelConfig& config, const BuildOptions& options);
 Model build_llava(const ModelConfig& config, const BuildOptions& options);

@@ -77,6 +77,7 @@ constexpr std::array kArchitectures{
         "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kPatched | kOfSeveral},
     // Its own files say so: DeepSeek V3 of another size.
     Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
+    Architecture{"lfm2", build_lfm2, {"Lfm2"}},
     Architecture{"llama", build_llama, {"Llama", "model.", kAllClasses}},
     Architecture{"llama4", build_llama4, {"Llama4", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"llama4_text", build_llama4_text, {"Llama4"}, kCounted},
@@ -125,15 +126,15 @@ constexpr std::array kArchitectures{
     Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kPatched},
     Architecture{"qwen3", build_qwen3, {"Qwen3", "model.", kAllClasses}},
     Architecture{
-        "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kCounted | kOfSeveral},
+        "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"qwen3_5_moe",
                  build_qwen3_5_moe,
                  {"Qwen3_5Moe", "", kConditionalClass},
-                 kCounted | kOfSeveral},
-    Architecture{"qwen3_5_moe_text", build_qwen3_5_moe_text, {"Qwen3_5Moe"}, kCounted},
-    Architecture{"qwen3_5_text", build_qwen3_5_text, {"Qwen3_5"}, kCounted},
+                 kPatched | kOfSeveral},
+    Architecture{"qwen3_5_moe_text", build_qwen3_5_moe_text, {"Qwen3_5Moe"}, kPatched},
+    Architecture{"qwen3_5_text", build_qwen3_5_text, {"Qwen3_5"}, kPatched},
     Architecture{"qwen3_moe", build_qwen3_moe, {"Qwen3Moe", "model.", kAllClasses}},
-    Architecture{"qwen3_next", build_qwen3_next, {"Qwen3Next", "model.", kAllClasses}, kCounted},
+    Architecture{"qwen3_next", build_qwen3_next, {"Qwen3Next", "model.", kAllClasses}, kPatched},
     Architecture{
         "qwen3_vl", build_qwen3_vl, {"Qwen3VL", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"qwen3_vl_moe",

@@ -83,6 +83,12 @@ CASES["qwen3_vl_moe"] = {
                     "num_experts_per_tok": 2, "moe_intermediate_size": 96},
 }
 JOINING = ("mistral3", "internvl", "idefics3", "smolvlm")  # four patches to a token
+CASES["qwen3_5"] = {
+    **CASES["qwen3_vl"], "model_type": "qwen3_5",
+    "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_5_text", "linear_num_value_heads": 4,
+                    "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}},
+}
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
 
@@ -176,6 +182,8 @@ def main() -> None:
         for attention in ("sdpa", "eager"):
             for frozen in FROZEN:
                 for run in RUNS:
+                    if "linear_num_key_heads" in config["text_config"]:
+                        run = (run[0], 128, run[2])  # chunks of 64 tokens
                     cases.append(measure(name, config, attention, frozen, run))
         model = build(config, "eager", torch.float32, ())
         orders[name] = [parameter for parameter, _ in model.named_parameters()]
