@@ -76,7 +76,7 @@ Parameter ModelBuilder::make_parameter(ModuleId module, std::string name,
   p.kind = kind;
   p.module = module;
   p.adapter = adapter;
-  p.trainable = trains_ && (adapter || !options_.lora);
+  p.trainable = trains_ && (adapter || !options_.lora || trains_whole(p.name));
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
   p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
@@ -122,9 +122,14 @@ std::optional<std::size_t> ModelBuilder::saved_part(std::string_view name) const
   return saved_module(options_.lora->saved, classifies, name);
 }
 
+bool ModelBuilder::trains_whole(std::string_view name) const {
+  return options_.lora && is_inside(options_.lora->whole, name);
+}
+
 bool ModelBuilder::is_lora_target(std::string_view name) const {
   if (!options_.lora || !trains_ || saved_part(prefix_ + std::string(name) + ".weight"))
     return false;
+  if (trains_whole(prefix_ + std::string(name))) return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.

@@ -139,6 +139,8 @@ class ModelBuilder {
   ParameterId add_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
                             ParameterKind kind, bool adapter = false);
   bool is_lora_target(std::string_view name) const;
+  /// Whether a module is in a part that trains beside adapters.
+  bool trains_whole(std::string_view name) const;
   /// Adapters of a module that takes `in` and returns `out` numbers a row.
   RotationModule add_rotation(std::string_view name, std::int64_t in);
   /// Adapters of the 3-D weights of experts, if they are a target.

@@ -180,6 +180,14 @@ constexpr std::array kLoraOptions{
                 "their names; each pass makes a whole copy of them with the adapters added",
          .default_text = "none",
          .elements = "names of parameters"}),
+    option<&Workload::lora, &Lora::whole>(
+        {.key = "train_whole",
+         .flag = "--train-whole",
+         .help = "parts of module names that train as they are, such as visual",
+         .doc = "parts of module names (`visual`): what is in them trains as it is, without "
+                "adapters, as ms-swift's `lora_llm` has it of a tower",
+         .default_text = "none",
+         .elements = "parts of module names"}),
     option<&Workload::lora, &Lora::rotation_block>(
         {.key = "oft_block_size",
          .flag = "--oft-block-size",

@@ -43,6 +43,8 @@ struct Lora {
   bool saved_in_fp32 = false;  ///< the copies: the trainer casts what it trains
   /// peft's target_parameters: weights of experts, by the ends of their names.
   std::vector<std::string> parameters;
+  /// Parts of module names ("visual"): what is in them trains as it is, without adapters.
+  std::vector<std::string> whole;
   /// OFT in place of LoRA: what a linear takes is turned in blocks of so many numbers; 0: LoRA.
   std::int64_t rotation_block = 0;
 };

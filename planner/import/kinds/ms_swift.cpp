@@ -31,9 +31,15 @@ void read_tuner(Key& key) {
   if (name == "full") return key.took("workload.method: full");
   if (name == "llamapro")
     return key.warn("only blocks that it adds are trained: the estimate is for all, which is more");
-  if (name != "lora" && name != "longlora")
-    key.refuse(fmt::format("'{}' is not estimated", name), "full, lora, longlora or llamapro");
+  if (name != "lora" && name != "longlora" && name != "lora_llm")
+    key.refuse(fmt::format("'{}' is not estimated", name),
+               "full, lora, lora_llm, longlora or llamapro");
   make_lora(key.recipe());
+  if (name == "lora_llm") {  // tuner_plugin/lora_llm.py: tower and projector by their prefixes
+    key.recipe().lora["train_whole"] =
+        Json{"visual", "vision_tower", "vision_model", "multi_modal_projector", "connector"};
+    key.recipe().frozen_tower = key.recipe().frozen_projector = false;
+  }
   if (name == "longlora") key.warn("attention in shifted groups: it takes less than all of it");
   key.took("workload.method: lora");
 }
@@ -149,6 +155,20 @@ void read_vllm(Key& key) {
 void read_divided(Key& key) {
   if (key.integer(1) == 1) return key.ignore("1: not divided");
   key.take("/parallel/sequence", key.integer(1));
+}
+
+/// sequence_parallel.py pads samples until all ranks of one have as many tokens.
+void pad_sequences(Recipe& recipe) {
+  const Json* ranks = recipe.find("/parallel/sequence");
+  const Json* length = recipe.find("/workload/sequence_length");
+  if (ranks == nullptr || length == nullptr) return;
+  const auto over = ranks->get<std::int64_t>(), tokens = length->get<std::int64_t>();
+  if (tokens % over == 0) return;
+  const std::int64_t padded = (tokens / over + 1) * over;
+  recipe.job["workload"]["sequence_length"] = padded;
+  recipe.note({.kind = Note::Kind::assumed,
+               .field = fmt::format("workload.sequence_length: {}", padded),
+               .reason = fmt::format("samples are padded to a multiple of {} tokens", over)});
 }
 
 void read_padding_free(Key& key) {
@@ -373,6 +393,7 @@ void read(const Document& d, Recipe& recipe) {
     recipe.assume("/workload/sequence_length", 2048, "ms-swift's max_length, where it is not said");
   }
   freeze_by_default(recipe);
+  pad_sequences(recipe);
   settle_reference(recipe, 0.04);  // arguments/rlhf_args.py
   training_defaults(recipe);
 }

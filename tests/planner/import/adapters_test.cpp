@@ -77,6 +77,18 @@ datasets: [{path: a}]
   EXPECT_EQ(lora.at("target_parameters"), Json({"experts.gate_up_proj"}));
 }
 
+TEST(AdapterKeys, OfMsSwiftLeaveATowerToTrainWhole) {
+  const Json job = job_of("tuner_type: lora_llm\nmodel: qwen2.5-vl-7b-instruct\n");
+  EXPECT_EQ(job.at("workload").at("frozen"), "nothing");
+  EXPECT_EQ(lora_of(job).at("train_whole").front(), "visual");
+}
+
+TEST(Sequences, OfMsSwiftArePaddedToTheRanksThatShareThem) {
+  const Json job = job_of(
+      "tuner_type: full\nmodel: llama-3.1-8b\nmax_length: 65535\nsequence_parallel_size: 4\n");
+  EXPECT_EQ(job.at("workload").at("sequence_length"), 65536);
+}
+
 TEST(EightBits, OfAccelerateAreTransformerEnginesOrTorchaos) {
   const Json flags{{"cluster", "1xH100"}, {"model", "llama-3.1-8b"}};
   const Json engine =
