@@ -265,12 +265,15 @@ class Finisher {
   /// Micro-batches of a step from the sequences of all GPUs.
   void take_batch() {
     if (!recipe_.global_batch || recipe_.find("/workload/gradient_accumulation") != nullptr) return;
-    const std::int64_t divided = degree("tensor") * degree("pipeline") * degree("context");
+    const std::int64_t divided =
+        degree("tensor") * degree("pipeline") * degree("context") * degree("sequence");
     const Json* micro = recipe_.find("/workload/micro_batch");
     const std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
     const std::int64_t ranks =
         std::max<std::int64_t>(world_ / std::max<std::int64_t>(divided, 1), 1);
     const std::int64_t at_once = ranks * each;
+    if (recipe_.generated)
+      recipe_.rlhf["generation_batch"] = std::max<std::int64_t>(1, *recipe_.generated / ranks);
     if (*recipe_.global_batch % at_once != 0)
       recipe_.note(
           {.kind = Note::Kind::warning,
