@@ -63,6 +63,8 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "experts in a compiled model are not estimated: what tokens they get breaks "
         "the graph",
         "false");
+  if (has_op(model, [](const Op& op) { return op.kind == OpKind::solve; }))
+    return problem("gated delta nets in a compiled model are not estimated", "false");
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");
   if (model.facts.encoder_decoder)

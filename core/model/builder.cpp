@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/registry.h"
+#include "model/peft_names.h"
 #include "model/quantize.h"
 #include "trainers/description.h"
 
@@ -37,9 +38,14 @@ BuildOptions build_options(const Plan& plan) {
   options.requested = plan.kernels;
   if (plan.workload.kind == WorkKind::train) take_trainer_loss(plan, options);
   options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
+  options.all_f32 = plan.precision.compute == DType::f32;
   options.cached = plan.workload.kind == WorkKind::inference;
   options.weights = plan.workload.generation.weights;
-  traits_of(plan).build(plan, options);
+  const FrameworkTraits& framework = traits_of(plan);
+  // accelerate casts what FSDP trains, and a group of it has one type.
+  if (options.lora && framework.shards_parameters(plan) && !framework.keeps_master)
+    options.lora->saved_in_fp32 = true;
+  framework.build(plan, options);
   return options;
 }
 
@@ -71,9 +77,9 @@ ModuleId ModelBuilder::add_module(std::string_view name) {
   return static_cast<ModuleId>(model_.modules.size() - 1);
 }
 
-ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
-                                        std::vector<std::int64_t> shape, ParameterKind kind,
-                                        bool adapter) {
+Parameter ModelBuilder::make_parameter(ModuleId module, std::string name,
+                                       std::vector<std::int64_t> shape, ParameterKind kind,
+                                       bool adapter) const {
   Parameter p;
   p.name = std::move(name);
   p.numel = 1;
@@ -87,14 +93,50 @@ ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
   p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
   store_as(p, weights);
+  return p;
+}
+
+ParameterId ModelBuilder::push(Parameter p) {
+  const auto id = static_cast<ParameterId>(model_.parameters.size());
+  model_.modules[static_cast<std::size_t>(p.module)].parameters.push_back(id);
   model_.parameters.push_back(std::move(p));
-  const auto id = static_cast<ParameterId>(model_.parameters.size() - 1);
-  model_.modules[static_cast<std::size_t>(module)].parameters.push_back(id);
   return id;
 }
 
+ParameterId ModelBuilder::add_parameter(ModuleId module, std::string name,
+                                        std::vector<std::int64_t> shape, ParameterKind kind,
+                                        bool adapter) {
+  Parameter p = make_parameter(module, std::move(name), std::move(shape), kind, adapter);
+  const auto saved = adapter ? std::nullopt : saved_part(p.name);
+  original_ = kNone;
+  if (!saved) return push(std::move(p));
+  Parameter original = p;
+  original.name.insert(*saved, ".original_module");
+  original.module = static_cast<std::int32_t>(model_.modules.size());
+  model_.modules.push_back({std::string(module_of(original.name)), {}});
+  original_ = push(std::move(original));
+  return push(trained_copy(std::move(p), *saved));
+}
+
+Parameter ModelBuilder::trained_copy(Parameter p, std::size_t saved) const {
+  p.trainable = p.copy = true;
+  p.quantizable = false;
+  p.stored = Quantization::none;
+  p.adapter = options_.lora->saved_in_fp32;
+  p.name.insert(saved, ".modules_to_save");
+  return p;
+}
+
+std::optional<std::size_t> ModelBuilder::saved_part(std::string_view name) const {
+  if (!options_.lora || !trains_) return std::nullopt;
+  const bool classifies = options_.scalar_head || options_.head.kind == HeadKind::sequence ||
+                          options_.head.kind == HeadKind::token;
+  return saved_module(options_.lora->saved, classifies, name);
+}
+
 bool ModelBuilder::is_lora_target(std::string_view name) const {
-  if (!options_.lora || !trains_) return false;
+  if (!options_.lora || !trains_ || saved_part(prefix_ + std::string(name) + ".weight"))
+    return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.
@@ -105,11 +147,32 @@ bool ModelBuilder::is_lora_target(std::string_view name) const {
 
 EmbeddingModule ModelBuilder::embedding(std::string_view name, std::int64_t rows,
                                         std::int64_t width) {
-  const ModuleId module = add_module(name);
-  return {module,
-          add_parameter(module, prefix_ + std::string(name) + ".weight", {rows, width},
-                        ParameterKind::embedding),
-          rows, width};
+  const std::string full = prefix_ + std::string(name);
+  const bool adapted = is_lora_target(name) && options_.lora->targets.front() != "all-linear";
+  EmbeddingModule m;
+  m.rows = rows;
+  m.width = width;
+  m.module = add_module(name);
+  m.weight = add_parameter(m.module, full + (adapted ? ".base_layer.weight" : ".weight"),
+                           {rows, width}, ParameterKind::embedding);
+  m.tied = original_ == kNone ? m.weight : original_;
+  if (adapted) m.lora = add_lora(name, rows, width, ".lora_embedding_A", ".lora_embedding_B");
+  return m;
+}
+
+LoraModules ModelBuilder::add_lora(std::string_view name, std::int64_t in, std::int64_t out,
+                                   std::string_view a, std::string_view b) {
+  const std::string full = prefix_ + std::string(name);
+  LoraModules lora;
+  lora.rank = options_.lora->rank;
+  lora.dropout = options_.lora->dropout;
+  lora.a_module = add_module(std::string(name) + std::string(a));
+  lora.a = add_parameter(lora.a_module, full + std::string(a) + ".weight", {lora.rank, in},
+                         ParameterKind::linear, true);
+  lora.b_module = add_module(std::string(name) + std::string(b));
+  lora.b = add_parameter(lora.b_module, full + std::string(b) + ".weight", {out, lora.rank},
+                         ParameterKind::linear, true);
+  return lora;
 }
 
 namespace {
@@ -151,17 +214,13 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
   m.widened = weight.widened();
   m.by_bitsandbytes = weight.widened() || format_of(weight.stored).casts_inputs;
   if (bias) m.bias = add_parameter(m.module, base + ".bias", {out}, ParameterKind::bias);
-  if (adapted) {
-    LoraModules lora;
-    lora.rank = options_.lora->rank;
-    lora.a_module = add_module(std::string(name) + ".lora_A");
-    lora.a = add_parameter(lora.a_module, full + ".lora_A.weight", {lora.rank, in},
-                           ParameterKind::linear, true);
-    lora.b_module = add_module(std::string(name) + ".lora_B");
-    lora.b = add_parameter(lora.b_module, full + ".lora_B.weight", {out, lora.rank},
-                           ParameterKind::linear, true);
-    m.lora = lora;
-  }
+  if (!adapted) return m;
+  m.lora = add_lora(name, in, out, ".lora_A", ".lora_B");
+  if (!options_.lora->magnitudes) return m;
+  const std::string magnitude = ".lora_magnitude_vector";
+  m.lora->magnitude_module = add_module(std::string(name) + magnitude);
+  m.lora->magnitude = add_parameter(m.lora->magnitude_module, full + magnitude + ".weight", {out},
+                                    ParameterKind::other, true);
   return m;
 }
 
@@ -179,8 +238,15 @@ LinearModule ModelBuilder::tied_linear(std::string_view name, const EmbeddingMod
   m.in = embedding.width;
   m.out = embedding.rows;
   m.module = add_module(name);
-  m.weight = embedding.weight;
-  model_.modules[static_cast<std::size_t>(m.module)].parameters.push_back(embedding.weight);
+  // A copy of a tied head is a matrix of its own; the original is the table's.
+  const std::string weight = prefix_ + std::string(name) + ".weight";
+  if (const auto saved = saved_part(weight)) {
+    m.weight = push(trained_copy(
+        make_parameter(m.module, weight, {m.out, m.in}, ParameterKind::linear, false), *saved));
+  } else {
+    m.weight = embedding.tied;
+    model_.modules[static_cast<std::size_t>(m.module)].parameters.push_back(m.weight);
+  }
   if (bias)
     m.bias = add_parameter(m.module, prefix_ + std::string(name) + ".bias", {m.out},
                            ParameterKind::bias);

@@ -31,6 +31,7 @@ struct BuildOptions {
   bool attention_again = false;               ///< Megatron's selective recomputation
   std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
   ImageWork images;
+  bool all_f32 = false;  ///< parameters and products in fp32: casts to it make no copies
   /// Attention is given a mask whatever the length: tokens of an image see each other.
   bool masked = false;
   /// Rotary tables have a row for each token of the batch.
@@ -52,6 +53,9 @@ struct LoraModules {
   ModuleId a_module = kNone, b_module = kNone;
   ParameterId a = kNone, b = kNone;
   std::int64_t rank = 0;
+  double dropout = 0;
+  ModuleId magnitude_module = kNone;  ///< of DoRA
+  ParameterId magnitude = kNone;
 };
 struct LinearModule {
   ModuleId module = kNone;
@@ -65,6 +69,8 @@ struct EmbeddingModule {
   ModuleId module = kNone;
   ParameterId weight = kNone;
   std::int64_t rows = 0, width = 0;
+  ParameterId tied = kNone;  ///< what a tied head multiplies by: the original of a trained copy
+  std::optional<LoraModules> lora;
 };
 struct NormModule {
   ModuleId module = kNone;
@@ -126,6 +132,17 @@ class ModelBuilder {
   ParameterId add_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
                             ParameterKind kind, bool adapter = false);
   bool is_lora_target(std::string_view name) const;
+  /// Adapters of a module that takes `in` and returns `out` numbers a row.
+  LoraModules add_lora(std::string_view name, std::int64_t in, std::int64_t out, std::string_view a,
+                       std::string_view b);
+  Parameter make_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
+                           ParameterKind kind, bool adapter) const;
+  ParameterId push(Parameter p);
+  /// What trains in place of `p` where peft wraps so many letters of its module's name.
+  Parameter trained_copy(Parameter p, std::size_t saved) const;
+  /// What peft wraps of the module that a parameter of this name belongs to: so many letters of
+  /// it. Nothing for most.
+  std::optional<std::size_t> saved_part(std::string_view name) const;
   /// The head that takes the place of one over the vocabulary; nullopt: nothing does.
   std::optional<LinearModule> other_head(std::string_view name, std::int64_t in);
   void close_group();
@@ -137,6 +154,7 @@ class ModelBuilder {
   std::int64_t start_ = 0;
   bool trains_ = true, like_blocks_ = false;
   std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
+  ParameterId original_ = kNone;  ///< of the parameter added last, where that is a trained copy
 };
 
 }  // namespace shardplan

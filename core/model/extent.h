@@ -41,6 +41,7 @@ enum class Scale : std::uint8_t {
   image_rows,       ///< p: position tables of one image
   patches,          ///< i·p
   patch_scores,     ///< i·p·p
+  patch_square,     ///< (i·p)·(i·p): all images are one sequence
 };
 
 /// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
@@ -91,6 +92,8 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
       return checked_mul(n.images, n.patches);
     case Scale::patch_scores:
       return checked_mul(n.images, checked_mul(n.patches, n.patches));
+    case Scale::patch_square:
+      return checked_mul(checked_mul(n.images, n.patches), checked_mul(n.images, n.patches));
   }
   return 0;
 }

@@ -40,6 +40,9 @@ enum class OpKind : std::uint8_t {
   sigmoid,      ///< saves its result
   relu,         ///< saves its result
   silu,         ///< saves its input
+  exponential,  ///< saves its result; fp32 under autocast
+  softplus,     ///< saves its input; fp32 under autocast
+  solve,        ///< solve_triangular(in[0], in[1]): saves in[0] and its result
   gelu,         ///< fused, exact or tanh; saves its input
   softmax,      ///< saves its result; fp32 under autocast
   softmax_f32,  ///< softmax(dtype=float32): the result is fp32 whatever the input
@@ -144,6 +147,8 @@ struct Op {
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
   /// which type to compute in.
   bool autocast = true;
+  /// Its result needs no gradient, whatever it is made from (Tensor.detach()).
+  bool detached = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };

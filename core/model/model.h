@@ -23,6 +23,7 @@ struct Parameter {
   std::int32_t module = -1;  ///< index in Model::modules
   bool trainable = true;
   bool adapter = false;                      ///< a LoRA matrix, kept in fp32 by peft
+  bool copy = false;                         ///< of a module that peft trains beside the original
   bool quantizable = false;                  ///< a linear layer of a block, no adapter
   Quantization stored = Quantization::none;  ///< in fewer bits
 

@@ -146,6 +146,36 @@ constexpr std::array kLoraOptions{
          .doc =
              "peft's `use_rslora`: the adapters' factor grows with the root of the rank; neither "
              "memory nor time change"}),
+    option<&Workload::lora, &Lora::dropout>(
+        {.key = "dropout",
+         .flag = "--lora-dropout",
+         .help = "share of its input that an adapter drops",
+         .doc =
+             "share of its input that an adapter drops: a mask and what is left of the input are "
+             "kept for each adapted layer",
+         .numbers = {0, 0.999}}),
+    option<&Workload::lora, &Lora::magnitudes>(
+        {.key = "dora",
+         .flag = "--dora",
+         .also = "--use-dora",
+         .help = "peft's use_dora: a trained length for each row of an adapted weight",
+         .doc = "peft's `use_dora`: a trained length for each row of an adapted weight, which is "
+                "put together in each pass"}),
+    option<&Workload::lora, &Lora::saved>(
+        {.key = "modules_to_save",
+         .flag = "--modules-to-save",
+         .also = "--lora-modules-to-save --additional-target",
+         .help = "modules that train as copies, such as embed_tokens,lm_head",
+         .doc = "peft's `modules_to_save`: modules that train as whole copies beside their "
+                "originals, by the ends of their names; heads of classes for sequences and tokens "
+                "always do",
+         .default_text = "none",
+         .elements = "module names"}),
+    option<&Workload::lora, &Lora::saved_in_fp32>(
+        {.key = "saved_in_fp32",
+         .flag = "--saved-in-fp32",
+         .help = "the copies of modules_to_save are cast to fp32",
+         .doc = "the copies of `modules_to_save` are cast to fp32, as LLaMA-Factory does"}),
 };
 
 constexpr std::array kGenerationOptions{

@@ -203,12 +203,18 @@ class Checker {
   std::optional<DivisionProblem> check_expert_tensor() const {
     const Parallel& p = plan_.parallel;
     if (p.expert_tensor == 1 || p.expert_tensor == p.tensor) return std::nullopt;
-    return DivisionProblem{
-        "parallel.expert_tensor",
-        fmt::format("an expert is on one rank or on all {} tensor-parallel ones, "
-                    "found {}",
-                    p.tensor, p.expert_tensor),
-        p.tensor == 1 ? "1" : fmt::format("1 or {}", p.tensor)};
+    // Other groups than the tensor-parallel ones are Megatron-LM's alone.
+    if (p.tensor == 1 || !traits_of(plan_).divides_experts)
+      return DivisionProblem{
+          "parallel.expert_tensor",
+          fmt::format("an expert is on one rank or on all {} tensor-parallel ones, found {}",
+                      p.tensor, p.expert_tensor),
+          p.tensor == 1 ? "1" : fmt::format("1 or {}", p.tensor)};
+    const std::int64_t stage = plan_.cluster.world() / p.pipeline;
+    if (stage % (p.expert * p.expert_tensor) == 0) return std::nullopt;
+    return DivisionProblem{"parallel.expert_tensor",
+                           not_divided(stage, "GPUs of a stage", p.expert * p.expert_tensor),
+                           fmt::format("1 or {}", p.tensor)};
   }
 
   const Model& model_;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -27,8 +29,9 @@ struct Part {
 /// How a value lies on the ranks.
 struct Layout {
   Part width;
-  bool tokens = false;   ///< divided along tokens
-  bool partial = false;  ///< every rank's experts have made a part of the sum
+  bool tokens = false;    ///< divided along tokens
+  std::int64_t rows = 1;  ///< for each of a rank's own: put together by ranks that share experts
+  bool partial = false;   ///< every rank's experts have made a part of the sum
 };
 
 class TensorSplit {
@@ -37,6 +40,7 @@ class TensorSplit {
       : model_(model),
         style_(style),
         ranks_(plan.parallel.tensor),
+        expert_ranks_(style == SplitStyle::megatron ? plan.parallel.expert_tensor : ranks_),
         key_value_heads_(model.facts.key_value_heads),
         by_tokens_(plan.parallel.sequence_parallel),
         cuts_(model, plan, style),
@@ -72,7 +76,15 @@ class TensorSplit {
 
   Extent local(Extent extent, const Layout& layout) const {
     extent.per = divided(extent.per, layout.width);
-    if (layout.tokens) extent.shards = ranks_;
+    return of_tokens(extent, layout);
+  }
+
+  /// A rank's tokens, and those that other ranks have given it.
+  Extent of_tokens(Extent extent, const Layout& layout) const {
+    const std::int64_t shards = layout.tokens ? ranks_ : 1;
+    const std::int64_t shared = std::gcd(shards, layout.rows);
+    extent.per = checked_mul(extent.per, layout.rows / shared);
+    if (shards > shared) extent.shards = shards / shared;
     return extent;
   }
 
@@ -97,14 +109,19 @@ class TensorSplit {
   /// weights of those tokens where the activation takes them.
   void find_expert_rows(const Graph& graph) {
     expert_rows_.assign(graph.values().size(), false);
+    std::vector<bool> picked(graph.values().size(), false);
     bool cut = false;
     for (const Op& op : graph.ops()) {
+      if (op.kind == OpKind::gather_rows) picked[static_cast<std::size_t>(op.out)] = true;
       if (op.kind == OpKind::grouped_linear && cuts_.of(op.weight) != Cut::whole) {
         expert_rows_[static_cast<std::size_t>(op.in[0])] = true;
         cut = true;
       }
-      if (cut && op.kind == OpKind::gated && op.in[2] != kNone)
+      if (!cut) continue;
+      if (op.kind == OpKind::gated && op.in[2] != kNone)
         expert_rows_[static_cast<std::size_t>(op.in[2])] = true;
+      if (op.kind == OpKind::mul && op.in[1] != kNone && picked[static_cast<std::size_t>(op.in[1])])
+        expert_rows_[static_cast<std::size_t>(op.in[1])] = true;
     }
   }
 
@@ -138,6 +155,7 @@ class TensorSplit {
       const Layout& s = layout_of(in);
       if (result.width.whole()) result.width = s.width;
       result.tokens = result.tokens || s.tokens;
+      result.rows = std::max(result.rows, s.rows);
       result.partial = result.partial || s.partial;
     }
     return result;
@@ -167,10 +185,8 @@ class TensorSplit {
       if (op.kind == OpKind::log_softmax || op.kind == OpKind::vocabulary_loss)
         now.in[0] = sum_rows(w, now.in[0], w.from().value(op.in[0]).extent);
     }
-    if (s.tokens) {
-      now.work.shards = ranks_;
-      now.side.shards = ranks_;
-    }
+    now.work = of_tokens(now.work, s);
+    now.side = of_tokens(now.side, s);
     const bool scalar = whole.scale == Scale::one && whole.per == 1;  // a loss is of all ranks
     if (scalar) s = {};
     w.append(now, local(whole, s));
@@ -183,8 +199,8 @@ class TensorSplit {
 
   /// Megatron's ranks have tokens of their own, which they put together for the experts they share.
   ValueId enter_experts(GraphRewrite& w, ValueId rows, Layout& gathered) {
-    if (style_ == SplitStyle::megatron) gathered.tokens = false;
-    return enter(w, rows, ExchangeResult::in_place);
+    if (style_ == SplitStyle::megatron) gathered.rows = expert_ranks_;
+    return enter(w, rows, ExchangeResult::in_place, gathered);
   }
 
   ValueId sum_rows(GraphRewrite& w, ValueId logits, Extent whole) const {
@@ -228,7 +244,7 @@ class TensorSplit {
 
   /// What a column cut reads: whole, and its gradient is summed. Megatron's projections of one
   /// input are one linear; elsewhere each sums for itself.
-  ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result) {
+  ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result, Layout gathered = {}) {
     ValueId& entered = entered_[static_cast<std::size_t>(old)];
     if (style_ == SplitStyle::megatron && entered != kNone) return entered;
     const bool tokens = layout_of(old).tokens;
@@ -236,7 +252,7 @@ class TensorSplit {
     with.result = tokens ? ExchangeResult::fresh : result;
     with.forward = tokens ? Exchange::all_gather : Exchange::none;
     with.backward = tokens ? Exchange::reduce_scatter : Exchange::all_reduce;
-    entered = w.exchange(w.at(old), with, w.from().value(old).extent);
+    entered = w.exchange(w.at(old), with, local(w.from().value(old).extent, gathered));
     return entered;
   }
 
@@ -247,7 +263,7 @@ class TensorSplit {
     with.backward = by_tokens_ ? Exchange::all_gather : Exchange::none;
     with.result = by_tokens_ ? ExchangeResult::fresh : result;
     Layout& s = layouts_[static_cast<std::size_t>(old)];
-    s = {{}, by_tokens_, false};
+    s = {{}, by_tokens_, 1, false};
     w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
   }
 
@@ -385,12 +401,13 @@ class TensorSplit {
       hand_on(w, op);
       return;
     }
-    const Part part{1, ranks_};
+    const Part part{1, expert_ranks_};
     Op now = w.with_inputs(op);
     now.work.per = divided(now.work.per, part);
+    now.work = of_tokens(now.work, layout_of(op.in[0]));
     Layout out = layout_of(op.in[0]);
     if (cut == Cut::column) out.width = part;
-    if (cut == Cut::row) out = {{}, out.tokens, true};
+    if (cut == Cut::row) out = {{}, out.tokens, out.rows, true};
     if (cut == Cut::number) out.partial = true;
     const std::int32_t dim = cut == Cut::number ? 0 : cut == Cut::column ? 1 : 2;
     parameter_cuts(op.weight) = {static_cast<std::size_t>(dim), part};
@@ -442,6 +459,7 @@ class TensorSplit {
   Model& model_;
   SplitStyle style_;
   std::int64_t ranks_;
+  std::int64_t expert_ranks_;  ///< that share an expert
   std::int64_t key_value_heads_;
   bool by_tokens_;
   Cuts cuts_;

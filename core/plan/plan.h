@@ -43,6 +43,11 @@ struct Lora {
   /// absent: what the trainer does.
   std::optional<bool> prepare_kbit;
   bool rank_stabilized = false;  ///< peft's use_rslora: another factor, and nothing else
+  double dropout = 0;            ///< of what adapters take
+  bool magnitudes = false;       ///< DoRA: a trained length for each row of an adapted weight
+  /// peft's modules_to_save: of each module whose name ends so, a copy that trains.
+  std::vector<std::string> saved;
+  bool saved_in_fp32 = false;  ///< the copies: the trainer casts what it trains
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };

@@ -17,6 +17,8 @@ constexpr AutocastRule autocast_rule(OpKind kind) {
       return AutocastRule::low;
     case OpKind::power:
     case OpKind::rsqrt:
+    case OpKind::exponential:
+    case OpKind::softplus:
     case OpKind::softmax:
     case OpKind::softmax_f32:
     case OpKind::log_softmax:
@@ -38,6 +40,7 @@ constexpr DType promote(DType a, DType b) {
 struct SaveRule {
   bool inputs = false;  ///< each input (after an autocast cast)
   bool output = false;
+  bool first = false;    ///< the first input
   bool crossed = false;  ///< each of two inputs, if the other one needs a gradient
 };
 
@@ -51,6 +54,7 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::clamp:
     case OpKind::pool:
     case OpKind::silu:
+    case OpKind::softplus:
     case OpKind::gelu:
     case OpKind::layer_norm:
     case OpKind::rms_norm:
@@ -60,11 +64,14 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::rsqrt:
     case OpKind::tanh:
     case OpKind::sigmoid:
+    case OpKind::exponential:
     case OpKind::relu:
     case OpKind::softmax:
     case OpKind::softmax_f32:
     case OpKind::log_softmax:
       return {.output = true};
+    case OpKind::solve:
+      return {.output = true, .first = true};
     case OpKind::sdpa:
       return {.inputs = true, .output = true};
     default:

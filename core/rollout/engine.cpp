@@ -16,11 +16,12 @@ namespace {
 constexpr std::int64_t kEach = 2;
 
 /// Matrices are cut over the ranks, tables of words padded before (vllm/model_executor/layers/
-/// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged.
+/// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged, and
+/// trained copies take the place of their originals.
 std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model) {
   std::int64_t bytes = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (p.adapter) return;
+    if (p.adapter || p.copy) return;
     std::int64_t numel = p.numel;
     if (p.kind == ParameterKind::embedding && !p.shape.empty())
       numel = round_up(p.shape.front(), engine.engine->vocabulary_multiple) *

@@ -24,7 +24,7 @@ namespace {
 struct Dialect {
   std::string_view name;  ///< for people
   std::string_view model, micro_batch, length, packing, optimizer, liger, attention, rank, targets,
-      clipping;
+      clipping, saved;
 };
 
 constexpr Dialect kHf{"TrainingArguments",
@@ -37,7 +37,8 @@ constexpr Dialect kHf{"TrainingArguments",
                       "attn_implementation",
                       "lora_r",
                       "lora_target_modules",
-                      "max_grad_norm"};
+                      "max_grad_norm",
+                      "lora_modules_to_save"};
 constexpr Dialect kTrl{"TRL",
                        "model_name_or_path",
                        "per_device_train_batch_size",
@@ -48,11 +49,12 @@ constexpr Dialect kTrl{"TRL",
                        "attn_implementation",
                        "lora_r",
                        "lora_target_modules",
-                       "max_grad_norm"};
+                       "max_grad_norm",
+                       "lora_modules_to_save"};
 constexpr Dialect kAxolotl{
     "axolotl",        "base_model",          "micro_batch_size", "sequence_len",
     "sample_packing", "optimizer",           "use_liger_kernel", "attn_implementation",
-    "lora_r",         "lora_target_modules", "max_grad_norm"};
+    "lora_r",         "lora_target_modules", "max_grad_norm",    "lora_modules_to_save"};
 constexpr Dialect kLlamaFactory{"LLaMA-Factory",
                                 "model_name_or_path",
                                 "per_device_train_batch_size",
@@ -63,7 +65,8 @@ constexpr Dialect kLlamaFactory{"LLaMA-Factory",
                                 "flash_attn",
                                 "lora_rank",
                                 "lora_target",
-                                "max_grad_norm"};
+                                "max_grad_norm",
+                                "additional_target"};
 
 struct OptimizerWord {
   std::string_view name, implementation, word;
@@ -156,6 +159,15 @@ class TrainerFile {
     put(dialect_.targets, lora.targets);
     if (lora.rank_stabilized)
       put(dialect_.name == kAxolotl.name ? "peft_use_rslora" : "use_rslora", true);
+    put("lora_dropout", lora.dropout);
+    if (lora.magnitudes) put(dialect_.name == kAxolotl.name ? "peft_use_dora" : "use_dora", true);
+    if (!lora.saved.empty()) put(dialect_.saved, lora.saved);
+    // FSDP's trainers cast all that trains, and DeepSpeed's engine nothing.
+    const bool casts = dialect_.name == kLlamaFactory.name;
+    if (!lora.saved.empty() && !shards_parameters() && !has_zero() && lora.saved_in_fp32 != casts)
+      refuse_export("workload.lora.saved_in_fp32",
+                    fmt::format("{} casts {}", dialect_.name, casts ? "copies" : "no copies"),
+                    casts ? "true" : "false");
   }
   std::string_view base() const { return name_of(plan_.workload.lora->base); }
 

@@ -188,6 +188,7 @@ class Finisher {
         !recipe_.lora.contains("prepare_kbit"))
       recipe_.lora["prepare_kbit"] = false;
     refuse_storage();
+    recipe_.lora.update(recipe_.beside_lora);
     set_field(recipe_.job, "/workload/method", "lora");
     set_field(recipe_.job, "/workload/lora", recipe_.lora);
   }
@@ -266,7 +267,7 @@ class Finisher {
   void take_batch() {
     if (!recipe_.global_batch || recipe_.find("/workload/gradient_accumulation") != nullptr) return;
     const std::int64_t divided =
-        degree("tensor") * degree("pipeline") * degree("context") * degree("sequence");
+        degree("tensor") * degree("pipeline") * degree("sequence") * degree("context");
     const Json* micro = recipe_.find("/workload/micro_batch");
     const std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
     const std::int64_t ranks =

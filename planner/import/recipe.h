@@ -55,9 +55,10 @@ struct Recipe {
   std::optional<std::int64_t> generated;  ///< sequences of all GPUs in an iteration
 
   // ---- Models.
-  bool has_model = false;  ///< said by a flag: no file need say it
-  std::string directory;   ///< where relative paths start: of the first file
-  Json lora = Json();      ///< fields of workload.lora; null: full fine-tuning
+  bool has_model = false;             ///< said by a flag: no file need say it
+  std::string directory;              ///< where relative paths start: of the first file
+  Json lora = Json();                 ///< fields of workload.lora; null: full fine-tuning
+  Json beside_lora = Json::object();  ///< more of them, which make no job one of LoRA
   /// Parts before a text model that reads images: what the trainer freezes. Absent: nothing is.
   std::optional<bool> frozen_tower, frozen_projector;
   std::string packed_in;       ///< bnb_4bit_quant_storage, where a file says it

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/nearest.h"
+#include "import/module_names.h"
 #include "json/document.h"
 #include "load/ds_config/document.h"
 #include "optimizers/trainer_words.h"
@@ -249,39 +250,6 @@ void read_lora_rank(Key& key) {
 
 namespace {
 
-/// "(q|k|v)_proj" as q_proj, k_proj, v_proj; nothing for another expression.
-std::vector<std::string> alternatives(std::string_view last) {
-  constexpr std::string_view kExpression = "*()|\\[]^$+?{}";
-  if (last.ends_with('$')) last.remove_suffix(1);
-  if (last.find_first_of(kExpression) == last.npos) return {std::string(last)};
-  const std::size_t open = last.find('(');
-  const std::size_t close = last.find(')');
-  if (open == last.npos || close == last.npos || close < open) return {};
-  const std::string_view before = last.substr(0, open);
-  const std::string_view after = last.substr(close + 1);
-  std::string_view inside = last.substr(open + 1, close - open - 1);
-  if (inside.starts_with("?:")) inside.remove_prefix(2);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= inside.size();) {
-    const std::size_t end = std::min(inside.find('|', begin), inside.size());
-    names.push_back(fmt::format("{}{}{}", before, inside.substr(begin, end - begin), after));
-    if (names.back().find_first_of(kExpression) != std::string::npos) return {};
-    begin = end + 1;
-  }
-  return names;
-}
-
-/// What stands behind the last point outside of brackets.
-std::string_view last_part(std::string_view path) {
-  int depth = 0;
-  for (std::size_t i = path.size(); i > 0; --i) {
-    if (path[i - 1] == ')' || path[i - 1] == ']') ++depth;
-    if (path[i - 1] == '(' || path[i - 1] == '[') --depth;
-    if (path[i - 1] == '.' && depth == 0) return path.substr(i);
-  }
-  return path;
-}
-
 std::vector<std::string> target_words(Key& key) {
   const bool expression =
       key.value().is_string() && key.text().find_first_of("(|\\") != std::string::npos;
@@ -300,7 +268,7 @@ void read_lora_targets(Key& key) {
       targets = Json{"all-linear"};
       break;
     }
-    const std::vector<std::string> names = alternatives(last_part(word));
+    const std::vector<std::string> names = last_names(word);
     if (names.empty())
       key.refuse(fmt::format("'{}' is an expression over module names", word),
                  "names of modules: q_proj, v_proj; or --lora-targets");
@@ -322,12 +290,22 @@ void read_rank_stabilized(Key& key) {
 }
 
 void read_lora_dropout(Key& key) {
-  if (key.number() == 0)
-    key.ignore("no dropout");
-  else
-    key.warn(
-        "dropout before adapters keeps a mask and a copy of what each adapted layer takes, "
-        "which the estimate does not have");
+  key.recipe().beside_lora["dropout"] = key.number();
+  key.took(fmt::format("workload.lora.dropout: {}", key.number()));
+}
+
+void read_dora(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.recipe().beside_lora["dora"] = true;
+  key.took("workload.lora.dora: true");
+}
+
+void read_saved_modules(Key& key) {
+  const std::vector<std::string> names = key.list();
+  if (names.empty()) return key.ignore("empty");
+  key.recipe().beside_lora["modules_to_save"] = names;
+  key.recipe().origins["/workload/lora/modules_to_save"] = key.origin();
+  key.took(fmt::format("workload.lora.modules_to_save: {}", fmt::join(names, ", ")));
 }
 
 void refuse_if_true(Key& key) {

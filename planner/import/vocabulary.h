@@ -38,6 +38,8 @@ void read_lora_rank(Key& key);
 void read_lora_targets(Key& key);
 void read_rank_stabilized(Key& key);
 void read_lora_dropout(Key& key);
+void read_dora(Key& key);
+void read_saved_modules(Key& key);     ///< modules_to_save
 void read_frozen_tower(Key& key);      ///< of a model that reads images
 void read_frozen_projector(Key& key);  ///< between that and the text model
 void refuse_if_true(Key& key);         ///< a feature that is not estimated

@@ -107,6 +107,10 @@ class MegatronLowering {
   std::int64_t ranks(Group group) const {
     return std::max<std::int64_t>(1, groups_[static_cast<std::size_t>(group)].ranks);
   }
+  /// Ranks of the group that divide master weights and states.
+  std::int64_t owners(Group group) const {
+    return std::max<std::int64_t>(1, ranks(group) / options_.distributed_optimizer_instances);
+  }
   const StageChunk& chunk(std::int64_t c) const {
     return stage_.chunks[static_cast<std::size_t>(c)];
   }
@@ -143,8 +147,8 @@ class MegatronLowering {
       only.chunks = {stage_.chunks[c]};
       MegatronOptions options = options_;
       if (stage_.index > 0 || c > 0) options.bucket_size = std::numeric_limits<std::int64_t>::max();
-      buffers_.push_back(gradient_buffers(parameters_of(model_, only), options, ranks(Group::data),
-                                          ranks(Group::expert_data)));
+      buffers_.push_back(gradient_buffers(parameters_of(model_, only), options, owners(Group::data),
+                                          owners(Group::expert_data)));
     }
   }
   /// Of all chunks from number `first` on.
@@ -163,8 +167,8 @@ class MegatronLowering {
   std::int64_t owned() const {
     if (!divides()) return own_.trainable_count();
     const GradientBuffers all = buffers_from(0);
-    return all.dense.elements / ranks(Group::data) +
-           all.experts.elements / ranks(Group::expert_data);
+    return all.dense.elements / owners(Group::data) +
+           all.experts.elements / owners(Group::expert_data);
   }
 
   /// Of `elements` in one of the optimizer's vectors.

@@ -23,6 +23,12 @@ constexpr std::array kMegatronOptions{
         {.key = "distributed_optimizer",
          .flag = "--distributed-optimizer",
          .help = "divide master weights and states over data-parallel GPUs"}),
+    of_megatron<&MegatronOptions::distributed_optimizer_instances>(
+        {.key = "distributed_optimizer_instances",
+         .flag = "--distributed-optimizer-instances",
+         .help = "groups of data-parallel GPUs that each divide master weights and states",
+         .default_text = "1",
+         .integers = {.least = 1}}),
     of_megatron<&MegatronOptions::shard_gradients>(
         {.key = "shard_gradients",
          .flag = "--shard-gradients",

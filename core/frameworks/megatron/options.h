@@ -14,6 +14,9 @@ struct MegatronOptions {
   bool transformer_engine = true;
   /// --use-distributed-optimizer: master weights and states divided over data-parallel ranks.
   bool distributed_optimizer = true;
+  /// --num-distributed-optimizer-instances: groups of data-parallel ranks that each divide them
+  /// all; gradients are reduced within one, then summed over all.
+  std::int64_t distributed_optimizer_instances = 1;
   /// --data-parallel-sharding-strategy optim_grads (Megatron FSDP): gradients too, reduced after
   /// every micro-batch.
   bool shard_gradients = false;

@@ -28,6 +28,21 @@ std::optional<DivisionProblem> saved_activations_problem(const Plan& plan) {
                  "false, or parallel.sequence_parallel false");
 }
 
+/// parallel_state.py: instances divide the data-parallel ranks, of experts too.
+std::optional<DivisionProblem> instances_problem(const Plan& plan) {
+  const std::int64_t instances = plan.framework.megatron.distributed_optimizer_instances;
+  const Parallel& p = plan.parallel;
+  const std::int64_t data = plan.data_ranks() * p.sequence * p.context;
+  const std::int64_t of_experts = data * p.tensor / (p.expert * p.expert_tensor);
+  if (data % instances == 0 && (p.expert == 1 || of_experts % instances == 0)) return std::nullopt;
+  return DivisionProblem{
+      "framework.distributed_optimizer_instances",
+      fmt::format("{}, which does not divide the {} data-parallel GPUs, or the {} that have the "
+                  "same experts",
+                  instances, data, of_experts),
+      "1, or a number that divides both"};
+}
+
 }  // namespace
 
 std::optional<DivisionProblem> megatron_options_problem(const Framework& framework) {
@@ -36,6 +51,9 @@ std::optional<DivisionProblem> megatron_options_problem(const Framework& framewo
     return DivisionProblem{"overlap_param_gather",
                            "true, without both distributed_optimizer and overlap_grad_reduce",
                            "false"};
+  if (m.distributed_optimizer_instances > 1 && !m.distributed_optimizer)
+    return DivisionProblem{"distributed_optimizer_instances",
+                           "more than 1, without distributed_optimizer", "1"};
   if (m.shard_gradients && !m.distributed_optimizer)
     return DivisionProblem{"shard_gradients", "true, without distributed_optimizer", "false"};
   if (m.tp_comm_overlap && !m.transformer_engine)
@@ -79,6 +97,12 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
   if (cuts && !plan.parallel.sequence_parallel)
     return DivisionProblem{"framework.tp_comm_overlap", "true, without parallel.sequence_parallel",
                            "false"};
+  if (auto problem = instances_problem(plan)) return problem;
+  if (plan.parallel.expert > 1 && plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
+    return DivisionProblem{"parallel.sequence_parallel",
+                           "false, with experts and a tensor degree: Megatron-LM stops "
+                           "(moe_layer.py, forward)",
+                           "true"};
   if (plan.optimizer.kind->megatron.empty())
     return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
                            "adamw or sgd"};

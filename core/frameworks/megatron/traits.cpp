@@ -30,7 +30,8 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
   const bool states =
       category == Category::optimizer_states || category == Category::master_parameters;
   const bool divided = states || (category == Category::gradients && options.shard_gradients);
-  return divided && options.distributed_optimizer ? plan.replicas() : 1;
+  const std::int64_t ranks = plan.replicas() / options.distributed_optimizer_instances;
+  return divided && options.distributed_optimizer ? ranks : 1;
 }
 
 /// What Megatron-LM starts and hides; userbuffers exchange what the linears of blocks read and

@@ -12,6 +12,7 @@
 #include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
+#include "load/adapters.h"
 #include "load/checkpointing.h"
 #include "load/cluster.h"
 #include "load/compile.h"
@@ -26,7 +27,6 @@
 #include "load/options.h"
 #include "load/parallel.h"
 #include "load/precision.h"
-#include "load/quantized_base.h"
 #include "load/rlhf.h"
 #include "optimizers/description.h"
 #include "options/tables.h"
@@ -118,7 +118,7 @@ class JobLoader {
       reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
     check_optimizer();
-    for (Diagnostic& d : check_quantized_base(reader_, job_.model, plan()))
+    for (Diagnostic& d : check_adapters(reader_, job_.model, plan()))
       job_.diagnostics.push_back(std::move(d));
     check_recipe();
     if (const auto problem = traits_of(plan()).plan_problem(plan()))

@@ -25,6 +25,7 @@ Model build_glm4_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_granitemoe(const ModelConfig& config, const BuildOptions& options);
 Model build_minimax_m2(const ModelConfig& config, const BuildOptions& options);
 Model build_olmoe(const ModelConfig& config, const BuildOptions& options);
+Model build_megatron_gpt(const ModelConfig& config, const BuildOptions& options);
 // Counted only.
 Model build_deberta_v2(const ModelConfig& config, const BuildOptions& options);
 Model build_electra(const ModelConfig& config, const BuildOptions& options);
@@ -37,7 +38,9 @@ Model build_ernie4_5_moe(const ModelConfig& config, const BuildOptions& options)
 Model build_gemma3(const ModelConfig& config, const BuildOptions& options);
 Model build_glm_moe_dsa(const ModelConfig& config, const BuildOptions& options);
 Model build_hunyuan_v1_moe(const ModelConfig& config, const BuildOptions& options);
+Model build_idefics3(const ModelConfig& config, const BuildOptions& options);
 Model build_internvl(const ModelConfig& config, const BuildOptions& options);
+Model build_lfm2(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4(const ModelConfig& config, const BuildOptions& options);
 Model build_llama4_text(const ModelConfig& config, const BuildOptions& options);
 Model build_llava(const ModelConfig& config, const BuildOptions& options);
@@ -62,6 +65,7 @@ Model build_qwen3_vl_moe(const ModelConfig& config, const BuildOptions& options)
 Model build_qwen3_vl_moe_text(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3_vl_text(const ModelConfig& config, const BuildOptions& options);
 Model build_siglip(const ModelConfig& config, const BuildOptions& options);
+Model build_smolvlm(const ModelConfig& config, const BuildOptions& options);
 
 Model build_camembert(const ModelConfig& config, const BuildOptions& options);
 Model build_distilbert(const ModelConfig& config, const BuildOptions& options);
@@ -73,6 +77,7 @@ Model build_gemma(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3_text(const ModelConfig& config, const BuildOptions& options);
 Model build_glm4(const ModelConfig& config, const BuildOptions& options);
+Model build_dinov2(const ModelConfig& config, const BuildOptions& options);
 Model build_gpt2(const ModelConfig& config, const BuildOptions& options);
 Model build_bart(const ModelConfig& config, const BuildOptions& options);
 Model build_bert(const ModelConfig& config, const BuildOptions& options);
@@ -93,8 +98,11 @@ Model build_qwen3(const ModelConfig& config, const BuildOptions& options);
 Model build_stablelm(const ModelConfig& config, const BuildOptions& options);
 Model build_starcoder2(const ModelConfig& config, const BuildOptions& options);
 
+Model build_m2m_100(const ModelConfig& config, const BuildOptions& options);
 Model build_mbart(const ModelConfig& config, const BuildOptions& options);
 Model build_mixtral(const ModelConfig& config, const BuildOptions& options);
+Model build_mt5(const ModelConfig& config, const BuildOptions& options);
+Model build_pegasus(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen2_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_qwen3_moe(const ModelConfig& config, const BuildOptions& options);
 Model build_roberta(const ModelConfig& config, const BuildOptions& options);

@@ -1,4 +1,9 @@
-// BART (models/bart) and mBART (models/mbart), ForConditionalGeneration.
+// BART (models/bart) and mBART (models/mbart), ForConditionalGeneration, and what their
+// descendants share.
+#include "model/architectures/bart.h"
+
+#include <optional>
+
 #include "model/architectures/architectures.h"
 #include "model/layers/heads.h"
 #include "model/layers/sequence_layer.h"
@@ -7,52 +12,80 @@ namespace shardplan {
 namespace {
 
 struct Side {
+  EmbeddingModule tokens;
   EmbeddingModule positions;
+  std::int32_t table = kNone;  ///< in Model::shared: places in a buffer
   SequenceLayer layer;
   std::int64_t layers = 0;
-  NormModule embedding_norm;
-  std::optional<NormModule> last_norm;  ///< mBART
+  std::optional<NormModule> embedding_norm, last_norm;
   double dropout = 0;
 };
 
-Side declare_side(ModelBuilder& m, const ModelConfig& c, const std::string& side,
-                  std::int64_t hidden, std::int64_t positions, bool norm_first) {
+Side declare_side(ModelBuilder& m, const ModelConfig& c, const BartDescription& d,
+                  const std::string& side, const EmbeddingModule& tokens, std::int64_t positions) {
+  const std::int64_t hidden = tokens.width;
   const bool decoder = side == "decoder";
   const std::string layers_key = side + "_layers", prefix = "model." + side + ".";
-  const SequenceShape shape = read_sequence_shape(
-      c, side, hidden, {.heads = 16, .ffn = 4096, .norm_first = norm_first, .dropout = 0.1});
+  const SequenceShape shape = read_sequence_shape(c, side, hidden,
+                                                  {.heads = 16,
+                                                   .ffn = 4096,
+                                                   .norm_first = d.norm_first,
+                                                   .activation_name = d.activation,
+                                                   .dropout = 0.1,
+                                                   .attention_dropout = d.attention_dropout});
   Side s;
   s.dropout = shape.dropout;
   s.layers = c.count({layers_key}, 12);
-  // Positions are looked up from index 2 on.
-  s.positions = m.embedding(prefix + "embed_positions", positions + 2, hidden);
+  // Untied, each side has a table of its own, and nothing reads the shared one.
+  s.tokens = c.flag("tie_word_embeddings", true)
+                 ? tokens
+                 : m.embedding(prefix + "embed_tokens", tokens.rows, hidden);
+  if (d.places == BartPlaces::learned)
+    s.positions = m.embedding(prefix + "embed_positions", positions + 2, hidden);
+  if (d.places == BartPlaces::sinusoidal) {
+    s.positions = m.embedding(prefix + "embed_positions", positions, hidden);
+    m.freeze(s.positions.weight);
+  }
   m.begin_repeat(prefix + "layers", s.layers);
   s.layer = sequence_layer(m, shape, decoder);
   m.end_repeat();
-  s.embedding_norm = m.layer_norm(prefix + "layernorm_embedding", hidden);
-  if (norm_first) s.last_norm = m.layer_norm(prefix + "layer_norm", hidden);
+  if (d.embedding_norm) s.embedding_norm = m.layer_norm(prefix + "layernorm_embedding", hidden);
+  if (d.last_norm) s.last_norm = m.layer_norm(prefix + "layer_norm", hidden);
   return s;
 }
 
-void embed(Graph& g, const Side& s, const EmbeddingModule& tokens, Scale scale) {
-  const ValueId scaled = g.map(OpKind::scalar, apply(g, tokens, scale));
-  const ValueId sum = g.map(OpKind::add, scaled, apply(g, s.positions, scale));
-  const ValueId normal = layer_norm(g, s.embedding_norm, sum);
+/// The places of tokens of `scale`.
+ValueId places_of(Graph& g, const BartDescription& d, const Side& s, std::int64_t positions,
+                  Scale scale, std::int64_t hidden) {
+  if (d.places != BartPlaces::computed) return apply(g, s.positions, scale);
+  const ValueId table = g.shared_input(s.table, {checked_mul(positions + 2, hidden), Scale::one});
+  return g.op({OpKind::copy, {table, kNone, kNone}}, {hidden, scale});
+}
+
+void embed(Graph& g, const Side& s, ValueId places, Scale scale) {
+  const ValueId scaled = g.map(OpKind::scalar, apply(g, s.tokens, scale));
+  const ValueId sum = g.map(OpKind::add, scaled, places);
+  const ValueId normal = s.embedding_norm ? layer_norm(g, *s.embedding_norm, sum) : sum;
   const ValueId out = dropout(g, normal, s.dropout);
   g.hold(scaled, out);
   g.set_output(out);
 }
 
-Model build_bart_like(const ModelConfig& c, const BuildOptions& options, bool norm_first) {
+}  // namespace
+
+Model build_bart_like(const ModelConfig& c, const BuildOptions& options,
+                      const BartDescription& described) {
   const std::int64_t hidden = c.count({"d_model", "hidden_size"}, 1024);
-  const std::int64_t vocab = c.count({"vocab_size"}, 50265);
-  const std::int64_t positions = c.count({"max_position_embeddings"}, 1024);
+  const std::int64_t vocab = c.count({"vocab_size"}, described.vocab);
+  const std::int64_t positions = c.count({"max_position_embeddings"}, described.positions);
   ModelBuilder m(options);
+  const bool tied = c.flag("tie_word_embeddings", true);
+  m.set_trains(tied || options.counts_only);
   const auto tokens = m.embedding("model.shared", vocab, hidden);
-  const Side encoder = declare_side(m, c, "encoder", hidden, positions, norm_first);
-  const Side decoder = declare_side(m, c, "decoder", hidden, positions, norm_first);
-  const auto head = c.flag("tie_word_embeddings", true) ? m.tied_linear("lm_head", tokens)
-                                                        : m.linear("lm_head", hidden, vocab);
+  m.set_trains(true);
+  Side encoder = declare_side(m, c, described, "encoder", tokens, positions);
+  Side decoder = declare_side(m, c, described, "decoder", tokens, positions);
+  const auto head = tied ? m.tied_linear("lm_head", tokens) : m.linear("lm_head", hidden, vocab);
   m.facts() = {.hidden = hidden,
                .layers = encoder.layers + decoder.layers,
                .vocabulary = vocab,
@@ -60,8 +93,14 @@ Model build_bart_like(const ModelConfig& c, const BuildOptions& options, bool no
                .attention_heads = decoder.layer.shape.heads,
                .key_value_heads = decoder.layer.shape.heads,
                .encoder_decoder = true};
+  const auto begin = [&](const char* name, Side& side, Scale scale) {
+    Graph& g = m.begin_segment(name);
+    if (described.places == BartPlaces::computed)
+      side.table = m.share("places", {checked_mul(positions + 2, hidden), Scale::one});
+    embed(g, side, places_of(g, described, side, positions, scale, hidden), scale);
+  };
 
-  embed(m.begin_segment("encoder embedding"), encoder, tokens, Scale::tokens);
+  begin("encoder embedding", encoder, Scale::tokens);
   Graph& e = m.begin_segment("encoder layers", encoder.layers, true);
   e.set_output(
       apply(e, encoder.layer, options.attention, e.chained_input({hidden, Scale::tokens})));
@@ -71,9 +110,10 @@ Model build_bart_like(const ModelConfig& c, const BuildOptions& options, bool no
   }
   const std::int32_t encoded = m.share_output("encoder output", {hidden, Scale::tokens});
 
-  embed(m.begin_segment("decoder embedding"), decoder, tokens, Scale::target_tokens);
+  begin("decoder embedding", decoder, Scale::target_tokens);
   const std::int32_t mask = share_causal_mask(m, options.attention, Scale::target_scores);
-  const std::int32_t logits_bias = m.share("final_logits_bias", {tokens.rows, Scale::one});
+  const std::int32_t logits_bias =
+      described.logits_bias ? m.share("final_logits_bias", {tokens.rows, Scale::one}) : kNone;
   Graph& d = m.begin_segment("decoder layers", decoder.layers, true);
   const ValueId x = d.chained_input({hidden, Scale::target_tokens});
   const ValueId source = d.shared_input(encoded, {hidden, Scale::tokens});
@@ -83,21 +123,20 @@ Model build_bart_like(const ModelConfig& c, const BuildOptions& options, bool no
   ValueId last = h.chained_input({hidden, Scale::target_tokens});
   if (decoder.last_norm) last = layer_norm(h, *decoder.last_norm, last);
   h.begin_logits();
+  ValueId logits = apply(h, head, last);
   // final_logits_bias is a buffer in the parameters' type, which widens the sum under autocast.
-  const ValueId logits = apply(h, head, last);
-  const ValueId bias = h.shared_input(logits_bias, {tokens.rows, Scale::one});
-  h.set_output(cross_entropy(h, h.map(OpKind::add, logits, bias)));
+  if (described.logits_bias)
+    logits = h.map(OpKind::add, logits, h.shared_input(logits_bias, {tokens.rows, Scale::one}));
+  h.set_output(cross_entropy(h, logits));
   return m.build();
 }
 
-}  // namespace
-
 Model build_bart(const ModelConfig& c, const BuildOptions& options) {
-  return build_bart_like(c, options, false);
+  return build_bart_like(c, options, {.norm_first = false, .last_norm = false});
 }
 
 Model build_mbart(const ModelConfig& c, const BuildOptions& options) {
-  return build_bart_like(c, options, true);
+  return build_bart_like(c, options, {});
 }
 
 }  // namespace shardplan

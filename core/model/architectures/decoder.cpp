@@ -269,6 +269,20 @@ std::vector<WindowRun> runs_of(const DecoderDescription& d, std::int64_t apart) 
   return runs;
 }
 
+void add_embedding(ModelBuilder& m, const DecoderDescription& d, const EmbeddingModule& words,
+                   const EmbeddingModule& places) {
+  Graph& e = m.begin_segment("embedding");
+  ValueId tokens = apply(e, words, Scale::tokens);
+  if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
+  e.name_in_model(tokens);
+  if (d.learned_positions) {
+    const ValueId position = apply(e, places, Scale::sequence);
+    e.name_in_model(position);
+    tokens = e.map(OpKind::add, tokens, position);
+  }
+  e.set_output(dropout(e, tokens, d.embedding_dropout));
+}
+
 }  // namespace
 
 void make_sparse_from(DecoderDescription& d, const SparseMlpShape& shape, std::int64_t first) {
@@ -349,6 +363,8 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
                .key_value_heads = d.kv_heads,
                .assumed = d.assumed};
   const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
+  EmbeddingModule places{};
+  if (d.learned_positions) places = m.embedding("model.embed_positions", d.max_positions, d.hidden);
   std::vector<WindowRun> runs = runs_of(d, options.layers_apart);
   for (WindowRun& run : runs) {
     m.begin_repeat("model.layers", run.count, run.first);
@@ -359,12 +375,11 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
   const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
                            : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
 
-  Graph& e = m.begin_segment("embedding");
-  ValueId tokens = apply(e, embed, Scale::tokens);
-  if (d.scaled_embedding) tokens = e.map(OpKind::scalar, tokens);
-  e.name_in_model(tokens);
-  e.set_output(dropout(e, tokens, d.embedding_dropout));
+  add_embedding(m, d, embed, places);
+  const bool turns =
+      std::any_of(runs.begin(), runs.end(), [](const WindowRun& run) { return run.turned; });
   const auto share_tables = [&] {
+    if (!turns) return RotaryTables{};
     return share_rotary(m, d.rotary_dim, options.tables_of_batch ? Scale::tokens : Scale::sequence,
                         is_f32(d.rotary));
   };

@@ -87,6 +87,7 @@ struct DecoderDescription {
   // Around the layers.
   bool scaled_embedding = false;
   double embedding_dropout = 0;
+  bool learned_positions = false;  ///< a table of max_positions rows is added
   std::string_view final_norm = "norm";
   bool tied = false, head_bias = false;
   LogitMap logits = LogitMap::none;

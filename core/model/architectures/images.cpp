@@ -31,7 +31,8 @@ ValueId rows_of(Graph& g, const Model& model, std::int32_t features, std::int64_
 }
 
 /// inputs_embeds.masked_scatter(mask, features).
-Segment placing(const Model& model, std::int32_t tokens, std::int32_t features, std::int64_t deep) {
+Segment placed_rows(const Model& model, std::int32_t tokens, std::int32_t features,
+                    std::int64_t deep) {
   Segment segment{"images among tokens", 1, false, {}};
   Graph& g = segment.graph;
   const ValueId embeds = input_of(g, model, tokens);
@@ -39,6 +40,26 @@ Segment placing(const Model& model, std::int32_t tokens, std::int32_t features, 
   Op op{OpKind::place_elements, {embeds, g.map(OpKind::to_like, rows, embeds), kNone}};
   op.side = {1, g.value(embeds).extent.scale};
   g.set_output(g.op(op, g.value(embeds).extent));
+  return segment;
+}
+
+/// image_embeds[mask] = features[block, row]; torch.where(mask, image_embeds, inputs_embeds). The
+/// zeros that the rows are put into are one more tensor of the same size.
+Segment chosen_rows(const Model& model, std::int32_t tokens, std::int32_t features) {
+  Segment segment{"images among tokens", 1, false, {}};
+  Graph& g = segment.graph;
+  const ValueId embeds = input_of(g, model, tokens);
+  const Extent all = g.value(embeds).extent;
+  const ValueId rows = input_of(g, model, features);
+  const Extent each = g.value(rows).extent;
+  Op pick{OpKind::gather_rows, {rows, kNone, kNone}};
+  pick.side = {2 * (each.per / model.facts.hidden), each.scale};
+  const ValueId zeros = g.map(OpKind::copy, embeds);
+  Op op{OpKind::place_elements, {embeds, g.op(pick, each), kNone}};
+  op.side = {1, all.scale};
+  const ValueId out = g.op(op, all);
+  g.hold(zeros, out);
+  g.set_output(out);
   return segment;
 }
 
@@ -87,7 +108,29 @@ std::int64_t fixed_tokens(const ModelConfig& c, const BuildOptions& options, std
   return tokens;
 }
 
-Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep) {
+ImagePieces pieces_of_image(const ModelConfig& c, const BuildOptions& options, ModelFacts& facts,
+                            std::int64_t each, std::int64_t most) {
+  const std::int64_t said = options.images.tokens;
+  if (said == 0) {
+    const ImagePieces image{checked_mul(each, most), most};
+    facts.assumed.push_back(
+        fmt::format("{} tokens for an image: {} pieces of {}, the most that the processor's class "
+                    "makes by default",
+                    image.tokens, most, each));
+    return image;
+  }
+  if (said % each != 0)
+    throw InputError(
+        {.file = c.file(),
+         .key = "workload.image_tokens",
+         .message = fmt::format("found {}, but this network sees images in pieces of {} tokens",
+                                said, each),
+         .expected = fmt::format("a multiple of {}", each)});
+  return {said, said / each};
+}
+
+Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep,
+                  ImagePlacing placing) {
   const bool described = !outer.segments.empty();
   std::vector<Segment> tower = std::exchange(outer.segments, {});
   std::vector<Shared> tables = std::exchange(outer.shared, {});
@@ -115,7 +158,8 @@ Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t
   for (std::int64_t i = 0; i < deep; ++i)  // behind the layers 0, 1, ...
     all.segments.insert(all.segments.begin() + 2 + 2 * i,
                         adding(all, shared + 1, deep, all.facts.hidden));
-  tower.push_back(placing(all, shared, shared + 1, deep));
+  tower.push_back(placing == ImagePlacing::chosen ? chosen_rows(all, shared, shared + 1)
+                                                  : placed_rows(all, shared, shared + 1, deep));
   all.segments.insert(all.segments.begin() + 1, std::make_move_iterator(tower.begin()),
                       std::make_move_iterator(tower.end()));
   return all;

@@ -15,13 +15,29 @@ bool reads_images(const ModelConfig& config, const BuildOptions& options);
 std::int64_t fixed_tokens(const ModelConfig& config, const BuildOptions& options,
                           std::int64_t tokens);
 
+/// An image in pieces of the same size, with the whole among them.
+struct ImagePieces {
+  std::int64_t tokens = 0, pieces = 1;
+};
+/// Pieces of `each` tokens: as many as the job's tokens are, or the `most` that the processor's
+/// class makes, which `facts` then says. Throws where the job's tokens are no whole pieces.
+ImagePieces pieces_of_image(const ModelConfig& config, const BuildOptions& options,
+                            ModelFacts& facts, std::int64_t each, std::int64_t most);
+
 /// Whether these parts train: not without images.
 bool tower_trains(const BuildOptions& options);
 bool projector_trains(const BuildOptions& options);
 
+/// How the rows of images get among those of tokens.
+enum class ImagePlacing : std::uint8_t {
+  scattered,  ///< masked_scatter
+  chosen,     ///< put into zeros by their indices, then torch.where (SmolVLM)
+};
+
 /// `outer`, whose last segment leaves the rows of images, before `text`. Without segments in
 /// `outer` the text alone is trained. `deep`: so many rows more of each token are added to the
 /// results of the first layers, one a layer (BuildOptions::layers_apart).
-Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep = 0);
+Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep = 0,
+                  ImagePlacing placing = ImagePlacing::scattered);
 
 }  // namespace shardplan

@@ -1,9 +1,10 @@
 // Networks that put a projector between a vision tower of CLIP's kind and a text model: LLaVA
-// (models/llava), LLaVA-NeXT (models/llava_next), Mistral Small 3.1 (models/mistral3), Gemma 3
-// (models/gemma3), PaliGemma (models/paligemma).
+// (models/llava), LLaVA-NeXT (models/llava_next), Gemma 3 (models/gemma3), PaliGemma
+// (models/paligemma); Pixtral's, in Pixtral 12B, is LLaVA's too.
 #include "model/architectures/architectures.h"
 #include "model/architectures/counted.h"
 #include "model/architectures/images.h"
+#include "model/architectures/pixtral.h"
 #include "model/architectures/towers.h"
 #include "model/layers/norms.h"
 
@@ -14,15 +15,11 @@ namespace {
 
 constexpr TowerDefaults kClip{
     .hidden = 1024, .ffn = 4096, .layers = 24, .heads = 16, .image = 336, .patch = 14};
-constexpr TowerDefaults kPixtral{
-    .hidden = 1024, .ffn = 4096, .layers = 24, .heads = 16, .image = 1540, .patch = 14};
 
 /// The class's own defaults count where the configuration has a tower, those of `whole` where not.
 TowerDefaults defaults_for(const ModelConfig& vision, const TowerDefaults& whole) {
   if (!vision.has("model_type") && !vision.has("hidden_size")) return whole;
   const std::string type = vision.text("model_type", "");
-  if (type == "pixtral")
-    return {.hidden = 1024, .ffn = 4096, .layers = 24, .heads = 16, .image = 1024, .patch = 16};
   if (type == "clip_vision_model" || (type.empty() && whole.patch == 14 && whole.image == 336))
     return {.patch = 32};
   return {};
@@ -119,35 +116,70 @@ Model with_pieces(ModelBuilder& m, const BuildOptions& options, const Tower& t, 
   return with_images(m.build(), std::move(text), facts_of(t, tokens, kPieces));
 }
 
+/// Pixtral 12B: images of any size, a token for each patch.
+Model with_pixtral(const ModelConfig& c, const BuildOptions& options, Model text) {
+  const ModelConfig v = c.inner("vision_config");
+  const TowerDefaults defaults = pixtral_defaults(v, kClip);
+  const TowerUse use = layers_until(c, options, v.count({"num_hidden_layers"}, defaults.layers));
+  ModelBuilder m(options);
+  m.set_trains(tower_trains(options));
+  const PixtralTower t = pixtral_tower(m, "model.vision_tower.", v, defaults, use.layers);
+  m.set_trains(projector_trains(options));
+  m.set_like_blocks(true);
+  const Projector p = two_linears(m, checked_mul(t.hidden, joined_features(c)), text.facts.hidden,
+                                  c.flag("multimodal_projector_bias", true));
+  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  if (drops_class(c))
+    c.fail("vision_feature_select_strategy", "can be counted but not estimated with this tower",
+           "full");
+  const bool said = options.images.tokens > 0;
+  const std::int64_t tokens = said ? options.images.tokens : most_patches(v, defaults);
+  if (!said)
+    text.facts.assumed.push_back(
+        fmt::format("{} tokens for an image, as large as vision_config.image_size", tokens));
+  write_pixtral(m, t);
+  Graph& g = m.begin_segment("projector");
+  const ValueId rows = g.view(g.chained_input({t.hidden, Scale::patches}),
+                              {checked_mul(tokens, t.hidden), Scale::images});
+  const Activation activation = read_activation(c, "projector_hidden_act", "gelu");
+  const ValueId inner = activate(g, activation, apply(g, p.first, rows));
+  g.set_output(g.map(OpKind::copy, apply(g, p.second, inner)));  // torch.cat of the images
+  return with_images(
+      m.build(), std::move(text),
+      {.tokens = tokens, .patches = tokens, .values = checked_mul(tokens, t.values)});
+}
+
 Model build_llava_like(const ModelConfig& c, const BuildOptions& options, bool newline) {
   Model text = text_inside(c, options, "llama", ties(c, false, !newline));
   rename_prefix(text, "model.", "model.language_model.");
   const ModelConfig v = c.inner("vision_config");
   const std::int64_t hidden = text.facts.hidden;
+  if (!newline && v.text("model_type", "clip_vision_model") == "pixtral")
+    return with_pixtral(c, options, std::move(text));
   ModelBuilder m(options);
   m.set_trains(projector_trains(options));
   ParameterId line = kNone;
   if (newline) line = m.tensor("model.image_newline", {hidden}, ParameterKind::other);
   const TowerDefaults defaults = defaults_for(v, kClip);
   m.set_trains(tower_trains(options));
-  const auto tower =
+  Tower tower =
       named_tower(m, "model.vision_tower.", v, "clip_vision_model", defaults,
                   layers_until(c, options, v.count({"num_hidden_layers"}, defaults.layers)));
+  tower.copies_pixels = newline;  // torch.cat of the pieces
   m.set_trains(projector_trains(options));
   m.set_like_blocks(true);
   const Projector projector =
       two_linears(m, checked_mul(v.count({"hidden_size"}, defaults.hidden), joined_features(c)),
                   hidden, c.flag("multimodal_projector_bias", true));
-  if (!tower || !reads_images(c, options)) return with_images(m.build(), std::move(text), {});
-  const bool drops = drops_class(c) && tower->class_token != kNone;
-  write_tower(m, *tower);
-  write_projector(m, *tower, projector, read_activation(c, "projector_hidden_act", "gelu"), drops);
+  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  const bool drops = drops_class(c) && tower.class_token != kNone;
+  write_tower(m, tower);
+  write_projector(m, tower, projector, read_activation(c, "projector_hidden_act", "gelu"), drops);
   if (newline && !drops)
     c.fail("vision_feature_select_strategy", "can be counted but not estimated", "default");
-  if (newline) return with_pieces(m, options, *tower, line, std::move(text));
-  const std::int64_t tokens = tower->rows() - (drops ? 1 : 0);
-  return with_images(m.build(), std::move(text),
-                     facts_of(*tower, fixed_tokens(c, options, tokens)));
+  if (newline) return with_pieces(m, options, tower, line, std::move(text));
+  const std::int64_t tokens = tower.rows() - (drops ? 1 : 0);
+  return with_images(m.build(), std::move(text), facts_of(tower, fixed_tokens(c, options, tokens)));
 }
 
 }  // namespace
@@ -158,24 +190,6 @@ Model build_llava(const ModelConfig& c, const BuildOptions& options) {
 
 Model build_llava_next(const ModelConfig& c, const BuildOptions& options) {
   return build_llava_like(c, options, true);
-}
-
-Model build_mistral3(const ModelConfig& c, const BuildOptions& options) {
-  require_text(c);
-  Model text = text_inside(c, options, "mistral", ties(c, true, false));
-  rename_prefix(text, "model.", "model.language_model.");
-  const ModelConfig v = c.inner("vision_config");
-  const TowerDefaults defaults = defaults_for(v, kPixtral);
-  const std::int64_t width = v.count({"hidden_size"}, defaults.hidden);
-  const std::int64_t merge = c.count({"spatial_merge_size"}, 2);
-  ModelBuilder m(options);
-  named_tower(m, "model.vision_tower.", v, "pixtral", defaults);
-  const std::string at = "model.multi_modal_projector.";
-  m.rms_norm(at + "norm", width);
-  m.linear(at + "patch_merger.merging_layer", checked_mul(width, merge * merge), width);
-  two_linears(m, checked_mul(width, joined_features(c)), text.facts.hidden,
-              c.flag("multimodal_projector_bias", false));
-  return joined(m.build(), std::move(text));
 }
 
 namespace {
@@ -218,18 +232,18 @@ Model build_gemma3(const ModelConfig& c, const BuildOptions& options) {
   Gemma3Projector p{.width = text.facts.hidden};
   ModelBuilder m(options);
   m.set_trains(tower_trains(options));
-  const auto tower = named_tower(m, "model.vision_tower.", v, "siglip_vision_model", {});
+  const Tower tower = named_tower(m, "model.vision_tower.", v, "siglip_vision_model", {});
   m.set_trains(projector_trains(options));
   const std::string at = "model.multi_modal_projector.";
   const std::int64_t width = v.count({"hidden_size"}, 768);
   p.weight = m.tensor(at + "mm_input_projection_weight", {width, p.width}, ParameterKind::linear);
   p.norm = m.rms_norm(at + "mm_soft_emb_norm", width);
-  if (!tower || !reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
   p.tokens = fixed_tokens(c, options, c.count({"mm_tokens_per_image"}, 256));
-  write_tower(m, *tower);
-  write_tower_norm(m, *tower);
-  write_gemma3_projector(m, *tower, p);
-  return with_images(m.build(), std::move(text), facts_of(*tower, p.tokens));
+  write_tower(m, tower);
+  write_tower_norm(m, tower);
+  write_gemma3_projector(m, tower, p);
+  return with_images(m.build(), std::move(text), facts_of(tower, p.tokens));
 }
 
 Model build_paligemma(const ModelConfig& c, const BuildOptions& options) {
@@ -242,20 +256,20 @@ Model build_paligemma(const ModelConfig& c, const BuildOptions& options) {
       {.hidden = 1152, .ffn = 4096, .layers = 27, .heads = 16, .patch = 14, .pooling_head = false});
   ModelBuilder m(options);
   m.set_trains(tower_trains(options));
-  const auto tower = named_tower(m, "model.vision_tower.", v, "siglip_vision_model", defaults);
+  const Tower tower = named_tower(m, "model.vision_tower.", v, "siglip_vision_model", defaults);
   m.set_trains(projector_trains(options));
   m.set_like_blocks(true);
   const LinearModule projector =
       m.linear("model.multi_modal_projector.linear", v.count({"hidden_size"}, defaults.hidden),
                c.count({"projection_dim"}, 2048), true);
-  if (!tower || !reads_images(c, options)) return with_images(m.build(), std::move(text), {});
-  const std::int64_t tokens = fixed_tokens(c, options, tower->patches);
-  write_tower(m, *tower);
-  write_tower_norm(m, *tower);
+  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  const std::int64_t tokens = fixed_tokens(c, options, tower.patches);
+  write_tower(m, tower);
+  write_tower_norm(m, tower);
   Graph& g = m.begin_segment("projector");
-  const ValueId x = g.chained_input({tower->hidden, Scale::patches});
-  g.set_output(apply(g, projector, g.view(x, {tokens * tower->hidden, Scale::images})));
-  return with_images(m.build(), std::move(text), facts_of(*tower, tokens));
+  const ValueId x = g.chained_input({tower.hidden, Scale::patches});
+  g.set_output(apply(g, projector, g.view(x, {tokens * tower.hidden, Scale::images})));
+  return with_images(m.build(), std::move(text), facts_of(tower, tokens));
 }
 
 }  // namespace shardplan

@@ -1,67 +1,90 @@
 // Qwen 3-Next (models/qwen3_next) and the text models of Qwen 3.5 (models/qwen3_5, qwen3_5_moe):
-// three of four layers with a gated delta net in place of attention.
+// three of four layers with a gated delta net in place of attention, whose result is gated too.
+#include <optional>
+
 #include "model/architectures/architectures.h"
-#include "model/architectures/counted.h"
 #include "model/architectures/decoder.h"
+#include "model/layers/decoder_stack.h"
+#include "model/layers/delta_net.h"
 #include "model/layers/experts.h"
 #include "model/layers/mlp.h"
 
 namespace shardplan {
 namespace {
 
-struct DeltaNet {
-  std::int64_t keys, values, value_heads, value_dim, kernel;
-  bool joined_projections;  ///< Qwen 3-Next: q, k, v and z in one linear, b and a in another
-};
-
 struct NextShape {
-  std::int64_t hidden, ffn, layers, heads, kv_heads, head_dim, vocab;
-  std::int64_t experts = 0, expert_ffn = 0, shared_ffn = 0;
-  bool bias = false, tied = false;
-  DeltaNet delta{};
+  std::int64_t hidden = 0, ffn = 0, layers = 0, vocab = 0;
+  std::int64_t experts = 0, top_k = 0, expert_ffn = 0, shared_ffn = 0;
+  std::int64_t rotary_dim = 0;
+  bool bias = false, tied = false, normalize = true, tables_of_batch = false;
+  AttentionShape attention;
+  DeltaNetShape delta;
+  Activation activation = Activation::silu;
 };
 
-void register_delta_net(ModelBuilder& m, const NextShape& s) {
-  const DeltaNet& d = s.delta;
-  const std::int64_t mixed = 2 * d.keys + d.values;
-  const std::string at = "linear_attn.";
-  m.tensor(at + "dt_bias", {d.value_heads}, ParameterKind::other);
-  m.tensor(at + "A_log", {d.value_heads}, ParameterKind::other);
-  m.tensor(at + "conv1d.weight", {mixed, 1, d.kernel}, ParameterKind::other);
-  if (d.joined_projections) {
-    m.linear(at + "in_proj_qkvz", s.hidden, mixed + d.values);
-    m.linear(at + "in_proj_ba", s.hidden, 2 * d.value_heads);
-    m.rms_norm(at + "norm", d.value_dim);
-    m.linear(at + "out_proj", d.values, s.hidden);
-    return;
+struct NextLayer {
+  std::optional<DeltaNet> delta;
+  LinearModule q, k, v, out;  ///< the queries' projection makes the gate too
+  NormModule q_norm, k_norm, before, after;
+  LinearModule router, shared_gate;
+  Experts experts;
+  GatedMlp mlp;  ///< the shared expert of a sparse layer, or the dense block
+};
+
+NextLayer declare_next(ModelBuilder& m, const NextShape& s, int kind) {
+  NextLayer l;
+  const AttentionShape& a = s.attention;
+  if ((kind & kAttendingLayer) != 0) {
+    l.q = m.linear("self_attn.q_proj", s.hidden, 2 * a.heads * a.head_dim, s.bias);
+    l.k = m.linear("self_attn.k_proj", s.hidden, a.kv_heads * a.head_dim, s.bias);
+    l.v = m.linear("self_attn.v_proj", s.hidden, a.kv_heads * a.head_dim, s.bias);
+    l.out = m.linear("self_attn.o_proj", a.heads * a.head_dim, s.hidden, s.bias);
+    l.q_norm = m.rms_norm("self_attn.q_norm", a.head_dim);
+    l.k_norm = m.rms_norm("self_attn.k_norm", a.head_dim);
+  } else {
+    l.delta = delta_net(m, s.delta);
   }
-  m.rms_norm(at + "norm", d.value_dim);
-  m.linear(at + "out_proj", d.values, s.hidden);
-  m.linear(at + "in_proj_qkv", s.hidden, mixed);
-  m.linear(at + "in_proj_z", s.hidden, d.values);
-  m.linear(at + "in_proj_b", s.hidden, d.value_heads);
-  m.linear(at + "in_proj_a", s.hidden, d.value_heads);
+  if ((kind & kSparseLayer) != 0) {
+    l.router = router(m, "mlp.gate", s.hidden, s.experts);
+    l.experts = experts(m, "mlp.experts", s.experts, s.hidden, s.expert_ffn);
+    l.mlp = gated_mlp(m, "mlp.shared_expert", s.hidden, s.shared_ffn);
+    l.shared_gate = m.linear("mlp.shared_expert_gate", s.hidden, 1);
+  } else {
+    l.mlp = gated_mlp(m, "mlp", s.hidden, s.ffn);
+  }
+  l.before = m.rms_norm("input_layernorm", s.hidden);
+  l.after = m.rms_norm("post_attention_layernorm", s.hidden);
+  return l;
 }
 
-/// The queries' projection makes the output gate too.
-void register_attention(ModelBuilder& m, const NextShape& s) {
-  m.linear("self_attn.q_proj", s.hidden, 2 * s.heads * s.head_dim, s.bias);
-  m.linear("self_attn.k_proj", s.hidden, s.kv_heads * s.head_dim, s.bias);
-  m.linear("self_attn.v_proj", s.hidden, s.kv_heads * s.head_dim, s.bias);
-  m.linear("self_attn.o_proj", s.heads * s.head_dim, s.hidden, s.bias);
-  m.rms_norm("self_attn.q_norm", s.head_dim);
-  m.rms_norm("self_attn.k_norm", s.head_dim);
+ValueId next_attention(Graph& g, const NextLayer& l, const NextShape& s, AttentionKind kind,
+                       const Positions& at, ValueId x) {
+  AttentionShape a = s.attention;
+  a.mask = at.mask;
+  a.heads_first = true;
+  const std::int64_t width = a.heads * a.head_dim;
+  const ValueId both = apply(g, l.q, x);
+  const ValueId gate = g.op({OpKind::copy, {both, kNone, kNone}}, {width, Scale::tokens});
+  Rotation turn = rotation(g, at.tables);
+  turn.always_cat = true;
+  const ValueId normal_q = normalize(g, NormKind::gemma, l.q_norm, slice(g, both, width));
+  const ValueId normal_k = normalize(g, NormKind::gemma, l.k_norm, apply(g, l.k, x));
+  const ValueId v = apply(g, l.v, x);
+  const ValueId q = rotate(g, turn, normal_q, a.heads, a.head_dim);
+  const ValueId k = rotate(g, turn, normal_k, a.kv_heads, a.head_dim);
+  const ValueId mixed = attention(g, kind, a, q, k, v);
+  return apply(g, l.out, g.map(OpKind::mul, mixed, g.map(OpKind::sigmoid, gate)));
 }
 
-void register_mlp(ModelBuilder& m, const NextShape& s, bool sparse) {
-  if (!sparse) {
-    gated_mlp(m, "mlp", s.hidden, s.ffn);
-    return;
-  }
-  router(m, "mlp.gate", s.hidden, s.experts);
-  experts(m, "mlp.experts", s.experts, s.hidden, s.expert_ffn);
-  gated_mlp(m, "mlp.shared_expert", s.hidden, s.shared_ffn);
-  m.linear("mlp.shared_expert_gate", s.hidden, 1);
+ValueId next_mlp(Graph& g, const NextLayer& l, const NextShape& s, bool sparse, ValueId x) {
+  const ValueId shared = gated_mlp(g, l.mlp, s.activation, x);
+  if (!sparse) return shared;
+  const Routing routing = softmax_routing(g, l.router, s.top_k, s.normalize, x);
+  const ValueId weights = g.map(OpKind::to_like, routing.weights, routing.logits);
+  const ValueId chosen = apply(g, l.experts, ExpertGate::activation, s.activation, x, weights);
+  g.hold(routing.logits, chosen);
+  const ValueId open = g.map(OpKind::sigmoid, apply(g, l.shared_gate, x));
+  return g.map(OpKind::add, chosen, g.map(OpKind::mul, shared, open));
 }
 
 /// Which layers attend: "layer_types", or every n-th.
@@ -77,98 +100,116 @@ std::vector<bool> attending_layers(const ModelConfig& c, std::int64_t layers) {
   return full;
 }
 
-NextShape read_next(const ModelConfig& c, const NextShape& d) {
-  NextShape s = d;
+struct NextDefaults {
+  std::int64_t hidden, ffn, layers, heads, kv_heads, vocab, experts, top_k;
+};
+
+NextShape read_next(const ModelConfig& c, const NextDefaults& d) {
+  NextShape s;
   s.hidden = c.count({"hidden_size"}, d.hidden);
   s.ffn = c.count({"intermediate_size"}, d.ffn);
   s.layers = c.count({"num_hidden_layers"}, d.layers);
-  s.heads = c.count({"num_attention_heads"}, d.heads);
-  s.kv_heads = c.count({"num_key_value_heads"}, d.kv_heads);
-  s.head_dim = c.count({"head_dim"}, d.head_dim);
   s.vocab = c.count({"vocab_size"}, d.vocab);
+  s.attention.heads = c.count({"num_attention_heads"}, d.heads);
+  s.attention.kv_heads = c.count({"num_key_value_heads"}, d.kv_heads);
+  s.attention.head_dim = c.count({"head_dim"}, 256);
+  s.attention.dropout = c.number("attention_dropout", 0.0);
+  c.require_divisible("num_attention_heads", s.attention.heads, "num_key_value_heads",
+                      s.attention.kv_heads);
+  s.rotary_dim = partial_rotary_dim(c, s.attention.head_dim, 0.25);
   s.bias = c.flag("attention_bias", false);
   s.tied = c.flag("tie_word_embeddings", false);
-  s.delta.value_heads = c.count({"linear_num_value_heads"}, 32);
-  s.delta.value_dim = c.count({"linear_value_head_dim"}, 128);
-  s.delta.values = checked_mul(s.delta.value_heads, s.delta.value_dim);
-  s.delta.keys =
-      checked_mul(c.count({"linear_num_key_heads"}, 16), c.count({"linear_key_head_dim"}, 128));
-  s.delta.kernel = c.count({"linear_conv_kernel_dim"}, 4);
-  if (d.experts > 0) {
-    s.experts = c.count({"num_experts"}, d.experts);
-    s.expert_ffn = c.count({"moe_intermediate_size"}, 512);
-    s.shared_ffn = c.count({"shared_expert_intermediate_size"}, 512);
-  }
+  s.activation = read_activation(c, "hidden_act", "silu");
+  s.delta = read_delta_net(c, s.hidden);
+  if (d.experts == 0) return s;
+  s.experts = c.count({"num_experts"}, d.experts);
+  s.top_k = experts_per_token(c, "num_experts_per_tok", d.top_k, s.experts);
+  s.expert_ffn = c.count({"moe_intermediate_size"}, 512);
+  s.shared_ffn = c.count({"shared_expert_intermediate_size"}, 512);
+  s.normalize = c.flag("norm_topk_prob", true);
   return s;
 }
 
 Model build_next(const ModelConfig& c, const BuildOptions& options, const NextShape& s,
                  const std::vector<bool>& sparse) {
+  require_training(c, options, "gated delta nets");
   const std::vector<bool> full = attending_layers(c, s.layers);
-  const ModelFacts facts{.layers = s.layers,
-                         .max_positions = c.count_or_zero("max_position_embeddings", 32768),
-                         .attention_heads = s.heads,
-                         .key_value_heads = s.kv_heads};
-  const CountedStack stack{.hidden = s.hidden, .vocabulary = s.vocab, .tied = s.tied};
-  return counted_decoder(options, facts, stack, [&](ModelBuilder& m) {
-    const auto kind = [&](std::int64_t i) {
-      const auto at = static_cast<std::size_t>(i);
-      return std::pair<bool, bool>(full[at], sparse[at]);
-    };
-    register_layers(m, "model.layers", s.layers, kind, [&](std::pair<bool, bool> layer) {
-      if (layer.first) {
-        register_attention(m, s);
-      } else {
-        register_delta_net(m, s);
-      }
-      register_mlp(m, s, layer.second);
-      m.rms_norm("input_layernorm", s.hidden);
-      m.rms_norm("post_attention_layernorm", s.hidden);
-    });
-  });
+  const auto kind = [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    return (sparse[at] ? kSparseLayer : 0) | (full[at] ? kAttendingLayer : 0);
+  };
+  ModelBuilder m(options);
+  m.facts() = {.hidden = s.hidden,
+               .layers = s.layers,
+               .vocabulary = s.vocab,
+               .max_positions = c.count_or_zero("max_position_embeddings", 32768),
+               .attention_heads = s.attention.heads,
+               .key_value_heads = s.attention.kv_heads};
+  note_delta_net(m.facts());
+  note_router_loss(m, c);
+  const DecoderStack stack{.hidden = s.hidden,
+                           .vocabulary = s.vocab,
+                           .tied = s.tied,
+                           .rotary_dim = s.rotary_dim,
+                           .norm = NormKind::gemma,
+                           .runs = layer_runs(s.layers, kind),
+                           .attention = options.attention,
+                           .tables_of_batch = s.tables_of_batch || options.tables_of_batch};
+  return build_decoder(
+      m, stack, [&](ModelBuilder& b, int of) { return declare_next(b, s, of); },
+      [&](Graph& g, const NextLayer& l, int of, const Positions& at, ValueId x) {
+        const ValueId n1 = normalize(g, NormKind::gemma, l.before, x);
+        const ValueId mixed = l.delta ? apply(g, m, *l.delta, n1)
+                                      : next_attention(g, l, s, options.attention, at, n1);
+        const ValueId middle = g.map(OpKind::add, x, mixed);
+        const ValueId n2 = normalize(g, NormKind::gemma, l.after, middle);
+        return g.map(OpKind::add, middle, next_mlp(g, l, s, (of & kSparseLayer) != 0, n2));
+      });
 }
 
-std::vector<bool> all(std::int64_t layers, bool sparse) {
+std::vector<bool> all_layers(std::int64_t layers, bool sparse) {
   return std::vector<bool>(static_cast<std::size_t>(layers), sparse);
 }
 
 }  // namespace
 
 Model build_qwen3_next(const ModelConfig& c, const BuildOptions& options) {
-  NextShape d{.hidden = 2048,
-              .ffn = 5632,
-              .layers = 48,
-              .heads = 16,
-              .kv_heads = 2,
-              .head_dim = 256,
-              .vocab = 151936,
-              .experts = 512};
-  d.delta.joined_projections = true;
-  const NextShape s = read_next(c, d);
+  NextShape s = read_next(c, {.hidden = 2048,
+                              .ffn = 5632,
+                              .layers = 48,
+                              .heads = 16,
+                              .kv_heads = 2,
+                              .vocab = 151936,
+                              .experts = 512,
+                              .top_k = 10});
+  s.delta.joined_projections = true;
   return build_next(c, options, s, read_sparse_layers(c, s.layers));
 }
 
 Model build_qwen3_5_text(const ModelConfig& c, const BuildOptions& options) {
-  const NextShape s = read_next(c, {.hidden = 4096,
-                                    .ffn = 12288,
-                                    .layers = 32,
-                                    .heads = 16,
-                                    .kv_heads = 4,
-                                    .head_dim = 256,
-                                    .vocab = 248320});
-  return build_next(c, options, s, all(s.layers, false));
+  NextShape s = read_next(c, {.hidden = 4096,
+                              .ffn = 12288,
+                              .layers = 32,
+                              .heads = 16,
+                              .kv_heads = 4,
+                              .vocab = 248320,
+                              .experts = 0,
+                              .top_k = 0});
+  s.tables_of_batch = true;  // positions of text, height and width for each sample
+  return build_next(c, options, s, all_layers(s.layers, false));
 }
 
 Model build_qwen3_5_moe_text(const ModelConfig& c, const BuildOptions& options) {
-  const NextShape s = read_next(c, {.hidden = 2048,
-                                    .ffn = 512,
-                                    .layers = 40,
-                                    .heads = 16,
-                                    .kv_heads = 2,
-                                    .head_dim = 256,
-                                    .vocab = 248320,
-                                    .experts = 256});
-  return build_next(c, options, s, all(s.layers, true));
+  NextShape s = read_next(c, {.hidden = 2048,
+                              .ffn = 512,
+                              .layers = 40,
+                              .heads = 16,
+                              .kv_heads = 2,
+                              .vocab = 248320,
+                              .experts = 256,
+                              .top_k = 8});
+  s.tables_of_batch = true;
+  return build_next(c, options, s, all_layers(s.layers, true));
 }
 
 }  // namespace shardplan

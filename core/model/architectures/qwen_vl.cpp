@@ -256,11 +256,6 @@ Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower&
       std::ssize(t.deep));
 }
 
-Model counted_around(const ModelConfig& c, const BuildOptions& options, std::string_view type,
-                     ModelBuilder& m) {
-  return joined(m.build(), text_of(c, options, type, false));
-}
-
 /// The merger of 3-VL; one after the deeper layers has its norm over the joined rows.
 QwenMerger new_merger(ModelBuilder& m, const std::string& at, const QwenTower& t, std::int64_t out,
                       bool joined_norm) {
@@ -370,14 +365,14 @@ Model build_qwen3_vl_moe(const ModelConfig& c, const BuildOptions& options) {
 
 Model build_qwen3_5(const ModelConfig& c, const BuildOptions& options) {
   ModelBuilder m(options);
-  new_tower(m, c.inner("vision_config"), 0);
-  return counted_around(c, options, "qwen3_5_text", m);
+  const QwenTower t = new_tower(m, c.inner("vision_config"), 0);
+  return around(c, options, t, text_of(c, options, "qwen3_5_text", false), m);
 }
 
 Model build_qwen3_5_moe(const ModelConfig& c, const BuildOptions& options) {
   ModelBuilder m(options);
-  new_tower(m, c.inner("vision_config"), 0);
-  return counted_around(c, options, "qwen3_5_moe_text", m);
+  const QwenTower t = new_tower(m, c.inner("vision_config"), 0);
+  return around(c, options, t, text_of(c, options, "qwen3_5_moe_text", false), m);
 }
 
 /// Qwen 2's and 2.5's text model, with the defaults of the networks with images.

@@ -1,4 +1,4 @@
-// T5, T5 1.1 and Flan-T5 (models/t5), ForConditionalGeneration.
+// T5, T5 1.1 and Flan-T5 (models/t5) and mT5 (models/mt5), ForConditionalGeneration.
 //
 // transformers 5.17 always ties the head to the shared table; tie_word_embeddings false, as the
 // configurations of T5 1.1 and Flan-T5 say, only turns off the scaling before the head. Attention
@@ -35,18 +35,25 @@ struct Block {
   EmbeddingModule bias;
 };
 
-T5 read(const ModelConfig& c, const BuildOptions& options) {
+/// What the two classes differ in.
+struct T5Defaults {
+  std::int64_t ffn = 2048, layers = 6, heads = 8, vocab = 32128;
+  std::string_view feed_forward = "relu";
+  bool may_scale = true;  ///< before the head, unless tie_word_embeddings is false
+};
+
+T5 read(const ModelConfig& c, const BuildOptions& options, const T5Defaults& d) {
   T5 t{};
   t.hidden = c.count({"d_model", "hidden_size"}, 512);
   t.head_dim = c.count({"d_kv"}, 64);
-  t.ffn = c.count({"d_ff"}, 2048);
-  t.heads = c.count({"num_heads", "num_attention_heads"}, 8);
+  t.ffn = c.count({"d_ff"}, d.ffn);
+  t.heads = c.count({"num_heads", "num_attention_heads"}, d.heads);
   t.buckets = c.count({"relative_attention_num_buckets"}, 32);
-  t.vocab = c.count({"vocab_size"}, 32128);
+  t.vocab = c.count({"vocab_size"}, d.vocab);
   t.dropout = c.number("dropout_rate", 0.1);
-  t.scaled_head = c.flag("tie_word_embeddings", true);
+  t.scaled_head = d.may_scale && c.flag("tie_word_embeddings", true);
   t.kind = options.attention;
-  const std::string feed = c.text("feed_forward_proj", "relu");
+  const std::string feed = c.text("feed_forward_proj", d.feed_forward);
   t.gated = feed.starts_with("gated-");
   const std::string name = t.gated ? feed.substr(6) : feed;
   // "gated-gelu" means the tanh approximation, written out.
@@ -213,11 +220,9 @@ void stack(ModelBuilder& m, const T5& t, const Stack& s, const EmbeddingModule& 
     block(m.begin_segment(side + " blocks", s.layers - 1, true), t, s.rest, biases, scale);
 }
 
-}  // namespace
-
-Model build_t5(const ModelConfig& c, const BuildOptions& options) {
-  const T5 t = read(c, options);
-  const std::int64_t encoder_layers = c.count({"num_layers", "num_hidden_layers"}, 6);
+Model build_t5_like(const ModelConfig& c, const BuildOptions& options, const T5Defaults& defaults) {
+  const T5 t = read(c, options, defaults);
+  const std::int64_t encoder_layers = c.count({"num_layers", "num_hidden_layers"}, defaults.layers);
   const std::int64_t decoder_layers =
       c.nullable_count("num_decoder_layers", std::nullopt).value_or(encoder_layers);
   ModelBuilder m(options);
@@ -227,7 +232,7 @@ Model build_t5(const ModelConfig& c, const BuildOptions& options) {
                .attention_heads = t.heads,
                .key_value_heads = t.heads,
                .encoder_decoder = true};
-  if (!t.scaled_head)
+  if (!c.flag("tie_word_embeddings", true))
     m.facts().assumed.push_back(
         "tied head: transformers 5.17 ties it although tie_word_embeddings is false");
   const auto tokens = m.embedding("shared", t.vocab, t.hidden);
@@ -255,6 +260,22 @@ Model build_t5(const ModelConfig& c, const BuildOptions& options) {
   h.hold(scaled, loss);
   h.set_output(loss);
   return m.build();
+}
+
+}  // namespace
+
+Model build_t5(const ModelConfig& c, const BuildOptions& options) {
+  return build_t5_like(c, options, {});
+}
+
+Model build_mt5(const ModelConfig& c, const BuildOptions& options) {
+  return build_t5_like(c, options,
+                       {.ffn = 1024,
+                        .layers = 8,
+                        .heads = 6,
+                        .vocab = 250112,
+                        .feed_forward = "gated-gelu",
+                        .may_scale = false});
 }
 
 }  // namespace shardplan

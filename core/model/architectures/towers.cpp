@@ -140,43 +140,34 @@ Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig
   return t;
 }
 
-void pixtral_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
-                   const TowerDefaults& defaults) {
+Tower idefics_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
+                    const TowerDefaults& defaults) {
   const TowerShape s = read_tower(v, defaults);
-  patch_kernel(m, prefix + "patch_conv", s);
-  m.rms_norm(prefix + "ln_pre", s.hidden);
-  m.begin_repeat(prefix + "transformer.layers", s.layers);
-  m.rms_norm("attention_norm", s.hidden);
-  m.linear("feed_forward.gate_proj", s.hidden, s.ffn);
-  m.linear("feed_forward.up_proj", s.hidden, s.ffn);
-  m.linear("feed_forward.down_proj", s.ffn, s.hidden);
-  for (const char* name : {"k_proj", "v_proj", "q_proj", "o_proj"})
-    m.linear(std::string("attention.") + name, s.hidden, s.hidden);
-  m.rms_norm("ffn_norm", s.hidden);
-  m.end_repeat();
+  Tower t = tower_of(m, v, s, defaults, "gelu_pytorch_tanh");
+  const std::string patches = prefix + "embeddings.patch_embedding";
+  t.kernel = patch_kernel(m, patches, s);
+  t.kernel_bias = m.tensor(patches + ".bias", {s.hidden}, ParameterKind::bias);
+  t.places = m.embedding(prefix + "embeddings.position_embedding", s.patches, s.hidden);
+  t.own_places = t.copies_pixels = true;
+  register_layers(m, t, prefix, s, {}, PairOrder::clip);
+  return t;
 }
 
-std::optional<Tower> named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
-                                 std::string_view type, const TowerDefaults& defaults,
-                                 const TowerUse& use) {
+Tower named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& v,
+                  std::string_view type, const TowerDefaults& defaults, const TowerUse& use) {
   const std::string named = v.text("model_type", type);
   if (named == "clip_vision_model") return clip_tower(m, prefix, v, defaults, use);
   if (named == "siglip_vision_model") return siglip_tower(m, prefix, v, defaults, use);
-  if (named != "pixtral")
-    v.fail("model_type", "the vision tower '" + named + "' cannot be counted",
-           "clip_vision_model, siglip_vision_model or pixtral");
-  if (!m.options().counts_only)
-    v.fail("model_type", "the vision tower 'pixtral' can be counted but not estimated yet",
-           "clip_vision_model or siglip_vision_model");
-  pixtral_tower(m, prefix, v, defaults);
-  return std::nullopt;
+  v.fail("model_type", "the vision tower '" + named + "' cannot be counted",
+         "clip_vision_model, siglip_vision_model or pixtral");
 }
 
 namespace {
 
 /// Patches of the batch's images, and the class's row before them, with their places.
 ValueId embed_patches(Graph& g, const ModelBuilder& m, const Tower& t) {
-  const ValueId pixels = g.op({OpKind::batch}, {t.values, Scale::images});
+  ValueId pixels = g.op({OpKind::batch}, {t.values, Scale::images});
+  if (t.copies_pixels) pixels = g.map(OpKind::copy, pixels);
   Op patches{OpKind::linear, {pixels, kNone, kNone}};
   patches.module = m.owner(t.kernel);
   patches.weight = t.kernel;
@@ -193,7 +184,12 @@ ValueId embed_patches(Graph& g, const ModelBuilder& m, const Tower& t) {
     const ValueId token = g.op(first, {t.hidden, Scale::one});
     rows = g.op({OpKind::cat, {token, rows, kNone}}, all);
   }
-  return g.map(OpKind::add, rows, apply(g, t.places, Scale::image_rows));
+  if (!t.own_places) return g.map(OpKind::add, rows, apply(g, t.places, Scale::image_rows));
+  Op places{OpKind::embedding};
+  places.module = t.places.module;
+  places.weight = t.places.weight;
+  places.side = {1, Scale::patches};
+  return g.map(OpKind::add, rows, g.op(places, all));
 }
 
 ValueId tower_layer(Graph& g, const Tower& t, AttentionKind kind, ValueId x) {

@@ -31,6 +31,8 @@ struct Tower {
   ParameterId kernel = kNone, kernel_bias = kNone;  ///< of the patches
   ParameterId class_token = kNone;  ///< a row beside the patches; kNone: there is none
   EmbeddingModule places;
+  bool copies_pixels = false;  ///< the class puts them together anew before the tower
+  bool own_places = false;     ///< looked up for each image apart, by indices that are kept
   std::optional<NormModule> before, after;  ///< the layers
   PairLayer layer;
   std::int64_t hidden = 0, heads = 0;
@@ -52,8 +54,9 @@ Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& 
                  const TowerDefaults& defaults, const TowerUse& use = {});
 Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
                    const TowerDefaults& defaults, const TowerUse& use = {});
-void pixtral_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
-                   const TowerDefaults& defaults);
+/// SigLIP's as Idefics 3 and SmolVLM have it: no head, places by position in the whole image.
+Tower idefics_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
+                    const TowerDefaults& defaults);
 /// Which class registers a layer: SigLIP's has each norm before what follows it.
 enum class PairOrder : std::uint8_t { clip, siglip };
 /// CLIP's and SigLIP's encoder layers, of images and of text.
@@ -61,10 +64,9 @@ PairLayer pair_layers(ModelBuilder& m, const std::string& list, std::int64_t lay
                       std::int64_t hidden, std::int64_t ffn, PairOrder order,
                       std::int64_t start = 0);
 
-/// The tower that vision_config names by its model_type; nullopt where it can be counted alone.
-std::optional<Tower> named_tower(ModelBuilder& m, const std::string& prefix,
-                                 const ModelConfig& vision, std::string_view type,
-                                 const TowerDefaults& defaults, const TowerUse& use = {});
+/// The tower of CLIP's kind that vision_config names by its model_type.
+Tower named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
+                  std::string_view type, const TowerDefaults& defaults, const TowerUse& use = {});
 
 /// Writes the segments of a tower: its patches, and the layers that are read, whose rows
 /// [p, hidden] of each image are left in the chain.

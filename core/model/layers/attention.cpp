@@ -16,6 +16,7 @@ ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x, std::int64_t 
 /// Of one head: pairs of a query and a key.
 Extent pairs(const AttentionShape& s) {
   if (s.within > 0) return {s.within, s.queries};
+  if (s.one_sequence) return {1, Scale::patch_square};
   return {1, score_scale(s.queries, s.keys)};
 }
 
@@ -218,7 +219,7 @@ ValueId masked_attention(Graph& g, const AttentionShape& given, ValueId q, Value
   AttentionShape s = given;
   through_cache(g, s, k, v);
   Op op{OpKind::sdpa, {q, k, v}};
-  op.work = {s.heads * (s.head_dim + value_dim(s)), score_scale(s.queries, s.keys)};
+  op.work = each_pair(s, s.heads * (s.head_dim + value_dim(s)));
   op.side = {s.heads, s.queries};
   op.scores_bias = bias;
   if (bias == kNone) op.mask = {1, op.work.scale};

@@ -20,7 +20,8 @@ struct AttentionShape {
   bool causal = true;  ///< queries see no later keys
   /// Keys that each query sees where a tower's rows are in windows; 0: all of its image.
   std::int64_t within = 0;
-  bool one_by_one = false;  ///< images attend in calls of their own: no batch to fold heads into
+  bool one_by_one = false;    ///< images attend in calls of their own: no batch to fold heads into
+  bool one_sequence = false;  ///< all images are one sequence, and a mask keeps them apart
   // How the class writes its eager attention.
   bool softmax_f32 = true;    ///< softmax(dtype=float32), then back; false: in the scores' dtype
   bool scores_f32 = false;    ///< q and k are cast to fp32 before their product

@@ -1,58 +1,16 @@
 #include "model/layers/basic.h"
 
+#include "model/layers/adapters.h"
+
 namespace shardplan {
 
 ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale) {
   Op op{OpKind::embedding};
   op.module = m.module;
   op.weight = m.weight;
-  return g.op(op, {m.width, scale});
+  const ValueId y = g.op(op, {m.width, scale});
+  return m.lora ? add_embedding_adapters(g, m, y) : y;
 }
-
-namespace {
-
-ValueId convert(Graph& g, OpKind kind, ValueId x, ValueId like, bool only_without_autocast) {
-  Op op{kind, {x, like, kNone}};
-  op.only_without_autocast = only_without_autocast;
-  return g.op(op, g.value(x).extent);
-}
-
-/// The branch of the adapters: B(A(x))·scaling, from x in their type.
-ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
-  const Extent in = g.value(x).extent;
-  const std::int64_t rows = in.per / m.in;
-  Op a{OpKind::linear, {x, kNone, kNone}};
-  a.module = m.lora->a_module;
-  a.weight = m.lora->a;
-  a.work = {checked_mul(in.per, m.lora->rank), in.scale};
-  Op b{OpKind::linear, {g.op(a, {rows * m.lora->rank, in.scale}), kNone, kNone}};
-  b.module = m.lora->b_module;
-  b.weight = m.lora->b;
-  b.work = {checked_mul(rows * m.out, m.lora->rank), in.scale};
-  return g.map(OpKind::scalar, g.op(b, {rows * m.out, in.scale}));
-}
-
-/// peft adds it to the frozen result `y`: in the wider of their types, then cast back to that of
-/// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it casts before that, and nothing under
-/// autocast; over one in 4 bits it adds to a copy of `y` (tuners/lora/bnb.py). The input and its
-/// copy in the adapters' type are an argument and a name until the function returns.
-ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
-  if (!m.by_bitsandbytes) {
-    const ValueId cast = g.map(OpKind::to_adapter, x);
-    const ValueId sum = g.map(OpKind::add, y, low_rank(g, m, cast));
-    const ValueId result = g.map(OpKind::to_like, sum, y);
-    for (const ValueId local : {x, cast}) g.hold(local, result);
-    return result;
-  }
-  const ValueId copy = m.widened ? g.map(OpKind::copy, y) : y;
-  const ValueId own = convert(g, OpKind::to_adapter, x, kNone, true);
-  const ValueId delta = low_rank(g, m, own);
-  const ValueId result = g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
-  for (const ValueId local : {x, own}) g.hold(local, result);
-  return result;
-}
-
-}  // namespace
 
 ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
   // A linear over heads or experts sees several rows per unit of scale: rows = per / in.

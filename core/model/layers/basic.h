@@ -8,7 +8,7 @@ namespace shardplan {
 /// Token ids of `scale` looked up in a table: [tokens, width].
 ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale);
 
-/// x·Wᵀ + b, and the LoRA branch (dropout 0) when the module carries adapters.
+/// x·Wᵀ + b, and what adapters add where the module carries them.
 ValueId apply(Graph& g, const LinearModule& m, ValueId x);
 
 /// torch.nn.LayerNorm: one fused kernel.

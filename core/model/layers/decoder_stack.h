@@ -14,16 +14,17 @@ namespace shardplan {
 /// Consecutive layers of one kind.
 struct LayerRun {
   std::int64_t start = 0, count = 0;
-  bool sparse = false;
+  int kind = 0;  ///< of LayerTrait, or a family's own
 };
+enum LayerTrait { kSparseLayer = 1, kAttendingLayer = 2 };
 
-/// Groups layers 0..count-1 by is_sparse(i).
-template <typename Sparse>
-std::vector<LayerRun> layer_runs(std::int64_t count, Sparse&& is_sparse) {
+/// Groups layers 0..count-1 by kind_of(i).
+template <typename Kind>
+std::vector<LayerRun> layer_runs(std::int64_t count, Kind&& kind_of) {
   std::vector<LayerRun> runs;
   for (std::int64_t i = 0; i < count; ++i) {
-    const bool sparse = is_sparse(i);
-    if (runs.empty() || runs.back().sparse != sparse) runs.push_back({i, 0, sparse});
+    const int kind = kind_of(i);
+    if (runs.empty() || runs.back().kind != kind) runs.push_back({i, 0, kind});
     ++runs.back().count;
   }
   return runs;
@@ -38,6 +39,8 @@ struct DecoderStack {
   NormKind norm = NormKind::rms;
   std::vector<LayerRun> runs;
   AttentionKind attention = AttentionKind::sdpa;
+  std::string_view final_norm = "model.norm";
+  bool tables_of_batch = false;  ///< rotary tables have a row for each token of the batch
 };
 
 /// What the model makes once for all layers.
@@ -47,20 +50,20 @@ struct Positions {
 };
 
 /// Registers model.embed_tokens, model.layers.*, model.norm and lm_head, then writes the segments.
-/// `declare(m, sparse)` registers one layer and returns its modules; `forward(g, modules, sparse,
+/// `declare(m, kind)` registers one layer and returns its modules; `forward(g, modules, kind,
 /// positions, x)` writes its ops and returns its output.
 template <typename Declare, typename Forward>
 Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declare,
                     Forward&& forward) {
-  using Layer = decltype(declare(m, true));
+  using Layer = decltype(declare(m, 1));
   const auto embed = m.embedding("model.embed_tokens", stack.vocabulary, stack.hidden);
   std::vector<std::pair<LayerRun, Layer>> layers;
   for (const LayerRun& run : stack.runs) {
     m.begin_repeat("model.layers", run.count, run.start);
-    layers.emplace_back(run, declare(m, run.sparse));
+    layers.emplace_back(run, declare(m, run.kind));
     m.end_repeat();
   }
-  const auto norm = m.rms_norm("model.norm", stack.hidden);
+  const auto norm = m.rms_norm(stack.final_norm, stack.hidden);
   const auto head = stack.tied ? m.tied_linear("lm_head", embed)
                                : m.linear("lm_head", stack.hidden, stack.vocabulary);
 
@@ -68,12 +71,15 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
   const ValueId tokens = apply(e, embed, Scale::tokens);
   e.name_in_model(tokens);
   e.set_output(tokens);
-  const Positions positions{share_rotary(m, stack.rotary_dim, Scale::sequence, stack.rotary_f32),
-                            share_causal_mask(m, stack.attention)};
+  const Positions positions{
+      share_rotary(m, stack.rotary_dim, stack.tables_of_batch ? Scale::tokens : Scale::sequence,
+                   stack.rotary_f32),
+      share_causal_mask(m, stack.attention)};
   for (const auto& [run, layer] : layers) {
-    Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
+    Graph& g = m.begin_segment((run.kind & kSparseLayer) != 0 ? "sparse layers" : "layers",
+                               run.count, true);
     const ValueId x = g.chained_input({stack.hidden, Scale::tokens});
-    g.set_output(forward(g, layer, run.sparse, positions, x));
+    g.set_output(forward(g, layer, run.kind, positions, x));
   }
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({stack.hidden, Scale::tokens});

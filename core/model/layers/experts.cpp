@@ -48,7 +48,7 @@ ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t
 /// ranks, exchanged, and put in the order of experts; a token's weight goes into its activation, so
 /// that nothing of the second product's result is kept. Indices are maps of int32, two entries for
 /// each token and expert.
-ValueId dispatched(Graph& g, const Experts& e, ValueId x, ValueId weights) {
+ValueId dispatched(Graph& g, const Experts& e, Activation activation, ValueId x, ValueId weights) {
   const std::int64_t k = per(g, weights);
   const Extent half{k * e.ffn, Scale::tokens};
   const auto reorder = [&](ValueId rows, std::int64_t indices) {
@@ -65,9 +65,16 @@ ValueId dispatched(Graph& g, const Experts& e, ValueId x, ValueId weights) {
   };
   const ValueId by_rank = reorder(x, e.count + 1);
   const ValueId own_weights = gather(g, weights, k, k);
-  const ValueId both = product(reorder(by_rank, k), e.gate_up, e.hidden, 2 * e.ffn);
-  const ValueId inner =
-      g.op({OpKind::gated, {g.view(both, half), g.view(both, half), own_weights}}, half);
+  const auto gated_rows = [&](ValueId rows) {
+    const ValueId both = product(rows, e.gate_up, e.hidden, 2 * e.ffn);
+    return g.op({OpKind::gated, {g.view(both, half), g.view(both, half), own_weights}}, half);
+  };
+  const auto plain_rows = [&](ValueId rows) {  // the product with the weights is not fused
+    const ValueId up = product(rows, e.up, e.hidden, e.ffn);
+    return g.map(OpKind::mul, activate(g, activation, up), own_weights);
+  };
+  const ValueId sorted = reorder(by_rank, k);
+  const ValueId inner = e.gate_up != kNone ? gated_rows(sorted) : plain_rows(sorted);
   const ValueId back = reorder(product(inner, e.down, e.ffn, e.hidden), k);
   return g.op({OpKind::mean, {back, kNone, kNone}}, {e.hidden, Scale::tokens});
 }
@@ -91,6 +98,16 @@ Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std:
   } else {
     e.gate_up = m.tensor(prefix + ".gate_up_proj", {count, 2 * ffn, hidden}, ParameterKind::expert);
   }
+  e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
+  e.module = m.owner(e.down);
+  return e;
+}
+
+Experts plain_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
+                      std::int64_t hidden, std::int64_t ffn) {
+  const std::string prefix(name);
+  Experts e{.count = count, .hidden = hidden, .ffn = ffn};
+  e.up = m.tensor(prefix + ".up_proj", {count, ffn, hidden}, ParameterKind::expert);
   e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
   e.module = m.owner(e.down);
   return e;
@@ -165,7 +182,7 @@ std::int64_t experts_per_token(const ModelConfig& config, std::string_view key,
 
 ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation, ValueId x,
               ValueId weights) {
-  if (g.fuses() && gate == ExpertGate::activation) return dispatched(g, e, x, weights);
+  if (g.fuses() && gate == ExpertGate::activation) return dispatched(g, e, activation, x, weights);
   if (e.moe) return deepspeed_moe(g, e, activation, x, weights);
   const std::int64_t k = per(g, weights);
   const Extent half{k * e.ffn, Scale::tokens};

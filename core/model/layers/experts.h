@@ -19,14 +19,17 @@ struct Experts {
   ParameterId gate_up = kNone, down = kNone;
   ParameterId gate_up_bias = kNone, down_bias = kNone;
   std::int64_t count = 0, hidden = 0, ffn = 0;
-  std::optional<DeepSpeedMoe> moe;  ///< of deepspeed.moe.layer.MoE: gate and up apart
-  ParameterId gate = kNone, up = kNone;
+  std::optional<DeepSpeedMoe> moe;       ///< of deepspeed.moe.layer.MoE: gate and up apart
+  ParameterId gate = kNone, up = kNone;  ///< up without gate and gate_up: no gated activation
 };
 
 /// Registers name.gate_up_proj [E, 2f, h] and name.down_proj [E, h, f]; for DeepSpeed's own layer
 /// the gated experts' three weights, each for all experts of a rank.
 Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std::int64_t hidden,
                 std::int64_t ffn);
+/// Experts without a gate, as Megatron Core has them: name.up_proj [E, f, h], name.down_proj.
+Experts plain_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
+                      std::int64_t hidden, std::int64_t ffn);
 /// The layout of gpt-oss: [E, h, 2f] and [E, f, h], each followed by its bias.
 Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
                            std::int64_t hidden, std::int64_t ffn);

@@ -35,6 +35,19 @@ ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x)
   return apply(g, m.down, g.map(OpKind::mul, gate, apply(g, m.up, x)));
 }
 
+PlainMlp plain_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, std::int64_t ffn,
+                   bool bias) {
+  const std::string prefix(name);
+  PlainMlp mlp;
+  mlp.up = m.linear(prefix + ".up_proj", hidden, ffn, bias);
+  mlp.down = m.linear(prefix + ".down_proj", ffn, hidden, bias);
+  return mlp;
+}
+
+ValueId plain_mlp(Graph& g, const PlainMlp& m, Activation activation, ValueId x) {
+  return apply(g, m.down, activate(g, activation, apply(g, m.up, x)));
+}
+
 FusedGatedMlp fused_gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden,
                               std::int64_t ffn) {
   const std::string prefix(name);

@@ -16,6 +16,15 @@ struct GatedMlp {
 GatedMlp gated_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, std::int64_t ffn,
                    bool bias = false);
 
+/// up_proj and down_proj, an activation between them.
+struct PlainMlp {
+  LinearModule up, down;
+};
+
+/// Registers name.up_proj and name.down_proj.
+PlainMlp plain_mlp(ModelBuilder& m, std::string_view name, std::int64_t hidden, std::int64_t ffn,
+                   bool bias = false);
+
 /// gate and up as one linear of twice the width (Phi-3, GLM-4).
 struct FusedGatedMlp {
   LinearModule gate_up, down;
@@ -47,6 +56,8 @@ ValueId activate(Graph& g, Activation activation, ValueId x);
 
 /// down(activation(gate(x)) · up(x)).
 ValueId gated_mlp(Graph& g, const GatedMlp& m, Activation activation, ValueId x);
+/// down(activation(up(x))).
+ValueId plain_mlp(Graph& g, const PlainMlp& m, Activation activation, ValueId x);
 ValueId fused_gated_mlp(Graph& g, const FusedGatedMlp& m, Activation activation, ValueId x);
 
 }  // namespace shardplan

@@ -48,9 +48,9 @@ SequenceShape read_sequence_shape(const ModelConfig& c, std::string_view prefix,
   s.heads = c.count({heads}, defaults.heads);
   s.ffn = c.count({ffn}, defaults.ffn);
   c.require_divisible("d_model", hidden, heads, s.heads);
-  s.activation = read_activation(c, "activation_function", "gelu");
+  s.activation = read_activation(c, "activation_function", defaults.activation_name);
   s.dropout = c.number("dropout", defaults.dropout);
-  s.attention_dropout = c.number("attention_dropout", 0.0);
+  s.attention_dropout = c.number("attention_dropout", defaults.attention_dropout);
   s.activation_dropout = c.number("activation_dropout", 0.0);
   return s;
 }

@@ -16,6 +16,7 @@ struct SequenceShape {
   bool key_bias = true;
   bool heads_first = false;  ///< q, k and v are copied head by head (Whisper)
   Activation activation = Activation::gelu;
+  std::string_view activation_name = "gelu";  ///< that the class has by default
   double dropout = 0, attention_dropout = 0, activation_dropout = 0;
 };
 

@@ -46,11 +46,15 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
                         {1, s.experts}, ParameterKind::other));
   };
   if (!s.experts_first) add_router();
-  mlp.experts = experts(m, block + ".experts", s.experts, s.hidden, s.ffn);
+  mlp.experts = s.gated ? experts(m, block + ".experts", s.experts, s.hidden, s.ffn)
+                        : plain_experts(m, block + ".experts", s.experts, s.hidden, s.ffn);
   if (s.experts_first) add_router();
-  if (s.shared_ffn > 0)
-    mlp.shared =
-        gated_mlp(m, block + "." + std::string(s.shared), s.hidden, s.shared_ffn, s.shared_bias);
+  if (s.shared_ffn == 0) return mlp;
+  const std::string shared = block + "." + std::string(s.shared);
+  if (s.gated)
+    mlp.shared = gated_mlp(m, shared, s.hidden, s.shared_ffn, s.shared_bias);
+  else
+    mlp.plain_shared = plain_mlp(m, shared, s.hidden, s.shared_ffn, s.shared_bias);
   return mlp;
 }
 
@@ -58,11 +62,13 @@ ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x) {
   const Routing routing = route(g, m, x);
   const ValueId chosen =
       apply(g, m.experts, ExpertGate::activation, activation, x, routing.weights);
-  if (!m.shared) {
+  if (m.shape.shared_ffn == 0) {
     g.hold(routing.logits, chosen);
     return chosen;
   }
-  const ValueId sum = g.map(OpKind::add, chosen, gated_mlp(g, *m.shared, activation, x));
+  const ValueId shared = m.shared ? gated_mlp(g, *m.shared, activation, x)
+                                  : plain_mlp(g, *m.plain_shared, activation, x);
+  const ValueId sum = g.map(OpKind::add, chosen, shared);
   g.hold(routing.logits, sum);
   return sum;
 }

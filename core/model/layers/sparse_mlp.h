@@ -19,6 +19,7 @@ enum class RouterScore : std::uint8_t {
 struct SparseMlpShape {
   std::int64_t hidden = 0, experts = 0, top_k = 0, ffn = 0;
   std::int64_t shared_ffn = 0;  ///< 0: no shared experts
+  bool gated = true;            ///< else an expert is up, activation, down
   RouterScore score = RouterScore::softmax;
   bool normalize = false;  ///< a token's weights are divided by their sum
   bool scales = false;     ///< and multiplied by a number
@@ -33,6 +34,7 @@ struct SparseMlp {
   LinearModule router;
   Experts experts;
   std::optional<GatedMlp> shared;
+  std::optional<PlainMlp> plain_shared;  ///< where experts have no gate
 };
 
 /// Registers block.{router, experts, shared}.

@@ -46,6 +46,7 @@ bool GraphView::is_head_view(ParameterId id) const {
 }
 
 bool GraphView::needs_grad(const Op& op) const {
+  if (op.detached) return false;
   if (trains(op.weight) || trains(op.bias)) return true;
   return std::any_of(op.in.begin(), op.in.end(),
                      [&](ValueId in) { return in != kNone && state(in).needs_grad; });

@@ -18,7 +18,9 @@ void save_operands(Parts& p, std::size_t i, const Operands& read, const SaveRule
   for (std::size_t k = 0; k < read.count; ++k) {
     const bool other_needs = k == 0 ? read.count > 1 && p.view.state(op.in[1]).needs_grad
                                     : p.view.state(op.in[0]).needs_grad;
-    if (rule.inputs || (rule.crossed && other_needs)) save_value(p, i, op.in[k], read.storage[k]);
+    const bool first = rule.first && k == 0;
+    if (rule.inputs || first || (rule.crossed && other_needs))
+      save_value(p, i, op.in[k], read.storage[k]);
   }
   if (rule.output) p.saved.save(i, p.view.state(op.out).storage);
 }

@@ -176,7 +176,7 @@ constexpr std::array kRules{
     KeyRule{"load_in_8bit", "", read_load_in_8bit},
     KeyRule{"lora_target_linear", "", read_target_linear},
     KeyRule{"peft_use_rslora", "", read_rank_stabilized},
-    KeyRule{"peft_use_dora", "", refuse_if_true},
+    KeyRule{"peft_use_dora", "", read_dora},
     KeyRule{"bfloat16", "", read_bf16},
     KeyRule{"float16", "", read_fp16},
     KeyRule{"fsdp", "", read_fsdp},

@@ -101,6 +101,16 @@ void read_packing(Key& key) {
     key.ignore("off");
 }
 
+/// init_adapter casts all that trains, copies with adapters, unless the weights stay in bf16
+/// (model/adapter.py, cast_trainable_params_to_fp32); DeepSpeed's engine casts them back.
+void read_additional(Key& key) {
+  read_saved_modules(key);
+  const bool divided = key.other("deepspeed") != nullptr;
+  const bool pure = key.other_is_true("pure_bf16") || key.other_is_true("use_badam");
+  if (key.recipe().beside_lora.contains("modules_to_save") && !pure && !divided)
+    key.recipe().beside_lora["saved_in_fp32"] = true;
+}
+
 void read_predict(Key& key) {
   if (key.flag() && !key.other_is_true("do_train"))
     key.refuse("the file predicts, and trains nothing", "do_train: true");
@@ -123,7 +133,7 @@ constexpr std::array kRules{
     KeyRule{"pure_bf16", "", read_pure},
     KeyRule{"use_muon", "", read_muon},
     KeyRule{"do_predict", "", read_predict},
-    KeyRule{"additional_target", "", refuse_if_said},
+    KeyRule{"additional_target", "", read_additional},
     KeyRule{"freeze_vision_tower", "", read_frozen_tower},
     KeyRule{"freeze_multi_modal_projector", "", read_frozen_projector},
     KeyRule{"freeze_language_model", "", refuse_if_true},

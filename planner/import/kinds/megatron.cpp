@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
+#include <string>
 
 #include "import/keys.h"
 #include "import/kinds/kind.h"
+#include "import/kinds/megatron_ignored.h"
 #include "import/kinds/megatron_network.h"
+#include "import/kinds/megatron_stages.h"
 #include "import/vocabulary.h"
 
 namespace shardplan::importing {
@@ -66,18 +70,31 @@ void read_degree(Key& key) {
   key.take(degree);
 }
 
+/// Heads are exchanged in the first level, a ring goes over the second
+/// (hierarchical_context_parallel_sizes; parallel_state.py, initialize_model_parallel).
+void read_both_levels(Key& key) {
+  const Json* sizes = key.other("hierarchical_context_parallel_sizes");
+  std::istringstream words(sizes != nullptr && sizes->is_string() ? sizes->get<std::string>() : "");
+  std::int64_t heads = 0, ring = 0;
+  char bracket = ' ';
+  if (words.peek() == '[') words >> bracket;
+  if (!(words >> heads >> ring) || heads < 1 || ring < 1)
+    key.refuse("cp-comm-type a2a+p2p wants hierarchical-context-parallel-sizes", "two numbers");
+  if (heads > 1) key.take("/parallel/sequence", heads);
+  if (ring > 1) key.take("/parallel/context", ring);
+}
+
 /// All-to-all of heads is Ulysses, a ring the rest (transformer_config.py, cp_comm_type).
 void read_context(Key& key) {
   const std::int64_t degree = key.integer(1);
   if (degree == 1) return key.ignore("1: not divided");
   const Json* how = key.other("cp_comm_type");
   if (how != nullptr && *how == "a2a") return key.take("/parallel/sequence", degree);
-  if (how != nullptr && *how == "a2a+p2p")
-    key.refuse("cp-comm-type a2a+p2p is not read from arguments", "p2p or a2a");
+  if (how != nullptr && *how == "a2a+p2p") return read_both_levels(key);
   key.take("/parallel/context", degree);
 }
 
-void read_comm_type(Key& key) {
+void taken_with_context(Key& key) {
   key.ignore("taken with context_parallel_size");
 }
 
@@ -141,7 +158,7 @@ void read_optimizer_name(Key& key) {
 
 void read_backend(Key& key) {
   const std::string name = key.text();
-  const bool unfused = name == "unfused" || name == "AttnBackend.unfused";
+  const bool unfused = name == "unfused" || name == "AttnBackend.unfused" || name == "local";
   key.take("/attention", unfused ? "eager" : "sdpa");
 }
 
@@ -150,6 +167,8 @@ void read_implementation(Key& key) {
   if (name != "local" && name != "transformer_engine")
     key.refuse(fmt::format("'{}' is not estimated", name), "local or transformer_engine");
   key.took("framework.transformer_impl");
+  // Its layers have dot_product_attention.py, which keeps scores (gpt_layer_specs.py).
+  if (name == "local" && !key.other_is_true("use_flash_attn")) key.take("/attention", "eager");
 }
 
 void read_fp8(Key& key) {
@@ -176,6 +195,22 @@ void read_balance(Key& key) {
              "both --account-for-embedding-in-pipeline-split and -loss-in-pipeline-split");
 }
 
+/// Arguments of programs that do something else than train a language model on tokens.
+void generates(Key& key) {
+  key.refuse("these arguments generate text, and train nothing", "a training script's arguments");
+}
+void learns_by_reinforcement(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.refuse("reinforcement learning of Megatron-LM is not estimated", "pre-training arguments");
+}
+void reads_images(Key& key) {
+  key.refuse("a network with a tower for images is not read from arguments",
+             "a language model's arguments");
+}
+void has_teacher(Key& key) {
+  key.refuse("a teacher beside the model is not estimated", "arguments without it");
+}
+
 void taken_elsewhere(Key& key) {
   key.took("framework");
 }
@@ -193,7 +228,8 @@ constexpr std::array kRules{
     KeyRule{"num_virtual_stages_per_pipeline_rank", "/parallel/virtual_pipeline", read_degree},
     KeyRule{"num_layers_per_virtual_pipeline_stage", "", read_virtual_layers},
     KeyRule{"context_parallel_size", "", read_context},
-    KeyRule{"cp_comm_type", "", read_comm_type},
+    KeyRule{"cp_comm_type", "", taken_with_context},
+    KeyRule{"hierarchical_context_parallel_sizes", "", taken_with_context},
     KeyRule{"expert_model_parallel_size", "/parallel/expert", read_degree},
     KeyRule{"expert_tensor_parallel_size", "/parallel/expert_tensor", as_integer},
     KeyRule{"sequence_parallel", "/parallel/sequence_parallel", as_flag},
@@ -221,178 +257,28 @@ constexpr std::array kRules{
     KeyRule{"data_parallel_sharding_strategy", "", taken_elsewhere},
     KeyRule{"account_for_embedding_in_pipeline_split", "", read_balance},
     KeyRule{"account_for_loss_in_pipeline_split", "", read_balance},
+    KeyRule{"num_tokens_to_generate", "", generates},
+    KeyRule{"prompts", "", generates},
+    KeyRule{"prompt_file", "", generates},
+    KeyRule{"perform_rl_step", "", learns_by_reinforcement},
+    KeyRule{"img_h", "", reads_images},
+    KeyRule{"vision_model_type", "", reads_images},
+    KeyRule{"export_kd_teacher_load", "", has_teacher},
+    KeyRule{"num_distributed_optimizer_instances", "", taken_elsewhere},
     KeyRule{"use_torch_fsdp2", "", refuse_if_true},
     KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
     KeyRule{"cpu_offloading", "", refuse_if_true},
     KeyRule{"use_precision_aware_optimizer", "", refuse_if_true},
-    KeyRule{"pipeline_model_parallel_layout", "", refuse_if_said},
-    KeyRule{"decoder_first_pipeline_num_layers", "", refuse_if_said},
-    KeyRule{"decoder_last_pipeline_num_layers", "", refuse_if_said},
+    KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
+    KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},
+    KeyRule{"decoder_last_pipeline_num_layers", "", read_end_stages},
     KeyRule{"mtp_num_layers", "", refuse_if_true},
     KeyRule{"moe_layer_recompute", "", warn_if_true},
     KeyRule{"fp8_param_gather", "", warn_if_true},
     KeyRule{"moe_shared_expert_overlap", "", warn_if_true},
 };
 
-const std::array kIgnored{
-    IgnoredKeys{"part of the network",
-                {"num_layers",
-                 "hidden_size",
-                 "ffn_hidden_size",
-                 "num_attention_heads",
-                 "num_query_groups",
-                 "group_query_attention",
-                 "kv_channels",
-                 "normalization",
-                 "swiglu",
-                 "position_embedding_type",
-                 "use_rotary_position_embeddings",
-                 "rotary_*",
-                 "no_position_embedding",
-                 "add_qkv_bias",
-                 "qk_layernorm",
-                 "disable_bias_linear",
-                 "untie_embeddings_and_output_weights",
-                 "num_experts",
-                 "moe_ffn_hidden_size",
-                 "moe_router_topk",
-                 "moe_shared_expert_intermediate_size",
-                 "moe_layer_freq",
-                 "multi_latent_attention",
-                 "q_lora_rank",
-                 "kv_lora_rank",
-                 "qk_head_dim",
-                 "qk_pos_emb_head_dim",
-                 "v_head_dim",
-                 "max_position_embeddings",
-                 "vocab_size",
-                 "padded_vocab_size",
-                 "make_vocab_size_divisible_by",
-                 "tokenizer_*",
-                 "vocab_file",
-                 "merge_file",
-                 "attention_dropout",
-                 "hidden_dropout",
-                 "norm_epsilon",
-                 "squared_relu",
-                 "mscale*",
-                 "use_rope_scaling",
-                 "original_max_position_embeddings",
-                 "beta_fast",
-                 "beta_slow"}},
-    IgnoredKeys{"taken with recompute_granularity", {"recompute_method", "recompute_num_layers"}},
-    IgnoredKeys{"a step's memory and time do not depend on it",
-                {"lr*",
-                 "min_lr",
-                 "weight_decay*",
-                 "adam_*",
-                 "sgd_*",
-                 "train_iters",
-                 "train_samples",
-                 "init_method*",
-                 "log_*",
-                 "tensorboard_*",
-                 "wandb_*",
-                 "save*",
-                 "load*",
-                 "no_load_*",
-                 "no_save_*",
-                 "ckpt_*",
-                 "dist_ckpt_*",
-                 "async_save",
-                 "exit_*",
-                 "seed",
-                 "split",
-                 "data_*",
-                 "dataloader_*",
-                 "num_workers",
-                 "eval_*",
-                 "distributed_*",
-                 "timing_*",
-                 "use_mcore_models",
-                 "master_*",
-                 "finetune",
-                 "environment",
-                 "pretrained_checkpoint",
-                 "use_checkpoint_*",
-                 "auto_detect_ckpt*",
-                 "moe_aux_loss_coeff",
-                 "moe_router_load_balancing_type",
-                 "moe_router_dtype",
-                 "moe_router_score_function",
-                 "moe_router_enable_expert_bias",
-                 "moe_router_bias_update_rate",
-                 "moe_router_topk_scaling_factor",
-                 "moe_router_group_topk",
-                 "moe_router_num_groups",
-                 "moe_router_pre_softmax",
-                 "moe_z_loss_coeff",
-                 "manual_gc*",
-                 "profile*",
-                 "nvtx*",
-                 "no_mmap_bin_files",
-                 "no_create_attention_mask_in_dataloader",
-                 "eod_mask_loss",
-                 "reset_*",
-                 "disable_gloo_process_groups",
-                 "enable_gloo_process_groups",
-                 "use_gloo*",
-                 "check_for_nan_in_loss_and_grad",
-                 "no_check_for_nan*",
-                 "check_weight_hash*",
-                 "rampup_batch_size",
-                 "step_batch_size_schedule",
-                 "override_opt_*",
-                 "apply_layernorm_1p",
-                 "calculate_per_token_loss",
-                 "deterministic_mode",
-                 "ddp_average_in_collective",
-                 "use_persistent_ckpt_worker",
-                 "mock_data",
-                 "trust_remote_code",
-                 "fp8_*",
-                 "no_initialization",
-                 "use_flash_attn",
-                 "attention_softmax_in_fp32",
-                 "apply_query_key_layer_scaling",
-                 "no_masked_softmax_fusion",
-                 "no_bias_*",
-                 "no_rope_fusion",
-                 "no_async_*",
-                 "enable_experimental",
-                 "hysteresis",
-                 "initial_loss_scale",
-                 "loss_scale*",
-                 "min_loss_scale",
-                 "iterations_to_skip",
-                 "result_rejected_tracker_filename",
-                 "inference_*",
-                 "sharp_*",
-                 "nccl_*",
-                 "high_priority_stream_groups",
-                 "gradient_reduce_div_fusion",
-                 "rerun_mode",
-                 "error_injection*",
-                 "decoder_seq_length",
-                 "encoder_seq_length",
-                 "no_ckpt_*",
-                 "use_dist_ckpt*",
-                 "te_rng_tracker",
-                 "non_persistent_*",
-                 "attention_softmax*",
-                 "moe_use_upcycling",
-                 "moe_pad_expert_input_to_capacity",
-                 "lazy_mpu_init",
-                 "standalone_*"}},
-    IgnoredKeys{
-        "the estimate has the grouped and fused kernels",
-        {"moe_grouped_gemm", "moe_token_dispatcher_type", "moe_permute_fusion", "moe_router_fusion",
-         "moe_token_drop_policy", "moe_expert_capacity_factor", "moe_enable_deepep",
-         "moe_flex_dispatcher_backend", "use_te*", "cuda_graph_*", "enable_cuda_graph",
-         "external_cuda_graph", "overlap_p2p_comm*", "microbatch_group_size_per_vp_stage",
-         "bf16_cp*", "tp_comm_*", "overlap_moe_expert_parallel_comm"}},
-};
-constexpr KeyTable kOwn{kRules, kIgnored};
+const KeyTable kOwn{kRules, megatron_ignored_keys()};
 
 /// What arguments.py makes of switches: gradients of 16-bit training are reduced in fp32 unless
 /// told otherwise; the distributed optimizer and overlapping are off.
@@ -409,6 +295,9 @@ Json framework_of(const Document& d) {
   if (const Json* bucket = value_below(d.value, "ddp_bucket_size");
       bucket != nullptr && bucket->is_number_integer())
     f["bucket_size"] = *bucket;
+  if (const Json* instances = value_below(d.value, "num_distributed_optimizer_instances");
+      instances != nullptr && instances->is_number_integer() && *instances > 1)
+    f["distributed_optimizer_instances"] = *instances;
   if (on(d, "ddp_pad_buckets_for_high_nccl_busbw")) f["pad_buckets"] = true;
   const Json* layers = value_below(d.value, "transformer_impl");
   if (layers != nullptr && layers->is_string()) f["transformer_impl"] = *layers;
@@ -458,9 +347,10 @@ void read_megatron_arguments(const Document& d, Recipe& recipe, const KeyTable* 
     recipe.set_default("/precision/preset",
                        megatron::on(d, "fp16") ? "fp16-master" : "bf16-master");
   recipe.set_default("/checkpointing", "none");
-  // arguments.py turns it off where one rank has each layer.
-  const Json* sequence = recipe.find("/parallel/sequence_parallel");
-  if (sequence != nullptr && recipe.find("/parallel/tensor") == nullptr)
+  // Off unless asked for; arguments.py turns it off where one rank has each layer.
+  if (recipe.find("/parallel/tensor") != nullptr)
+    recipe.set_default("/parallel/sequence_parallel", false);
+  else if (recipe.find("/parallel/sequence_parallel") != nullptr)
     recipe.job["parallel"].erase("sequence_parallel");
   if (recipe.job.contains("parallel") && recipe.job["parallel"].empty())
     recipe.job.erase("parallel");

@@ -3,12 +3,26 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
 
 #include "base/diagnostic.h"
 #include "load/catalog.h"
 
 namespace shardplan::importing {
 namespace {
+
+/// Arguments of layers that are not GPT's.
+constexpr std::array<const char*, 9> kOtherNetworks{"hybrid_layer_pattern",
+                                                    "hybrid_override_pattern",
+                                                    "spec",
+                                                    "linear_attention_freq",
+                                                    "attention_output_gate",
+                                                    "experimental_attention_variant",
+                                                    "window_size",
+                                                    "softmax_type",
+                                                    "quick_geglu"};
 
 class Network {
  public:
@@ -20,17 +34,15 @@ class Network {
     require("num_attention_heads");
     const bool rms = text("normalization", "LayerNorm") == "RMSNorm";
     const bool gated = flag("swiglu");
-    const bool rope = text("position_embedding_type", "learned_absolute") == "rope" ||
-                      flag("use_rotary_position_embeddings");
-    for (const char* key : {"hybrid_layer_pattern", "hybrid_override_pattern", "spec"})
+    for (const char* key : kOtherNetworks)
       if (d_.value.contains(key)) refuse(key, "layers of other kinds are not read");
     if (flag("multi_latent_attention")) return latent();
-    if (rms && gated && rope) return has_experts() ? experts() : dense();
-    if (!rms && !gated && !rope && !has_experts()) return gpt2();
-    if (!rms && !gated && rope && !has_experts()) return neox();
-    refuse("normalization",
-           "no network that is known has this normalization, this activation and "
-           "these positions together");
+    const bool of_transformers =
+        rms && gated && positions() == "rope" && !has_biases() && !drops() && dense_layers() == 0;
+    if (of_transformers) return has_experts() ? experts() : dense();
+    const bool plain = !rms && !gated && !flag("squared_relu") && !flag("qk_layernorm") &&
+                       !flag("group_query_attention") && !has_experts() && has_biases();
+    return plain && positions() == "learned_absolute" ? gpt2() : any();
   }
 
  private:
@@ -47,6 +59,15 @@ class Network {
     return found != d_.value.end() && found->is_number_integer() ? found->get<std::int64_t>()
                                                                  : otherwise;
   }
+  std::string positions() const {
+    if (flag("no_position_embedding")) return "none";
+    if (flag("use_rotary_position_embeddings")) return "rope";
+    return text("position_embedding_type", "learned_absolute");
+  }
+  /// Both rates are 0.1 unless told otherwise (transformer_config.py).
+  double dropout(const char* key) const { return real(key, 0.1); }
+  bool drops() const { return dropout("attention_dropout") > 0 || dropout("hidden_dropout") > 0; }
+  bool has_biases() const { return !flag("disable_bias_linear"); }
   bool has_experts() const { return number("num_experts", 0) > 0; }
 
   [[noreturn]] void refuse(const char* key, std::string message) const {
@@ -97,10 +118,7 @@ class Network {
   Json dense() const {
     if (flag("qk_layernorm")) return shared("qwen3");
     if (flag("add_qkv_bias")) return shared("qwen2");
-    Json config = shared("llama");
-    const bool biases = !flag("disable_bias_linear") && !flag("no_bias");
-    if (biases) config["attention_bias"] = config["mlp_bias"] = true;
-    return config;
+    return shared("llama");
   }
 
   Json experts() const {
@@ -122,14 +140,15 @@ class Network {
   }
 
   Json latent() const {
-    if (!has_experts()) refuse("multi_latent_attention", "without experts is not known");
     Json config = shared("deepseek_v3");
     const std::int64_t width = number("moe_ffn_hidden_size", feed_forward());
-    config["moe_intermediate_size"] = width;
-    config["n_routed_experts"] = number("num_experts", 0);
-    config["num_experts_per_tok"] = number("moe_router_topk", 2);
-    config["n_shared_experts"] = number("moe_shared_expert_intermediate_size", 0) / width;
-    config["first_k_dense_replace"] = dense_layers();
+    if (has_experts()) {
+      config["moe_intermediate_size"] = width;
+      config["n_routed_experts"] = number("num_experts", 0);
+      config["num_experts_per_tok"] = number("moe_router_topk", 2);
+      config["n_shared_experts"] = number("moe_shared_expert_intermediate_size", 0) / width;
+    }
+    config["first_k_dense_replace"] = has_experts() ? dense_layers() : number("num_layers", 0);
     config["q_lora_rank"] =
         d_.value.contains("q_lora_rank") ? Json(number("q_lora_rank", 1536)) : Json();
     config["kv_lora_rank"] = number("kv_lora_rank", 32);
@@ -141,25 +160,39 @@ class Network {
     return config;
   }
 
-  /// "([0]*1+[1]*26)" of --moe-layer-freq: as many without experts at the start.
+  /// Layers without experts at the start: "([0]*1+[1]*26)" of --moe-layer-freq has one.
   std::int64_t dense_layers() const {
-    const std::string pattern = text("moe_layer_freq", "");
-    const std::size_t at = pattern.find("[0]*");
-    if (at == std::string::npos || at + 4 >= pattern.size()) return 0;
-    std::int64_t count = 0;
-    for (std::size_t i = at + 4; i < pattern.size() && i < at + 8; ++i) {
-      if (pattern[i] < '0' || pattern[i] > '9') break;
-      count = count * 10 + (pattern[i] - '0');
-    }
-    return count;
+    if (!has_experts() || !d_.value.contains("moe_layer_freq")) return 0;
+    if (number("moe_layer_freq", 0) == 1) return 0;
+    const std::string written = text("moe_layer_freq", "");
+    std::string_view left = written;
+    const auto skip = [&](std::string_view word) {
+      if (!left.starts_with(word)) return false;
+      left.remove_prefix(word.size());
+      return true;
+    };
+    const auto layers = [&]() -> std::int64_t {
+      std::int64_t count = -1;
+      const auto end = std::from_chars(left.data(), left.data() + left.size(), count).ptr;
+      left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+      return count;
+    };
+    skip("(");
+    const std::int64_t dense = skip("[0]*") ? layers() : 0;
+    if (dense > 0) skip("+");
+    const bool rest = dense >= 0 && skip("[1]*") && layers() > 0;
+    skip(")");
+    if (!rest || !left.empty())
+      refuse("moe_layer_freq", "layers with experts between layers without are not read");
+    return dense;
   }
 
-  /// Dropout is 0.1 in both unless told otherwise (transformer_config.py).
+  double real(const char* key, double otherwise) const {
+    const auto found = d_.value.find(key);
+    return found != d_.value.end() && found->is_number() ? found->get<double>() : otherwise;
+  }
+
   Json gpt2() const {
-    const auto rate = [&](const char* key) {
-      const auto found = d_.value.find(key);
-      return found != d_.value.end() && found->is_number() ? found->get<double>() : 0.1;
-    };
     return Json{{"model_type", "gpt2"},
                 {"n_embd", number("hidden_size", 0)},
                 {"n_inner", feed_forward()},
@@ -167,16 +200,34 @@ class Network {
                 {"n_head", number("num_attention_heads", 0)},
                 {"vocab_size", vocabulary()},
                 {"n_positions", number("max_position_embeddings", number("seq_length", 1024))},
-                {"attn_pdrop", rate("attention_dropout")},
-                {"resid_pdrop", rate("hidden_dropout")},
-                {"embd_pdrop", rate("hidden_dropout")},
+                {"attn_pdrop", dropout("attention_dropout")},
+                {"resid_pdrop", dropout("hidden_dropout")},
+                {"embd_pdrop", dropout("hidden_dropout")},
                 {"tie_word_embeddings", !flag("untie_embeddings_and_output_weights")}};
   }
 
-  Json neox() const {
-    if (flag("group_query_attention")) refuse("group_query_attention", "beside LayerNorm and GELU");
-    Json config = shared("gpt_neox");
-    config["use_parallel_residual"] = false;
+  /// A network that transformers has no class for.
+  Json any() const {
+    const std::string turns = positions();
+    if (turns != "learned_absolute" && turns != "rope" && turns != "none")
+      refuse("position_embedding_type", fmt::format("'{}' is not known", turns));
+    Json config = shared("megatron_gpt");
+    config["normalization"] = text("normalization", "LayerNorm");
+    config["gated_linear_unit"] = flag("swiglu");
+    config["position_embedding_type"] = turns;
+    config["partial_rotary_factor"] = real("rotary_percent", 1.0);
+    config["add_bias_linear"] = has_biases();
+    config["add_qkv_bias"] = flag("add_qkv_bias");
+    config["qk_layernorm"] = flag("qk_layernorm");
+    config["attention_dropout"] = dropout("attention_dropout");
+    config["hidden_dropout"] = dropout("hidden_dropout");
+    config["hidden_act"] = flag("swiglu") ? "silu" : flag("squared_relu") ? "relu2" : "gelu";
+    if (!has_experts()) return config;
+    config["num_experts"] = number("num_experts", 0);
+    config["num_experts_per_tok"] = number("moe_router_topk", 2);
+    config["moe_intermediate_size"] = number("moe_ffn_hidden_size", feed_forward());
+    config["shared_expert_intermediate_size"] = number("moe_shared_expert_intermediate_size", 0);
+    config["first_k_dense_replace"] = dense_layers();
     return config;
   }
 

@@ -50,6 +50,21 @@ void read_targets(Key& key) {
   read_lora_targets(key);
 }
 
+/// pipelines/train/tuner.py: words for all tables and all norms.
+void read_saved(Key& key) {
+  Json names = Json::array();
+  for (const std::string& word : key.list()) {
+    std::vector<const char*> meant;
+    if (word == "all-embedding") meant = {"embed_tokens", "wte", "wpe", "word_embeddings"};
+    if (word == "all-norm") meant = {"norm", "ln_f", "ln_1", "ln_2"};
+    for (const char* name : meant) names.push_back(name);
+    if (meant.empty()) names.push_back(word);
+  }
+  if (names.empty()) return key.ignore("empty");
+  key.recipe().beside_lora["modules_to_save"] = names;
+  key.took("workload.lora.modules_to_save: " + names.dump());
+}
+
 void read_bits(Key& key) {
   const std::int64_t bits = key.integer(1);
   const Json* method = key.other("quant_method");
@@ -145,7 +160,7 @@ constexpr std::array kRules{
     KeyRule{"beta", "", read_beta},
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
     KeyRule{"sequence_parallel_size", "", read_divided},
-    KeyRule{"modules_to_save", "", refuse_if_said},
+    KeyRule{"modules_to_save", "", read_saved},
     KeyRule{"freeze_vit", "", read_frozen_tower},
     KeyRule{"freeze_aligner", "", read_frozen_projector},
     KeyRule{"freeze_llm", "", refuse_if_true},
@@ -316,6 +331,7 @@ void read(const Document& d, Recipe& recipe) {
   if (!recipe.lora.is_null()) {
     if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
     if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
+    if (!recipe.beside_lora.contains("dropout")) recipe.beside_lora["dropout"] = 0.05;
   }
   // model_args.py: computing in the type of the weights, the checkpoint's bf16 where nothing says.
   if (!recipe.bf16 && !recipe.fp16) {

@@ -170,6 +170,8 @@ void read(const Document& d, Recipe& recipe) {
   recipe.set_default("/trainer", trl ? "trl" : "hf_trainer");
   training_defaults(recipe);
   if (!trl) return;
+  if (!recipe.beside_lora.contains("dropout"))
+    recipe.beside_lora["dropout"] = 0.05;  // model_config.py, lora_dropout
   recipe.assume("/checkpointing", "full", "TRL's default, gradient_checkpointing");
   if (!recipe.bf16 && !recipe.fp16) {
     recipe.bf16 = true;

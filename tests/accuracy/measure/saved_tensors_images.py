@@ -61,12 +61,40 @@ CASES = {
                                    "out_hidden_size": 128, "deepstack_visual_indexes": [0, 1],
                                    "num_position_embeddings": 64}},
 }
+CASES["llava_next"] = {**CASES["llava"], "model_type": "llava_next", "image_grid_pinpoints": [[56, 56]],
+                       "vision_config": {**CASES["llava"]["vision_config"], "image_size": 28}}
+CASES["pixtral"] = {**CASES["llava"], "vision_feature_layer": -1, "vision_feature_select_strategy": "full",
+                    "vision_config": {"model_type": "pixtral", **TOWER}}
+CASES["mistral3"] = {"model_type": "mistral3", "image_token_index": IMAGE, "vision_feature_layer": -1,
+                     "text_config": {"model_type": "ministral3", **TEXT}, "spatial_merge_size": 2,
+                     "vision_config": {"model_type": "pixtral", **TOWER}}
+CASES["internvl"] = {"model_type": "internvl", "image_token_id": IMAGE,
+                     "text_config": {"model_type": "qwen3", **TEXT},
+                     "vision_config": {**TOWER, "image_size": [56, 56], "patch_size": [14, 14]}}
+CASES["internvl-norms"] = {**CASES["internvl"],
+                           "vision_config": {**CASES["internvl"]["vision_config"], "use_qk_norm": True,
+                                             "norm_type": "rms_norm", "attention_bias": True}}
+CASES["idefics3"] = {"model_type": "idefics3", "image_token_id": IMAGE, "text_config": {"model_type": "llama", **TEXT},
+                     "vision_config": dict(TOWER)}
+CASES["smolvlm"] = {**CASES["idefics3"], "model_type": "smolvlm"}
 CASES["qwen3_vl_moe"] = {
     **CASES["qwen3_vl"], "model_type": "qwen3_vl_moe",
     "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_vl_moe_text", "num_experts": 8,
                     "num_experts_per_tok": 2, "moe_intermediate_size": 96},
 }
+JOINING = ("mistral3", "internvl", "idefics3", "smolvlm")  # four patches to a token
+CASES["qwen3_5"] = {
+    **CASES["qwen3_vl"], "model_type": "qwen3_5",
+    "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_5_text", "linear_num_value_heads": 4,
+                    "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}},
+}
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
+
+
+def side_of(config: dict) -> int:
+    side = config["vision_config"]["image_size"]
+    return side[0] if isinstance(side, list) else side
 
 
 def tokens_of(config: dict) -> int:
@@ -75,12 +103,16 @@ def tokens_of(config: dict) -> int:
         return config["mm_tokens_per_image"]
     if "depth" in config["vision_config"]:
         return QWEN_GRID[1] * QWEN_GRID[2] // 4
-    return (TOWER["image_size"] // TOWER["patch_size"]) ** 2
+    row = side_of(config) // TOWER["patch_size"]
+    patches = row * row
+    if config["model_type"] == "llava_next":  # whole, and in four pieces with a newline behind each row
+        return 5 * patches + 2 * row
+    return patches // 4 if config["model_type"] in JOINING else patches
 
 
 def part_of(name: str) -> str:
     """Which part of the network a parameter belongs to."""
-    if "projector" in name or ".merger" in name or "deepstack_merger" in name:
+    if "projector" in name or "connector" in name or "image_newline" in name or ".merger" in name or "deepstack_merger" in name:
         return "projector"
     return "tower" if "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
 
@@ -110,8 +142,15 @@ def inputs_of(config: dict, batch: int, sequence: int) -> dict:
         inputs["image_grid_thw"] = torch.tensor([QWEN_GRID] * batch)
         inputs["mm_token_type_ids"] = (ids == IMAGE).int()
         return inputs
-    side = TOWER["image_size"]
+    side = side_of(config)
     inputs["pixel_values"] = torch.randn(batch, 3, side, side)
+    if config["model_type"] == "llava_next":
+        inputs["pixel_values"] = torch.randn(batch, 5, 3, side, side)
+        inputs["image_sizes"] = torch.tensor([[2 * side, 2 * side]] * batch)
+    if config["model_type"] in ("idefics3", "smolvlm"):
+        inputs["pixel_values"] = inputs["pixel_values"][:, None]
+    if config["vision_config"].get("model_type") == "pixtral":
+        inputs["image_sizes"] = torch.tensor([[side, side]] * batch)
     if config["model_type"] in ("gemma3", "paligemma"):
         inputs["token_type_ids"] = (ids == IMAGE).long()
     return inputs
@@ -143,6 +182,8 @@ def main() -> None:
         for attention in ("sdpa", "eager"):
             for frozen in FROZEN:
                 for run in RUNS:
+                    if "linear_num_key_heads" in config["text_config"]:
+                        run = (run[0], 128, run[2])  # chunks of 64 tokens
                     cases.append(measure(name, config, attention, frozen, run))
         model = build(config, "eager", torch.float32, ())
         orders[name] = [parameter for parameter, _ in model.named_parameters()]

@@ -34,6 +34,11 @@ BART = {
 T5 = {"d_model": 128, "d_kv": 32, "d_ff": 224, "num_layers": 2, "num_heads": 4, "vocab_size": 500,
       "decoder_start_token_id": 0}
 
+DINO = {
+    "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "mlp_ratio": 2, "image_size": 42,
+    "patch_size": 14, "num_labels": 7, "architectures": ["Dinov2ForImageClassification"],
+}
+
 CASES = {
     "mixtral": {"model_type": "mixtral", **ATTENTION, "num_local_experts": 8},
     "qwen2_moe": {"model_type": "qwen2_moe", **ATTENTION, "num_experts": 8,
@@ -58,23 +63,30 @@ CASES = {
                          "architectures": ["RobertaForSequenceClassification"]},
     "bart": {"model_type": "bart", **BART, "attention_dropout": 0.0},
     "mbart": {"model_type": "mbart", **BART, "scale_embedding": True},
+    "pegasus": {"model_type": "pegasus", **BART},
+    "m2m_100": {"model_type": "m2m_100", **BART, "attention_dropout": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
     "whisper": {"model_type": "whisper", **BART, "max_source_positions": SEQUENCE,
                 "max_target_positions": 64, "num_mel_bins": 24, "pad_token_id": 0,
                 "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
     "t5": {"model_type": "t5", **T5},
     "t5-gated": {"model_type": "t5", **T5, "feed_forward_proj": "gated-gelu",
                  "num_decoder_layers": 3, "tie_word_embeddings": False, "dropout_rate": 0.0},
+    "mt5": {"model_type": "mt5", **T5},
     "vit": {"model_type": "vit", "hidden_size": 128, "intermediate_size": 224,
             "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 48, "patch_size": 16,
             "num_labels": 7, "architectures": ["ViTForImageClassification"]},
+    "dinov2": {"model_type": "dinov2", **DINO},
+    "dinov2-gated": {"model_type": "dinov2", **DINO, "use_swiglu_ffn": True, "qkv_bias": False},
 }
 CLASSES = {
     "bert": "BertForMaskedLM", "roberta": "RobertaForMaskedLM",
     "bart": "BartForConditionalGeneration", "mbart": "MBartForConditionalGeneration",
     "whisper": "WhisperForConditionalGeneration", "t5": "T5ForConditionalGeneration",
+    "mt5": "MT5ForConditionalGeneration", "pegasus": "PegasusForConditionalGeneration",
+    "m2m_100": "M2M100ForConditionalGeneration",
 }
 # Attention that only CPU kernels would run in another way: a learned bias makes them fall back.
-EAGER_ONLY = ("gpt_oss", "t5", "t5-gated")
+EAGER_ONLY = ("gpt_oss", "t5", "t5-gated", "mt5")
 
 
 def build(config: dict, attention: str, dtype: torch.dtype) -> torch.nn.Module:
@@ -91,7 +103,7 @@ def batch(model: torch.nn.Module, dtype: torch.dtype) -> dict:
     name = type(model).__name__
     vocabulary = getattr(model.config, "vocab_size", 1)
     ids = torch.randint(3, max(vocabulary, 4), (BATCH, SEQUENCE))
-    if name.startswith("ViT"):
+    if name.startswith(("ViT", "Dinov2")):
         side = model.config.image_size
         return {"pixel_values": torch.randn(BATCH, 3, side, side, dtype=dtype),
                 "labels": torch.zeros(BATCH, dtype=torch.long)}

@@ -1,5 +1,5 @@
 // What the tape keeps at the end of a forward pass against what PyTorch's autograd keeps:
-// tests/golden/saved_tensors.json and its kin (_sparse, _families, _liger) were
+// tests/golden/saved_tensors.json and its kin (_sparse, _families, _liger, _adapters) were
 // written by the scripts of the same names under tests/accuracy/measure/ on a CPU. Both sides round
 // every tensor up to the CUDA allocator's unit, so sums are compared exactly.
 #include <gtest/gtest.h>
@@ -10,9 +10,12 @@
 #include <set>
 
 #include "json/document.h"
+#include "json/reader.h"
 #include "kernels/registry.h"
 #include "load/model_config.h"
+#include "load/options.h"
 #include "model/architectures/registry.h"
+#include "options/tables.h"
 #include "program/tape.h"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +29,9 @@ const std::vector<Json>& golden() {
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_sparse.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_families.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_images.json"),
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json")};
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_states.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json"),
+      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_adapters.json")};
   return files;
 }
 
@@ -78,15 +83,28 @@ struct Case {
   std::string kernels_in_name() const {
     return json->contains("kernels") ? json->at("kernels").dump() : std::string();
   }
+  /// peft's adapters, in the words of a job; they are fp32, and so is what they drop.
+  std::optional<Lora> lora() const {
+    if (!json->contains("lora")) return std::nullopt;
+    Workload workload;
+    workload.lora.emplace();
+    ObjectReader reader(json->at("lora"), name, "lora");
+    read_options(reader, lora_table(), workload);
+    return workload.lora;
+  }
+  DType dropped_type() const { return json->contains("lora") ? DType::f32 : dtype; }
   Model model() const {
     BuildOptions options;
+    options.lora = lora();
     options.attention = attention;
     options.requested = kernels();
     options.images = images();
+    options.all_f32 = dtype == DType::f32;
     return build_model(load_model_config(json->at("config"), name), options);
   }
   std::int64_t config(const char* key, std::int64_t fallback) const {
-    return json->at("config").value(key, fallback);
+    const Json& whole = json->at("config");
+    return (whole.contains("text_config") ? whole.at("text_config") : whole).value(key, fallback);
   }
   std::int64_t block(std::int64_t bytes) const { return round_up(bytes, kAllocationUnit); }
 };
@@ -163,7 +181,8 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
     for (const Input& in : segment.graph.inputs()) {
       if (in.kind != InputKind::shared) continue;
       const Extent extent = segment.graph.value(in.value).extent;
-      const bool square = extent.scale == Scale::scores && extent.shards == 1;
+      const bool square = (extent.scale == Scale::scores && extent.shards == 1) ||
+                          extent.scale == Scale::patch_square;
       for (const Op& op : segment.graph.ops()) {
         const bool factor =
             op.kind == OpKind::mul && (op.in[0] == in.value || op.in[1] == in.value);
@@ -188,12 +207,25 @@ std::int64_t kept_shared(const Case& c, const Model& model) {
 /// mask of one byte an element.
 std::int64_t dropout_noise(const Case& c, const Model& model) {
   std::int64_t extra = 0;
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind == OpKind::dropout) {
-        const std::int64_t n = elements(segment.graph.value(op.out).extent, c.sizes);
-        extra += segment.repeat * (c.block(n * size_of(c.dtype)) - c.block(n));
-      }
+  for (const Segment& segment : model.segments) {
+    // Below the first adapters nothing takes a gradient, and nothing is kept.
+    std::vector<bool> needs(segment.graph.values().size(), false);
+    const auto trains = [&](ParameterId id) {
+      return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
+    };
+    for (const Op& op : segment.graph.ops()) {
+      const auto needed = [&](ValueId in) {
+        return in != kNone && needs[static_cast<std::size_t>(in)];
+      };
+      const bool grad = trains(op.weight) || trains(op.bias) || needed(op.in[0]) ||
+                        needed(op.in[1]) || needed(op.in[2]);
+      needs[static_cast<std::size_t>(op.out)] = grad && !op.detached;
+      if (op.kind != OpKind::dropout) continue;
+      const std::int64_t n = elements(segment.graph.value(op.out).extent, c.sizes);
+      const std::int64_t kept = c.lora() && !grad ? segment.repeat - 1 : segment.repeat;
+      extra += kept * (c.block(n * size_of(c.dropped_type())) - c.block(n));
+    }
+  }
   return extra;
 }
 
@@ -250,7 +282,10 @@ std::int64_t label_count(const Case& c, const Model& model) {
   std::int64_t losses = 0;
   for (const Op& op : model.segments.back().graph.ops())
     losses += op.kind == OpKind::nll_loss ? 1 : 0;
-  return losses * c.block(4);
+  // The shifted labels of one sample are a slice of one more.
+  const std::int64_t row = 8 * c.sizes.sequence;
+  const std::int64_t shifted = c.sizes.batch == 1 ? c.block(row + 8) - c.block(row) : 0;
+  return losses * (c.block(4) + shifted);
 }
 
 bool is_type(const Model& model, std::initializer_list<std::string_view> types) {
@@ -294,7 +329,7 @@ std::int64_t sink_columns(const Case& c, const Model& model) {
 std::int64_t position_bias(const Case& c, const Model& model) {
   std::int64_t extra = 0;
   for (const Shared& shared : model.shared)
-    if (is_type(model, {"t5"}) && shared.name.ends_with("position bias") && shared.is_output)
+    if (is_type(model, {"t5", "mt5"}) && shared.name.ends_with("position bias") && shared.is_output)
       extra -= c.block(elements(shared.extent, c.sizes) * size_of(c.dtype));
   return extra;
 }
@@ -311,7 +346,8 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   if (type == "roberta" || type == "xlm-roberta") return 2 * source;
   if (type == "bart" || type == "mbart") return source + 2 * target;
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
-  if (type == "t5") return target;
+  if (type == "t5" || type == "mt5") return target;
+  if (type == "pegasus" || type == "m2m_100") return target;
   return 0;
 }
 
@@ -321,6 +357,43 @@ std::int64_t picked_rows(const Case& c, const Model& model) {
   for (const Op& op : model.segments.back().graph.ops())
     picks += op.kind == OpKind::gather_rows && op.side.scale == Scale::batch ? 1 : 0;
   return picks * c.block(8 * c.sizes.batch);
+}
+
+/// SmolVLM picks the rows of images by two indices, which the graph has as one.
+std::int64_t picked_images(const Case& c, const Model& model) {
+  if (!is_type(model, {"smolvlm"}) || c.images().frozen == FrozenParts::tower_and_projector)
+    return 0;
+  const std::int64_t rows = 8 * c.sizes.batch * model.facts.image.tokens;
+  return 2 * c.block(rows) - c.block(2 * rows);
+}
+
+/// A convolution along the sequence makes the columns too that are cut off behind it, and each
+/// chunk of a delta net is given the same mask of 64 by 64 tokens.
+std::int64_t states(const Case& c, const Model& model) {
+  std::int64_t extra = 0;
+  for (const Segment& segment : model.segments) {
+    const auto& ops = segment.graph.ops();
+    const bool delta =
+        std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::solve; });
+    for (const Op& op : ops) {
+      if (delta && op.kind == OpKind::softplus) {
+        extra += segment.repeat * c.block(64 * 64);
+        // In fp32 chunks of repeated queries and keys are copies of their own; the first chunk's
+        // queries read zeros, the last one's keys nobody.
+        const std::int64_t heads = segment.graph.value(op.out).extent.per;
+        if (c.dtype == DType::f32 && c.config("linear_num_key_heads", heads) < heads)
+          extra -= segment.repeat * 2 * 64 * c.sizes.batch * heads * 4 *
+                   c.config("linear_key_head_dim", 128);
+      }
+      if (op.kind != OpKind::linear) continue;
+      const Parameter& w = model.parameters[static_cast<std::size_t>(op.weight)];
+      if (w.shape.size() != 3 || w.shape[1] != 1) continue;
+      const std::int64_t row = w.shape[0] * c.sizes.batch * size_of(c.dtype);
+      extra += segment.repeat * (c.block(row * (c.sizes.sequence + w.shape[2] - 1)) -
+                                 c.block(row * c.sizes.sequence));
+    }
+  }
+  return extra;
 }
 
 class SavedTensors : public testing::TestWithParam<Case> {};
@@ -334,7 +407,8 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
   const std::int64_t exceptions =
       dropout_noise(c, model) + grouped_fp32(c, model) + narrow_statistics(c, model) +
       label_count(c, model) + expert_indices(c, model) + sink_columns(c, model) +
-      position_bias(c, model) + position_indices(c, model) + picked_rows(c, model);
+      position_bias(c, model) + position_indices(c, model) + picked_rows(c, model) +
+      picked_images(c, model) + states(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
@@ -351,7 +425,9 @@ TEST_P(SavedTensors, AreGoneAfterTheBackwardPass) {
         if (e.kind == TapeEvent::Kind::alloc) net += e.bytes;
         if (e.kind == TapeEvent::Kind::free) net -= e.bytes;
       }
-    EXPECT_EQ(net, 0) << segment.name;
+    // Adapters in the first block leave no gradient of its input.
+    const bool leaves = run.input_gradient_slot != kNoSlot;
+    EXPECT_EQ(net, c.lora() && !leaves ? -run.output_bytes : 0) << segment.name;
   });
 }
 
@@ -367,6 +443,21 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, SavedTensors, testing::ValuesIn(cases()), test_name);
+
+/// peft's count of parameters, and bytes of what trains.
+TEST(Adapters, HaveTheParametersOfPeft) {
+  for (const Case& c : cases()) {
+    if (!c.lora()) continue;
+    const Model model = c.model();
+    std::int64_t bytes = 0;
+    model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+      if (p.trainable) bytes += repeat * p.numel * size_of(p.adapter ? DType::f32 : c.dtype);
+    });
+    EXPECT_EQ(model.parameter_count(), c.json->at("parameters").get<std::int64_t>()) << c.name;
+    EXPECT_EQ(model.trainable_count(), c.json->at("trained").get<std::int64_t>()) << c.name;
+    EXPECT_EQ(bytes, c.json->at("trained_bytes").get<std::int64_t>()) << c.name;
+  }
+}
 
 TEST(ParameterOrder, IsThatOfNamedParameters) {
   for (const Json& file : golden()) {

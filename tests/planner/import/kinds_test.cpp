@@ -218,7 +218,8 @@ LAUNCH=(
 MODEL_ARGS="--num-layers 32 --hidden-size 4096 --num-attention-heads 32 \
   --group-query-attention --num-query-groups 8 --ffn-hidden-size 14336 \
   --normalization RMSNorm --swiglu --position-embedding-type rope \
-  --disable-bias-linear --untie-embeddings-and-output-weights"
+  --disable-bias-linear --untie-embeddings-and-output-weights --hidden-dropout 0 \
+  --attention-dropout 0"
 TRAIN=(--micro-batch-size 1 --global-batch-size 128 --seq-length 4096 --bf16
        --tokenizer-type Llama2Tokenizer)
 torchrun ${LAUNCH[@]} pretrain_gpt.py $MODEL_ARGS "${TRAIN[@]}" \
@@ -254,6 +255,62 @@ MODEL_ARGS:
 )");
   EXPECT_EQ(job.at("model").at("model_type"), "gpt2");
   EXPECT_EQ(job.at("workload").at("micro_batch"), 4);
+}
+
+constexpr const char* kSmallGpt = R"(
+MODEL_ARGS:
+  --num-layers: 8
+  --hidden-size: 512
+  --num-attention-heads: 8
+  --micro-batch-size: 4
+  --global-batch-size: 32
+  --seq-length: 1024
+  --max-position-embeddings: 1024
+  --vocab-size: 50257
+  --bf16: true
+)";
+
+TEST(Megatron, SequenceParallelismIsOffUnlessAskedFor) {
+  const std::string divided = std::string(kSmallGpt) + "  --tensor-model-parallel-size: 2\n";
+  EXPECT_EQ(job_of(divided).at("parallel").at("sequence_parallel"), false);
+  EXPECT_EQ(
+      job_of(divided + "  --sequence-parallel: true\n").at("parallel").at("sequence_parallel"),
+      true);
+}
+
+TEST(Megatron, NetworksThatTransformersHasNotAreMegatronsOwn) {
+  const Json model =
+      job_of(
+          std::string(kSmallGpt) +
+          "  --num-experts: 8\n  --disable-bias-linear: true\n  --moe-layer-freq: ([0]*1+[1]*7)\n")
+          .at("model");
+  EXPECT_EQ(model.at("model_type"), "megatron_gpt");
+  EXPECT_EQ(model.at("num_experts"), 8);
+  EXPECT_EQ(model.at("first_k_dense_replace"), 1);
+  EXPECT_EQ(model.at("gated_linear_unit"), false);
+  EXPECT_EQ(model.at("hidden_dropout"), 0.1) << "Megatron-LM's own default";
+}
+
+TEST(Megatron, StagesOfDifferentSizesAreRead) {
+  const std::string staged = std::string(kSmallGpt) + "  --pipeline-model-parallel-size: 4\n";
+  const Json ends = job_of(staged +
+                           "  --decoder-first-pipeline-num-layers: 1\n"
+                           "  --decoder-last-pipeline-num-layers: 1\n");
+  EXPECT_EQ(ends.at("parallel").at("stage_layers"), Json({1, 3, 3, 1}));
+  const Json layout = job_of(staged + "  --pipeline-model-parallel-layout: Et|(tt|)*2t*3L\n");
+  EXPECT_EQ(layout.at("parallel").at("stage_layers"), Json({1, 2, 2, 3}));
+  EXPECT_NE(error_of(staged + "  --pipeline-model-parallel-layout: Et|(tt|)*2tmL\n")
+                .find("multi-token prediction"),
+            std::string::npos);
+  EXPECT_NE(error_of(staged + "  --decoder-first-pipeline-num-layers: 3\n").find("3 stages"),
+            std::string::npos);
+}
+
+TEST(Megatron, OtherProgramsAreRefusedByTheirArguments) {
+  for (const char* line :
+       {"--num-tokens-to-generate: 64", "--perform-rl-step: true", "--img-h: 336",
+        "--export-kd-teacher-load: teacher", "--window-size: 128"})
+    EXPECT_NE(error_of(std::string(kSmallGpt) + "  " + line + "\n"), "") << line;
 }
 
 TEST(MsSwift, CommandsAreRead) {

@@ -1,0 +1,54 @@
+#include "load/adapters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frameworks/registry.h"
+#include "load/quantized_base.h"
+
+namespace shardplan {
+namespace {
+
+/// DoRA reads a base's weight outside of the base's own forward pass.
+void check_magnitudes(ObjectReader& job, const Plan& plan) {
+  constexpr const char* kDora = "workload.lora.dora";
+  const FrameworkTraits& framework = traits_of(plan);
+  if (framework.has_zero && framework.shards_parameters(plan))
+    job.fail(kDora, "under ZeRO-3 it would read weights that are in shards again: not estimated",
+             "ZeRO stage 1 or 2, FSDP, or no dora");
+  if (plan.compile) job.fail(kDora, "in a compiled model is not estimated", "compile false");
+}
+
+/// peft passes over names that no module has (utils/other.py, _set_trainable).
+std::vector<std::string> unmet(const Model& model, const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    const bool met =
+        std::any_of(model.parameters.begin(), model.parameters.end(), [&](const Parameter& p) {
+          return p.copy && p.name.find(name + ".modules_to_save.") != std::string::npos;
+        });
+    if (!met) found.push_back(name);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_adapters(ObjectReader& job, const Model& model, const Plan& plan) {
+  if (!plan.workload.lora) return {};
+  const Lora& lora = *plan.workload.lora;
+  if (lora.magnitudes) check_magnitudes(job, plan);
+  std::vector<Diagnostic> found;
+  for (const std::string& name : unmet(model, lora.saved))
+    found.push_back(
+        {.severity = Severity::warning,
+         .file = job.file(),
+         .key = "workload.lora.modules_to_save",
+         .message = fmt::format(
+             "no module of this model has a name that ends in '{}': peft passes over it", name)});
+  for (Diagnostic& d : check_quantized_base(job, model, plan)) found.push_back(std::move(d));
+  return found;
+}
+
+}  // namespace shardplan

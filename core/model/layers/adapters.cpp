@@ -1,0 +1,151 @@
+#include "model/layers/adapters.h"
+
+#include "model/layers/basic.h"
+
+namespace shardplan {
+namespace {
+
+ValueId convert(Graph& g, OpKind kind, ValueId x, ValueId like, bool only_without_autocast) {
+  Op op{kind, {x, like, kNone}};
+  op.only_without_autocast = only_without_autocast;
+  return g.op(op, g.value(x).extent);
+}
+
+ValueId product(Graph& g, ModuleId module, ParameterId weight, ValueId x, Extent out,
+                std::int64_t work, bool detached) {
+  Op op{OpKind::linear, {x, kNone, kNone}};
+  op.module = module;
+  op.weight = weight;
+  op.work = {work, out.scale};
+  op.detached = detached;
+  return g.op(op, out);
+}
+
+/// B(A(x)) from `x` in the adapters' type; `detached`: nothing of it takes a gradient.
+ValueId low_rank_product(Graph& g, const LinearModule& m, ValueId x, bool detached) {
+  const Extent in = g.value(x).extent;
+  const LoraModules& lora = *m.lora;
+  const std::int64_t rows = in.per / m.in;
+  const ValueId a = product(g, lora.a_module, lora.a, x, {rows * lora.rank, in.scale},
+                            checked_mul(in.per, lora.rank), detached);
+  return product(g, lora.b_module, lora.b, a, {rows * m.out, in.scale},
+                 checked_mul(rows * m.out, lora.rank), detached);
+}
+
+/// The branch of the adapters: B(A(dropout(x)))·scaling, from x in their type.
+ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
+  const ValueId dropped = dropout(g, x, m.lora->dropout);
+  return g.map(OpKind::scalar, low_rank_product(g, m, dropped, false));
+}
+
+ValueId weight_as_tensor(Graph& g, ModuleId module, ParameterId weight, std::int64_t count) {
+  Op op{OpKind::parameter};
+  op.module = module;
+  op.weight = weight;
+  return g.op(op, {count, Scale::one});
+}
+
+/// A tensor made of others that takes no gradient.
+ValueId constant(Graph& g, OpKind kind, ValueId x, ValueId y, std::int64_t count) {
+  Op op{kind, {x, y, kNone}};
+  op.detached = true;
+  return g.op(op, {count, Scale::one});
+}
+
+/// The frozen weight in the type of `x`, unpacked where it has few bits, and the lengths of its
+/// rows with the adapters added: B(A(1)) of a unit matrix, of which nothing takes a gradient
+/// (tuners/lora/dora.py, get_lora_weight, get_weight_norm).
+struct WeightAndLengths {
+  ValueId weight = kNone, lengths = kNone, update = kNone;
+};
+WeightAndLengths weight_and_lengths(Graph& g, const LinearModule& m, ValueId x) {
+  const std::int64_t count = checked_mul(m.in, m.out);
+  const ValueId a = weight_as_tensor(g, m.lora->a_module, m.lora->a, m.lora->rank * m.in);
+  const ValueId unit = constant(g, OpKind::scalar, a, kNone, checked_mul(m.in, m.in));
+  WeightAndLengths w;
+  const ValueId update = low_rank_product(g, m, unit, true);
+  w.update = constant(g, OpKind::to_like, update, x, count);
+  ValueId own = weight_as_tensor(g, m.module, m.weight, count);
+  if (m.by_bitsandbytes) own = constant(g, OpKind::copy, own, kNone, count);
+  w.weight = constant(g, OpKind::to_like, own, x, count);
+  const ValueId scaled = constant(g, OpKind::scalar, w.update, kNone, count);
+  const ValueId whole = constant(g, OpKind::add, w.weight, scaled, count);
+  w.lengths = constant(g, OpKind::mean, whole, kNone, m.out);
+  for (const ValueId local : {a, unit}) g.hold(local, update);
+  return w;
+}
+
+/// (s - 1)·base + s·B(A(x))·scaling, with s = magnitude / length. Without dropout `base` is `y`
+/// less its bias, with it the product of what is left of x and the weight in its type, which
+/// autograd keeps for the gradient of x (tuners/lora/variants.py, DoraLinearVariant.forward).
+ValueId by_magnitude(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
+  const ValueId taken = dropout(g, x, m.lora->dropout);
+  const Extent in = g.value(taken).extent;
+  const Extent out{in.per / m.in * m.out, in.scale};
+  const WeightAndLengths w = weight_and_lengths(g, m, taken);
+  Op magnitude{OpKind::parameter};
+  magnitude.module = m.lora->magnitude_module;
+  magnitude.weight = m.lora->magnitude;
+  const ValueId s = g.map(OpKind::mul, g.op(magnitude, {m.out, Scale::one}), w.lengths);
+  const ValueId low = low_rank_product(g, m, taken, false);
+  ValueId base = m.bias == kNone ? y : g.map(OpKind::scalar, y);
+  if (taken != x) {
+    Op op{OpKind::matmul, {taken, w.weight, kNone}};
+    op.work = {checked_mul(in.per, m.out), in.scale};
+    base = g.op(op, out);
+  }
+  const auto scaled = [&](ValueId value, ValueId by) {
+    return g.op({OpKind::mul, {value, g.view(by, out), kNone}}, out);
+  };
+  const ValueId less = scaled(base, g.map(OpKind::scalar, s));
+  const ValueId result = g.map(OpKind::add, less, g.map(OpKind::scalar, scaled(low, s)));
+  for (const ValueId local : {taken, w.weight, w.update, w.lengths, s, low, base})
+    g.hold(local, result);
+  return result;
+}
+
+}  // namespace
+
+/// peft adds it to the frozen result `y`: in the wider of their types, then cast back to that of
+/// `y` (tuners/lora/layer.py). Over a base of bitsandbytes it casts before that, and nothing under
+/// autocast; over one in 4 bits it adds to a copy of `y` (tuners/lora/bnb.py). The input and its
+/// copy in the adapters' type are an argument and a name until the function returns.
+ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y) {
+  const bool magnitudes = m.lora->magnitude != kNone;
+  if (!m.by_bitsandbytes) {
+    const ValueId cast = g.map(OpKind::to_adapter, x);
+    const ValueId delta = magnitudes ? by_magnitude(g, m, cast, y) : low_rank(g, m, cast);
+    const ValueId result = g.map(OpKind::to_like, g.map(OpKind::add, y, delta), y);
+    for (const ValueId local : {x, cast}) g.hold(local, result);
+    return result;
+  }
+  const ValueId copy = m.widened ? g.map(OpKind::copy, y) : y;
+  const ValueId own = convert(g, OpKind::to_adapter, x, kNone, true);
+  ValueId result = kNone;
+  if (magnitudes) {
+    const ValueId sum = g.map(OpKind::add, copy, by_magnitude(g, m, own, copy));
+    result = convert(g, OpKind::to_like, sum, copy, true);
+  } else {
+    const ValueId delta = low_rank(g, m, own);
+    result = g.map(OpKind::add, copy, convert(g, OpKind::to_like, delta, copy, true));
+  }
+  for (const ValueId local : {x, own}) g.hold(local, result);
+  return result;
+}
+
+/// tuners/lora/layer.py, Embedding.forward: A and B are parameters, not modules, and A is read as
+/// the table that it is the transpose of.
+ValueId add_embedding_adapters(Graph& g, const EmbeddingModule& m, ValueId y) {
+  const LoraModules& lora = *m.lora;
+  const Scale scale = g.value(y).extent.scale;
+  Op look{OpKind::embedding};
+  look.module = lora.a_module;
+  look.weight = lora.a;
+  const ValueId rows = g.op(look, {lora.rank, scale});
+  const ValueId delta = product(g, lora.b_module, lora.b, rows, {m.width, scale},
+                                checked_mul(m.width, lora.rank), false);
+  const ValueId sum = g.map(OpKind::add, y, g.map(OpKind::scalar, delta));
+  return g.map(OpKind::to_like, sum, y);
+}
+
+}  // namespace shardplan

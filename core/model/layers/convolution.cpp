@@ -1,0 +1,39 @@
+#include "model/layers/convolution.h"
+
+#include <fmt/format.h>
+
+namespace shardplan {
+
+Convolution1d convolution1d(ModelBuilder& m, std::string_view name, std::int64_t channels,
+                            std::int64_t kernel, bool bias) {
+  Convolution1d c;
+  c.channels = channels;
+  c.kernel = kernel;
+  c.weight = m.tensor(std::string(name) + ".weight", {channels, 1, kernel}, ParameterKind::other);
+  if (bias) c.bias = m.tensor(std::string(name) + ".bias", {channels}, ParameterKind::bias);
+  c.module = m.owner(c.weight);
+  return c;
+}
+
+ValueId apply(Graph& g, const Convolution1d& c, ValueId x) {
+  const Extent all = g.value(x).extent;
+  Op op{OpKind::linear, {x, kNone, kNone}};
+  op.module = c.module;
+  op.weight = c.weight;
+  op.bias = c.bias;
+  op.work = {checked_mul(c.channels, c.kernel), all.scale};
+  return g.op(op, all);
+}
+
+void require_training(const ModelConfig& config, const BuildOptions& options,
+                      std::string_view layers) {
+  if (options.counts_only) return;
+  if (options.cached || options.scalar_head)
+    config.fail("model_type", fmt::format("{} are described for training alone", layers),
+                "workload.kind train, or a network without them");
+  if (options.kernels != KernelSet::eager)
+    config.fail("model_type", fmt::format("{} are described as transformers runs them", layers),
+                "framework single, ddp, fsdp1, fsdp2 or deepspeed");
+}
+
+}  // namespace shardplan

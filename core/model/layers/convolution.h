@@ -1,0 +1,31 @@
+// Convolutions along the sequence, a channel for itself (torch.nn.Conv1d with as many groups as
+// channels), as layers with a state have them.
+#pragma once
+
+#include <string_view>
+
+#include "model/builder.h"
+#include "model/config.h"
+
+namespace shardplan {
+
+struct Convolution1d {
+  ModuleId module = kNone;
+  ParameterId weight = kNone, bias = kNone;
+  std::int64_t channels = 0, kernel = 0;
+};
+
+/// Registers name.weight [channels, 1, kernel] (and name.bias).
+Convolution1d convolution1d(ModelBuilder& m, std::string_view name, std::int64_t channels,
+                            std::int64_t kernel, bool bias);
+
+/// x [tokens, channels] convolved with what went before; the kernel - 1 columns that each sequence
+/// is longer by before they are cut off are left out.
+ValueId apply(Graph& g, const Convolution1d& c, ValueId x);
+
+/// Throws where the job generates, values tokens for a critic or runs Megatron-LM's kernels: layers
+/// with a state ("gated delta nets") are described as transformers trains them.
+void require_training(const ModelConfig& config, const BuildOptions& options,
+                      std::string_view layers);
+
+}  // namespace shardplan
