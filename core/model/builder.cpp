@@ -15,6 +15,18 @@ std::string_view module_of(std::string_view tensor) {
   return tensor.substr(0, tensor.rfind('.'));
 }
 
+/// The trainer's own head and loss.
+void take_trainer_loss(const Plan& plan, BuildOptions& options) {
+  const TrainerDescription& trainer = *plan.trainer;
+  options.head_loss = plan.loss == LossKind::fused_linear && trainer.fused_head != nullptr
+                          ? trainer.fused_head
+                          : trainer.head_loss;
+  if (plan.loss != LossKind::log_probabilities) return;
+  options.entropy = plan.entropy;
+  options.token_loss =
+      plan.entropy == EntropyKind::none ? trainer.token_loss : trainer.kept_token_loss;
+}
+
 }  // namespace
 
 BuildOptions build_options(const Plan& plan) {
@@ -24,7 +36,7 @@ BuildOptions build_options(const Plan& plan) {
   options.loss = plan.loss;
   options.images = plan.workload.images;
   options.requested = plan.kernels;
-  if (plan.workload.kind == WorkKind::train) options.head_loss = plan.trainer->head_loss;
+  if (plan.workload.kind == WorkKind::train) take_trainer_loss(plan, options);
   options.widens_outputs = plan.trainer->widens_outputs && plan.autocasts_forward();
   options.all_f32 = plan.precision.compute == DType::f32;
   options.cached = plan.workload.kind == WorkKind::inference;
@@ -357,6 +369,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
   model_.segments.back().graph.set_clones_outputs(options_.clones_outputs);
   model_.segments.back().graph.set_head_loss(options_.head_loss);
+  model_.segments.back().graph.set_token_loss(options_.token_loss, options_.entropy);
   model_.segments.back().graph.set_cached(options_.cached);
   model_.segments.back().graph.set_frozen(options_.lora.has_value());
   model_.segments.back().graph.set_attention_again(options_.attention_again);

@@ -23,6 +23,9 @@ struct BuildOptions {
   bool widens_outputs = false;  ///< what the model returns is cast to fp32
   bool clones_outputs = false;  ///< and copied
   const FusedKernel* head_loss = nullptr;  ///< the trainer's own head and loss
+  /// The trainer's log-probabilities over logits as they are, and the entropy beside them.
+  const FusedKernel* token_loss = nullptr;
+  EntropyKind entropy = EntropyKind::none;
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
   bool attention_again = false;               ///< Megatron's selective recomputation

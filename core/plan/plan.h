@@ -28,6 +28,13 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 /// no logits but the fp32 ones.
 enum class LossKind : std::uint8_t { cross_entropy, fused_linear, log_probabilities };
 
+/// How the entropy of a policy's tokens is taken from their logits, where a loss or a report asks.
+enum class EntropyKind : std::uint8_t {
+  none,
+  compiled,  ///< one kernel over the logits, and one for their gradient
+  eager,     ///< PyTorch's operations: probabilities in fp32, and their products with the logits
+};
+
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;        ///< last components of module names: "q_proj"
@@ -115,6 +122,7 @@ struct Plan {
   const TrainerDescription* trainer = &default_trainer();  ///< never null
   AttentionKind attention = AttentionKind::sdpa;
   LossKind loss = LossKind::cross_entropy;
+  EntropyKind entropy = EntropyKind::none;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers

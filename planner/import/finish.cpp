@@ -315,6 +315,8 @@ class Finisher {
     const std::int64_t ranks =
         std::max<std::int64_t>(world_ / std::max<std::int64_t>(divided, 1), 1);
     const std::int64_t at_once = ranks * each;
+    if (recipe_.generated)
+      recipe_.rlhf["generation_batch"] = std::max<std::int64_t>(1, *recipe_.generated / ranks);
     if (*recipe_.global_batch % at_once != 0)
       recipe_.note(
           {.kind = Note::Kind::warning,

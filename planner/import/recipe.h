@@ -53,6 +53,8 @@ struct Recipe {
   // ---- Batch.
   std::optional<std::int64_t> global_batch;  ///< sequences of all GPUs in a step
 
+  std::optional<std::int64_t> generated;  ///< sequences of all GPUs in an iteration
+
   // ---- Models.
   bool has_model = false;             ///< said by a flag: no file need say it
   std::string directory;              ///< where relative paths start: of the first file

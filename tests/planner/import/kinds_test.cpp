@@ -354,12 +354,6 @@ optimizer: {_target_: torch.optim.Adam}
   EXPECT_EQ(recipe.at("precision"), "bf16-pure");
 }
 
-TEST(Verl, IsCalledByItsKind) {
-  const std::string error =
-      error_of("actor_rollout_ref: {actor: {strategy: fsdp}, rollout: {name: vllm}}\n");
-  EXPECT_NE(error.find("a verl configuration"), std::string::npos) << error;
-}
-
 TEST(PeftAdapter, IsLora) {
   const Json job = job_of(
       R"({"peft_type": "LORA", "base_model_name_or_path": "gpt2", "r": 4,
