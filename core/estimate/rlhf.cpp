@@ -35,12 +35,16 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
   sum.phases.back().seconds += part.step_seconds;
 }
 
+bool sleeps_beside(const Rlhf& rlhf) {
+  return rlhf.rollout && rlhf.rollout->place == EnginePlace::colocated &&
+         rlhf.rollout->sleep_level > 0;
+}
+
 /// Of the iteration; with an engine that sleeps on the GPU, of the larger of its two turns.
 ReservedRuns allocator_run(const Rlhf& rlhf, const Calibration& calibration,
                            const Program& program) {
   const Plan& plan = rlhf.roles.front().plan;
-  const bool sleeps = rlhf.rollout && rlhf.rollout->place == EnginePlace::colocated &&
-                      rlhf.rollout->sleep_level > 0;
+  const bool sleeps = sleeps_beside(rlhf);
   std::vector<Program> turns;
   if (sleeps) turns = turns_apart(program);
   std::vector<const Program*> all;
@@ -75,7 +79,12 @@ DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibra
   }
   Program program = lower_rlhf(rlhf);
   const ReservedRuns runs = allocator_run(rlhf, calibration, program);
-  Estimate e = assemble(plan, calibration, program, simulate_memory(program), &runs, time);
+  const MemoryProfile memory = simulate_memory(program);
+  Estimate e = assemble(plan, calibration, program, memory, &runs, time);
+  if (sleeps_beside(rlhf)) {  // the allocator was asked of one turn alone
+    e.phases = memory.phases;
+    e.allocated = {memory.peak, memory.peak};
+  }
   for (const Role& role : rlhf.roles) {
     e.parameters += role.model.parameter_count();
     e.trainable_parameters += role.trains ? role.model.trainable_count() : 0;

@@ -181,6 +181,8 @@ struct FrameworkTraits {
   Required<bool> runs_rlhf;
   Required<bool> has_hybrid_engine;  ///< one engine that trains and generates
   Required<bool> is_own_engine;      ///< shardplan-validate runs it
+  /// A sharded state_dict copies the shards, unit after gathered unit.
+  bool copies_state_dict = false;
 };
 
 }  // namespace shardplan

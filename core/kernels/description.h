@@ -40,7 +40,9 @@ struct FusedKernel {
   /// A loss that is fused with the head: tokens and words of a tile whose logits the backward pass
   /// makes again. None: it makes both gradients in the forward pass.
   struct Tile {
-    std::int64_t tokens = 0, words = 0;
+    std::int64_t tokens = 0;
+    std::int64_t words = 0;  ///< 0: all
+    std::int64_t bytes = 0;  ///< of a logit while its tile is worked on; 0: the compute type's
   } tile;
   std::string_view source;  ///< what was read
 };

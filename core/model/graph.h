@@ -233,6 +233,13 @@ class Graph {
   /// Computes the head and the loss in place of the model's own; null: nothing does.
   void set_head_loss(const FusedKernel* kernel) { head_loss_ = kernel; }
   const FusedKernel* head_loss() const { return head_loss_; }
+  /// Log-probabilities over the logits as they are, and the entropy beside them.
+  void set_token_loss(const FusedKernel* kernel, EntropyKind entropy) {
+    token_loss_ = kernel;
+    entropy_ = entropy;
+  }
+  const FusedKernel* token_loss() const { return token_loss_; }
+  EntropyKind entropy() const { return entropy_; }
   /// Whether routers compute in fp32.
   bool routes_in_f32() const { return kernels_ == KernelSet::deepspeed_moe; }
   /// Everything made from here on belongs to the logits and the loss.
@@ -289,6 +296,8 @@ class Graph {
   bool widens_outputs_ = false;
   bool clones_outputs_ = false;
   const FusedKernel* head_loss_ = nullptr;
+  const FusedKernel* token_loss_ = nullptr;
+  EntropyKind entropy_ = EntropyKind::none;
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;

@@ -25,6 +25,16 @@ constexpr std::array kReferences{
                "scores made before training", ""},
     NamedValue{"none", static_cast<std::int64_t>(ReferenceModel::none), "none", ""}};
 
+constexpr std::array kRewards{
+    NamedValue{"model", static_cast<std::int64_t>(true), "a model's", ""},
+    NamedValue{"function", static_cast<std::int64_t>(false), "a function's", ""}};
+
+constexpr std::array kEntropies{
+    NamedValue{"none", static_cast<std::int64_t>(EntropyKind::none), "none", ""},
+    NamedValue{"compiled", static_cast<std::int64_t>(EntropyKind::compiled), "in one kernel", ""},
+    NamedValue{"eager", static_cast<std::int64_t>(EntropyKind::eager), "by PyTorch's operations",
+               ""}};
+
 constexpr Option<Rlhf> count(std::string_view key, std::string_view help, std::string_view fallback,
                              bool required = false) {
   return special<Rlhf>({.key = key,
@@ -49,10 +59,44 @@ constexpr std::array kRlhfOptions{
     count("new_tokens", "ppo, grpo: tokens to generate for each prompt", "", true),
     count("generation_batch", "ppo, grpo: sequences generated and scored at once",
           "`micro_batch` × `gradient_accumulation`"),
+    count("token_budget",
+          "tokens of a micro-batch at most, of samples without padding, in place of `micro_batch`",
+          "none"),
+    count("scoring_batch", "samples a GPU scores at once", "as many as its trainer does"),
+    count("scoring_tokens", "tokens that are scored at once at most, of samples without padding",
+          "none"),
+    special<Rlhf>({.key = "entropy",
+                   .help = "how the entropy of the tokens is made where the loss has it",
+                   .default_text = "`none`",
+                   .kind = OptionKind::choice,
+                   .choices = kEntropies}),
+    special<Rlhf>({.key = "scoring_entropy",
+                   .help = "the same where the actor's own answers are scored",
+                   .default_text = "as `entropy`",
+                   .kind = OptionKind::choice,
+                   .choices = kEntropies}),
+    special<Rlhf>({.key = "rewards",
+                   .help = "ppo: whose they are",
+                   .default_text = "`model`",
+                   .kind = OptionKind::choice,
+                   .choices = kRewards}),
     special<Rlhf>(
         {.key = "method", .help = "as for training, of the actor", .default_text = "`full`"}),
     special<Rlhf>(
         {.key = "lora", .help = "as for training, of the actor", .kind = OptionKind::block}),
+    special<Rlhf>({.key = "images",
+                   .help = "as for training; not where something is generated",
+                   .default_text = "1 where the network reads images",
+                   .kind = OptionKind::integer}),
+    special<Rlhf>({.key = "image_tokens",
+                   .help = "as for training",
+                   .default_text = "the most that the network's processor makes",
+                   .kind = OptionKind::integer}),
+    special<Rlhf>({.key = "frozen",
+                   .help = "as for training, of the actor",
+                   .default_text = "nothing",
+                   .kind = OptionKind::choice,
+                   .choices = kFrozenParts}),
     special<Rlhf>({.key = "reference",
                    .help = "what the reference's scores come from",
                    .default_text = "`copy`; `base` with LoRA under `trainer` trl",
@@ -72,7 +116,12 @@ constexpr std::array kRlhfOptions{
                    .kind = OptionKind::block}),
 };
 
-constexpr std::array kEngines{NamedValue{kVllm.name, 0, kVllm.words, ""}};
+constexpr auto kEngineNames = [] {
+  std::array<NamedValue, kEngines.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {kEngines[i]->name, static_cast<std::int64_t>(i), kEngines[i]->words, ""};
+  return all;
+}();
 constexpr std::array kPlaces{
     NamedValue{"colocated", static_cast<std::int64_t>(EnginePlace::colocated),
                "on the trainer's GPUs", ""},
@@ -84,27 +133,45 @@ constexpr std::array kRollout{
                             .help = "which one",
                             .default_text = "`vllm`",
                             .kind = OptionKind::choice,
-                            .choices = kEngines}),
+                            .choices = kEngineNames}),
     option<&RolloutEngine::place>(
         {.key = "placement", .help = "whose GPUs it runs on", .choices = kPlaces}),
     option<&RolloutEngine::utilization>(
         {.key = "gpu_memory_utilization",
          .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
+         .doc = "share of a GPU's memory that it takes, and of which its cache is what the rest "
+                "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
+         .default_text = "0.92; of SGLang 0.88",
          .numbers = {0.01, 1}}),
     option<&RolloutEngine::tensor_parallel>(
         {.key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}}),
+    option<&RolloutEngine::expert_parallel>({.key = "expert_parallel",
+                                             .help = "GPUs that divide its experts, if more",
+                                             .integers = {1, 1 << 12}}),
+    option<&RolloutEngine::cuda_graphs>(
+        {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
     option<&RolloutEngine::sleep_level>(
         {.key = "sleep_level",
          .help = "while others work: 0 keeps all, 1 moves weights to the host, 2 drops them too",
          .integers = {0, 2}}),
-    option<&RolloutEngine::block_tokens>(
-        {.key = "block_size", .help = "tokens of a block of its cache", .integers = {1, 1 << 16}}),
+    option<&RolloutEngine::block_tokens>({.key = "block_size",
+                                          .help = "tokens of a block of its cache",
+                                          .default_text = "16; of SGLang 1",
+                                          .integers = {1, 1 << 16}}),
     option<&RolloutEngine::batched_tokens>({.key = "max_num_batched_tokens",
                                             .help = "tokens of one of its passes at most",
                                             .integers = {1, 1 << 24}}),
     option<&RolloutEngine::sequences>({.key = "max_num_seqs",
                                        .help = "sequences that it runs at once at most",
                                        .integers = {1, 1 << 20}}),
+    option<&RolloutEngine::weight_bucket>(
+        {.key = "weight_bucket",
+         .help = "bytes of the buffer through which the trainer hands weights over; 0: none",
+         .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::layered_summon>(
+        {.key = "layered_summon",
+         .help =
+             "verl: adapters are collected layer by layer, not with all of the model gathered"}),
     special<RolloutEngine>({.key = "max_model_length",
                             .help = "tokens of a sequence at most",
                             .default_text = "prompt and new tokens",

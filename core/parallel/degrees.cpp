@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "frameworks/registry.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -45,7 +46,8 @@ class Checker {
   std::optional<DivisionProblem> check(Degree degree) const {
     const std::int64_t asked = plan_.parallel.*member_of(degree);
     if (asked == 1) return std::nullopt;
-    const Support support = support_of(plan_.framework.kind, degree);
+    const bool trainers_own = degree == Degree::sequence && plan_.trainer->divides_sequences;
+    const Support support = trainers_own ? Support::yes : support_of(plan_.framework.kind, degree);
     if (support == Support::never) {
       return DivisionProblem{
           key_of(degree),

@@ -28,6 +28,13 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 /// no logits but the fp32 ones.
 enum class LossKind : std::uint8_t { cross_entropy, fused_linear, log_probabilities };
 
+/// How the entropy of a policy's tokens is taken from their logits, where a loss or a report asks.
+enum class EntropyKind : std::uint8_t {
+  none,
+  compiled,  ///< one kernel over the logits, and one for their gradient
+  eager,     ///< PyTorch's operations: probabilities in fp32, and their products with the logits
+};
+
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;        ///< last components of module names: "q_proj"
@@ -41,6 +48,12 @@ struct Lora {
   /// peft's modules_to_save: of each module whose name ends so, a copy that trains.
   std::vector<std::string> saved;
   bool saved_in_fp32 = false;  ///< the copies: the trainer casts what it trains
+  /// peft's target_parameters: weights of experts, by the ends of their names.
+  std::vector<std::string> parameters;
+  /// Parts of module names ("visual"): what is in them trains as it is, without adapters.
+  std::vector<std::string> whole;
+  /// OFT in place of LoRA: what a linear takes is turned in blocks of so many numbers; 0: LoRA.
+  std::int64_t rotation_block = 0;
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };
@@ -109,6 +122,7 @@ struct Plan {
   const TrainerDescription* trainer = &default_trainer();  ///< never null
   AttentionKind attention = AttentionKind::sdpa;
   LossKind loss = LossKind::cross_entropy;
+  EntropyKind entropy = EntropyKind::none;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers

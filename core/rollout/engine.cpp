@@ -27,7 +27,10 @@ std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model) {
       numel = round_up(p.shape.front(), engine.engine->vocabulary_multiple) *
               (p.numel / p.shape.front());
     const bool cut = p.shape.size() > 1;
-    const std::int64_t own = cut ? ceil_div(numel, engine.tensor_parallel) : numel;
+    const std::int64_t ranks = p.kind == ParameterKind::expert
+                                   ? std::max(engine.tensor_parallel, engine.expert_parallel)
+                                   : engine.tensor_parallel;
+    const std::int64_t own = cut ? ceil_div(numel, ranks) : numel;
     bytes = checked_add(bytes, checked_mul(round_up(own * kEach, kAllocationUnit), repeat));
   });
   return bytes;
@@ -51,10 +54,14 @@ Plan own_plan(const Plan& generation) {
 
 /// Keys and values of a block of all layers. Fewer heads than ranks are repeated.
 std::int64_t block_bytes(const RolloutEngine& engine, const Model& generator, Plan plan) {
-  plan.workload.sequence_length = engine.block_tokens;
+  // Pages are slices of one tensor: what the allocator rounds up is not of each.
+  constexpr std::int64_t kLeast = 16;
+  const std::int64_t together = ceil_div(kLeast, engine.block_tokens);
+  plan.workload.sequence_length = checked_mul(engine.block_tokens, together);
   plan.workload.generation.new_tokens = 0;
   const std::int64_t heads = std::max<std::int64_t>(generator.facts.key_value_heads, 1);
-  return ceil_div(full_cache_bytes(generator, plan), std::min(engine.tensor_parallel, heads));
+  return ceil_div(full_cache_bytes(generator, plan),
+                  std::min(engine.tensor_parallel, heads) * together);
 }
 
 /// The profile runs the network once over as many tokens as a pass may take, and the sampler over
@@ -67,7 +74,9 @@ std::int64_t activation_bytes(const RolloutEngine& engine, const Model& generato
   const std::int64_t cache =
       memory.at_peak[static_cast<std::size_t>(Category::kv_cache)];  // it is paged, not made here
   const std::int64_t row = generator.facts.vocabulary * (kEach + 4 * engine.engine->sampler_rows);
-  return std::max(memory.peak - cache, checked_mul(row, engine.sequences));
+  const std::int64_t graphs =
+      engine.cuda_graphs ? checked_mul(engine.engine->graph_bytes, engine.sequences) : 0;
+  return checked_add(std::max(memory.peak - cache, checked_mul(row, engine.sequences)), graphs);
 }
 
 }  // namespace
@@ -76,11 +85,13 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
                            const Plan& generation) {
   const Plan plan = own_plan(generation);
   EngineMemory m;
-  m.budget = static_cast<std::int64_t>(
+  const auto share = static_cast<std::int64_t>(
       std::ceil(engine.utilization * static_cast<double>(plan.cluster.gpu.usable.count())));
   m.weights = weight_bytes(engine, generator);
   m.activations = activation_bytes(engine, generator, plan);
   m.block_bytes = block_bytes(engine, generator, plan);
+  const std::int64_t outside = engine.engine->share_is_static ? m.activations : 0;
+  m.budget = checked_add(share, outside);
   const std::int64_t left = std::max<std::int64_t>(m.budget - m.weights - m.activations, 0);
   m.blocks = m.block_bytes > 0 ? left / m.block_bytes : 0;
   m.cache = checked_mul(m.blocks, m.block_bytes);
@@ -89,9 +100,11 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
   return m;
 }
 
-double least_utilization(const EngineMemory& memory, const Plan& generation) {
-  const std::int64_t bytes = checked_add(memory.weights + memory.activations,
-                                         checked_mul(memory.blocks_needed, memory.block_bytes));
+double least_utilization(const RolloutEngine& engine, const EngineMemory& memory,
+                         const Plan& generation) {
+  const std::int64_t profiled = engine.engine->share_is_static ? 0 : memory.activations;
+  const std::int64_t bytes =
+      checked_add(memory.weights + profiled, checked_mul(memory.blocks_needed, memory.block_bytes));
   const double share =
       static_cast<double>(bytes) / static_cast<double>(generation.cluster.gpu.usable.count());
   return std::ceil(share * 100) / 100;

@@ -2,6 +2,7 @@
 // What one GPU of it holds follows from the share of the GPU that it is told to take.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,12 @@ struct EngineDescription {
   /// fp32 tensors of a row of logits for each sequence while tokens are chosen, beside the 16-bit
   /// one: logits, their log-softmax, probabilities, and as many random numbers.
   std::int64_t sampler_rows = 4;
+  /// The share is of weights and cache alone: what passes and graphs take comes on top. Else the
+  /// engine runs a pass first, and its share is of all that it takes.
+  bool share_is_static = false;
+  /// Of CUDA graphs for each sequence at once, where they are outside of the share.
+  std::int64_t graph_bytes = 0;
+  std::string_view share_key = {};  ///< what the engine calls the share
   std::string_view source = {};
 };
 
@@ -29,9 +36,26 @@ inline constexpr EngineDescription kVllm{
     .name = "vllm",
     .words = "vLLM 0.27",
     .utilization = 0.92,  // vllm/config/cache.py
+    .share_key = "gpu_memory_utilization",
     .source =
         "vllm/v1/worker/gpu_worker.py, determine_available_memory; v1/worker/utils.py, "
         "request_memory; v1/core/kv_cache_utils.py, get_num_blocks"};
+
+/// Of its own pages: one token each unless told otherwise; tables of words are padded alike
+/// (srt/layers/vocab_parallel_embedding.py).
+inline constexpr EngineDescription kSglang{
+    .name = "sglang",
+    .words = "SGLang 0.5",
+    .utilization = 0.88,  // server_args.py, where the GPU is not known
+    .block_tokens = 1,
+    .share_is_static = true,
+    .graph_bytes = std::int64_t{2} << 20,  // what its own default of the share leaves for them
+    .share_key = "mem_fraction_static",
+    .source =
+        "sglang/srt/model_executor/model_runner_kv_cache_mixin.py, profile_max_num_token, "
+        "get_cell_size_per_token; srt/server_args.py, _handle_gpu_memory_settings"};
+
+inline constexpr std::array kEngines{&kVllm, &kSglang};
 
 enum class EnginePlace : std::uint8_t {
   colocated,  ///< on the trainer's GPUs
@@ -43,19 +67,26 @@ struct RolloutEngine {
   EnginePlace place = EnginePlace::colocated;
   double utilization = kVllm.utilization;
   std::int64_t tensor_parallel = 1;
+  std::int64_t expert_parallel = 1;  ///< GPUs that divide the experts, if more
+  bool cuda_graphs = true;
   /// 0: everything stays while others work. 1: the cache goes, and weights to the host. 2: both go.
   std::int64_t sleep_level = 0;
   std::int64_t block_tokens = kVllm.block_tokens;
   std::int64_t batched_tokens = kVllm.batched_tokens;
   std::int64_t sequences = kVllm.sequences;
   std::int64_t model_length = 0;  ///< tokens of a sequence at most; 0: prompt and new ones
+  /// Bytes of the trainer's buffer through which weights are handed over; 0: tensor by tensor.
+  std::int64_t weight_bucket = 0;
+  /// Adapters are collected layer by layer; else with all of the model gathered.
+  bool layered_summon = false;
 };
 
 /// Of one GPU, in bytes.
 struct EngineMemory {
-  std::int64_t budget = 0;   ///< all that it takes, rounded up: the cache is what the rest leaves
+  std::int64_t budget = 0;   ///< all that it takes: the cache is what the rest leaves
   std::int64_t weights = 0;  ///< in 16 bits, its share of each layer
-  std::int64_t activations = 0;  ///< the peak of its profile's pass, or of choosing tokens
+  /// The peak of its profile's pass, or of choosing tokens; and graphs outside of its share.
+  std::int64_t activations = 0;
   std::int64_t cache = 0;        ///< whole blocks; 0: not even one
   std::int64_t block_bytes = 0;  ///< of all layers
   std::int64_t blocks = 0;
@@ -70,6 +101,7 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
                            const Plan& generation);
 
 /// The least utilization, in hundredths, at which one sequence of the full length has room.
-double least_utilization(const EngineMemory& memory, const Plan& generation);
+double least_utilization(const RolloutEngine& engine, const EngineMemory& memory,
+                         const Plan& generation);
 
 }  // namespace shardplan

@@ -66,11 +66,24 @@ struct TrainerDescription {
   bool shares_base = false;
   /// Generated sequences are scored as many at a time as are trained on, not all at once.
   bool scores_micro_batches = false;
+  /// Ranks of a group divide the tokens of their sequences by means of the trainer's own (Ulysses),
+  /// whatever the framework divides.
+  bool divides_sequences = false;
+  /// To hand weights over it asks FSDP1 for a sharded state_dict, which copies the shards beside
+  /// what a unit gathers in the type of the shards (_state_dict_utils.py,
+  /// _sharded_post_state_dict_hook).
+  bool copies_shards = false;
   /// Preference training holds on to all fp32 logits of the trained model while a reference scores.
   bool keeps_logits = false;
   std::span<const OwnOptimizer> optimizers;
   /// The head and the loss in place of the model's own; null: the model's.
   const FusedKernel* head_loss = nullptr;
+  /// What `loss` fused_linear is here; null: Liger's.
+  const FusedKernel* fused_head = nullptr;
+  /// Log-probabilities of tokens over the logits as they are; null: over fp32 ones. The other one
+  /// leaves them whole for the entropy.
+  const FusedKernel* token_loss = nullptr;
+  const FusedKernel* kept_token_loss = nullptr;
   std::string_view source;  ///< what was read
 };
 

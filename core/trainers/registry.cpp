@@ -20,11 +20,14 @@ extern const TrainerDescription kTrainer;
 namespace torchtitan {
 extern const TrainerDescription kTrainer;
 }
+namespace verl {
+extern const TrainerDescription kTrainer;
+}
 
 namespace {
 
 constexpr std::array kTrainers{&loop::kTrainer, &hf_trainer::kTrainer, &trl::kTrainer,
-                               &torchtitan::kTrainer};
+                               &torchtitan::kTrainer, &verl::kTrainer};
 
 }  // namespace
 

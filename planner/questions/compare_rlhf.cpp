@@ -64,8 +64,8 @@ std::vector<Alternative> compare_rlhf(const Rlhf& rlhf, const Calibration& calib
   Rlhf away = rlhf;
   bool moves = false;
   for (Role& role : away.roles) {
-    moves = moves || (!role.trains && !role.idle_on_host);
-    role.idle_on_host = role.idle_on_host || !role.trains;
+    moves = moves || (!role.trains && !role.idle_on_host());
+    if (!role.trains) role.idle = Idle::host;
   }
   if (moves) add("frozen models on the host while idle", away);
   if (rlhf.hybrid) {

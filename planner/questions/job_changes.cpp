@@ -154,7 +154,7 @@ void add_states(Collector& out, const Rlhf& rlhf, const Json& written) {
 void add_idle(Collector& out, const Rlhf& rlhf) {
   std::vector<FieldEdit> frozen, all;
   for (const Role& role : rlhf.roles) {
-    if (role.idle_on_host || role.kind == RoleKind::actor) continue;
+    if (role.idle_on_host() || role.kind == RoleKind::actor) continue;
     all.push_back({fmt::format("/workload/models/{}/idle", name_of(role.kind)), "host"});
     if (!role.trains) frozen.push_back(all.back());
   }

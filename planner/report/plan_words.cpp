@@ -116,7 +116,11 @@ Cell role_line(const Role& role) {
                     {"use", use},
                     {"framework", framework_words(role.plan.framework)},
                     {"precision", role.plan.precision.name}});
-  return role.idle_on_host ? with(line, message("plan.role.idle_on_host")) : line;
+  if (role.idle == Idle::gpu) return line;
+  return with(line, role.idle_on_host()
+                        ? message("plan.role.idle_on_host")
+                        : message("plan.role.idle_partly",
+                                  {{"what", message("idle." + std::string(name_of(role.idle)))}}));
 }
 
 std::vector<Cell> rlhf_words(const Rlhf& rlhf) {

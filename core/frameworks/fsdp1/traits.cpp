@@ -173,6 +173,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .runs_rlhf = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
+    .copies_state_dict = true,
 };
 
 }  // namespace shardplan

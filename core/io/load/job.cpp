@@ -96,6 +96,7 @@ class JobLoader {
     read_checkpointing(reader_, plan());
     if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
       plan().loss = LossKind::log_probabilities;
+    plan().entropy = context_.entropy;
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
     if (is_inference() && plan().data_ranks() != plan().cluster.world() && !generates_divided())
@@ -168,7 +169,8 @@ class JobLoader {
     if (model == nullptr) reader_.missing("model", "a catalogue name, a config.json or an object");
     BuildOptions options = build_options(plan());
     options.scalar_head = context_.scalar_head;
-    if (context_.scalar_head || context_.whole_logits) options.head_loss = nullptr;
+    if (context_.scalar_head || context_.whole_logits)
+      options.head_loss = options.token_loss = nullptr;
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);

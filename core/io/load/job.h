@@ -32,7 +32,8 @@ struct JobContext {
   std::string directory;           ///< relative paths in the job start here; "" for the current one
   bool log_probabilities = false;  ///< preference training's in place of the cross-entropy
   bool whole_logits = false;  ///< whatever the trainer fuses with the head: all logits are made
-  bool scalar_head = false;   ///< the model ends in one value a token (a critic, a reward model)
+  EntropyKind entropy = EntropyKind::none;
+  bool scalar_head = false;  ///< the model ends in one value a token (a critic, a reward model)
 };
 
 /// Throws InputError naming `file` and the key. Absent keys take the defaults of docs/job.md.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -23,7 +24,20 @@ namespace {
 struct Lengths {
   std::int64_t micro_batch = 1, sequence = 0, prompt = 0, new_tokens = 0, generation_batch = 0;
   std::int64_t accumulation = 1;
+  std::int64_t token_budget = 0, scoring_batch = 0, scoring_tokens = 0;
 };
+
+/// What a workload of training says too, as far as it is about the model that is trained.
+constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen"};
+
+/// Samples of so many tokens without padding as whole rows: as many as there is room for, longer by
+/// what is left, so that no token of the budget is missing.
+void take_budget(Workload& w, std::int64_t budget, std::int64_t divided) {
+  if (budget == 0) return;
+  const std::int64_t tokens = checked_mul(budget, divided);
+  w.micro_batch = std::max<std::int64_t>(1, tokens / w.sequence_length);
+  w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
+}
 
 class RlhfLoader {
  public:
@@ -36,15 +50,18 @@ class RlhfLoader {
 
   Job load() {
     read_workload();
-    Job job = load_job(trained(RoleKind::actor), file_, context_of(RoleKind::actor));
+    Job job = load_role(RoleKind::actor);
     Rlhf rlhf;
+    rlhf.scoring_batch = sizes_.scoring_batch;
+    rlhf.scoring_tokens = sizes_.scoring_tokens;
     rlhf.algorithm = algorithm_->algorithm;
     rlhf.reference = reference_of(job.plan);
     add(rlhf, RoleKind::actor, job, true);
     if (algorithm_->has_critic) add(rlhf, RoleKind::critic, load_role(RoleKind::critic), true);
     if (rlhf.reference == ReferenceModel::copy)
       add(rlhf, RoleKind::reference, load_role(RoleKind::reference), false);
-    if (algorithm_->needs_reward || (algorithm_->has_reward && says(RoleKind::reward)))
+    if ((algorithm_->needs_reward && models_reward_) ||
+        (algorithm_->has_reward && says(RoleKind::reward)))
       add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
     if (algorithm_->generates) add_generation(rlhf, job);
     check_frameworks(rlhf);
@@ -71,10 +88,12 @@ class RlhfLoader {
     };
     sizes_.micro_batch = std::max<std::int64_t>(1, count("micro_batch"));
     sizes_.accumulation = std::max<std::int64_t>(1, count("gradient_accumulation"));
+    read_budgets();
     if (algorithm_->generates) {
       sizes_.prompt = count("prompt_length");
       sizes_.new_tokens = count("new_tokens");
       sizes_.generation_batch = count("generation_batch");
+      models_reward_ = read_as<int>(work_, info_of(rlhf_table(), "rewards")).value_or(1) != 0;
       for (const auto& [key, value] :
            {std::pair{"prompt_length", sizes_.prompt}, std::pair{"new_tokens", sizes_.new_tokens}})
         if (value == 0) work_.missing(key, "tokens of each sequence");
@@ -89,11 +108,34 @@ class RlhfLoader {
       sizes_.sequence = count("sequence_length");
       if (sizes_.sequence == 0) work_.missing("sequence_length", "tokens of a sequence");
     }
-    work_.find("method");
-    work_.find("lora");
+    for (const char* key : kOfActor) work_.find(key);
     models_ = work_.find("models");
     if (models_ != nullptr) check_models();
     work_.finish();
+  }
+
+  /// What only some trainers take, in tokens and in logits.
+  void read_budgets() {
+    const auto count = [&](const char* key) {
+      return read_as<std::int64_t>(work_, info_of(rlhf_table(), key)).value_or(0);
+    };
+    sizes_.token_budget = count("token_budget");
+    sizes_.scoring_batch = count("scoring_batch");
+    sizes_.scoring_tokens = count("scoring_tokens");
+    entropy_ =
+        read_as<EntropyKind>(work_, info_of(rlhf_table(), "entropy")).value_or(EntropyKind::none);
+    scoring_entropy_ =
+        read_as<EntropyKind>(work_, info_of(rlhf_table(), "scoring_entropy")).value_or(entropy_);
+  }
+
+  /// verl's rearrange_micro_batches (verl/utils/seqlen_balancing.py) wants room for the longest.
+  void check_budget(const char* key, std::int64_t budget, const Plan& plan) const {
+    const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
+    if (budget == 0 || checked_mul(budget, divided) >= sizes_.sequence) return;
+    work_.fail(key,
+               fmt::format("{} tokens on each of {} GPU{} hold no sequence of {}", budget, divided,
+                           divided == 1 ? "" : "s", sizes_.sequence),
+               fmt::format("at least {}", ceil_div(sizes_.sequence, divided)));
   }
 
   void read_hybrid_engine() {
@@ -131,7 +173,7 @@ class RlhfLoader {
     job.erase("workload");
     if (says(kind)) {
       Json own = models_->at(std::string(name_of(kind)));
-      own.erase("idle");
+      for (const char* key : {"idle", "token_budget"}) own.erase(key);
       if (own.contains("model")) job.erase("model");  // another network, not a change of this one
       overlay(job, own);
     }
@@ -169,13 +211,18 @@ class RlhfLoader {
 
   Json trained(RoleKind kind) const {
     Json job = patched(kind);
+    // Where answers are scored before training, no micro-batch of a step is a frozen model's.
+    const bool frozen = kind == RoleKind::reference || kind == RoleKind::reward;
+    const bool frozen_apart = frozen && algorithm_->generates;
     Json work{{"kind", "train"},
               {"micro_batch", sizes_.micro_batch * algorithm_->sequences},
               {"sequence_length", sizes_.sequence},
-              {"gradient_accumulation", sizes_.accumulation}};
+              {"gradient_accumulation", frozen_apart ? 1 : sizes_.accumulation}};
     const Json& whole = json_.at("workload");
-    for (const auto* key : {"method", "lora"})
+    for (const char* key : kOfActor)
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
+    for (const char* key : {"images", "image_tokens"})
+      if (whole.contains(key)) work[key] = whole.at(key);
     if (job.contains("workload")) overlay(work, job.at("workload"));
     job["workload"] = std::move(work);
     return job;
@@ -184,25 +231,52 @@ class RlhfLoader {
   JobContext context_of(RoleKind kind) const {
     JobContext context = context_;
     context.log_probabilities = algorithm_->head == RlhfHead::log_probabilities;
+    context.entropy = kind == RoleKind::actor ? entropy_ : EntropyKind::none;
     context.whole_logits = algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1;
     context.scalar_head = kind == RoleKind::critic || kind == RoleKind::reward ||
                           algorithm_->head == RlhfHead::scalar;
     return context;
   }
 
-  Job load_role(RoleKind kind) const { return load_job(trained(kind), file_, context_of(kind)); }
+  Job load_role(RoleKind kind) const {
+    Job job = load_job(trained(kind), file_, context_of(kind));
+    Plan& plan = job.plan;
+    check_budget("token_budget", sizes_.token_budget, plan);
+    check_budget("scoring_tokens", sizes_.scoring_tokens, plan);
+    const bool asked = entropy_ != EntropyKind::none || scoring_entropy_ != EntropyKind::none;
+    if (asked && plan.trainer->kept_token_loss == nullptr)
+      work_.fail("entropy", fmt::format("{}: its losses have none here", plan.trainer->words),
+                 "trainer verl, or none");
+    take_budget(plan.workload, own_budget(kind), plan.parallel.sequence * plan.parallel.context);
+    return job;
+  }
+
+  std::int64_t own_budget(RoleKind kind) const {
+    const Json* own = says(kind) ? &models_->at(std::string(name_of(kind))) : nullptr;
+    if (own == nullptr || !own->is_object() || !own->contains("token_budget"))
+      return sizes_.token_budget;
+    ObjectReader o(*own, file_, fmt::format("workload.models.{}", name_of(kind)));
+    return read_as<std::int64_t>(o, info_of(rlhf_table(), "token_budget")).value_or(0);
+  }
 
   void add(Rlhf& rlhf, RoleKind kind, Job job, bool trains) const {
-    Role role{kind, std::move(job.model), std::move(job.plan), trains, false};
+    Role role{kind, std::move(job.model), std::move(job.plan), trains, Idle::gpu};
     if (says(kind)) {
       ObjectReader o(models_->at(std::string(name_of(kind))), file_,
                      fmt::format("workload.models.{}", name_of(kind)));
-      role.idle_on_host = o.choice("idle", {"gpu", "host"}) == "host";
+      const auto idle = o.choice("idle", {"gpu", "parameters", "optimizer", "host"});
+      for (const Idle one : {Idle::parameters, Idle::optimizer, Idle::host})
+        if (idle == name_of(one)) role.idle = one;
     }
     rlhf.roles.push_back(std::move(role));
   }
 
   void add_generation(Rlhf& rlhf, const Job& actor) const {
+    if (scoring_entropy_ != entropy_) {
+      JobContext context = context_of(RoleKind::actor);
+      context.entropy = scoring_entropy_;
+      rlhf.scorer = load_job(trained(RoleKind::actor), file_, context).model;
+    }
     rlhf.generation = actor.plan;
     Workload& w = rlhf.generation.workload;
     w.kind = WorkKind::inference;
@@ -221,11 +295,11 @@ class RlhfLoader {
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
-      if (role.model.facts.image.has_tower)
+      if (role.model.facts.image.has_tower && algorithm_->generates)
         work_.fail("kind",
-                   fmt::format("rlhf of networks that read images is not modelled ({})",
-                               name_of(role.kind)),
-                   "kind train, or text models");
+                   fmt::format("{} of networks that read images is not modelled ({})",
+                               algorithm_->label, name_of(role.kind)),
+                   "an algorithm that generates nothing, or text models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",
@@ -236,7 +310,11 @@ class RlhfLoader {
         work_.fail("kind",
                    fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
                    "trainer trl or loop");
-      if (is_sharded(role.plan))
+      const Parallel& degrees = role.plan.parallel;
+      const bool divides = is_sharded(role.plan) || degrees.pipeline > 1;
+      const bool own =
+          role.plan.trainer->divides_sequences && degrees.model_ranks() == degrees.sequence;
+      if (divides && !own)
         work_.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
                    "degrees of 1 beside parallel.data");
       if (!framework.has_hybrid_engine && hybrid_)
@@ -253,6 +331,8 @@ class RlhfLoader {
   const Json* models_;
   const AlgorithmDescription* algorithm_ = nullptr;
   std::optional<ReferenceModel> said_reference_;
+  EntropyKind entropy_ = EntropyKind::none, scoring_entropy_ = EntropyKind::none;
+  bool models_reward_ = true;
   Lengths sizes_;
   std::optional<HybridEngine> hybrid_;
   std::optional<RolloutEngine> rollout_;

@@ -51,7 +51,10 @@ std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t s
   auto o = workload.object("rollout");
   if (!o) return std::nullopt;
   RolloutEngine engine;
-  read_as<int>(*o, info_of(rollout_table(), "engine"));
+  engine.engine = kEngines[static_cast<std::size_t>(
+      read_as<int>(*o, info_of(rollout_table(), "engine")).value_or(0))];
+  engine.utilization = engine.engine->utilization;
+  engine.block_tokens = engine.engine->block_tokens;
   read_options(*o, rollout_table(), engine);
   engine.model_length =
       read_as<std::int64_t>(*o, info_of(rollout_table(), "max_model_length")).value_or(sequence);
@@ -72,7 +75,7 @@ Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf) {
   check_degree(workload, engine, rlhf);
   const EngineMemory m = engine_memory(engine, *rlhf.generator, rlhf.generation);
   if (m.blocks < m.blocks_needed) {
-    const double least = least_utilization(m, rlhf.generation);
+    const double least = least_utilization(engine, m, rlhf.generation);
     refuse(workload, "gpu_memory_utilization",
            fmt::format("{} of a GPU leaves {} blocks of {} tokens beside weights of {} and "
                        "activations of {}; one sequence of {} tokens wants {}",

@@ -92,7 +92,7 @@ Json rlhf_models(const Rlhf& rlhf) {
                           {"model", role.model.facts.name},
                           {"parameters", role.model.parameter_count()},
                           {"trains", role.trains},
-                          {"idle", role.idle_on_host ? "host" : "gpu"}});
+                          {"idle", name_of(role.idle)}});
   return Json{{"algorithm", name_of(rlhf.algorithm)}, {"models", std::move(models)}};
 }
 

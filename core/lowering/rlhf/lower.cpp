@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "frameworks/registry.h"
@@ -10,29 +11,52 @@
 #include "lowering/inference/workspace.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/lower.h"
+#include "lowering/rank_model.h"
+#include "lowering/rlhf/handover.h"
+#include "lowering/rlhf/idle.h"
 #include "lowering/tensors.h"
 #include "parallel/groups.h"
+#include "parallel/shard.h"
 #include "program/compose.h"
 #include "trainers/description.h"
 
 namespace shardplan {
 namespace {
 
+/// What a scoring pass takes at once, in `plan`; returns how many there are in an iteration.
+std::int64_t take_scoring_batch(const Rlhf& rlhf, Plan& plan) {
+  Workload& w = plan.workload;
+  if (!generates(rlhf.algorithm)) return w.gradient_accumulation;
+  const std::int64_t all = rlhf.generation.workload.micro_batch;
+  const std::int64_t sequence =
+      rlhf.generation.workload.sequence_length + rlhf.generation.workload.generation.new_tokens;
+  if (rlhf.scoring_tokens > 0) {
+    const std::int64_t divided = plan.parallel.sequence * plan.parallel.context;
+    const std::int64_t tokens = checked_mul(rlhf.scoring_tokens, divided);
+    w.micro_batch = std::max<std::int64_t>(1, tokens / sequence);
+    w.sequence_length = round_up(ceil_div(tokens, w.micro_batch), divided);
+  } else if (rlhf.scoring_batch > 0) {
+    w.micro_batch = rlhf.scoring_batch;
+    w.sequence_length = sequence;
+  } else if (!plan.trainer->scores_micro_batches) {  // all that was generated at once
+    w.micro_batch = all;
+  }
+  return ceil_div(all, w.micro_batch);
+}
+
 /// A forward pass over whole sequences without autograd, down to the log-probabilities of their
 /// tokens or to their values. `finds_kept`: see KeptWeightsPass.
 RlhfPart scoring_part(const Rlhf& rlhf, const Role& role, bool finds_kept) {
   Plan plan = role.plan;
   RlhfPart part{Phase::experience, &role, {}, true};
-  if (!generates(rlhf.algorithm)) {
-    part.times = plan.workload.gradient_accumulation;
-  } else if (const std::int64_t all = rlhf.generation.workload.micro_batch;
-             plan.trainer->scores_micro_batches) {
-    part.times = ceil_div(all, plan.workload.micro_batch);
-  } else {  // all that was generated at once
-    plan.workload.micro_batch = all;
-  }
-  const ModelRun run = run_pass(role.model, plan, {plan.workload.sequence_length, 0}, nullptr);
-  const KeptWeightsPass pass{role.model, plan, run, role.trains, finds_kept};
+  part.times = take_scoring_batch(rlhf, plan);
+  const bool own = role.kind == RoleKind::actor && rlhf.scorer.has_value();
+  const Model& whole = own ? *rlhf.scorer : role.model;
+  const std::optional<Model> share =
+      is_sharded(plan) ? std::optional(shard(whole, plan)) : std::nullopt;
+  const Model& model = share ? *share : whole;
+  const ModelRun run = run_pass(model, plan, {plan.workload.sequence_length, 0}, nullptr);
+  const KeptWeightsPass pass{model, plan, run, role.trains, finds_kept};
   part.program = program_of(run);
   ProgramBuilder b(part.program);
   if (!role.trains) traits_of(plan).add_frozen(part.program, pass);
@@ -77,53 +101,6 @@ Program lower_hybrid(const Rlhf& rlhf) {
   return program;
 }
 
-/// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
-/// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
-/// vllm_generation.py, _iter_named_params).
-std::int64_t handover_bytes(const Role& actor) {
-  const Plan& plan = actor.plan;
-  if (!traits_of(plan).shards_parameters(plan)) return 0;
-  std::int64_t all = 0, largest = 0;
-  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const std::int64_t bytes =
-        round_up(checked_mul(p.numel, size_of(plan.precision.params)), kAllocationUnit);
-    largest = std::max(largest, bytes);
-    all = checked_add(all, checked_mul(bytes, repeat));
-  });
-  return plan.workload.lora && is_zero3(plan) ? all : largest;
-}
-
-/// An engine on the same GPU: it wakes for the weights, then for its cache, and sleeps again.
-Program lower_rollout(const Rlhf& rlhf) {
-  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
-  const bool here = rlhf.rollout->place == EnginePlace::colocated;
-  const bool wakes = here && rlhf.rollout->sleep_level > 0;
-  Program program;
-  ProgramBuilder b(program);
-  b.begin_phase(Phase::prefill);
-  if (wakes) b.alloc(Category::parameters, memory.weights);
-  b.transient(Category::gathered_parameters, handover_bytes(rlhf.roles.front()));
-  if (wakes) b.alloc(Category::kv_cache, memory.cache);
-  if (wakes) b.free(Category::kv_cache, memory.cache);
-  if (wakes) b.free(Category::parameters, memory.weights);
-  b.end_phase(Phase::prefill);
-  return program;
-}
-
-/// What an engine on the same GPU holds while others work.
-void add_engine(Program& whole, const Rlhf& rlhf) {
-  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
-  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
-  ProgramBuilder b(whole);
-  b.resident(Category::workspace, memory.activations);
-  if (rlhf.rollout->sleep_level == 0) {
-    b.resident(Category::parameters, memory.weights);
-    b.resident(Category::kv_cache, memory.cache);
-  }
-  if (rlhf.rollout->sleep_level == 1)
-    whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
-}
-
 /// Ids, log-probabilities of actor and reference, and for PPO values and rewards, fp32 but for the
 /// ids, of every token that was generated on or asked for.
 std::int64_t experience_bytes(const Rlhf& rlhf) {
@@ -137,33 +114,6 @@ std::int64_t experience_bytes(const Rlhf& rlhf) {
 Phase training_phase(const Rlhf& rlhf, const Role& role) {
   if (!generates(rlhf.algorithm)) return Phase::step;
   return role.kind == RoleKind::critic ? Phase::critic_training : Phase::actor_training;
-}
-
-/// Bytes of the states that a role brings along, workspaces and the batch left out.
-std::int64_t state_bytes(const Program& program) {
-  std::int64_t sum = 0;
-  for (const Event& e : program.resident)
-    if (e.category != Category::workspace && e.category != Category::other)
-      sum = checked_add(sum, checked_mul(e.bytes, e.count));
-  return sum;
-}
-
-/// Of the parts of a role, the one whose residents are the role's: a training step, or for what is
-/// frozen its only part.
-bool brings_states(const RlhfPart& part) {
-  return part.role->trains != part.scores;
-}
-
-/// What a part needs of a role that is away while it is idle, its weights or all of its states,
-/// comes at the beginning and goes at the end, by way of the host's link.
-void bring(ProgramBuilder& b, const Program& part, bool there) {
-  for (const Event& e : part.resident) {
-    if (e.category == Category::workspace || e.category == Category::other) continue;
-    const std::int64_t bytes = checked_mul(e.bytes, e.count);
-    there ? b.alloc(e.category, bytes) : b.free(e.category, bytes);
-  }
-  b.copy(LinkKind::host, there, state_bytes(part), there ? "a model to the GPU" : "a model away");
-  b.wait(Stream::copy);
 }
 
 }  // namespace
@@ -210,19 +160,21 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
 }  // namespace
 
 std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
-  std::vector<RlhfPart> parts;
+  std::vector<RlhfPart> training, parts;
+  for (const Role& role : rlhf.roles) {
+    if (!role.trains) continue;
+    const RankModel rank(role.model, role.plan);
+    training.push_back(
+        {training_phase(rlhf, role), &role, lower(rank.model(), role.plan, rank.run(), 0), false});
+  }
   if (generates(rlhf.algorithm))
     parts.push_back({Phase::generation, &rlhf.roles.front(),
-                     rlhf.rollout  ? lower_rollout(rlhf)
+                     rlhf.rollout  ? lower_rollout(rlhf, training.front().program)
                      : rlhf.hybrid ? lower_hybrid(rlhf)
                                    : lower_generation(*rlhf.generator, rlhf.generation),
                      true});
   append_scoring(parts, rlhf);
-  for (const Role& role : rlhf.roles)
-    if (role.trains)
-      parts.push_back({training_phase(rlhf, role), &role,
-                       lower(role.model, role.plan, run_segments(role.model, role.plan), 0),
-                       false});
+  std::move(training.begin(), training.end(), std::back_inserter(parts));
   return parts;
 }
 
@@ -242,17 +194,22 @@ void append_states(Program& whole, const std::vector<RlhfPart>& parts) {
   bool differs = false;
   for (const RlhfPart& part : parts) {
     if (!brings_states(part)) continue;
-    if (!part.role->idle_on_host) {
-      const Program& own = part.program;
-      append_residents(whole, own);
-      differs = differs || !own.build.empty();
-      for (const Event& e : own.build.empty() ? own.resident : own.build)
-        if (e.category != Category::workspace && e.category != Category::optimizer_states)
-          build.push_back(e);
+    Program own = part.program;
+    for (const Event& e : own.resident)
+      if (is_away(*part.role, e))
+        whole.host.pinned = checked_add(whole.host.pinned, checked_mul(e.bytes, e.count));
+    if (part.role->idle_on_host()) {
+      whole.host.pageable += own.host.total();
       continue;
     }
-    whole.host.pinned = checked_add(whole.host.pinned, state_bytes(part.program));
-    whole.host.pageable += part.program.host.total();
+    const auto away = [&](const Event& e) { return is_away(*part.role, e); };
+    std::erase_if(own.resident, away);
+    std::erase_if(own.build, away);
+    append_residents(whole, own);
+    differs = differs || !own.build.empty();
+    for (const Event& e : own.build.empty() ? own.resident : own.build)
+      if (e.category != Category::workspace && e.category != Category::optimizer_states)
+        build.push_back(e);
   }
   if (!differs) return;
   whole.build = whole.resident;
@@ -317,13 +274,23 @@ class Iteration {
   void run(const RlhfPart& part, std::optional<Phase> as,
            const std::function<void()>& after_forward = nullptr) {
     const Phase around = as.value_or(Phase::forward);
-    const bool away = part.role->idle_on_host;
+    // An engine's part says itself when it needs the actor.
+    const bool away =
+        part.role->idle != Idle::gpu && !(part.phase == Phase::generation && rlhf_.rollout);
+    const Needed needed =
+        part.role->trains && part.scores ? Needed::parameters : Needed::everything;
     if (order_ != nullptr) order_->push_back(static_cast<std::size_t>(&part - parts_.data()));
     if (away) b_.begin_phase(around);
-    if (away) bring(b_, part.program, true);
+    if (away) bring(b_, states_of(part), *part.role, needed, true);
     append_events(whole_, part.program, as, after_forward);
-    if (away) bring(b_, part.program, false);
+    if (away) bring(b_, states_of(part), *part.role, needed, false);
     if (away) b_.end_phase(as.value_or(Phase::step));
+  }
+
+  const Program& states_of(const RlhfPart& part) const {
+    for (const RlhfPart& other : parts_)
+      if (other.role == part.role && brings_states(other)) return other.program;
+    return part.program;
   }
 
   const Rlhf& rlhf_;

@@ -21,6 +21,15 @@ enum class ReferenceModel : std::uint8_t {
   none,         ///< nothing asks for them
 };
 
+/// What of a model is on the host outside of its phases.
+enum class Idle : std::uint8_t {
+  gpu,         ///< nothing
+  parameters,  ///< what is no optimizer state: parameters, gradients
+  optimizer,   ///< optimizer states and master parameters
+  host,        ///< all
+};
+std::string_view name_of(Idle idle);
+
 enum class RoleKind : std::uint8_t { actor, critic, reference, reward };
 std::string_view name_of(RoleKind role);
 
@@ -31,7 +40,8 @@ struct Role {
   Model model;
   Plan plan;
   bool trains = false;
-  bool idle_on_host = false;  ///< its weights, and states, are moved away outside its phases
+  Idle idle = Idle::gpu;
+  bool idle_on_host() const { return idle == Idle::host; }
 };
 
 /// DeepSpeed-Chat's hybrid engine (deepspeed/runtime/hybrid_engine.py).
@@ -46,11 +56,14 @@ struct HybridEngine {
 struct Rlhf {
   Algorithm algorithm = Algorithm::ppo;
   std::vector<Role> roles;         ///< the actor, or what trains in its place, first
+  std::optional<Model> scorer;     ///< the actor's graph where its own scores differ
   std::optional<Model> generator;  ///< the actor's graph with a KV cache
   Plan generation;                 ///< how it generates
   std::optional<HybridEngine> hybrid;
   std::optional<RolloutEngine> rollout;  ///< generates in place of the actor's own model
   ReferenceModel reference = ReferenceModel::copy;
+  std::int64_t scoring_batch = 0;   ///< samples scored at once; 0: as many as the trainer does
+  std::int64_t scoring_tokens = 0;  ///< tokens without padding in their place; 0: none
 
   const AlgorithmDescription& description() const { return description_of(algorithm); }
 };

@@ -57,6 +57,26 @@ ValueId mean_loss_of(Graph& g, ValueId wide) {
   return g.op(mean, {1, Scale::one});
 }
 
+/// What the entropy of each token adds to the loss; `kernel`: one over logits that it leaves whole.
+ValueId entropy_of(Graph& g, ValueId logits, const FusedKernel* kernel) {
+  const Extent each{1, g.value(logits).extent.scale};
+  if (g.entropy() == EntropyKind::compiled)
+    return g.fused_op({OpKind::vocabulary_loss, {logits, kNone, kNone}}, kernel, {1, Scale::one});
+  const ValueId probabilities = g.map(OpKind::softmax, logits);
+  const ValueId products = g.map(OpKind::mul, probabilities, logits);
+  return mean_loss(g, g.op({OpKind::mean, {products, kNone, kNone}}, each));
+}
+
+/// Log-probabilities of the labels over the logits themselves, and the entropy where it is asked.
+ValueId token_loss(Graph& g, ValueId logits) {
+  Op labels{OpKind::vocabulary_loss, {logits, kNone, kNone}};
+  ValueId loss = g.fused_op(labels, g.token_loss(), {1, Scale::one});
+  if (g.entropy() != EntropyKind::none)
+    loss = g.map(OpKind::add, loss, entropy_of(g, logits, g.token_loss()));
+  g.hold(logits, loss);
+  return loss;
+}
+
 /// The heads of transformers/modeling_layers.py (GenericForSequenceClassification and its kin) and
 /// their losses (loss/loss_utils.py). One label is a regression, whose loss is as small.
 ValueId classification_loss(Graph& g, const LinearModule& head, ValueId x) {
@@ -89,6 +109,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   if (g.cached()) return last_logits(g, head, x, map);
   if (const FusedKernel* kernel = head_kernel(g)) return fused_linear_loss(g, head, x, kernel);
   const ValueId logits = mapped(g, apply(g, head, x), map);
+  if (g.token_loss() != nullptr) return token_loss(g, logits);
   if (g.fuses()) {
     Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};
     if (g.loss() == LossKind::cross_entropy) in_place.side = g.value(logits).extent;

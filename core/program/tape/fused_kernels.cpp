@@ -52,6 +52,11 @@ std::int64_t partial_bytes(const Parts& p, const Op& op) {
   return checked_mul(checked_mul(rows, p.view.parameter(op.weight).numel), 4);
 }
 
+/// Of a loss, a number in fp32, the logits' own.
+DType gradient_type(const Parts& p, const Op& op) {
+  return p.view.state(op.kind == OpKind::vocabulary_loss ? op.in[0] : op.out).dtype;
+}
+
 void give_inputs(Parts& p, std::size_t i, StorageId g) {
   const Op& op = p.graph().ops()[i];
   const auto give = [&](std::size_t k, StorageId id) {
@@ -68,7 +73,7 @@ void give_inputs(Parts& p, std::size_t i, StorageId g) {
       return;
     case GradientPlace::fresh:
       if (!p.view.state(op.in[0]).needs_grad) return;
-      p.gradients.give(op.in[0], p.gradients.allocate_like(op.in[0], p.view.state(op.out).dtype));
+      p.gradients.give(op.in[0], p.gradients.allocate_like(op.in[0], gradient_type(p, op)));
       return;
   }
 }
@@ -81,9 +86,10 @@ struct Tile {
   Tile(const GraphView& view, const Op& op, const LossChunks& loss) {
     const DType compute = view.regime().compute;
     tokens = std::min(loss.tokens, op.fused->tile.tokens);
-    words = op.fused->tile.words;
+    words = op.fused->tile.words > 0 ? op.fused->tile.words : loss.vocabulary;
     parts = checked_mul(ceil_div(loss.tokens, tokens), ceil_div(loss.vocabulary, words));
-    logits_bytes = checked_mul(checked_mul(tokens, words), size_of(compute));
+    const std::int64_t each = op.fused->tile.bytes > 0 ? op.fused->tile.bytes : size_of(compute);
+    logits_bytes = checked_mul(checked_mul(tokens, words), each);
     if (view.parameter_type(op.weight) != compute)
       cast_bytes = checked_mul(checked_mul(words, loss.width), size_of(compute));
   }

@@ -1,9 +1,13 @@
-// verl's YAML and command lines. Its losses are its own (cross-entropy in place over 16-bit logits,
-// without padding), and its batches are budgets of tokens: a workload of kind rlhf has neither.
+// verl's YAML and command lines (0.8: verl/trainer/config). A file says what differs from the
+// trainer's own; Hydra's overrides on a command line are the same keys.
 #include <fmt/format.h>
+
+#include <array>
 
 #include "base/diagnostic.h"
 #include "import/kinds/kind.h"
+#include "import/kinds/verl_config.h"
+#include "import/vocabulary.h"
 
 namespace shardplan::importing::verl {
 namespace {
@@ -14,23 +18,181 @@ bool is_verl(const Document& d) {
          (has_any(d, {"model.partial_pretrain"}) && has_any(d, {"optim", "trainer"}));
 }
 
-std::string text_at(const Document& d, std::string_view path, std::string_view otherwise) {
-  const Json* value = value_below(d.value, path);
-  return value != nullptr && value->is_string() ? value->get<std::string>()
-                                                : std::string(otherwise);
+/// Its value is read with those of other keys.
+void read_with_others(Key&) {}
+
+void read_rank(Key& key) {
+  if (key.integer(0) == 0) return key.ignore("0: no adapters");
+  read_lora_rank(key);
 }
 
-void read(const Document& d, Recipe&) {
-  const std::string strategy = text_at(d, "actor_rollout_ref.actor.strategy", "fsdp");
-  const std::string engine = text_at(d, "actor_rollout_ref.rollout.name", "vllm");
-  throw InputError(
-      {.file = d.file,
-       .key = "actor_rollout_ref.actor.strategy",
-       .message = fmt::format("a verl configuration: its actor under {} has losses of verl's own, "
-                              "beside {}: they are not estimated yet",
-                              strategy, engine),
-       .expected = "a job with workload.kind rlhf and workload.rollout (docs/rlhf.md)",
-       .position = d.positions.find("actor_rollout_ref")});
+void read_targets(Key& key) {
+  const Json* rank = key.other("actor_rollout_ref.model.lora_rank");
+  if (rank == nullptr || *rank == 0) return key.ignore("no adapters");
+  read_lora_targets(key);
+}
+
+void read_optimizer_name(Key& key) {
+  const std::string name = key.text();
+  if (name == "AdamW") return key.ignore("PyTorch's AdamW");
+  if (name == "AdamW8bit" || name == "_AdamW8bit")
+    return key.take("/optimizer", Json{{"name", "adamw_8bit"}});
+  key.refuse(fmt::format("the optimizer '{}' is not estimated", name), "AdamW or AdamW8bit");
+}
+
+/// A block with a switch of its own.
+bool is_on(const Key& key, const char* name) {
+  return key.other_is_true(key.path() + "." + name);
+}
+void read_mtp(Key& key) {
+  if (is_on(key, "enable"))
+    key.refuse("prediction of several tokens (mtp.enable) is not estimated", "enable: false");
+  key.ignore("off");
+}
+void read_tiles(Key& key) {
+  if (is_on(key, "enabled"))
+    key.warn("blocks' feed-forward in tiles keeps less than is estimated");
+  else
+    key.ignore("off");
+}
+
+void refuse_if_several(Key& key) {
+  if (key.integer(0) > 1) key.refuse("stages of an engine are not estimated", "1");
+  key.ignore("1: none");
+}
+
+constexpr std::array kRules{
+    KeyRule{"actor_rollout_ref.model.path", "", read_model},
+    KeyRule{"actor_rollout_ref.model.lora_rank", "", read_rank},
+    KeyRule{"actor_rollout_ref.model.target_modules", "", read_targets},
+    KeyRule{"actor_rollout_ref.model.use_liger", "", read_liger},
+    KeyRule{"actor_rollout_ref.model.enable_activation_offload", "", refuse_if_true},
+    KeyRule{"actor_rollout_ref.model.mtp", "", read_mtp},
+    KeyRule{"actor_rollout_ref.model.tiled_mlp", "", read_tiles},
+    KeyRule{"actor_rollout_ref.actor.use_prefix_grouper", "", warn_if_larger},
+    KeyRule{"actor_rollout_ref.actor.optim.optimizer", "", read_optimizer_name},
+    KeyRule{"actor_rollout_ref.rollout.pipeline_model_parallel_size", "", refuse_if_several},
+    KeyRule{"actor_rollout_ref.rollout.quantization", "", warn_if_larger},
+};
+
+constexpr auto kTogether =
+    std::to_array<std::string_view>({"config_name",
+                                     "data.train_batch_size",
+                                     "data.max_prompt_length",
+                                     "data.max_response_length",
+                                     "algorithm.adv_estimator",
+                                     "algorithm.use_kl_in_reward",
+                                     "trainer.n_gpus_per_node",
+                                     "trainer.nnodes",
+                                     "actor_rollout_ref.hybrid_engine",
+                                     "actor_rollout_ref.model.enable_gradient_checkpointing",
+                                     "actor_rollout_ref.model.use_remove_padding",
+                                     "actor_rollout_ref.model.use_fused_kernels",
+                                     "actor_rollout_ref.actor.strategy",
+                                     "actor_rollout_ref.actor.ppo_mini_batch_size",
+                                     "actor_rollout_ref.actor.ppo_micro_batch_size",
+                                     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
+                                     "actor_rollout_ref.actor.use_dynamic_bsz",
+                                     "actor_rollout_ref.actor.ppo_max_token_len_per_gpu",
+                                     "actor_rollout_ref.actor.use_kl_loss",
+                                     "actor_rollout_ref.actor.entropy_coeff",
+                                     "actor_rollout_ref.actor.calculate_entropy",
+                                     "actor_rollout_ref.actor.calculate_sum_pi_squared",
+                                     "actor_rollout_ref.actor.use_torch_compile",
+                                     "actor_rollout_ref.actor.grad_clip",
+                                     "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
+                                     "actor_rollout_ref.actor.fsdp_config",
+                                     "actor_rollout_ref.ref.strategy",
+                                     "actor_rollout_ref.ref.fsdp_config",
+                                     "actor_rollout_ref.ref.log_prob_micro_batch_size",
+                                     "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
+                                     "actor_rollout_ref.ref.log_prob_use_dynamic_bsz",
+                                     "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu",
+                                     "actor_rollout_ref.rollout.name",
+                                     "actor_rollout_ref.rollout.n",
+                                     "actor_rollout_ref.rollout.gpu_memory_utilization",
+                                     "actor_rollout_ref.rollout.tensor_model_parallel_size",
+                                     "actor_rollout_ref.rollout.expert_parallel_size",
+                                     "actor_rollout_ref.rollout.max_num_batched_tokens",
+                                     "actor_rollout_ref.rollout.max_num_seqs",
+                                     "actor_rollout_ref.rollout.max_model_len",
+                                     "actor_rollout_ref.rollout.free_cache_engine",
+                                     "actor_rollout_ref.rollout.enforce_eager",
+                                     "actor_rollout_ref.rollout.layered_summon",
+                                     "actor_rollout_ref.rollout.checkpoint_engine",
+                                     "actor_rollout_ref.rollout.log_prob_micro_batch_size",
+                                     "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
+                                     "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz",
+                                     "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
+                                     "critic.enable",
+                                     "critic.strategy",
+                                     "critic.model",
+                                     "critic.ppo_micro_batch_size",
+                                     "critic.ppo_micro_batch_size_per_gpu",
+                                     "critic.use_dynamic_bsz",
+                                     "critic.ppo_max_token_len_per_gpu",
+                                     "critic.ulysses_sequence_parallel_size",
+                                     "reward_model.enable",
+                                     "reward_model.enable_resource_pool",
+                                     "reward_model.use_reward_loop",
+                                     "reward_model.model",
+                                     "rollout.n_gpus_per_node"});
+
+const std::array kIgnored{
+    IgnoredKeys{
+        "a step does not depend on it",
+        {"data.*", "algorithm.*", "trainer.*", "global_profiler.*", "custom_reward_function.*",
+         "reward_manager*", "ray_kwargs*", "ray_init*", "transfer_queue*", "environment",
+         "reward_model.*", "config_path", "defaults", "hydra*", "async_training*", "rollout.*",
+         "actor_rollout_ref.nccl_timeout", "_target_*"}},
+    IgnoredKeys{"a step does not depend on it",
+                {"actor_rollout_ref.actor.clip_*", "actor_rollout_ref.actor.policy_loss*",
+                 "actor_rollout_ref.actor.loss_*", "actor_rollout_ref.actor.kl_*",
+                 "actor_rollout_ref.actor.tau_*", "actor_rollout_ref.actor.checkpoint*",
+                 "actor_rollout_ref.actor.optim.*", "actor_rollout_ref.actor.profiler*",
+                 "actor_rollout_ref.actor.ppo_epochs", "actor_rollout_ref.actor.shuffle",
+                 "actor_rollout_ref.actor.data_loader_seed", "actor_rollout_ref.actor.rollout_n",
+                 "actor_rollout_ref.actor._target_", "actor_rollout_ref.actor.use_fused_kernels",
+                 "actor_rollout_ref.actor.use_remove_padding",
+                 "actor_rollout_ref.actor.use_rollout_log_probs",
+                 "actor_rollout_ref.actor.router_replay*"}},
+    IgnoredKeys{"compiled, the entropy is one kernel either way; else the larger is taken",
+                {"actor_rollout_ref.actor.entropy_*", "actor_rollout_ref.ref.entropy_*",
+                 "actor_rollout_ref.actor.sum_pi_*"}},
+    IgnoredKeys{"a reference follows the actor",
+                {"actor_rollout_ref.ref.ulysses_sequence_parallel_size",
+                 "actor_rollout_ref.ref.use_torch_compile", "actor_rollout_ref.ref.profiler*",
+                 "actor_rollout_ref.ref.rollout_n", "actor_rollout_ref.ref.router_replay*",
+                 "actor_rollout_ref.ref._target_", "actor_rollout_ref.ref.model*"}},
+    IgnoredKeys{"the engine holds no more for it", {"actor_rollout_ref.rollout.*"}},
+    IgnoredKeys{"the network does not depend on it", {"actor_rollout_ref.model.*"}},
+    IgnoredKeys{"a step does not depend on it",
+                {"critic.optim*", "critic.cliprange*", "critic.checkpoint*", "critic.profiler*",
+                 "critic.ppo_mini_batch_size", "critic.ppo_epochs", "critic.shuffle",
+                 "critic.grad_clip", "critic.loss_agg_mode", "critic.data_loader_seed",
+                 "critic.rollout_n", "critic._target_", "critic.forward_*"}},
+};
+
+const std::vector<KeyRule>& all_rules() {
+  static const std::vector<KeyRule> kAll = [] {
+    std::vector<KeyRule> all(kRules.begin(), kRules.end());
+    for (const std::string_view key : kTogether)
+      if (!key.empty()) all.push_back({key, "", read_with_others});
+    return all;
+  }();
+  return kAll;
+}
+
+void read(const Document& d, Recipe& recipe) {
+  if (has_any(d, {"model.partial_pretrain"}))
+    throw InputError({.file = d.file,
+                      .key = "model.partial_pretrain",
+                      .message = "verl's supervised trainer is not read",
+                      .expected = "a configuration of verl.trainer.main_ppo"});
+  const KeyTable own{all_rules(), kIgnored};
+  recipe.set("/optimizer", Json{{"name", "adamw"}, {"implementation", "foreach"}}, {});
+  read_keys(d, {&own}, recipe);
+  compose_rl(Config(d, recipe));
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ Table models_table(const Findings& f) {
     const char* use = !role.trains              ? "use.frozen"
                       : role.plan.workload.lora ? "use.lora"
                                                 : "use.trained";
-    table.rows.push_back({std::string(name_of(role.kind)),
-                          {words_of(role.kind), model_name(role.model),
-                           Quantity{role.model.parameter_count(), Unit::parameters}, message(use),
-                           framework_words(role.plan.framework),
-                           message(role.idle_on_host ? "idle.host" : "idle.gpu"),
-                           bytes(states->bytes, Source::exact)}});
+    table.rows.push_back(
+        {std::string(name_of(role.kind)),
+         {words_of(role.kind), model_name(role.model),
+          Quantity{role.model.parameter_count(), Unit::parameters}, message(use),
+          framework_words(role.plan.framework), message("idle." + std::string(name_of(role.idle))),
+          bytes(states->bytes, Source::exact)}});
   }
   return table;
 }
@@ -58,7 +58,7 @@ Cell present(const Rlhf& rlhf, const Turn& turn) {
   std::vector<Cell> names;
   for (const Role& role : rlhf.roles) {
     const auto computes = std::find(turn.computing.begin(), turn.computing.end(), &role);
-    if (!role.idle_on_host || computes != turn.computing.end())
+    if (!role.idle_on_host() || computes != turn.computing.end())
       names.push_back(words_of(role.kind));
   }
   return joined(names);

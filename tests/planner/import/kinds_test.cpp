@@ -182,9 +182,12 @@ fsdp_config:
   EXPECT_EQ(second.at("precision"), "bf16-autocast");
 }
 
-TEST(Accelerate, TheWholeModelAsOneUnitIsRefused) {
-  const std::string error = error_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n",
-                                     {{"cluster", "8xH100"}, {"model", "gpt2"}});
+TEST(Accelerate, TheWholeModelIsOneUnitWithoutAPolicy) {
+  const Json flags{{"cluster", "8xH100"}, {"model", "gpt2"}};
+  const Json job = job_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n", flags);
+  EXPECT_EQ(job.at("framework").at("units"), "whole");
+  const std::string error =
+      error_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\n", flags);
   EXPECT_NE(error.find("fsdp_auto_wrap_policy"), std::string::npos) << error;
   EXPECT_NE(error.find("TRANSFORMER_BASED_WRAP"), std::string::npos) << error;
 }
@@ -349,12 +352,6 @@ optimizer: {_target_: torch.optim.Adam}
 )");
   EXPECT_EQ(recipe.at("framework").at("name"), "fsdp2");
   EXPECT_EQ(recipe.at("precision"), "bf16-pure");
-}
-
-TEST(Verl, IsCalledByItsKind) {
-  const std::string error =
-      error_of("actor_rollout_ref: {actor: {strategy: fsdp}, rollout: {name: vllm}}\n");
-  EXPECT_NE(error.find("a verl configuration"), std::string::npos) << error;
 }
 
 TEST(PeftAdapter, IsLora) {

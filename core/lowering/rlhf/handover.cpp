@@ -1,0 +1,108 @@
+#include "lowering/rlhf/handover.h"
+
+#include <algorithm>
+
+#include "frameworks/registry.h"
+#include "lowering/rlhf/idle.h"
+#include "lowering/tensors.h"
+#include "trainers/description.h"
+
+namespace shardplan {
+namespace {
+
+/// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
+/// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
+/// vllm_generation.py, _iter_named_params).
+std::int64_t handover_bytes(const Role& actor) {
+  const Plan& plan = actor.plan;
+  if (!traits_of(plan).shards_parameters(plan)) return 0;
+  std::int64_t all = 0, largest = 0;
+  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    const std::int64_t bytes =
+        round_up(checked_mul(p.numel, size_of(plan.precision.params)), kAllocationUnit);
+    largest = std::max(largest, bytes);
+    all = checked_add(all, checked_mul(bytes, repeat));
+  });
+  return plan.workload.lora && is_zero3(plan) ? all : largest;
+}
+
+/// What a model takes in the type of its shards, and with one block of each kind.
+struct WholeBytes {
+  std::int64_t all = 0, one_block = 0;
+};
+WholeBytes whole_bytes(const Role& role) {
+  WholeBytes whole;
+  role.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    const std::int64_t bytes = checked_mul(p.numel, size_of(role.plan.precision.params));
+    whole.all = checked_add(whole.all, checked_mul(bytes, repeat));
+    whole.one_block = checked_add(whole.one_block, bytes);
+  });
+  return whole;
+}
+
+/// What verl makes of a trainer's shards before the engine wakes (0.8, verl/workers/
+/// fsdp_workers.py, rollout_mode; utils/fsdp_utils.py, collect_lora_params): a state_dict, which
+/// under FSDP1 copies them unit after gathered unit; of adapters alone copies on the host, with the
+/// model gathered. Returns the bytes that stay until the engine has them.
+std::int64_t collect_weights(ProgramBuilder& b, const Rlhf& rlhf, const Program& training) {
+  const Role& actor = rlhf.roles.front();
+  if (!actor.plan.trainer->copies_shards || !traits_of(actor.plan).shards_parameters(actor.plan))
+    return 0;
+  const WholeBytes whole = whole_bytes(actor);
+  if (actor.plan.workload.lora) {
+    b.transient(Category::gathered_parameters,
+                rlhf.rollout->layered_summon ? whole.one_block : whole.all);
+    return 0;
+  }
+  if (!traits_of(actor.plan).copies_state_dict) return 0;
+  std::int64_t shards = 0;
+  for (const Event& e : training.resident)
+    if (e.category == Category::parameters)
+      shards = checked_add(shards, checked_mul(e.bytes, e.count));
+  b.alloc(Category::gathered_parameters, shards);
+  b.transient(Category::gathered_parameters, whole.one_block);
+  return shards;
+}
+
+}  // namespace
+
+Program lower_rollout(const Rlhf& rlhf, const Program& training) {
+  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
+  const Role& actor = rlhf.roles.front();
+  const bool here = rlhf.rollout->place == EnginePlace::colocated;
+  const bool wakes = here && rlhf.rollout->sleep_level > 0;
+  Program program;
+  ProgramBuilder b(program);
+  b.begin_phase(Phase::prefill);
+  bring(b, training, actor, Needed::parameters, true);
+  const std::int64_t collected = collect_weights(b, rlhf, training);
+  // A state_dict that copies nothing has the shards, wherever the model goes meanwhile.
+  const bool keeps = collected == 0;
+  if (!keeps) bring(b, training, actor, Needed::parameters, false);
+  if (wakes) b.alloc(Category::parameters, memory.weights);
+  b.alloc(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.transient(Category::gathered_parameters, handover_bytes(actor));
+  b.free(Category::communication_buffers, rlhf.rollout->weight_bucket);
+  b.free(Category::gathered_parameters, collected);
+  if (keeps) bring(b, training, actor, Needed::parameters, false);
+  if (wakes) b.alloc(Category::kv_cache, memory.cache);
+  if (wakes) b.free(Category::kv_cache, memory.cache);
+  if (wakes) b.free(Category::parameters, memory.weights);
+  b.end_phase(Phase::prefill);
+  return program;
+}
+
+void add_engine(Program& whole, const Rlhf& rlhf) {
+  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
+  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
+  ProgramBuilder b(whole);
+  b.resident(Category::workspace, memory.activations);
+  if (rlhf.rollout->sleep_level == 0) {
+    b.resident(Category::parameters, memory.weights);
+    b.resident(Category::kv_cache, memory.cache);
+  }
+  if (rlhf.rollout->sleep_level == 1)
+    whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
+}
+
+}  // namespace shardplan

@@ -1,0 +1,43 @@
+// verl's workers over FSDP (0.8: verl/workers/fsdp_workers.py, actor/dp_actor.py). The forward is
+// under autocast, each micro-batch reduces its gradients, and blocks are recomputed by torch's
+// checkpoint without reentrance. apply_fsdp2 makes a unit of each block and of embeddings that are
+// not tied. A reference is a module of its own whose shards stay on the host, or under LoRA the
+// actor with its adapters off. Sequences are divided by Ulysses where a job asks for it
+// (verl/models/transformers/monkey_patch.py).
+#include "trainers/description.h"
+
+namespace shardplan {
+
+namespace verl_loss {
+extern const FusedKernel kInPlace;
+}
+namespace verl_kept_loss {
+extern const FusedKernel kKernel;
+}
+namespace verl_head_loss {
+extern const FusedKernel kKernel;
+}
+
+namespace verl {
+
+extern const TrainerDescription kTrainer;
+constinit const TrainerDescription kTrainer{
+    .name = "verl",
+    .words = "verl",
+    .autocasts = true,
+    .runs_engines = false,
+    .shards_ends_apart = true,
+    .runs_rlhf = true,
+    .shares_base = true,
+    .scores_micro_batches = true,
+    .divides_sequences = true,
+    .copies_shards = true,
+    .fused_head = &verl_head_loss::kKernel,
+    .token_loss = &verl_loss::kInPlace,
+    .kept_token_loss = &verl_kept_loss::kKernel,
+    .source = "verl 0.8, verl/workers/fsdp_workers.py, verl/workers/actor/dp_actor.py",
+};
+
+}  // namespace verl
+
+}  // namespace shardplan

@@ -1,0 +1,380 @@
+// What verl 0.8 runs of a configuration of verl.trainer.main_ppo (verl/trainer/config,
+// verl/trainer/ppo/utils.py, verl/workers/fsdp_workers.py).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "import/kinds/verl_config.h"
+#include "import/vocabulary.h"
+
+namespace shardplan::importing::verl {
+namespace {
+
+constexpr std::string_view kActor = "actor_rollout_ref.actor.";
+constexpr std::string_view kReference = "actor_rollout_ref.ref.";
+constexpr std::string_view kRollout = "actor_rollout_ref.rollout.";
+constexpr std::string_view kModel = "actor_rollout_ref.model.";
+
+std::string at(std::string_view group, std::string_view key) {
+  return std::string(group) + std::string(key);
+}
+
+/// Estimators that run no critic (core_algos.py); the tokens of all are trained on alike.
+constexpr std::array<std::string_view, 12> kWithoutCritic{"grpo",
+                                                          "grpo_passk",
+                                                          "grpo_vectorized",
+                                                          "rloo",
+                                                          "rloo_vectorized",
+                                                          "reinforce_plus_plus",
+                                                          "reinforce_plus_plus_baseline",
+                                                          "remax",
+                                                          "opo",
+                                                          "gpg",
+                                                          "optimal_token_baseline",
+                                                          "tir_optimal_token_baseline"};
+
+class Composer {
+ public:
+  explicit Composer(const Config& config) : c_(config), recipe_(config.recipe()) {}
+
+  void run() {
+    take_algorithm();
+    take_gpus();
+    take_framework();
+    take_batches();
+    take_loss();
+    take_reference();
+    if (recipe_.algorithm == "ppo") take_critic();
+    take_reward();
+    take_rollout();
+    recipe_.rlhf["models"]["actor"]["idle"] = idle_of(kActor, "fsdp_config.");
+    if (recipe_.rlhf["models"]["actor"]["idle"] == "gpu") recipe_.rlhf["models"].erase("actor");
+    if (recipe_.rlhf["models"].empty()) recipe_.rlhf.erase("models");
+  }
+
+ private:
+  void take_algorithm() {
+    const std::string estimator = c_.text("algorithm.adv_estimator", "gae");
+    const bool known = std::ranges::find(kWithoutCritic, estimator) != kWithoutCritic.end();
+    if (!known && estimator != "gae")
+      c_.refuse("algorithm.adv_estimator", fmt::format("'{}' is not estimated", estimator),
+                "gae, or one of " + fmt::format("{}", fmt::join(kWithoutCritic, ", ")));
+    const bool critic = c_.flag("critic.enable", estimator == "gae");
+    recipe_.take_algorithm(critic ? "ppo" : "grpo", c_.origin("algorithm.adv_estimator"));
+    recipe_.rlhf["prompt_length"] = c_.integer("data.max_prompt_length", 512);
+    recipe_.rlhf["new_tokens"] = c_.integer("data.max_response_length", 512);
+    c_.came_from("/workload/prompt_length", "data.max_prompt_length");
+    c_.came_from("/workload/new_tokens", "data.max_response_length");
+  }
+
+  void take_gpus() {
+    recipe_.machines = c_.integer("trainer.nnodes", 1);
+    recipe_.per_machine = c_.integer("trainer.n_gpus_per_node", 8);
+  }
+
+  std::int64_t gpus() const { return *recipe_.machines * *recipe_.per_machine; }
+  std::int64_t sequence() const {
+    return recipe_.rlhf["prompt_length"].get<std::int64_t>() +
+           recipe_.rlhf["new_tokens"].get<std::int64_t>();
+  }
+
+  std::string strategy(std::string_view group) const {
+    // ppo_megatron_trainer.yaml is the configuration of workers under Megatron-LM.
+    const bool megatron = c_.text("config_name", "").find("megatron") != std::string::npos ||
+                          c_.said("actor_rollout_ref.actor.megatron") != nullptr;
+    return c_.text(at(group, "strategy"),
+                   c_.text(at(kActor, "strategy"), megatron ? "megatron" : "fsdp"));
+  }
+
+  /// `options`: where a worker's FSDP options stand.
+  Json framework_of(std::string_view group, const std::string& strategy,
+                    std::string_view options) const {
+    const auto key = [&](std::string_view name) { return at(group, options) + std::string(name); };
+    if (strategy != "fsdp" && strategy != "fsdp2")
+      c_.refuse(at(group, "strategy"), fmt::format("an actor under {} is not estimated", strategy),
+                "fsdp or fsdp2");
+    const bool second = strategy == "fsdp2";
+    Json framework{{"name", second ? "fsdp2" : "fsdp1"}};
+    const std::string reduced = dtype_word(c_.text(key("mixed_precision.reduce_dtype"), "fp32"));
+    if (!reduced.empty()) framework["reduce_dtype"] = reduced;
+    const bool reshards = c_.flag(key("reshard_after_forward"), true);
+    const std::int64_t size = c_.integer(key("fsdp_size"), -1);
+    const bool hybrid = size > 0 && size < gpus();
+    if (hybrid) framework["hybrid_shard_size"] = size;
+    if (second) {
+      framework["reshard_after_forward"] = reshards;
+      if (c_.flag(key("offload_policy"), false)) framework["cpu_offload"] = true;
+      return framework;
+    }
+    if (hybrid)
+      framework["sharding_strategy"] = "hybrid_shard";
+    else if (!reshards)
+      framework["sharding_strategy"] = "shard_grad_op";
+    if (c_.flag(key("use_orig_params"), false)) framework["use_orig_params"] = true;
+    if (c_.flag(key("forward_prefetch"), false)) framework["forward_prefetch"] = true;
+    return framework;
+  }
+
+  /// fp32 weights in shards that compute in `dtype`, unless the file says otherwise.
+  std::string precision_of(std::string_view group, std::string_view options) const {
+    const auto key = [&](std::string_view name) { return at(group, options) + std::string(name); };
+    const std::string kept = dtype_word(c_.text(key("model_dtype"), "fp32"));
+    const std::string own = c_.text(key("dtype"), "bfloat16");
+    const std::string computes = dtype_word(c_.text(key("mixed_precision.param_dtype"), own));
+    if (kept == "fp32" && computes == "fp32") return "fp32";
+    if (kept == "fp32" && (computes == "bf16" || computes == "fp16")) return computes + "-autocast";
+    if (kept == computes && !kept.empty()) return kept + "-pure";
+    c_.refuse(key("model_dtype"),
+              fmt::format("parameters in {} that compute in {}", kept, computes),
+              "fp32, or the computing type");
+  }
+
+  void take_framework() {
+    recipe_.set("/framework", framework_of(kActor, strategy(kActor), "fsdp_config."),
+                c_.origin(at(kActor, "strategy")));
+    recipe_.set("/trainer", "verl", c_.origin(at(kActor, "strategy")));
+    recipe_.set("/precision", precision_of(kActor, "fsdp_config."),
+                c_.origin(at(kActor, "fsdp_config.model_dtype")));
+    sequence_ranks_ = c_.integer(at(kActor, "ulysses_sequence_parallel_size"), 1);
+    if (sequence_ranks_ > 1)
+      recipe_.set("/parallel/sequence", sequence_ranks_,
+                  c_.origin(at(kActor, "ulysses_sequence_parallel_size")));
+    const bool recomputes = c_.flag(at(kModel, "enable_gradient_checkpointing"), true);
+    recipe_.set("/checkpointing", recomputes ? "full" : "none",
+                c_.origin(at(kModel, "enable_gradient_checkpointing")));
+    recipe_.set("/gradient_clipping", c_.number(at(kActor, "grad_clip"), 1.0),
+                c_.origin(at(kActor, "grad_clip")));
+  }
+
+  /// Samples a GPU takes, of a key of its own or of one for all GPUs (normalized by
+  /// fsdp_workers.py); 0: neither.
+  std::int64_t batch_of(std::string_view group, std::string_view key, std::int64_t divided) const {
+    const std::string whole = at(group, key);
+    if (const std::int64_t all = c_.integer(whole, 0); all > 0)
+      return std::max<std::int64_t>(1, all * divided / gpus());
+    return c_.integer(whole + "_per_gpu", 0);
+  }
+
+  void take_batches() {
+    const std::int64_t repeats = c_.integer(at(kRollout, "n"), 1);
+    const std::int64_t mini = c_.integer(at(kActor, "ppo_mini_batch_size"), 256);
+    recipe_.global_batch = mini * repeats;
+    recipe_.generated = c_.integer("data.train_batch_size", 1024) * repeats;
+    dynamic_ = c_.flag(at(kActor, "use_dynamic_bsz"), false);
+    std::int64_t micro = batch_of(kActor, "ppo_micro_batch_size", sequence_ranks_);
+    const std::int64_t budget = c_.integer(at(kActor, "ppo_max_token_len_per_gpu"), 16384);
+    if (dynamic_) {
+      recipe_.rlhf["token_budget"] = budget;
+      c_.came_from("/workload/token_budget", at(kActor, "ppo_max_token_len_per_gpu"));
+      micro = std::max<std::int64_t>(1, budget * sequence_ranks_ / sequence());
+    }
+    if (micro == 0)
+      c_.refuse(at(kActor, "ppo_micro_batch_size_per_gpu"),
+                "neither said nor use_dynamic_bsz: verl asks for one of them",
+                "ppo_micro_batch_size_per_gpu, or use_dynamic_bsz: true");
+    recipe_.set("/workload/micro_batch", micro,
+                c_.origin(at(kActor, "ppo_micro_batch_size_per_gpu")));
+    take_scoring(budget);
+  }
+
+  /// The actor and the reference score the same samples; the larger of what both take.
+  void take_scoring(std::int64_t budget) {
+    std::int64_t tokens = 0, samples = 0;
+    for (const std::string_view group : {kRollout, kReference}) {
+      if (c_.flag(at(group, "log_prob_use_dynamic_bsz"), dynamic_))
+        tokens = std::max(tokens, c_.integer(at(group, "log_prob_max_token_len_per_gpu"), budget));
+      else
+        samples = std::max(samples, batch_of(group, "log_prob_micro_batch_size", sequence_ranks_));
+    }
+    const bool both = tokens > 0 && samples > 0;
+    if (both && samples * sequence() > tokens * sequence_ranks_) tokens = 0;
+    if (tokens > 0)
+      recipe_.rlhf["scoring_tokens"] = tokens;
+    else if (samples > 0)
+      recipe_.rlhf["scoring_batch"] = samples;
+    c_.came_from("/workload/scoring_tokens", at(kReference, "log_prob_max_token_len_per_gpu"));
+  }
+
+  /// Where padding stays, scores take the entropy by PyTorch's operations, whatever the loss asks.
+  void take_loss() {
+    if (c_.flag(at(kModel, "use_fused_kernels"), false)) {
+      recipe_.set("/loss", "fused_linear", c_.origin(at(kModel, "use_fused_kernels")));
+      return;
+    }
+    const bool packs = c_.flag(at(kModel, "use_remove_padding"), true);
+    const bool compiles = c_.flag(at(kActor, "use_torch_compile"), true);
+    const bool asked = c_.number(at(kActor, "entropy_coeff"), 0) != 0 ||
+                       c_.flag(at(kActor, "calculate_entropy"), false) ||
+                       c_.flag(at(kActor, "calculate_sum_pi_squared"), false);
+    const std::string kind = packs && compiles ? "compiled" : "eager";
+    if (asked) recipe_.rlhf["entropy"] = kind;
+    if (!recipe_.lora.is_null() || kind == "compiled") return;
+    recipe_.rlhf["scoring_entropy"] = kind;
+    recipe_.note({.kind = Note::Kind::assumed,
+                  .field = "workload.scoring_entropy: eager",
+                  .reason = "old log-probabilities come with the entropy, by PyTorch's operations "
+                            "where padding stays or nothing is compiled"});
+  }
+
+  /// "gpu", "parameters", "optimizer" or "host".
+  std::string idle_of(std::string_view group, std::string_view options) const {
+    const bool parameters = c_.flag(at(group, options) + "param_offload", false);
+    const bool optimizer = c_.flag(at(group, options) + "optimizer_offload", false);
+    if (parameters && optimizer) return "host";
+    return parameters ? "parameters" : optimizer ? "optimizer" : "gpu";
+  }
+
+  /// A module of its own, whose shards FSDP keeps on the host (CPUOffload, whatever param_offload
+  /// says), in the type that its own options say.
+  void take_reference() {
+    const bool asked =
+        c_.flag(at(kActor, "use_kl_loss"), false) || c_.flag("algorithm.use_kl_in_reward", false);
+    if (!asked) {
+      recipe_.rlhf["reference"] = "none";
+      recipe_.note({.kind = Note::Kind::assumed,
+                    .field = "workload.reference: none",
+                    .reason = "neither use_kl_loss nor use_kl_in_reward asks one"});
+      return;
+    }
+    if (!recipe_.lora.is_null()) {
+      recipe_.rlhf["reference"] = "base";
+      return;
+    }
+    Json& model = recipe_.rlhf["models"]["reference"];
+    model["framework"] = framework_of(kReference, strategy(kReference), "fsdp_config.");
+    keep_on_host(model);
+    const std::string precision = precision_of(kReference, "fsdp_config.");
+    if (*recipe_.find("/precision") != precision) model["precision"] = precision;
+  }
+
+  /// One GPU has nothing to gather: the whole model is there in its turn.
+  void keep_on_host(Json& role) const {
+    if (gpus() > 1)
+      role["framework"]["cpu_offload"] = true;
+    else
+      role["idle"] = "host";
+  }
+
+  /// A model, by the path that a worker has; nothing where it is the actor's own.
+  void take_model(Json& role, std::string_view path) const {
+    const Json* own = c_.said(path);
+    const Json* actor = c_.said(at(kModel, "path"));
+    if (own == nullptr || (actor != nullptr && *own == *actor)) return;
+    if (recipe_.has_model) return;
+    role["model"] = *own;
+    c_.came_from(path.starts_with("critic") ? "/workload/models/critic/model"
+                                            : "/workload/models/reward/model",
+                 path);
+  }
+
+  void take_critic() {
+    Json& role = recipe_.rlhf["models"]["critic"];
+    role = Json::object();
+    take_model(role, "critic.model.path");
+    const std::string own = strategy("critic.");
+    role["framework"] = framework_of("critic.", own, "model.fsdp_config.");
+    if (role["framework"] == *recipe_.find("/framework")) role.erase("framework");
+    const std::string precision = precision_of("critic.", "model.fsdp_config.");
+    if (*recipe_.find("/precision") != precision) role["precision"] = precision;
+    if (const std::string idle = idle_of("critic.", "model.fsdp_config."); idle != "gpu")
+      role["idle"] = idle;
+    const std::int64_t divided = c_.integer("critic.ulysses_sequence_parallel_size", 1);
+    if (divided != sequence_ranks_) role["parallel"] = Json{{"sequence", divided}};
+    const bool recomputes = c_.flag("critic.model.enable_gradient_checkpointing", true);
+    if ((*recipe_.find("/checkpointing") == "full") != recomputes)
+      role["checkpointing"] = recomputes ? "full" : "none";
+    if (c_.flag("critic.use_dynamic_bsz", dynamic_)) {
+      role["token_budget"] = c_.integer("critic.ppo_max_token_len_per_gpu", 32768);
+    } else {
+      role["token_budget"] = 0;
+      const std::int64_t micro = batch_of("critic.", "ppo_micro_batch_size", divided);
+      if (micro == 0)
+        c_.refuse("critic.ppo_micro_batch_size_per_gpu",
+                  "neither said nor use_dynamic_bsz: verl asks for one of them",
+                  "critic.ppo_micro_batch_size_per_gpu");
+      role["workload"]["micro_batch"] = micro;
+    }
+    if (!recipe_.rlhf.contains("token_budget") && role["token_budget"] == 0)
+      role.erase("token_budget");
+  }
+
+  /// A model that judges answers: a worker like the reference (use_reward_loop false), or an engine
+  /// of its own.
+  void take_reward() {
+    if (!c_.flag("reward_model.enable", false)) {
+      if (recipe_.algorithm == "ppo") recipe_.rlhf["rewards"] = "function";
+      return;
+    }
+    if (c_.flag("reward_model.enable_resource_pool", false)) {
+      if (recipe_.algorithm == "ppo") recipe_.rlhf["rewards"] = "function";
+      recipe_.note({.kind = Note::Kind::warning,
+                    .key = "reward_model.enable_resource_pool",
+                    .reason = "the reward model is on GPUs of its own, which are not estimated"});
+      return;
+    }
+    if (c_.flag("reward_model.use_reward_loop", true))
+      c_.refuse("reward_model.use_reward_loop",
+                "a reward model in a second engine on the same GPUs is not estimated",
+                "use_reward_loop: false, or enable_resource_pool: true");
+    Json& role = recipe_.rlhf["models"]["reward"];
+    role = Json::object();
+    take_model(role, "reward_model.model.path");
+    role["framework"] = framework_of("reward_model.", c_.text("reward_model.strategy", "fsdp"),
+                                     "model.fsdp_config.");
+    keep_on_host(role);
+    role["precision"] = "bf16-pure";
+    if (const std::int64_t micro = batch_of("reward_model.", "micro_batch_size", 1); micro > 0)
+      role["workload"]["micro_batch"] = micro;
+  }
+
+  void take_rollout() {
+    const std::string engine = c_.text(at(kRollout, "name"), "");
+    if (engine == "hf") return;
+    if (engine.empty())
+      recipe_.note({.kind = Note::Kind::assumed,
+                    .field = "workload.rollout.engine: vllm",
+                    .reason = "the file leaves actor_rollout_ref.rollout.name open"});
+    else if (engine != "vllm" && engine != "sglang")
+      c_.refuse(at(kRollout, "name"), fmt::format("'{}' is not estimated", engine),
+                "vllm, sglang or hf");
+    const auto key = [](std::string_view name) { return at(kRollout, name); };
+    Json rollout{{"engine", engine.empty() ? "vllm" : engine}};
+    const auto integer = [&](const char* field, std::string_view name, std::int64_t otherwise) {
+      rollout[field] = c_.integer(key(name), otherwise);
+      c_.came_from(fmt::format("/workload/rollout/{}", field), key(name));
+    };
+    rollout["gpu_memory_utilization"] = c_.number(key("gpu_memory_utilization"), 0.5);
+    c_.came_from("/workload/rollout/gpu_memory_utilization", key("gpu_memory_utilization"));
+    integer("tensor_parallel", "tensor_model_parallel_size", 2);
+    if (c_.integer(key("expert_parallel_size"), 1) > 1)
+      integer("expert_parallel", "expert_parallel_size", 1);
+    integer("max_num_batched_tokens", "max_num_batched_tokens", 8192);
+    integer("max_num_seqs", "max_num_seqs", 256);
+    if (c_.said(key("max_model_len")) != nullptr) integer("max_model_length", "max_model_len", 0);
+    const bool layered = c_.flag(key("layered_summon"), false);
+    const bool frees = c_.flag(key("free_cache_engine"), true);
+    rollout["sleep_level"] = !frees ? 0 : layered ? 1 : 2;
+    if (layered) rollout["layered_summon"] = true;
+    if (c_.flag(key("enforce_eager"), false)) rollout["cuda_graphs"] = false;
+    rollout["weight_bucket"] =
+        c_.integer(key("checkpoint_engine.update_weights_bucket_megabytes"), 2048) << 20;
+    const bool apart = !c_.flag("actor_rollout_ref.hybrid_engine", true) ||
+                       c_.said("rollout.n_gpus_per_node") != nullptr;
+    rollout["placement"] = apart ? "separate" : "colocated";
+    recipe_.rlhf["rollout"] = std::move(rollout);
+  }
+
+  const Config& c_;
+  Recipe& recipe_;
+  std::int64_t sequence_ranks_ = 1;
+  bool dynamic_ = false;
+};
+
+}  // namespace
+
+void compose_rl(const Config& config) {
+  Composer(config).run();
+}
+
+}  // namespace shardplan::importing::verl

@@ -1,0 +1,195 @@
+// verl's workers: its losses over logits as they are, budgets of tokens, models that are on the
+// host in part, and how weights go to the engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimate/rlhf.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "lowering/rlhf/idle.h"
+#include "lowering/rlhf/lower.h"
+#include "support/error_of.h"
+#include "support/plan_testing.h"
+#include "support/program_testing.h"
+
+namespace shardplan::verl_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kVocabulary = 151936, kHidden = 896;  // Qwen 2.5 0.5B, a tied head
+
+Job changed(const std::string& patch) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  Json json = parse_json(R"({"model": "qwen2.5-0.5b", "cluster": "8xH100-80GB",
+    "framework": {"name": "fsdp1", "reduce_dtype": "fp32"}, "trainer": "verl",
+    "precision": "bf16-autocast", "checkpointing": "full",
+    "workload": {"kind": "rlhf", "algorithm": "grpo", "micro_batch": 8, "prompt_length": 512,
+                 "new_tokens": 512, "reference": "none",
+                 "rollout": {"gpu_memory_utilization": 0.4, "placement": "separate"}}})",
+                         "verl");
+  json.merge_patch(parse_json(patch, "patch"));
+  return load_job(json, "job.json", {.hardware = &hardware, .directory = ""});
+}
+
+std::int64_t peak(const Job& job, Phase phase) {
+  return simulate_memory(lower_rlhf(*job.rlhf)).of(phase).peak;
+}
+std::int64_t training(const std::string& workload) {
+  return peak(changed(R"({"workload": )" + workload + "}"), Phase::actor_training);
+}
+std::int64_t scoring(const std::string& workload) {
+  return peak(changed(R"({"workload": )" + workload + "}"), Phase::experience);
+}
+
+/// flash-attn's cross-entropy keeps the logits in 16 bits and writes their gradient over them: of
+/// one more sample 2 bytes a logit. A loop makes fp32 logits and what log_softmax keeps.
+TEST(Verl, TakesLogProbabilitiesOverLogitsInSixteenBits) {
+  const std::int64_t more = training(R"({"micro_batch": 16})") - training(R"({"micro_batch": 8})");
+  const std::int64_t logits = std::int64_t{8} * 1024 * kVocabulary;
+  EXPECT_GE(more, 2 * logits);
+  EXPECT_LT(more, 3 * logits);
+  const Job loop = changed(R"({"trainer": "loop"})");
+  EXPECT_GT(peak(loop, Phase::actor_training), training("{}") + 4 * logits);
+}
+
+/// The entropy reads the logits after the loss: each makes a gradient of its own. By PyTorch's
+/// operations probabilities in fp32 are kept too.
+TEST(Verl, KeepsLogitsWholeForTheEntropy) {
+  const std::int64_t logits = std::int64_t{8} * 1024 * kVocabulary;
+  const std::int64_t none = training("{}");
+  const std::int64_t compiled = training(R"({"entropy": "compiled"})");
+  const std::int64_t eager = training(R"({"entropy": "eager"})");
+  EXPECT_GT(compiled - none, 3 * logits);
+  EXPECT_LE(compiled - none, 4 * logits);
+  EXPECT_GE(eager - compiled, 4 * logits);
+}
+
+/// Scores come with the entropy where the loss has none: only they make probabilities then.
+TEST(Verl, ScoresWithAnEntropyOfTheirOwn) {
+  const std::int64_t logits = std::int64_t{8} * 1024 * kVocabulary;
+  const std::string own = R"({"scoring_entropy": "eager"})";
+  EXPECT_GT(scoring(own) - scoring("{}"), 7 * logits);
+  EXPECT_EQ(training(own), training("{}"));
+}
+
+/// Chunks of 512 tokens, however many there are.
+TEST(Verl, ItsFusedHeadNeverHasAllLogits) {
+  const auto fused = [](const char* batch) {
+    return peak(changed(std::string(R"({"loss": "fused_linear", "workload": {"micro_batch": )") +
+                        batch + "}}"),
+                Phase::actor_training);
+  };
+  EXPECT_LT(fused("16") - fused("8"), std::int64_t{8} * 1024 * kVocabulary / 2);
+  EXPECT_LT(fused("16"), training(R"({"micro_batch": 16})"));
+}
+
+TEST(Verl, TakesBudgetsOfTokens) {
+  // 8 samples of 1,024 tokens, and what a budget of 8,704 has beyond them in longer rows.
+  const Job job = changed(R"({"workload": {"token_budget": 8704}})");
+  const Workload& w = job.rlhf->roles.front().plan.workload;
+  EXPECT_EQ(w.micro_batch, 8);
+  EXPECT_EQ(w.sequence_length, 1088);
+  EXPECT_EQ(training(R"({"token_budget": 8192})"), training(R"({"micro_batch": 8})"));
+  EXPECT_EQ(scoring(R"({"scoring_tokens": 16384})"), scoring(R"({"scoring_batch": 16})"));
+  EXPECT_GT(scoring(R"({"scoring_batch": 16})"), scoring("{}"));
+  EXPECT_THAT(error_text([] { training(R"({"token_budget": 1000})"); }),
+              ::testing::AllOf(HasSubstr("hold no sequence of 1024"), HasSubstr("at least 1024")));
+}
+
+/// Ulysses: two GPUs have halves of the tokens, and a budget of as many on each.
+TEST(Verl, DividesSequencesOverItsOwnRanks) {
+  const Job two = changed(R"({"parallel": {"sequence": 2}, "workload": {"token_budget": 8192}})");
+  EXPECT_EQ(two.rlhf->roles.front().plan.workload.micro_batch, 16);
+  const std::int64_t one = training(R"({"token_budget": 8192})");
+  EXPECT_NEAR(static_cast<double>(peak(two, Phase::actor_training)), static_cast<double>(one),
+              0.1 * static_cast<double>(one));
+  EXPECT_THAT(error_text([] { changed(R"({"trainer": "loop", "parallel": {"sequence": 2}})"); }),
+              HasSubstr("no degree of this kind"));
+}
+
+/// What is away comes back for a turn: the optimizer's states for training alone.
+TEST(Verl, BringsBackWhatATurnNeeds) {
+  const auto with = [](const char* idle) {
+    return changed(std::string(R"({"workload": {"models": {"actor": {"idle": ")") + idle +
+                   "\"}}}}");
+  };
+  const Job here = with("gpu"), away = with("host"), part = with("optimizer");
+  std::int64_t states = 0, optimizer = 0;
+  for (const RlhfPart& p : rlhf_parts(*here.rlhf))
+    for (const Event& e : p.program.resident)
+      if (p.phase == Phase::actor_training) {
+        const std::int64_t bytes = e.bytes * e.count;
+        if (e.category == Category::optimizer_states) optimizer += bytes;
+        if (e.category == Category::parameters) states += bytes;
+      }
+  EXPECT_GT(optimizer, states);
+  const auto near = [](std::int64_t a, std::int64_t b) {  // sums are rounded together, not each
+    EXPECT_NEAR(static_cast<double>(a), static_cast<double>(b), 1e5);
+  };
+  near(peak(here, Phase::actor_training), peak(away, Phase::actor_training));
+  near(peak(here, Phase::experience) - peak(away, Phase::experience), optimizer);
+  near(peak(here, Phase::experience) - peak(part, Phase::experience), optimizer);
+  EXPECT_EQ(lower_rlhf(*away.rlhf).host.pinned - lower_rlhf(*here.rlhf).host.pinned,
+            optimizer + states);
+  for (const char* idle : {"gpu", "parameters", "optimizer", "host"}) {
+    const Played played = play(lower_rlhf(*with(idle).rlhf));
+    EXPECT_EQ(played.at_end, played.profile.at_start) << idle;
+  }
+}
+
+/// A state_dict of FSDP1 copies the shards; a bucket and the largest tensor, in fp32, come on top.
+TEST(Verl, CollectsWeightsForTheEngine) {
+  constexpr std::int64_t kBucket = std::int64_t{1} << 30;
+  const Job plain = changed("{}");
+  const Job bucket = changed(R"({"workload": {"rollout": {"weight_bucket": 1073741824}}})");
+  EXPECT_GT(peak(bucket, Phase::generation), peak(plain, Phase::generation));
+  const std::int64_t embedding = kVocabulary * kHidden * 4;
+  const MemoryProfile profile = simulate_memory(lower_rlhf(*bucket.rlhf));
+  std::int64_t states = 0;
+  for (const std::int64_t bytes : profile.at_start) states += bytes;
+  const std::int64_t shards = peak(bucket, Phase::generation) - states - kBucket - embedding;
+  EXPECT_NEAR(static_cast<double>(shards), 494032768.0 * 4 / 8, 1e6);
+  // Adapters alone: all of the model is gathered for them, or a layer at a time.
+  const auto lora = [](const char* layered) {
+    return peak(
+        changed(std::string(R"({"workload": {"method": "lora", "rollout": {)") + layered + "}}}"),
+        Phase::generation);
+  };
+  EXPECT_GT(lora("") - lora(R"("layered_summon": true)"), std::int64_t{1} << 30);
+}
+
+/// mem_fraction_static is of weights and cache alone, a token a page.
+TEST(Sglang, SharesOutWeightsAndCacheAlone) {
+  const Job job = changed(R"({"workload": {"rollout": {"engine": "sglang"}}})");
+  const EngineMemory m =
+      engine_memory(*job.rlhf->rollout, *job.rlhf->generator, job.rlhf->generation);
+  const auto total = static_cast<double>(job.plan.cluster.gpu.usable.count());
+  EXPECT_EQ(m.block_bytes, 2 * 2 * 64 * 2 * 24);  // a token: 2 heads of 64, 24 layers
+  EXPECT_NEAR(static_cast<double>(m.weights + m.cache), total * 0.4, 1e5);
+  EXPECT_EQ(m.budget - m.activations, static_cast<std::int64_t>(std::ceil(total * 0.4)));
+  const Job eager = changed(R"({"workload": {"rollout": {"engine": "sglang",
+                                                         "cuda_graphs": false}}})");
+  const EngineMemory without =
+      engine_memory(*eager.rlhf->rollout, *eager.rlhf->generator, eager.rlhf->generation);
+  EXPECT_EQ(m.activations - without.activations, std::int64_t{256} << 21);
+  EXPECT_EQ(m.cache, without.cache);
+  EXPECT_THAT(error_text([] {
+                changed(R"({"model": "llama-3.1-8b", "workload": {"rollout": {
+                    "engine": "sglang", "gpu_memory_utilization": 0.1}}})");
+              }),
+              HasSubstr("at least 0.2"));
+}
+
+TEST(Verl, PpoMayHaveNoRewardModelAndNoReference) {
+  const Job job = changed(R"({"workload": {"algorithm": "ppo", "rewards": "function"}})");
+  EXPECT_EQ(job.rlhf->roles.size(), 2);
+  const Job usual = changed(R"({"workload": {"algorithm": "ppo", "reference": "copy"}})");
+  EXPECT_EQ(usual.rlhf->roles.size(), 4);
+}
+
+}  // namespace
+}  // namespace shardplan::verl_test

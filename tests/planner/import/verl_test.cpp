@@ -1,0 +1,142 @@
+// verl's command lines and YAML: what its workers run of them.
+#include <gmock/gmock.h>
+
+#include "import_testing.h"
+#include "load/hardware.h"
+#include "load/job.h"
+#include "support/error_of.h"
+
+namespace shardplan::importing::verl_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kScript = R"(set -x
+model=Qwen/Qwen2.5-0.5B-Instruct
+python3 -m verl.trainer.main_ppo \
+    algorithm.adv_estimator=grpo \
+    data.train_batch_size=512 \
+    data.max_prompt_length=512 \
+    data.max_response_length=1536 \
+    actor_rollout_ref.model.path=$model \
+    actor_rollout_ref.actor.optim.lr=1e-6 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=128 \
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \
+    actor_rollout_ref.actor.use_kl_loss=True \
+    actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \
+    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=16 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
+    actor_rollout_ref.rollout.name=sglang \
+    actor_rollout_ref.rollout.gpu_memory_utilization=0.6 \
+    actor_rollout_ref.rollout.n=4 \
+    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=32 \
+    trainer.n_gpus_per_node=8 \
+    trainer.nnodes=1 $@
+)";
+
+std::string with(const std::string& more) {
+  std::string script = kScript;
+  script.replace(script.find(" $@"), 3, " " + more);
+  return script;
+}
+
+Json loaded(const std::string& script) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Json job = job_of(script);
+  load_job(job, "job", {.hardware = &hardware, .directory = ""});
+  return job;
+}
+
+TEST(ImportVerl, TakesAScriptAsItsWorkersRunIt) {
+  const Json job = loaded(kScript);
+  EXPECT_EQ(job["trainer"], "verl");
+  EXPECT_EQ(job["framework"]["name"], "fsdp1");
+  EXPECT_EQ(job["framework"]["reduce_dtype"], "fp32");
+  EXPECT_EQ(job["precision"], "bf16-autocast");
+  EXPECT_EQ(job["checkpointing"], "full");
+  EXPECT_EQ(job["optimizer"]["implementation"], "foreach");
+  const Json& work = job["workload"];
+  EXPECT_EQ(work["algorithm"], "grpo");
+  EXPECT_EQ(work["micro_batch"], 8);
+  EXPECT_EQ(work["gradient_accumulation"], 128 * 4 / 8 / 8);
+  EXPECT_EQ(work["generation_batch"], 512 * 4 / 8);
+  EXPECT_EQ(work["scoring_batch"], 32);
+  EXPECT_EQ(work["models"]["actor"]["idle"], "optimizer");
+  EXPECT_EQ(work["models"]["reference"]["framework"]["cpu_offload"], true);
+  const Json& rollout = work["rollout"];
+  EXPECT_EQ(rollout["engine"], "sglang");
+  EXPECT_EQ(rollout["gpu_memory_utilization"], 0.6);
+  EXPECT_EQ(rollout["sleep_level"], 2);
+  EXPECT_EQ(rollout["weight_bucket"], std::int64_t{2048} << 20);
+}
+
+TEST(ImportVerl, TakesBudgetsAndUlysses) {
+  const Json job =
+      loaded(with("actor_rollout_ref.actor.use_dynamic_bsz=True "
+                  "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=8192 "
+                  "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 "
+                  "actor_rollout_ref.actor.strategy=fsdp2"));
+  EXPECT_EQ(job["framework"]["name"], "fsdp2");
+  EXPECT_EQ(job["parallel"]["sequence"], 2);
+  EXPECT_EQ(job["workload"]["token_budget"], 8192);
+  EXPECT_EQ(job["workload"]["scoring_tokens"], 8192);
+  EXPECT_EQ(job["workload"]["micro_batch"], 8);  // 16,384 tokens of a pair of GPUs
+}
+
+TEST(ImportVerl, RunsACriticWhereAdvantagesAskOne) {
+  const Json job =
+      loaded(with("algorithm.adv_estimator=gae critic.ppo_micro_batch_size_per_gpu=4 "
+                  "critic.model.path=Qwen/Qwen2.5-1.5B critic.model.fsdp_config.param_offload=True "
+                  "actor_rollout_ref.actor.use_kl_loss=False"));
+  const Json& work = job["workload"];
+  EXPECT_EQ(work["algorithm"], "ppo");
+  EXPECT_EQ(work["rewards"], "function");
+  EXPECT_EQ(work["reference"], "none");
+  EXPECT_EQ(work["models"]["critic"]["model"], "Qwen/Qwen2.5-1.5B");
+  EXPECT_EQ(work["models"]["critic"]["idle"], "parameters");
+  EXPECT_EQ(work["models"]["critic"]["workload"]["micro_batch"], 4);
+}
+
+TEST(ImportVerl, TakesAdaptersWithTheBaseAsReference) {
+  const Json job = loaded(
+      with("actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=all-linear "
+           "actor_rollout_ref.rollout.layered_summon=True"));
+  EXPECT_EQ(job["workload"]["reference"], "base");
+  EXPECT_EQ(job["workload"]["lora"]["rank"], 32);
+  EXPECT_EQ(job["workload"]["rollout"]["sleep_level"], 1);
+}
+
+TEST(ImportVerl, FollowsReferencesOfHydra) {
+  const Json job = loaded(R"(
+actor_rollout_ref:
+  model: {path: Qwen/Qwen2.5-0.5B}
+  actor:
+    ppo_micro_batch_size_per_gpu: ${oc.select:data.each,1}
+    use_kl_loss: false
+  rollout:
+    name: ???
+    tensor_model_parallel_size: 1
+    log_prob_micro_batch_size_per_gpu: ${actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu}
+data: {each: 4, train_batch_size: 64}
+algorithm: {adv_estimator: rloo}
+)");
+  EXPECT_EQ(job["workload"]["micro_batch"], 4);
+  EXPECT_EQ(job["workload"]["scoring_batch"], 4);
+  EXPECT_EQ(job["workload"]["rollout"]["engine"], "vllm");
+}
+
+TEST(ImportVerl, RefusesWithTheKeyAndTheFigure) {
+  const auto error = [](const std::string& more) {
+    return error_text([&] { loaded(with(more)); });
+  };
+  EXPECT_THAT(error("actor_rollout_ref.rollout.name=trtllm"), HasSubstr("vllm, sglang or hf"));
+  EXPECT_THAT(error("algorithm.adv_estimator=magic"), HasSubstr("algorithm.adv_estimator"));
+  EXPECT_THAT(error("actor_rollout_ref.model.mtp.enable=True"), HasSubstr("mtp.enable"));
+  EXPECT_THAT(error("actor_rollout_ref.actor.use_dynamic_bsz=True "
+                    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=1024"),
+              HasSubstr("at least 2048"));
+  EXPECT_THAT(error("reward_model.enable=True"), HasSubstr("use_reward_loop"));
+}
+
+}  // namespace
+}  // namespace shardplan::importing::verl_test
