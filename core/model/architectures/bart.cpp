@@ -76,7 +76,8 @@ void embed(Graph& g, const Side& s, ValueId places, Scale scale) {
 Model build_bart_like(const ModelConfig& c, const BuildOptions& options,
                       const BartDescription& described) {
   if (options.kernels == KernelSet::megatron && described.places != BartPlaces::learned)
-    c.fail("model_type", "an encoder and a decoder of this kind are described as transformers runs them",
+    c.fail("model_type",
+           "an encoder and a decoder of this kind are described as transformers runs them",
            "framework single, ddp, fsdp1, fsdp2 or deepspeed");
   const std::int64_t hidden = c.count({"d_model", "hidden_size"}, 1024);
   const std::int64_t vocab = c.count({"vocab_size"}, described.vocab);

@@ -1,6 +1,6 @@
 // What "architectures" decides, and what is refused rather than counted in part.
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "build_testing.h"
