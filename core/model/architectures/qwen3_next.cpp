@@ -175,40 +175,43 @@ std::vector<bool> all_layers(std::int64_t layers, bool sparse) {
 }  // namespace
 
 Model build_qwen3_next(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, options, {.hidden = 2048,
-                              .ffn = 5632,
-                              .layers = 48,
-                              .heads = 16,
-                              .kv_heads = 2,
-                              .vocab = 151936,
-                              .experts = 512,
-                              .top_k = 10});
+  NextShape s = read_next(c, options,
+                          {.hidden = 2048,
+                           .ffn = 5632,
+                           .layers = 48,
+                           .heads = 16,
+                           .kv_heads = 2,
+                           .vocab = 151936,
+                           .experts = 512,
+                           .top_k = 10});
   s.delta.joined_projections = true;
   return build_next(c, options, s, read_sparse_layers(c, s.layers));
 }
 
 Model build_qwen3_5_text(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, options, {.hidden = 4096,
-                              .ffn = 12288,
-                              .layers = 32,
-                              .heads = 16,
-                              .kv_heads = 4,
-                              .vocab = 248320,
-                              .experts = 0,
-                              .top_k = 0});
+  NextShape s = read_next(c, options,
+                          {.hidden = 4096,
+                           .ffn = 12288,
+                           .layers = 32,
+                           .heads = 16,
+                           .kv_heads = 4,
+                           .vocab = 248320,
+                           .experts = 0,
+                           .top_k = 0});
   s.tables_of_batch = true;  // positions of text, height and width for each sample
   return build_next(c, options, s, all_layers(s.layers, false));
 }
 
 Model build_qwen3_5_moe_text(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, options, {.hidden = 2048,
-                              .ffn = 512,
-                              .layers = 40,
-                              .heads = 16,
-                              .kv_heads = 2,
-                              .vocab = 248320,
-                              .experts = 256,
-                              .top_k = 8});
+  NextShape s = read_next(c, options,
+                          {.hidden = 2048,
+                           .ffn = 512,
+                           .layers = 40,
+                           .heads = 16,
+                           .kv_heads = 2,
+                           .vocab = 248320,
+                           .experts = 256,
+                           .top_k = 8});
   s.tables_of_batch = true;
   return build_next(c, options, s, all_layers(s.layers, true));
 }
