@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "frameworks/registry.h"
+#include "model/layers/convolution.h"
 
 namespace shardplan {
 namespace {
@@ -56,6 +57,8 @@ Problem step_problem(const Model& model, const Plan& plan) {
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
     return problem("bitsandbytes' kernels inside of a compiled model are not estimated",
                    "false, or a base in 16 bits");
+  if (model.facts.image.has_tower)
+    return problem("compiled networks that read images are not estimated", "false");
   if (has_op(model, [](const Op& op) {
         return op.kind == OpKind::gather_rows || op.kind == OpKind::grouped_linear;
       }))
@@ -63,10 +66,10 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "experts in a compiled model are not estimated: what tokens they get breaks "
         "the graph",
         "false");
-  if (has_op(model, [](const Op& op) { return op.kind == OpKind::solve; }))
-    return problem("gated delta nets in a compiled model are not estimated", "false");
-  if (model.facts.image.has_tower)
-    return problem("compiled networks that read images are not estimated", "false");
+  if (convolves_tokens(model))
+    return problem(
+        "layers that convolve tokens or have a state are not estimated in a compiled model",
+        "false");
   if (model.facts.encoder_decoder)
     return problem("compiled models of encoder and decoder are not estimated", "false");
   if (plan.checkpointing == Checkpointing::selective || plan.checkpoint_share != CheckpointShare{})

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "frameworks/registry.h"
+#include "model/layers/convolution.h"
 #include "trainers/description.h"
 
 namespace shardplan {
@@ -88,6 +89,9 @@ class Checker {
     const Workload& w = plan_.workload;
     if (value > 1 && facts_.image.has_tower && degree != Degree::expert)
       return "a network that reads images cannot be estimated divided";
+    const bool along = degree == Degree::sequence || degree == Degree::context;
+    if (value > 1 && along && convolves_tokens(model_))
+      return "layers that convolve tokens or have a state need the whole sequence";
     Parallel changed = plan_.parallel;
     changed.*member_of(degree) = value;
     const std::int64_t world = plan_.cluster.world();

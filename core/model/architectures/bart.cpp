@@ -71,10 +71,19 @@ void embed(Graph& g, const Side& s, ValueId places, Scale scale) {
   g.set_output(out);
 }
 
+/// Megatron-LM's kernels are known beside learned places alone.
+void check_kernels(const ModelConfig& c, const BuildOptions& options, const BartDescription& d) {
+  if (options.kernels == KernelSet::megatron && d.places != BartPlaces::learned)
+    c.fail("model_type",
+           "an encoder and a decoder of this kind are described as transformers runs them",
+           "framework single, ddp, fsdp1, fsdp2 or deepspeed");
+}
+
 }  // namespace
 
 Model build_bart_like(const ModelConfig& c, const BuildOptions& options,
                       const BartDescription& described) {
+  check_kernels(c, options, described);
   const std::int64_t hidden = c.count({"d_model", "hidden_size"}, 1024);
   const std::int64_t vocab = c.count({"vocab_size"}, described.vocab);
   const std::int64_t positions = c.count({"max_position_embeddings"}, described.positions);

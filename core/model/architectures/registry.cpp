@@ -49,6 +49,7 @@ constexpr std::array kArchitectures{
     Architecture{"ernie4_5_moe", build_ernie4_5_moe, {"Ernie4_5_Moe"}, kCounted},
     Architecture{"exaone4", build_exaone4, {"Exaone4", "model.", kAllClasses}, kPatched},
     Architecture{"falcon", build_falcon, {"Falcon", "transformer.", kScoringClasses}},
+    Architecture{"falcon_h1", build_falcon_h1, {"FalconH1"}, kCounted},
     Architecture{"gemma", build_gemma, {"Gemma", "model.", kAllClasses}},
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
     Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kPatched | kOfSeveral},
@@ -75,6 +76,7 @@ constexpr std::array kArchitectures{
     Architecture{"idefics3", build_idefics3, {"Idefics3", "", kConditionalClass}, kOfSeveral},
     Architecture{
         "internvl", build_internvl, {"InternVL", "", kConditionalClass}, kPatched | kOfSeveral},
+    Architecture{"jamba", build_jamba, {"Jamba", "model.", kScoringClasses}, kCounted},
     // Its own files say so: DeepSeek V3 of another size.
     Architecture{"kimi_k2", build_deepseek_v3, {"DeepseekV3"}, kPatched},
     Architecture{"lfm2", build_lfm2, {"Lfm2"}},
@@ -120,6 +122,10 @@ constexpr std::array kArchitectures{
                  {"Qwen2_5_VL", "", kConditionalClass},
                  kPatched | kOfSeveral},
     Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kPatched},
+    Architecture{"qwen2_audio",
+                 build_qwen2_audio,
+                 {"Qwen2Audio", "", kConditionalClass},
+                 kCounted | kOfSeveral},
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
     Architecture{
         "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kPatched | kOfSeveral},

@@ -221,6 +221,10 @@ void stack(ModelBuilder& m, const T5& t, const Stack& s, const EmbeddingModule& 
 }
 
 Model build_t5_like(const ModelConfig& c, const BuildOptions& options, const T5Defaults& defaults) {
+  if (options.kernels == KernelSet::megatron)
+    c.fail("model_type",
+           "an encoder and a decoder of this kind are described as transformers runs them",
+           "framework single, ddp, fsdp1, fsdp2 or deepspeed");
   const T5 t = read(c, options, defaults);
   const std::int64_t encoder_layers = c.count({"num_layers", "num_hidden_layers"}, defaults.layers);
   const std::int64_t decoder_layers =

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shardplan {
 
 Convolution1d convolution1d(ModelBuilder& m, std::string_view name, std::int64_t channels,
@@ -23,6 +25,12 @@ ValueId apply(Graph& g, const Convolution1d& c, ValueId x) {
   op.bias = c.bias;
   op.work = {checked_mul(c.channels, c.kernel), all.scale};
   return g.op(op, all);
+}
+
+bool convolves_tokens(const Model& model) {
+  return std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
+    return p.shape.size() == 3 && p.shape[1] == 1 && p.kind == ParameterKind::other;
+  });
 }
 
 void require_training(const ModelConfig& config, const BuildOptions& options,

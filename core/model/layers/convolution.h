@@ -23,6 +23,10 @@ Convolution1d convolution1d(ModelBuilder& m, std::string_view name, std::int64_t
 /// is longer by before they are cut off are left out.
 ValueId apply(Graph& g, const Convolution1d& c, ValueId x);
 
+/// Whether a layer of the network mixes neighbouring tokens in another way than by attention: it
+/// has such a convolution.
+bool convolves_tokens(const Model& model);
+
 /// Throws where the job generates, values tokens for a critic or runs Megatron-LM's kernels: layers
 /// with a state ("gated delta nets") are described as transformers trains them.
 void require_training(const ModelConfig& config, const BuildOptions& options,

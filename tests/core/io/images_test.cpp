@@ -53,6 +53,14 @@ TEST(Images, TakeTheTokensThatTheProcessorMakesUnlessTheJobSaysSo) {
   EXPECT_EQ(none.model.parameter_count(), usual.model.parameter_count());
 }
 
+TEST(Images, ComeInWholePiecesWhereTheTowerSeesPieces) {
+  EXPECT_EQ(load("internvl3-1b", "{}").model.facts.image.tokens, 13 * 256);
+  const Job tile = load("internvl3-1b", R"({"image_tokens": 512})");
+  EXPECT_EQ(tile.model.facts.image.pieces, 2);
+  EXPECT_THAT(error("internvl3-1b", R"({"image_tokens": 300})"), HasSubstr("a multiple of 256"));
+  EXPECT_EQ(load("mistral-small-3.1-24b", "{}").model.facts.image.tokens, 55 * 55);
+}
+
 TEST(Images, LeaveRoomForTextInTheUsualSequence) {
   EXPECT_EQ(load("llava-1.5-7b", "{}").plan.workload.sequence_length, 2048);
   EXPECT_EQ(load("qwen2-vl-2b", R"({"image_tokens": 4000})").plan.workload.sequence_length, 5120);

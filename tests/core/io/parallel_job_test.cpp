@@ -76,7 +76,7 @@ TEST(Parallel, WhatCannotBeIsNamedWithTheNearestThatCan) {
        {"parallel.sequence_parallel", "tensor degree is 1"}},
       {R"({"parallel": {"pipeline": 2, "stage_layers": [16, 15]}})",
        {"parallel.stage_layers: 2 stages with 31 blocks", "2 stages with 32 blocks"}},
-      {R"({"model": "t5-small", "parallel": {"pipeline": 2}})",
+      {R"({"model": "bart-base", "parallel": {"pipeline": 2}})",
        {"parallel.pipeline", "an encoder and a decoder"}},
       {R"({"framework": "ddp", "parallel": {"tensor": 2}})",
        {"parallel.tensor: ddp has no degree of this kind", "or framework"}},

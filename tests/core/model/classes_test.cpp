@@ -1,4 +1,5 @@
 // What "architectures" decides, and what is refused rather than counted in part.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +84,24 @@ TEST(CountedFamilies, RefuseATowerThatTheyCannotCount) {
                       "text_config": {"model_type": "llama"}})"),
       "config.json");
   EXPECT_THROW(build_model(config, {.counts_only = true}), InputError);
+}
+
+TEST(EncoderAndDecoder, RefuseMegatronsKernelsWhereTheyAreNotDescribed) {
+  for (const char* type : {"t5", "mt5", "pegasus", "m2m_100"}) {
+    const ModelConfig config =
+        load_model_config(Json::parse(fmt::format(R"({{"model_type": "{}"}})", type)), "c");
+    EXPECT_THROW(build_model(config, {.kernels = KernelSet::megatron}), InputError) << type;
+  }
+}
+
+TEST(LayersWithAState, AreRefusedInGenerationAndUnderMegatron) {
+  for (const char* type : {"lfm2", "qwen3_next", "qwen3_5_text"}) {
+    const ModelConfig config =
+        load_model_config(Json::parse(fmt::format(R"({{"model_type": "{}"}})", type)), "c");
+    EXPECT_NO_THROW(build_model(config, {})) << type;
+    EXPECT_THROW(build_model(config, {.cached = true}), InputError) << type;
+    EXPECT_THROW(build_model(config, {.kernels = KernelSet::megatron}), InputError) << type;
+  }
 }
 
 TEST(LigersKernels, AreRefusedForFamiliesWhereTheyAreNotModelled) {
