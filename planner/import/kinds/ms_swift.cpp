@@ -26,14 +26,39 @@ bool is_ms_swift(const Document& d) {
   return !d.is_command() && has_any(d, {"tuner_type", "train_type"}) && has_any(d, {"model"});
 }
 
+std::int64_t number_of(const Key& key, std::string_view name, std::int64_t otherwise) {
+  const Json* value = key.other(name);
+  return value != nullptr && value->is_number_integer() && *value > 0 ? value->get<std::int64_t>()
+                                                                      : otherwise;
+}
+
+/// Tuners that keep less than LoRA of some rank. AdaLoRA has A·E beside its two matrices, as large
+/// as A (peft, tuners/adalora/layer.py); Bone sums parts of its input before its one matrix, and
+/// keeps those sums alone (tuners/miss/layer.py).
+bool read_smaller_tuner(Key& key) {
+  const std::string name = key.text();
+  if (name != "adalora" && name != "bone") return false;
+  const Json* start = key.other("init_weights");
+  if (name == "bone" && start != nullptr && *start == "bat")
+    key.refuse("Bone over whole weights ('bat') is not estimated", "init_weights true");
+  constexpr std::int64_t kAdaLora = 12, kBone = 4;  // tuner_args.py: adalora_init_r, reft_rank
+  const std::int64_t rank = name == "bone" ? number_of(key, "reft_rank", kBone)
+                                           : 2 * number_of(key, "adalora_init_r", kAdaLora);
+  make_lora(key.recipe());
+  key.recipe().lora["rank"] = rank;
+  key.warn(fmt::format("is estimated as LoRA of rank {}, which keeps more", rank));
+  return true;
+}
+
 void read_tuner(Key& key) {
+  if (read_smaller_tuner(key)) return;
   const std::string name = key.text();
   if (name == "full") return key.took("workload.method: full");
   if (name == "llamapro")
     return key.warn("only blocks that it adds are trained: the estimate is for all, which is more");
   if (name != "lora" && name != "longlora" && name != "lora_llm")
     key.refuse(fmt::format("'{}' is not estimated", name),
-               "full, lora, lora_llm, longlora or llamapro");
+               "full, lora, lora_llm, adalora, bone, longlora or llamapro");
   make_lora(key.recipe());
   if (name == "lora_llm") {  // tuner_plugin/lora_llm.py: tower and projector by their prefixes
     key.recipe().lora["train_whole"] =
@@ -54,6 +79,10 @@ bool is_full(Key& key) {
 
 void read_rank(Key& key) {
   if (is_full(key)) return key.ignore("no adapters");
+  for (const char* name : {"tuner_type", "train_type"})
+    if (const Json* type = key.other(name);
+        type != nullptr && (*type == "adalora" || *type == "bone"))
+      return key.ignore("the tuner has a rank of its own");
   read_lora_rank(key);
 }
 
@@ -313,6 +342,8 @@ const std::array kIgnored{
                  "use_cpu_initialization",
                  "lorap_*",
                  "galore_*",
+                 "adalora_*",
+                 "reft_*",
                  "self_cognition*"}},
 };
 constexpr KeyTable kOwn{kRules, kIgnored};

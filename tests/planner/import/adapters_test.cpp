@@ -83,6 +83,14 @@ TEST(AdapterKeys, OfMsSwiftLeaveATowerToTrainWhole) {
   EXPECT_EQ(lora_of(job).at("train_whole").front(), "visual");
 }
 
+TEST(AdapterKeys, OfSmallerTunersAreThoseOfLoraThatKeepsMore) {
+  const std::string model = "model: llama-3.1-8b\nlora_rank: 64\n";
+  EXPECT_EQ(lora_of(job_of("tuner_type: adalora\nadalora_init_r: 6\n" + model)).at("rank"), 12);
+  EXPECT_EQ(lora_of(job_of("tuner_type: bone\n" + model)).at("rank"), 4);
+  EXPECT_NE(error_of("tuner_type: bone\ninit_weights: bat\n" + model), "");
+  EXPECT_NE(error_of("tuner_type: boft\n" + model), "");
+}
+
 TEST(Sequences, OfMsSwiftArePaddedToTheRanksThatShareThem) {
   const Json job = job_of(
       "tuner_type: full\nmodel: llama-3.1-8b\nmax_length: 65535\nsequence_parallel_size: 4\n");
