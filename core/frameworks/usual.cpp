@@ -52,6 +52,7 @@ std::int64_t shard_group(const Plan& plan) {
 void mesh_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
+  list.add_divided(Group::sequence, GroupUse::all_to_all);
   if (plan.parallel.tensor > 1)
     list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
 }

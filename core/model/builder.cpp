@@ -92,7 +92,7 @@ Parameter ModelBuilder::make_parameter(ModuleId module, std::string name,
   p.kind = kind;
   p.module = module;
   p.adapter = adapter;
-  p.trainable = trains_ && (adapter || !options_.lora);
+  p.trainable = trains_ && (adapter || !options_.lora || trains_whole(p.name));
   // Only the blocks' linear layers: bitsandbytes leaves the head, and embeddings are no linears.
   const Quantization weights = options_.lora ? options_.lora->base : options_.weights;
   p.quantizable = !adapter && kind == ParameterKind::linear && (!prefix_.empty() || like_blocks_);
@@ -138,9 +138,14 @@ std::optional<std::size_t> ModelBuilder::saved_part(std::string_view name) const
   return saved_module(options_.lora->saved, classifies, name);
 }
 
+bool ModelBuilder::trains_whole(std::string_view name) const {
+  return options_.lora && is_inside(options_.lora->whole, name);
+}
+
 bool ModelBuilder::is_lora_target(std::string_view name) const {
   if (!options_.lora || !trains_ || saved_part(prefix_ + std::string(name) + ".weight"))
     return false;
+  if (trains_whole(prefix_ + std::string(name))) return false;
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto& targets = options_.lora->targets;
   // peft's word for every linear layer but the head.
@@ -170,6 +175,8 @@ LoraModules ModelBuilder::add_lora(std::string_view name, std::int64_t in, std::
   LoraModules lora;
   lora.rank = options_.lora->rank;
   lora.dropout = options_.lora->dropout;
+  lora.a_count = checked_mul(lora.rank, in);
+  lora.b_count = checked_mul(lora.rank, out);
   lora.a_module = add_module(std::string(name) + std::string(a));
   lora.a = add_parameter(lora.a_module, full + std::string(a) + ".weight", {lora.rank, in},
                          ParameterKind::linear, true);
@@ -219,6 +226,10 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
   m.by_bitsandbytes = weight.widened() || format_of(weight.stored).casts_inputs;
   if (bias) m.bias = add_parameter(m.module, base + ".bias", {out}, ParameterKind::bias);
   if (!adapted) return m;
+  if (options_.lora->rotation_block > 0) {
+    m.rotation = add_rotation(name, in);
+    return m;
+  }
   m.lora = add_lora(name, in, out, ".lora_A", ".lora_B");
   if (!options_.lora->magnitudes) return m;
   const std::string magnitude = ".lora_magnitude_vector";
@@ -226,6 +237,53 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
   m.lora->magnitude = add_parameter(m.lora->magnitude_module, full + magnitude + ".weight", {out},
                                     ParameterKind::other, true);
   return m;
+}
+
+/// The nearest width that divides what is turned (peft, tuners/oft/layer.py,
+/// adjust_oft_parameters).
+RotationModule ModelBuilder::add_rotation(std::string_view name, std::int64_t in) {
+  const std::int64_t asked = std::min(options_.lora->rotation_block, in);
+  std::int64_t above = asked, below = asked;
+  while (in % above != 0) ++above;
+  while (in % below != 0) --below;
+  RotationModule rotation;
+  rotation.block = asked - below <= above - asked ? below : above;
+  rotation.module = add_module(std::string(name) + ".oft_R");
+  rotation.weight = add_parameter(rotation.module, prefix_ + std::string(name) + ".oft_R.weight",
+                                  {in / rotation.block, rotation.block * (rotation.block - 1) / 2},
+                                  ParameterKind::other, true);
+  return rotation;
+}
+
+void ModelBuilder::adapt_experts(ParameterId parameter, std::string_view name) {
+  const Parameter& p = model_.parameters[static_cast<std::size_t>(parameter)];
+  constexpr std::size_t kExpertDimensions = 3;
+  if (!options_.lora || !trains_ || p.shape.size() != kExpertDimensions) return;
+  const std::string full = p.name;
+  const auto& targets = options_.lora->parameters;
+  if (std::none_of(targets.begin(), targets.end(),
+                   [&](const std::string& target) { return full.ends_with(target); }))
+    return;
+  const std::int64_t count = p.shape[0], out = p.shape[1], in = p.shape[2];
+  LoraModules lora;
+  lora.rank = options_.lora->rank;
+  const std::string own(name);
+  const std::int64_t width = checked_mul(lora.rank, count);
+  lora.a_module = add_module(own + ".lora_A");
+  lora.a = add_parameter(lora.a_module, prefix_ + own + ".lora_A.weight", {width, in},
+                         ParameterKind::linear, true);
+  lora.b_module = add_module(own + ".lora_B");
+  lora.b = add_parameter(lora.b_module, prefix_ + own + ".lora_B.weight", {out, width},
+                         ParameterKind::linear, true);
+  lora.a_count = checked_mul(width, in);
+  lora.b_count = checked_mul(width, out);
+  adapted_.emplace_back(parameter, lora);
+}
+
+const LoraModules* ModelBuilder::lora_of(ParameterId parameter) const {
+  for (const auto& [adapted, lora] : adapted_)
+    if (adapted == parameter) return &lora;
+  return nullptr;
 }
 
 LinearModule ModelBuilder::conv1d(std::string_view name, std::int64_t in, std::int64_t out) {
@@ -288,7 +346,9 @@ ParameterId ModelBuilder::tensor(std::string_view name, std::vector<std::int64_t
   for (std::size_t i = first_module_; i < model_.modules.size(); ++i)
     if (model_.modules[i].name == module_name) module = static_cast<ModuleId>(i);
   if (module == kNone) module = add_module(module_of(name));
-  return add_parameter(module, prefix_ + std::string(name), std::move(shape), kind);
+  const ParameterId id = add_parameter(module, prefix_ + std::string(name), std::move(shape), kind);
+  adapt_experts(id, name);
+  return id;
 }
 
 void ModelBuilder::tie(ModuleId module, ParameterId parameter) {

@@ -53,9 +53,16 @@ struct LoraModules {
   ModuleId a_module = kNone, b_module = kNone;
   ParameterId a = kNone, b = kNone;
   std::int64_t rank = 0;
+  std::int64_t a_count = 0, b_count = 0;  ///< numbers of each matrix
   double dropout = 0;
   ModuleId magnitude_module = kNone;  ///< of DoRA
   ParameterId magnitude = kNone;
+};
+/// OFT: numbers that make an orthogonal matrix for each block of the input.
+struct RotationModule {
+  ModuleId module = kNone;
+  ParameterId weight = kNone;
+  std::int64_t block = 0;
 };
 struct LinearModule {
   ModuleId module = kNone;
@@ -64,6 +71,7 @@ struct LinearModule {
   bool widened = false;  ///< its weight is stored in fewer bits and widened for each product
   bool by_bitsandbytes = false;  ///< bitsandbytes multiplies by it
   std::optional<LoraModules> lora;
+  std::optional<RotationModule> rotation;
 };
 struct EmbeddingModule {
   ModuleId module = kNone;
@@ -103,6 +111,8 @@ class ModelBuilder {
   /// One more tensor of a module of its own: "self_attn.sinks", "mlp.experts.gate_up_proj".
   /// `name` is the full tensor name; the module is its part before the last dot.
   ParameterId tensor(std::string_view name, std::vector<std::int64_t> shape, ParameterKind kind);
+  /// Adapters of a tensor that is no module's weight (peft's target_parameters); null: it has none.
+  const LoraModules* lora_of(ParameterId parameter) const;
   /// `module` uses a parameter that another one registered (a tied bias).
   void tie(ModuleId module, ParameterId parameter);
   /// A parameter that is never trained (requires_grad_(False) in the class).
@@ -132,7 +142,12 @@ class ModelBuilder {
   ParameterId add_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
                             ParameterKind kind, bool adapter = false);
   bool is_lora_target(std::string_view name) const;
+  /// Whether a module is in a part that trains beside adapters.
+  bool trains_whole(std::string_view name) const;
   /// Adapters of a module that takes `in` and returns `out` numbers a row.
+  RotationModule add_rotation(std::string_view name, std::int64_t in);
+  /// Adapters of the 3-D weights of experts, if they are a target.
+  void adapt_experts(ParameterId parameter, std::string_view name);
   LoraModules add_lora(std::string_view name, std::int64_t in, std::int64_t out, std::string_view a,
                        std::string_view b);
   Parameter make_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
@@ -154,6 +169,7 @@ class ModelBuilder {
   std::int64_t start_ = 0;
   bool trains_ = true, like_blocks_ = false;
   std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
+  std::vector<std::pair<ParameterId, LoraModules>> adapted_;  ///< tensors with adapters
   ParameterId original_ = kNone;  ///< of the parameter added last, where that is a trained copy
 };
 

@@ -17,4 +17,14 @@ std::optional<std::size_t> saved_module(const std::vector<std::string>& saved, b
   return std::nullopt;
 }
 
+bool is_inside(const std::vector<std::string>& parts, std::string_view name) {
+  for (std::size_t begin = 0; !parts.empty() && begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    if (std::find(parts.begin(), parts.end(), name.substr(begin, end - begin)) != parts.end())
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 }  // namespace shardplan

@@ -16,4 +16,7 @@ namespace shardplan {
 std::optional<std::size_t> saved_module(const std::vector<std::string>& saved, bool classifies,
                                         std::string_view tensor);
 
+/// Whether a part of `name` between points is one of `parts`.
+bool is_inside(const std::vector<std::string>& parts, std::string_view name);
+
 }  // namespace shardplan

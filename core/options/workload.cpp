@@ -171,6 +171,31 @@ constexpr std::array kLoraOptions{
                 "always do",
          .default_text = "none",
          .elements = "module names"}),
+    option<&Workload::lora, &Lora::parameters>(
+        {.key = "target_parameters",
+         .flag = "--target-parameters",
+         .also = "--lora-target-parameters",
+         .help = "weights of experts that are adapted, such as experts.down_proj",
+         .doc = "peft's `target_parameters`: weights of experts that are adapted, by the ends of "
+                "their names; each pass makes a whole copy of them with the adapters added",
+         .default_text = "none",
+         .elements = "names of parameters"}),
+    option<&Workload::lora, &Lora::whole>(
+        {.key = "train_whole",
+         .flag = "--train-whole",
+         .help = "parts of module names that train as they are, such as visual",
+         .doc = "parts of module names (`visual`): what is in them trains as it is, without "
+                "adapters, as ms-swift's `lora_llm` has it of a tower",
+         .default_text = "none",
+         .elements = "parts of module names"}),
+    option<&Workload::lora, &Lora::rotation_block>(
+        {.key = "oft_block_size",
+         .flag = "--oft-block-size",
+         .help = "OFT in place of LoRA: the input of adapted layers turned in blocks so wide",
+         .doc = "peft's OFT in place of LoRA: the input of each adapted layer is turned in blocks "
+                "of so many numbers",
+         .default_text = "none",
+         .integers = {0, 1 << 20}}),
     option<&Workload::lora, &Lora::saved_in_fp32>(
         {.key = "saved_in_fp32",
          .flag = "--saved-in-fp32",

@@ -48,6 +48,12 @@ struct Lora {
   /// peft's modules_to_save: of each module whose name ends so, a copy that trains.
   std::vector<std::string> saved;
   bool saved_in_fp32 = false;  ///< the copies: the trainer casts what it trains
+  /// peft's target_parameters: weights of experts, by the ends of their names.
+  std::vector<std::string> parameters;
+  /// Parts of module names ("visual"): what is in them trains as it is, without adapters.
+  std::vector<std::string> whole;
+  /// OFT in place of LoRA: what a linear takes is turned in blocks of so many numbers; 0: LoRA.
+  std::int64_t rotation_block = 0;
 };
 
 enum class WorkKind : std::uint8_t { train, inference, rlhf };

@@ -32,11 +32,13 @@ class Finisher {
     take_cluster();
     take_framework();
     take_tested_optimizers();
+    take_pages();
     take_lora();
     take_images();
     take_precision();
     take_batch();
     take_kernels();
+    take_compile();
     take_algorithm();
     return recipe_.job;
   }
@@ -150,7 +152,7 @@ class Finisher {
   /// What a trainer freezes before the text model, where the model has such parts.
   void take_images() {
     const Json* model = said("model");
-    if (!recipe_.frozen_tower || model == nullptr || !recipe_.algorithm.empty()) return;
+    if (!recipe_.frozen_tower || model == nullptr) return;
     const auto config = find_config(*model, {first_file(recipe_), "model", recipe_.directory});
     if (!config || !reads_images(config->config.value("model_type", ""))) return;
     const bool projector = recipe_.frozen_projector.value_or(false);
@@ -168,6 +170,42 @@ class Finisher {
     if (config == nullptr || (trainer != "hf_trainer" && trainer != "trl")) return;
     if (!config->contains("optimizer"))
       set_field(recipe_.job, "/framework/ds_config/zero_allow_untested_optimizer", true);
+  }
+
+  /// Pages of bitsandbytes' states under ZeRO are not estimated: all of them on the GPU take more.
+  void take_pages() {
+    const Json* optimizer = recipe_.find("/optimizer/name");
+    if (framework() != "deepspeed" || optimizer == nullptr || flags_.contains("optimizer")) return;
+    const std::string name = *optimizer;
+    if (!name.starts_with("paged_")) return;
+    set_field(recipe_.job, "/optimizer/name", name.substr(std::string_view("paged_").size()));
+    recipe_.note({.kind = Note::Kind::warning,
+                  .key = "optimizer",
+                  .reason = "pages that may move to the host are estimated as if they stayed on "
+                            "the GPU, which is more"});
+  }
+
+  /// FSDP2's hooks break a compiled model's graph at each block, whatever a file asks for. Liger's
+  /// kernels inside of a compiled model are not estimated.
+  void take_compile() {
+    const Json* asked = recipe_.find("/compile");
+    if (asked == nullptr || *asked == false) return;
+    if (const Json* kernels = recipe_.find("/kernels"); kernels != nullptr && *kernels != "torch") {
+      recipe_.job.erase("compile");
+      recipe_.note({.kind = Note::Kind::warning,
+                    .key = "torch_compile",
+                    .reason = "Liger's kernels are estimated in a model that is not compiled, "
+                              "which keeps more as a rule"});
+      return;
+    }
+    if (framework() != "fsdp2") return;
+    Json blocks = asked->is_object() ? *asked : Json::object();
+    if (blocks.contains("scope")) return;
+    blocks["scope"] = "block";
+    recipe_.job["compile"] = blocks;
+    recipe_.note({.kind = Note::Kind::assumed,
+                  .field = "compile.scope: block",
+                  .reason = "FSDP2's hooks break the graph of a whole model at each block"});
   }
 
   /// FlatParamHandle takes floating types only, and one in a tensor (_validate_tensors_to_flatten).
@@ -232,7 +270,11 @@ class Finisher {
   }
 
   void set_precision(const std::string& name, std::string why) {
-    recipe_.assume("/precision", name, std::move(why));
+    if (recipe_.linear.empty())
+      recipe_.assume("/precision", name, std::move(why));
+    else
+      recipe_.assume("/precision", Json{{"preset", name}, {"linear", recipe_.linear}},
+                     std::move(why));
   }
 
   /// A ds_config that says its precision itself is left alone.
@@ -296,6 +338,7 @@ class Finisher {
   /// Switches of single kernels are for every model; Liger has not all of them for each.
   void take_kernels() {
     const LigerPatch* patch = find_liger_patch(model_type());
+    if (patch != nullptr && !patch->refused.empty()) return take_no_kernels(*patch);
     if (!recipe_.liger.empty() && patch != nullptr) choose_kernels(*patch);
     const Json* wanted = recipe_.find("/kernels");
     if (wanted == nullptr || !wanted->is_array()) return;
@@ -316,6 +359,25 @@ class Finisher {
       recipe_.job.erase("kernels");
     else
       recipe_.job["kernels"] = kept;
+  }
+
+  /// Liger's experts are not estimated. PyTorch's own kernels keep more; the fused loss is left.
+  void take_no_kernels(const LigerPatch& patch) {
+    const Json* wanted = recipe_.find("/kernels");
+    if (wanted == nullptr || *wanted == "torch") return;
+    constexpr std::string_view kFused = "fused_linear_cross_entropy";
+    const bool fuses = wanted->is_array()
+                           ? std::find(wanted->begin(), wanted->end(), kFused) != wanted->end()
+                           : (patch.usual & bit_of(KernelName::fused_linear_cross_entropy)) != 0;
+    const auto said = recipe_.liger.find(std::string(kFused));
+    recipe_.job.erase("kernels");
+    if (said == recipe_.liger.end() ? fuses : said->second)
+      recipe_.set_default("/loss", "fused_linear");
+    recipe_.note({.kind = Note::Kind::warning,
+                  .key = "Liger's kernels",
+                  .reason = fmt::format("of type {} are not estimated: PyTorch's are, which keep "
+                                        "more, and the loss in parts where it is asked for",
+                                        patch.model_type)});
   }
 
   /// liger_kernel_config over what Liger patches unless told otherwise.
@@ -343,7 +405,7 @@ class Finisher {
     if (recipe_.algorithm.empty()) return;
     Json old = recipe_.job.value("workload", Json::object());
     Json workload{{"kind", "rlhf"}, {"algorithm", recipe_.algorithm}};
-    for (const char* key : {"micro_batch", "gradient_accumulation", "method", "lora"})
+    for (const char* key : {"micro_batch", "gradient_accumulation", "method", "lora", "frozen"})
       if (old.contains(key)) workload[key] = old[key];
     if (!recipe_.rlhf.contains("prompt_length") && old.contains("sequence_length"))
       workload["sequence_length"] = old["sequence_length"];

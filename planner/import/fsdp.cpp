@@ -51,7 +51,7 @@ class FsdpReader {
     refuse_unknown();
     const std::int64_t version = version_of();
     if (flag("xla", false)) key_.refuse("XLA's FSDP is not estimated", "PyTorch's");
-    check_wrapping();
+    check_wrapping(version);
     if (text("fp32_cpu_offload", "false") == "true") fail("fp32_cpu_offload", "is not estimated");
     Json framework = version == 1 ? one() : two();
     const bool offload = flag("offload_params", flag("cpu_offload", said("offload")));
@@ -124,17 +124,19 @@ class FsdpReader {
     return word == "1" ? 1 : 2;
   }
 
-  /// Blocks are the units that are estimated.
-  void check_wrapping() {
+  /// Blocks are the units that are estimated, or under FSDP2 the whole network.
+  void check_wrapping(std::int64_t version) {
     const std::string policy = text("auto_wrap_policy", dialect_.auto_wrap_policy);
     const bool wraps = policy == "transformer_based_wrap" ||
                        find("transformer_layer_cls_to_wrap") != nullptr ||
                        (policy == "no_wrap" && said("auto_wrap"));
     if (wraps) return;
+    whole_ = policy == "no_wrap" && version == 2;
+    if (whole_) return;
     if (policy == "no_wrap")
       fail("fsdp_auto_wrap_policy",
-           "without one the whole model is one unit, gathered at once: not estimated",
-           "TRANSFORMER_BASED_WRAP");
+           "without one the whole model is one flat parameter: not estimated under FSDP1",
+           "TRANSFORMER_BASED_WRAP, or fsdp_version 2");
     fail("fsdp_auto_wrap_policy", fmt::format("units by '{}' are not estimated", policy),
          "TRANSFORMER_BASED_WRAP");
   }
@@ -181,6 +183,7 @@ class FsdpReader {
     if (word != "true" && word != "false")
       fail("fsdp_reshard_after_forward", fmt::format("found '{}'", word), "true or false");
     framework["reshard_after_forward"] = word == "true";
+    if (whole_) framework["units"] = "whole";
     const bool hybrid = text("sharding_strategy", "").starts_with("hybrid") || said("hybrid_shard");
     if (hybrid)
       fail("fsdp_sharding_strategy", "FSDP2 has no HYBRID_SHARD",
@@ -204,6 +207,7 @@ class FsdpReader {
   const Json& block_;
   std::string_view words_;
   const FsdpDialect& dialect_;
+  bool whole_ = false;  ///< no policy wraps blocks
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Recipe {
   // ---- Precision, as trainers say it.
   std::optional<bool> bf16, fp16;
   Weights weights;
+  std::string linear;  ///< what linear layers multiply in, by the names of precision.linear; ""
   /// The trainer keeps to a precision of its own, and `job` has it.
   bool has_precision() const { return job.contains("precision"); }
 

@@ -280,7 +280,7 @@ constexpr std::array kLoraRules{
     KeyRule{"use_rslora", "", read_rank_stabilized},
     KeyRule{"use_dora", "", read_dora},
     KeyRule{"lora_modules_to_save", "", read_saved_modules},
-    KeyRule{"lora_target_parameters", "", refuse_if_said},
+    KeyRule{"lora_target_parameters", "", read_target_parameters},
     KeyRule{"load_in_4bit", "", read_load_in_4bit},
     KeyRule{"load_in_8bit", "", read_load_in_8bit},
     KeyRule{"bnb_4bit_quant_storage", "", read_storage},

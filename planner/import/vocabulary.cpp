@@ -294,6 +294,21 @@ void read_lora_dropout(Key& key) {
   key.took(fmt::format("workload.lora.dropout: {}", key.number()));
 }
 
+void read_target_parameters(Key& key) {
+  const std::vector<std::string> names = key.list();
+  if (names.empty()) return key.ignore("empty");
+  key.recipe().beside_lora["target_parameters"] = names;
+  key.recipe().origins["/workload/lora/target_parameters"] = key.origin();
+  key.took(fmt::format("workload.lora.target_parameters: {}", fmt::join(names, ", ")));
+}
+
+void take_fp8(Key& key, const std::string& recipe, bool gathers) {
+  key.recipe().linear = recipe;
+  if (gathers)
+    key.warn("weights are gathered in 8 bits; they are estimated as gathered in 16, which is more");
+  key.took("precision.linear: " + recipe);
+}
+
 void read_dora(Key& key) {
   if (!key.flag()) return key.ignore("off");
   key.recipe().beside_lora["dora"] = true;

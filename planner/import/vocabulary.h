@@ -39,6 +39,7 @@ void read_lora_targets(Key& key);
 void read_rank_stabilized(Key& key);
 void read_lora_dropout(Key& key);
 void read_dora(Key& key);
+void read_target_parameters(Key& key);
 void read_saved_modules(Key& key);     ///< modules_to_save
 void read_frozen_tower(Key& key);      ///< of a model that reads images
 void read_frozen_projector(Key& key);  ///< between that and the text model
@@ -46,6 +47,9 @@ void refuse_if_true(Key& key);         ///< a feature that is not estimated
 void refuse_if_said(Key& key);
 void warn_if_true(Key& key);    ///< a little is not counted
 void warn_if_larger(Key& key);  ///< the estimate is more than what runs
+
+/// What linears multiply in, beside computing in bf16; `gathers`: FSDP gathers weights so.
+void take_fp8(Key& key, const std::string& recipe, bool gathers);
 
 /// Trainers that freeze tower and projector unless the files say otherwise.
 void freeze_by_default(Recipe& recipe);

@@ -46,7 +46,7 @@ constinit const FrameworkTraits kDdpTraits{
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,
-                .sequence = Support::never,
+                .sequence = Support::yes,
                 .context = Support::never,
                 .expert = Support::never},
     .split = SplitStyle::transformers,

@@ -6,7 +6,19 @@
 namespace shardplan {
 namespace {
 
+constexpr std::array kUnits{
+    named("blocks", Fsdp2Wrap::blocks, "each block, and the rest"),
+    named("whole", Fsdp2Wrap::whole, "the whole network, gathered at once"),
+};
+
 constexpr std::array kFsdp2Options{
+    option<&Framework::fsdp2, &Fsdp2Options::units>(
+        {.key = "units",
+         .flag = "--units",
+         .help = "what is gathered and reduced at once",
+         .doc = "what is gathered and reduced at once; the whole network without a wrapping policy "
+                "of accelerate",
+         .choices = kUnits}),
     option<&Framework::fsdp2, &Fsdp2Options::reshard_after_forward>(
         {.key = "reshard_after_forward",
          .flag = "--reshard-after-forward",

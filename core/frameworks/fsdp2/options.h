@@ -8,7 +8,12 @@
 
 namespace shardplan {
 
+/// What is a unit of its own: each block, or nothing but the whole network (fully_shard on the root
+/// alone).
+enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
+
 struct Fsdp2Options {
+  Fsdp2Wrap units = Fsdp2Wrap::blocks;
   bool reshard_after_forward = true;
   std::optional<DType> reduce_dtype;
   bool cpu_offload = false;

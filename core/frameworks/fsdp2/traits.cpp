@@ -42,6 +42,7 @@ std::int64_t fsdp2_divided_over(const Plan& plan, Category) {
 void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
+  list.add_divided(Group::sequence, GroupUse::all_to_all);
   if (const auto shard = plan.framework.fsdp2.hybrid_shard_size) {
     list.add_dimension("replica", plan.copies(), list.shape(Group::replica));
     list.add_dimension("shard", *shard, list.shape(Group::shard));
@@ -66,7 +67,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::not_yet,
                 .virtual_pipeline = Support::not_yet,
-                .sequence = Support::never,
+                .sequence = Support::yes,
                 .context = Support::not_yet,
                 .expert = Support::not_yet},
     .split = SplitStyle::transformers,

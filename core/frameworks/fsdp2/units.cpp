@@ -14,7 +14,7 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       taken_(model.parameters.size(), false),
       units_(run.segments.size()) {
   const bool reshards = plan.framework.fsdp2.reshard_after_forward;
-  const bool whole = wrap == Fsdp2Wrap::whole;
+  const bool whole = wrap == Fsdp2Wrap::whole || plan.framework.fsdp2.units == Fsdp2Wrap::whole;
   const bool divides = !whole && plan.trainer->shards_ends_apart && divides_ends(run);
   bool before_blocks = true;
   for (std::size_t s = 0; s < run.segments.size(); ++s) {

@@ -24,10 +24,6 @@ struct Fsdp2Unit {
   bool reshards = true;               ///< its parameters go between the passes
 };
 
-/// What is a unit of its own: each block, or nothing but the whole network (fully_shard on the root
-/// alone).
-enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
-
 /// How a plan shards a model: units by segment, and element sizes.
 class Fsdp2Units {
  public:

@@ -80,9 +80,11 @@ std::string untuned(std::string_view name) {
     const std::string_view part = name.substr(begin, end - begin);
     const std::string word = normalized(part);
     const bool last = end == name.size();
-    const bool drops = word == "instruct" || word == "chat" || word == "hf" ||
+    const bool drops = word == "instruct" || word == "chat" || word == "hf" || word == "bf16" ||
+                       word == "deduped" ||
                        (last && (word == "base" || word == "it" || word == "pt"));
-    if (!drops || begin == 0) kept += (begin > 0 ? "-" : "") + std::string(part);
+    const bool maker = begin == 0 && word == "nvidia";
+    if (!maker && (!drops || begin == 0)) kept += (begin > 0 ? "-" : "") + std::string(part);
     begin = end + 1;
   }
   return kept;

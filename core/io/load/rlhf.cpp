@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -25,6 +26,9 @@ struct Lengths {
   std::int64_t accumulation = 1;
   std::int64_t token_budget = 0, scoring_batch = 0, scoring_tokens = 0;
 };
+
+/// What a workload of training says too, as far as it is about the model that is trained.
+constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen"};
 
 /// Samples of so many tokens without padding as whole rows: as many as there is room for, longer by
 /// what is left, so that no token of the budget is missing.
@@ -104,8 +108,7 @@ class RlhfLoader {
       sizes_.sequence = count("sequence_length");
       if (sizes_.sequence == 0) work_.missing("sequence_length", "tokens of a sequence");
     }
-    work_.find("method");
-    work_.find("lora");
+    for (const char* key : kOfActor) work_.find(key);
     models_ = work_.find("models");
     if (models_ != nullptr) check_models();
     work_.finish();
@@ -216,8 +219,10 @@ class RlhfLoader {
               {"sequence_length", sizes_.sequence},
               {"gradient_accumulation", frozen_apart ? 1 : sizes_.accumulation}};
     const Json& whole = json_.at("workload");
-    for (const auto* key : {"method", "lora"})
+    for (const char* key : kOfActor)
       if (kind == RoleKind::actor && whole.contains(key)) work[key] = whole.at(key);
+    for (const char* key : {"images", "image_tokens"})
+      if (whole.contains(key)) work[key] = whole.at(key);
     if (job.contains("workload")) overlay(work, job.at("workload"));
     job["workload"] = std::move(work);
     return job;
@@ -293,11 +298,11 @@ class RlhfLoader {
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
-      if (role.model.facts.image.has_tower)
+      if (role.model.facts.image.has_tower && algorithm_->generates)
         work_.fail("kind",
-                   fmt::format("rlhf of networks that read images is not modelled ({})",
-                               name_of(role.kind)),
-                   "kind train, or text models");
+                   fmt::format("{} of networks that read images is not modelled ({})",
+                               algorithm_->label, name_of(role.kind)),
+                   "an algorithm that generates nothing, or text models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",

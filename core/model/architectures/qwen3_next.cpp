@@ -104,7 +104,7 @@ struct NextDefaults {
   std::int64_t hidden, ffn, layers, heads, kv_heads, vocab, experts, top_k;
 };
 
-NextShape read_next(const ModelConfig& c, const NextDefaults& d) {
+NextShape read_next(const ModelConfig& c, const BuildOptions& options, const NextDefaults& d) {
   NextShape s;
   s.hidden = c.count({"hidden_size"}, d.hidden);
   s.ffn = c.count({"intermediate_size"}, d.ffn);
@@ -123,7 +123,8 @@ NextShape read_next(const ModelConfig& c, const NextDefaults& d) {
   s.delta = read_delta_net(c, s.hidden);
   if (d.experts == 0) return s;
   s.experts = c.count({"num_experts"}, d.experts);
-  s.top_k = experts_per_token(c, "num_experts_per_tok", d.top_k, s.experts);
+  if (!options.counts_only)
+    s.top_k = experts_per_token(c, "num_experts_per_tok", d.top_k, s.experts);
   s.expert_ffn = c.count({"moe_intermediate_size"}, 512);
   s.shared_ffn = c.count({"shared_expert_intermediate_size"}, 512);
   s.normalize = c.flag("norm_topk_prob", true);
@@ -174,7 +175,7 @@ std::vector<bool> all_layers(std::int64_t layers, bool sparse) {
 }  // namespace
 
 Model build_qwen3_next(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, {.hidden = 2048,
+  NextShape s = read_next(c, options, {.hidden = 2048,
                               .ffn = 5632,
                               .layers = 48,
                               .heads = 16,
@@ -187,7 +188,7 @@ Model build_qwen3_next(const ModelConfig& c, const BuildOptions& options) {
 }
 
 Model build_qwen3_5_text(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, {.hidden = 4096,
+  NextShape s = read_next(c, options, {.hidden = 4096,
                               .ffn = 12288,
                               .layers = 32,
                               .heads = 16,
@@ -200,7 +201,7 @@ Model build_qwen3_5_text(const ModelConfig& c, const BuildOptions& options) {
 }
 
 Model build_qwen3_5_moe_text(const ModelConfig& c, const BuildOptions& options) {
-  NextShape s = read_next(c, {.hidden = 2048,
+  NextShape s = read_next(c, options, {.hidden = 2048,
                               .ffn = 512,
                               .layers = 40,
                               .heads = 16,

@@ -148,4 +148,52 @@ ValueId add_embedding_adapters(Graph& g, const EmbeddingModule& m, ValueId y) {
   return g.map(OpKind::to_like, sum, y);
 }
 
+/// tuners/oft/layer.py: numbers become antisymmetric matrices Q, those 1 + 2Q + 2Q² + 2Q³ + Q⁴
+/// (five terms of Cayley's form), by which the blocks of x in the adapters' type are multiplied.
+/// einsum answers in the order of blocks, so that the result is copied.
+ValueId rotated(Graph& g, const RotationModule& m, std::int64_t width, ValueId x) {
+  const Extent in = g.value(x).extent;
+  const std::int64_t count = checked_mul(width, m.block);
+  const Extent blocks{count, Scale::one};
+  const auto times = [&](ValueId a, ValueId b) {
+    Op op{OpKind::matmul, {a, b, kNone}};
+    op.work = {checked_mul(count, m.block), Scale::one};
+    return g.op(op, blocks);
+  };
+  const ValueId cast = g.map(OpKind::to_adapter, x);
+  Op numbers{OpKind::parameter};
+  numbers.module = m.module;
+  numbers.weight = m.weight;
+  const ValueId own = g.op(numbers, {width / m.block * (m.block * (m.block - 1) / 2), Scale::one});
+  const ValueId half = g.op({OpKind::copy, {own, kNone, kNone}}, blocks);
+  const ValueId q = g.op({OpKind::add, {half, g.view(half, blocks), kNone}}, blocks);
+  const ValueId second = times(q, q);
+  const ValueId third = times(second, q);
+  const ValueId fourth = times(third, q);
+  const ValueId matrices =
+      g.map(OpKind::add, g.map(OpKind::add, q, second), g.map(OpKind::add, third, fourth));
+  Op turn{OpKind::matmul, {cast, matrices, kNone}};
+  turn.work = {checked_mul(in.per, m.block), in.scale};
+  const ValueId turned = g.op(turn, in);
+  const ValueId result = g.map(OpKind::to_like, g.map(OpKind::copy, turned), x);
+  for (const ValueId local : {x, cast, matrices, turned}) g.hold(local, result);
+  return result;
+}
+
+/// tuners/lora/layer.py, ParamWrapper: both factors are cast to the weight's type, whatever
+/// autocast says, and baddbmm adds their product to it.
+ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, ParameterId weight,
+                       std::int64_t count) {
+  const ValueId own = weight_as_tensor(g, module, weight, count);
+  const auto factor = [&](ModuleId of, ParameterId id, std::int64_t numel) {
+    return g.map(OpKind::to_like, weight_as_tensor(g, of, id, numel), own);
+  };
+  const ValueId a = factor(lora.a_module, lora.a, lora.a_count);
+  const ValueId b = factor(lora.b_module, lora.b, lora.b_count);
+  Op op{OpKind::matmul, {b, a, kNone}};
+  op.work = {checked_mul(count, lora.rank), Scale::one};
+  op.autocast = false;
+  return g.op(op, {count, Scale::one});
+}
+
 }  // namespace shardplan

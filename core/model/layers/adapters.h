@@ -12,4 +12,11 @@ ValueId add_adapters(Graph& g, const LinearModule& m, ValueId x, ValueId y);
 /// `y`, what was looked up, and the rows of A for the same tokens times B.
 ValueId add_embedding_adapters(Graph& g, const EmbeddingModule& m, ValueId y);
 
+/// What OFT makes of `x`, rows of `width` numbers, before the frozen layer takes it.
+ValueId rotated(Graph& g, const RotationModule& m, std::int64_t width, ValueId x);
+
+/// The weights of experts with B·A added, a tensor as large as they: `count` numbers.
+ValueId adapted_weight(Graph& g, const LoraModules& lora, ModuleId module, ParameterId weight,
+                       std::int64_t count);
+
 }  // namespace shardplan

@@ -12,7 +12,8 @@ ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale) {
   return m.lora ? add_embedding_adapters(g, m, y) : y;
 }
 
-ValueId apply(Graph& g, const LinearModule& m, ValueId x) {
+ValueId apply(Graph& g, const LinearModule& m, ValueId taken) {
+  const ValueId x = m.rotation ? rotated(g, *m.rotation, m.in, taken) : taken;
   // A linear over heads or experts sees several rows per unit of scale: rows = per / in.
   const Extent in = g.value(x).extent;
   const std::int64_t rows = in.per / m.in;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "model/layers/adapters.h"
 #include "model/layers/deepspeed_moe.h"
 
 namespace shardplan {
@@ -26,21 +27,42 @@ ValueId gather(Graph& g, ValueId x, std::int64_t k, std::int64_t per) {
 struct GroupedWeight {
   ParameterId weight, bias;
   std::int64_t in, out;
+  const std::optional<LoraModules>& lora;
 };
+
+/// The product with a weight that adapters were added to: autograd keeps that weight, and its
+/// gradient is as large.
+ValueId adapted_product(Graph& g, const Experts& e, const GroupedWeight& w, Extent out, ValueId x,
+                        std::int64_t work, std::vector<ValueId>& locals) {
+  const std::int64_t count = checked_mul(checked_mul(e.count, w.in), w.out);
+  locals.push_back(adapted_weight(g, *w.lora, e.module, w.weight, count));
+  Op op{OpKind::matmul, {g.map(OpKind::to_like, x, locals.back()), locals.back(), kNone}};
+  op.work = {work, Scale::tokens};
+  op.autocast = false;
+  return g.op(op, out);
+}
 
 /// One grouped product over `rows` pairs a token and the zeroing of rows beyond the last expert,
 /// which makes a second tensor.
-ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t rows, ValueId x) {
+ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t rows, ValueId x,
+                std::vector<ValueId>& locals) {
   ValueId bias = kNone;
   if (w.bias != kNone) {
     const ValueId table = parameter(g, e.module, w.bias, {e.count * w.out, Scale::one});
     bias = gather(g, table, rows, rows * w.out);
   }
+  const Extent out{rows * w.out, Scale::tokens};
+  const std::int64_t work = checked_mul(rows * w.in, w.out);
+  if (w.lora) {
+    ValueId sum = adapted_product(g, e, w, out, x, work, locals);
+    if (bias != kNone) sum = g.map(OpKind::add, sum, bias);
+    return g.map(OpKind::scalar, sum);
+  }
   Op op{OpKind::grouped_linear, {x, bias, kNone}};
   op.module = e.module;
   op.weight = w.weight;
-  op.work = {checked_mul(rows * w.in, w.out), Scale::tokens};
-  const ValueId product = g.op(op, {rows * w.out, Scale::tokens});
+  op.work = {work, Scale::tokens};
+  const ValueId product = g.op(op, out);
   return g.map(OpKind::scalar, product);
 }
 
@@ -86,6 +108,17 @@ ValueId clamped_gate(Graph& g, ValueId both, Extent half) {
   return g.map(OpKind::mul, g.map(OpKind::scalar, up), glu);
 }
 
+std::optional<LoraModules> adapters_of(const ModelBuilder& m, ParameterId weight) {
+  const LoraModules* lora = weight == kNone ? nullptr : m.lora_of(weight);
+  return lora == nullptr ? std::nullopt : std::optional(*lora);
+}
+
+Experts with_adapters(const ModelBuilder& m, Experts e) {
+  e.gate_up_lora = adapters_of(m, e.gate_up);
+  e.down_lora = adapters_of(m, e.down);
+  return e;
+}
+
 }  // namespace
 
 Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std::int64_t hidden,
@@ -100,7 +133,7 @@ Experts experts(ModelBuilder& m, std::string_view name, std::int64_t count, std:
   }
   e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
   e.module = m.owner(e.down);
-  return e;
+  return with_adapters(m, e);
 }
 
 Experts plain_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
@@ -122,7 +155,7 @@ Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t 
   e.down = m.tensor(prefix + ".down_proj", {count, ffn, hidden}, ParameterKind::expert);
   e.down_bias = m.tensor(prefix + ".down_proj_bias", {count, hidden}, ParameterKind::expert);
   e.module = m.owner(e.gate_up);
-  return e;
+  return with_adapters(m, e);
 }
 
 LinearModule router(ModelBuilder& m, std::string_view name, std::int64_t hidden,
@@ -186,9 +219,11 @@ ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation
   if (e.moe) return deepspeed_moe(g, e, activation, x, weights);
   const std::int64_t k = per(g, weights);
   const Extent half{k * e.ffn, Scale::tokens};
+  std::vector<ValueId> locals;
   const ValueId rows = gather(g, x, k, k * e.hidden);
   const ValueId sorted_weights = gather(g, weights, k, k);
-  const ValueId both = grouped(g, e, {e.gate_up, e.gate_up_bias, e.hidden, 2 * e.ffn}, k, rows);
+  const ValueId both = grouped(
+      g, e, {e.gate_up, e.gate_up_bias, e.hidden, 2 * e.ffn, e.gate_up_lora}, k, rows, locals);
   ValueId inner = kNone;
   if (gate == ExpertGate::clamped) {
     inner = clamped_gate(g, both, half);
@@ -196,13 +231,15 @@ ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation
     inner = gated(g, activation, g.view(both, half), g.view(both, half));
   }
   g.hold(both, inner);
-  const ValueId out = grouped(g, e, {e.down, e.down_bias, e.ffn, e.hidden}, k, inner);
+  const ValueId out =
+      grouped(g, e, {e.down, e.down_bias, e.ffn, e.hidden, e.down_lora}, k, inner, locals);
   const ValueId weighted = g.map(OpKind::mul, out, sorted_weights);
   const ValueId restored = gather(g, weighted, k, k * e.hidden);
   const ValueId sum = g.op({OpKind::mean, {restored, kNone, kNone}}, {e.hidden, Scale::tokens});
   const ValueId result = g.map(OpKind::to_like, sum, x);
   // Local variables of the function.
   for (const ValueId local : {rows, out, restored}) g.hold(local, result);
+  for (const ValueId local : locals) g.hold(local, result);
   return result;
 }
 

@@ -21,6 +21,7 @@ struct Experts {
   std::int64_t count = 0, hidden = 0, ffn = 0;
   std::optional<DeepSpeedMoe> moe;       ///< of deepspeed.moe.layer.MoE: gate and up apart
   ParameterId gate = kNone, up = kNone;  ///< up without gate and gate_up: no gated activation
+  std::optional<LoraModules> gate_up_lora, down_lora;  ///< peft's target_parameters
 };
 
 /// Registers name.gate_up_proj [E, 2f, h] and name.down_proj [E, h, f]; for DeepSpeed's own layer

@@ -42,12 +42,13 @@ std::string fsdp2_accelerate(const Plan& plan) {
              "distributed_type: FSDP\n"
              "fsdp_config:\n"
              "  fsdp_version: 2\n"
-             "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+             "  fsdp_auto_wrap_policy: {}\n"
              "  fsdp_reshard_after_forward: {}\n"
              "  fsdp_offload_params: {}\n"
              "  fsdp_activation_checkpointing: {}\n"
              "  fsdp_cpu_ram_efficient_loading: true\n"
              "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+             o.units == Fsdp2Wrap::whole ? "NO_WRAP" : "TRANSFORMER_BASED_WRAP",
              o.reshard_after_forward, o.cpu_offload, plan.checkpointing == Checkpointing::full) +
          mesh_block(plan) + usual::accelerate_precision(plan);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/nearest.h"
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
 #include "import/vocabulary.h"
@@ -84,13 +85,31 @@ void read_degree(Key& key) {
   key.take(key.integer(1));
 }
 
+bool in_fp8(Key& key) {
+  const Json* precision = key.other("mixed_precision");
+  return precision != nullptr && (*precision == "fp8" || *precision == "FP8");
+}
+
 void read_fp8(Key& key) {
-  key.ignore("mixed_precision is not fp8");
+  if (!in_fp8(key)) return key.ignore("mixed_precision is not fp8");
+  key.took("taken with mixed_precision");
+}
+
+/// accelerator.py: bf16 autocast, and linears of Transformer Engine, which is taken where it is
+/// there, or of torchao.
+void read_8_bits(Key& key) {
+  const Json* backend = key.other("fp8_config.backend");
+  const std::string name =
+      backend != nullptr && backend->is_string() ? normalized(backend->get<std::string>()) : "te";
+  if (name == "msamp") key.refuse("fp8 by MS-AMP is not estimated", "fp8_config.backend TE or AO");
+  key.recipe().bf16 = true;
+  take_fp8(key, name == "ao" ? "fp8-tensorwise" : "fp8-delayed", false);
 }
 
 /// Under HF Trainer its own arguments decide, and say the same.
 void read_precision(Key& key) {
   if (key.recipe().bf16 || key.recipe().fp16) return key.ignore("the trainer's arguments decide");
+  if (in_fp8(key)) return read_8_bits(key);
   read_mixed_precision(key);
 }
 

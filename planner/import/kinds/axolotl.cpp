@@ -143,6 +143,24 @@ void read_unfrozen_layers(Key& key) {
   key.warn("a few layers are trained at a time: the estimate is for all of them, which is more");
 }
 
+/// core/builders/base.py: accelerate's torchao backend, which has a scale for each tensor.
+void read_fp8(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  take_fp8(key, "fp8-tensorwise", key.other_is_true("fp8_enable_fsdp_float8_all_gather"));
+}
+
+/// utils/quantization.py hands torchao a configuration of weights alone for nvfp4, which its
+/// quantization-aware training has no fake quantizers for (0.17, 0.18: fake_quantize_config.py).
+void read_qat(Key& key) {
+  if (key.value().empty()) return key.ignore("empty");
+  const Json* weights = key.other("qat.weight_dtype");
+  if (weights != nullptr && *weights == "nvfp4")
+    key.refuse("torchao 0.18 stops: \"Unexpected base config\", NVFP4WeightOnlyConfig",
+               "weight_dtype int4, which torchao has");
+  key.refuse("fake quantization keeps several copies of each weight, and is not estimated",
+             "no qat block");
+}
+
 /// gpt-oss's own format is taken apart while it is loaded.
 void read_quantized_loading(Key& key) {
   if (!key.other_is_true("model_quantization_config_kwargs.dequantize"))
@@ -213,8 +231,8 @@ constexpr std::array kRules{
     KeyRule{"unfrozen_parameters", "", read_unfrozen},
     KeyRule{"activation_offloading", "", read_offloading},
     KeyRule{"layer_offloading", "", refuse_if_true},
-    KeyRule{"fp8", "", refuse_if_true},
-    KeyRule{"qat", "", refuse_if_said},
+    KeyRule{"fp8", "", read_fp8},
+    KeyRule{"qat", "", read_qat},
     KeyRule{"gptq", "", refuse_if_true},
     KeyRule{"relora", "", warn_if_true},
     KeyRule{"lisa_n_layers", "", read_unfrozen_layers},
@@ -306,6 +324,8 @@ const std::array kIgnored{
                  "flash_attn_*",
                  "flash_optimum",
                  "fix_untrained_tokens",
+                 "fp8_*",
+                 "nvfp4_merge_aware",
                  "provider",
                  "node_count",
                  "volumes",

@@ -5,6 +5,7 @@
 
 #include "import/kinds/kind.h"
 #include "import/kinds/llamafactory_v1.h"
+#include "import/kinds/megatron.h"
 #include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
@@ -44,14 +45,35 @@ void read_type(Key& key) {
   if (name == "full") return key.took("workload.method: full");
   if (name == "freeze")
     return key.warn("only some layers are trained: the estimate is for all, which is more");
-  if (name != "lora") key.refuse(fmt::format("'{}' is not estimated", name), "full or lora");
+  if (name != "lora" && name != "oft")
+    key.refuse(fmt::format("'{}' is not estimated", name), "full, lora, oft or freeze");
   make_lora(key.recipe());
-  key.took("workload.method: lora");
+  constexpr int kBlock = 32;  // finetuning_args.py, oft_block_size
+  if (name == "oft" && !key.recipe().lora.contains("oft_block_size"))
+    key.recipe().lora["oft_block_size"] = kBlock;
+  key.took(name == "oft" ? "workload.lora.oft_block_size" : "workload.method: lora");
+}
+
+bool rotates(const Key& key) {
+  const Json* type = key.other("finetuning_type");
+  return type != nullptr && *type == "oft";
+}
+
+void read_oft_block(Key& key) {
+  if (!rotates(key)) return key.ignore("finetuning_type is not oft");
+  make_lora(key.recipe());
+  key.recipe().lora["oft_block_size"] = key.integer(1);
+  key.took(fmt::format("workload.lora.oft_block_size: {}", key.integer(1)));
+}
+
+void read_oft_target(Key& key) {
+  if (!rotates(key)) return key.ignore("finetuning_type is not oft");
+  read_lora_targets(key);
 }
 
 void read_target(Key& key) {
   const Json* type = key.other("finetuning_type");
-  if (type != nullptr && *type == "full") return key.ignore("no adapters");
+  if (type != nullptr && (*type == "full" || *type == "oft")) return key.ignore("no LoRA");
   read_lora_targets(key);
 }
 
@@ -111,6 +133,16 @@ void read_additional(Key& key) {
     key.recipe().beside_lora["saved_in_fp32"] = true;
 }
 
+/// model_utils/fp8_utils.py: torchao's linears with a scale for each tensor, or Transformer
+/// Engine's.
+void read_fp8(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  const Json* backend = key.other("fp8_backend");
+  const bool engine = backend != nullptr && (*backend == "te" || *backend == "TE");
+  take_fp8(key, engine ? "fp8-delayed" : "fp8-tensorwise",
+           key.other_is_true("fp8_enable_fsdp_float8_all_gather"));
+}
+
 void read_predict(Key& key) {
   if (key.flag() && !key.other_is_true("do_train"))
     key.refuse("the file predicts, and trains nothing", "do_train: true");
@@ -126,6 +158,10 @@ constexpr std::array kRules{
     KeyRule{"neat_packing", "", read_packing},
     KeyRule{"lora_rank", "", read_rank},
     KeyRule{"lora_target", "", read_target},
+    KeyRule{"oft_block_size", "", read_oft_block},
+    KeyRule{"oft_target", "", read_oft_target},
+    KeyRule{"oft_rank", "", refuse_if_true},
+    KeyRule{"module_dropout", "", warn_if_true},
     KeyRule{"quantization_bit", "", read_bits},
     KeyRule{"flash_attn", "", read_attention},
     KeyRule{"disable_gradient_checkpointing", "", read_no_checkpointing},
@@ -144,14 +180,9 @@ constexpr std::array kRules{
     KeyRule{"use_badam", "", warn_if_larger},
     KeyRule{"use_adam_mini", "", warn_if_larger},
     KeyRule{"use_llama_pro", "", warn_if_larger},
-    KeyRule{"use_mca", "", refuse_if_true},
-    KeyRule{"use_megatron_bridge", "", refuse_if_true},
-    KeyRule{"tensor_model_parallel_size", "", refuse_if_said},
-    KeyRule{"pipeline_model_parallel_size", "", refuse_if_said},
-    KeyRule{"expert_model_parallel_size", "", refuse_if_said},
     KeyRule{"use_hyper_parallel", "", refuse_if_true},
     KeyRule{"use_kt", "", refuse_if_true},
-    KeyRule{"fp8", "", refuse_if_true},
+    KeyRule{"fp8", "", read_fp8},
     KeyRule{"mixture_of_depths", "", refuse_if_said},
     KeyRule{"upcast_layernorm", "", warn_if_true},
     KeyRule{"upcast_lmhead_output", "", warn_if_true},
@@ -241,7 +272,53 @@ void read_loading(Recipe& recipe) {
     recipe.lora["prepare_kbit"] = false;
 }
 
+/// Its Megatron back ends pass Megatron-LM's own arguments on (hparams/training_args.py, mcore).
+bool runs_megatron(const Document& d) {
+  return has_any(d, {"use_mca", "use_megatron_bridge", "tensor_model_parallel_size",
+                     "pipeline_model_parallel_size", "expert_model_parallel_size"});
+}
+
+void read_method(Key& key) {
+  const std::string name = key.text();
+  if (name != "full" && name != "lora")
+    key.refuse(fmt::format("'{}' is not estimated under Megatron-LM", name), "full or lora");
+  if (name == "lora") make_lora(key.recipe());
+  key.took("workload.method: " + name);
+}
+
+constexpr std::array kMegatronRules{
+    KeyRule{"model_name_or_path", "", read_model},
+    KeyRule{"finetuning_type", "", read_method},
+    KeyRule{"lora_rank", "", read_rank},
+    KeyRule{"lora_target", "", read_target},
+    KeyRule{"cutoff_len", "/workload/sequence_length", as_integer},
+    KeyRule{"per_device_train_batch_size", "/workload/micro_batch", as_integer},
+    KeyRule{"gradient_accumulation_steps", "/workload/gradient_accumulation", as_integer},
+    KeyRule{"max_grad_norm", "", read_clipping},
+    KeyRule{"packing", "", read_packing},
+    KeyRule{"use_packed_sequences", "", read_packing},
+};
+
+const std::vector<IgnoredKeys>& ignored_under_megatron() {
+  static const std::vector<IgnoredKeys> kAll = [] {
+    std::vector<IgnoredKeys> all(kIgnored.begin(), kIgnored.end());
+    all.insert(all.end(), kTrainingKeys.ignored.begin(), kTrainingKeys.ignored.end());
+    all.push_back({"a step does not depend on it",
+                   {"stage", "use_mca", "use_megatron_bridge", "mixed_precision", "extra_config",
+                    "megatron_pretrained_checkpoint", "lora_alpha"}});
+    return all;
+  }();
+  return kAll;
+}
+
+void read_megatron(const Document& d, Recipe& recipe) {
+  const KeyTable others{kMegatronRules, ignored_under_megatron()};
+  read_megatron_arguments(d, recipe, &others);
+  recipe.assume("/workload/sequence_length", 2048, "LLaMA-Factory's default, cutoff_len");
+}
+
 void read(const Document& d, Recipe& recipe) {
+  if (runs_megatron(d)) return read_megatron(d, recipe);
   if (has_any(d, {"train_dataset", "dist_config", "model_class"}))
     return read_llamafactory_v1(d, recipe);
   read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);

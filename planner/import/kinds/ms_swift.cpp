@@ -29,14 +29,26 @@ bool is_ms_swift(const Document& d) {
 void read_tuner(Key& key) {
   const std::string name = key.text();
   if (name == "full") return key.took("workload.method: full");
-  if (name != "lora") key.refuse(fmt::format("'{}' is not estimated", name), "full or lora");
+  if (name == "llamapro")
+    return key.warn("only blocks that it adds are trained: the estimate is for all, which is more");
+  if (name != "lora" && name != "longlora" && name != "lora_llm")
+    key.refuse(fmt::format("'{}' is not estimated", name),
+               "full, lora, lora_llm, longlora or llamapro");
   make_lora(key.recipe());
+  if (name == "lora_llm") {  // tuner_plugin/lora_llm.py: tower and projector by their prefixes
+    key.recipe().lora["train_whole"] =
+        Json{"visual", "vision_tower", "vision_model", "multi_modal_projector", "connector"};
+    key.recipe().frozen_tower = key.recipe().frozen_projector = false;
+  }
+  if (name == "longlora") key.warn("attention in shifted groups: it takes less than all of it");
   key.took("workload.method: lora");
 }
 
 bool is_full(Key& key) {
   for (const char* name : {"tuner_type", "train_type"})
-    if (const Json* type = key.other(name); type != nullptr && *type == "full") return true;
+    if (const Json* type = key.other(name);
+        type != nullptr && (*type == "full" || *type == "llamapro"))
+      return true;
   return false;
 }
 
@@ -120,7 +132,19 @@ void read_swift_deepspeed(Key& key) {
 
 void read_swift_fsdp(Key& key) {
   if (key.value() == "fsdp2") return read_fsdp_block(key, Json::object(), "", kTransformersFsdp);
-  key.refuse("options of FSDP are not read from ms-swift's files", "fsdp2");
+  const std::string path = resolved_path(key.text(), key.document().file);
+  if (path.empty()) key.refuse(fmt::format("no file '{}'", key.text()), "fsdp2, or a JSON file");
+  const Json file = read_json_file(path);
+  const Json* words = value_below(file, "fsdp");
+  const Json* block = value_below(file, "fsdp_config");
+  if (words == nullptr || !words->is_string() || block == nullptr || !block->is_object())
+    key.refuse(fmt::format("'{}' has no fsdp and fsdp_config", path), "both, as ms-swift's own");
+  const Json* offloads = value_below(*block, "activation_cpu_offload");
+  if (offloads != nullptr && *offloads == true)
+    key.warn("activations on the host are estimated as kept on the GPU, which is more");
+  Json options = *block;
+  options.erase("activation_cpu_offload");
+  read_fsdp_block(key, options, words->get<std::string>(), kTransformersFsdp);
 }
 
 /// rlhf_trainers/args_mixin.py: 0.9 of the GPU.
@@ -131,6 +155,20 @@ void read_vllm(Key& key) {
 void read_divided(Key& key) {
   if (key.integer(1) == 1) return key.ignore("1: not divided");
   key.take("/parallel/sequence", key.integer(1));
+}
+
+/// sequence_parallel.py pads samples until all ranks of one have as many tokens.
+void pad_sequences(Recipe& recipe) {
+  const Json* ranks = recipe.find("/parallel/sequence");
+  const Json* length = recipe.find("/workload/sequence_length");
+  if (ranks == nullptr || length == nullptr) return;
+  const auto over = ranks->get<std::int64_t>(), tokens = length->get<std::int64_t>();
+  if (tokens % over == 0) return;
+  const std::int64_t padded = (tokens / over + 1) * over;
+  recipe.job["workload"]["sequence_length"] = padded;
+  recipe.note({.kind = Note::Kind::assumed,
+               .field = fmt::format("workload.sequence_length: {}", padded),
+               .reason = fmt::format("samples are padded to a multiple of {} tokens", over)});
 }
 
 void read_padding_free(Key& key) {
@@ -355,6 +393,7 @@ void read(const Document& d, Recipe& recipe) {
     recipe.assume("/workload/sequence_length", 2048, "ms-swift's max_length, where it is not said");
   }
   freeze_by_default(recipe);
+  pad_sequences(recipe);
   settle_reference(recipe, 0.04);  // arguments/rlhf_args.py
   training_defaults(recipe);
 }

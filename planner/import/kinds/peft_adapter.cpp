@@ -38,7 +38,7 @@ constexpr std::array kRules{
     KeyRule{"layers_to_transform", "", refuse_if_said},
     KeyRule{"rank_pattern", "", refuse_if_said},
     KeyRule{"layer_replication", "", refuse_if_said},
-    KeyRule{"target_parameters", "", refuse_if_said},
+    KeyRule{"target_parameters", "", read_target_parameters},
     KeyRule{"trainable_token_indices", "", refuse_if_said},
     KeyRule{"exclude_modules", "", refuse_if_said},
 };

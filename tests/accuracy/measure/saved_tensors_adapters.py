@@ -20,6 +20,10 @@ LLAMA = {
     "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 500, "max_position_embeddings": 64,
 }
 TIED = {**LLAMA, "tie_word_embeddings": True}
+MOE = {
+    **LLAMA, "model_type": "qwen3_moe", "head_dim": 32, "moe_intermediate_size": 64, "num_experts": 4,
+    "num_experts_per_tok": 2, "decoder_sparse_step": 1, "mlp_only_layers": [],
+}
 QWEN = {**LLAMA, "model_type": "qwen2"}
 ATTENTION = ["q_proj", "v_proj"]
 ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -39,6 +43,10 @@ CASES = {
     "saved-tied-head": (TIED, {"targets": ATTENTION, "modules_to_save": ["lm_head"]}),
     "saved-target": (LLAMA, {"targets": ["q_proj", "lm_head"], "modules_to_save": ["lm_head"]}),
     "table": (LLAMA, {"targets": ["q_proj", "embed_tokens", "lm_head"]}),
+    "oft": (LLAMA, {"targets": ALL, "oft_block_size": 16}),
+    "oft-nearest": (LLAMA, {"targets": ["down_proj"], "oft_block_size": 30}),
+    "experts": (MOE, {"targets": ["q_proj"], "target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}),
+    "experts-down": (MOE, {"targets": ["q_proj"], "target_parameters": ["mlp.experts.down_proj"]}),
     "classifier": ({**LLAMA, "architectures": ["LlamaForSequenceClassification"], "num_labels": 2},
                    {"targets": ATTENTION}),
 }
@@ -53,12 +61,18 @@ def build(config: dict, words: dict, dtype: torch.dtype) -> torch.nn.Module:
     cls = transformers.AutoModelForSequenceClassification if classifies else transformers.AutoModelForCausalLM
     torch.manual_seed(0)
     model = cls.from_config(parsed, attn_implementation="sdpa", dtype=dtype)
+    if "oft_block_size" in words:
+        rotations = peft.OFTConfig(
+            oft_block_size=words["oft_block_size"], target_modules=words["targets"], task_type="CAUSAL_LM"
+        )
+        return peft.get_peft_model(model, rotations).train()
     adapters = peft.LoraConfig(
         r=8,
         target_modules=words["targets"],
         lora_dropout=words.get("dropout", 0.0),
         use_dora=words.get("dora", False),
         modules_to_save=words.get("modules_to_save"),
+        target_parameters=words.get("target_parameters"),
         task_type="SEQ_CLS" if classifies else "CAUSAL_LM",
     )
     return peft.get_peft_model(model, adapters).train()

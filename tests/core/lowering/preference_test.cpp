@@ -217,5 +217,24 @@ TEST(Preference, RefusesDividedLayers) {
               HasSubstr("rlhf with layers divided over GPUs"));
 }
 
+/// Chosen and rejected answers have their images, and a reference its own tower.
+TEST(Images, AreReadByPreferenceTrainingAndNotWhereSomethingIsGenerated) {
+  const Json patch = Json::parse(R"({"model": "paligemma-3b-pt-224",
+                                     "workload": {"frozen": "tower", "sequence_length": 1024}})");
+  Json job = dpo("ddp");
+  job.merge_patch(patch);
+  const Job pairs = load(job);
+  ASSERT_EQ(pairs.rlhf->roles.size(), 2U);
+  for (const Role& role : pairs.rlhf->roles) EXPECT_GT(role.model.facts.image.tokens, 0);
+  EXPECT_EQ(pairs.rlhf->roles.front().plan.workload.images.frozen, FrozenParts::tower);
+  const MemoryProfile profile = simulate_memory(lower_rlhf(*pairs.rlhf));
+  EXPECT_GT(profile.peak, 0);
+  job["workload"]["images"] = 2;
+  EXPECT_GT(simulate_memory(lower_rlhf(*load(job).rlhf)).peak, profile.peak);
+  job["workload"] = Json::parse(R"({"kind": "rlhf", "algorithm": "grpo", "micro_batch": 1,
+                                    "prompt_length": 300, "new_tokens": 16})");
+  EXPECT_THAT(error_text([&] { load(job); }), HasSubstr("reads images"));
+}
+
 }  // namespace
 }  // namespace shardplan::preference_test

@@ -460,5 +460,36 @@ TEST(AutoEp, IsEstimatedAtEveryStageWithoutAnotherDegree) {
   EXPECT_EQ(problem->message, "DeepSpeed's experts cannot be estimated yet beside another degree");
 }
 
+/// ms-swift's and LLaMA-Factory's own, over the ranks that DDP or FSDP2 has.
+TEST(Ulysses, UnderDdpAndFsdp2SendsWhatItDoesUnderDeepSpeed) {
+  const Model model = llama();
+  const auto sent = [&](FrameworkKind framework) {
+    Plan plan = plan_of(framework, "bf16-autocast", 8);
+    plan.framework.deepspeed.zero.stage = 0;
+    plan.parallel.sequence = 4;
+    EXPECT_FALSE(division_problem(model, plan));
+    return estimate(model, plan, Calibration{});
+  };
+  const std::string exchange = "sequence-parallel all-to-all";
+  const Estimate ddp = sent(FrameworkKind::ddp);
+  ASSERT_NE(line_of(ddp, exchange), nullptr);
+  EXPECT_EQ(line_of(ddp, exchange)->bytes_per_step,
+            line_of(sent(FrameworkKind::deepspeed), exchange)->bytes_per_step);
+  EXPECT_NE(line_of(sent(FrameworkKind::fsdp2), exchange), nullptr);
+  EXPECT_EQ(payload(ddp, "gradient all-reduce"), 4 * model.parameter_count());
+}
+
+/// Without a policy fully_shard has one group: all of it is there at once, in both passes.
+TEST(Fsdp2Units, OfTheWholeNetworkAreGatheredAtOnce) {
+  const Model model = llama();
+  Plan plan = plan_of(FrameworkKind::fsdp2, "bf16-autocast", 8);
+  const Estimate blocks = estimate(model, plan, Calibration{});
+  plan.framework.fsdp2.units = Fsdp2Wrap::whole;
+  const Estimate whole = estimate(model, plan, Calibration{});
+  const std::int64_t all = 2 * model.parameter_count();
+  EXPECT_GT(whole.allocated.point, blocks.allocated.point + all / 2);
+  EXPECT_EQ(line_of(whole, "parameter all-gather")->count, 2);
+}
+
 }  // namespace
 }  // namespace shardplan::sharding_test

@@ -298,8 +298,13 @@ std::int64_t expert_indices(const Case& c, const Model& model) {
   std::int64_t extra = 0;
   for (const Segment& segment : model.segments) {
     const auto& ops = segment.graph.ops();
-    const auto product = std::find_if(
-        ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::grouped_linear; });
+    // A product, or its weight where adapters are added to that.
+    const auto product = std::find_if(ops.begin(), ops.end(), [&](const Op& op) {
+      return op.kind == OpKind::grouped_linear ||
+             (op.kind == OpKind::parameter &&
+              model.parameters[static_cast<std::size_t>(op.weight)].kind == ParameterKind::expert &&
+              model.parameters[static_cast<std::size_t>(op.weight)].shape.size() == 3);
+    });
     if (product == ops.end()) continue;
     const Parameter& weight = model.parameters[static_cast<std::size_t>(product->weight)];
     const std::int64_t experts = weight.shape[0], chosen = c.config("num_experts_per_tok", 2);

@@ -182,9 +182,12 @@ fsdp_config:
   EXPECT_EQ(second.at("precision"), "bf16-autocast");
 }
 
-TEST(Accelerate, TheWholeModelAsOneUnitIsRefused) {
-  const std::string error = error_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n",
-                                     {{"cluster", "8xH100"}, {"model", "gpt2"}});
+TEST(Accelerate, TheWholeModelIsOneUnitWithoutAPolicy) {
+  const Json flags{{"cluster", "8xH100"}, {"model", "gpt2"}};
+  const Json job = job_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\n", flags);
+  EXPECT_EQ(job.at("framework").at("units"), "whole");
+  const std::string error =
+      error_of("distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\n", flags);
   EXPECT_NE(error.find("fsdp_auto_wrap_policy"), std::string::npos) << error;
   EXPECT_NE(error.find("TRANSFORMER_BASED_WRAP"), std::string::npos) << error;
 }
