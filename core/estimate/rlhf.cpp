@@ -6,6 +6,8 @@
 #include "estimate/assemble.h"
 #include "estimate/detail.h"
 #include "estimate/generation.h"
+#include "lowering/lower.h"
+#include "lowering/rank_model.h"
 #include "lowering/rlhf/lower.h"
 #include "lowering/rlhf/sleeping.h"
 
@@ -58,7 +60,9 @@ ReservedRuns allocator_run(const Rlhf& rlhf, const Calibration& calibration,
 
 }  // namespace
 
-DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibration) {
+namespace {
+
+DetailedEstimate estimate_of_rank(const Rlhf& rlhf, const Calibration& calibration) {
   const Plan& plan = rlhf.roles.front().plan;
   TimeEstimate time;
   bool known = true;
@@ -91,6 +95,23 @@ DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibra
     e.tensors += role.model.tensor_count();
   }
   return {std::move(e), {}, std::move(program)};
+}
+
+}  // namespace
+
+DetailedEstimate estimate_in_detail(const Rlhf& rlhf, const Calibration& calibration) {
+  const Role& actor = rlhf.roles.front();
+  DetailedEstimate worst = estimate_of_rank(rlhf, calibration);
+  if (actor.plan.parallel.pipeline == 1) return worst;
+  const RankModel share(actor.model, actor.plan);
+  Rlhf other = rlhf;
+  for (const std::int64_t rank : distinct_ranks(share.model(), actor.plan)) {
+    if (rank == rlhf.rank) continue;
+    other.rank = rank;
+    DetailedEstimate one = estimate_of_rank(other, calibration);
+    if (one.estimate.device.point > worst.estimate.device.point) worst = std::move(one);
+  }
+  return worst;
 }
 
 Estimate estimate_rlhf(const Rlhf& rlhf, const Calibration& calibration) {

@@ -22,6 +22,10 @@ void take_trainer_loss(const Plan& plan, BuildOptions& options) {
                           ? trainer.fused_head
                           : trainer.head_loss;
   if (plan.loss != LossKind::log_probabilities) return;
+  if (traits_of(plan).split == SplitStyle::megatron) {  // its own, over parts of the words
+    options.entropy = plan.entropy;
+    return;
+  }
   options.entropy = plan.entropy;
   options.token_loss =
       plan.entropy == EntropyKind::none ? trainer.token_loss : trainer.kept_token_loss;

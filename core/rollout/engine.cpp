@@ -42,6 +42,8 @@ Plan own_plan(const Plan& generation) {
   plan.framework = {};
   plan.framework.kind = default_framework(1);
   plan.trainer = &default_trainer();
+  plan.parallel = {};
+  plan.checkpointing = Checkpointing::none;
   plan.compile.reset();
   plan.kernels = {};
   const DType half = plan.precision.compute == DType::f16 ? DType::f16 : DType::bf16;

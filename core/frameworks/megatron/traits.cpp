@@ -1,6 +1,7 @@
 // Megatron-LM.
 #include "estimate/calibration.h"
 #include "frameworks/megatron/communicators.h"
+#include "frameworks/megatron/frozen.h"
 #include "frameworks/megatron/lower.h"
 #include "frameworks/megatron/problems.h"
 #include "frameworks/megatron/saved_inputs.h"
@@ -103,12 +104,12 @@ constinit const FrameworkTraits kMegatronTraits{
     .lower = lower_megatron,
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_whole_pass,
-    .add_frozen = add_whole_weights,
+    .add_frozen = add_megatron_frozen,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,
     .quantizes_generation = false,
-    .runs_rlhf = false,
+    .runs_rlhf = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

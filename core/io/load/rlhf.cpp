@@ -244,9 +244,10 @@ class RlhfLoader {
     check_budget("token_budget", sizes_.token_budget, plan);
     check_budget("scoring_tokens", sizes_.scoring_tokens, plan);
     const bool asked = entropy_ != EntropyKind::none || scoring_entropy_ != EntropyKind::none;
-    if (asked && plan.trainer->kept_token_loss == nullptr)
+    const bool parts = traits_of(plan).split == SplitStyle::megatron;
+    if (asked && !parts && plan.trainer->kept_token_loss == nullptr)
       work_.fail("entropy", fmt::format("{}: its losses have none here", plan.trainer->words),
-                 "trainer verl, or none");
+                 "trainer verl, framework megatron, or none");
     take_budget(plan.workload, own_budget(kind), plan.parallel.sequence * plan.parallel.context);
     return job;
   }
@@ -283,7 +284,9 @@ class RlhfLoader {
     w.micro_batch = sizes_.generation_batch;
     w.sequence_length = sizes_.prompt;
     w.generation.new_tokens = sizes_.new_tokens;
-    BuildOptions options = build_options(actor.plan);
+    Plan generates = actor.plan;
+    if (rollout_) generates.framework = Framework{.kind = default_framework(1)};
+    BuildOptions options = build_options(generates);
     options.cached = true;
     const Json job = patched(RoleKind::actor);
     rlhf.generator = load_model(job.at("model"), {file_, "model", context_.directory}, options);
@@ -305,7 +308,7 @@ class RlhfLoader {
         work_.fail("kind",
                    fmt::format("rlhf with framework '{}' ({}) is not modelled",
                                framework.name.get(), name_of(role.kind)),
-                   "single, ddp, fsdp1, fsdp2 or deepspeed");
+                   "single, ddp, fsdp1, fsdp2, deepspeed or megatron");
       if (!role.plan.trainer->runs_rlhf)
         work_.fail("kind",
                    fmt::format("{} runs one model; rlhf has several", role.plan.trainer->words),
@@ -314,9 +317,13 @@ class RlhfLoader {
       const bool divides = is_sharded(role.plan) || degrees.pipeline > 1;
       const bool own =
           role.plan.trainer->divides_sequences && degrees.model_ranks() == degrees.sequence;
-      if (divides && !own)
+      const bool megatron = framework.split == SplitStyle::megatron;
+      if (divides && !own && !megatron)
         work_.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
-                   "degrees of 1 beside parallel.data");
+                   "degrees of 1 beside parallel.data, or framework megatron with a rollout");
+      if (megatron && !rlhf.rollout)
+        work_.fail("kind", "rlhf under Megatron-LM is modelled beside a rollout engine alone",
+                   "algorithm grpo or ppo with a rollout");
       if (!framework.has_hybrid_engine && hybrid_)
         work_.fail("hybrid_engine",
                    fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),

@@ -20,6 +20,7 @@ struct KeptWeightsPass {
   /// What a framework leaves gathered behind a pass, such as FSDP1's root, is there already: an
   /// earlier pass left it, or the training step that this one interrupts.
   bool finds_kept = false;
+  std::int64_t rank = 0;
 };
 
 /// Weights that are whole, or DeepSpeed's under ZeRO-3 (lowering/inference/weights.h). Leaves

@@ -5,16 +5,32 @@
 #include "frameworks/registry.h"
 #include "lowering/rlhf/idle.h"
 #include "lowering/tensors.h"
+#include "parallel/shard.h"
 #include "trainers/description.h"
 
 namespace shardplan {
 namespace {
+
+/// Of layers that are cut: the parts of the largest tensor from all ranks, and the whole of it that
+/// is made of them; of experts a rank's own tensor from each of the ranks that divide them (verl
+/// 0.8, utils/megatron_utils.py, per_tensor_generator).
+std::int64_t parts_bytes(const Role& actor) {
+  std::int64_t largest = 0;
+  actor.model.for_each_distinct([&](const Parameter& p, std::int64_t) {
+    const std::int64_t each = p.kind == ParameterKind::expert && !p.shape.empty()
+                                  ? p.numel / p.shape.front() * actor.plan.parallel.expert
+                                  : p.numel;
+    largest = std::max(largest, checked_mul(each, size_of(actor.plan.precision.compute)));
+  });
+  return checked_mul(largest, 2);
+}
 
 /// What the trainer gathers to hand its weights over: tensor by tensor where they are in shards,
 /// and all at once where adapters are merged into ZeRO-3's (TRL 1.16, generation/
 /// vllm_generation.py, _iter_named_params).
 std::int64_t handover_bytes(const Role& actor) {
   const Plan& plan = actor.plan;
+  if (is_sharded(plan) && !plan.trainer->divides_sequences) return parts_bytes(actor);
   if (!traits_of(plan).shards_parameters(plan)) return 0;
   std::int64_t all = 0, largest = 0;
   actor.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {

@@ -56,7 +56,7 @@ RlhfPart scoring_part(const Rlhf& rlhf, const Role& role, bool finds_kept) {
       is_sharded(plan) ? std::optional(shard(whole, plan)) : std::nullopt;
   const Model& model = share ? *share : whole;
   const ModelRun run = run_pass(model, plan, {plan.workload.sequence_length, 0}, nullptr);
-  const KeptWeightsPass pass{model, plan, run, role.trains, finds_kept};
+  const KeptWeightsPass pass{model, plan, run, role.trains, finds_kept, rlhf.rank};
   part.program = program_of(run);
   ProgramBuilder b(part.program);
   if (!role.trains) traits_of(plan).add_frozen(part.program, pass);
@@ -164,8 +164,8 @@ std::vector<RlhfPart> rlhf_parts(const Rlhf& rlhf) {
   for (const Role& role : rlhf.roles) {
     if (!role.trains) continue;
     const RankModel rank(role.model, role.plan);
-    training.push_back(
-        {training_phase(rlhf, role), &role, lower(rank.model(), role.plan, rank.run(), 0), false});
+    training.push_back({training_phase(rlhf, role), &role,
+                        lower(rank.model(), role.plan, rank.run(), rlhf.rank), false});
   }
   if (generates(rlhf.algorithm))
     parts.push_back({Phase::generation, &rlhf.roles.front(),

@@ -62,6 +62,7 @@ struct Rlhf {
   std::optional<HybridEngine> hybrid;
   std::optional<RolloutEngine> rollout;  ///< generates in place of the actor's own model
   ReferenceModel reference = ReferenceModel::copy;
+  std::int64_t rank = 0;            ///< whose program is made, of several pipeline stages
   std::int64_t scoring_batch = 0;   ///< samples scored at once; 0: as many as the trainer does
   std::int64_t scoring_tokens = 0;  ///< tokens without padding in their place; 0: none
 

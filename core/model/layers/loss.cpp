@@ -67,6 +67,17 @@ ValueId entropy_of(Graph& g, ValueId logits, const FusedKernel* kernel) {
   return mean_loss(g, g.op({OpKind::mean, {products, kNone, kNone}}, each));
 }
 
+/// verl's entropy over parts of the vocabulary (0.8, utils/megatron/tensor_parallel.py): fp32
+/// logits, cloned for it, and a second tensor of them that ends as its gradient.
+ValueId entropy_of_parts(Graph& g, ValueId logits) {
+  const ValueId wide = g.map(OpKind::to_f32, logits);
+  Op entropy{OpKind::vocabulary_loss, {wide, kNone, kNone}};
+  entropy.side = g.value(wide).extent;
+  const ValueId result = g.op(entropy, {1, Scale::one});
+  g.hold(wide, result);
+  return result;
+}
+
 /// Log-probabilities of the labels over the logits themselves, and the entropy where it is asked.
 ValueId token_loss(Graph& g, ValueId logits) {
   Op labels{OpKind::vocabulary_loss, {logits, kNone, kNone}};
@@ -112,8 +123,10 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   if (g.token_loss() != nullptr) return token_loss(g, logits);
   if (g.fuses()) {
     Op in_place{OpKind::vocabulary_loss, {logits, kNone, kNone}};
-    if (g.loss() == LossKind::cross_entropy) in_place.side = g.value(logits).extent;
-    const ValueId loss = g.op(in_place, {1, Scale::one});
+    if (g.loss() != LossKind::fused_linear) in_place.side = g.value(logits).extent;
+    ValueId loss = g.op(in_place, {1, Scale::one});
+    if (g.entropy() != EntropyKind::none)
+      loss = g.map(OpKind::add, loss, entropy_of_parts(g, logits));
     g.hold(logits, loss);
     return loss;
   }

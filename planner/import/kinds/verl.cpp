@@ -35,6 +35,7 @@ void read_targets(Key& key) {
 void read_optimizer_name(Key& key) {
   const std::string name = key.text();
   if (name == "AdamW") return key.ignore("PyTorch's AdamW");
+  if (name == "adam") return key.ignore("Adam of Megatron-LM");
   if (name == "AdamW8bit" || name == "_AdamW8bit")
     return key.take("/optimizer", Json{{"name", "adamw_8bit"}});
   key.refuse(fmt::format("the optimizer '{}' is not estimated", name), "AdamW or AdamW8bit");
@@ -48,6 +49,26 @@ void read_mtp(Key& key) {
   if (is_on(key, "enable"))
     key.refuse("prediction of several tokens (mtp.enable) is not estimated", "enable: false");
   key.ignore("off");
+}
+/// A share of the optimizer's states stays on the host (megatron/core/optimizer/cpu_offloading).
+void read_offload(Key& key) {
+  if (is_on(key, "optimizer_cpu_offload") || is_on(key, "use_precision_aware_optimizer"))
+    key.warn("optimizer states on the host or in fewer bits are estimated on the GPU, in fp32");
+  else
+    key.ignore("a step does not depend on it");
+}
+void refuse_rank(Key& key) {
+  const Json* rank = key.other(key.path() + ".rank");
+  if (rank != nullptr && *rank != 0)
+    key.refuse("LoRA under Megatron-LM cannot be estimated yet", "rank 0");
+  key.ignore("no adapters");
+}
+/// Recomputation and stages are read with the degrees.
+void read_overrides(Key& key) {
+  for (const char* eight : {"fp8", "fp8_format"})
+    if (const Json* value = key.other(key.path() + "." + eight);
+        value != nullptr && !value->is_null())
+      key.refuse(fmt::format("{}: linear layers in 8 bits are not estimated here", eight), "none");
 }
 void read_tiles(Key& key) {
   if (is_on(key, "enabled"))
@@ -70,6 +91,11 @@ constexpr std::array kRules{
     KeyRule{"actor_rollout_ref.model.mtp", "", read_mtp},
     KeyRule{"actor_rollout_ref.model.tiled_mlp", "", read_tiles},
     KeyRule{"actor_rollout_ref.actor.use_prefix_grouper", "", warn_if_larger},
+    KeyRule{"actor_rollout_ref.actor.megatron.override_transformer_config", "", read_overrides},
+    KeyRule{"actor_rollout_ref.model.lora", "", refuse_rank},
+    KeyRule{"actor_rollout_ref.actor.optim.override_optimizer_config", "", read_offload},
+    KeyRule{"actor_rollout_ref.actor.megatron.use_distributed_optimizer", "", read_with_others},
+    KeyRule{"actor_rollout_ref.actor.freeze_vision_tower", "", read_frozen_tower},
     KeyRule{"actor_rollout_ref.actor.optim.optimizer", "", read_optimizer_name},
     KeyRule{"actor_rollout_ref.rollout.pipeline_model_parallel_size", "", refuse_if_several},
     KeyRule{"actor_rollout_ref.rollout.quantization", "", warn_if_larger},
@@ -124,6 +150,7 @@ constexpr auto kTogether =
                                      "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
                                      "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz",
                                      "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
+                                     "actor_rollout_ref.actor.optim.clip_grad",
                                      "critic.enable",
                                      "critic.strategy",
                                      "critic.model",
@@ -149,7 +176,8 @@ const std::array kIgnored{
                 {"actor_rollout_ref.actor.clip_*", "actor_rollout_ref.actor.policy_loss*",
                  "actor_rollout_ref.actor.loss_*", "actor_rollout_ref.actor.kl_*",
                  "actor_rollout_ref.actor.tau_*", "actor_rollout_ref.actor.checkpoint*",
-                 "actor_rollout_ref.actor.optim.*", "actor_rollout_ref.actor.profiler*",
+                 "actor_rollout_ref.actor.optim.*", "actor_rollout_ref.actor.load_weight",
+                 "actor_rollout_ref.ref.load_weight", "actor_rollout_ref.actor.profiler*",
                  "actor_rollout_ref.actor.ppo_epochs", "actor_rollout_ref.actor.shuffle",
                  "actor_rollout_ref.actor.data_loader_seed", "actor_rollout_ref.actor.rollout_n",
                  "actor_rollout_ref.actor._target_", "actor_rollout_ref.actor.use_fused_kernels",
@@ -165,6 +193,9 @@ const std::array kIgnored{
                  "actor_rollout_ref.ref.rollout_n", "actor_rollout_ref.ref.router_replay*",
                  "actor_rollout_ref.ref._target_", "actor_rollout_ref.ref.model*"}},
     IgnoredKeys{"the engine holds no more for it", {"actor_rollout_ref.rollout.*"}},
+    IgnoredKeys{"how checkpoints and weights come, or which kernel runs",
+                {"actor_rollout_ref.actor.megatron.*", "actor_rollout_ref.ref.megatron.*",
+                 "critic.megatron.*", "critic.load_weight"}},
     IgnoredKeys{"the network does not depend on it", {"actor_rollout_ref.model.*"}},
     IgnoredKeys{"a step does not depend on it",
                 {"critic.optim*", "critic.cliprange*", "critic.checkpoint*", "critic.profiler*",
@@ -173,11 +204,31 @@ const std::array kIgnored{
                  "critic.rollout_n", "critic._target_", "critic.forward_*"}},
 };
 
+/// Of `megatron.` of each worker.
+constexpr auto kMegatron = std::to_array<std::string_view>(
+    {"tensor_model_parallel_size", "pipeline_model_parallel_size",
+     "virtual_pipeline_model_parallel_size", "context_parallel_size", "expert_model_parallel_size",
+     "expert_tensor_parallel_size", "param_offload", "optimizer_offload", "grad_offload",
+     "sequence_parallel", "use_distributed_optimizer"});
+constexpr auto kWorkers = std::to_array<std::string_view>(
+    {"actor_rollout_ref.actor.megatron.", "actor_rollout_ref.ref.megatron.", "critic.megatron."});
+
+const std::vector<std::string>& megatron_keys() {
+  static const std::vector<std::string> kAll = [] {
+    std::vector<std::string> all;
+    for (const std::string_view worker : kWorkers)
+      for (const std::string_view key : kMegatron)
+        all.push_back(std::string(worker) + std::string(key));
+    return all;
+  }();
+  return kAll;
+}
+
 const std::vector<KeyRule>& all_rules() {
   static const std::vector<KeyRule> kAll = [] {
     std::vector<KeyRule> all(kRules.begin(), kRules.end());
-    for (const std::string_view key : kTogether)
-      if (!key.empty()) all.push_back({key, "", read_with_others});
+    for (const std::string_view key : kTogether) all.push_back({key, "", read_with_others});
+    for (const std::string& key : megatron_keys()) all.push_back({key, "", read_with_others});
     return all;
   }();
   return kAll;
@@ -190,7 +241,6 @@ void read(const Document& d, Recipe& recipe) {
                       .message = "verl's supervised trainer is not read",
                       .expected = "a configuration of verl.trainer.main_ppo"});
   const KeyTable own{all_rules(), kIgnored};
-  recipe.set("/optimizer", Json{{"name", "adamw"}, {"implementation", "foreach"}}, {});
   read_keys(d, {&own}, recipe);
   compose_rl(Config(d, recipe));
 }

@@ -35,6 +35,13 @@ class Config {
   Recipe& recipe_;
 };
 
+// Of a worker under Megatron-LM; `group`: "critic.", ...
+Json megatron_framework(const Config& config, std::string_view group);
+/// Fields of `parallel`. A reference is cut as the actor where it does not say otherwise.
+Json megatron_degrees(const Config& config, std::string_view group);
+/// Field `checkpointing`, of override_transformer_config.
+Json megatron_checkpointing(const Config& config);
+
 /// The models, the batches and the engine of verl.trainer.main_ppo.
 void compose_rl(const Config& config);
 

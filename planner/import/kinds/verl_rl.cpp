@@ -48,7 +48,8 @@ class Composer {
     if (recipe_.algorithm == "ppo") take_critic();
     take_reward();
     take_rollout();
-    recipe_.rlhf["models"]["actor"]["idle"] = idle_of(kActor, "fsdp_config.");
+    recipe_.rlhf["models"]["actor"]["idle"] =
+        idle_of(kActor, under_megatron() ? "megatron." : "fsdp_config.");
     if (recipe_.rlhf["models"]["actor"]["idle"] == "gpu") recipe_.rlhf["models"].erase("actor");
     if (recipe_.rlhf["models"].empty()) recipe_.rlhf.erase("models");
   }
@@ -91,9 +92,10 @@ class Composer {
   Json framework_of(std::string_view group, const std::string& strategy,
                     std::string_view options) const {
     const auto key = [&](std::string_view name) { return at(group, options) + std::string(name); };
+    if (strategy == "megatron") return megatron_framework(c_, group);
     if (strategy != "fsdp" && strategy != "fsdp2")
-      c_.refuse(at(group, "strategy"), fmt::format("an actor under {} is not estimated", strategy),
-                "fsdp or fsdp2");
+      c_.refuse(at(group, "strategy"), fmt::format("a worker under {} is not estimated", strategy),
+                "fsdp, fsdp2 or megatron");
     const bool second = strategy == "fsdp2";
     Json framework{{"name", second ? "fsdp2" : "fsdp1"}};
     const std::string reduced = dtype_word(c_.text(key("mixed_precision.reduce_dtype"), "fp32"));
@@ -130,9 +132,31 @@ class Composer {
               "fp32, or the computing type");
   }
 
+  bool under_megatron() const { return strategy(kActor) == "megatron"; }
+
+  void take_megatron() {
+    recipe_.set("/framework", megatron_framework(c_, kActor), c_.origin(at(kActor, "strategy")));
+    recipe_.set("/precision", "bf16-master", c_.origin(at(kActor, "megatron.dtype")));
+    recipe_.set_default("/optimizer", "adamw");
+    const Json degrees = megatron_degrees(c_, kActor);
+    for (const auto& [name, value] : degrees.items())
+      recipe_.set("/parallel/" + name, value, c_.origin(at(kActor, "megatron")));
+    recipe_.set(
+        "/checkpointing", megatron_checkpointing(c_),
+        c_.origin(at(kActor, "megatron.override_transformer_config.recompute_granularity")));
+    sequence_ranks_ = degrees.value("context", std::int64_t{1});
+    model_ranks_ = degrees.value("tensor", std::int64_t{1}) *
+                   degrees.value("pipeline", std::int64_t{1}) * sequence_ranks_;
+    recipe_.set("/gradient_clipping", c_.number(at(kActor, "optim.clip_grad"), 1.0),
+                c_.origin(at(kActor, "optim.clip_grad")));
+  }
+
   void take_framework() {
+    if (under_megatron()) return take_megatron();
     recipe_.set("/framework", framework_of(kActor, strategy(kActor), "fsdp_config."),
                 c_.origin(at(kActor, "strategy")));
+    // build_optimizer: torch.optim's, as it is.
+    recipe_.set_default("/optimizer", Json{{"name", "adamw"}, {"implementation", "foreach"}});
     recipe_.set("/trainer", "verl", c_.origin(at(kActor, "strategy")));
     recipe_.set("/precision", precision_of(kActor, "fsdp_config."),
                 c_.origin(at(kActor, "fsdp_config.model_dtype")));
@@ -140,6 +164,7 @@ class Composer {
     if (sequence_ranks_ > 1)
       recipe_.set("/parallel/sequence", sequence_ranks_,
                   c_.origin(at(kActor, "ulysses_sequence_parallel_size")));
+    model_ranks_ = sequence_ranks_;
     const bool recomputes = c_.flag(at(kModel, "enable_gradient_checkpointing"), true);
     recipe_.set("/checkpointing", recomputes ? "full" : "none",
                 c_.origin(at(kModel, "enable_gradient_checkpointing")));
@@ -162,7 +187,7 @@ class Composer {
     recipe_.global_batch = mini * repeats;
     recipe_.generated = c_.integer("data.train_batch_size", 1024) * repeats;
     dynamic_ = c_.flag(at(kActor, "use_dynamic_bsz"), false);
-    std::int64_t micro = batch_of(kActor, "ppo_micro_batch_size", sequence_ranks_);
+    std::int64_t micro = batch_of(kActor, "ppo_micro_batch_size", model_ranks_);
     const std::int64_t budget = c_.integer(at(kActor, "ppo_max_token_len_per_gpu"), 16384);
     if (dynamic_) {
       recipe_.rlhf["token_budget"] = budget;
@@ -185,7 +210,7 @@ class Composer {
       if (c_.flag(at(group, "log_prob_use_dynamic_bsz"), dynamic_))
         tokens = std::max(tokens, c_.integer(at(group, "log_prob_max_token_len_per_gpu"), budget));
       else
-        samples = std::max(samples, batch_of(group, "log_prob_micro_batch_size", sequence_ranks_));
+        samples = std::max(samples, batch_of(group, "log_prob_micro_batch_size", model_ranks_));
     }
     const bool both = tokens > 0 && samples > 0;
     if (both && samples * sequence() > tokens * sequence_ranks_) tokens = 0;
@@ -198,6 +223,7 @@ class Composer {
 
   /// Where padding stays, scores take the entropy by PyTorch's operations, whatever the loss asks.
   void take_loss() {
+    if (under_megatron()) return take_megatron_loss();
     if (c_.flag(at(kModel, "use_fused_kernels"), false)) {
       recipe_.set("/loss", "fused_linear", c_.origin(at(kModel, "use_fused_kernels")));
       return;
@@ -215,6 +241,17 @@ class Composer {
                   .field = "workload.scoring_entropy: eager",
                   .reason = "old log-probabilities come with the entropy, by PyTorch's operations "
                             "where padding stays or nothing is compiled"});
+  }
+
+  /// Scores have the entropy; its kernel there is the same as in the loss (megatron_actor.py).
+  void take_megatron_loss() {
+    const bool asked = c_.number(at(kActor, "entropy_coeff"), 0) != 0 ||
+                       c_.flag(at(kActor, "calculate_entropy"), false);
+    if (c_.flag(at(kModel, "use_fused_kernels"), false))
+      recipe_.note({.kind = Note::Kind::warning,
+                    .key = at(kModel, "use_fused_kernels"),
+                    .reason = "under Megatron-LM all logits are estimated, which is more"});
+    recipe_.rlhf[asked ? "entropy" : "scoring_entropy"] = "compiled";
   }
 
   /// "gpu", "parameters", "optimizer" or "host".
@@ -241,11 +278,24 @@ class Composer {
       recipe_.rlhf["reference"] = "base";
       return;
     }
+    if (under_megatron()) return take_megatron_reference();
     Json& model = recipe_.rlhf["models"]["reference"];
     model["framework"] = framework_of(kReference, strategy(kReference), "fsdp_config.");
     keep_on_host(model);
     const std::string precision = precision_of(kReference, "fsdp_config.");
     if (*recipe_.find("/precision") != precision) model["precision"] = precision;
+  }
+
+  /// Its parameters alone, in 16 bits, cut as it says itself.
+  void take_megatron_reference() {
+    Json& model = recipe_.rlhf["models"]["reference"];
+    model = Json::object();
+    Json degrees = megatron_degrees(c_, kReference);
+    degrees["virtual_pipeline"] = 1;
+    model["parallel"] = std::move(degrees);
+    if (c_.flag(at(kReference, "megatron.param_offload"),
+                c_.flag(at(kActor, "megatron.param_offload"), false)))
+      model["idle"] = "host";
   }
 
   /// One GPU has nothing to gather: the whole model is there in its turn.
@@ -273,17 +323,15 @@ class Composer {
     role = Json::object();
     take_model(role, "critic.model.path");
     const std::string own = strategy("critic.");
+    if ((own == "megatron") != under_megatron())
+      c_.refuse("critic.strategy", "a critic under another framework than the actor's", "the same");
     role["framework"] = framework_of("critic.", own, "model.fsdp_config.");
     if (role["framework"] == *recipe_.find("/framework")) role.erase("framework");
-    const std::string precision = precision_of("critic.", "model.fsdp_config.");
-    if (*recipe_.find("/precision") != precision) role["precision"] = precision;
-    if (const std::string idle = idle_of("critic.", "model.fsdp_config."); idle != "gpu")
-      role["idle"] = idle;
-    const std::int64_t divided = c_.integer("critic.ulysses_sequence_parallel_size", 1);
-    if (divided != sequence_ranks_) role["parallel"] = Json{{"sequence", divided}};
-    const bool recomputes = c_.flag("critic.model.enable_gradient_checkpointing", true);
-    if ((*recipe_.find("/checkpointing") == "full") != recomputes)
-      role["checkpointing"] = recomputes ? "full" : "none";
+    const std::string idle =
+        idle_of("critic.", under_megatron() ? "megatron." : "model.fsdp_config.");
+    if (idle != "gpu") role["idle"] = idle;
+    const std::int64_t divided =
+        under_megatron() ? take_cut_critic(role) : take_critic_options(role);
     if (c_.flag("critic.use_dynamic_bsz", dynamic_)) {
       role["token_budget"] = c_.integer("critic.ppo_max_token_len_per_gpu", 32768);
     } else {
@@ -297,6 +345,25 @@ class Composer {
     }
     if (!recipe_.rlhf.contains("token_budget") && role["token_budget"] == 0)
       role.erase("token_budget");
+  }
+
+  /// Both return the GPUs that share a sample.
+  std::int64_t take_cut_critic(Json& role) const {
+    role["parallel"] = megatron_degrees(c_, "critic.");
+    std::int64_t ranks = 1;
+    for (const char* name : {"tensor", "pipeline", "context"})
+      ranks *= role["parallel"].value(name, std::int64_t{1});
+    return ranks;
+  }
+  std::int64_t take_critic_options(Json& role) const {
+    const std::string precision = precision_of("critic.", "model.fsdp_config.");
+    if (*recipe_.find("/precision") != precision) role["precision"] = precision;
+    const std::int64_t divided = c_.integer("critic.ulysses_sequence_parallel_size", 1);
+    if (divided != sequence_ranks_) role["parallel"] = Json{{"sequence", divided}};
+    const bool recomputes = c_.flag("critic.model.enable_gradient_checkpointing", true);
+    if ((*recipe_.find("/checkpointing") == "full") != recomputes)
+      role["checkpointing"] = recomputes ? "full" : "none";
+    return divided;
   }
 
   /// A model that judges answers: a worker like the reference (use_reward_loop false), or an engine
@@ -367,7 +434,7 @@ class Composer {
 
   const Config& c_;
   Recipe& recipe_;
-  std::int64_t sequence_ranks_ = 1;
+  std::int64_t sequence_ranks_ = 1, model_ranks_ = 1;
   bool dynamic_ = false;
 };
 

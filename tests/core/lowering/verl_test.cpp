@@ -184,6 +184,65 @@ TEST(Sglang, SharesOutWeightsAndCacheAlone) {
               HasSubstr("at least 0.2"));
 }
 
+Job under_megatron(const std::string& patch) {
+  Json job = parse_json(patch, "patch");
+  job["trainer"] = nullptr;
+  job["precision"] = "bf16-master";
+  job["framework"] = Json{{"name", "megatron"},
+                          {"reduce_dtype", nullptr},
+                          {"overlap_grad_reduce", false},
+                          {"overlap_param_gather", false}};
+  return changed(job.dump());
+}
+
+/// A reference has its stage's parameters alone, in 16 bits.
+TEST(VerlMegatron, FrozenModelsHaveTheirStage) {
+  const auto parameters = [](const std::string& work, std::int64_t rank) {
+    Job job = under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"pipeline": 2},
+                                 "workload": )" +
+                             work + "}");
+    job.rlhf->rank = rank;
+    std::int64_t bytes = 0;
+    for (const Event& e : lower_rlhf(*job.rlhf).resident)
+      if (e.category == Category::parameters) bytes += e.bytes * e.count;
+    return bytes;
+  };
+  // Layers of 60,821,504; tied embeddings of 128,256 × 2,048 on both stages, and the last norm.
+  const std::int64_t layers = std::int64_t{8} * 60821504, words = std::int64_t{128256} * 2048;
+  const std::string copy = R"({"reference": "copy"})";
+  for (const std::int64_t rank : {0, 4}) {
+    const std::int64_t own = 2 * (layers + words + (rank > 0 ? 2048 : 0));
+    EXPECT_NEAR(static_cast<double>(parameters(copy, rank) - parameters("{}", rank)),
+                static_cast<double>(own), 1e5)
+        << rank;
+  }
+}
+
+/// The last stage has the logits, of its part of the words; the estimate is of the worst stage.
+TEST(VerlMegatron, EstimatesTheWorstStage) {
+  Job job = under_megatron(R"({"model": "llama-3.2-1b", "parallel": {"pipeline": 2, "tensor": 2},
+      "workload": {"gradient_accumulation": 4, "scoring_entropy": "compiled"}})");
+  const Estimate whole = estimate_rlhf(*job.rlhf, load_calibration());
+  std::int64_t worst = 0;
+  for (const std::int64_t rank : {0, 4}) {
+    job.rlhf->rank = rank;
+    const Program program = lower_rlhf(*job.rlhf);
+    const Played played = play(program);
+    EXPECT_EQ(played.at_end, played.profile.at_start) << rank;
+    worst = std::max(worst, played.profile.peak);
+  }
+  EXPECT_GE(whole.device.point, worst);
+  // Its scores make fp32 logits of half the words and, for the entropy, two more of them.
+  const std::int64_t logits = std::int64_t{8} * 1024 * 128256 / 2;
+  EXPECT_GT(peak(job, Phase::experience),
+            job.rlhf->roles.front().model.parameter_count() / 4 * 2 + 3 * 4 * logits);
+}
+
+TEST(VerlMegatron, AsksForAnEngine) {
+  EXPECT_THAT(error_text([] { under_megatron(R"({"workload": {"rollout": null}})"); }),
+              HasSubstr("beside a rollout engine alone"));
+}
+
 TEST(Verl, PpoMayHaveNoRewardModelAndNoReference) {
   const Job job = changed(R"({"workload": {"algorithm": "ppo", "rewards": "function"}})");
   EXPECT_EQ(job.rlhf->roles.size(), 2);

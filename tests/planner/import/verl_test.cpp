@@ -125,6 +125,29 @@ algorithm: {adv_estimator: rloo}
   EXPECT_EQ(job["workload"]["rollout"]["engine"], "vllm");
 }
 
+TEST(ImportVerl, TakesWorkersUnderMegatron) {
+  const Json job = loaded(with(
+      "--config-name=ppo_megatron_trainer.yaml "
+      "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 "
+      "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2 "
+      "actor_rollout_ref.ref.megatron.tensor_model_parallel_size=1 "
+      "actor_rollout_ref.actor.megatron.param_offload=True "
+      "actor_rollout_ref.actor.megatron.optimizer_offload=True "
+      "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full"));
+  EXPECT_EQ(job["framework"]["name"], "megatron");
+  EXPECT_EQ(job["precision"], "bf16-master");
+  EXPECT_FALSE(job.contains("trainer"));
+  EXPECT_EQ(job["parallel"]["tensor"], 2);
+  EXPECT_EQ(job["parallel"]["pipeline"], 2);
+  EXPECT_EQ(job["checkpointing"], "full");
+  const Json& work = job["workload"];
+  EXPECT_EQ(work["gradient_accumulation"], 128 * 4 / 2 / 8);  // two copies of the network
+  EXPECT_EQ(work["models"]["actor"]["idle"], "host");
+  EXPECT_EQ(work["models"]["reference"]["parallel"]["tensor"], 1);
+  EXPECT_EQ(work["models"]["reference"]["idle"], "host");
+  EXPECT_EQ(work["scoring_entropy"], "compiled");
+}
+
 TEST(ImportVerl, RefusesWithTheKeyAndTheFigure) {
   const auto error = [](const std::string& more) {
     return error_text([&] { loaded(with(more)); });
