@@ -347,20 +347,37 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   if (type == "opt") return c.block(c.sizes.batch * c.sizes.sequence * 8);
   const std::int64_t source = c.block(c.sizes.batch * c.sizes.sequence * 8);
   const std::int64_t target = c.block(c.sizes.batch * c.sizes.target * 8);
-  if (type == "bert") return c.block(c.sizes.sequence * 8);
+  if (type == "bert" || type == "electra") return c.block(c.sizes.sequence * 8);
   if (type == "roberta" || type == "xlm-roberta") return 2 * source;
   if (type == "bart" || type == "mbart") return source + 2 * target;
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
   if (type == "t5" || type == "mt5") return target;
   if (type == "pegasus" || type == "m2m_100") return target;
+  if (type == "deberta-v2" && c.config("type_vocab_size", 0) > 0) return source;
   return 0;
 }
 
-/// The class of sequences picks the last token by two indices, of which the graph has one.
+/// DeBERTa divides each term of its scores by a number in a tensor of the host.
+std::int64_t host_scales(const Case& c, const Model& model) {
+  if (!is_type(model, {"deberta-v2"})) return 0;
+  std::int64_t scales = 0;
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops()) {
+      const bool term = op.kind == OpKind::gather_columns && op.side.scale == Scale::square;
+      if (term || op.kind == OpKind::masked) scales += segment.repeat;
+    }
+  return scales * c.block(2);
+}
+
+/// The class of sequences picks the last token by two indices, of which the graph has one, or the
+/// logits and labels of samples that have one.
 std::int64_t picked_rows(const Case& c, const Model& model) {
   std::int64_t picks = 0;
   for (const Op& op : model.segments.back().graph.ops())
-    picks += op.kind == OpKind::gather_rows && op.side.scale == Scale::batch ? 1 : 0;
+    picks += (op.kind == OpKind::gather_rows || op.kind == OpKind::gather_columns) &&
+                     op.side.scale == Scale::batch
+                 ? 1
+                 : 0;
   return picks * c.block(8 * c.sizes.batch);
 }
 
@@ -413,7 +430,7 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
       dropout_noise(c, model) + grouped_fp32(c, model) + narrow_statistics(c, model) +
       label_count(c, model) + expert_indices(c, model) + sink_columns(c, model) +
       position_bias(c, model) + position_indices(c, model) + picked_rows(c, model) +
-      picked_images(c, model) + states(c, model);
+      picked_images(c, model) + states(c, model) + host_scales(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
