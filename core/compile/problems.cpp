@@ -70,9 +70,10 @@ Problem step_problem(const Model& model, const Plan& plan) {
         return op.kind == OpKind::masked || op.kind == OpKind::gather_columns ||
                op.kind == OpKind::to_compute;
       }))
-    return problem("constant masks, picked columns and types that the class itself chooses are not "
-                   "estimated in a compiled model",
-                   "false");
+    return problem(
+        "constant masks, picked columns and types that the class itself chooses are not "
+        "estimated in a compiled model",
+        "false");
   if (convolves_tokens(model))
     return problem(
         "layers that convolve tokens or have a state are not estimated in a compiled model",

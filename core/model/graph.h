@@ -57,16 +57,16 @@ enum class OpKind : std::uint8_t {
   clamp,           ///< saves its input
   masked,          ///< filled, multiplied or divided by a constant tensor: saves its `side` bytes
   gather_columns,  ///< entries of each row picked by int64 indices (`side`): saves both
-  layer_norm,      ///< fused; saves input, mean and rstd, and a weight that is no parameter (in[1]);
-                   ///< fp32 under autocast
-  rms_norm,        ///< fused; saves input and rstd
-  rotary,          ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
-  gated,           ///< fused: activation(in[0]) · in[1]; saves both
-  matmul,          ///< bmm of two activations; saves both
-  sdpa,            ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
-  gather_rows,     ///< index_select along tokens; saves the indices
-  scatter_rows,    ///< index_add along tokens; saves the indices
-  parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
+  layer_norm,    ///< fused; saves input, mean and rstd, and a weight that is no parameter (in[1]);
+                 ///< fp32 under autocast
+  rms_norm,      ///< fused; saves input and rstd
+  rotary,        ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
+  gated,         ///< fused: activation(in[0]) · in[1]; saves both
+  matmul,        ///< bmm of two activations; saves both
+  sdpa,          ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
+  gather_rows,   ///< index_select along tokens; saves the indices
+  scatter_rows,  ///< index_add along tokens; saves the indices
+  parameter,     ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
   vocabulary_loss,    ///< cross-entropy in place of a copy of the logits, which it saves: in fp32

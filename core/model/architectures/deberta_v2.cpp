@@ -241,8 +241,7 @@ Model build_deberta_v2(const ModelConfig& c, const BuildOptions& options) {
   g.set_output(
       after_attention(g, layer, d.encoder.shape, x, disentangled_attention(g, d, layer, x)));
   Graph& h = m.begin_segment("head");
-  h.set_output(
-      deberta_loss(h, c, d, head, options.head, h.chained_input({hidden, Scale::tokens})));
+  h.set_output(deberta_loss(h, c, d, head, options.head, h.chained_input({hidden, Scale::tokens})));
   return m.build();
 }
 

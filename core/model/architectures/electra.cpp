@@ -96,8 +96,8 @@ Model build_electra(const ModelConfig& c, const BuildOptions& options) {
   l.set_output(apply(l, layer, e.shape, options.attention,
                      l.chained_input({e.shape.hidden, Scale::tokens})));
   Graph& h = m.begin_segment("head");
-  h.set_output(electra_loss(h, options.head, e, head,
-                            h.chained_input({e.shape.hidden, Scale::tokens})));
+  h.set_output(
+      electra_loss(h, options.head, e, head, h.chained_input({e.shape.hidden, Scale::tokens})));
   return m.build();
 }
 

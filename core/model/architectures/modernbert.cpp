@@ -45,8 +45,7 @@ ModernBert read_modernbert(const ModelConfig& c, const BuildOptions& options) {
   b.embedding_dropout = c.number("embedding_dropout", 0.0);
   b.window = c.count({"local_attention"}, 128) / 2;
   const std::int64_t every = c.count({"global_attn_every_n_layers"}, 3);
-  b.sliding =
-      sliding_layers(c, b.encoder.layers, [&](std::int64_t i) { return i % every != 0; });
+  b.sliding = sliding_layers(c, b.encoder.layers, [&](std::int64_t i) { return i % every != 0; });
   b.norm_bias = c.flag("norm_bias", false);
   b.attention_bias = c.flag("attention_bias", false);
   b.mlp_bias = c.flag("mlp_bias", false);
@@ -105,8 +104,7 @@ void modern_layer(Graph& g, const ModernBert& b, const ModernLayer& l,
   const ValueId middle = g.map(OpKind::add, x, modern_attention(g, b, l, context, normal));
   const ValueId both = apply(g, l.both, layer_norm(g, l.mlp_norm, middle));
   const ValueId gate = activate(g, s.activation, slice(g, both, s.ffn));
-  const ValueId inner =
-      dropout(g, g.map(OpKind::mul, gate, slice(g, both, s.ffn)), b.mlp_dropout);
+  const ValueId inner = dropout(g, g.map(OpKind::mul, gate, slice(g, both, s.ffn)), b.mlp_dropout);
   g.set_output(g.map(OpKind::add, middle, apply(g, l.down, inner)));
 }
 
@@ -122,8 +120,9 @@ ModernHead declare_modern_head(ModelBuilder& m, const ModelConfig& c, const Mode
   if (head.kind != HeadKind::language_model) {
     h.out = m.linear("classifier", hidden, head.labels, true);
   } else {
-    h.out = c.flag("tie_word_embeddings", true) ? m.tied_linear("decoder", words, bias)
-                                                : m.linear("decoder", hidden, b.encoder.vocab, bias);
+    h.out = c.flag("tie_word_embeddings", true)
+                ? m.tied_linear("decoder", words, bias)
+                : m.linear("decoder", hidden, b.encoder.vocab, bias);
   }
   return h;
 }
@@ -190,8 +189,8 @@ Model build_modernbert(const ModelConfig& c, const BuildOptions& options) {
   const ModernHead head = declare_modern_head(m, c, b, words);
 
   Graph& e = m.begin_segment("embedding");
-  e.set_output(dropout(e, layer_norm(e, norm, apply(e, words, Scale::tokens)),
-                       b.embedding_dropout));
+  e.set_output(
+      dropout(e, layer_norm(e, norm, apply(e, words, Scale::tokens)), b.embedding_dropout));
   const std::int64_t head_dim = s.hidden / s.heads;
   const ModernContext full{options.attention, share_rotary(m, head_dim)};
   const ModernContext sliding{options.attention, share_rotary(m, head_dim),

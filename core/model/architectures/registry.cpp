@@ -36,8 +36,7 @@ constexpr std::array kArchitectures{
     Architecture{"clip", build_clip, {"CLIP", "", kBaseClass}, kCounted | kOfSeveral},
     Architecture{"cohere", build_cohere, {"Cohere"}},
     Architecture{"cohere2", build_cohere2, {"Cohere2"}},
-    Architecture{
-        "deberta-v2", build_deberta_v2, {"DebertaV2", "deberta.", kEncoderClasses}},
+    Architecture{"deberta-v2", build_deberta_v2, {"DebertaV2", "deberta.", kEncoderClasses}},
     Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
     Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
     Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
@@ -54,6 +53,9 @@ constexpr std::array kArchitectures{
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
     Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
+    Architecture{"gemma3n_text", build_gemma3n_text, {"Gemma3n"}, kCounted},
+    Architecture{"gemma4", build_gemma4, {"Gemma4", "", kConditionalClass}, kPatched | kOfSeveral},
+    Architecture{"gemma4_text", build_gemma4_text, {"Gemma4"}, kPatched},
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
     Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
@@ -101,8 +103,7 @@ constexpr std::array kArchitectures{
     Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
     Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
     Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
-    Architecture{
-        "modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}},
+    Architecture{"modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}},
     Architecture{"mt5", build_mt5, {"MT5", "", kConditionalClass}},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kPatched},
     Architecture{"nemotron_h", build_nemotron_h, {"NemotronH"}, kCounted},
@@ -159,6 +160,7 @@ constexpr std::array kArchitectures{
     Architecture{"starcoder2", build_starcoder2, {"Starcoder2", "model.", kAllClasses}},
     Architecture{"t5", build_t5, {"T5", "", kConditionalClass}},
     Architecture{"vit", build_vit, {"ViT", "", kReadByBuilder}},
+    Architecture{"wav2vec2", build_wav2vec2, {"Wav2Vec2", "wav2vec2.", kSpeechClasses}, kCounted},
     Architecture{"whisper", build_whisper, {"Whisper", "", kConditionalClass}},
     Architecture{"xlm-roberta", build_xlm_roberta, {"XLMRoberta", "", kReadByBuilder}},
 };

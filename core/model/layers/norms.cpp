@@ -88,8 +88,8 @@ ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::
 ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueId x,
                             std::int64_t weights) {
   if (g.fuses()) {
-    const bool centred = kind != NormKind::rms && kind != NormKind::rms_wide &&
-                         kind != NormKind::gemma;
+    const bool centred =
+        kind != NormKind::rms && kind != NormKind::rms_wide && kind != NormKind::gemma;
     return centred ? layer_norm(g, m, x) : rms_norm_in_one(g, m, x);
   }
   const std::int64_t all = weights > 0 ? weights : m.width;

@@ -23,8 +23,7 @@ ValueId mixed_weights(Graph& g, ValueId logits) {
     const ValueId scores = &weight == &weights[0] ? logits : g.map(OpKind::scalar, logits);
     Op mask{OpKind::masked, {scores, kNone, kNone}};
     mask.side = g.value(logits).extent;
-    const ValueId probabilities =
-        g.map(OpKind::softmax, g.op(mask, g.value(logits).extent));
+    const ValueId probabilities = g.map(OpKind::softmax, g.op(mask, g.value(logits).extent));
     Op pick{OpKind::gather_columns, {probabilities, kNone, kNone}};
     pick.side = one;
     // PhimoeMultiplier keeps what was picked and where from.

@@ -39,6 +39,10 @@ DEBERTA = {
     "share_att_key": True, "pos_att_type": "p2c|c2p", "position_biased_input": False, "type_vocab_size": 0,
     "max_relative_positions": -1,
 }
+GEMMA4 = {
+    **LLAMA_LIKE, "global_head_dim": 64, "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 0,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+}
 CASES = {
     "llama-base": {"model_type": "llama", **LLAMA_LIKE, "architectures": ["LlamaModel"]},
     "llama-sequence": {"model_type": "llama", **LLAMA_LIKE, "num_labels": 3,
@@ -110,6 +114,12 @@ CASES = {
                             "architectures": ["DebertaV2ForSequenceClassification"]},
     "deberta-v2-token": {"model_type": "deberta-v2", **DEBERTA, "num_labels": 3,
                          "architectures": ["DebertaV2ForTokenClassification"]},
+    "gemma4": {"model_type": "gemma4_text", **GEMMA4},
+    "gemma4-shared": {"model_type": "gemma4_text", **GEMMA4, "hidden_size_per_layer_input": 16,
+                      "num_kv_shared_layers": 2, "use_double_wide_mlp": True},
+    "gemma4-experts": {"model_type": "gemma4_text", **GEMMA4, "sliding_window": 16, "attention_k_eq_v": True,
+                       "num_global_key_value_heads": 1, "enable_moe_block": True, "num_experts": 8,
+                       "top_k_experts": 2, "moe_intermediate_size": 96, "final_logit_softcapping": 30.0},
     "granitemoe": {"model_type": "granitemoe", **LLAMA_LIKE, "num_local_experts": 8,
                    "num_experts_per_tok": 2},
 }
