@@ -104,6 +104,7 @@ Json megatron_degrees(const Config& c, std::string_view group) {
   // A worker's own degrees stand beside the job's: what it does not divide, it says.
   for (const auto& [name, key] : kDegrees)
     if (!degrees.contains(name)) degrees[name] = 1;
+  if (!degrees.contains("sequence_parallel")) degrees["sequence_parallel"] = false;
   return degrees;
 }
 
