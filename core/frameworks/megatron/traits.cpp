@@ -118,6 +118,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .generates = false,
     .quantizes_generation = false,
     .runs_rlhf = true,
+    .scores_first = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -443,6 +443,9 @@ void read_megatron(const Document& d, Recipe& recipe) {
   if (adapts) {
     fill_lora(recipe);
     recipe.lora["targets"] = parts_of_joint(recipe.lora["targets"]);
+    // rlhf_mixin.py, null_ref_context: the trained model with its adapters off.
+    if (!recipe.algorithm.empty() && recipe.algorithm != "reward")
+      recipe.rlhf["reference"] = "base";
   }
   assume_megatron_defaults(d, recipe);
   static const KeyTable kOthers{{}, kIgnored};

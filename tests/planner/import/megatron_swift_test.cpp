@@ -45,6 +45,17 @@ TEST(MegatronSwift, NeverReadsPreferencesAsPlainTraining) {
               HasSubstr("rlhf_type: 'grpo' under Megatron-LM is not estimated"));
   const Json job = job_of(command + "--rlhf_type dpo\n", {{"cluster", "2xH100"}});
   EXPECT_EQ(job.at("workload").at("kind"), "rlhf");
+  const Json adapted =
+      job_of(command + "--rlhf_type dpo --tuner_type lora\n", {{"cluster", "2xH100"}});
+  EXPECT_EQ(adapted.at("workload").at("reference"), "base");
+}
+
+TEST(MegatronSwift, CountsTheLayersOfTheModelForUnevenStages) {
+  const Json job = job_of(
+      "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen3-30B-A3B --max_length 2048 "
+      "--pipeline_model_parallel_size 2 --decoder_last_pipeline_num_layers 23\n",
+      {{"cluster", "4xH100"}});
+  EXPECT_EQ(job.at("parallel").at("stage_layers"), Json({25, 23}));
 }
 
 }  // namespace
