@@ -435,6 +435,12 @@ std::int32_t ModelBuilder::share(std::string_view name, Extent extent, bool f32)
   return static_cast<std::int32_t>(model_.shared.size()) - 1;
 }
 
+std::int32_t ModelBuilder::share_trained(std::string_view name, Extent extent) {
+  const std::int32_t index = share(name, extent);
+  model_.shared[static_cast<std::size_t>(index)].needs_grad = true;
+  return index;
+}
+
 std::int32_t ModelBuilder::share_window_mask(std::int64_t window) {
   const std::int32_t index = share("window_mask", {1, Scale::context_square});
   model_.shared[static_cast<std::size_t>(index)].mask_from = window;

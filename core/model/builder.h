@@ -135,6 +135,8 @@ class ModelBuilder {
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
   /// `f32`: in fp32 whatever the parameters' type.
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);
+  /// The same of a tensor that trains: what reads it makes a gradient of it.
+  std::int32_t share_trained(std::string_view name, Extent extent);
   /// A boolean mask for generation, made where the context reaches `window`.
   std::int32_t share_window_mask(std::int64_t window);
   /// The current segment's own output, for use by later segments (cross attention).

@@ -197,6 +197,11 @@ ValueId normalize_rows(Graph& g, ValueId weights) {
   return g.map(OpKind::mul, weights, sum);
 }
 
+ValueId normalize_rows_clamped(Graph& g, ValueId weights) {
+  const ValueId sum = g.op({OpKind::mean, {weights, kNone, kNone}}, {1, Scale::tokens});
+  return g.map(OpKind::mul, weights, g.map(OpKind::clamp, sum));
+}
+
 Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k, bool normalize,
                         ValueId x) {
   const ValueId logits = g.routes_in_f32() ? f32_logits(g, router, x) : apply(g, router, x);

@@ -133,6 +133,7 @@ KernelList mapped(const GraphView& view, const Op& op) {
     case OpKind::mean:  // the expanded gradient over the width
       return b.node(KernelKind::strided, read(view.state(in).dtype), view.count_of(in)).take();
     case OpKind::gather_rows:
+    case OpKind::gather_columns:
       return b.node(KernelKind::embedding, read(b.type()) + 3 * whole, count).take();
     case OpKind::scatter_rows:
       return b.node(KernelKind::embedding, 2 * whole, count).take();
@@ -201,6 +202,7 @@ KernelList backward_kernels(const GraphView& view, const Op& op) {
     case OpKind::to_f32:
     case OpKind::to_adapter:
     case OpKind::to_like:
+    case OpKind::to_compute:
       b.add(cast_kernel(view, view.extent_of(op.out), b.type(), view.state(op.in[0]).dtype,
                         Issue::autograd));
       return b.take();
