@@ -94,8 +94,7 @@ class JobLoader {
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_, *plan().trainer);
     read_checkpointing(reader_, plan());
-    if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
-      plan().loss = LossKind::log_probabilities;
+    if (plan().loss == LossKind::cross_entropy) plan().loss = own_loss();
     plan().entropy = context_.entropy;
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
@@ -136,6 +135,11 @@ class JobLoader {
 
  private:
   Plan& plan() { return job_.plan; }
+  LossKind own_loss() {
+    const bool distils = context_.loss == LossKind::distillation;
+    return distils && plan().trainer->chunks_distillation ? LossKind::distillation_in_chunks
+                                                          : context_.loss;
+  }
   /// transformers' tensor-parallel plans divide a model that generates as one that trains.
   bool generates_divided() const {
     const Plan& p = job_.plan;

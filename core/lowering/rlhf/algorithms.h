@@ -7,13 +7,14 @@
 
 namespace shardplan {
 
-enum class Algorithm : std::uint8_t { sft, reward, dpo, ppo, grpo, kto, orpo, cpo };
+enum class Algorithm : std::uint8_t { sft, reward, dpo, ppo, grpo, kto, orpo, cpo, gkd, gkd_on_policy };
 
 /// What the model that trains ends in.
 enum class RlhfHead : std::uint8_t {
   log_probabilities,  ///< of the tokens: a trainer may fuse them with the head
   logits,             ///< all of them, in the ordinary loss
   scalar,             ///< a value a token
+  distilled,          ///< all logits, in a loss against those of the reference: the teacher
 };
 
 /// What an algorithm runs. Nobody asks which algorithm it is; they ask this.
@@ -28,6 +29,7 @@ struct AlgorithmDescription {
   bool has_reward = false;     ///< a frozen model scores whole answers
   bool needs_reward = false;   ///< and always does: no function in its place
   bool generates = false;      ///< what it trains on, which is then scored before
+  bool scores_in_step = false; ///< what it generates is scored beside the pass that trains
   bool reference_may_lack = false;  ///< with a coefficient of zero nothing asks it
   /// Passes without autograd over as many other sequences: KTO's estimate of the divergence, of the
   /// model that trains before its own pass, and of the reference beside its own (trl 1.16,
@@ -90,10 +92,29 @@ inline constexpr std::array kAlgorithmDescriptions{
                          .head = RlhfHead::logits,
                          .sequences = 2,
                          .source = "trl 1.16, experimental/cpo"},
+    // The reference is the teacher.
+    AlgorithmDescription{.algorithm = Algorithm::gkd,
+                         .name = "gkd",
+                         .label = "GKD",
+                         .head = RlhfHead::distilled,
+                         .has_reference = true,
+                         .source = "trl 1.16, experimental/gkd"},
+    AlgorithmDescription{.algorithm = Algorithm::gkd_on_policy,
+                         .name = "gkd_on_policy",
+                         .label = "GKD, on-policy",
+                         .head = RlhfHead::distilled,
+                         .has_reference = true,
+                         .generates = true,
+                         .scores_in_step = true,
+                         .source = "trl 1.16, experimental/gkd"},
 };
 
 constexpr const AlgorithmDescription& description_of(Algorithm algorithm) {
   return kAlgorithmDescriptions[static_cast<std::size_t>(algorithm)];
+}
+/// Whether what is generated is scored as a phase of its own, before anything trains on it.
+constexpr bool scores_apart(const AlgorithmDescription& a) {
+  return a.generates && !a.scores_in_step;
 }
 constexpr std::string_view name_of(Algorithm algorithm) {
   return description_of(algorithm).name;

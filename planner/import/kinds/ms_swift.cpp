@@ -159,6 +159,54 @@ void read_swift_deepspeed(Key& key) {
   read_deepspeed(key);
 }
 
+// Distillation (rlhf_trainers/gkd_trainer.py), and GRPO with a teacher's log-probabilities.
+
+Json& teacher_of(Key& key) {
+  return key.recipe().rlhf["models"]["reference"];
+}
+
+/// With LoRA and the student's own name the teacher is the student without its adapters.
+void read_teacher(Key& key) {
+  const Json* type = key.other("rlhf_type");
+  const Json* student = key.other("model");
+  const bool own = student != nullptr && *student == key.value();
+  if (type != nullptr && *type == "gkd") {
+    if (own && !is_full(key)) return key.took("workload.reference: base");
+    teacher_of(key)["model"] = key.text();
+    return key.took("workload.models.reference.model");
+  }
+  if (type == nullptr || *type != "grpo")
+    return key.ignore("only gkd and grpo have a teacher");
+  key.refuse("a teacher beside GRPO (OPD-RL) is not estimated", "rlhf_type gkd, or no teacher_model");
+}
+
+void refuse_teacher_server(Key& key) {
+  key.refuse("a teacher on a server, of which the largest logits come, is not estimated",
+             "teacher_model");
+}
+
+void read_teacher_deepspeed(Key& key) {
+  const Json* stage = key.other("deepspeed");
+  const std::string name = key.text();
+  if (stage == nullptr) return key.ignore("the student runs without DeepSpeed");
+  if (name == "zero3_offload")
+    teacher_of(key)["framework"]["offload_param"] = "cpu";
+  else if (!stage->is_string() || *stage != name)
+    key.refuse(fmt::format("'{}' beside '{}' is not estimated", name, stage->dump()),
+               "the student's own, or zero3_offload beside zero3");
+  key.took("workload.models.reference.framework");
+}
+
+void read_teacher_offload(Key& key) {
+  if (!key.flag()) return key.ignore("it stays on the GPU");
+  teacher_of(key)["idle"] = "host";
+  key.took("workload.models.reference.idle: host");
+}
+
+void read_top_logits(Key& key) {
+  key.warn("a loss over a few logits of each token keeps less than one over all, which is estimated");
+}
+
 void read_swift_fsdp(Key& key) {
   if (key.value() == "fsdp2") return read_fsdp_block(key, Json::object(), "", kTransformersFsdp);
   const std::string path = resolved_path(key.text(), key.document().file);
@@ -223,6 +271,11 @@ constexpr std::array kRules{
     KeyRule{"fsdp", "", read_swift_fsdp},
     KeyRule{"rlhf_type", "", read_algorithm},
     KeyRule{"max_completion_length", "", read_new_tokens},
+    KeyRule{"teacher_model", "", read_teacher},
+    KeyRule{"teacher_model_server", "", refuse_teacher_server},
+    KeyRule{"teacher_deepspeed", "", read_teacher_deepspeed},
+    KeyRule{"offload_teacher_model", "", read_teacher_offload},
+    KeyRule{"gkd_logits_topk", "", read_top_logits},
     KeyRule{"use_vllm", "", read_vllm},
     KeyRule{"beta", "", read_beta},
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
@@ -280,7 +333,7 @@ const std::array kIgnored{
                  "max_resample_times",
                  "multi_turn_*",
                  "max_turns",
-                 "teacher_*",
+                 "teacher_tag_key",
                  "lmbda",
                  "streaming",
                  "val_dataset",
@@ -416,7 +469,8 @@ void read(const Document& d, Recipe& recipe) {
   if (recipe.find("/workload/gradient_accumulation") == nullptr)
     recipe.global_batch = 16;  // trainers/arguments.py: as many micro-batches as make 16
   recipe.assume("/checkpointing", "full", "ms-swift's default, gradient_checkpointing");
-  if (recipe.algorithm == "grpo" || recipe.algorithm == "ppo") {
+  settle_distillation(d, recipe);
+  if (generates(recipe)) {
     const Json* length = recipe.find("/workload/sequence_length");
     recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
