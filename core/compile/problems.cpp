@@ -66,6 +66,14 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "experts in a compiled model are not estimated: what tokens they get breaks "
         "the graph",
         "false");
+  if (has_op(model, [](const Op& op) {
+        return op.kind == OpKind::masked || op.kind == OpKind::gather_columns ||
+               op.kind == OpKind::to_compute;
+      }))
+    return problem(
+        "constant masks, picked columns and types that the class itself chooses are not "
+        "estimated in a compiled model",
+        "false");
   if (convolves_tokens(model))
     return problem(
         "layers that convolve tokens or have a state are not estimated in a compiled model",

@@ -179,6 +179,8 @@ struct FrameworkTraits {
   Required<bool> generates;
   Required<bool> quantizes_generation;
   Required<bool> runs_rlhf;
+  /// Preference training scores with the reference before the trained model's forward pass.
+  Required<bool> scores_first;
   Required<bool> has_hybrid_engine;  ///< one engine that trains and generates
   Required<bool> is_own_engine;      ///< shardplan-validate runs it
   /// A sharded state_dict copies the shards, unit after gathered unit.

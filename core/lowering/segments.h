@@ -75,6 +75,7 @@ Sizes sizes_of(const Plan& plan, const Model& model);
 struct SegmentRepeat {
   std::size_t segment = 0;
   std::int64_t count = 0;
+  bool begins = true;  ///< with the segment's first iteration; false: a stage before has it
 };
 
 /// One repeat a segment, in execution order.
@@ -286,7 +287,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::forward_of(tape), hooks);
     };
-    const bool first = s.first && detail::starts_segment(repeats, k);
+    const bool first = s.first && repeat.begins && detail::starts_segment(repeats, k);
     if (first) emit(*s.first, 1);
     for (const detail::Stretch& layers :
          detail::stretches(run, s, block, repeat.count - (first ? 1 : 0)))
@@ -339,7 +340,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
       detail::emit_iterations(b, count, detail::backward_of(tape), hooks);
     };
-    const bool first = s.first && detail::ends_segment(repeats, k);
+    const bool first = s.first && repeat.begins && detail::ends_segment(repeats, k);
     block -= detail::block_count(run, repeat);
     const auto layers = detail::stretches(run, s, block, repeat.count - (first ? 1 : 0));
     for (auto stretch = layers.rbegin(); stretch != layers.rend(); ++stretch) {

@@ -64,6 +64,14 @@ void append_parameters(std::vector<Event>& list, const Model& model, const Plan&
   });
 }
 
+void append_frozen_parameters(std::vector<Event>& list, const Model& model, const Plan& plan) {
+  const Quantization base = quantization_of(plan.workload);
+  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.trainable)
+      append_tensors(list, Category::parameters, stored_bytes(p, plan.kept_type(), base), repeat);
+  });
+}
+
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks) {
   const std::int64_t rows = p.shape.empty() ? 1 : p.shape.front();
   return checked_mul(ceil_div(rows, ranks), p.numel / rows);

@@ -39,6 +39,8 @@ void append_tensors(std::vector<Event>& list, Category category, std::int64_t by
                     std::int64_t count);
 /// Appends all parameters as built, a block a tensor.
 void append_parameters(std::vector<Event>& list, const Model& model, const Plan& plan);
+/// Appends those of them that do not train.
+void append_frozen_parameters(std::vector<Event>& list, const Model& model, const Plan& plan);
 
 /// Elements that a rank holds of a tensor cut along its first dimension, padding included.
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);

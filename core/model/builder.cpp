@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frameworks/registry.h"
+#include "model/joint_linears.h"
 #include "model/peft_names.h"
 #include "model/quantize.h"
 #include "trainers/description.h"
@@ -230,13 +231,50 @@ LinearModule ModelBuilder::linear(std::string_view name, std::int64_t in, std::i
     m.rotation = add_rotation(name, in);
     return m;
   }
-  m.lora = add_lora(name, in, out, ".lora_A", ".lora_B");
+  m.lora = add_linear_lora(name, in, out);
   if (!options_.lora->magnitudes) return m;
   const std::string magnitude = ".lora_magnitude_vector";
   m.lora->magnitude_module = add_module(std::string(name) + magnitude);
   m.lora->magnitude = add_parameter(m.lora->magnitude_module, full + magnitude + ".weight", {out},
                                     ParameterKind::other, true);
   return m;
+}
+
+LoraModules ModelBuilder::add_linear_lora(std::string_view name, std::int64_t in,
+                                          std::int64_t out) {
+  const std::string own(name);
+  if (!options_.joins_adapters || !joint_linear(own.substr(own.rfind('.') + 1)))
+    return add_lora(name, in, out, ".lora_A", ".lora_B");
+  const std::string whole = prefix_ + joined_name(name);
+  const auto first = joint_.find(whole);
+  if (first == joint_.end()) {
+    LoraModules lora = add_lora(name, in, out, ".lora_A", ".lora_B");
+    lora.joint = true;
+    return joint_.emplace(whole, lora).first->second;
+  }
+  LoraModules lora = first->second;
+  lora.b_count = checked_mul(lora.rank, out);
+  lora.b_module = add_module(own + ".lora_B");
+  lora.b = add_parameter(lora.b_module, prefix_ + own + ".lora_B.weight", {out, lora.rank},
+                         ParameterKind::linear, true);
+  return lora;
+}
+
+LoraModules ModelBuilder::add_expert_lora(const std::string& name,
+                                          const std::vector<std::int64_t>& shape) {
+  const std::int64_t count = shape[0], out = shape[1], in = shape[2];
+  LoraModules lora;
+  lora.rank = options_.lora->rank;
+  lora.dropout = options_.lora->dropout;
+  lora.a_module = add_module(name + ".lora_A");
+  lora.a = add_parameter(lora.a_module, prefix_ + name + ".lora_A.weight", {count, lora.rank, in},
+                         ParameterKind::expert, true);
+  lora.b_module = add_module(name + ".lora_B");
+  lora.b = add_parameter(lora.b_module, prefix_ + name + ".lora_B.weight", {count, out, lora.rank},
+                         ParameterKind::expert, true);
+  lora.a_count = checked_mul(checked_mul(count, lora.rank), in);
+  lora.b_count = checked_mul(checked_mul(count, lora.rank), out);
+  return lora;
 }
 
 /// The nearest width that divides what is turned (peft, tuners/oft/layer.py,
@@ -260,6 +298,13 @@ void ModelBuilder::adapt_experts(ParameterId parameter, std::string_view name) {
   constexpr std::size_t kExpertDimensions = 3;
   if (!options_.lora || !trains_ || p.shape.size() != kExpertDimensions) return;
   const std::string full = p.name;
+  if (options_.joins_adapters) {
+    const std::vector<std::int64_t> shape = p.shape;
+    const bool joint = name.ends_with("gate_up_proj") && is_lora_target("gate_proj");
+    if (p.kind == ParameterKind::expert && (joint || is_lora_target(name)))
+      adapted_.emplace_back(parameter, add_expert_lora(std::string(name), shape));
+    return;
+  }
   const auto& targets = options_.lora->parameters;
   if (std::none_of(targets.begin(), targets.end(),
                    [&](const std::string& target) { return full.ends_with(target); }))
@@ -388,6 +433,12 @@ std::int32_t ModelBuilder::share(std::string_view name, Extent extent, bool f32)
   shared.maker = static_cast<std::int32_t>(model_.segments.size()) - 1;
   model_.shared.push_back(std::move(shared));
   return static_cast<std::int32_t>(model_.shared.size()) - 1;
+}
+
+std::int32_t ModelBuilder::share_trained(std::string_view name, Extent extent) {
+  const std::int32_t index = share(name, extent);
+  model_.shared[static_cast<std::size_t>(index)].needs_grad = true;
+  return index;
 }
 
 std::int32_t ModelBuilder::share_window_mask(std::int64_t window) {

@@ -2,6 +2,7 @@
 // the class, then the forward pass of each segment is written down as ops.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +30,10 @@ struct BuildOptions {
   bool cached = false;  ///< for generation: a KV cache, logits of the last position, no dropout
   Quantization weights = Quantization::none;  ///< for generation: of the linear layers in blocks
   bool attention_again = false;               ///< Megatron's selective recomputation
-  std::optional<DeepSpeedMoe> moe;            ///< with KernelSet::deepspeed_moe
+  /// Adapters as mcore-bridge adds them to Megatron Core's layers: linears of one input share A,
+  /// and every expert has a pair.
+  bool joins_adapters = false;
+  std::optional<DeepSpeedMoe> moe;  ///< with KernelSet::deepspeed_moe
   ImageWork images;
   bool all_f32 = false;  ///< parameters and products in fp32: casts to it make no copies
   /// Attention is given a mask whatever the length: tokens of an image see each other.
@@ -55,6 +59,7 @@ struct LoraModules {
   std::int64_t rank = 0;
   std::int64_t a_count = 0, b_count = 0;  ///< numbers of each matrix
   double dropout = 0;
+  bool joint = false;                 ///< linears of the same input share A and its result
   ModuleId magnitude_module = kNone;  ///< of DoRA
   ParameterId magnitude = kNone;
 };
@@ -130,6 +135,8 @@ class ModelBuilder {
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
   /// `f32`: in fp32 whatever the parameters' type.
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);
+  /// The same of a tensor that trains: what reads it makes a gradient of it.
+  std::int32_t share_trained(std::string_view name, Extent extent);
   /// A boolean mask for generation, made where the context reaches `window`.
   std::int32_t share_window_mask(std::int64_t window);
   /// The current segment's own output, for use by later segments (cross attention).
@@ -150,6 +157,10 @@ class ModelBuilder {
   void adapt_experts(ParameterId parameter, std::string_view name);
   LoraModules add_lora(std::string_view name, std::int64_t in, std::int64_t out, std::string_view a,
                        std::string_view b);
+  /// Those of a linear: with joins_adapters A is that of the linears it is joined with.
+  LoraModules add_linear_lora(std::string_view name, std::int64_t in, std::int64_t out);
+  /// A pair for every expert of a weight [E, out, in].
+  LoraModules add_expert_lora(const std::string& name, const std::vector<std::int64_t>& shape);
   Parameter make_parameter(ModuleId module, std::string name, std::vector<std::int64_t> shape,
                            ParameterKind kind, bool adapter) const;
   ParameterId push(Parameter p);
@@ -170,6 +181,7 @@ class ModelBuilder {
   bool trains_ = true, like_blocks_ = false;
   std::size_t first_module_ = 0;  ///< of the current group: names repeat from group to group
   std::vector<std::pair<ParameterId, LoraModules>> adapted_;  ///< tensors with adapters
+  std::map<std::string, LoraModules> joint_;  ///< of joint linears, by their whole name
   ParameterId original_ = kNone;  ///< of the parameter added last, where that is a trained copy
 };
 

@@ -30,6 +30,7 @@ enum class OpKind : std::uint8_t {
   to_f32,       ///< .float(): no operation when already fp32
   to_adapter,   ///< to the type of LoRA matrices: no operation when equal
   to_like,      ///< in[0].to(in[1].dtype): no operation when equal
+  to_compute,   ///< to the type of products under autocast; without it no operation
   add,          ///< two tensors; saves nothing
   scalar,       ///< times or plus a number, neg: new storage, saves nothing
   mul,          ///< two tensors; saves each factor if the other needs a gradient
@@ -55,15 +56,18 @@ enum class OpKind : std::uint8_t {
   grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
                    ///< weight's type; in[1]: gathered biases, added in place
   clamp,           ///< saves its input
-  layer_norm,      ///< fused; saves input, mean and rstd; fp32 under autocast
-  rms_norm,        ///< fused; saves input and rstd
-  rotary,          ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
-  gated,           ///< fused: activation(in[0]) · in[1]; saves both
-  matmul,          ///< bmm of two activations; saves both
-  sdpa,            ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
-  gather_rows,     ///< index_select along tokens; saves the indices
-  scatter_rows,    ///< index_add along tokens; saves the indices
-  parameter,       ///< a parameter used as a tensor (position tables, sinks); no storage of its own
+  masked,          ///< filled, multiplied or divided by a constant tensor: saves its `side` bytes
+  gather_columns,  ///< entries of each row picked by int64 indices (`side`): saves both
+  layer_norm,    ///< fused; saves input, mean and rstd, and a weight that is no parameter (in[1]);
+                 ///< fp32 under autocast
+  rms_norm,      ///< fused; saves input and rstd
+  rotary,        ///< fused: in[0] turned by the tables in[1] and in[2], which it saves
+  gated,         ///< fused: activation(in[0]) · in[1]; saves both
+  matmul,        ///< bmm of two activations; saves both
+  sdpa,          ///< fused flash attention; saves q, k, v, the output and the log-sum-exp
+  gather_rows,   ///< index_select along tokens; saves the indices
+  scatter_rows,  ///< index_add along tokens; saves the indices
+  parameter,     ///< a parameter used as a tensor (position tables, sinks); no storage of its own
   fused_linear_loss,  ///< head and cross-entropy in chunks; saves the gradients it has made
   nll_loss,           ///< mean of the labels' log-probabilities; saves what it reads
   vocabulary_loss,    ///< cross-entropy in place of a copy of the logits, which it saves: in fp32

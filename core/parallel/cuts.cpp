@@ -107,9 +107,12 @@ std::string families(Test&& test) {
   return names;
 }
 
+/// The module that a tensor is of, or that its adapter is beside.
 std::string_view module_of(std::string_view tensor) {
   for (const std::string_view end : {".weight", ".bias"})
-    if (tensor.ends_with(end)) return tensor.substr(0, tensor.size() - end.size());
+    if (tensor.ends_with(end)) tensor.remove_suffix(end.size());
+  for (const std::string_view end : {".base_layer", ".lora_A", ".lora_B"})
+    if (tensor.ends_with(end)) tensor.remove_suffix(end.size());
   return tensor;
 }
 

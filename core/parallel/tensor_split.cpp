@@ -48,7 +48,8 @@ class TensorSplit {
 
   void run() {
     for (const Parameter& p : model_.parameters)
-      if (p.adapter) fail("LoRA's matrices have no published cut");
+      if (p.adapter && style_ != SplitStyle::megatron)
+        fail("LoRA's matrices have no published cut");
     std::vector<Graph> graphs;  // written from the whole model's parameters, one after the other
     for (const Segment& segment : model_.segments) graphs.push_back(split(segment));
     for (std::size_t i = 0; i < graphs.size(); ++i) model_.segments[i].graph = std::move(graphs[i]);
@@ -94,6 +95,7 @@ class TensorSplit {
     const Graph& graph = segment.graph;
     GraphRewrite rewrite(graph);
     layouts_.assign(graph.values().size(), {});
+    narrow_.assign(graph.values().size(), Cut::flow);
     entered_.assign(graph.values().size(), kNone);
     find_expert_rows(graph);
     for (const Input& in : graph.inputs()) {
@@ -277,7 +279,21 @@ class TensorSplit {
     w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
   }
 
-  Cut resolved(const Op& op) const {
+  /// Of adapters beside Megatron's linears: A is whole beside a column cut, whose rows B cuts;
+  /// where the linear reads divided inputs A is cut along them, and B whole (mcore-bridge 1.6,
+  /// tuners/lora.py, update_layer).
+  Cut of_adapter(const Op& op) {
+    if (cuts_.of(op.weight) == Cut::whole) return Cut::whole;
+    const Cut before = narrow_[static_cast<std::size_t>(op.in[0])];
+    if (before != Cut::flow) return before;
+    const bool row = !layout_of(op.in[0]).width.whole();
+    narrow_[static_cast<std::size_t>(op.out)] = row ? Cut::whole : Cut::column;
+    return row ? Cut::row : Cut::whole;
+  }
+
+  Cut resolved(const Op& op) {
+    if (op.kind == OpKind::linear && op.in[0] != kNone && parameter(op.weight).adapter)
+      return of_adapter(op);
     const Cut cut = cuts_.of(op.weight);
     const bool input_divided = op.in[0] != kNone && !layout_of(op.in[0]).width.whole();
     if (cut == Cut::flow) return input_divided ? Cut::row : Cut::column;
@@ -468,6 +484,7 @@ class TensorSplit {
   std::vector<Layout> layouts_;
   std::vector<ValueId> entered_;   ///< what a column cut reads of it
   std::vector<bool> expert_rows_;  ///< given to divided experts
+  std::vector<Cut> narrow_;        ///< how what A made is cut next; flow: no adapter made it
   bool late_bias_ = false;         ///< a bias waits for the sum over the ranks
 };
 

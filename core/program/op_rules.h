@@ -73,6 +73,8 @@ constexpr SaveRule save_rule(OpKind kind) {
       return {.output = true};
     case OpKind::solve:
       return {.output = true, .first = true};
+    case OpKind::gather_columns:
+      return {.first = true};
     case OpKind::sdpa:
     case OpKind::log_sum_exp:
       return {.inputs = true, .output = true};
@@ -83,7 +85,8 @@ constexpr SaveRule save_rule(OpKind kind) {
 
 /// Conversions, which return their input when it has the type already.
 constexpr bool is_cast(OpKind kind) {
-  return kind == OpKind::to_f32 || kind == OpKind::to_adapter || kind == OpKind::to_like;
+  return kind == OpKind::to_f32 || kind == OpKind::to_adapter || kind == OpKind::to_like ||
+         kind == OpKind::to_compute;
 }
 
 /// Whose inputs get the gradient of the result itself, where size and type are the same.

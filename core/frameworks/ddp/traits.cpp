@@ -93,6 +93,7 @@ constinit const FrameworkTraits kDdpTraits{
     .generates = false,
     .quantizes_generation = false,
     .runs_rlhf = true,
+    .scores_first = false,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -115,6 +115,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .generates = true,
     .quantizes_generation = false,
     .runs_rlhf = true,
+    .scores_first = false,
     .has_hybrid_engine = true,
     .is_own_engine = false,
 };

@@ -171,6 +171,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .generates = false,
     .quantizes_generation = false,
     .runs_rlhf = true,
+    .scores_first = false,
     .has_hybrid_engine = false,
     .is_own_engine = false,
     .copies_state_dict = true,

@@ -186,10 +186,11 @@ class MegatronLowering {
     if (options_.gradient_accumulation_fusion && options_.transformer_engine)
       add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
     if (logits) add_gathered_input();
-    if (divides())  // parameters are moved into their buffers
+    append_frozen_parameters(program_.resident, own_, plan_);
+    if (divides())  // those that train are moved into their buffers
       add_buffers(Category::parameters, size_of(p.params));
     else
-      append_parameters(program_.resident, own_, plan_);
+      add_whole(Category::parameters, size_of(p.params));
     add_gradients();
     b_.resident(Category::other, batch_bytes(plan_));
     b_.resident(Category::other, run_.resident_shared);
@@ -303,9 +304,10 @@ class MegatronLowering {
     };
     for (std::size_t i = 0; i < model_.parameters.size(); ++i) {
       const auto id = static_cast<ParameterId>(i);
-      if (model_.parameters[i].kind == ParameterKind::embedding && uses(OpKind::embedding, id) &&
+      const Parameter& p = model_.parameters[i];
+      if (p.kind == ParameterKind::embedding && p.trainable && uses(OpKind::embedding, id) &&
           uses(OpKind::linear, id))
-        return model_.parameters[i].numel;
+        return p.numel;
     }
     return 0;
   }

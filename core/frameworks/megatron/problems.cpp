@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frameworks/megatron/saved_inputs.h"
 #include "optimizers/description.h"
+#include "parallel/degrees.h"
 
 namespace shardplan {
 namespace {
@@ -41,6 +44,34 @@ std::optional<DivisionProblem> instances_problem(const Plan& plan) {
                   "same experts",
                   instances, data, of_experts),
       "1, or a number that divides both"};
+}
+
+/// Megatron-LM has no adapters of its own: these are mcore-bridge's (1.6, tuners/lora.py), which
+/// ms-swift trains.
+std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
+  if (!plan.workload.lora) return std::nullopt;
+  const Lora& lora = *plan.workload.lora;
+  const auto problem = [](std::string_view key, std::string_view found, std::string_view expected) {
+    return DivisionProblem{fmt::format("workload.lora.{}", key),
+                           fmt::format("mcore-bridge's adapters have {}", found),
+                           std::string(expected)};
+  };
+  if (!plan.framework.megatron.transformer_engine)
+    return DivisionProblem{"framework.transformer_impl",
+                           "local: mcore-bridge adapts Transformer Engine's layers alone",
+                           "transformer_engine"};
+  if (lora.base != Quantization::none)
+    return problem("quantization", "no base in few bits", "none");
+  if (lora.magnitudes) return problem("dora", "no DoRA (LoraParallelLinear stops)", "false");
+  if (lora.rotation_block > 0) return problem("oft_block_size", "no OFT", "LoRA");
+  if (!lora.parameters.empty())
+    return problem("target_parameters", "modules as targets, those of experts too",
+                   "workload.lora.targets");
+  if (plan.parallel.tensor > 1 && !lora.saved.empty())
+    return DivisionProblem{"workload.lora.modules_to_save",
+                           "copies of divided tables are not estimated yet",
+                           "a tensor degree of 1"};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,6 +113,23 @@ std::optional<DivisionProblem> megatron_checkpoint_problem(const Plan& plan) {
   return std::nullopt;
 }
 
+std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  const auto& all = model.parameters;
+  if (p.expert_tensor > 1 && std::any_of(all.begin(), all.end(), [](const Parameter& tensor) {
+        return tensor.adapter && tensor.kind == ParameterKind::expert;
+      }))
+    return DivisionProblem{"parallel.expert_tensor",
+                           "more than 1, with adapters of experts: mcore-bridge stops "
+                           "(tuners/lora.py, LoraParallelLinear)",
+                           "1"};
+  if (p.tensor == 1 || p.sequence_parallel || expert_count(model) == 0) return std::nullopt;
+  return DivisionProblem{"parallel.sequence_parallel",
+                         "false, with experts and a tensor degree: Megatron-LM stops "
+                         "(moe_layer.py, forward)",
+                         "true"};
+}
+
 std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
   const auto cannot = [](std::string_view what) {
     return fmt::format("Megatron-LM has no {}", what);
@@ -98,17 +146,10 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
     return DivisionProblem{"framework.tp_comm_overlap", "true, without parallel.sequence_parallel",
                            "false"};
   if (auto problem = instances_problem(plan)) return problem;
-  if (plan.parallel.expert > 1 && plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
-    return DivisionProblem{"parallel.sequence_parallel",
-                           "false, with experts and a tensor degree: Megatron-LM stops "
-                           "(moe_layer.py, forward)",
-                           "true"};
   if (plan.optimizer.kind->megatron.empty())
     return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
                            "adamw or sgd"};
-  if (plan.workload.lora)
-    return DivisionProblem{"workload.method", "LoRA under Megatron-LM cannot be estimated yet",
-                           "full"};
+  if (auto problem = adapters_problem(plan)) return problem;
   return saved_activations_problem(plan);
 }
 

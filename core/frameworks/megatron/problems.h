@@ -10,6 +10,9 @@ namespace shardplan {
 /// Options that contradict each other.
 std::optional<DivisionProblem> megatron_options_problem(const Framework& framework);
 
+/// What Megatron-LM cannot do with a model like this.
+std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, const Plan& plan);
+
 /// What Megatron-LM cannot do.
 std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan);
 

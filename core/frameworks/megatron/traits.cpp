@@ -19,6 +19,7 @@ namespace {
 
 void build_megatron(const Plan& plan, BuildOptions& options) {
   options.kernels = KernelSet::megatron;
+  options.joins_adapters = true;
   if (plan.framework.megatron.cross_entropy_fusion) options.loss = LossKind::fused_linear;
   if (plan.checkpointing != Checkpointing::selective) return;
   // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
@@ -48,6 +49,13 @@ void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& op
   options.scatter_chunks = kSplits;
 }
 
+/// Float16Module casts the whole module, adapters with the rest.
+Regime megatron_regime(const Plan& plan) {
+  Regime regime = usual::regime(plan);
+  regime.adapters = plan.precision.params;
+  return regime;
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kMegatronOptionTable;
@@ -73,9 +81,9 @@ constinit const FrameworkTraits kMegatronTraits{
     .divides_experts = true,
     .balance = StageBalance::blocks,
     .pipeline_problem = usual::no_pipeline_problem,
-    .sharding_problem = usual::no_sharding_problem,
+    .sharding_problem = megatron_sharding_problem,
     .build = build_megatron,
-    .regime = usual::regime,
+    .regime = megatron_regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
     .takes_recipes = false,
@@ -110,6 +118,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .generates = false,
     .quantizes_generation = false,
     .runs_rlhf = true,
+    .scores_first = true,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -1,15 +1,14 @@
 #include "frameworks/megatron/transformer_engine.h"
 
-#include <array>
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/checked.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
+#include "model/joint_linears.h"
 #include "parallel/cuts.h"
 
 namespace shardplan {
@@ -29,20 +28,6 @@ void for_each_parameter(const Model& own, Visit&& visit) {
   for (const ParameterGroup& group : own.groups)
     for (std::int32_t i = group.first; i < group.first + group.count; ++i)
       visit(own.parameters[static_cast<std::size_t>(i)]);
-}
-
-/// The name of the weight that holds this one: projections that read the same input are one.
-std::string joined(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kParts{
-      {{"q_proj.weight", "qkv"},
-       {"k_proj.weight", "qkv"},
-       {"v_proj.weight", "qkv"},
-       {"gate_proj.weight", "gate_up"},
-       {"up_proj.weight", "gate_up"}}};
-  for (const auto& [part, whole] : kParts)
-    if (name.ends_with(part))
-      return std::string(name.substr(0, name.size() - part.size())) + std::string(whole);
-  return std::string(name);
 }
 
 }  // namespace
@@ -79,7 +64,7 @@ void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::
     const bool expert = p.kind == ParameterKind::expert && p.shape.size() == 3;
     if (!p.trainable || is_router(p.name)) return;  // whose gradient takes autograd's way
     if (!expert && p.kind != ParameterKind::linear) return;
-    Shape& whole = weights[joined(p.name)];
+    Shape& whole = weights[joined_name(p.name)];
     whole.first += p.shape[expert ? 1 : 0];
     whole.second += expert ? p.numel / p.shape.front() : p.numel;
   });

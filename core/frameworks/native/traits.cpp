@@ -86,6 +86,7 @@ constinit const FrameworkTraits kNativeTraits{
     .generates = false,
     .quantizes_generation = false,
     .runs_rlhf = false,
+    .scores_first = false,
     .has_hybrid_engine = false,
     .is_own_engine = true,
 };

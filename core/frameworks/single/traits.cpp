@@ -79,6 +79,7 @@ constinit const FrameworkTraits kSingleTraits{
     .generates = true,
     .quantizes_generation = true,
     .runs_rlhf = true,
+    .scores_first = false,
     .has_hybrid_engine = false,
     .is_own_engine = false,
 };

@@ -22,7 +22,9 @@ ConfigScalar scalar_of(const Json& value) {
 void flatten(const Json& object, const std::string& prefix, Values& out) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix.empty() ? key : prefix + "." + key;
-    if (value.is_object()) {
+    if (value.is_object() && value.empty()) {
+      out.emplace_back(name, std::vector<ConfigScalar>{});  // there, with nothing but defaults
+    } else if (value.is_object()) {
       flatten(value, name, out);
     } else if (value.is_array()) {
       std::vector<ConfigScalar> list;

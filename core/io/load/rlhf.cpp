@@ -339,10 +339,15 @@ class RlhfLoader {
       const bool megatron = framework.split == SplitStyle::megatron;
       if (divides && !own && !megatron)
         work_.fail("kind", "rlhf with layers divided over GPUs (parallel) is not modelled",
-                   "degrees of 1 beside parallel.data, or framework megatron with a rollout");
-      if (megatron && !rlhf.rollout)
-        work_.fail("kind", "rlhf under Megatron-LM is modelled beside a rollout engine alone",
-                   "algorithm grpo or ppo with a rollout");
+                   "degrees of 1 beside parallel.data, or framework megatron");
+      if (megatron && algorithm_->generates && !rlhf.rollout)
+        work_.fail("kind", "generation under Megatron-LM is modelled in a rollout engine alone",
+                   "a rollout, or an algorithm that generates nothing");
+      if (megatron && !algorithm_->generates && degrees.pipeline > 1)
+        work_.fail("kind",
+                   "preferences over pipeline stages, which hand on the reference's activations "
+                   "too, are not modelled",
+                   "parallel.pipeline 1");
       if (!framework.has_hybrid_engine && hybrid_)
         work_.fail("hybrid_engine",
                    fmt::format("is DeepSpeed's, and the framework is {}", framework.name.get()),

@@ -88,7 +88,7 @@ void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
     if (!segment.checkpointable) continue;
     const std::int64_t end = begin + segment.repeat;
     const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
-    if (here > 0) repeats.push_back({s, here});
+    if (here > 0) repeats.push_back({s, here, first <= begin});
     begin = end;
   }
 }

@@ -142,6 +142,7 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
   const auto add = [&](const Role& role, bool finds_kept, std::int64_t passes) {
     RlhfPart part = scoring_part(rlhf, role, finds_kept);
     part.times *= passes;
+    part.before_training = !algorithm.generates && traits_of(role.plan).scores_first;
     parts.push_back(std::move(part));
   };
   for (const Role& role : rlhf.roles)

@@ -5,9 +5,8 @@
 
 #include "base/nearest.h"
 #include "model/architectures/architectures.h"
-#include "model/layers/attention.h"
+#include "model/layers/encoder_layer.h"
 #include "model/layers/heads.h"
-#include "model/layers/mlp.h"
 
 namespace shardplan {
 namespace {
@@ -82,9 +81,17 @@ Bert read(const ModelConfig& c, const BertFamily& family) {
 struct Body {
   EmbeddingModule words, positions, types;
   NormModule embedding_norm;
-  LinearModule query, key, value, out, up, down;
-  NormModule attention_norm, norm;
+  EncoderLayer layer;
 };
+
+EncoderShape shape_of(const Bert& b) {
+  return {.hidden = b.hidden,
+          .ffn = b.ffn,
+          .heads = b.heads,
+          .hidden_dropout = b.hidden_dropout,
+          .attention_dropout = b.attention_dropout,
+          .activation = b.activation};
+}
 
 void declare_body(ModelBuilder& m, const Bert& b, Body& y) {
   const std::string at = b.prefix + "embeddings.";
@@ -98,14 +105,7 @@ void declare_body(ModelBuilder& m, const Bert& b, Body& y) {
   y.embedding_norm = m.layer_norm(at + "LayerNorm", b.hidden);
   if (b.roberta) y.positions = m.embedding(at + "position_embeddings", b.positions, b.hidden);
   m.begin_repeat(b.prefix + "encoder.layer", b.layers);
-  y.query = m.linear("attention.self.query", b.hidden, b.hidden, true);
-  y.key = m.linear("attention.self.key", b.hidden, b.hidden, true);
-  y.value = m.linear("attention.self.value", b.hidden, b.hidden, true);
-  y.out = m.linear("attention.output.dense", b.hidden, b.hidden, true);
-  y.attention_norm = m.layer_norm("attention.output.LayerNorm", b.hidden);
-  y.up = m.linear("intermediate.dense", b.hidden, b.ffn, true);
-  y.down = m.linear("output.dense", b.ffn, b.hidden, true);
-  y.norm = m.layer_norm("output.LayerNorm", b.hidden);
+  y.layer = encoder_layer(m, shape_of(b));
   m.end_repeat();
 }
 
@@ -119,25 +119,6 @@ void embed(Graph& g, const Bert& b, const Body& y) {
   const ValueId out = dropout(g, normal, b.hidden_dropout);
   for (const ValueId local : {words, types, places}) g.hold(local, out);
   g.set_output(out);
-}
-
-void layer(Graph& g, const Bert& b, const Body& y, AttentionKind kind) {
-  const ValueId x = g.chained_input({b.hidden, Scale::tokens});
-  const ValueId q = apply(g, y.query, x);
-  const ValueId k = apply(g, y.key, x);
-  const ValueId v = apply(g, y.value, x);
-  const AttentionShape shape{.heads = b.heads,
-                             .kv_heads = b.heads,
-                             .head_dim = b.hidden / b.heads,
-                             .dropout = b.attention_dropout,
-                             .causal = false,
-                             .softmax_f32 = false};
-  const ValueId mixed = apply(g, y.out, attention(g, kind, shape, q, k, v));
-  const ValueId attended =
-      layer_norm(g, y.attention_norm, g.map(OpKind::add, dropout(g, mixed, b.hidden_dropout), x));
-  const ValueId inner = activate(g, b.activation, apply(g, y.up, attended));
-  const ValueId narrow = dropout(g, apply(g, y.down, inner), b.hidden_dropout);
-  g.set_output(layer_norm(g, y.norm, g.map(OpKind::add, narrow, attended)));
 }
 
 struct Head {
@@ -256,7 +237,9 @@ Model build_bert_like(const ModelConfig& c, const BuildOptions& options, const B
   declare_body(m, b, body);
   if (!b.head_first) declare_head(m, c, b, body, head);
   embed(m.begin_segment("embedding"), b, body);
-  layer(m.begin_segment("layers", b.layers, true), b, body, options.attention);
+  Graph& l = m.begin_segment("layers", b.layers, true);
+  l.set_output(apply(l, body.layer, shape_of(b), options.attention,
+                     l.chained_input({b.hidden, Scale::tokens})));
   Graph& g = m.begin_segment("head");
   g.set_output(loss(g, b, head, g.chained_input({b.hidden, Scale::tokens})));
   return m.build();

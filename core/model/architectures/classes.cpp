@@ -25,6 +25,7 @@ constexpr std::array kSuffixes{
     // T5's name for it before transformers 3.
     ClassSuffix{kConditionalClass, "WithLMHeadModel", HeadKind::language_model, false},
     ClassSuffix{kMaskedClass, "ForMaskedLM", HeadKind::language_model},
+    ClassSuffix{kSpeechClass, "ForCTC", HeadKind::language_model},
     ClassSuffix{kBaseClass, "Model", HeadKind::none},
     ClassSuffix{kBaseClass, "TextModel", HeadKind::none, false},
     ClassSuffix{kSequenceClass, "ForSequenceClassification", HeadKind::sequence},

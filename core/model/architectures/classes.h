@@ -17,10 +17,12 @@ enum ClassSet : std::uint8_t {
   kTokenClass = 8,         ///< ForTokenClassification with a head "score"
   kConditionalClass = 16,  ///< ForConditionalGeneration
   kMaskedClass = 64,       ///< ForMaskedLM
+  kSpeechClass = 128,      ///< ForCTC
   kReadByBuilder = 32,     ///< the family's builder reads "architectures" itself
   kDecoderClasses = kCausalClass | kBaseClass,
   kScoringClasses = kDecoderClasses | kSequenceClass,
   kAllClasses = kScoringClasses | kTokenClass,
+  kSpeechClasses = kSpeechClass | kBaseClass | kSequenceClass,
   kEncoderClasses = kMaskedClass | kBaseClass | kSequenceClass | kTokenClass,
 };
 

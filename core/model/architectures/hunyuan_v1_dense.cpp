@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-Model build_hunyuan_v1_dense(const ModelConfig& config, const BuildOptions& options) {
+DecoderDescription read_hunyuan(const ModelConfig& config) {
   if (!config.optional_count({"head_dim"}))
     config.fail("head_dim", "missing: the class has no default", "the width of a head");
   DecoderDescription d = read_decoder(config, {.hidden = 4096,
@@ -19,7 +19,11 @@ Model build_hunyuan_v1_dense(const ModelConfig& config, const BuildOptions& opti
   d.query_norm = "query_layernorm";
   d.key_norm = "key_layernorm";
   d.norms_turned = true;
-  return build_decoder(d, options);
+  return d;
+}
+
+Model build_hunyuan_v1_dense(const ModelConfig& config, const BuildOptions& options) {
+  return build_decoder(read_hunyuan(config), options);
 }
 
 }  // namespace shardplan

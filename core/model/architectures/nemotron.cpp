@@ -1,5 +1,5 @@
 // Nemotron 3 and 4, Minitron (models/nemotron): a plain MLP of squared ReLUs, LayerNorms whose
-// weight is one more than the parameter: a tensor of its own in each, which is not described here.
+// weight is one more than the parameter.
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"
 
@@ -18,7 +18,9 @@ Model build_nemotron(const ModelConfig& config, const BuildOptions& options) {
   d.up_name = "up_proj";
   d.down_name = "down_proj";
   d.mlp_bias = config.flag("mlp_bias", false);
-  d.norm = NormKind::layer;
+  d.norm = NormKind::layer_one_plus;
+  d.rotary = RotaryKind::sliced;
+  d.rotary_dim = partial_rotary_dim(config, d.head_dim, 0.5);
   return build_decoder(d, options);
 }
 

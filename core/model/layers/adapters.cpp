@@ -21,21 +21,38 @@ ValueId product(Graph& g, ModuleId module, ParameterId weight, ValueId x, Extent
   return g.op(op, out);
 }
 
-/// B(A(x)) from `x` in the adapters' type; `detached`: nothing of it takes a gradient.
-ValueId low_rank_product(Graph& g, const LinearModule& m, ValueId x, bool detached) {
+ValueId times_a(Graph& g, const LinearModule& m, ValueId x, bool detached) {
   const Extent in = g.value(x).extent;
   const LoraModules& lora = *m.lora;
-  const std::int64_t rows = in.per / m.in;
-  const ValueId a = product(g, lora.a_module, lora.a, x, {rows * lora.rank, in.scale},
-                            checked_mul(in.per, lora.rank), detached);
+  return product(g, lora.a_module, lora.a, x, {in.per / m.in * lora.rank, in.scale},
+                 checked_mul(in.per, lora.rank), detached);
+}
+
+ValueId times_b(Graph& g, const LinearModule& m, ValueId a, bool detached) {
+  const Extent in = g.value(a).extent;
+  const LoraModules& lora = *m.lora;
+  const std::int64_t rows = in.per / lora.rank;
   return product(g, lora.b_module, lora.b, a, {rows * m.out, in.scale},
                  checked_mul(rows * m.out, lora.rank), detached);
 }
 
+/// B(A(x)) from `x` in the adapters' type; `detached`: nothing of it takes a gradient.
+ValueId low_rank_product(Graph& g, const LinearModule& m, ValueId x, bool detached) {
+  return times_b(g, m, times_a(g, m, x, detached), detached);
+}
+
+/// What A has made for a linear of the same input; kNone: nothing yet.
+ValueId made_by(const Graph& g, ParameterId a) {
+  for (const Op& op : g.ops())
+    if (op.weight == a) return op.out;
+  return kNone;
+}
+
 /// The branch of the adapters: B(A(dropout(x)))·scaling, from x in their type.
 ValueId low_rank(Graph& g, const LinearModule& m, ValueId x) {
-  const ValueId dropped = dropout(g, x, m.lora->dropout);
-  return g.map(OpKind::scalar, low_rank_product(g, m, dropped, false));
+  ValueId a = m.lora->joint ? made_by(g, m.lora->a) : kNone;
+  if (a == kNone) a = times_a(g, m, dropout(g, x, m.lora->dropout), false);
+  return g.map(OpKind::scalar, times_b(g, m, a, false));
 }
 
 ValueId weight_as_tensor(Graph& g, ModuleId module, ParameterId weight, std::int64_t count) {

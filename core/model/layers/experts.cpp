@@ -42,6 +42,28 @@ ValueId adapted_product(Graph& g, const Experts& e, const GroupedWeight& w, Exte
   return g.op(op, out);
 }
 
+/// The product with the experts' own weights, and B(A(dropout(x)))·scaling of a pair for each
+/// expert added to it (mcore-bridge 1.6, tuners/lora.py).
+ValueId product_of_pairs(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t rows,
+                         ValueId x) {
+  const auto product = [&](ModuleId module, ParameterId weight, ValueId from, std::int64_t in,
+                           std::int64_t out) {
+    Op op{OpKind::grouped_linear, {from, kNone, kNone}};
+    op.module = module;
+    op.weight = weight;
+    op.work = {checked_mul(rows * in, out), Scale::tokens};
+    return g.op(op, {rows * out, Scale::tokens});
+  };
+  const ValueId y = product(e.module, w.weight, x, w.in, w.out);
+  if (!w.lora) return y;
+  const ValueId a =
+      product(w.lora->a_module, w.lora->a, dropout(g, x, w.lora->dropout), w.in, w.lora->rank);
+  const ValueId b = product(w.lora->b_module, w.lora->b, a, w.lora->rank, w.out);
+  const ValueId sum = g.map(OpKind::add, y, g.map(OpKind::scalar, b));
+  g.hold(x, sum);
+  return sum;
+}
+
 /// One grouped product over `rows` pairs a token and the zeroing of rows beyond the last expert,
 /// which makes a second tensor.
 ValueId grouped(Graph& g, const Experts& e, const GroupedWeight& w, std::int64_t rows, ValueId x,
@@ -78,26 +100,22 @@ ValueId dispatched(Graph& g, const Experts& e, Activation activation, ValueId x,
     op.side = {indices, Scale::tokens};
     return g.op(op, {k * e.hidden, Scale::tokens});
   };
-  const auto product = [&](ValueId rows, ParameterId weight, std::int64_t in, std::int64_t out) {
-    Op op{OpKind::grouped_linear, {rows, kNone, kNone}};
-    op.module = e.module;
-    op.weight = weight;
-    op.work = {checked_mul(k * in, out), Scale::tokens};
-    return g.op(op, {k * out, Scale::tokens});
-  };
   const ValueId by_rank = reorder(x, e.count + 1);
   const ValueId own_weights = gather(g, weights, k, k);
   const auto gated_rows = [&](ValueId rows) {
-    const ValueId both = product(rows, e.gate_up, e.hidden, 2 * e.ffn);
+    const GroupedWeight w{e.gate_up, kNone, e.hidden, 2 * e.ffn, e.gate_up_lora};
+    const ValueId both = product_of_pairs(g, e, w, k, rows);
     return g.op({OpKind::gated, {g.view(both, half), g.view(both, half), own_weights}}, half);
   };
   const auto plain_rows = [&](ValueId rows) {  // the product with the weights is not fused
-    const ValueId up = product(rows, e.up, e.hidden, e.ffn);
+    const GroupedWeight w{e.up, kNone, e.hidden, e.ffn, e.gate_up_lora};
+    const ValueId up = product_of_pairs(g, e, w, k, rows);
     return g.map(OpKind::mul, activate(g, activation, up), own_weights);
   };
   const ValueId sorted = reorder(by_rank, k);
   const ValueId inner = e.gate_up != kNone ? gated_rows(sorted) : plain_rows(sorted);
-  const ValueId back = reorder(product(inner, e.down, e.ffn, e.hidden), k);
+  const GroupedWeight down{e.down, kNone, e.ffn, e.hidden, e.down_lora};
+  const ValueId back = reorder(product_of_pairs(g, e, down, k, inner), k);
   return g.op({OpKind::mean, {back, kNone, kNone}}, {e.hidden, Scale::tokens});
 }
 
@@ -114,7 +132,7 @@ std::optional<LoraModules> adapters_of(const ModelBuilder& m, ParameterId weight
 }
 
 Experts with_adapters(const ModelBuilder& m, Experts e) {
-  e.gate_up_lora = adapters_of(m, e.gate_up);
+  e.gate_up_lora = adapters_of(m, e.gate_up != kNone ? e.gate_up : e.up);
   e.down_lora = adapters_of(m, e.down);
   return e;
 }
@@ -143,7 +161,7 @@ Experts plain_experts(ModelBuilder& m, std::string_view name, std::int64_t count
   e.up = m.tensor(prefix + ".up_proj", {count, ffn, hidden}, ParameterKind::expert);
   e.down = m.tensor(prefix + ".down_proj", {count, hidden, ffn}, ParameterKind::expert);
   e.module = m.owner(e.down);
-  return e;
+  return with_adapters(m, e);
 }
 
 Experts transposed_experts(ModelBuilder& m, std::string_view name, std::int64_t count,
@@ -177,6 +195,11 @@ ValueId choose(Graph& g, ValueId scores, std::int64_t top_k) {
 ValueId normalize_rows(Graph& g, ValueId weights) {
   const ValueId sum = g.op({OpKind::mean, {weights, kNone, kNone}}, {1, Scale::tokens});
   return g.map(OpKind::mul, weights, sum);
+}
+
+ValueId normalize_rows_clamped(Graph& g, ValueId weights) {
+  const ValueId sum = g.op({OpKind::mean, {weights, kNone, kNone}}, {1, Scale::tokens});
+  return g.map(OpKind::mul, weights, g.map(OpKind::clamp, sum));
 }
 
 Routing softmax_routing(Graph& g, const LinearModule& router, std::int64_t top_k, bool normalize,

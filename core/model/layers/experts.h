@@ -57,6 +57,8 @@ ValueId f32_logits(Graph& g, const LinearModule& router, ValueId x);
 ValueId choose(Graph& g, ValueId scores, std::int64_t top_k);
 /// weights / their sum.
 ValueId normalize_rows(Graph& g, ValueId weights);
+/// weights / max(their sum, a number).
+ValueId normalize_rows_clamped(Graph& g, ValueId weights);
 
 /// What facts.assumed says of a configured router loss (output_router_logits), which is not
 /// counted.

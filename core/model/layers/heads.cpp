@@ -4,13 +4,30 @@
 
 namespace shardplan {
 
-ValueId cross_entropy(Graph& g, ValueId logits) {
+namespace {
+
+/// The mean of the labels' log-probabilities.
+ValueId label_loss(Graph& g, ValueId logits) {
   // ATen's cross_entropy_loss asks for the softmax in the logits' own type (LossNLL.cpp), which
   // autocast respects; only the loss over it is in fp32.
   g.set_autocast(false);
   const ValueId log_probabilities = g.map(OpKind::log_softmax, logits);
   g.set_autocast(true);
-  const ValueId loss = g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
+  return g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
+}
+
+}  // namespace
+
+ValueId cross_entropy(Graph& g, ValueId logits) {
+  const ValueId loss = label_loss(g, logits);
+  return_logits(g, logits, loss);
+  return loss;
+}
+
+ValueId cross_entropy_f32(Graph& g, ValueId logits) {
+  const ValueId wide = g.map(OpKind::to_f32, logits);
+  const ValueId loss = label_loss(g, wide);
+  g.hold(wide, loss);
   return_logits(g, logits, loss);
   return loss;
 }

@@ -8,6 +8,9 @@ namespace shardplan {
 /// torch's CrossEntropyLoss on logits as they are: no upcast to fp32 of its own.
 ValueId cross_entropy(Graph& g, ValueId logits);
 
+/// The same on an fp32 copy of the logits (transformers/loss/loss_utils.py, ForMaskedLMLoss).
+ValueId cross_entropy_f32(Graph& g, ValueId logits);
+
 /// The mean of an output, for models without a head: the smallest loss that trains all of it.
 ValueId mean_loss(Graph& g, ValueId x);
 

@@ -49,9 +49,25 @@ ValueId cohere_norm(Graph& g, const NormModule& m, ValueId x, std::int64_t weigh
   return g.map(OpKind::to_like, g.map(OpKind::mul, normal, weight), x);
 }
 
-/// Liger has none for Cohere's norm.
+/// The sum 1 + weight is a tensor of its own, which autograd keeps. Autocast is told to stay away:
+/// input, weight and bias are cast to its type before (modeling_nemotron.py,
+/// _cast_if_autocast_enabled).
+ValueId one_plus_norm(Graph& g, const NormModule& m, ValueId x) {
+  g.set_autocast(false);
+  const ValueId weight = g.map(OpKind::scalar, weight_of(g, m, m.width));
+  Op op{OpKind::layer_norm,
+        {g.map(OpKind::to_compute, x), g.map(OpKind::to_compute, weight), kNone}};
+  op.module = m.module;
+  op.bias = m.bias;
+  op.side = {per(g, x) / m.width, g.value(x).extent.scale};
+  const ValueId out = g.op(op, g.value(x).extent);
+  g.set_autocast(true);
+  return out;
+}
+
+/// Liger has none for Cohere's and Nemotron's norms.
 const FusedKernel* kernel_of(const Graph& g, NormKind kind) {
-  if (kind == NormKind::cohere) return nullptr;
+  if (kind == NormKind::cohere || kind == NormKind::layer_one_plus) return nullptr;
   return g.fused(kind == NormKind::layer ? KernelName::layer_norm : KernelName::rms_norm);
 }
 
@@ -59,7 +75,8 @@ const FusedKernel* kernel_of(const Graph& g, NormKind kind) {
 
 NormModule register_norm(ModelBuilder& m, NormKind kind, std::string_view name,
                          std::int64_t width) {
-  return kind == NormKind::layer ? m.layer_norm(name, width) : m.rms_norm(name, width);
+  const bool centred = kind == NormKind::layer || kind == NormKind::layer_one_plus;
+  return centred ? m.layer_norm(name, width) : m.rms_norm(name, width);
 }
 
 ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::int64_t weights) {
@@ -71,7 +88,8 @@ ValueId normalize(Graph& g, NormKind kind, const NormModule& m, ValueId x, std::
 ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueId x,
                             std::int64_t weights) {
   if (g.fuses()) {
-    const bool centred = kind == NormKind::layer || kind == NormKind::cohere;
+    const bool centred =
+        kind != NormKind::rms && kind != NormKind::rms_wide && kind != NormKind::gemma;
     return centred ? layer_norm(g, m, x) : rms_norm_in_one(g, m, x);
   }
   const std::int64_t all = weights > 0 ? weights : m.width;
@@ -84,6 +102,8 @@ ValueId normalize_unpatched(Graph& g, NormKind kind, const NormModule& m, ValueI
       return gemma_norm(g, m, x, all);
     case NormKind::cohere:
       return cohere_norm(g, m, x, all);
+    case NormKind::layer_one_plus:
+      return one_plus_norm(g, m, x);
     case NormKind::layer:
       break;
   }

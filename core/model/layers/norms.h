@@ -6,11 +6,12 @@
 namespace shardplan {
 
 enum class NormKind : std::uint8_t {
-  rms,       ///< LlamaRMSNorm: the weight multiplies after the cast back
-  rms_wide,  ///< Olmo2RMSNorm: the weight multiplies in fp32
-  gemma,     ///< GemmaRMSNorm: 1 + weight, in fp32
-  layer,     ///< torch.nn.LayerNorm
-  cohere,    ///< CohereLayerNorm: mean and variance in separate operations, fp32 weight, no bias
+  rms,             ///< LlamaRMSNorm: the weight multiplies after the cast back
+  rms_wide,        ///< Olmo2RMSNorm: the weight multiplies in fp32
+  gemma,           ///< GemmaRMSNorm: 1 + weight, in fp32
+  layer,           ///< torch.nn.LayerNorm
+  layer_one_plus,  ///< NemotronLayerNorm1P: 1 + weight, in the type of products
+  cohere,  ///< CohereLayerNorm: mean and variance in separate operations, fp32 weight, no bias
 };
 
 /// Registers a norm of `kind` over `width` elements.

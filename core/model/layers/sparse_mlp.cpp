@@ -1,9 +1,36 @@
 #include "model/layers/sparse_mlp.h"
 
+#include <array>
 #include <string>
 
 namespace shardplan {
 namespace {
+
+/// x *= noise, in place: autograd keeps the noise.
+ValueId jittered(Graph& g, ValueId x) {
+  Op noise{OpKind::copy, {x, kNone, kNone}};
+  noise.detached = true;
+  return g.map(OpKind::mul, x, g.op(noise, g.value(x).extent));
+}
+
+/// modeling_phimoe.py, sparsemixer: an expert is drawn from the probabilities of those that are
+/// near to the best one, then a second one from the rest.
+ValueId mixed_weights(Graph& g, ValueId logits) {
+  const Extent one{1, Scale::tokens};
+  std::array<ValueId, 2> weights{};
+  for (ValueId& weight : weights) {
+    // The second time a copy of the scores without the first expert's.
+    const ValueId scores = &weight == &weights[0] ? logits : g.map(OpKind::scalar, logits);
+    Op mask{OpKind::masked, {scores, kNone, kNone}};
+    mask.side = g.value(logits).extent;
+    const ValueId probabilities = g.map(OpKind::softmax, g.op(mask, g.value(logits).extent));
+    Op pick{OpKind::gather_columns, {probabilities, kNone, kNone}};
+    pick.side = one;
+    // PhimoeMultiplier keeps what was picked and where from.
+    weight = g.op({OpKind::mul, {g.op(pick, one), probabilities, kNone}}, one);
+  }
+  return g.op({OpKind::cat, {weights[0], weights[1], kNone}}, {2, Scale::tokens});
+}
 
 Routing route(Graph& g, const SparseMlp& m, ValueId x) {
   const SparseMlpShape& s = m.shape;
@@ -22,6 +49,15 @@ Routing route(Graph& g, const SparseMlp& m, ValueId x) {
       r.logits = apply(g, m.router, x);
       r.weights = g.map(OpKind::sigmoid, g.map(OpKind::to_f32, r.logits));
       break;
+    case RouterScore::sparse_mixer:
+      r.logits = apply(g, m.router, s.jitters ? jittered(g, x) : x);
+      r.weights = mixed_weights(g, r.logits);
+      return r;
+    case RouterScore::softmax_f32:
+      r.logits = f32_logits(g, m.router, x);
+      r.weights = choose(g, g.map(OpKind::softmax_f32, r.logits), s.top_k);
+      r.weights = g.map(OpKind::to_like, normalize_rows_clamped(g, r.weights), x);
+      return r;
     case RouterScore::sigmoid_f32:
       r.logits = f32_logits(g, m.router, x);
       r.weights = g.map(OpKind::sigmoid, r.logits);
@@ -58,17 +94,23 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
   return mlp;
 }
 
-ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x) {
+ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId given) {
+  const SparseMlpShape& s = m.shape;
+  const ValueId x = s.jitters ? jittered(g, given) : given;
+  const auto run_shared = [&] {
+    return m.shared ? gated_mlp(g, *m.shared, activation, x)
+                    : plain_mlp(g, *m.plain_shared, activation, x);
+  };
+  const bool first = s.shared_ffn > 0 && s.shared_runs_first;
+  const ValueId before = first ? run_shared() : kNone;
   const Routing routing = route(g, m, x);
   const ValueId chosen =
       apply(g, m.experts, ExpertGate::activation, activation, x, routing.weights);
-  if (m.shape.shared_ffn == 0) {
+  if (s.shared_ffn == 0) {
     g.hold(routing.logits, chosen);
     return chosen;
   }
-  const ValueId shared = m.shared ? gated_mlp(g, *m.shared, activation, x)
-                                  : plain_mlp(g, *m.plain_shared, activation, x);
-  const ValueId sum = g.map(OpKind::add, chosen, shared);
+  const ValueId sum = g.map(OpKind::add, chosen, first ? before : run_shared());
   g.hold(routing.logits, sum);
   return sum;
 }

@@ -14,6 +14,9 @@ enum class RouterScore : std::uint8_t {
   softmax_of_chosen,  ///< in fp32 over the chosen experts only (Granite)
   sigmoid,            ///< of logits upcast to fp32 (MiniMax M2)
   sigmoid_f32,        ///< of logits multiplied in fp32 (DeepSeek V3, GLM 4.5)
+  softmax_f32,        ///< over all experts, of logits multiplied in fp32; divided by a sum that is
+                      ///< not less than a number (ERNIE 4.5)
+  sparse_mixer,       ///< two experts drawn one after the other (Phi 3.5-MoE)
 };
 
 struct SparseMlpShape {
@@ -24,6 +27,8 @@ struct SparseMlpShape {
   bool normalize = false;  ///< a token's weights are divided by their sum
   bool scales = false;     ///< and multiplied by a number
   bool experts_first = false;
+  bool shared_runs_first = false;  ///< shared experts run before the router
+  bool jitters = false;            ///< the input is multiplied by noise, for router and experts
   std::string_view block = "mlp", router = "gate", shared = "shared_experts";
   bool router_bias = false, shared_bias = false;
   std::string_view correction = {};  ///< a frozen parameter of the router, [1, experts]

@@ -137,6 +137,7 @@ KernelList mapped(const GraphView& view, const Op& op) {
           .then(KernelKind::elementwise, 3 * read(view.read_type(op, 0)), view.count_of(in))
           .take();
     case OpKind::gather_rows:
+    case OpKind::gather_columns:
       return b.node(KernelKind::embedding, read(b.type()) + 3 * whole, count).take();
     case OpKind::scatter_rows:
       return b.node(KernelKind::embedding, 2 * whole, count).take();
@@ -205,6 +206,7 @@ KernelList backward_kernels(const GraphView& view, const Op& op) {
     case OpKind::to_f32:
     case OpKind::to_adapter:
     case OpKind::to_like:
+    case OpKind::to_compute:
       b.add(cast_kernel(view, view.extent_of(op.out), b.type(), view.state(op.in[0]).dtype,
                         Issue::autograd));
       return b.take();

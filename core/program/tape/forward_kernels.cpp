@@ -20,6 +20,7 @@ KernelKind forward_kind(OpKind kind) {
       return KernelKind::softmax;
     case OpKind::embedding:
     case OpKind::gather_rows:
+    case OpKind::gather_columns:
     case OpKind::scatter_rows:
       return KernelKind::embedding;
     case OpKind::cat:

@@ -64,6 +64,8 @@ DType GraphView::result_type(const Op& op) const {
       return regime_.adapters;
     case OpKind::to_like:
       return in(1);
+    case OpKind::to_compute:
+      return regime_.autocast() ? regime_.compute : in(0);
     case OpKind::embedding:
     case OpKind::parameter:
     case OpKind::grouped_linear:

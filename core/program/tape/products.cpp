@@ -64,10 +64,11 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   a.batch = heads * sizes.batch;
   a.m = std::max<std::int64_t>(1, rows / sizes.batch);
   a.k = std::max<std::int64_t>(1, op.work.per / heads / 2);
-  if (op.within > 0) {  // a window of an image's rows is a batch of its own
+  if (op.within > 0) {  // each window of an image's rows is a call of its own
     a.n = op.within;
     a.m = std::min(rows, op.within);
-    a.batch = std::max<std::int64_t>(1, heads * (rows / a.m));
+    a.batch = heads;
+    a.calls = static_cast<std::int32_t>(std::max<std::int64_t>(1, rows / a.m));
     a.k = std::max<std::int64_t>(1, a.k / op.within);
   }
   a.masked = view.is_masked(op) || op.scores_bias != kNone;

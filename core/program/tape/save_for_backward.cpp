@@ -93,11 +93,13 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
       return;
     case OpKind::embedding:
     case OpKind::gather_rows:
+    case OpKind::gather_columns:
     case OpKind::scatter_rows:
     case OpKind::nll_loss:
       if (side > 0) keep(checked_mul(side, 8));
       return;
     case OpKind::place_elements:  // the mask of tokens
+    case OpKind::masked:
       keep(side);
       return;
     case OpKind::dropout:

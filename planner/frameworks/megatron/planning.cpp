@@ -30,6 +30,11 @@ std::string megatron_script(const Json&, const Job& job, const Estimate& e) {
                       .key = "framework.name",
                       .message = "Megatron-LM's arguments are for plans that it runs",
                       .expected = "megatron"});
+  if (job.plan.workload.lora)
+    throw InputError({.file = "<command line>",
+                      .key = "workload.method",
+                      .message = "Megatron-LM's arguments have no adapters (ms-swift's have)",
+                      .expected = "full"});
   return "#!/usr/bin/env bash\n" + header_comment(job, e) + megatron_arguments(job) +
          fmt::format(
              "torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n"
@@ -39,7 +44,9 @@ std::string megatron_script(const Json&, const Job& job, const Estimate& e) {
 
 constexpr ExportFormat kMegatronFormat{"megatron", "megatron.sh", megatron_script};
 
-std::vector<const ExportFormat*> megatron_formats(const Plan&) {
+/// pretrain_gpt.py has no adapters; those that a job can have are mcore-bridge's.
+std::vector<const ExportFormat*> megatron_formats(const Plan& plan) {
+  if (plan.workload.lora) return {&kJobFormat};
   return {&kLaunchFormat, &kJobFormat};
 }
 
@@ -77,11 +84,8 @@ void megatron_strategies(std::vector<Strategy>& all, const Plan& base,
 std::vector<FrameworkRule> megatron_rules(const RuleContext&) {
   return {{"strategy",
            false,
-           {"Megatron-LM trains all parameters, with Adam or SGD", "--optimizer",
-            [](const Plan& p, std::size_t) {
-              const bool known = !p.optimizer.kind->megatron.empty();
-              return p.workload.lora || !known;
-            }}},
+           {"Megatron-LM trains with Adam or SGD", "--optimizer",
+            [](const Plan& p, std::size_t) { return p.optimizer.kind->megatron.empty(); }}},
           {"precision",
            false,
            {"Megatron-LM has no autocast, and always keeps master weights",

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "import/known_layers.h"
+
 namespace shardplan::importing {
 namespace {
 
@@ -86,12 +88,15 @@ class Layout {
 }  // namespace
 
 void read_end_stages(Key& key) {
-  const std::int64_t stages = stages_of(key), layers = number(key, "num_layers", 0);
+  const std::int64_t stages = stages_of(key);
+  const std::int64_t layers = number(key, "num_layers", known_layers(key.recipe(), key.document()));
   const std::int64_t first = number(key, "decoder_first_pipeline_num_layers", 0);
   const std::int64_t last = number(key, "decoder_last_pipeline_num_layers", 0);
   if (first > 0 && last > 0 && key.path() == "decoder_last_pipeline_num_layers")
     return key.ignore("taken with decoder_first_pipeline_num_layers");
-  if (layers == 0) key.refuse("the layers are not in the arguments", "num-layers beside it");
+  if (layers == 0)
+    key.refuse("the layers are not in the arguments",
+               "num-layers beside it, or a model that is known");
   if (number(key, "num_layers_per_virtual_pipeline_stage", 0) > 0 ||
       number(key, "num_virtual_stages_per_pipeline_rank", 1) > 1)
     key.refuse("uneven ends of an interleaved pipeline are not read",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
@@ -413,31 +414,97 @@ void read_processes(const Document& d, Recipe& recipe) {
   if (const auto machines = environment(d, "NNODES")) recipe.machines = *machines;
 }
 
+/// tuner_args.py and megatron_args.py have the same defaults.
+void fill_lora(Recipe& recipe) {
+  if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
+  if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
+  if (!recipe.beside_lora.contains("dropout")) recipe.beside_lora["dropout"] = 0.05;
+}
+
+/// Megatron Core's names of linears, which are joint, in the words of Hugging Face.
+Json parts_of_joint(const Json& targets) {
+  static const std::map<std::string, std::vector<const char*>, std::less<>> kParts{
+      {"linear_qkv", {"q_proj", "k_proj", "v_proj"}},
+      {"linear_proj", {"o_proj"}},
+      {"linear_fc1", {"gate_proj", "up_proj"}},
+      {"linear_fc2", {"down_proj"}},
+      {"linear_q_down_proj", {"q_a_proj"}},
+      {"linear_q_up_proj", {"q_b_proj"}},
+      {"linear_q_proj", {"q_proj"}},
+      {"linear_kv_down_proj", {"kv_a_proj_with_mqa"}},
+      {"linear_kv_up_proj", {"kv_b_proj"}}};
+  Json names = Json::array();
+  for (const Json& target : targets) {
+    const auto found = kParts.find(target.get<std::string>());
+    if (found == kParts.end())
+      names.push_back(target);
+    else
+      for (const char* part : found->second) names.push_back(part);
+  }
+  return names;
+}
+
+/// Of `megatron rlhf`: those that compare answers. GRPO and GKD generate in an engine beside
+/// Megatron Core's ranks.
+void read_megatron_algorithm(Key& key) {
+  const std::string name = key.text();
+  if (name == "grpo" || name == "gkd")
+    key.refuse(fmt::format("'{}' under Megatron-LM is not estimated", name), "dpo, kto or rm");
+  read_algorithm(key);
+}
+
+/// megatron_args.py, where its defaults are not Megatron-LM's.
+void assume_megatron_defaults(const Document& d, Recipe& recipe) {
+  if (!has_any(d, {"bf16", "fp16"})) {
+    const bool half = recipe.weights.dtype == "fp16";
+    recipe.assume(has_any(d, {"fp8_format"}) ? "/precision/preset" : "/precision",
+                  half ? "fp16-master" : "bf16-master",
+                  "ms-swift computes in the checkpoint's type");
+  }
+  if (!has_any(d, {"recompute_granularity"}))
+    recipe.assume("/checkpointing", "selective", "ms-swift's default");
+  if (!has_any(d, {"global_batch_size"})) recipe.global_batch = 16;
+  if (has_any(d, {"expert_model_parallel_size"}))
+    recipe.assume("/parallel/expert_tensor", 1, "ms-swift's default");
+}
+
+/// megatron_args.py trains all parameters unless told otherwise.
 void read_megatron(const Document& d, Recipe& recipe) {
   Document arguments = d;
-  for (const char* own :
-       {"model", "max_length", "target_modules", "lora_rank", "packing", "padding_free"}) {
+  const auto read_own = [&](const char* own, auto&& reader) {
     const auto found = arguments.value.find(own);
-    if (found == arguments.value.end()) continue;
+    if (found == arguments.value.end()) return;
     Key key(d, own, *found, "", recipe);
-    const std::string_view name = own;
-    if (name == "model") read_model(key);
-    if (name == "target_modules") read_targets(key);
-    if (name == "lora_rank") read_rank(key);
-    if (name == "packing") key.take("/workload/packing", key.flag());
-    if (name == "padding_free") read_padding_free(key);
-    if (name == "max_length") key.take("/workload/sequence_length", key.integer(1));
+    reader(key);
     arguments.value.erase(own);
+  };
+  for (const char* type : {"tuner_type", "train_type"}) read_own(type, read_tuner);
+  const bool adapts = !recipe.lora.is_null();
+  const auto of_adapters = [&](void (*reader)(Key&)) {
+    return [adapts, reader](Key& key) { adapts ? reader(key) : key.ignore("no adapters"); };
+  };
+  read_own("model", read_model);
+  read_own("torch_dtype", read_weights_dtype);
+  read_own("packing", [](Key& key) { key.take("/workload/packing", key.flag()); });
+  read_own("padding_free", read_padding_free);
+  read_own("max_length", [](Key& key) { key.take("/workload/sequence_length", key.integer(1)); });
+  read_own("rlhf_type", read_megatron_algorithm);
+  read_own("lora_rank", of_adapters(read_rank));
+  read_own("lora_dropout", of_adapters(read_lora_dropout));
+  read_own("modules_to_save", of_adapters(read_saved));
+  read_own("target_modules", of_adapters(read_targets));
+  if (adapts) {
+    fill_lora(recipe);
+    recipe.lora["targets"] = parts_of_joint(recipe.lora["targets"]);
+    // rlhf_mixin.py, null_ref_context: the trained model with its adapters off.
+    if (!recipe.algorithm.empty() && recipe.algorithm != "reward")
+      recipe.rlhf["reference"] = "base";
   }
-  if (!has_any(d, {"tuner_type", "train_type"})) make_lora(recipe);
-  for (const char* type : {"tuner_type", "train_type"})
-    if (const Json* value = value_below(d.value, type)) {
-      Key key(d, type, *value, "", recipe);
-      read_tuner(key);
-      arguments.value.erase(type);
-    }
+  assume_megatron_defaults(d, recipe);
   static const KeyTable kOthers{{}, kIgnored};
   read_megatron_arguments(arguments, recipe, &kOthers);
+  if (!has_any(d, {"use_distributed_optimizer"}))
+    recipe.job["framework"]["distributed_optimizer"] = true;
 }
 
 void read(const Document& d, Recipe& recipe) {
@@ -450,11 +517,7 @@ void read(const Document& d, Recipe& recipe) {
                  .field = "workload.method: lora",
                  .reason = "ms-swift's default, tuner_type"});
   }
-  if (!recipe.lora.is_null()) {
-    if (!recipe.lora.contains("rank")) recipe.lora["rank"] = 8;
-    if (!recipe.lora.contains("targets")) recipe.lora["targets"] = Json{"all-linear"};
-    if (!recipe.beside_lora.contains("dropout")) recipe.beside_lora["dropout"] = 0.05;
-  }
+  if (!recipe.lora.is_null()) fill_lora(recipe);
   // model_args.py: computing in the type of the weights, the checkpoint's bf16 where nothing says.
   if (!recipe.bf16 && !recipe.fp16) {
     recipe.bf16 = recipe.weights.dtype.empty() || recipe.weights.dtype == "bf16";

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "import/kinds/verl_config.h"
-#include "load/model.h"
+#include "import/known_layers.h"
 
 namespace shardplan::importing::verl {
 namespace {
@@ -29,16 +29,6 @@ std::int64_t degree(const Config& c, std::string_view group, std::string_view ke
   return c.integer(below(group, key), actors);
 }
 
-/// Layers of the model that the file names; 0 where only its config.json tells.
-std::int64_t layers_of(const Config& c) {
-  const Json* model = c.recipe().find("/model");
-  if (model == nullptr) return 0;
-  const auto found = find_config(*model, {c.document().file, "model", c.recipe().directory});
-  return found && found->config.is_object()
-             ? found->config.value("num_hidden_layers", std::int64_t{0})
-             : 0;
-}
-
 /// Ends with other numbers of layers than the stages between them.
 Json uneven_stages(const Config& c, std::int64_t stages) {
   const std::int64_t first = c.integer(override_of("num_layers_in_first_pipeline_stage"), 0);
@@ -46,7 +36,7 @@ Json uneven_stages(const Config& c, std::int64_t stages) {
   if (stages == 1 || (first == 0 && last == 0)) return {};
   const std::string key = override_of(first > 0 ? "num_layers_in_first_pipeline_stage"
                                                 : "num_layers_in_last_pipeline_stage");
-  const std::int64_t layers = layers_of(c);
+  const std::int64_t layers = known_layers(c.recipe(), c.document());
   if (layers == 0)
     c.refuse(key, "the model's layers are not known", "a model of the catalogue in the file");
   const std::int64_t between = stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
@@ -104,6 +94,7 @@ Json megatron_degrees(const Config& c, std::string_view group) {
   // A worker's own degrees stand beside the job's: what it does not divide, it says.
   for (const auto& [name, key] : kDegrees)
     if (!degrees.contains(name)) degrees[name] = 1;
+  if (!degrees.contains("sequence_parallel")) degrees["sequence_parallel"] = false;
   return degrees;
 }
 

@@ -65,6 +65,11 @@ Axis sequence_parallel_axis(const SharedModel& model, const Plan& base, const Ax
        [](const Plan& p, std::size_t) {
          return p.parallel.sequence_parallel && !traits_of(p).divides_tokens;
        }},
+      {"Megatron-LM's experts beside a tensor degree want its tokens divided too", kTensorFlag,
+       [experts = expert_count(*model) > 0](const Plan& p, std::size_t) {
+         return experts && traits_of(p).divides_tokens && p.parallel.tensor > 1 &&
+                !p.parallel.sequence_parallel;
+       }},
       {"the tensor degree does not divide the tokens of a sequence", "--sequence-length",
        [model](const Plan& p, std::size_t) {
          return p.parallel.sequence_parallel && has_problem(*model, p, Degree::tensor);

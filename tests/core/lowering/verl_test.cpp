@@ -240,7 +240,7 @@ TEST(VerlMegatron, EstimatesTheWorstStage) {
 
 TEST(VerlMegatron, AsksForAnEngine) {
   EXPECT_THAT(error_text([] { under_megatron(R"({"workload": {"rollout": null}})"); }),
-              HasSubstr("beside a rollout engine alone"));
+              HasSubstr("in a rollout engine alone"));
 }
 
 TEST(Verl, PpoMayHaveNoRewardModelAndNoReference) {

@@ -9,18 +9,9 @@
 #include <regex>
 #include <set>
 
-#include "json/document.h"
-#include "json/reader.h"
-#include "kernels/registry.h"
-#include "load/model_config.h"
-#include "load/options.h"
-#include "model/architectures/registry.h"
-#include "options/tables.h"
-#include "program/tape.h"
+#include "saved_tensors_case.h"
 
-#include <nlohmann/json.hpp>
-
-namespace shardplan {
+namespace shardplan::saved_tensors_test {
 namespace {
 
 const std::vector<Json>& golden() {
@@ -33,84 +24,6 @@ const std::vector<Json>& golden() {
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_liger.json"),
       read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_tensors_adapters.json")};
   return files;
-}
-
-struct Case {
-  std::string name;
-  const Json* json = nullptr;
-  DType dtype = DType::f32;
-  AttentionKind attention = AttentionKind::sdpa;
-  Sizes sizes;
-
-  explicit Case(const Json& j) : json(&j) {
-    dtype = j.at("dtype") == "float32" ? DType::f32 : DType::bf16;
-    attention = j.at("attention") == "sdpa" ? AttentionKind::sdpa : AttentionKind::eager;
-    sizes = {.batch = j.at("batch").get<std::int64_t>(),
-             .sequence = j.at("sequence").get<std::int64_t>(),
-             .target = j.value("target", std::int64_t{1})};
-    name = j.at("case").get<std::string>() + "_" + j.at("attention").get<std::string>() + "_" +
-           j.at("dtype").get<std::string>() + "_batch" + std::to_string(sizes.batch) +
-           kernels_in_name();
-    if (j.contains("frozen")) name += "_frozen_" + j.at("frozen").get<std::string>();
-  }
-  /// One image a sample, for networks that read images.
-  ImageWork images() const {
-    if (!json->contains("frozen")) return {};
-    const std::string frozen = json->at("frozen");
-    return {.per_sample = 1,
-            .tokens = json->at("image_tokens").get<std::int64_t>(),
-            .frozen = frozen == "nothing" ? FrozenParts::nothing
-                      : frozen == "tower" ? FrozenParts::tower
-                                          : FrozenParts::tower_and_projector};
-  }
-  /// The sizes of the batch, with its images.
-  Sizes sizes_for(const Model& model) const {
-    Sizes all = sizes;
-    all.images = model.facts.image.tokens > 0 ? sizes.batch * model.facts.image.pieces : 0;
-    all.patches = model.facts.image.patches;
-    return all;
-  }
-  /// Of a run with Liger's kernels: what its type is patched with, or a list.
-  KernelRequest kernels() const {
-    KernelRequest request;
-    if (!json->contains("kernels")) return request;
-    request.patches = json->at("kernels").is_string();
-    for (std::size_t i = 0; i < kKernelNames && !request.patches; ++i)
-      for (const Json& kernel : json->at("kernels"))
-        if (kernel == fused_kernels()[i]->name) request.names |= 1U << i;
-    return request;
-  }
-  std::string kernels_in_name() const {
-    return json->contains("kernels") ? json->at("kernels").dump() : std::string();
-  }
-  /// peft's adapters, in the words of a job; they are fp32, and so is what they drop.
-  std::optional<Lora> lora() const {
-    if (!json->contains("lora")) return std::nullopt;
-    Workload workload;
-    workload.lora.emplace();
-    ObjectReader reader(json->at("lora"), name, "lora");
-    read_options(reader, lora_table(), workload);
-    return workload.lora;
-  }
-  DType dropped_type() const { return json->contains("lora") ? DType::f32 : dtype; }
-  Model model() const {
-    BuildOptions options;
-    options.lora = lora();
-    options.attention = attention;
-    options.requested = kernels();
-    options.images = images();
-    options.all_f32 = dtype == DType::f32;
-    return build_model(load_model_config(json->at("config"), name), options);
-  }
-  std::int64_t config(const char* key, std::int64_t fallback) const {
-    const Json& whole = json->at("config");
-    return (whole.contains("text_config") ? whole.at("text_config") : whole).value(key, fallback);
-  }
-  std::int64_t block(std::int64_t bytes) const { return round_up(bytes, kAllocationUnit); }
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.name;
 }
 
 /// Calls visit(segment, run) for every repetition of every segment.
@@ -265,7 +178,12 @@ std::int64_t grouped_fp32(const Case& c, const Model& model) {
       std::set<ValueId> operands;
       for (const ValueId in : op.in) operands.insert(root_of(segment.graph, in));
       std::int64_t fused = block_of(op.side);
-      for (const ValueId in : operands) fused += block_of(segment.graph.value(in).extent);
+      const auto lent = [&](ValueId value) {  // kept where it was made
+        return std::any_of(segment.graph.inputs().begin(), segment.graph.inputs().end(),
+                           [&](const Input& in) { return in.value == value; });
+      };
+      for (const ValueId in : operands)
+        if (!lent(in)) fused += block_of(segment.graph.value(in).extent);
       // Its result too, where the projection after it reads a copy.
       for (const Op& next : segment.graph.ops())
         if (next.kind == OpKind::copy && next.in[0] == op.out)
@@ -347,20 +265,45 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   if (type == "opt") return c.block(c.sizes.batch * c.sizes.sequence * 8);
   const std::int64_t source = c.block(c.sizes.batch * c.sizes.sequence * 8);
   const std::int64_t target = c.block(c.sizes.batch * c.sizes.target * 8);
-  if (type == "bert") return c.block(c.sizes.sequence * 8);
+  if (type == "bert" || type == "electra") return c.block(c.sizes.sequence * 8);
   if (type == "roberta" || type == "xlm-roberta") return 2 * source;
   if (type == "bart" || type == "mbart") return source + 2 * target;
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
   if (type == "t5" || type == "mt5") return target;
   if (type == "pegasus" || type == "m2m_100") return target;
+  if (type == "deberta-v2" && c.config("type_vocab_size", 0) > 0) return source;
   return 0;
 }
 
-/// The class of sequences picks the last token by two indices, of which the graph has one.
+/// Embeddings of layers are made of the words, which the graph looks up again; in fp32 the first
+/// layer's norm keeps them too.
+std::int64_t words_again(const Case& c, const Model& model) {
+  const bool each = c.config("hidden_size_per_layer_input", 0) > 0;
+  if (!is_type(model, {"gemma4_text"}) || !each || c.dtype != DType::f32) return 0;
+  return -c.block(4 * model.facts.hidden * c.sizes.batch * c.sizes.sequence);
+}
+
+/// DeBERTa divides each term of its scores by a number in a tensor of the host.
+std::int64_t host_scales(const Case& c, const Model& model) {
+  if (!is_type(model, {"deberta-v2"})) return 0;
+  std::int64_t scales = 0;
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops()) {
+      const bool term = op.kind == OpKind::gather_columns && op.side.scale == Scale::square;
+      if (term || op.kind == OpKind::masked) scales += segment.repeat;
+    }
+  return scales * c.block(2);
+}
+
+/// The class of sequences picks the last token by two indices, of which the graph has one, or the
+/// logits and labels of samples that have one.
 std::int64_t picked_rows(const Case& c, const Model& model) {
   std::int64_t picks = 0;
   for (const Op& op : model.segments.back().graph.ops())
-    picks += op.kind == OpKind::gather_rows && op.side.scale == Scale::batch ? 1 : 0;
+    picks += (op.kind == OpKind::gather_rows || op.kind == OpKind::gather_columns) &&
+                     op.side.scale == Scale::batch
+                 ? 1
+                 : 0;
   return picks * c.block(8 * c.sizes.batch);
 }
 
@@ -413,7 +356,7 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
       dropout_noise(c, model) + grouped_fp32(c, model) + narrow_statistics(c, model) +
       label_count(c, model) + expert_indices(c, model) + sink_columns(c, model) +
       position_bias(c, model) + position_indices(c, model) + picked_rows(c, model) +
-      picked_images(c, model) + states(c, model);
+      picked_images(c, model) + states(c, model) + host_scales(c, model) + words_again(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
@@ -483,4 +426,4 @@ TEST(ParameterOrder, IsThatOfNamedParameters) {
 }
 
 }  // namespace
-}  // namespace shardplan
+}  // namespace shardplan::saved_tensors_test

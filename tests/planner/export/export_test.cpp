@@ -287,6 +287,7 @@ TEST(Exports, SayAMegatronPlanInMegatronsArguments) {
 
 TEST(Exports, SayThatSavedActivationsAreDistributedWhereTheyAre) {
   Json asked = Json::parse(kMegatron);
+  asked["model"] = "llama-3.2-1b";  // experts beside a tensor degree want tokens divided
   asked["framework"] = Json{{"name", "megatron"}, {"distribute_saved_activations", true}};
   asked["checkpointing"] = "full";
   asked["parallel"] = Json{{"tensor", 2}, {"sequence_parallel", false}};
@@ -297,6 +298,15 @@ TEST(Exports, SayThatSavedActivationsAreDistributedWhereTheyAre) {
   job.plan.parallel.sequence_parallel = true;  // as a search may
   EXPECT_THAT(megatron_arguments(job), Not(HasSubstr(kArgument)));
   EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
+}
+
+TEST(Exports, LeaveAdaptersOutOfMegatronsArguments) {
+  Json asked = Json::parse(kMegatron);
+  asked["workload"]["method"] = "lora";
+  const Job job = job_of(asked);
+  const Estimate e = estimate(job.model, job.plan, load_calibration());
+  EXPECT_THROW(export_as("megatron", asked, job, e), InputError);
+  EXPECT_THAT(export_formats(job.plan), ::testing::ElementsAre("job"));
 }
 
 TEST(Exports, SayWhoseLayersMegatronRuns) {

@@ -122,7 +122,7 @@ TEST(Bounds, HoldForSharedExperts) {
   const Model model = small_megatron_mixtral();
   AxisValues values = few_degrees();
   values.virtual_pipelines = values.contexts = {1};
-  values.experts = {1, 2, 8};
+  values.experts = {1, 2, 4, 8};
   values.gpus = {8};
   expect_admissible(model, make_space(model, megatron_plan(24), values));
 }

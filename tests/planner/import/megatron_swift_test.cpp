@@ -1,0 +1,62 @@
+// ms-swift's commands that start Megatron Core: its own defaults (megatron_args.py) and adapters.
+#include <gmock/gmock.h>
+
+#include "import_testing.h"
+
+namespace shardplan::importing::megatron_swift_test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kStart =
+    "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen2.5-7B --max_length 2048 ";
+
+TEST(MegatronSwift, TrainsAllParametersUnlessToldOtherwise) {
+  const Json job = job_of(std::string(kStart) + "--micro_batch_size 1\n", {{"cluster", "2xH100"}});
+  EXPECT_FALSE(job.at("workload").contains("lora"));
+  EXPECT_EQ(job.at("precision"), "bf16-master");
+  EXPECT_EQ(job.at("checkpointing"), "selective");
+  EXPECT_EQ(job.at("framework").at("distributed_optimizer"), true);
+  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 8);  // 16 over 2 ranks
+}
+
+TEST(MegatronSwift, AdaptsJointLinearsByTheirParts) {
+  const Json lora =
+      job_of(std::string(kStart) + "--tuner_type lora --target_modules linear_qkv linear_fc2\n",
+             {{"cluster", "2xH100"}})
+          .at("workload")
+          .at("lora");
+  EXPECT_EQ(lora.at("targets"), Json({"q_proj", "k_proj", "v_proj", "down_proj"}));
+  EXPECT_EQ(lora.at("rank"), 8);
+  EXPECT_EQ(lora.at("dropout"), 0.05);
+}
+
+TEST(MegatronSwift, SaysWhatLoraKeysDoWithoutLora) {
+  const Imported imported = import_text(
+      std::string(kStart) + "--lora_rank 8 --target_modules all-linear\n", {{"cluster", "2xH100"}});
+  EXPECT_FALSE(imported.job.at("workload").contains("lora"));
+  EXPECT_TRUE(noted(imported, Note::Kind::ignored, "lora_rank"));
+}
+
+TEST(MegatronSwift, NeverReadsPreferencesAsPlainTraining) {
+  const std::string command =
+      "NPROC_PER_NODE=2 megatron rlhf --model Qwen/Qwen2.5-7B --max_length 2048 ";
+  EXPECT_THAT(error_of(command + "--rlhf_type grpo\n", {{"cluster", "2xH100"}}),
+              HasSubstr("rlhf_type: 'grpo' under Megatron-LM is not estimated"));
+  const Json job = job_of(command + "--rlhf_type dpo\n", {{"cluster", "2xH100"}});
+  EXPECT_EQ(job.at("workload").at("kind"), "rlhf");
+  const Json adapted =
+      job_of(command + "--rlhf_type dpo --tuner_type lora\n", {{"cluster", "2xH100"}});
+  EXPECT_EQ(adapted.at("workload").at("reference"), "base");
+}
+
+TEST(MegatronSwift, CountsTheLayersOfTheModelForUnevenStages) {
+  const Json job = job_of(
+      "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen3-30B-A3B --max_length 2048 "
+      "--pipeline_model_parallel_size 2 --decoder_last_pipeline_num_layers 23\n",
+      {{"cluster", "4xH100"}});
+  EXPECT_EQ(job.at("parallel").at("stage_layers"), Json({25, 23}));
+}
+
+}  // namespace
+}  // namespace shardplan::importing::megatron_swift_test
