@@ -32,6 +32,7 @@ enum class LossKind : std::uint8_t {
   log_probabilities,
   distillation,            ///< against a teacher's logits, all rows at once
   distillation_in_chunks,  ///< the same over some rows at a time
+  anchored,                ///< of the labels, and a divergence from a reference's logits
   logits,                  ///< none: the logits themselves are asked for
 };
 

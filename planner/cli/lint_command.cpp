@@ -86,11 +86,11 @@ Json job_of(const LintArguments& a) {
 void check_fixed(const LintArguments& a) {
   const bool named = !a.config.empty() || !a.accelerate.empty() || !a.arguments.empty();
   if (a.fixed.empty() || named) return;
-  throw InputError({.file = "<command line>",
-                    .key = "--fix",
-                    .message = fmt::format("'{}' is the file to write, and none to read is given",
-                                           a.fixed),
-                    .expected = fmt::format("shardplan lint {} --fix fixed.json", a.fixed)});
+  throw InputError(
+      {.file = "<command line>",
+       .key = "--fix",
+       .message = fmt::format("'{}' is the file to write, and none to read is given", a.fixed),
+       .expected = fmt::format("shardplan lint {} --fix fixed.json", a.fixed)});
 }
 
 LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,

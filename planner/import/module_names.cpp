@@ -71,7 +71,8 @@ class Expansion {
     if (text_[at_] != '[') return {};
     const std::size_t end = text_.find(']', at_);
     if (end == text_.npos || end == at_ + 1) return {};
-    if (end + 1 < text_.size() && std::string_view("*+?{").find(text_[end + 1]) != std::string::npos)
+    if (end + 1 < text_.size() &&
+        std::string_view("*+?{").find(text_[end + 1]) != std::string::npos)
       return {};
     Words each;
     for (const char c : text_.substr(at_ + 1, end - at_ - 1)) {

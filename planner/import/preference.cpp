@@ -107,6 +107,10 @@ void settle_reference(Recipe& recipe, double usual) {
   const auto* own = std::ranges::find(kAlgorithmDescriptions, std::string_view(recipe.algorithm),
                                       &AlgorithmDescription::name);
   if (own == kAlgorithmDescriptions.end() || !own->generates) recipe.rlhf.erase("rollout");
+  if (value_below(recipe.rlhf, "models.reference.model") != nullptr) {
+    recipe.rlhf["reference"] = "copy";
+    return;
+  }
   if (recipe.algorithm != "grpo" || beta != 0) return;
   recipe.rlhf["reference"] = "none";
   recipe.note({.kind = Note::Kind::assumed,

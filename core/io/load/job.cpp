@@ -32,6 +32,7 @@
 #include "options/tables.h"
 #include "parallel/degrees.h"
 #include "parallel/sharding.h"
+#include "trainers/bookkeeping.h"
 #include "trainers/problems.h"
 #include "trainers/registry.h"
 
@@ -94,7 +95,7 @@ class JobLoader {
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_, *plan().trainer);
     read_checkpointing(reader_, plan());
-    if (plan().loss == LossKind::cross_entropy) plan().loss = own_loss();
+    take_loss(plan(), context_.loss);
     plan().entropy = context_.entropy;
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
@@ -135,11 +136,6 @@ class JobLoader {
 
  private:
   Plan& plan() { return job_.plan; }
-  LossKind own_loss() {
-    const bool distils = context_.loss == LossKind::distillation;
-    return distils && plan().trainer->chunks_distillation ? LossKind::distillation_in_chunks
-                                                          : context_.loss;
-  }
   /// transformers' tensor-parallel plans divide a model that generates as one that trains.
   bool generates_divided() const {
     const Plan& p = job_.plan;

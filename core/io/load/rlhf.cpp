@@ -185,7 +185,7 @@ class RlhfLoader {
     if (!algorithm_->has_reference) {
       if (said_reference_)
         work_.fail("reference", fmt::format("{} has no reference", algorithm_->name),
-                   "dpo, kto, ppo, grpo or gkd");
+                   "dpo, kto, ppo, grpo, gkd or asft");
       return ReferenceModel::none;
     }
     const bool lora = actor.workload.lora.has_value();
@@ -231,8 +231,9 @@ class RlhfLoader {
   /// A teacher gives its logits; what is made of them is the student's loss.
   LossKind loss_of(RoleKind kind) const {
     if (algorithm_->head == RlhfHead::log_probabilities) return LossKind::log_probabilities;
-    if (algorithm_->head != RlhfHead::distilled) return LossKind::cross_entropy;
-    return kind == RoleKind::reference ? LossKind::logits : LossKind::distillation;
+    if (!compares_logits(*algorithm_)) return LossKind::cross_entropy;
+    if (kind == RoleKind::reference) return LossKind::logits;
+    return algorithm_->head == RlhfHead::anchored ? LossKind::anchored : LossKind::distillation;
   }
 
   JobContext context_of(RoleKind kind) const {
@@ -240,7 +241,7 @@ class RlhfLoader {
     context.loss = loss_of(kind);
     context.entropy = kind == RoleKind::actor ? entropy_ : EntropyKind::none;
     context.whole_logits = (algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1) ||
-                           algorithm_->head == RlhfHead::distilled;
+                           compares_logits(*algorithm_);
     context.scalar_head = kind == RoleKind::critic || kind == RoleKind::reward ||
                           algorithm_->head == RlhfHead::scalar;
     return context;
@@ -262,10 +263,13 @@ class RlhfLoader {
   }
 
   void check_distillation(const Job& job) const {
-    if (algorithm_->head != RlhfHead::distilled) return;
+    if (!compares_logits(*algorithm_)) return;
     if (job.plan.loss == LossKind::fused_linear)
       work_.fail("algorithm", "a loss fused with the head, and all logits of both models are made",
                  "no loss beside it");
+    if (job.plan.compile)
+      work_.fail("algorithm", "distillation inside of a compiled step is not modelled",
+                 "no compile beside it");
     if (traits_of(job.plan).split == SplitStyle::megatron)
       work_.fail("algorithm", "distillation under Megatron-LM is not modelled",
                  "another framework");

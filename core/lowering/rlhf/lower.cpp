@@ -148,7 +148,9 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
   for (const Role& role : rlhf.roles)
     if (!role.trains)
       add(role, true, 1 + extra);
-    else if (algorithm.has_critic || (rlhf.rollout && scores_apart(algorithm)))  // an engine's own scores are not the trainer's
+    else if (algorithm.has_critic ||
+             (rlhf.rollout &&
+              scores_apart(algorithm)))  // an engine's own scores are not the trainer's
       add(role, false, 1);
   const Role& actor = rlhf.roles.front();
   if (extra > 0) {

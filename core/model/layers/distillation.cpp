@@ -8,6 +8,13 @@
 namespace shardplan {
 namespace {
 
+/// Of the reference: nothing of it takes a gradient.
+ValueId detached(Graph& g, OpKind kind, ValueId x, ValueId second = kNone) {
+  Op op{kind, {x, second, kNone}};
+  op.detached = true;
+  return g.op(op, g.value(x).extent);
+}
+
 /// Writes the loss's operations, and which of their results Python has names for.
 class Divergence {
  public:
@@ -26,12 +33,7 @@ class Divergence {
   }
 
  private:
-  /// Of the teacher: nothing of it takes a gradient.
-  ValueId frozen(OpKind kind, ValueId x, ValueId second = kNone) {
-    Op op{kind, {x, second, kNone}};
-    op.detached = true;
-    return g_.op(op, g_.value(x).extent);
-  }
+  ValueId frozen(OpKind kind, ValueId x) { return detached(g_, kind, x); }
   /// What has a name until the loss is made.
   ValueId kept(ValueId x) {
     until_end_.push_back(x);
@@ -62,24 +64,49 @@ class Divergence {
   std::vector<ValueId> until_end_;
 };
 
+ValueId loss_of_labels(Graph& g, ValueId log_probabilities) {
+  Op mean{OpKind::nll_loss, {log_probabilities, kNone, kNone}};
+  mean.side = {1, g.value(log_probabilities).extent.scale};
+  return g.op(mean, {1, Scale::one});
+}
+
+/// LLaMA-Factory 0.9.6, train/trainer_utils.py (_asft_cross_entropy): fp32 logits, cut from the
+/// first to the last but one, their cross-entropy, and kl_div with probabilities of the reference.
+/// The model has made its own loss before, whose tensors its output object holds.
+ValueId anchored(Graph& g, ValueId student) {
+  const ValueId own = detached(g, OpKind::log_softmax, detached(g, OpKind::to_f32, student));
+  const ValueId other = detached(g, OpKind::copy, detached(g, OpKind::copy, student));
+  const ValueId wide = g.map(OpKind::to_f32, student);
+  const ValueId shifted = g.map(OpKind::copy, wide);
+  const ValueId labels = loss_of_labels(g, g.map(OpKind::log_softmax, shifted));
+  const ValueId log_p = g.map(OpKind::log_softmax, shifted);
+  const ValueId q = detached(g, OpKind::softmax, other);
+  const ValueId terms =
+      g.map(OpKind::add, detached(g, OpKind::mul, q, q), g.map(OpKind::mul, q, log_p));
+  const ValueId loss = g.map(OpKind::add, labels, mean_loss(g, terms));
+  for (const ValueId value : {own, other, wide, shifted, student}) g.hold(value, loss);
+  return loss;
+}
+
 }  // namespace
 
 ValueId distilled(Graph& g, ValueId logits) {
   const ValueId student = g.widens_outputs() ? g.map(OpKind::to_f32, logits) : logits;
   if (g.loss() == LossKind::logits) return student;
-  const Extent extent = g.value(student).extent;
-  const auto other = [&](ValueId x) {
-    Op copy{OpKind::copy, {x, kNone, kNone}};
-    copy.detached = true;
-    return g.op(copy, extent);
-  };
+  if (g.loss() == LossKind::anchored) {
+    g.set_autocast(false);
+    const ValueId loss = anchored(g, student);
+    g.set_autocast(true);
+    g.hold(logits, loss);
+    return loss;
+  }
   // The loss is computed outside of the model's forward, where autocast ends.
   g.set_autocast(false);
-  const ValueId teacher = other(student);
+  const ValueId teacher = detached(g, OpKind::copy, student);
   const bool chunks = g.loss() == LossKind::distillation_in_chunks;
   // ms-swift picks the rows that have a label out of both before it starts.
   const ValueId rows = chunks ? g.map(OpKind::copy, student) : student;
-  const ValueId its_rows = chunks ? other(teacher) : teacher;
+  const ValueId its_rows = chunks ? detached(g, OpKind::copy, teacher) : teacher;
   const ValueId loss = Divergence(g, !chunks).of(rows, its_rows);
   g.set_autocast(true);
   for (const ValueId value : {logits, student, teacher, rows, its_rows}) g.hold(value, loss);

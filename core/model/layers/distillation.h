@@ -9,7 +9,7 @@ namespace shardplan {
 /// Losses that are made of all logits, whatever a trainer fuses with the head.
 constexpr bool asks_whole_logits(LossKind loss) {
   return loss == LossKind::distillation || loss == LossKind::distillation_in_chunks ||
-         loss == LossKind::logits;
+         loss == LossKind::anchored || loss == LossKind::logits;
 }
 
 /// Of a student's `logits` the loss against a teacher's; of a teacher's (LossKind::logits)

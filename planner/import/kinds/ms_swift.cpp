@@ -7,6 +7,7 @@
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/megatron.h"
+#include "import/kinds/ms_swift_teacher.h"
 #include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
@@ -68,14 +69,6 @@ void read_tuner(Key& key) {
   }
   if (name == "longlora") key.warn("attention in shifted groups: it takes less than all of it");
   key.took("workload.method: lora");
-}
-
-bool is_full(Key& key) {
-  for (const char* name : {"tuner_type", "train_type"})
-    if (const Json* type = key.other(name);
-        type != nullptr && (*type == "full" || *type == "llamapro"))
-      return true;
-  return false;
 }
 
 void read_rank(Key& key) {
@@ -158,54 +151,6 @@ void read_swift_deepspeed(Key& key) {
       if (name == known) return attach_ds_config(key, named_config(name), "");
   }
   read_deepspeed(key);
-}
-
-// Distillation (rlhf_trainers/gkd_trainer.py), and GRPO with a teacher's log-probabilities.
-
-Json& teacher_of(Key& key) {
-  return key.recipe().rlhf["models"]["reference"];
-}
-
-/// With LoRA and the student's own name the teacher is the student without its adapters.
-void read_teacher(Key& key) {
-  const Json* type = key.other("rlhf_type");
-  const Json* student = key.other("model");
-  const bool own = student != nullptr && *student == key.value();
-  if (type != nullptr && *type == "gkd") {
-    if (own && !is_full(key)) return key.took("workload.reference: base");
-    teacher_of(key)["model"] = key.text();
-    return key.took("workload.models.reference.model");
-  }
-  if (type == nullptr || *type != "grpo")
-    return key.ignore("only gkd and grpo have a teacher");
-  key.refuse("a teacher beside GRPO (OPD-RL) is not estimated", "rlhf_type gkd, or no teacher_model");
-}
-
-void refuse_teacher_server(Key& key) {
-  key.refuse("a teacher on a server, of which the largest logits come, is not estimated",
-             "teacher_model");
-}
-
-void read_teacher_deepspeed(Key& key) {
-  const Json* stage = key.other("deepspeed");
-  const std::string name = key.text();
-  if (stage == nullptr) return key.ignore("the student runs without DeepSpeed");
-  if (name == "zero3_offload")
-    teacher_of(key)["framework"]["offload_param"] = "cpu";
-  else if (!stage->is_string() || *stage != name)
-    key.refuse(fmt::format("'{}' beside '{}' is not estimated", name, stage->dump()),
-               "the student's own, or zero3_offload beside zero3");
-  key.took("workload.models.reference.framework");
-}
-
-void read_teacher_offload(Key& key) {
-  if (!key.flag()) return key.ignore("it stays on the GPU");
-  teacher_of(key)["idle"] = "host";
-  key.took("workload.models.reference.idle: host");
-}
-
-void read_top_logits(Key& key) {
-  key.warn("a loss over a few logits of each token keeps less than one over all, which is estimated");
 }
 
 void read_swift_fsdp(Key& key) {

@@ -69,9 +69,11 @@ TEST(Preference, LeavesNothingBehindUnderAnyFramework) {
           R"({"workload": {"algorithm": "kto", "method": "lora"}})",
           R"({"workload": {"algorithm": "orpo"}})", R"({"workload": {"algorithm": "gkd"}})",
           R"({"workload": {"algorithm": "gkd", "method": "lora"}})",
+          R"({"trainer": "hf_trainer", "workload": {"algorithm": "asft"}})",
           R"({"workload": {"algorithm": "gkd_on_policy", "sequence_length": null,
               "prompt_length": 64, "new_tokens": 64, "gradient_accumulation": 2,
-              "models": {"reference": {"model": "llama-3.2-3b"}}}})", R"({"workload": {"algorithm": "reward"}})",
+              "models": {"reference": {"model": "llama-3.2-3b"}}}})",
+          R"({"workload": {"algorithm": "reward"}})",
           R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
               "new_tokens": 64, "reference": "none"}})",
           R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
@@ -98,14 +100,16 @@ TEST(Preference, DistillationKeepsSevenRowsOfLogitsForEach) {
   const auto kept = [&](const std::string& patch) {
     return static_cast<double>(end(changed("ddp", patch), Phase::forward));
   };
-  const Job teacher = changed(
-      "ddp", R"({"precision": "fp32", "workload": {"algorithm": "gkd",
+  const Job teacher = changed("ddp", R"({"precision": "fp32", "workload": {"algorithm": "gkd",
                   "models": {"reference": {"model": "llama-3.2-3b"}}}})");
   const Job same = changed("ddp", gkd);
   EXPECT_GT(at_start(teacher, Category::parameters), at_start(same, Category::parameters));
   const double rows = kept(gkd) - 4 * kParameters - kept(other);
-  EXPECT_GT(rows, 7 * row);
-  EXPECT_LT(rows, 7.1 * row);
+  EXPECT_NEAR(rows, 7 * row, 0.001 * row);
+  // ASFT: two log-softmaxes, and the probabilities of the reference.
+  const double anchored = kept(R"({"precision": "fp32", "workload": {"algorithm": "asft"}})") -
+                          4 * kParameters - kept(other);
+  EXPECT_NEAR(anchored, 3 * row, 0.001 * row);
 }
 
 /// The teacher's logits and those of the student are there while the loss is made, and names that
@@ -113,14 +117,15 @@ TEST(Preference, DistillationKeepsSevenRowsOfLogitsForEach) {
 TEST(Preference, DistillationInChunksHasFewerNames) {
   const auto loss = [](const char* trainer) {
     return peak(changed("ddp", fmt::format(R"({{"trainer": "{}", "workload":
-                                               {{"algorithm": "gkd"}}}})", trainer)),
+                                               {{"algorithm": "gkd"}}}})",
+                                           trainer)),
                 Phase::forward);
   };
   EXPECT_LT(loss("hf_trainer"), loss("trl"));
 }
 
 TEST(Preference, DistillationTakesAllLogits) {
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_text([] {
                 changed("ddp", R"({"loss": "fused_linear", "workload": {"algorithm": "gkd"}})");
               }),
               HasSubstr("all logits of both models"));

@@ -31,7 +31,8 @@ TEST(ModuleNames, OfSetsOfLetters) {
 }
 
 TEST(ModuleNames, ThatAreNotWrittenOutAreNone) {
-  for (const char* word : {"*wq_a", "q_pro.*", "((q_proj", "a|b)", "", "[a-c]_proj", "fc[12]+", "fc[12", "(a|b.*)"})
+  for (const char* word :
+       {"*wq_a", "q_pro.*", "((q_proj", "a|b)", "", "[a-c]_proj", "fc[12]+", "fc[12", "(a|b.*)"})
     EXPECT_EQ(last_names(word), Words{}) << word;
   EXPECT_EQ(last_names(std::string(100, '(')), Words{});
   std::string many;

@@ -61,13 +61,19 @@ TEST(ImportPreference, SwiftsDistillationHasATeacher) {
   EXPECT_EQ(given["algorithm"], "gkd");
   EXPECT_EQ(given["sequence_length"], 2048);
   EXPECT_EQ(given["models"]["reference"]["model"], "Qwen/Qwen2.5-14B-Instruct");
-  const Json own = job_of(std::string(kSwiftGkd) + " --offload_teacher_model true "
+  const Json own = job_of(std::string(kSwiftGkd) +
+                          " --offload_teacher_model true "
                           "--teacher_deepspeed zero3_offload")["workload"];
   EXPECT_EQ(own["algorithm"], "gkd_on_policy");
   EXPECT_EQ(own["prompt_length"], 2048);
   EXPECT_EQ(own["new_tokens"], 512);
   EXPECT_EQ(own["models"]["reference"]["idle"], "host");
-  EXPECT_EQ(own["models"]["reference"]["framework"]["offload_param"], "cpu");
+  const Json& zero = own["models"]["reference"]["framework"]["ds_config"]["zero_optimization"];
+  EXPECT_EQ(zero["offload_param"]["device"], "cpu");
+  const auto host = [](const std::string& more) {
+    return estimate(job_of(std::string(kSwiftGkd) + more)).host_per_node.total();
+  };
+  EXPECT_GT(host(" --teacher_deepspeed zero3_offload"), host(""));
 }
 
 /// A teacher is no key that a trainer goes by: elsewhere it is refused, or said to be unused.
@@ -75,6 +81,9 @@ TEST(ImportPreference, ATeacherIsNeverLeftOut) {
   std::string grpo = kSwiftGkd;
   grpo.replace(grpo.find("gkd"), 3, "grpo");
   EXPECT_THAT(error_of(grpo), HasSubstr("a teacher beside GRPO"));
+  const Json scored = job_of(grpo + " --beta 0")["workload"];
+  EXPECT_EQ(scored["reference"], "copy");
+  EXPECT_EQ(scored["models"]["reference"]["model"], "Qwen/Qwen2.5-14B-Instruct");
   EXPECT_THAT(error_of(std::string(kSwiftGkd) + " --teacher_model_server x"),
               HasSubstr("a teacher on a server"));
 }
@@ -223,6 +232,13 @@ stage: )" + stage +
     EXPECT_THAT(kernel.get<std::string>(), Not(HasSubstr("entropy")));
   EXPECT_GT(estimate(dpo).allocated.point, 0);
   EXPECT_GT(estimate(job("rm")).allocated.point, 0);
+  const std::string asft =
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\n"
+      "use_asft_loss: true\ncutoff_len: 1024\nfinetuning_type: ";
+  const Json anchored = job_of(asft + "full\n")["workload"];
+  EXPECT_EQ(anchored["algorithm"], "asft");
+  EXPECT_EQ(anchored["sequence_length"], 1024);
+  EXPECT_THAT(error_of(asft + "lora\n"), HasSubstr("'NoneType' object is not callable"));
   EXPECT_THAT(error_of("model_name_or_path: x\nfinetuning_type: full\nstage: ppo\n"),
               HasSubstr("the actor's own network"));
 }
