@@ -93,7 +93,7 @@ struct ModelFacts {
   std::int64_t key_value_heads = 0;
   bool encoder_decoder = false;
   ImageFacts image;
-  /// What its layers do is not described divided: over tensor, pipeline, sequence or context ranks.
+  /// What its layers do is not described divided over ranks.
   bool undivided = false;
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
   /// Dynamo breaks its graph in front of the loss: a compiled step has the head in one of its own.

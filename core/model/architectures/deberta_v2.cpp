@@ -184,7 +184,7 @@ ValueId deberta_loss(Graph& g, const ModelConfig& c, const Deberta& d, const Deb
 /// in int64.
 void share_deberta(ModelBuilder& m, Deberta& d) {
   if (!d.relative || !d.normal_places) return;
-  Graph& p = m.begin_segment("relative positions");
+  Graph& p = m.begin_segment("relative positions norm");
   Op table{OpKind::parameter};
   table.module = d.places.module;
   table.weight = d.places.weight;

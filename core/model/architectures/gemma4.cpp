@@ -88,9 +88,7 @@ void gemma4_audio(ModelBuilder& m, const ModelConfig& a) {
 }  // namespace
 
 Model build_gemma4(const ModelConfig& c, const BuildOptions& options) {
-  if (reads_images(c, options))
-    c.fail("model_type", "what the tower of this network keeps of images is not described",
-           "workload.images 0 (--images 0), which trains the text");
+  require_text_alone(c, options);
   BuildOptions text_options = options;
   // Sliding layers are given a mask whatever the length: tokens of an image see each other.
   text_options.masked = c.text("text_config.use_bidirectional_attention", "") == "vision";

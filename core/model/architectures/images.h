@@ -11,6 +11,10 @@ namespace shardplan {
 /// it asks for what is not described: generation, critics, kernels of Megatron-LM.
 bool reads_images(const ModelConfig& config, const BuildOptions& options);
 
+/// Throws where the job has images: the network's tower is counted, and what it keeps is not
+/// described.
+void require_text_alone(const ModelConfig& config, const BuildOptions& options);
+
 /// Tokens of an image that the network fixes; throws where the job says another number.
 std::int64_t fixed_tokens(const ModelConfig& config, const BuildOptions& options,
                           std::int64_t tokens);

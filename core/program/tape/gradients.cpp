@@ -1,5 +1,7 @@
 #include "program/tape/gradients.h"
 
+#include <algorithm>
+
 namespace shardplan::tape {
 
 StorageId Gradients::allocate_like(ValueId value, DType type) {
@@ -35,6 +37,11 @@ void Gradients::drop(ValueId value) {
 void Gradients::give_parameter(ParameterId id) {
   if (!view_.trains(id)) return;
   const std::int64_t bytes = view_.bytes_of(view_.parameter(id), view_.parameter_type(id));
+  if (std::find(given_.begin(), given_.end(), id) != given_.end()) {
+    storages_.unref(storages_.allocate(bytes, Category::gradients));
+    return;
+  }
+  given_.push_back(id);
   writer_.emit(TapeEvent::Kind::gradient, Category::gradients, id,
                round_up(bytes, kAllocationUnit));
 }

@@ -14,7 +14,10 @@ class Gradients {
   Gradients(const GraphView& view, Storages& storages, TapeWriter& writer)
       : view_(view), storages_(storages), writer_(writer) {}
   /// The backward pass begins: no value has a gradient.
-  void begin() { gradients_.resize(view_.graph().values().size()); }
+  void begin() {
+    gradients_.resize(view_.graph().values().size());
+    given_.clear();
+  }
 
   bool has(ValueId value) const { return of(value).present; }
   /// kExternal where it has none.
@@ -29,7 +32,8 @@ class Gradients {
 
   /// A new tensor of the size of `value`.
   StorageId allocate_like(ValueId value, DType type);
-  /// The gradient of a parameter appears, if it trains.
+  /// The gradient of a parameter appears, if it trains. Where operations share it, the later ones'
+  /// are added to the first.
   void give_parameter(ParameterId id);
 
  private:
@@ -44,6 +48,7 @@ class Gradients {
   Storages& storages_;
   TapeWriter& writer_;
   std::vector<Gradient> gradients_;  ///< by value
+  std::vector<ParameterId> given_;   ///< parameters that have one
 };
 
 }  // namespace shardplan::tape

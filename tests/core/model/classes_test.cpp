@@ -69,7 +69,9 @@ TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
   const std::string llama4 = R"({"model_type": "llama4", "vision_config": {"num_hidden_layers": 2},
                                  "text_config": {"num_hidden_layers": 4}})";
   EXPECT_EQ(refused_key(llama4), "model_type");
-  EXPECT_THAT(message_of(llama4), testing::HasSubstr("counted but not estimated"));
+  EXPECT_THAT(message_of(llama4), testing::HasSubstr("keeps of images is not described"));
+  EXPECT_THAT(message_of(R"({"model_type": "mamba"})"),
+              testing::HasSubstr("counted but not estimated"));
   const ModelConfig config = load_model_config(Json::parse(llama4), "config.json");
   const Model model = build_model(config, {.counts_only = true});
   EXPECT_TRUE(model.segments.empty());
