@@ -169,6 +169,9 @@ struct TapeOptions {
   bool hides_gradient_exchange = false;
   /// Transformer Engine's modules start the kernels (Issue::module).
   bool module_calls = false;
+  /// Weights are cast to fewer bits once a step and stay so beyond the tape, an input once for all
+  /// linears that read it (Megatron-LM, whose modules are Transformer Engine's).
+  bool casts_once = false;
   /// Compiled with all other segments in one piece: Dynamo traces the model's masks too.
   bool traced_whole = false;
   /// By operation, the graph that it is in where Dynamo cuts a compiled model into several

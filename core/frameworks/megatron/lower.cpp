@@ -185,6 +185,7 @@ class MegatronLowering {
     add_product_workspaces(b_, own_, plan_, logits);
     if (options_.gradient_accumulation_fusion && options_.transformer_engine)
       add_unread_gradients(b_, own_, p.params, logits ? tied_elements() : 0);
+    add_cast_weights(b_, own_, plan_);
     if (logits) add_gathered_input();
     append_frozen_parameters(program_.resident, own_, plan_);
     if (divides())  // those that train are moved into their buffers

@@ -46,6 +46,20 @@ std::optional<DivisionProblem> instances_problem(const Plan& plan) {
       "1, or a number that divides both"};
 }
 
+/// --fp8-recipe: Transformer Engine's, in its layers.
+std::optional<DivisionProblem> recipe_problem(const Plan& plan) {
+  const ProductRecipe& recipe = recipe_of(plan.precision.linear);
+  if (recipe.cast == OperandCast::none) return std::nullopt;
+  const auto problem = [&](std::string_view why) {
+    return DivisionProblem{"precision.linear", fmt::format("{}: {}", recipe.name, why),
+                           "fp8-delayed, fp8-current, fp8-blockwise or bf16"};
+  };
+  if (recipe.megatron.empty()) return problem("Megatron-LM's are Transformer Engine's");
+  if (!plan.framework.megatron.transformer_engine)
+    return problem("transformer_impl 'local' has no products in 8 bits");
+  return std::nullopt;
+}
+
 /// Megatron-LM has no adapters of its own: these are mcore-bridge's (1.6, tuners/lora.py), which
 /// ms-swift trains.
 std::optional<DivisionProblem> adapters_problem(const Plan& plan) {
@@ -123,6 +137,9 @@ std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, con
                            "more than 1, with adapters of experts: mcore-bridge stops "
                            "(tuners/lora.py, LoraParallelLinear)",
                            "1"};
+  if (recipe_of(plan.precision.linear).cast != OperandCast::none && expert_count(model) > 0)
+    return DivisionProblem{"precision.linear",
+                           "experts in 8 bits under Megatron-LM are not estimated yet", "bf16"};
   if (p.tensor == 1 || p.sequence_parallel || expert_count(model) == 0) return std::nullopt;
   return DivisionProblem{"parallel.sequence_parallel",
                          "false, with experts and a tensor degree: Megatron-LM stops "
@@ -150,6 +167,7 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
     return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
                            "adamw or sgd"};
   if (auto problem = adapters_problem(plan)) return problem;
+  if (auto problem = recipe_problem(plan)) return problem;
   return saved_activations_problem(plan);
 }
 

@@ -42,6 +42,7 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
 void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& options) {
   const MegatronOptions& megatron = plan.framework.megatron;
   options.module_calls = megatron.transformer_engine;
+  options.casts_once = true;
   options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
   if (!cuts_exchanges(plan) || !segment.checkpointable) return;
   constexpr std::int64_t kSplits = 4;
@@ -86,7 +87,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .regime = megatron_regime,
     .default_precision = "bf16-master",
     .lora_precision = "bf16-master",
-    .takes_recipes = false,
+    .takes_recipes = true,
     .compiles = std::nullopt,
     .graph_bytes = usual::one_graph,
     .keeps_master = true,

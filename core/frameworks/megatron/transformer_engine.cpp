@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "formats/product_recipe.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/tensors.h"
 #include "model/joint_linears.h"
@@ -55,6 +56,19 @@ void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& pla
   if (!engine || logits || plan.attention == AttentionKind::eager) add_cublas_workspaces(b, gpu);
   if (!engine) return;
   b.resident(Category::workspace, product_workspace(gpu), 1 + (experts ? kExpertStreams : 0));
+}
+
+void add_cast_weights(ProgramBuilder& b, const Model& own, const Plan& plan) {
+  const ProductRecipe& recipe = recipe_of(plan.precision.linear);
+  if (recipe.cast != OperandCast::kept) return;
+  own.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
+    if (!p.quantizable) return;
+    const std::int64_t bits = checked_mul(p.numel, format_of(recipe.type).bits);
+    const std::int64_t scales = recipe.block > 0 ? ceil_div(p.numel, recipe.block) : 0;
+    const std::int64_t bytes =
+        round_up(ceil_div(bits, 8), kAllocationUnit) + round_up(scales, kAllocationUnit);
+    b.resident(Category::workspace, bytes, checked_mul(repeat, recipe.layouts));
+  });
 }
 
 void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied) {

@@ -28,4 +28,8 @@ void add_product_workspaces(ProgramBuilder& b, const Model& own, const Plan& pla
 /// `tied` elements are those of an embedding that makes this stage's logits.
 void add_unread_gradients(ProgramBuilder& b, const Model& own, DType type, std::int64_t tied);
 
+/// Weights of blocks in fewer bits, in both layouts, which their modules keep from the first
+/// micro-batch on (module/base.py, get_weight_workspace; cache_name "weight").
+void add_cast_weights(ProgramBuilder& b, const Model& own, const Plan& plan);
+
 }  // namespace shardplan

@@ -425,7 +425,7 @@ class JobLoader {
       refuse(fmt::format("{} has no {}", p.cluster.gpu.name, recipe.wants), "bf16, or a newer GPU");
     if (p.workload.kind != WorkKind::train || p.workload.lora || !traits_of(p).takes_recipes)
       refuse("is for full training with plain parameters",
-             "framework single, ddp or fsdp2, method full");
+             "framework single, ddp, fsdp2 or megatron, method full");
     check_recipe_widths(recipe);
     warn("precision.linear", std::string(recipe.caveat));
   }

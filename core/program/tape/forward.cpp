@@ -67,7 +67,9 @@ void ForwardPass::compute(std::size_t i) {
       p_.mode == TapeMode::infer ? WidenedWeight::Pass::generation : WidenedWeight::Pass::forward);
   const Int8Product int8(p_, op);
   NarrowOperands narrow(p_);
-  if (p_.view.multiplies_narrow(op)) narrow_forward(p_.view, op, narrow);
+  const bool narrows = p_.view.multiplies_narrow(op);
+  const auto joint = narrows ? narrow_inputs_.find(op.in[0]) : narrow_inputs_.end();
+  if (narrows) narrow_forward(p_, op, narrow, joint != narrow_inputs_.end());
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
   const StorageId places = temporary_of_places(op);
 
@@ -81,7 +83,7 @@ void ForwardPass::compute(std::size_t i) {
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
   if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
   if (out.needs_grad && p_.keeps())
-    for (const StorageId id : narrow.kept()) p_.saved.save(i, id);
+    save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
@@ -92,6 +94,12 @@ void ForwardPass::compute(std::size_t i) {
   p_.storages.unref(places);
   launch(op, type);
   if (rings) p_.writer.wait();
+}
+
+void ForwardPass::save_narrow(std::size_t i, const std::vector<StorageId>& kept) {
+  for (const StorageId id : kept) p_.saved.save(i, id);
+  if (p_.options.casts_once && !kept.empty())
+    narrow_inputs_.emplace(p_.graph().ops()[i].in[0], kept);
 }
 
 /// CUDA's masked_scatter makes the mask as large as its result and the sums of it before each

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "program/tape/name_lifetimes.h"
@@ -37,6 +38,8 @@ class ForwardPass {
   void launch(const Op& op, DType type);
   void hold_input(const Op& op, StorageId input);
   StorageId temporary_of_places(const Op& op);
+  /// Node `i` keeps casts to fewer bits, its own or those of a linear before it.
+  void save_narrow(std::size_t i, const std::vector<StorageId>& kept);
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();
@@ -46,7 +49,8 @@ class ForwardPass {
   Parts& p_;
   std::vector<NameEnd> ends_;
   std::size_t next_end_ = 0;
-  std::vector<TapeWriter::Mark> starts_;  ///< by operation
+  std::vector<TapeWriter::Mark> starts_;                     ///< by operation
+  std::map<ValueId, std::vector<StorageId>> narrow_inputs_;  ///< kept, with TapeOptions::casts_once
 };
 
 }  // namespace shardplan::tape

@@ -49,7 +49,7 @@ void NarrowOperands::cast_both(std::int64_t elements, DType type, Issue first, s
 }
 
 void NarrowOperands::find_largest(std::int64_t elements, DType type) {
-  if (!recipe_.maxima_first) return;
+  if (!recipe_.maxima_of_copies) return;
   const auto count = static_cast<double>(elements);
   const auto width = static_cast<double>(size_of(type));
   const StorageId wide = p_.storages.allocate(checked_mul(elements, kWide), Category::workspace);
@@ -111,7 +111,8 @@ void NarrowOperands::turn(std::int64_t elements) {
                                  2 * static_cast<double>(elements), static_cast<double>(elements)));
 }
 
-void narrow_forward(const GraphView& view, const Op& op, NarrowOperands& operands) {
+void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool has_input) {
+  const GraphView& view = p.view;
   const std::int64_t inputs = elements_of(view, op.in[0]);
   const std::int64_t weights = view.parameter(op.weight).numel;
   const DType input = view.read_type(op, 0), weight = view.parameter_type(op.weight);
@@ -121,7 +122,13 @@ void narrow_forward(const GraphView& view, const Op& op, NarrowOperands& operand
     operands.cast(weights, weight, Issue::nested);
     return;
   }
-  operands.cast_both(inputs, input, Issue::python, 1);
+  if (!has_input && op.kept == kNone) {
+    operands.cast_both(inputs, input, Issue::python, 1);
+  } else if (!has_input) {  // what other ranks have given is not kept, but gathered again
+    operands.cast(inputs, input, Issue::python);
+    operands.cast_both(elements_of(view, op.kept), input, Issue::nested, 1);
+  }
+  if (p.options.casts_once) return;
   operands.find_largest(weights, weight);
   operands.cast_both(weights, weight, Issue::nested, recipe.layouts);
 }

@@ -45,8 +45,8 @@ class NarrowOperands {
   std::vector<StorageId> held_, kept_;
 };
 
-/// The forward pass of linear `op`: input and weight.
-void narrow_forward(const GraphView& view, const Op& op, NarrowOperands& operands);
+/// The forward pass of linear `op`: the weight, and the input unless a joint linear `has_input`.
+void narrow_forward(const Parts& p, const Op& op, NarrowOperands& operands, bool has_input);
 /// What its input's gradient is made of: the result's gradient and the weight, turned.
 void narrow_for_input(const GraphView& view, const Op& op, NarrowOperands& operands);
 /// What its weight's gradient is made of: the result's gradient and the input, both turned.

@@ -96,6 +96,10 @@ void add_types(Lines& lines, const Plan& plan) {
   if (p.params != DType::f32)
     lines.emplace_back(gradients == DType::f32 ? "--accumulate-allreduce-grads-in-fp32"
                                                : "--grad-reduce-in-bf16");
+  if (const std::string_view recipe = recipe_of(p.linear).megatron; !recipe.empty()) {
+    lines.emplace_back("--fp8-format hybrid");
+    lines.push_back(fmt::format("--fp8-recipe {}", recipe));
+  }
   if (plan.framework.megatron.cross_entropy_fusion) {
     lines.emplace_back("--cross-entropy-loss-fusion");
     lines.emplace_back("--cross-entropy-fusion-impl te");

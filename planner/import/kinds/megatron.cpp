@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "formats/product_recipe.h"
 #include "import/keys.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/megatron_ignored.h"
@@ -176,13 +177,12 @@ void read_fp8(Key& key) {
   const Json* recipe = key.other("fp8_recipe");
   const std::string name =
       recipe != nullptr && recipe->is_string() ? recipe->get<std::string>() : "delayed";
-  const std::string linear = name == "delayed"      ? "fp8-delayed"
-                             : name == "tensorwise" ? "fp8-tensorwise"
-                             : name == "mxfp8"      ? "mxfp8"
-                                                    : "";
-  if (linear.empty())
-    key.refuse(fmt::format("the recipe '{}' is not estimated", name), "delayed, tensorwise, mxfp8");
-  key.take("/precision/linear", linear);
+  const auto found =
+      std::ranges::find(kProductRecipes, std::string_view(name), &ProductRecipe::megatron);
+  if (name.empty() || found == kProductRecipes.end())
+    key.refuse(fmt::format("the recipe '{}' is not estimated", name),
+               "delayed, tensorwise or blockwise");
+  key.take("/precision/linear", std::string(found->name));
 }
 
 /// Stages with fewer layers where embeddings and head are; estimated where both are asked for.

@@ -309,6 +309,21 @@ TEST(Exports, LeaveAdaptersOutOfMegatronsArguments) {
   EXPECT_THAT(export_formats(job.plan), ::testing::ElementsAre("job"));
 }
 
+TEST(Exports, SayMegatronsRecipesOfEightBits) {
+  Json asked = Json::parse(kMegatron);
+  asked["model"] = "llama-3.2-1b";
+  asked["cluster"] = "8xH100-80GB";
+  for (const auto& [linear, recipe] :
+       {std::pair{"fp8-delayed", "delayed"}, std::pair{"fp8-current", "tensorwise"},
+        std::pair{"fp8-blockwise", "blockwise"}}) {
+    asked["precision"] = Json{{"preset", "bf16-master"}, {"linear", linear}};
+    const Job job = job_of(asked);
+    EXPECT_THAT(megatron_arguments(job),
+                HasSubstr(std::string("--fp8-format hybrid\n  --fp8-recipe ") + recipe + "\n"));
+    EXPECT_EQ(estimate_text(job_of(job_json(asked, job))), estimate_text(job));
+  }
+}
+
 TEST(Exports, SayWhoseLayersMegatronRuns) {
   Json asked = Json::parse(kMegatron);
   EXPECT_THAT(megatron_arguments(job_of(asked)), Not(HasSubstr("--transformer-impl")));
