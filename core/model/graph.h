@@ -48,6 +48,7 @@ enum class OpKind : std::uint8_t {
   softmax,      ///< saves its result; fp32 under autocast
   softmax_f32,  ///< softmax(dtype=float32): the result is fp32 whatever the input
   log_softmax,  ///< saves its result; fp32 under autocast
+  log_sum_exp,  ///< over stacked tensors; saves its input and its result; fp32 under autocast
   cat,          ///< saves nothing
   dropout,      ///< saves a mask of one byte an element
   embedding,    ///< table lookup; saves the indices

@@ -26,7 +26,15 @@ enum class AttentionKind : std::uint8_t { sdpa, eager };
 /// head and computed in chunks (Liger's fused linear cross-entropy).
 /// Preference training takes each token's log-probability by the same operations, and holds on to
 /// no logits but the fp32 ones.
-enum class LossKind : std::uint8_t { cross_entropy, fused_linear, log_probabilities };
+enum class LossKind : std::uint8_t {
+  cross_entropy,
+  fused_linear,
+  log_probabilities,
+  distillation,            ///< against a teacher's logits, all rows at once
+  distillation_in_chunks,  ///< the same over some rows at a time
+  anchored,                ///< of the labels, and a divergence from a reference's logits
+  logits,                  ///< none: the logits themselves are asked for
+};
 
 /// How the entropy of a policy's tokens is taken from their logits, where a loss or a report asks.
 enum class EntropyKind : std::uint8_t {

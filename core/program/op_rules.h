@@ -22,6 +22,7 @@ constexpr AutocastRule autocast_rule(OpKind kind) {
     case OpKind::softmax:
     case OpKind::softmax_f32:
     case OpKind::log_softmax:
+    case OpKind::log_sum_exp:
     case OpKind::layer_norm:
     case OpKind::nll_loss:
       return AutocastRule::full;
@@ -75,6 +76,7 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::gather_columns:
       return {.first = true};
     case OpKind::sdpa:
+    case OpKind::log_sum_exp:
       return {.inputs = true, .output = true};
     default:
       return {};

@@ -51,6 +51,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .runs_rlhf = true,
           .shares_base = true,
           .scores_micro_batches = true,
+          .chunks_distillation = head_loss == nullptr,
           .keeps_logits = head_loss == nullptr,
           .optimizers = kTransformersOptimizers,
           .head_loss = head_loss,

@@ -73,6 +73,8 @@ struct TrainerDescription {
   /// what a unit gathers in the type of the shards (_state_dict_utils.py,
   /// _sharded_post_state_dict_hook).
   bool copies_shards = false;
+  /// Distillation's loss goes over some rows at a time (ms-swift, gkd_loss.py).
+  bool chunks_distillation = false;
   /// Preference training holds on to all fp32 logits of the trained model while a reference scores.
   bool keeps_logits = false;
   std::span<const OwnOptimizer> optimizers;

@@ -43,7 +43,7 @@ Json defaults(const FitArguments& a) {
 /// A job brings its own cluster; `estimate` takes it. What cannot be read is refused as a model.
 bool is_whole_job(const std::string& model) {
   std::error_code absent;
-  if (!std::filesystem::is_regular_file(model, absent)) return false;
+  if (model != kStandardInput && !std::filesystem::is_regular_file(model, absent)) return false;
   try {
     const Json json = read_json_file(model);
     return json.is_object() && json.value("schema", Json()) == "shardplan.job/1";

@@ -180,7 +180,17 @@ Json JobOptions::merged(const Json& base) const {
   Json job = base;
   if (!files.empty()) overlay(job, of_files(base));
   set_flags(job, imported_ ? "/cluster" : "");
+  take_method(job);
   return job;
+}
+
+/// "--lora-rank 16" asks for LoRA, unless somebody has said which method.
+void JobOptions::take_method(Json& job) const {
+  const bool adapts = std::ranges::any_of(flags_, [](const Flag& flag) {
+    return flag.option->count() > 0 && flag.field->pointer.starts_with("/workload/lora/");
+  });
+  if (!adapts || !job.contains("workload") || job["workload"].contains("method")) return;
+  job["workload"]["method"] = "lora";
 }
 
 Job JobOptions::load(const Json& job) const {

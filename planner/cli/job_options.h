@@ -56,6 +56,7 @@ class JobOptions {
   bool names_model() const;  ///< the first of `files` is a model's name
   /// All of them, but for those that set fields below `except`.
   void set_flags(Json& job, std::string_view except = {}) const;
+  void take_method(Json& job) const;
 
   std::vector<Flag> flags_;
   mutable std::optional<Json> imported_;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kLargestConfiguration = 1'000'000;
 
 struct LintArguments {
-  std::string config, accelerate, arguments, gpus, fixed;
+  std::string config, model, cluster, accelerate, arguments, gpus, fixed;
   bool strict = false, rules = false, overwrite = false;
   JobOptions job;
   Output output;
@@ -62,13 +62,15 @@ std::string named_config(const LintRequest& request) {
 /// What the flags say of the job; of the framework only what a ds_config cannot say.
 Json job_of(const LintArguments& a) {
   Json job = a.job.merged(Json::object());
-  if (!a.gpus.empty()) {
-    if (a.gpus.ends_with(".json"))
-      job["cluster"] = read_json_file(a.gpus);
+  if (!a.model.empty() && !job.contains("model")) job["model"] = a.model;
+  for (const std::string& gpus : {a.cluster, a.gpus}) {
+    if (gpus.empty()) continue;
+    if (gpus.ends_with(".json"))
+      job["cluster"] = read_json_file(gpus);
     else if (job.contains("cluster") && job["cluster"].is_object())
-      job["cluster"]["name"] = a.gpus;
+      job["cluster"]["name"] = gpus;
     else
-      job["cluster"] = a.gpus;
+      job["cluster"] = gpus;
   }
   if (const auto framework = job.find("framework"); framework != job.end())
     for (const auto& [key, value] : framework->items())
@@ -80,8 +82,20 @@ Json job_of(const LintArguments& a) {
   return job;
 }
 
+/// "--fix ds.json" alone: the file to write took the place of the one to read.
+void check_fixed(const LintArguments& a) {
+  const bool named = !a.config.empty() || !a.accelerate.empty() || !a.arguments.empty();
+  if (a.fixed.empty() || named) return;
+  throw InputError(
+      {.file = "<command line>",
+       .key = "--fix",
+       .message = fmt::format("'{}' is the file to write, and none to read is given", a.fixed),
+       .expected = fmt::format("shardplan lint {} --fix fixed.json", a.fixed)});
+}
+
 LintRequest request_of(const LintArguments& a, const HardwareCatalog& hardware,
                        const Calibration& calibration) {
+  check_fixed(a);
   LintRequest request;
   if (!a.accelerate.empty()) request.accelerate = source(a.accelerate);
   if (!a.arguments.empty()) request.arguments = source(a.arguments);
@@ -137,6 +151,8 @@ void add_lint(CLI::App& app, Run& run) {
       app.add_subcommand("lint", "Mistakes in a DeepSpeed config, and what each key costs");
   command->add_option("DS_CONFIG", a->config,
                       "a ds_config.json; may be left out where another file names it");
+  command->add_option("MODEL", a->model, "as for fit: what each key costs is then said too");
+  command->add_option("CLUSTER", a->cluster, "as for fit");
   command->add_option("--accelerate", a->accelerate, "accelerate's configuration, YAML");
   command->add_option("--training-arguments", a->arguments, "HF TrainingArguments, JSON");
   command->add_option("--gpus", a->gpus, "4xA100-40GB, 2x8xH100, or a cluster's JSON file");

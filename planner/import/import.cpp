@@ -31,6 +31,15 @@ const Kind& asked_kind(const std::string& name) {
                     .nearest = nearest(name, std::span<const std::string>(names))});
 }
 
+/// Whether some value is Hydra's reference to a key of another file.
+bool refers_elsewhere(const Json& value) {
+  if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    return text.starts_with("${") && text.find('.') != text.npos;
+  }
+  return value.is_object() && std::ranges::any_of(value, refers_elsewhere);
+}
+
 struct Told {
   const Document* document;
   const Kind* kind;
@@ -83,6 +92,13 @@ class Teller {
   }
 
   [[noreturn]] static void unknown(const Document& document) {
+    // A group of Hydra's: what one worker's options are, without the others' (verl/trainer/config).
+    const Json* options = value_below(document.value, "_target_");
+    if ((options != nullptr && options->is_string()) || refers_elsewhere(document.value))
+      throw InputError({.file = document.file,
+                        .message = "has the options of one worker alone",
+                        .expected = "the whole configuration, which names it under defaults, or "
+                                    "the script that starts the trainer"});
     throw InputError({.file = document.file,
                       .message = "is of no kind that is known",
                       .expected = fmt::format("a file of {}; --kind says which",
@@ -149,6 +165,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
                           const Json& flags) {
   Recipe recipe;
   recipe.has_model = flags.contains("model");
+  recipe.asked_model = flags.value("model", Json());
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
   if (told.empty())
     throw InputError({.file = documents.empty() ? "" : documents.front().file,
@@ -225,6 +242,7 @@ bool is_own_job(const std::string& path) {
   if (start == std::string::npos) return true;
   if (text[start] != '{') return false;
   const Json json = Json::parse(text, nullptr, false, true);
+  if (json.is_discarded() && is_trainer_file(path)) return false;  // hjson, which DeepSpeed reads
   if (!json.is_object() || json.contains("schema")) return true;
   if (json.contains("model") && json.contains("cluster")) return true;
   Document document;

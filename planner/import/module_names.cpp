@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace shardplan::importing {
 namespace {
 
@@ -40,6 +42,8 @@ class Expansion {
     while (!failed_ && at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
       if (text_[at_] == '(')
         append(all, group(depth));
+      else if (const Words each = letters_of_set(); !each.empty())
+        append(all, each);
       else
         append(all, {letter()});
     }
@@ -60,6 +64,23 @@ class Expansion {
       all.emplace_back();
     }
     return all;
+  }
+
+  /// "[12]" as "1" and "2"; empty for what is no such set, has ranges or is repeated.
+  Words letters_of_set() {
+    if (text_[at_] != '[') return {};
+    const std::size_t end = text_.find(']', at_);
+    if (end == text_.npos || end == at_ + 1) return {};
+    if (end + 1 < text_.size() &&
+        std::string_view("*+?{").find(text_[end + 1]) != std::string::npos)
+      return {};
+    Words each;
+    for (const char c : text_.substr(at_ + 1, end - at_ - 1)) {
+      if (!is_digit(c) && !is_letter(c) && c != '_') return {};
+      each.emplace_back(1, c);
+    }
+    at_ = end + 1;
+    return each;
   }
 
   /// One letter, a set of them, or an escaped one; an escaped point is a point.

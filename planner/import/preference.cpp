@@ -37,7 +37,7 @@ void read_algorithm(Key& key) {
   const std::string name = algorithm_word(key.text());
   if (name.empty())
     key.refuse(fmt::format("the algorithm '{}' is not estimated", key.text()),
-               "dpo, ipo, kto, orpo, simpo, cpo, rm, ppo or grpo");
+               "dpo, ipo, kto, orpo, simpo, cpo, rm, ppo, grpo or gkd");
   key.recipe().take_algorithm(name, key.origin());
   key.took("workload.algorithm: " + name);
 }
@@ -82,12 +82,35 @@ void read_vllm_engine(Key& key, const VllmDefaults& usual) {
   key.took("workload.rollout");
 }
 
+void settle_distillation(const Document& document, Recipe& recipe) {
+  if (recipe.algorithm != "gkd") return;
+  const Json* share = value_below(document.value, "lmbda");
+  if (share != nullptr && share->is_number() && *share == 0) {
+    for (const char* key : {"new_tokens", "rollout"}) recipe.rlhf.erase(key);
+    return;
+  }
+  recipe.algorithm = "gkd_on_policy";
+  recipe.note({.kind = Note::Kind::assumed,
+               .field = "workload.algorithm: gkd_on_policy",
+               .reason = "steps on the student's own answers, which are longer than given ones"});
+}
+
+bool generates(const Recipe& recipe) {
+  return std::ranges::any_of(kAlgorithmDescriptions, [&](const AlgorithmDescription& a) {
+    return a.generates && a.name == recipe.algorithm;
+  });
+}
+
 void settle_reference(Recipe& recipe, double usual) {
   const double beta = recipe.rlhf.value(kBeta, usual);
   recipe.rlhf.erase(kBeta);
   const auto* own = std::ranges::find(kAlgorithmDescriptions, std::string_view(recipe.algorithm),
                                       &AlgorithmDescription::name);
   if (own == kAlgorithmDescriptions.end() || !own->generates) recipe.rlhf.erase("rollout");
+  if (value_below(recipe.rlhf, "models.reference.model") != nullptr) {
+    recipe.rlhf["reference"] = "copy";
+    return;
+  }
   if (recipe.algorithm != "grpo" || beta != 0) return;
   recipe.rlhf["reference"] = "none";
   recipe.note({.kind = Note::Kind::assumed,

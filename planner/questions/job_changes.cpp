@@ -168,7 +168,8 @@ void add_passes(Collector& out, const Rlhf& rlhf) {
   if (plan.checkpointing == Checkpointing::none)
     out.add("activation checkpointing on every block", "checkpointing",
             {{"/checkpointing", "full"}});
-  if (plan.loss != LossKind::fused_linear)
+  const bool distils = compares_logits(rlhf.description());
+  if (plan.loss != LossKind::fused_linear && !distils)
     out.add("a loss that never has all logits", "loss", {{"/loss", "fused_linear"}});
   if (!plan.workload.lora)
     out.add("LoRA of rank 16 in place of all the actor's parameters", "method",

@@ -30,6 +30,7 @@ constexpr std::array kDeepSpeedOptions{
     special<Framework>({.key = "zero_stage",
                         .flag = "--zero-stage",
                         .also = "--zero --stage --deepspeed-zero-stage",
+                        .switches = "--zero1=1 --zero2=2 --zero3=3",
                         .help = "ZeRO stage, 0 to 3",
                         .label = "ZeRO stage",
                         .kind = OptionKind::integer,

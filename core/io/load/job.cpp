@@ -32,6 +32,7 @@
 #include "options/tables.h"
 #include "parallel/degrees.h"
 #include "parallel/sharding.h"
+#include "trainers/bookkeeping.h"
 #include "trainers/problems.h"
 #include "trainers/registry.h"
 
@@ -94,8 +95,7 @@ class JobLoader {
     read_options(reader_, job_option_table(), plan());
     plan().compile = read_compile(reader_, *plan().trainer);
     read_checkpointing(reader_, plan());
-    if (context_.log_probabilities && plan().loss == LossKind::cross_entropy)
-      plan().loss = LossKind::log_probabilities;
+    take_loss(plan(), context_.loss);
     plan().entropy = context_.entropy;
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);

@@ -29,8 +29,8 @@ struct Job {
 /// What a job means beside its own text.
 struct JobContext {
   const HardwareCatalog* hardware = nullptr;
-  std::string directory;           ///< relative paths in the job start here; "" for the current one
-  bool log_probabilities = false;  ///< preference training's in place of the cross-entropy
+  std::string directory;  ///< relative paths in the job start here; "" for the current one
+  LossKind loss = LossKind::cross_entropy;  ///< what stands in place of the cross-entropy
   bool whole_logits = false;  ///< whatever the trainer fuses with the head: all logits are made
   EntropyKind entropy = EntropyKind::none;
   bool scalar_head = false;  ///< the model ends in one value a token (a critic, a reward model)

@@ -185,7 +185,7 @@ class RlhfLoader {
     if (!algorithm_->has_reference) {
       if (said_reference_)
         work_.fail("reference", fmt::format("{} has no reference", algorithm_->name),
-                   "dpo, kto, ppo or grpo");
+                   "dpo, kto, ppo, grpo, gkd or asft");
       return ReferenceModel::none;
     }
     const bool lora = actor.workload.lora.has_value();
@@ -213,7 +213,7 @@ class RlhfLoader {
     Json job = patched(kind);
     // Where answers are scored before training, no micro-batch of a step is a frozen model's.
     const bool frozen = kind == RoleKind::reference || kind == RoleKind::reward;
-    const bool frozen_apart = frozen && algorithm_->generates;
+    const bool frozen_apart = frozen && scores_apart(*algorithm_);
     Json work{{"kind", "train"},
               {"micro_batch", sizes_.micro_batch * algorithm_->sequences},
               {"sequence_length", sizes_.sequence},
@@ -228,11 +228,20 @@ class RlhfLoader {
     return job;
   }
 
+  /// A teacher gives its logits; what is made of them is the student's loss.
+  LossKind loss_of(RoleKind kind) const {
+    if (algorithm_->head == RlhfHead::log_probabilities) return LossKind::log_probabilities;
+    if (!compares_logits(*algorithm_)) return LossKind::cross_entropy;
+    if (kind == RoleKind::reference) return LossKind::logits;
+    return algorithm_->head == RlhfHead::anchored ? LossKind::anchored : LossKind::distillation;
+  }
+
   JobContext context_of(RoleKind kind) const {
     JobContext context = context_;
-    context.log_probabilities = algorithm_->head == RlhfHead::log_probabilities;
+    context.loss = loss_of(kind);
     context.entropy = kind == RoleKind::actor ? entropy_ : EntropyKind::none;
-    context.whole_logits = algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1;
+    context.whole_logits = (algorithm_->head == RlhfHead::logits && algorithm_->sequences > 1) ||
+                           compares_logits(*algorithm_);
     context.scalar_head = kind == RoleKind::critic || kind == RoleKind::reward ||
                           algorithm_->head == RlhfHead::scalar;
     return context;
@@ -241,6 +250,7 @@ class RlhfLoader {
   Job load_role(RoleKind kind) const {
     Job job = load_job(trained(kind), file_, context_of(kind));
     Plan& plan = job.plan;
+    check_distillation(job);
     check_budget("token_budget", sizes_.token_budget, plan);
     check_budget("scoring_tokens", sizes_.scoring_tokens, plan);
     const bool asked = entropy_ != EntropyKind::none || scoring_entropy_ != EntropyKind::none;
@@ -250,6 +260,19 @@ class RlhfLoader {
                  "trainer verl, framework megatron, or none");
     take_budget(plan.workload, own_budget(kind), plan.parallel.sequence * plan.parallel.context);
     return job;
+  }
+
+  void check_distillation(const Job& job) const {
+    if (!compares_logits(*algorithm_)) return;
+    if (job.plan.loss == LossKind::fused_linear)
+      work_.fail("algorithm", "a loss fused with the head, and all logits of both models are made",
+                 "no loss beside it");
+    if (job.plan.compile)
+      work_.fail("algorithm", "distillation inside of a compiled step is not modelled",
+                 "no compile beside it");
+    if (traits_of(job.plan).split == SplitStyle::megatron)
+      work_.fail("algorithm", "distillation under Megatron-LM is not modelled",
+                 "another framework");
   }
 
   std::int64_t own_budget(RoleKind kind) const {

@@ -7,13 +7,27 @@
 
 namespace shardplan {
 
-enum class Algorithm : std::uint8_t { sft, reward, dpo, ppo, grpo, kto, orpo, cpo };
+enum class Algorithm : std::uint8_t {
+  sft,
+  reward,
+  dpo,
+  ppo,
+  grpo,
+  kto,
+  orpo,
+  cpo,
+  gkd,
+  gkd_on_policy,
+  asft
+};
 
 /// What the model that trains ends in.
 enum class RlhfHead : std::uint8_t {
   log_probabilities,  ///< of the tokens: a trainer may fuse them with the head
   logits,             ///< all of them, in the ordinary loss
   scalar,             ///< a value a token
+  distilled,          ///< all logits, in a loss against those of the reference: the teacher
+  anchored,           ///< the same beside an ordinary loss of the labels
 };
 
 /// What an algorithm runs. Nobody asks which algorithm it is; they ask this.
@@ -22,12 +36,13 @@ struct AlgorithmDescription {
   std::string_view name;   ///< in jobs
   std::string_view label;  ///< in windows
   RlhfHead head = RlhfHead::log_probabilities;
-  std::int64_t sequences = 1;  ///< of a sample: a pair has two
-  bool has_reference = false;  ///< a frozen copy, or what stands for it, scores what is trained on
-  bool has_critic = false;     ///< a second model trains on values
-  bool has_reward = false;     ///< a frozen model scores whole answers
-  bool needs_reward = false;   ///< and always does: no function in its place
-  bool generates = false;      ///< what it trains on, which is then scored before
+  std::int64_t sequences = 1;   ///< of a sample: a pair has two
+  bool has_reference = false;   ///< a frozen copy, or what stands for it, scores what is trained on
+  bool has_critic = false;      ///< a second model trains on values
+  bool has_reward = false;      ///< a frozen model scores whole answers
+  bool needs_reward = false;    ///< and always does: no function in its place
+  bool generates = false;       ///< what it trains on, which is then scored before
+  bool scores_in_step = false;  ///< what it generates is scored beside the pass that trains
   bool reference_may_lack = false;  ///< with a coefficient of zero nothing asks it
   /// Passes without autograd over as many other sequences: KTO's estimate of the divergence, of the
   /// model that trains before its own pass, and of the reference beside its own (trl 1.16,
@@ -90,10 +105,41 @@ inline constexpr std::array kAlgorithmDescriptions{
                          .head = RlhfHead::logits,
                          .sequences = 2,
                          .source = "trl 1.16, experimental/cpo"},
+    // The reference is the teacher.
+    AlgorithmDescription{.algorithm = Algorithm::gkd,
+                         .name = "gkd",
+                         .label = "GKD",
+                         .head = RlhfHead::distilled,
+                         .has_reference = true,
+                         .source = "trl 1.16, experimental/gkd"},
+    AlgorithmDescription{.algorithm = Algorithm::gkd_on_policy,
+                         .name = "gkd_on_policy",
+                         .label = "GKD, on-policy",
+                         .head = RlhfHead::distilled,
+                         .has_reference = true,
+                         .generates = true,
+                         .scores_in_step = true,
+                         .source = "trl 1.16, experimental/gkd"},
+    // The model's own loss is made too, and its tensors stay until the other is made.
+    AlgorithmDescription{.algorithm = Algorithm::asft,
+                         .name = "asft",
+                         .label = "ASFT",
+                         .head = RlhfHead::anchored,
+                         .has_reference = true,
+                         .source = "LLaMA-Factory 0.9.6, train/trainer_utils.py, asft_loss_func"},
 };
+
+/// Whether the loss is made of all logits of the model that trains and of its reference.
+constexpr bool compares_logits(const AlgorithmDescription& a) {
+  return a.head == RlhfHead::distilled || a.head == RlhfHead::anchored;
+}
 
 constexpr const AlgorithmDescription& description_of(Algorithm algorithm) {
   return kAlgorithmDescriptions[static_cast<std::size_t>(algorithm)];
+}
+/// Whether what is generated is scored as a phase of its own, before anything trains on it.
+constexpr bool scores_apart(const AlgorithmDescription& a) {
+  return a.generates && !a.scores_in_step;
 }
 constexpr std::string_view name_of(Algorithm algorithm) {
   return description_of(algorithm).name;

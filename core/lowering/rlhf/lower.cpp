@@ -26,7 +26,7 @@ namespace {
 /// What a scoring pass takes at once, in `plan`; returns how many there are in an iteration.
 std::int64_t take_scoring_batch(const Rlhf& rlhf, Plan& plan) {
   Workload& w = plan.workload;
-  if (!generates(rlhf.algorithm)) return w.gradient_accumulation;
+  if (!scores_apart(rlhf.description())) return w.gradient_accumulation;
   const std::int64_t all = rlhf.generation.workload.micro_batch;
   const std::int64_t sequence =
       rlhf.generation.workload.sequence_length + rlhf.generation.workload.generation.new_tokens;
@@ -112,7 +112,7 @@ std::int64_t experience_bytes(const Rlhf& rlhf) {
 }
 
 Phase training_phase(const Rlhf& rlhf, const Role& role) {
-  if (!generates(rlhf.algorithm)) return Phase::step;
+  if (!scores_apart(rlhf.description())) return Phase::step;
   return role.kind == RoleKind::critic ? Phase::critic_training : Phase::actor_training;
 }
 
@@ -148,14 +148,16 @@ void append_scoring(std::vector<RlhfPart>& parts, const Rlhf& rlhf) {
   for (const Role& role : rlhf.roles)
     if (!role.trains)
       add(role, true, 1 + extra);
-    else if (algorithm.has_critic || rlhf.rollout)  // an engine's own scores are not the trainer's
+    else if (algorithm.has_critic ||
+             (rlhf.rollout &&
+              scores_apart(algorithm)))  // an engine's own scores are not the trainer's
       add(role, false, 1);
   const Role& actor = rlhf.roles.front();
   if (extra > 0) {
     add(actor, false, extra);
     parts.back().before_training = true;
   }
-  if (rlhf.reference == ReferenceModel::base) add(actor, !algorithm.generates, 1 + extra);
+  if (rlhf.reference == ReferenceModel::base) add(actor, !scores_apart(algorithm), 1 + extra);
 }
 
 }  // namespace
@@ -325,7 +327,7 @@ Program lower_rlhf(const Rlhf& rlhf, std::vector<std::size_t>* order) {
       iteration.generate(part, releases ? workspace : 0, experience);
     else if (part.phase != Phase::experience)
       iteration.train(part);
-    else if (generating || part.before_training)
+    else if (scores_apart(rlhf.description()) || part.before_training)
       iteration.score(part);
   }
   b.free(Category::other, experience);

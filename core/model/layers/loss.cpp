@@ -1,6 +1,7 @@
 #include "model/layers/loss.h"
 
 #include "kernels/registry.h"
+#include "model/layers/distillation.h"
 #include "model/layers/heads.h"
 
 namespace shardplan {
@@ -118,6 +119,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
   g.begin_logits();
   if (g.head().kind != HeadKind::language_model) return classification_loss(g, head, x);
   if (g.cached()) return last_logits(g, head, x, map);
+  if (asks_whole_logits(g.loss())) return distilled(g, mapped(g, apply(g, head, x), map));
   if (const FusedKernel* kernel = head_kernel(g)) return fused_linear_loss(g, head, x, kernel);
   const ValueId logits = mapped(g, apply(g, head, x), map);
   if (g.token_loss() != nullptr) return token_loss(g, logits);

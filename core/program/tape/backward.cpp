@@ -257,7 +257,8 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     // Slices of one tensor gather their gradients in one buffer; the first makes it.
     p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::nested, out,
                                    3 * p_.view.moved(in, out), p_.view.count_of(in)));
-  } else if (op.kind == OpKind::power) {  // grad·(2·x): the two factors are temporaries
+  } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp) {
+    // grad·(2·x), grad·exp(x − result): the two factors are temporaries
     const StorageId factor = p_.gradients.allocate_like(in, out);
     const StorageId product = p_.gradients.allocate_like(in, out);
     p_.storages.unref(factor);

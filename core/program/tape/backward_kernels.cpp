@@ -132,6 +132,10 @@ KernelList mapped(const GraphView& view, const Op& op) {
       return b.node(KernelKind::elementwise, read(view.read_type(op, 0)), view.count_of(in)).take();
     case OpKind::mean:  // the expanded gradient over the width
       return b.node(KernelKind::strided, read(view.state(in).dtype), view.count_of(in)).take();
+    case OpKind::log_sum_exp:  // grad·exp(x − result)
+      return b.node(KernelKind::elementwise, 3 * read(view.read_type(op, 0)), view.count_of(in))
+          .then(KernelKind::elementwise, 3 * read(view.read_type(op, 0)), view.count_of(in))
+          .take();
     case OpKind::gather_rows:
     case OpKind::gather_columns:
       return b.node(KernelKind::embedding, read(b.type()) + 3 * whole, count).take();

@@ -9,6 +9,7 @@ namespace {
 KernelKind forward_kind(OpKind kind) {
   switch (kind) {
     case OpKind::mean:
+    case OpKind::log_sum_exp:
       return KernelKind::row_reduction;
     case OpKind::layer_norm:
     case OpKind::rms_norm:

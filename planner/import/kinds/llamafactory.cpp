@@ -40,6 +40,18 @@ void read_stage(Key& key) {
   key.took("workload.algorithm: " + algorithm);
 }
 
+/// train/sft/trainer.py: a divergence from the model as it was, beside the loss of the labels.
+/// create_ref_model makes no reference for LoRA, and the trainer calls what is then None.
+void read_anchored_loss(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  const Json* type = key.other("finetuning_type");
+  if (type == nullptr || *type != "full")
+    key.refuse("LLaMA-Factory stops: without a reference \"'NoneType' object is not callable\"",
+               "finetuning_type: full");
+  key.recipe().take_algorithm("asft", key.origin());
+  key.took("workload.algorithm: asft");
+}
+
 void read_type(Key& key) {
   const std::string name = key.text();
   if (name == "full") return key.took("workload.method: full");
@@ -187,7 +199,7 @@ constexpr std::array kRules{
     KeyRule{"upcast_layernorm", "", warn_if_true},
     KeyRule{"upcast_lmhead_output", "", warn_if_true},
     KeyRule{"shift_attn", "", warn_if_true},
-    KeyRule{"use_asft_loss", "", refuse_if_true},
+    KeyRule{"use_asft_loss", "", read_anchored_loss},
     KeyRule{"pissa_init", "", warn_if_true},
 };
 

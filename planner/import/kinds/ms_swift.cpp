@@ -7,6 +7,7 @@
 #include "import/fsdp.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/megatron.h"
+#include "import/kinds/ms_swift_teacher.h"
 #include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
@@ -68,14 +69,6 @@ void read_tuner(Key& key) {
   }
   if (name == "longlora") key.warn("attention in shifted groups: it takes less than all of it");
   key.took("workload.method: lora");
-}
-
-bool is_full(Key& key) {
-  for (const char* name : {"tuner_type", "train_type"})
-    if (const Json* type = key.other(name);
-        type != nullptr && (*type == "full" || *type == "llamapro"))
-      return true;
-  return false;
 }
 
 void read_rank(Key& key) {
@@ -224,6 +217,11 @@ constexpr std::array kRules{
     KeyRule{"fsdp", "", read_swift_fsdp},
     KeyRule{"rlhf_type", "", read_algorithm},
     KeyRule{"max_completion_length", "", read_new_tokens},
+    KeyRule{"teacher_model", "", read_teacher},
+    KeyRule{"teacher_model_server", "", refuse_teacher_server},
+    KeyRule{"teacher_deepspeed", "", read_teacher_deepspeed},
+    KeyRule{"offload_teacher_model", "", read_teacher_offload},
+    KeyRule{"gkd_logits_topk", "", read_top_logits},
     KeyRule{"use_vllm", "", read_vllm},
     KeyRule{"beta", "", read_beta},
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
@@ -281,7 +279,7 @@ const std::array kIgnored{
                  "max_resample_times",
                  "multi_turn_*",
                  "max_turns",
-                 "teacher_*",
+                 "teacher_tag_key",
                  "lmbda",
                  "streaming",
                  "val_dataset",
@@ -479,7 +477,8 @@ void read(const Document& d, Recipe& recipe) {
   if (recipe.find("/workload/gradient_accumulation") == nullptr)
     recipe.global_batch = 16;  // trainers/arguments.py: as many micro-batches as make 16
   recipe.assume("/checkpointing", "full", "ms-swift's default, gradient_checkpointing");
-  if (recipe.algorithm == "grpo" || recipe.algorithm == "ppo") {
+  settle_distillation(d, recipe);
+  if (generates(recipe)) {
     const Json* length = recipe.find("/workload/sequence_length");
     recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;

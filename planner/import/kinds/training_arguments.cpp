@@ -85,7 +85,28 @@ void read_loss(Key& key) {
   key.ignore("the losses of one trainer keep the same");
 }
 
+void read_distilled_tokens(Key& key) {
+  if (key.document().program.find("gkd") == std::string::npos)
+    return key.ignore("what is generated between steps");
+  read_new_tokens(key);
+}
+
+/// Read with the teacher.
+void read_with_teacher(Key& key) {
+  key.ignore("whose answers are trained on: taken with the algorithm");
+}
+
+/// experimental/gkd: the model that the student learns from.
+void read_teacher(Key& key) {
+  key.recipe().rlhf["models"]["reference"]["model"] = key.text();
+  key.took("workload.models.reference.model");
+}
+
 constexpr std::array kRules{
+    KeyRule{"teacher_model_name_or_path", "", read_teacher},
+    KeyRule{"max_new_tokens", "", read_distilled_tokens},
+    KeyRule{"lmbda", "", read_with_teacher},
+    KeyRule{"seq_kd", "", read_with_teacher},
     KeyRule{"model_name_or_path", "", read_model},
     KeyRule{"model", "", read_model},
     KeyRule{"model_id", "", read_model},
@@ -152,9 +173,24 @@ const std::array kIgnored{
 };
 constexpr KeyTable kOwn{kRules, kIgnored};
 
+/// gkd_config.py: max_length of what is given, and max_new_tokens behind it.
+void distil(const Document& d, Recipe& recipe) {
+  if (!recipe.rlhf.contains("models"))
+    throw InputError({.file = d.file,
+                      .key = "teacher_model_name_or_path",
+                      .message = "missing: distillation has a teacher",
+                      .expected = "its name"});
+  recipe.rlhf.erase("prompt_length");
+  if (!generates(recipe)) return;
+  recipe.rlhf["prompt_length"] = *recipe.find("/workload/sequence_length");
+  if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 128;
+}
+
 /// GRPO's batch counts completions, num_generations of them to a prompt (TRL 1.16, grpo_config.py).
-void make_rlhf(Recipe& recipe, const std::string& algorithm) {
+void make_rlhf(const Document& d, Recipe& recipe, const std::string& algorithm) {
   recipe.algorithm = algorithm;
+  settle_distillation(d, recipe);
+  if (recipe.algorithm != algorithm || algorithm == "gkd") return distil(d, recipe);
   settle_reference(recipe, 0);  // grpo_config.py
   if (algorithm != "grpo") {
     recipe.rlhf.erase("prompt_length");
@@ -180,7 +216,7 @@ void read(const Document& d, Recipe& recipe) {
   const std::string algorithm = recipe.algorithm.empty() ? algorithm_of(d) : recipe.algorithm;
   if (algorithm != "grpo") recipe.assume("/workload/sequence_length", 1024, "TRL's max_length");
   if (algorithm.empty()) return;
-  make_rlhf(recipe, algorithm);
+  make_rlhf(d, recipe, algorithm);
 }
 
 }  // namespace

@@ -77,6 +77,12 @@ void read_tiles(Key& key) {
     key.ignore("off");
 }
 
+/// utils/activation_offload.py: what blocks keep goes to the host between the passes.
+void read_activation_offload(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn("activations on the host are estimated as kept on the GPU, which is more");
+}
+
 void refuse_if_several(Key& key) {
   if (key.integer(0) > 1) key.refuse("stages of an engine are not estimated", "1");
   key.ignore("1: none");
@@ -87,7 +93,7 @@ constexpr std::array kRules{
     KeyRule{"actor_rollout_ref.model.lora_rank", "", read_rank},
     KeyRule{"actor_rollout_ref.model.target_modules", "", read_targets},
     KeyRule{"actor_rollout_ref.model.use_liger", "", read_liger},
-    KeyRule{"actor_rollout_ref.model.enable_activation_offload", "", refuse_if_true},
+    KeyRule{"actor_rollout_ref.model.enable_activation_offload", "", read_activation_offload},
     KeyRule{"actor_rollout_ref.model.mtp", "", read_mtp},
     KeyRule{"actor_rollout_ref.model.tiled_mlp", "", read_tiles},
     KeyRule{"actor_rollout_ref.actor.use_prefix_grouper", "", warn_if_larger},

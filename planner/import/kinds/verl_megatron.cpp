@@ -13,19 +13,20 @@
 namespace shardplan::importing::verl {
 namespace {
 
-constexpr std::string_view kActor = "actor_rollout_ref.actor.";
-constexpr std::string_view kReference = "actor_rollout_ref.ref.";
+constexpr std::string_view kMegatronActor = "actor_rollout_ref.actor.";
+constexpr std::string_view kMegatronReference = "actor_rollout_ref.ref.";
 
 std::string below(std::string_view group, std::string_view key) {
   return fmt::format("{}megatron.{}", group, key);
 }
 std::string override_of(std::string_view key) {
-  return below(kActor, fmt::format("override_transformer_config.{}", key));
+  return below(kMegatronActor, fmt::format("override_transformer_config.{}", key));
 }
 
 /// What the worker says; of a reference else what the actor says.
 std::int64_t degree(const Config& c, std::string_view group, std::string_view key) {
-  const std::int64_t actors = group == kReference ? c.integer(below(kActor, key), 1) : 1;
+  const std::int64_t actors =
+      group == kMegatronReference ? c.integer(below(kMegatronActor, key), 1) : 1;
   return c.integer(below(group, key), actors);
 }
 
@@ -38,7 +39,7 @@ Json uneven_stages(const Config& c, std::int64_t stages) {
                                                 : "num_layers_in_last_pipeline_stage");
   const std::int64_t layers = known_layers(c.recipe(), c.document());
   if (layers == 0)
-    c.refuse(key, "the model's layers are not known", "a model of the catalogue in the file");
+    c.refuse(key, "the model's layers are not known", "a model of the catalogue, or --model");
   const std::int64_t between = stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
   const std::int64_t rest = layers - first - last;
   if (rest < 0 || (between == 0 ? rest > 0 : rest % between != 0))
@@ -90,7 +91,7 @@ Json megatron_degrees(const Config& c, std::string_view group) {
   if (takes_ends(c)) degrees["balance"] = "blocks_and_ends";
   const Json blocks = uneven_stages(c, degrees.value("pipeline", std::int64_t{1}));
   if (!blocks.is_null()) degrees["stage_layers"] = blocks;
-  if (group == kActor || degrees == megatron_degrees(c, kActor)) return degrees;
+  if (group == kMegatronActor || degrees == megatron_degrees(c, kMegatronActor)) return degrees;
   // A worker's own degrees stand beside the job's: what it does not divide, it says.
   for (const auto& [name, key] : kDegrees)
     if (!degrees.contains(name)) degrees[name] = 1;

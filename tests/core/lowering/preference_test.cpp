@@ -1,4 +1,5 @@
 // Preference training under frameworks that divide models: what a reference keeps and gathers.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +67,13 @@ TEST(Preference, LeavesNothingBehindUnderAnyFramework) {
          {R"({})", R"({"workload": {"algorithm": "kto", "gradient_accumulation": 2}})",
           R"({"workload": {"method": "lora"}})",
           R"({"workload": {"algorithm": "kto", "method": "lora"}})",
-          R"({"workload": {"algorithm": "orpo"}})", R"({"workload": {"algorithm": "reward"}})",
+          R"({"workload": {"algorithm": "orpo"}})", R"({"workload": {"algorithm": "gkd"}})",
+          R"({"workload": {"algorithm": "gkd", "method": "lora"}})",
+          R"({"trainer": "hf_trainer", "workload": {"algorithm": "asft"}})",
+          R"({"workload": {"algorithm": "gkd_on_policy", "sequence_length": null,
+              "prompt_length": 64, "new_tokens": 64, "gradient_accumulation": 2,
+              "models": {"reference": {"model": "llama-3.2-3b"}}}})",
+          R"({"workload": {"algorithm": "reward"}})",
           R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
               "new_tokens": 64, "reference": "none"}})",
           R"({"workload": {"algorithm": "grpo", "sequence_length": null, "prompt_length": 64,
@@ -80,6 +87,48 @@ TEST(Preference, LeavesNothingBehindUnderAnyFramework) {
       EXPECT_EQ(played.at_end, played.profile.at_start) << framework << patch;
       for (const std::int64_t least : played.least) EXPECT_GE(least, 0) << framework << patch;
     }
+}
+
+/// Of each row of logits autograd keeps seven, as PyTorch 2.11 counts saved tensors of TRL's
+/// generalized_jsd_loss (experimental/gkd/gkd_trainer.py): the student's log-softmax, the stack of
+/// both, the mixture, two exponentials and one difference.
+TEST(Preference, DistillationKeepsSevenRowsOfLogitsForEach) {
+  const std::string gkd = R"({"precision": "fp32", "workload": {"algorithm": "gkd"}})";
+  const std::string other =
+      R"({"precision": "fp32", "loss": "fused_linear", "workload": {"algorithm": "sft"}})";
+  const double row = 512.0 * 128256 * 4;
+  const auto kept = [&](const std::string& patch) {
+    return static_cast<double>(end(changed("ddp", patch), Phase::forward));
+  };
+  const Job teacher = changed("ddp", R"({"precision": "fp32", "workload": {"algorithm": "gkd",
+                  "models": {"reference": {"model": "llama-3.2-3b"}}}})");
+  const Job same = changed("ddp", gkd);
+  EXPECT_GT(at_start(teacher, Category::parameters), at_start(same, Category::parameters));
+  const double rows = kept(gkd) - 4 * kParameters - kept(other);
+  EXPECT_NEAR(rows, 7 * row, 0.001 * row);
+  // ASFT: two log-softmaxes, and the probabilities of the reference.
+  const double anchored = kept(R"({"precision": "fp32", "workload": {"algorithm": "asft"}})") -
+                          4 * kParameters - kept(other);
+  EXPECT_NEAR(anchored, 3 * row, 0.001 * row);
+}
+
+/// The teacher's logits and those of the student are there while the loss is made, and names that
+/// ms-swift's chunks give up are kept by TRL.
+TEST(Preference, DistillationInChunksHasFewerNames) {
+  const auto loss = [](const char* trainer) {
+    return peak(changed("ddp", fmt::format(R"({{"trainer": "{}", "workload":
+                                               {{"algorithm": "gkd"}}}})",
+                                           trainer)),
+                Phase::forward);
+  };
+  EXPECT_LT(loss("hf_trainer"), loss("trl"));
+}
+
+TEST(Preference, DistillationTakesAllLogits) {
+  EXPECT_THAT(error_text([] {
+                changed("ddp", R"({"loss": "fused_linear", "workload": {"algorithm": "gkd"}})");
+              }),
+              HasSubstr("all logits of both models"));
 }
 
 /// accelerate's prepare_model(evaluation_mode=True): whole on each GPU, in the type it was loaded.

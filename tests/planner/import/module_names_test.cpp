@@ -24,8 +24,15 @@ TEST(ModuleNames, OfAlternativesThatAreWholePaths) {
       (Words{"gate_proj", "up_proj", "q_proj", "o_proj", "linear_1"}));
 }
 
+TEST(ModuleNames, OfSetsOfLetters) {
+  EXPECT_EQ(last_names(R"(model\.(mlp\.fc[12]|projector\.linear_[0-9]))"), Words{});
+  EXPECT_EQ(last_names(R"(model\.(mlp\.fc[12]|projector\.linear_[ab]))"),
+            (Words{"fc1", "fc2", "linear_a", "linear_b"}));
+}
+
 TEST(ModuleNames, ThatAreNotWrittenOutAreNone) {
-  for (const char* word : {"*wq_a", "q_pro.*", "((q_proj", "a|b)", "", "[abc]_proj", "(a|b.*)"})
+  for (const char* word :
+       {"*wq_a", "q_pro.*", "((q_proj", "a|b)", "", "[a-c]_proj", "fc[12]+", "fc[12", "(a|b.*)"})
     EXPECT_EQ(last_names(word), Words{}) << word;
   EXPECT_EQ(last_names(std::string(100, '(')), Words{});
   std::string many;

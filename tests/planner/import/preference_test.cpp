@@ -50,6 +50,44 @@ Json under_fsdp2(const std::string& arguments) {
   return import_documents(documents, "", {{"cluster", "8xH100"}}).job;
 }
 
+constexpr const char* kSwiftGkd = R"(#!/bin/bash
+NPROC_PER_NODE=4 swift rlhf --rlhf_type gkd --model Qwen/Qwen2.5-7B \
+    --teacher_model Qwen/Qwen2.5-14B-Instruct --tuner_type full --torch_dtype bfloat16 \
+    --per_device_train_batch_size 2 --max_length 2048 --max_completion_length 512 \
+    --deepspeed zero3)";
+
+TEST(ImportPreference, SwiftsDistillationHasATeacher) {
+  const Json given = job_of(std::string(kSwiftGkd) + " --lmbda 0")["workload"];
+  EXPECT_EQ(given["algorithm"], "gkd");
+  EXPECT_EQ(given["sequence_length"], 2048);
+  EXPECT_EQ(given["models"]["reference"]["model"], "Qwen/Qwen2.5-14B-Instruct");
+  const Json own = job_of(std::string(kSwiftGkd) +
+                          " --offload_teacher_model true "
+                          "--teacher_deepspeed zero3_offload")["workload"];
+  EXPECT_EQ(own["algorithm"], "gkd_on_policy");
+  EXPECT_EQ(own["prompt_length"], 2048);
+  EXPECT_EQ(own["new_tokens"], 512);
+  EXPECT_EQ(own["models"]["reference"]["idle"], "host");
+  const Json& zero = own["models"]["reference"]["framework"]["ds_config"]["zero_optimization"];
+  EXPECT_EQ(zero["offload_param"]["device"], "cpu");
+  const auto host = [](const std::string& more) {
+    return estimate(job_of(std::string(kSwiftGkd) + more)).host_per_node.total();
+  };
+  EXPECT_GT(host(" --teacher_deepspeed zero3_offload"), host(""));
+}
+
+/// A teacher is no key that a trainer goes by: elsewhere it is refused, or said to be unused.
+TEST(ImportPreference, ATeacherIsNeverLeftOut) {
+  std::string grpo = kSwiftGkd;
+  grpo.replace(grpo.find("gkd"), 3, "grpo");
+  EXPECT_THAT(error_of(grpo), HasSubstr("a teacher beside GRPO"));
+  const Json scored = job_of(grpo + " --beta 0")["workload"];
+  EXPECT_EQ(scored["reference"], "copy");
+  EXPECT_EQ(scored["models"]["reference"]["model"], "Qwen/Qwen2.5-14B-Instruct");
+  EXPECT_THAT(error_of(std::string(kSwiftGkd) + " --teacher_model_server x"),
+              HasSubstr("a teacher on a server"));
+}
+
 TEST(ImportPreference, TrlsDpoRunsUnderDdpWithTrlsOwnLoss) {
   const Json job = job_of(kTrlDpo);
   EXPECT_EQ(job["trainer"], "trl");
@@ -194,6 +232,13 @@ stage: )" + stage +
     EXPECT_THAT(kernel.get<std::string>(), Not(HasSubstr("entropy")));
   EXPECT_GT(estimate(dpo).allocated.point, 0);
   EXPECT_GT(estimate(job("rm")).allocated.point, 0);
+  const std::string asft =
+      "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\n"
+      "use_asft_loss: true\ncutoff_len: 1024\nfinetuning_type: ";
+  const Json anchored = job_of(asft + "full\n")["workload"];
+  EXPECT_EQ(anchored["algorithm"], "asft");
+  EXPECT_EQ(anchored["sequence_length"], 1024);
+  EXPECT_THAT(error_of(asft + "lora\n"), HasSubstr("'NoneType' object is not callable"));
   EXPECT_THAT(error_of("model_name_or_path: x\nfinetuning_type: full\nstage: ppo\n"),
               HasSubstr("the actor's own network"));
 }
@@ -210,8 +255,8 @@ TEST(ImportPreference, SwiftsAlgorithms) {
   EXPECT_EQ(job("rm")["workload"]["algorithm"], "reward");
   EXPECT_FALSE(job("grpo")["workload"].contains("reference"));  // its coefficient is 0.04
   EXPECT_EQ(job("grpo --beta 0")["workload"]["reference"], "none");
-  EXPECT_THAT(error_of("swift rlhf --model Qwen/Qwen2.5-0.5B --rlhf_type gkd\n"),
-              HasSubstr("'gkd' is not estimated"));
+  EXPECT_THAT(error_of("swift rlhf --model Qwen/Qwen2.5-0.5B --rlhf_type spin\n"),
+              HasSubstr("'spin' is not estimated"));
 }
 
 TEST(ImportPreference, EveryWordIsOneOfAnAlgorithm) {
