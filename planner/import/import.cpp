@@ -165,6 +165,7 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
                           const Json& flags) {
   Recipe recipe;
   recipe.has_model = flags.contains("model");
+  recipe.asked_model = flags.value("model", Json());
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
   if (told.empty())
     throw InputError({.file = documents.empty() ? "" : documents.front().file,

@@ -57,6 +57,7 @@ struct Recipe {
 
   // ---- Models.
   bool has_model = false;             ///< said by a flag: no file need say it
+  Json asked_model = Json();          ///< what that flag says
   std::string directory;              ///< where relative paths start: of the first file
   Json lora = Json();                 ///< fields of workload.lora; null: full fine-tuning
   Json beside_lora = Json::object();  ///< more of them, which make no job one of LoRA

@@ -96,7 +96,7 @@ void read_end_stages(Key& key) {
     return key.ignore("taken with decoder_first_pipeline_num_layers");
   if (layers == 0)
     key.refuse("the layers are not in the arguments",
-               "num-layers beside it, or a model that is known");
+               "num-layers beside it, or a model that is known, in the file or by --model");
   if (number(key, "num_layers_per_virtual_pipeline_stage", 0) > 0 ||
       number(key, "num_virtual_stages_per_pipeline_rank", 1) > 1)
     key.refuse("uneven ends of an interleaved pipeline are not read",

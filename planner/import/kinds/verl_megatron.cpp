@@ -39,7 +39,7 @@ Json uneven_stages(const Config& c, std::int64_t stages) {
                                                 : "num_layers_in_last_pipeline_stage");
   const std::int64_t layers = known_layers(c.recipe(), c.document());
   if (layers == 0)
-    c.refuse(key, "the model's layers are not known", "a model of the catalogue in the file");
+    c.refuse(key, "the model's layers are not known", "a model of the catalogue, or --model");
   const std::int64_t between = stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
   const std::int64_t rest = layers - first - last;
   if (rest < 0 || (between == 0 ? rest > 0 : rest % between != 0))

@@ -116,7 +116,10 @@ TEST(Catalog, HasCheckpointsByTheNamesThatPeopleType) {
   for (const char* name :
        {"Qwen/Qwen2.5-Coder-7B-Instruct", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B",
         "codellama/CodeLlama-7b-hf", "google/paligemma-3b-pt-224", "Qwen/Qwen3-VL-8B-Instruct",
-        "mistralai/Mistral-Small-24B-Instruct-2501", "ibm-granite/granite-3.1-2b-instruct"})
+        "mistralai/Mistral-Small-24B-Instruct-2501", "ibm-granite/granite-3.1-2b-instruct",
+        "answerdotai/ModernBERT-base", "microsoft/deberta-v3-large", "google/gemma-4-31B-it",
+        "openai/clip-vit-large-patch14", "facebook/wav2vec2-base-960h",
+        "deepseek-ai/DeepSeek-V3-0324"})
     EXPECT_TRUE(find_model(name)) << name;
 }
 

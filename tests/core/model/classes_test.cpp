@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
 #include "build_testing.h"
 
 namespace shardplan::classes_test {
@@ -63,6 +68,119 @@ TEST(InnerNetworks, AreNeverLeftOutOfACount) {
   EXPECT_THAT(message_of(unknown), testing::HasSubstr("text_config, vision_config"));
   EXPECT_EQ(refused_key(R"({"model_type": "llama", "vision_config": {"hidden_size": 1024}})"),
             "vision_config");
+}
+
+/// Types of transformers 5.17 whose configurations have a text model inside: what is counted has
+/// its tower, and the rest is refused.
+TEST(InnerNetworks, OfEveryTypeAreCountedWholeOrRefused) {
+  constexpr std::array kTypes{"aimv2",
+                              "align",
+                              "altclip",
+                              "aria",
+                              "audioflamingo3",
+                              "aya_vision",
+                              "blip",
+                              "blip-2",
+                              "bridgetower",
+                              "chinese_clip",
+                              "clap",
+                              "clip",
+                              "clipseg",
+                              "clvp",
+                              "cohere2_vision",
+                              "deepseek_vl",
+                              "deepseek_vl_hybrid",
+                              "emu3",
+                              "ernie4_5_vl_moe",
+                              "exaone4_5",
+                              "fast_vlm",
+                              "flava",
+                              "florence2",
+                              "gemma3",
+                              "gemma3n",
+                              "gemma4",
+                              "glm46v",
+                              "glm4v",
+                              "glm4v_moe",
+                              "glm_ocr",
+                              "got_ocr2",
+                              "granite_speech",
+                              "grounding-dino",
+                              "groupvit",
+                              "hunyuan_vl",
+                              "idefics2",
+                              "idefics3",
+                              "instructblip",
+                              "instructblipvideo",
+                              "internvl",
+                              "janus",
+                              "kimi_k25",
+                              "kosmos-2",
+                              "kosmos-2.5",
+                              "lfm2_vl",
+                              "lighton_ocr",
+                              "llama4",
+                              "llava",
+                              "llava_next",
+                              "llava_next_video",
+                              "llava_onevision",
+                              "metaclip_2",
+                              "minimax_m3_vl",
+                              "mistral3",
+                              "mllama",
+                              "modernvbert",
+                              "musicflamingo",
+                              "ovis2",
+                              "owlv2",
+                              "owlvit",
+                              "paddleocr_vl",
+                              "paligemma",
+                              "perception_lm",
+                              "pix2struct",
+                              "qwen2_5_omni_thinker",
+                              "qwen2_5_vl",
+                              "qwen2_audio",
+                              "qwen2_vl",
+                              "qwen3_5",
+                              "qwen3_5_moe",
+                              "qwen3_omni_moe_thinker",
+                              "qwen3_vl",
+                              "qwen3_vl_moe",
+                              "shieldgemma2",
+                              "siglip",
+                              "siglip2",
+                              "smolvlm",
+                              "step3p7",
+                              "vibevoice",
+                              "video_llama_3",
+                              "video_llava",
+                              "vipllava",
+                              "vision-text-dual-encoder",
+                              "voxtral",
+                              "xclip"};
+  std::set<std::string> counted;
+  for (const char* type : kTypes) {
+    const Json inner{{"num_hidden_layers", 2}};
+    const Json config{{"model_type", type},
+                      {"text_config", inner},
+                      {"vision_config", inner},
+                      {"audio_config", inner}};
+    try {
+      const Model model =
+          build_model(load_model_config(config, "config.json"), {.counts_only = true});
+      const auto in_tower = [](const Parameter& p) {
+        return p.name.find("vis") != std::string::npos || p.name.find("audio") != std::string::npos;
+      };
+      EXPECT_TRUE(std::any_of(model.parameters.begin(), model.parameters.end(), in_tower)) << type;
+      EXPECT_FALSE(std::all_of(model.parameters.begin(), model.parameters.end(), in_tower)) << type;
+      counted.insert(type);
+    } catch (const InputError&) {
+    }
+  }
+  for (const char* type : {"clip", "gemma3", "gemma4", "idefics3", "internvl", "llama4", "llava",
+                           "llava_next", "mistral3", "mllama", "paligemma", "qwen2_5_vl",
+                           "qwen2_audio", "qwen2_vl", "qwen3_vl", "siglip", "smolvlm"})
+    EXPECT_TRUE(counted.contains(type)) << type;
 }
 
 TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {

@@ -50,6 +50,15 @@ TEST(MegatronSwift, NeverReadsPreferencesAsPlainTraining) {
   EXPECT_EQ(adapted.at("workload").at("reference"), "base");
 }
 
+TEST(MegatronSwift, CountsTheLayersOfTheModelThatAFlagNames) {
+  const std::string script =
+      "NPROC_PER_NODE=4 megatron sft --model nobody/knows --max_length 2048 "
+      "--pipeline_model_parallel_size 2 --decoder_last_pipeline_num_layers 23\n";
+  const Json job = job_of(script, {{"cluster", "4xH100"}, {"model", "qwen3-30b-a3b"}});
+  EXPECT_EQ(job.at("parallel").at("stage_layers"), Json({25, 23}));
+  EXPECT_NE(error_of(script, {{"cluster", "4xH100"}}).find("layers are not"), std::string::npos);
+}
+
 TEST(MegatronSwift, CountsTheLayersOfTheModelForUnevenStages) {
   const Json job = job_of(
       "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen3-30B-A3B --max_length 2048 "
