@@ -46,9 +46,11 @@ enum class SplitStyle : std::uint8_t {
 
 /// How ranks that share experts exchange tokens.
 enum class ExpertExchange : std::uint8_t {
-  dispatcher,  ///< Megatron-LM's: permuted, sent, and back
-  autoep,      ///< DeepSpeed's AutoEP
-  slots,       ///< layers that say it themselves: as many slots arrive as leave
+  dispatcher,   ///< Megatron-LM's: permuted, sent, and back
+  autoep,       ///< DeepSpeed's AutoEP
+  slots,        ///< layers that say it themselves: as many slots arrive as leave
+  reordered,    ///< torchtitan's: rows are put in order again where they arrive (FSDP2)
+  same_tokens,  ///< transformers': no exchange, each rank has all tokens (tensor_split.h)
 };
 
 /// What a framework can divide, and what of that can be estimated.

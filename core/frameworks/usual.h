@@ -8,6 +8,9 @@ namespace shardplan::usual {
 inline ExpertExchange dispatches_tokens(const Plan&) {
   return ExpertExchange::dispatcher;
 }
+inline ExpertExchange has_all_tokens(const Plan&) {
+  return ExpertExchange::same_tokens;
+}
 std::optional<DivisionProblem> no_options_problem(const Framework& framework);
 std::optional<DivisionProblem> no_plan_problem(const Plan& plan);
 std::optional<DivisionProblem> no_pipeline_problem(const Plan& plan);

@@ -78,9 +78,14 @@ std::int64_t shard_elements(const Parameter& p, std::int64_t ranks) {
 }
 
 std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks) {
+  return trainable_parts(model, [&](const Parameter& p) { return shard_elements(p, ranks); });
+}
+
+std::vector<OwnedTensor> trainable_parts(
+    const Model& model, const std::function<std::int64_t(const Parameter&)>& part) {
   std::vector<OwnedTensor> owned;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (p.trainable) owned.push_back({&p, shard_elements(p, ranks), repeat});
+    if (p.trainable) owned.push_back({&p, part(p), repeat});
   });
   return owned;
 }

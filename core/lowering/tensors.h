@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/model.h"
@@ -26,6 +27,9 @@ struct OwnedTensor {
 
 /// Rank 0's shard of every trainable tensor (shard_elements).
 std::vector<OwnedTensor> trainable_shards(const Model& model, std::int64_t ranks);
+/// The same where tensors are cut each in its own way: `part` gives the elements of one.
+std::vector<OwnedTensor> trainable_parts(const Model& model,
+                                         const std::function<std::int64_t(const Parameter&)>& part);
 
 /// A tensor as large as each trainable parameter.
 std::vector<Event> trainable_tensors(const Model& model, Category category,

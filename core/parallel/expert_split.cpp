@@ -11,9 +11,30 @@
 namespace shardplan {
 namespace {
 
+/// Rows go to the ranks that have their experts, or back.
+ValueId send_rows(GraphRewrite& w, ValueId rows, Extent out) {
+  Communication with;
+  with.group = Group::expert;
+  with.forward = with.backward = Exchange::all_to_all;
+  return w.exchange(rows, with, out);
+}
+
+/// Rows in another order, by one index a row.
+ValueId in_order(GraphRewrite& w, ValueId rows, Extent extent, std::int64_t width) {
+  Op op{OpKind::gather_rows, {rows, kNone, kNone}};
+  op.side = {extent.per / width, extent.scale};
+  return w.graph().op(op, extent);
+}
+
+/// Where rows are put in the order of experts: before they are sent and by the layer itself, as
+/// Megatron-LM's dispatcher has it; or again where they arrive and before they return, and weighted
+/// in fp32 (torchtitan v0.2.2, distributed/expert_parallel.py, ExpertParallel, and
+/// models/moe/moe.py, whose forward has a name for what is sent).
+enum class Reorder : std::uint8_t { by_layer, on_arrival };
+
 class ExpertSplit {
  public:
-  explicit ExpertSplit(double imbalance) : imbalance_(imbalance) {}
+  ExpertSplit(double imbalance, Reorder reorder) : imbalance_(imbalance), reorder_(reorder) {}
 
   Graph split(const Graph& graph) {
     const std::size_t values = graph.values().size();
@@ -24,7 +45,11 @@ class ExpertSplit {
       if (op.kind == OpKind::grouped_linear) mark(graph, op);
     GraphRewrite w(graph);
     for (const Input& in : graph.inputs()) w.input(in, graph.value(in.value).extent);
+    sent_.assign(values, kNone);
     for (const Op& op : graph.ops()) append(w, op);
+    for (const Hold& hold : graph.holds())
+      if (const ValueId sent = sent_[static_cast<std::size_t>(hold.value)]; sent != kNone)
+        w.graph().hold(sent, w.at(hold.until));
     return w.finish();
   }
 
@@ -73,24 +98,32 @@ class ExpertSplit {
     w.append(now, away_[out] ? received(extent) : extent);
     if (rows_[out]) {
       away_[out] = true;
-      w.replace(op.out, send(w, w.at(op.out), received(extent)));
+      const ValueId sent = w.at(op.out);
+      w.replace(op.out, send_rows(w, sent, received(extent)));
+      if (reorder_ == Reorder::by_layer) return;
+      sent_[out] = sent;
+      width_ = extent.per / op.side.per;
+      w.replace(op.out, in_order(w, w.at(op.out), received(extent), width_));
     } else if (back_[out]) {
       away_[out] = false;
-      w.replace(op.out, send(w, w.at(op.out), extent));
+      bring_home(w, op.out, extent);
     }
   }
 
-  static ValueId send(GraphRewrite& w, ValueId rows, Extent out) {
-    Communication with;
-    with.group = Group::expert;
-    with.forward = with.backward = Exchange::all_to_all;
-    return w.exchange(rows, with, out);
+  void bring_home(GraphRewrite& w, ValueId old, Extent extent) const {
+    if (reorder_ == Reorder::by_layer) return w.replace(old, send_rows(w, w.at(old), extent));
+    const ValueId ordered = in_order(w, w.at(old), received(extent), width_);
+    const ValueId home = send_rows(w, ordered, extent);
+    w.replace(old, w.graph().op({OpKind::to_f32, {home, kNone, kNone}}, extent));
   }
 
   double imbalance_;
-  std::vector<bool> rows_;  ///< what a layer's experts are given
-  std::vector<bool> back_;  ///< what they return
-  std::vector<bool> away_;  ///< of tokens that came from other ranks
+  Reorder reorder_;
+  std::int64_t width_ = 1;     ///< elements of a row
+  std::vector<ValueId> sent_;  ///< by value of the old graph: what of the new one left this rank
+  std::vector<bool> rows_;     ///< what a layer's experts are given
+  std::vector<bool> back_;     ///< what they return
+  std::vector<bool> away_;     ///< of tokens that came from other ranks
 };
 
 /// DeepSpeed's AutoEP in place of a layer's own experts (module_inject/auto_ep_layer.py,
@@ -131,27 +164,14 @@ class AutoEpSplit {
     return extent;
   }
 
-  static ValueId send(GraphRewrite& w, ValueId rows, Extent out) {
-    Communication with;
-    with.group = Group::expert;
-    with.forward = with.backward = Exchange::all_to_all;
-    return w.exchange(rows, with, out);
-  }
-  /// Rows in another order, by one index a row.
-  static ValueId reorder(GraphRewrite& w, ValueId rows, Extent extent, std::int64_t width) {
-    Op op{OpKind::gather_rows, {rows, kNone, kNone}};
-    op.side = {extent.per / width, extent.scale};
-    return w.graph().op(op, extent);
-  }
-
   void append(GraphRewrite& w, const Op& op) {
     const Extent extent = w.from().value(op.out).extent;
     const Part in = part_of(op.in[0]);
     if (part_of(op.out) == Part::rows) {
       w.append(w.with_inputs(op), extent);
       width_ = extent.per / op.side.per;
-      const ValueId arrived = send(w, w.at(op.out), received(extent));
-      w.replace(op.out, reorder(w, arrived, received(extent), width_));
+      const ValueId arrived = send_rows(w, w.at(op.out), received(extent));
+      w.replace(op.out, in_order(w, arrived, received(extent), width_));
       return;
     }
     switch (in) {
@@ -200,9 +220,9 @@ class AutoEpSplit {
 
   /// Results go to where their tokens came from, into the order of tokens, and to fp32.
   void bring_back(GraphRewrite& w, ValueId old, Extent extent) {
-    const ValueId arrived = reorder(w, w.at(old), received(extent), width_);
-    const ValueId home = send(w, arrived, extent);
-    const ValueId ordered = reorder(w, home, extent, width_);
+    const ValueId arrived = in_order(w, w.at(old), received(extent), width_);
+    const ValueId home = send_rows(w, arrived, extent);
+    const ValueId ordered = in_order(w, home, extent, width_);
     w.replace(old, w.graph().op({OpKind::to_f32, {ordered, kNone, kNone}}, extent));
   }
 
@@ -231,7 +251,8 @@ Graph send_slots(const Graph& graph) {
 
 void split_experts(Model& model, const Plan& plan) {
   const ExpertExchange how = traits_of(plan).experts(plan);
-  ExpertSplit split(plan.parallel.expert_imbalance);
+  ExpertSplit split(plan.parallel.expert_imbalance,
+                    how == ExpertExchange::reordered ? Reorder::on_arrival : Reorder::by_layer);
   AutoEpSplit autoep_split(plan.parallel.expert_imbalance);
   for (Segment& segment : model.segments)
     segment.graph = how == ExpertExchange::slots    ? send_slots(segment.graph)

@@ -16,8 +16,8 @@ Model shard(const Model& whole, const Plan& plan) {
   Model part = whole;
   const SplitStyle style = traits_of(plan).split;
   if (plan.parallel.sequence > 1 || plan.parallel.context > 1) split_sequences(part, plan);
-  // transformers' expert-parallel ranks have the same tokens: tensor_split.h.
-  if (plan.parallel.expert > 1 && style != SplitStyle::transformers) split_experts(part, plan);
+  const bool exchanges = traits_of(plan).experts(plan) != ExpertExchange::same_tokens;
+  if (plan.parallel.expert > 1 && exchanges) split_experts(part, plan);
   if (plan.parallel.tensor > 1) split_tensors(part, plan, style);
   return part;
 }

@@ -58,6 +58,10 @@ struct TrainerDescription {
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;
+  /// Under FSDP2 and expert parallelism, experts that no other rank has are given to fully_shard
+  /// too, on a mesh of one rank, which copies them for use; else they are left as they are (NeMo
+  /// Automodel, moe/parallelizer.py, apply_fsdp).
+  bool shards_lone_experts = false;
   /// Under FSDP2 a model that nothing trains (a reference) is one unit: a pass gathers all of it.
   bool shards_frozen_whole = false;
   /// Runs workloads of several models.

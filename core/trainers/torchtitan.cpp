@@ -10,7 +10,10 @@ constinit const TrainerDescription kTrainer{
     .runs_engines = false,
     .compiles = CompileScope::block,
     .recomputation_stops_early = false,
-    .source = "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py",
+    .shards_lone_experts = true,
+    .source =
+        "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py, "
+        "torchtitan/models/llama4/infra/parallelize.py",
 };
 
 }  // namespace shardplan::torchtitan

@@ -40,6 +40,10 @@ void check(const Plan& plan) {
   const std::string_view name = plan.optimizer.kind->name;
   if (name != "adamw" && name != "adam")
     refuse_export("optimizer", "torchtitan has AdamW and Adam", "adamw");
+  if (plan.parallel.expert > 1)
+    refuse_export("parallel.expert",
+                  "torchtitan's back end of transformers' models does not divide experts",
+                  "1, or --as job");
   if (plan.precision.name != "bf16-autocast" && plan.precision.name != "fp32" &&
       plan.precision.name != "bf16-pure")
     refuse_export("precision", fmt::format("{} is none of torchtitan's", plan.precision.name),

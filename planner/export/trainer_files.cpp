@@ -191,7 +191,7 @@ class TrainerFile {
       refuse_export("workload.packing", "TrainingArguments have none", "trainer trl");
     if (w.packing) put(dialect_.packing, true);
     if (job_.model.facts.image.has_tower) images(w.images);
-    if (plan_.parallel.model_ranks() > 1)
+    if (plan_.parallel.model_ranks() > 1 || plan_.parallel.expert > 1)
       refuse_export("parallel",
                     fmt::format("{} files are written for data parallelism", dialect_.name),
                     "no degrees, or --as job");

@@ -50,7 +50,7 @@ constinit const FrameworkTraits kDdpTraits{
                 .context = Support::never,
                 .expert = Support::never},
     .split = SplitStyle::transformers,
-    .experts = usual::dispatches_tokens,
+    .experts = usual::has_all_tokens,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

@@ -128,7 +128,7 @@ constinit const FrameworkTraits kFsdp1Traits{
                 .context = Support::never,
                 .expert = Support::never},
     .split = SplitStyle::transformers,
-    .experts = usual::dispatches_tokens,
+    .experts = usual::has_all_tokens,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

@@ -20,8 +20,7 @@ struct Fsdp2 {
   const Model& model;  ///< as it is sharded
   const Plan& plan;
   const ModelRun& run;
-  std::int64_t world;   ///< ranks that divide one copy of the states
-  std::int64_t copies;  ///< of them, under hybrid sharding
+  std::int64_t copies;  ///< of the states, under hybrid sharding
   Fsdp2Units units;
   std::int64_t c, r, o;  ///< bytes an element: compute, reduction, trained sharded original
 
@@ -30,7 +29,6 @@ struct Fsdp2 {
       : model(model_),
         plan(plan_),
         run(run_),
-        world(plan_.shard_ranks()),
         copies(plan_.copies()),
         units(model_, plan_, run_, wrap),
         c(size_of(plan_.precision.compute)),
@@ -39,8 +37,13 @@ struct Fsdp2 {
 
   static std::int64_t gather_bytes(const Unit& g) { return round_up(g.gathered, kAllocationUnit); }
   /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
-  /// tensors.
+  /// tensors. A block's experts are gathered after it (torchtitan has both prefetched together).
   void gather(ProgramBuilder& b, const Unit& g) const {
+    gather_one(b, g);
+    for (const Unit& experts : g.experts) gather_one(b, experts);
+  }
+  void gather_one(ProgramBuilder& b, const Unit& g) const {
+    if (g.gathered == 0) return;
     const std::int64_t cast = round_up(g.cast, kAllocationUnit);
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
@@ -48,10 +51,20 @@ struct Fsdp2 {
     b.host_work(Issue::hook, 1);
     if (plan.framework.fsdp2.cpu_offload)
       b.fetch_ahead(LinkKind::host, g.shards, "parameter shards to the GPU");
-    if (world > 1) b.gather_ahead(g.gathered, "parameter all-gather", group());
+    if (g.ranks > 1) b.gather_ahead(g.gathered, "parameter all-gather", g.group);
   }
-  Group group() const { return copies > 1 ? Group::shard : Group::data; }
   void copy_out(ProgramBuilder& b, const Unit& g) const {
+    copy_out_one(b, g);
+    for (const Unit& experts : g.experts)
+      if (!experts.tensors.empty()) copy_out_one(b, experts);
+  }
+  /// For the backward pass: what has gone since.
+  void copy_out_again(ProgramBuilder& b, const Unit& g) const {
+    copy_out_one(b, g);
+    for (const Unit& experts : g.experts)
+      if (experts.reshards && !experts.tensors.empty()) copy_out_one(b, experts);
+  }
+  void copy_out_one(ProgramBuilder& b, const Unit& g) const {
     for (const std::int64_t bytes : g.tensors) b.alloc(Category::gathered_parameters, bytes);
     b.wait(Stream::communication);
     b.compute({sweep(2.0 * static_cast<double>(g.unsharded), plan.precision.compute,
@@ -59,24 +72,38 @@ struct Fsdp2 {
   }
   void free_gather(ProgramBuilder& b, const Unit& g) const {
     b.free(Category::communication_buffers, gather_bytes(g), kGatherPool);
+    for (const Unit& experts : g.experts)
+      b.free(Category::communication_buffers, gather_bytes(experts), kGatherPool);
+  }
+  /// Behind a forward pass: what is not kept for the backward pass goes.
+  static void reshard(ProgramBuilder& b, const Unit& g) {
+    if (!g.reshards) return;
+    b.free(Category::gathered_parameters, g.unsharded);
+    for (const Unit& experts : g.experts)
+      if (experts.reshards) b.free(Category::gathered_parameters, experts.unsharded);
   }
   std::int64_t reduce_bytes(const Unit& g) const {
     return round_up(g.trained * r, kAllocationUnit);
   }
   std::int64_t gradient_bytes(const Unit& g) const {
-    return round_up(g.trained / world * o, kAllocationUnit);
+    return round_up(g.trained / g.ranks * o, kAllocationUnit);
   }
-  /// Over the root and all blocks.
+  /// Over the root and all blocks, experts apart.
   template <typename Bytes>
   std::int64_t of_all(Bytes&& bytes) const {
     std::int64_t sum = bytes(units.root());
-    for (std::size_t s = 0; s < run.segments.size(); ++s)
-      if (const Unit* unit = units.of(s)) sum += run.segments[s].segment->repeat * bytes(*unit);
+    for (std::size_t s = 0; s < run.segments.size(); ++s) {
+      const Unit* unit = units.of(s);
+      if (unit == nullptr) continue;
+      const std::int64_t repeat = run.segments[s].segment->repeat;
+      sum += repeat * bytes(*unit);
+      for (const Unit& experts : unit->experts) sum += repeat * bytes(experts);
+    }
     return sum;
   }
   /// What a reduction leaves in the reduction's type, where that is not the gradient's own.
   std::int64_t reduced_bytes(const Unit& g) const {
-    return r != o ? round_up(g.trained / world * r, kAllocationUnit) : 0;
+    return r != o ? round_up(g.trained / g.ranks * r, kAllocationUnit) : 0;
   }
   /// Hybrid sharding sums what is reduced over the copies on another stream, and each group keeps
   /// that sum until the backward pass ends (_fsdp_param_group.py _all_reduce_state). `first`: the
@@ -113,7 +140,7 @@ struct Fsdp2Forward {
   }
   void end(ProgramBuilder& b) {
     if (unit == nullptr) return;
-    if (unit->reshards) b.free(Category::gathered_parameters, unit->unsharded);
+    Fsdp2::reshard(b, *unit);
     if (!is_block) return;
     f.gather(b, *unit);  // the next one's
     f.free_gather(b, *unit);

@@ -53,7 +53,7 @@ void add_fsdp2_frozen(Program& program, const KeptWeightsPass& pass) {
   const Fsdp2 f(packed.model(), pass.plan, pass.run, wrap_of(pass));
   std::vector<Event> shards;
   f.model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const std::int64_t bytes = checked_mul(shard_elements(p, f.world), size_of(f.units.type_of(p)));
+    const std::int64_t bytes = checked_mul(f.units.shard_of(p), size_of(f.units.type_of(p)));
     append_tensors(shards, Category::parameters, round_up(bytes, kAllocationUnit), repeat);
   });
   if (pass.plan.framework.fsdp2.cpu_offload)

@@ -3,6 +3,7 @@
 #include "frameworks/fsdp2/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "frameworks/fsdp2/gathers.h"
 #include "lowering/library_workspaces.h"
@@ -39,8 +40,11 @@ struct BackwardHooks {
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
-  const Unit* reducing = nullptr;  ///< whose reduction input is alive
-  std::int64_t gradients = 0;      ///< unsharded, made by the running block
+  const Unit* reducing = nullptr;     ///< whose reduction input is alive
+  std::int64_t gradients = 0;         ///< unsharded, made by the running block
+  std::int64_t expert_gradients = 0;  ///< the same of its experts, which are reduced first
+  std::int32_t expert_tensors = 0;    ///< how many have theirs
+  bool experts_done = false;
   std::int64_t root_gradients = 0;
 
   void enter(ProgramBuilder& b, std::size_t k) {
@@ -52,9 +56,11 @@ struct BackwardHooks {
     buffer = unit;
   }
   void begin(ProgramBuilder& b) {
-    gradients = 0;
+    gradients = expert_gradients = 0;
+    expert_tensors = 0;
+    experts_done = false;
     if (unit == nullptr || !unit->reshards) return;
-    f.copy_out(b, *unit);
+    f.copy_out_again(b, *unit);
     f.free_gather(b, *unit);
     if (is_block)
       f.gather(b, *unit);  // prefetched for the next one
@@ -62,6 +68,12 @@ struct BackwardHooks {
       buffer = nullptr;
   }
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
+    if (unit != nullptr && !unit->experts.empty()) {
+      const Unit& experts = unit->experts.front();
+      if (f.units.is_expert(id)) return expert_gradient(b, experts, bytes);
+      const bool all = experts.trained_tensors > 0 && expert_tensors == experts.trained_tensors;
+      if (all) finish_experts(b, experts);
+    }
     auto seen = present[static_cast<std::size_t>(id)];
     if (seen && unit == nullptr) {
       b.transient(Category::gradients, bytes);
@@ -76,8 +88,40 @@ struct BackwardHooks {
   }
   void end(ProgramBuilder& b) {
     if (unit == nullptr) return;
+    for (const Unit& experts : unit->experts) finish_experts(b, experts);
     b.free(Category::gathered_parameters, unit->unsharded);
     finish(b, *unit, gradients);
+  }
+
+  /// Each layer's own, which share their names.
+  void expert_gradient(ProgramBuilder& b, const Unit& experts, std::int64_t bytes) {
+    ++expert_tensors;
+    if (experts.apart) return keep_gradient(b, bytes);
+    if (turn.adds_whole && f.r == f.c)
+      b.transient(Category::gradients, bytes);
+    else
+      b.alloc(Category::gradients, bytes);
+    expert_gradients += bytes;
+  }
+
+  /// Where it was made, in the parameter's type: that of the first micro-batch, to which others are
+  /// added.
+  void keep_gradient(ProgramBuilder& b, std::int64_t bytes) const {
+    const std::int64_t kept = bytes / f.c * f.o;
+    const std::int64_t cast = f.o == f.c ? 0 : bytes;
+    b.alloc(Category::gradients, cast);
+    if (turn.first_reduction && !turn.adds_whole)
+      b.alloc(Category::gradients, kept);
+    else
+      b.transient(Category::gradients, kept);
+    b.free(Category::gradients, cast);
+  }
+
+  /// Their backward pass is over when others' gradients follow; frozen ones stay to the end.
+  void finish_experts(ProgramBuilder& b, const Unit& experts) {
+    if (std::exchange(experts_done, true)) return;
+    b.free(Category::gathered_parameters, experts.unsharded);
+    if (!experts.apart) finish(b, experts, expert_gradients);
   }
 
   /// `made`: bytes of gradients in the compute type that this micro-batch made.
@@ -101,11 +145,11 @@ struct BackwardHooks {
     b.compute({sweep(static_cast<double>(g.trained_bytes + f.reduce_bytes(g)),
                      f.plan.precision.compute, g.trained_tensors)});
     b.free(Category::gradients, unsharded);
-    if (f.world > 1)
+    if (g.ranks > 1)
       b.collective(Collective::reduce_scatter, g.trained * f.r, "gradient reduce-scatter", 1,
-                   f.group());
+                   g.group);
     if (f.copies > 1)
-      b.collective(Collective::all_reduce, g.trained / f.world * f.r,
+      b.collective(Collective::all_reduce, g.trained / g.ranks * f.r,
                    "gradient all-reduce over copies", 1, Group::replica);
     const std::int64_t part = f.gradient_bytes(g);
     const std::int64_t reduced = f.reduced_bytes(g);
@@ -189,14 +233,15 @@ Program lower_fsdp2(const Model& whole, const Plan& plan, const ModelRun& run, s
   std::vector<Event> parameters;
   std::int64_t trained = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    const std::int64_t bytes = round_up(
-        checked_mul(shard_elements(p, f.world), size_of(f.units.type_of(p))), kAllocationUnit);
+    const std::int64_t bytes =
+        round_up(checked_mul(f.units.shard_of(p), size_of(f.units.type_of(p))), kAllocationUnit);
     append_tensors(parameters, Category::parameters, bytes, repeat);
     if (p.trainable) trained = checked_add(trained, checked_mul(bytes, repeat));
   });
+  const std::vector<OwnedTensor> owned =
+      trainable_parts(model, [&](const Parameter& p) { return f.units.shard_of(p); });
   const OptimizerMemory optimizer =
-      optimizer_memory(trainable_shards(model, f.world), plan.optimizer,
-                       plan.precision.optimizer_states, Given::shards);
+      optimizer_memory(owned, plan.optimizer, plan.precision.optimizer_states, Given::shards);
   program.optimizer_source = states_source(plan.optimizer, Given::shards);
 
   add_cublas_workspaces(b, plan.cluster.gpu);
@@ -227,13 +272,12 @@ Program lower_fsdp2(const Model& whole, const Plan& plan, const ModelRun& run, s
     b.once(1, optimizer.tensors);
     emit_temporaries(b, optimizer.temporaries);
     const std::int64_t gradients = f.of_all([&](const Unit& g) { return f.gradient_bytes(g); });
-    const std::vector<OwnedTensor> owned = trainable_shards(model, f.world);
     if (plan.gradient_clipping > 0)
       b.compute(clipping_kernels(owned, plan.precision.gradients, Issue::sharded));
     b.compute(optimizer_kernels(owned, plan.optimizer, plan.precision, Given::shards));
     b.free(Category::gradients, gradients);
   } else {
-    b.host_optimizer(HostOptimizer::torch, model.trainable_count() / f.world);
+    b.host_optimizer(HostOptimizer::torch, model.trainable_count() / plan.shard_ranks());
   }
   b.end_phase(Phase::step);
   return program;

@@ -14,13 +14,53 @@
 namespace shardplan {
 namespace {
 
-std::optional<DivisionProblem> hybrid_problem(const Model&, const Plan& plan) {
+/// Whether experts are products of rows that were sorted, which are what is exchanged.
+bool sorts_rows(const Model& model) {
+  const auto is_weight_of_experts = [&](ParameterId id) {
+    if (id == kNone) return false;
+    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
+    return p.kind == ParameterKind::expert && p.shape.size() == 3;
+  };
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind != OpKind::grouped_linear && is_weight_of_experts(op.weight)) return false;
+  return true;
+}
+
+std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const Plan& plan) {
+  if (plan.parallel.expert > 1 && !sorts_rows(model))
+    return DivisionProblem{
+        "parallel.expert",
+        fmt::format("experts of a network of type '{}' cannot be estimated divided under fsdp2 yet",
+                    model.facts.model_type),
+        "1"};
   const auto size = plan.framework.fsdp2.hybrid_shard_size;
   if (!size || plan.replicas() % *size == 0) return std::nullopt;
   return DivisionProblem{
       "framework.hybrid_shard_size",
       fmt::format("{} does not divide the {} data-parallel GPUs", *size, plan.replicas()),
       fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
+}
+
+/// Beside expert parallelism: what torchtitan and NeMo Automodel can do and no lowering covers.
+std::optional<DivisionProblem> fsdp2_plan_problem(const Plan& plan) {
+  const Fsdp2Options& options = plan.framework.fsdp2;
+  if (plan.parallel.expert == 1) return std::nullopt;
+  const auto problem = [](std::string key, std::string_view what, std::string expected) {
+    return DivisionProblem{
+        std::move(key), fmt::format("{} an expert degree with fsdp2 cannot be estimated yet", what),
+        std::move(expected)};
+  };
+  if (plan.parallel.tensor > 1) return problem("parallel.tensor", "beside", "1");
+  if (options.hybrid_shard_size)
+    return problem("framework.hybrid_shard_size", "copies of the states beside", "leave it out");
+  if (options.cpu_offload) return problem("framework.cpu_offload", "beside", "false");
+  if (options.units == Fsdp2Wrap::whole) return problem("framework.units", "beside", "blocks");
+  if (plan.workload.kind != WorkKind::train)
+    return problem("parallel.expert", "a workload other than training beside", "1");
+  if (plan.workload.lora && !plan.workload.lora->parameters.empty())
+    return problem("workload.lora.parameters", "adapters of experts beside", "leave them out");
+  return std::nullopt;
 }
 
 /// The mixed-precision policy casts the gathered parameters, adapters with the rest; the modules
@@ -43,6 +83,10 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
   list.add_divided(Group::sequence, GroupUse::all_to_all);
+  if (plan.parallel.expert > 1) {
+    list.add(Group::expert, GroupUse::all_to_all);
+    list.add_divided(Group::expert_data);
+  }
   if (const auto shard = plan.framework.fsdp2.hybrid_shard_size) {
     list.add_dimension("replica", plan.copies(), list.shape(Group::replica));
     list.add_dimension("shard", *shard, list.shape(Group::shard));
@@ -63,21 +107,21 @@ constinit const FrameworkTraits kFsdp2Traits{
     .spoken = "fsdp fully_shard",
     .options = &kFsdp2OptionTable,
     .options_problem = usual::no_options_problem,
-    .plan_problem = usual::no_plan_problem,
+    .plan_problem = fsdp2_plan_problem,
     .degrees = {.tensor = Support::yes,
                 .pipeline = Support::not_yet,
                 .virtual_pipeline = Support::not_yet,
                 .sequence = Support::yes,
                 .context = Support::not_yet,
-                .expert = Support::not_yet},
+                .expert = Support::yes},
     .split = SplitStyle::transformers,
-    .experts = usual::dispatches_tokens,
+    .experts = [](const Plan&) { return ExpertExchange::reordered; },
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,
     .balance = StageBalance::blocks,
     .pipeline_problem = usual::no_pipeline_problem,
-    .sharding_problem = hybrid_problem,
+    .sharding_problem = fsdp2_division_problem,
     .build = usual::builds_as_written,
     .regime = fsdp2_regime,
     .default_precision = "bf16-autocast",

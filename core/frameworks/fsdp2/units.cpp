@@ -9,6 +9,7 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
     : model_(model),
       plan_(plan),
       ranks_(plan.shard_ranks()),
+      expert_ranks_(ranks_ / plan.parallel.expert),
       trained_type_(plan.workload.lora ? DType::f32 : plan.precision.params),
       is_block_(run.segments.size(), false),
       taken_(model.parameters.size(), false),
@@ -16,12 +17,16 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
   const bool reshards = plan.framework.fsdp2.reshard_after_forward;
   const bool whole = wrap == Fsdp2Wrap::whole || plan.framework.fsdp2.units == Fsdp2Wrap::whole;
   const bool divides = !whole && plan.trainer->shards_ends_apart && divides_ends(run);
+  root_ = unit_on(ranks_, plan.copies() > 1 ? Group::shard : Group::data);
+  for (Fsdp2Unit& unit : units_) unit = root_;
   bool before_blocks = true;
   for (std::size_t s = 0; s < run.segments.size(); ++s) {
     is_block_[s] = !whole && run.segments[s].segment->checkpointable;
     before_blocks = before_blocks && !is_block_[s];
     if (is_block_[s] || divides) add_segment(s, run);
     units_[s].reshards = reshards && (is_block_[s] || before_blocks);
+    for (Fsdp2Unit& experts : units_[s].experts)
+      experts.reshards = units_[s].reshards && !(experts.apart && !plan.recomputes_blocks());
   }
   for (const ParameterGroup& g : model.groups)
     for (std::int32_t i = g.first; i < g.first + g.count; ++i)
@@ -35,7 +40,8 @@ void Fsdp2Units::add_segment(std::size_t segment, const ModelRun& run) {
     for (const ParameterId id : {op.weight, op.bias}) {
       if (id == kNone || taken_[static_cast<std::size_t>(id)]) continue;
       taken_[static_cast<std::size_t>(id)] = true;
-      add(units_[segment], id);
+      Fsdp2Unit& unit = units_[segment];
+      add(is_expert(id) ? experts_of(unit) : unit, id);
     }
 }
 
@@ -62,18 +68,57 @@ DType Fsdp2Units::type_of(const Parameter& p) const {
   return p.adapter ? DType::f32 : plan_.kept_type();
 }
 
+bool Fsdp2Units::is_expert(ParameterId id) const {
+  return plan_.parallel.expert > 1 &&
+         model_.parameters[static_cast<std::size_t>(id)].kind == ParameterKind::expert;
+}
+
+/// Experts of which a rank would not have one each are cut along dimension 1 (torchtitan v0.2.2,
+/// models/llama4/infra/parallelize.py, apply_fsdp; NeMo Automodel, moe/parallelizer.py,
+/// _moe_shard_placement, cuts them so whatever their number).
+std::int64_t Fsdp2Units::shard_of(const Parameter& p) const {
+  if (plan_.parallel.expert == 1 || p.kind != ParameterKind::expert)
+    return shard_elements(p, ranks_);
+  if (expert_ranks_ <= p.shape.front() || p.shape.size() < 2)
+    return shard_elements(p, expert_ranks_);
+  return checked_mul(ceil_div(p.shape[1], expert_ranks_), p.numel / p.shape[1]);
+}
+
+Fsdp2Unit Fsdp2Units::unit_on(std::int64_t ranks, Group group) const {
+  Fsdp2Unit unit;
+  unit.ranks = ranks;
+  unit.group = group;
+  return unit;
+}
+
+Fsdp2Unit& Fsdp2Units::experts_of(Fsdp2Unit& unit) const {
+  if (unit.experts.empty()) {
+    unit.experts.push_back(unit_on(expert_ranks_, Group::expert_data));
+    unit.experts.front().apart = expert_ranks_ == 1 && !plan_.trainer->shards_lone_experts;
+  }
+  return unit.experts.front();
+}
+
 void Fsdp2Units::add(Fsdp2Unit& unit, ParameterId id) const {
   const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
   const std::int64_t compute = size_of(plan_.precision.compute);
-  const std::int64_t shard = shard_elements(p, ranks_);
-  unit.gathered = checked_add(unit.gathered, checked_mul(checked_mul(shard, ranks_), compute));
+  const std::int64_t shard = shard_of(p);
+  const bool casts = type_of(p) != plan_.precision.compute;
   unit.shards = checked_add(unit.shards, checked_mul(shard, size_of(type_of(p))));
-  if (type_of(p) != plan_.precision.compute) unit.cast += shard * compute;
-  unit.tensors.push_back(round_up(checked_mul(p.numel, compute), kAllocationUnit));
-  unit.unsharded += unit.tensors.back();
+  const std::int64_t whole = round_up(checked_mul(p.numel, compute), kAllocationUnit);
+  if (!unit.apart || casts) {
+    unit.tensors.push_back(whole);
+    unit.unsharded += whole;
+  }
+  // One rank copies what it has, tensor by tensor (_fsdp_param_group.py, unshard).
+  if (plan_.parallel.expert == 1 || unit.ranks > 1) {
+    unit.gathered =
+        checked_add(unit.gathered, checked_mul(checked_mul(shard, unit.ranks), compute));
+    if (casts) unit.cast += shard * compute;
+  }
   if (!p.trainable) return;
-  unit.trained = checked_add(unit.trained, shard * ranks_);
-  unit.trained_bytes += unit.tensors.back();
+  unit.trained = checked_add(unit.trained, shard * unit.ranks);
+  unit.trained_bytes += whole;
   ++unit.trained_tensors;
 }
 

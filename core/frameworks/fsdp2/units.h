@@ -13,6 +13,8 @@ namespace shardplan {
 /// The parameters of one fully_shard call: a block, or what is left for the root. Shards are cut
 /// along dimension 0, padded to a multiple of the ranks. Bytes, all layers of a block apart.
 struct Fsdp2Unit {
+  std::int64_t ranks = 1;             ///< that divide it
+  Group group = Group::data;          ///< what they are
   std::int64_t gathered = 0;          ///< what an all-gather leaves, of all ranks together
   std::int64_t cast = 0;              ///< shards of another type than that: cast before it
   std::int64_t shards = 0;            ///< of one rank, in their own types
@@ -22,6 +24,12 @@ struct Fsdp2Unit {
   std::int64_t trained_bytes = 0;     ///< of their unsharded tensors, in the compute type
   std::int32_t trained_tensors = 0;   ///< how many
   bool reshards = true;               ///< its parameters go between the passes
+  /// Nobody else has a part, and FSDP2 is not given it: gradients stay where they are made, and
+  /// what is cast to the compute type is kept for the backward pass by autograd.
+  bool apart = false;
+  /// A block's experts under expert parallelism: a call of their own on the ranks that have the
+  /// same ones. None or one.
+  std::vector<Fsdp2Unit> experts;
 };
 
 /// How a plan shards a model: units by segment, and element sizes.
@@ -42,15 +50,21 @@ class Fsdp2Units {
   DType type_of(const Parameter& p) const;
   /// Of the shards that train, which have one type (foreach_reduce).
   DType trained_type() const { return trained_type_; }
+  /// Whether expert parallelism puts it in a unit of its own.
+  bool is_expert(ParameterId id) const;
+  /// Elements that a rank holds of `p`, padding included.
+  std::int64_t shard_of(const Parameter& p) const;
 
  private:
+  Fsdp2Unit unit_on(std::int64_t ranks, Group group) const;
+  Fsdp2Unit& experts_of(Fsdp2Unit& unit) const;
   void add(Fsdp2Unit& unit, ParameterId id) const;
   void add_segment(std::size_t segment, const ModelRun& run);
   bool divides_ends(const ModelRun& run) const;
 
   const Model& model_;
   const Plan& plan_;
-  std::int64_t ranks_;
+  std::int64_t ranks_, expert_ranks_;
   DType trained_type_;
   std::vector<bool> is_block_;
   std::vector<bool> taken_;       ///< by parameter: in a unit that is not the root

@@ -36,7 +36,7 @@ constinit const FrameworkTraits kSingleTraits{
                 .context = Support::never,
                 .expert = Support::yes},
     .split = SplitStyle::transformers,
-    .experts = usual::dispatches_tokens,
+    .experts = usual::has_all_tokens,
     .data_parallel = false,
     .divides_tokens = false,
     .divides_experts = false,

@@ -22,6 +22,10 @@ report::Text fsdp2_words(const Framework& framework) {
 
 std::vector<const ExportFormat*> fsdp2_formats(const Plan& plan) {
   std::vector<const ExportFormat*> formats = usual::trainer_formats(plan);
+  if (plan.parallel.expert > 1) {  // accelerate and a script without a trainer divide none
+    std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
+    return formats;
+  }
   formats.insert(formats.begin(), &kFsdp2Format);
   return formats;
 }

@@ -128,6 +128,16 @@ void read_vllm(Key& key) {
   key.warn("vLLM generates elsewhere, or beside the trainer with memory of its own");
 }
 
+/// Weights that are no experts' are whole on each rank of the degree, or sharded over the others
+/// alone (integrations/expert_parallel/plugin.py).
+void read_expert_degree(Key& key) {
+  if (key.integer(1) <= 1) return key.ignore("no expert parallelism");
+  key.refuse(
+      "axolotl's experts beside weights that all ranks of the degree have whole are not "
+      "estimated",
+      "1");
+}
+
 void read_degree(Key& key) {
   const std::int64_t degree = key.integer(1);
   if (degree == 1) return key.ignore("1: not divided");
@@ -227,7 +237,7 @@ constexpr std::array kRules{
     KeyRule{"tensor_parallel_size", "/parallel/tensor", read_degree},
     KeyRule{"context_parallel_size", "/parallel/context", read_degree},
     KeyRule{"sequence_parallel_degree", "/parallel/context", read_degree},
-    KeyRule{"expert_parallel_size", "/parallel/expert", read_degree},
+    KeyRule{"expert_parallel_size", "", read_expert_degree},
     KeyRule{"unfrozen_parameters", "", read_unfrozen},
     KeyRule{"activation_offloading", "", read_offloading},
     KeyRule{"layer_offloading", "", refuse_if_true},

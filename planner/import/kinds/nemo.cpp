@@ -193,7 +193,36 @@ void read_strategy(Key& key) {
   if (name == "ddp" || name == "DDPManager") return key.take("/framework", Json{{"name", "ddp"}});
   if (name != "fsdp2" && name != "FSDP2Manager")
     key.refuse(fmt::format("'{}' is not estimated", name), "fsdp2 or ddp");
-  key.take("/framework", Json{{"name", "fsdp2"}});
+  key.ignore("framework: fsdp2");
+}
+
+/// The dispatcher of PyTorch's collectives gathers the tokens of all ranks of the group on each
+/// (moe/experts.py, GroupedExperts.forward); DeepEP's kinds send each where it goes.
+void read_dispatcher(Key& key) {
+  const Json* ranks = key.other("distributed.ep_size");
+  if (ranks == nullptr || !ranks->is_number_integer() || *ranks <= 1)
+    return key.ignore("no expert parallelism");
+  if (key.text() == "torch")
+    key.refuse("tokens gathered on every rank of an expert degree are not estimated",
+               "deepep or hybridep");
+  key.ignore("rows are estimated as sent one for each expert, which is more");
+}
+
+void read_quantization(Key& key) {
+  if (!key.flag()) return key.ignore("not in 4 bits");
+  const Json* twice = key.other("quantization.bnb_4bit_use_double_quant");
+  const Json* kind = key.other("quantization.bnb_4bit_quant_type");
+  if (kind == nullptr || *kind != "nf4")
+    key.refuse("4 bits of another type than nf4 are not estimated", "bnb_4bit_quant_type: nf4");
+  const std::string form = twice != nullptr && *twice == true ? "nf4_double" : "nf4";
+  quantize_base(key, form);
+  key.took("workload.lora.quantization: " + form);
+}
+
+void read_replicas(Key& key) {
+  if (key.value().is_number_integer() && key.integer(1) > 1)
+    key.refuse("copies of the states are not read", "1");
+  key.ignore("one copy of the states");
 }
 
 void read_degree(Key& key) {
@@ -259,6 +288,8 @@ constexpr std::array kRules{
     KeyRule{"distributed.cp_size", "/parallel/context", read_degree},
     KeyRule{"distributed.pp_size", "/parallel/pipeline", read_degree},
     KeyRule{"distributed.ep_size", "/parallel/expert", read_degree},
+    KeyRule{"distributed.dp_replicate_size", "", read_replicas},
+    KeyRule{"model.backend.dispatcher", "", read_dispatcher},
     KeyRule{"distributed.activation_checkpointing", "", read_recomputing},
     KeyRule{"optimizer._target_", "", read_target_optimizer},
     KeyRule{"packed_sequence.packed_sequence_size", "", read_packed},
@@ -269,7 +300,7 @@ constexpr std::array kRules{
     KeyRule{"peft.dim", "", read_lora_rank},
     KeyRule{"peft.target_modules", "", read_lora_targets},
     KeyRule{"peft.dropout", "", read_lora_dropout},
-    KeyRule{"quantization.load_in_4bit", "", refuse_if_true},
+    KeyRule{"quantization.load_in_4bit", "", read_quantization},
     KeyRule{"quantization.load_in_8bit", "", refuse_if_true},
     KeyRule{"clip_grad_norm.max_norm", "/gradient_clipping", as_number},
     KeyRule{"compile.enabled", "", read_compile},
@@ -317,9 +348,35 @@ const std::array kIgnored{
 };
 constexpr KeyTable kOwn{kRules, kIgnored};
 
+bool flag_at(const Document& d, std::string_view path, bool otherwise) {
+  const Json* value = value_below(d.value, path);
+  return value != nullptr && value->is_boolean() ? value->get<bool>() : otherwise;
+}
+
+/// components/distributed/config.py: gradients are reduced in fp32, once a step unless
+/// defer_fsdp_grad_sync is off. Under expert parallelism moe/parallelizer.py keeps parameters
+/// gathered unless told otherwise, and the models' fsdp_mixin.py does between micro-batches.
+Json sharding_of(const Document& d) {
+  Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
+  framework["sync_each_batch"] = !flag_at(d, "distributed.defer_fsdp_grad_sync", true);
+  const bool experts = integer_at(d, "distributed.ep_size").value_or(1) > 1;
+  framework["reshard_after_forward"] =
+      experts ? flag_at(d, "distributed.moe.reshard_after_forward", false) &&
+                    !flag_at(d, "model.backend.enable_fsdp_optimizations", false)
+              : flag_at(d, "distributed.reshard_after_forward", true);
+  return framework;
+}
+
 void read_automodel(const Document& d, Recipe& recipe) {
   read_keys(d, {&kOwn}, recipe);
-  recipe.set_default("/framework", Json{{"name", "fsdp2"}});
+  if (recipe.find("/framework") == nullptr) {
+    const Json framework = sharding_of(d);
+    recipe.note({.kind = Note::Kind::took,
+                 .file = d.file,
+                 .key = "distributed",
+                 .field = "framework: " + framework.dump()});
+    recipe.set_default("/framework", framework);
+  }
   recipe.set_default("/trainer", "loop");
   recipe.set_default("/checkpointing", "none");
   recipe.set_default("/gradient_clipping", 1.0);

@@ -27,14 +27,14 @@ Plan with(LinearRecipe recipe, std::int64_t tensor = 1) {
 
 Model llama(const Plan& plan) {
   return model_of(Json{{"model_type", "llama"},
-                                    {"hidden_size", kHidden},
-                                    {"intermediate_size", kFfn},
-                                    {"num_hidden_layers", kLayers},
-                                    {"num_attention_heads", 8},
-                                    {"num_key_value_heads", 2},
-                                    {"vocab_size", 1024},
-                                    {"tie_word_embeddings", false}}
-                                   .dump(),
+                       {"hidden_size", kHidden},
+                       {"intermediate_size", kFfn},
+                       {"num_hidden_layers", kLayers},
+                       {"num_attention_heads", 8},
+                       {"num_key_value_heads", 2},
+                       {"vocab_size", 1024},
+                       {"tie_word_embeddings", false}}
+                      .dump(),
                   build_options(plan));
 }
 

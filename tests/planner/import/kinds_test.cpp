@@ -352,6 +352,53 @@ optimizer: {_target_: torch.optim.Adam}
 )");
   EXPECT_EQ(recipe.at("framework").at("name"), "fsdp2");
   EXPECT_EQ(recipe.at("precision"), "bf16-pure");
+  // components/distributed/config.py: reduced in fp32, once a step.
+  EXPECT_EQ(recipe.at("framework").at("reduce_dtype"), "fp32");
+  EXPECT_EQ(recipe.at("framework").at("sync_each_batch"), false);
+  EXPECT_EQ(recipe.at("framework").at("reshard_after_forward"), true);
+}
+
+Json automodel_framework(const std::string& more) {
+  return job_of("step_scheduler: {global_batch_size: 64, local_batch_size: 8}\n" + more)
+      .at("framework");
+}
+
+TEST(Axolotl, ItsExpertDegreeIsRefused) {
+  const std::string text = "base_model: mixtral-8x7b\nmicro_batch_size: 1\nexpert_parallel_size: ";
+  EXPECT_NE(error_of(text + "4\n").find("expert_parallel_size"), std::string::npos);
+  EXPECT_EQ(error_of(text + "1\n").find("expert_parallel_size"), std::string::npos);
+}
+
+TEST(Nemo, ExpertsKeepParametersGathered) {
+  const std::string model = "model: {pretrained_model_name_or_path: mixtral-8x7b}\n";
+  EXPECT_EQ(automodel_framework(model + "distributed: {ep_size: 8}").at("reshard_after_forward"),
+            false);
+  EXPECT_EQ(
+      automodel_framework(model + "distributed: {ep_size: 8, moe: {reshard_after_forward: true}}")
+          .at("reshard_after_forward"),
+      true);
+  EXPECT_EQ(automodel_framework(model + "distributed: {defer_fsdp_grad_sync: false}")
+                .at("sync_each_batch"),
+            true);
+}
+
+TEST(Nemo, AutomodelsOtherWaysAreRefusedOrRead) {
+  const std::string start = "step_scheduler: {local_batch_size: 8}\n";
+  const std::string torch =
+      "model: {pretrained_model_name_or_path: mixtral-8x7b, backend: {dispatcher: torch}}\n";
+  EXPECT_NE(error_of(start + torch + "distributed: {ep_size: 8}").find("model.backend.dispatcher"),
+            std::string::npos);
+  EXPECT_EQ(error_of(start + torch + "distributed: {ep_size: 1}"), "");
+  EXPECT_NE(error_of(start + "model: {pretrained_model_name_or_path: gpt2}\n"
+                             "distributed: {dp_replicate_size: 2}")
+                .find("dp_replicate_size"),
+            std::string::npos);
+  const Json job = job_of(start +
+                          "model: {pretrained_model_name_or_path: llama-2-7b}\n"
+                          "peft: {dim: 8, target_modules: '*_proj'}\n"
+                          "quantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4, "
+                          "bnb_4bit_use_double_quant: true}");
+  EXPECT_EQ(job.at("workload").at("lora").at("quantization"), "nf4_double");
 }
 
 TEST(PeftAdapter, IsLora) {
