@@ -1,0 +1,105 @@
+#include "import/kinds/ms_swift_megatron.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "import/kinds/megatron.h"
+#include "import/kinds/ms_swift_keys.h"
+#include "import/preference.h"
+#include "import/vocabulary.h"
+
+namespace shardplan::importing::ms_swift {
+namespace {
+
+/// Megatron Core's names of linears, which are joint, in the words of Hugging Face.
+Json parts_of_joint(const Json& targets) {
+  static const std::map<std::string, std::vector<const char*>, std::less<>> kParts{
+      {"linear_qkv", {"q_proj", "k_proj", "v_proj"}},
+      {"linear_proj", {"o_proj"}},
+      {"linear_fc1", {"gate_proj", "up_proj"}},
+      {"linear_fc2", {"down_proj"}},
+      {"linear_q_down_proj", {"q_a_proj"}},
+      {"linear_q_up_proj", {"q_b_proj"}},
+      {"linear_q_proj", {"q_proj"}},
+      {"linear_kv_down_proj", {"kv_a_proj_with_mqa"}},
+      {"linear_kv_up_proj", {"kv_b_proj"}}};
+  Json names = Json::array();
+  for (const Json& target : targets) {
+    const auto found = kParts.find(target.get<std::string>());
+    if (found == kParts.end())
+      names.push_back(target);
+    else
+      for (const char* part : found->second) names.push_back(part);
+  }
+  return names;
+}
+
+/// Of `megatron rlhf`: those that compare answers. GRPO and GKD generate in an engine beside
+/// Megatron Core's ranks.
+void read_megatron_algorithm(Key& key) {
+  const std::string name = key.text();
+  if (name == "grpo" || name == "gkd")
+    key.refuse(fmt::format("'{}' under Megatron-LM is not estimated", name), "dpo, kto or rm");
+  read_algorithm(key);
+}
+
+/// megatron_args.py, where its defaults are not Megatron-LM's.
+void assume_megatron_defaults(const Document& d, Recipe& recipe) {
+  if (!has_any(d, {"bf16", "fp16"})) {
+    const bool half = recipe.weights.dtype == "fp16";
+    recipe.assume(has_any(d, {"fp8_format"}) ? "/precision/preset" : "/precision",
+                  half ? "fp16-master" : "bf16-master",
+                  "ms-swift computes in the checkpoint's type");
+  }
+  if (!has_any(d, {"recompute_granularity"}))
+    recipe.assume("/checkpointing", "selective", "ms-swift's default");
+  if (!has_any(d, {"global_batch_size"})) recipe.global_batch = 16;
+  if (has_any(d, {"expert_model_parallel_size"}))
+    recipe.assume("/parallel/expert_tensor", 1, "ms-swift's default");
+}
+
+}  // namespace
+
+void read_megatron(const Document& d, Recipe& recipe) {
+  Document arguments = d;
+  const auto read_own = [&](const char* own, auto&& reader) {
+    const auto found = arguments.value.find(own);
+    if (found == arguments.value.end()) return;
+    Key key(d, own, *found, "", recipe);
+    reader(key);
+    arguments.value.erase(own);
+  };
+  // All parameters train unless told otherwise.
+  for (const char* type : {"tuner_type", "train_type"}) read_own(type, read_tuner);
+  const bool adapts = !recipe.lora.is_null();
+  const auto of_adapters = [&](void (*reader)(Key&)) {
+    return [adapts, reader](Key& key) { adapts ? reader(key) : key.ignore("no adapters"); };
+  };
+  read_own("model", read_model);
+  read_own("torch_dtype", read_weights_dtype);
+  read_own("packing", [](Key& key) { key.take("/workload/packing", key.flag()); });
+  read_own("padding_free", read_padding_free);
+  read_own("max_length", [](Key& key) { key.take("/workload/sequence_length", key.integer(1)); });
+  read_own("rlhf_type", read_megatron_algorithm);
+  read_own("lora_rank", of_adapters(read_rank));
+  read_own("lora_dropout", of_adapters(read_lora_dropout));
+  read_own("modules_to_save", of_adapters(read_saved));
+  read_own("target_modules", of_adapters(read_targets));
+  if (adapts) {
+    fill_lora(recipe);
+    recipe.lora["targets"] = parts_of_joint(recipe.lora["targets"]);
+    // rlhf_mixin.py, null_ref_context: the trained model with its adapters off.
+    if (!recipe.algorithm.empty() && recipe.algorithm != "reward")
+      recipe.rlhf["reference"] = "base";
+  }
+  assume_megatron_defaults(d, recipe);
+  static const KeyTable kOthers{{}, ignored_keys()};
+  read_megatron_arguments(arguments, recipe, &kOthers);
+  if (!has_any(d, {"use_distributed_optimizer"}))
+    recipe.job["framework"]["distributed_optimizer"] = true;
+}
+
+}  // namespace shardplan::importing::ms_swift
