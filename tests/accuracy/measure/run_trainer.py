@@ -48,7 +48,11 @@ def _versions():
 
 
 def measure_case(case, output):
-    """In a process of its own; `training_arguments` before the model: ZeRO-3 builds it in pieces."""
+    """In a process of its own; `training_arguments` before the model: ZeRO-3 builds it in pieces.
+
+    `env` of a case is set before anything reads it.
+    """
+    os.environ.update(case.get("env", {}))
     import torch
     import torch.distributed as dist
     from transformers import TrainingArguments
