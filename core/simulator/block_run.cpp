@@ -198,22 +198,25 @@ void BlockRun::free_size(const BlockRow& row) {
   free_total(stack, row);
 }
 
-/// A total of several blocks: the newest ones. What is less than a block shortens it only in the
-/// program's account: the allocator cannot give back a part.
+/// A total of several blocks: the newest ones of its pool, then of others. What is less than a
+/// block shortens it only in the program's account: the allocator cannot give back a part.
 void BlockRun::free_total(std::vector<Live>& stack, const BlockRow& row) {
-  std::int64_t bytes = row.amount;
-  while (bytes > 0 && !stack.empty()) {
-    Live& newest = stack.back();
-    if (newest.bytes > bytes) {
-      newest.bytes -= bytes;
-      requested_ -= bytes;
-      return;
+  std::int64_t left = row.amount;
+  for (const bool own : {true, false})
+    for (std::size_t i = stack.size(); left > 0 && i-- > 0;) {
+      Live& live = stack[i];
+      if ((live.stream == row.stream) != own) continue;
+      const std::int64_t bytes = std::min(live.bytes, left);
+      left -= bytes;
+      if (bytes < live.bytes) {
+        live.bytes -= bytes;
+        requested_ -= bytes;
+        return;
+      }
+      give_back(live, row);
+      stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    bytes -= newest.bytes;
-    give_back(newest, row);
-    stack.pop_back();
-  }
-  assert(bytes == 0 && "more is freed than was allocated");
+  assert(left == 0 && "more is freed than was allocated");
 }
 
 void BlockRun::begin_repeat(const BlockRow& row) {

@@ -48,6 +48,9 @@ struct TrainerDescription {
   /// Programs around it cast a model that zero.Init has divided (model.to): assumed, to fp32, where
   /// DeepSpeed's parameter offload follows the cast and the job does not say.
   bool casts_divided_model = false;
+  /// ZeRO-3 finds a model that zero.Init has divided, which its engine does not cast: adapters stay
+  /// in fp32, as peft makes them (deepspeed/runtime/engine.py, _cast_module_mixed_precision).
+  bool loads_divided = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
   /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
   /// checkpoint does unless told otherwise; else all of it.

@@ -28,7 +28,8 @@ struct Stage12 {
   bool offload;
   /// Stage 1 with another accumulation type than the model's: param.grad_accum, whole.
   bool accumulates_whole;
-  std::int64_t bucket_bytes;  ///< IPG buffers: one a communication dtype, two with overlap
+  std::int64_t bucket_bytes;    ///< of an IPG buffer
+  std::int64_t bucket_buffers;  ///< one per communication dtype, two with overlap
 
   Stage12(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine,
           std::int64_t rank_)
@@ -49,9 +50,18 @@ struct Stage12 {
     else  // all at once, when the schedule is done
       schedule.flushes = ceil_div(e.trainable, zero.reduce_bucket_size);
     const bool contiguous = zero.contiguous_gradients || offload;
-    bucket_bytes = contiguous ? checked_mul(e.b * zero.reduce_bucket_size,
-                                            (zero.overlap_comm ? 2 : 1) * e.communication_dtypes)
-                              : 0;
+    bucket_bytes = checked_mul(e.b, zero.reduce_bucket_size);
+    bucket_buffers = contiguous ? (zero.overlap_comm ? 2 : 1) * e.communication_dtypes : 0;
+  }
+
+  /// Each is an allocation of its own (setup_buckets).
+  void make_buckets(ProgramBuilder& b) const {
+    for (std::int64_t i = 0; i < bucket_buffers; ++i)
+      b.alloc(Category::communication_buffers, bucket_bytes);
+  }
+  void drop_buckets(ProgramBuilder& b) const {
+    for (std::int64_t i = 0; i < bucket_buffers; ++i)
+      b.free(Category::communication_buffers, bucket_bytes);
   }
 
   /// Experts are taken for this rank's from the first layer on: of each group it has a part.
@@ -161,7 +171,7 @@ struct Hooks2 {
     }
     if (!bucket) {
       bucket = true;
-      b.alloc(Category::communication_buffers, z.bucket_bytes);
+      z.make_buckets(b);
     }
     ++taken;
     b.alloc(Category::gradients, bytes);
@@ -196,13 +206,13 @@ void emit_stage2(ProgramBuilder& b, const Stage12& z) {
     hooks.repeat = 0;
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
-    if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+    if (!hooks.bucket) z.make_buckets(b);
     // The epilogue flushes what is left in the bucket.
     z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
     if (!hooks.own) z.keep_own(b);
     // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
     if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched, z.reduce_pool());
-    b.free(Category::communication_buffers, z.bucket_bytes);
+    z.drop_buckets(b);
     z.reduce_traffic(b);
     if (z.offload) z.accumulate_on_host(b, accumulated, last);
     b.end_phase(Phase::backward);
@@ -237,7 +247,7 @@ struct Hooks1 {
   void gradient(ProgramBuilder& b, ParameterId id, std::int64_t bytes) {
     if (!bucket) {
       bucket = true;
-      b.alloc(Category::communication_buffers, z.bucket_bytes);
+      z.make_buckets(b);
     }
     ++taken;
     const bool seen = present[static_cast<std::size_t>(id)];
@@ -265,7 +275,7 @@ void reduce_whole(ProgramBuilder& b, const Stage12& z, std::int64_t whole) {
     z.keep_own(b);
     b.free(Category::gradients, whole - z.e.b * first);
   }
-  b.free(Category::communication_buffers, z.bucket_bytes);
+  z.drop_buckets(b);
   z.reduce_traffic(b);
 }
 
@@ -276,7 +286,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
                : trainable_bytes(z.model, z.plan.precision.params, z.plan.precision.params);
   if (z.e.stage != nullptr) {
     emit_stage_passes(b, z.model, z.plan, z.run, *z.e.stage, [&] {
-      b.alloc(Category::communication_buffers, z.bucket_bytes);
+      z.make_buckets(b);
       reduce_whole(b, z, whole);
     });
     return;
@@ -294,7 +304,7 @@ void emit_stage1(ProgramBuilder& b, const Stage12& z) {
     emit_backward(b, z.model, z.run, backward, hooks);
     hooks.accumulating = true;
     if (last) {
-      if (!hooks.bucket) b.alloc(Category::communication_buffers, z.bucket_bytes);
+      if (!hooks.bucket) z.make_buckets(b);
       if (no_graph) b.alloc(Category::gradients, whole);
       reduce_whole(b, z, whole);
     }

@@ -12,6 +12,7 @@
 #include "program/category.h"
 #include "program/program.h"
 #include "program/tape.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -27,13 +28,21 @@ ExpertExchange deepspeed_experts(const Plan& plan) {
   return plan.framework.deepspeed.moe ? ExpertExchange::slots : ExpertExchange::autoep;
 }
 
-/// The engine casts adapters with the rest; stage 3 has a linear of its own.
+/// zero.Init divides a model as it is loaded, but a quantized one, which is loaded whole.
+bool found_divided(const Plan& plan) {
+  const std::optional<Lora>& lora = plan.workload.lora;
+  const bool quantized = lora && lora->base != Quantization::none;
+  return plan.framework.deepspeed.zero.stage == 3 && plan.trainer->loads_divided && !quantized;
+}
+
+/// The engine casts adapters with the rest, unless it finds the model divided; stage 3 has a linear
+/// of its own.
 Regime deepspeed_regime(const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
   Regime regime = usual::regime(plan);
   if (const DType type = parameter_type(plan); type != plan.precision.params)
     regime.params = regime.compute = type;
-  regime.adapters = regime.params;
+  if (!found_divided(plan)) regime.adapters = regime.params;
   regime.zero3_linear = zero.stage == 3 && zero.memory_efficient_linear;
   return regime;
 }

@@ -3,6 +3,7 @@
 #include "frameworks/fsdp2/lower.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "frameworks/fsdp2/gathers.h"
@@ -30,6 +31,9 @@ struct Turn {
   bool adds_whole = false;      ///< earlier micro-batches left whole gradients
 };
 
+/// Bytes of each tensor's: the caching allocator gives back one after the other.
+using Gradients = std::vector<std::int64_t>;
+
 /// Backward: a block's parameters are gathered while the one after it computes; its gradients are
 /// reduced when it is done, and the reduction's input stays until the next block's.
 struct BackwardHooks {
@@ -40,12 +44,12 @@ struct BackwardHooks {
   const Unit* buffer = nullptr;
   const Unit* unit = nullptr;  ///< the group of this repeat, null in the root
   bool is_block = false;
-  const Unit* reducing = nullptr;     ///< whose reduction input is alive
-  std::int64_t gradients = 0;         ///< unsharded, made by the running block
-  std::int64_t expert_gradients = 0;  ///< the same of its experts, which are reduced first
-  std::int32_t expert_tensors = 0;    ///< how many have theirs
+  const Unit* reducing = nullptr;   ///< whose reduction input is alive
+  Gradients gradients;              ///< unsharded, made by the running block
+  Gradients expert_gradients;       ///< the same of its experts, which are reduced first
+  std::int32_t expert_tensors = 0;  ///< how many have theirs
   bool experts_done = false;
-  std::int64_t root_gradients = 0;
+  Gradients root_gradients;
 
   void enter(ProgramBuilder& b, std::size_t k) {
     unit = f.units.of(repeats[k].segment);
@@ -56,7 +60,8 @@ struct BackwardHooks {
     buffer = unit;
   }
   void begin(ProgramBuilder& b) {
-    gradients = expert_gradients = 0;
+    gradients.clear();
+    expert_gradients.clear();
     expert_tensors = 0;
     experts_done = false;
     if (unit == nullptr || !unit->reshards) return;
@@ -79,7 +84,7 @@ struct BackwardHooks {
       b.transient(Category::gradients, bytes);
       return;
     }
-    (unit != nullptr ? gradients : root_gradients) += bytes;
+    (unit != nullptr ? gradients : root_gradients).push_back(bytes);
     present[static_cast<std::size_t>(id)] = true;
     if (turn.adds_whole && f.r == f.c)  // added to the parameter's own, in place
       b.transient(Category::gradients, bytes);
@@ -101,7 +106,7 @@ struct BackwardHooks {
       b.transient(Category::gradients, bytes);
     else
       b.alloc(Category::gradients, bytes);
-    expert_gradients += bytes;
+    expert_gradients.push_back(bytes);
   }
 
   /// Where it was made, in the parameter's type: that of the first micro-batch, to which others are
@@ -124,19 +129,27 @@ struct BackwardHooks {
     if (!experts.apart) finish(b, experts, expert_gradients);
   }
 
-  /// `made`: bytes of gradients in the compute type that this micro-batch made.
-  void finish(ProgramBuilder& b, const Unit& g, std::int64_t made) {
-    const std::int64_t whole = f.r == f.c ? made : made / f.c * f.r;
-    if (f.r != f.c && made > 0 && (turn.adds_whole || !turn.reduces)) {
-      if (!turn.adds_whole) b.alloc(Category::gradients, whole);
-      b.compute({sweep(static_cast<double>(made + (turn.adds_whole ? 2 : 1) * whole),
-                       f.plan.precision.compute, g.trained_tensors)});
-      b.free(Category::gradients, made);
+  /// `made`: gradients in the compute type that this micro-batch made.
+  void finish(ProgramBuilder& b, const Unit& g, const Gradients& made) {
+    Gradients whole = made;
+    for (std::int64_t& bytes : whole) bytes = bytes / f.c * f.r;
+    if (f.r != f.c && !made.empty() && (turn.adds_whole || !turn.reduces)) {
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        if (!turn.adds_whole) b.alloc(Category::gradients, whole[i]);
+        b.free(Category::gradients, made[i]);
+      }
+      const double moved = sum(made) + (turn.adds_whole ? 2 : 1) * sum(whole);
+      b.compute({sweep(moved, f.plan.precision.compute, g.trained_tensors)});
     }
     if (turn.reduces) reduce(b, g, turn.adds_whole ? whole : made);
   }
 
-  void reduce(ProgramBuilder& b, const Unit& g, std::int64_t unsharded) {
+  static double sum(const Gradients& gradients) {
+    return static_cast<double>(
+        std::accumulate(gradients.begin(), gradients.end(), std::int64_t{0}));
+  }
+
+  void reduce(ProgramBuilder& b, const Unit& g, const Gradients& unsharded) {
     if (g.trained == 0) return;  // nothing of it trains
     if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
     reducing = &g;
@@ -144,7 +157,7 @@ struct BackwardHooks {
     b.host_work(Issue::hook, 1);
     b.compute({sweep(static_cast<double>(g.trained_bytes + f.reduce_bytes(g)),
                      f.plan.precision.compute, g.trained_tensors)});
-    b.free(Category::gradients, unsharded);
+    for (const std::int64_t bytes : unsharded) b.free(Category::gradients, bytes);
     if (g.ranks > 1)
       b.collective(Collective::reduce_scatter, g.trained * f.r, "gradient reduce-scatter", 1,
                    g.group);

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+from gate import Gated, wait_for_empty_gpus
 from jobs import world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -56,23 +57,34 @@ def command_of(job, path, output, engine):
     return [sys.executable, *launcher, os.path.join(HERE, program), path, "--output", output, *case]
 
 
-def run(job, gpus, engine, seconds):
-    """"ran", "out of memory", or how it ended otherwise. On the GPUs with these numbers."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, output = os.path.join(folder, "case.json"), os.path.join(folder, "record.jsonl")
-        native = job["framework"]["name"] == "native"
+class Run:
+    """One micro-batch of a case, started on the GPUs with these numbers: it waits until `end` lets it go on."""
+
+    def __init__(self, job, gpus, engine):
+        self.native = job["framework"]["name"] == "native"
+        self.folder = tempfile.TemporaryDirectory()
+        path, self.output = (os.path.join(self.folder.name, name) for name in ("case.json", "record.jsonl"))
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(job if native else [{"name": "boundary", "job": job, "steps": 5}], file)
+            json.dump(job if self.native else [{"name": "boundary", "job": job, "steps": 5}], file)
+        self.waits = job.get("trainer", "loop") != "loop"  # the other programs know no gate
+        self.begin = lambda: Gated(command_of(job, path, self.output, engine), HERE, seeing(gpus))
+        self.started = self.begin() if self.waits else None
+
+    def end(self, seconds):
+        """"ran", "out of memory", or how it ended otherwise."""
+        started = self.started or self.begin()
+        started.open()
         try:
-            done = subprocess.run(command_of(job, path, output, engine), capture_output=True, text=True, check=False,
-                                  timeout=seconds, cwd=HERE, env=seeing(gpus))
+            started.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            started.end()
             return {"outcome": f"ended after {seconds:.0f} s"}
-        words = done.stdout + done.stderr
-        if native and done.returncode == 0:
+        words = started.words()
+        started.close()
+        if self.native and started.process.returncode == 0:
             return {"outcome": "ran"}
-        if os.path.exists(output):
-            with open(output, encoding="utf-8") as file:
+        if os.path.exists(self.output):
+            with open(self.output, encoding="utf-8") as file:
                 record = json.loads(file.readlines()[-1])
             if "measured" in record:
                 measured = {key: record["measured"][key] for key in ("allocated_peak", "reserved", "device")}
@@ -92,14 +104,13 @@ def is_right(case, outcomes):
 
 
 def try_case(case, gpus, options):
+    tried = [predicted["micro_batch"] for predicted in case["predicted"]]
+    runs = [(n, Run(with_micro_batch(case["job"], n), gpus, options.engine)) for n in tried]
+    wait_for_empty_gpus(seeing(gpus))
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(case["usable_bytes"])], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True, env=seeing(gpus)) as holder:
         free = json.loads(holder.stdout.readline())
-        outcomes = []
-        for predicted in case["predicted"]:
-            n = predicted["micro_batch"]
-            outcomes.append({"micro_batch": n, **run(with_micro_batch(case["job"], n), gpus, options.engine,
-                                                     options.case_seconds)})
+        outcomes = [{"micro_batch": n, **run.end(options.case_seconds)} for n, run in runs]
         holder.stdin.close()
     return {**case, "free_bytes": free, "outcomes": outcomes, "right": is_right(case, outcomes)}
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import gate
 from jobs import load_cases, world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,7 +68,9 @@ def measure_case(case, output):
     rlhf = case["job"]["workload"]["kind"] == "rlhf"
     if rlhf:
         from trl_step import measure as measure_trl
-
+    if "ds_config" in case["job"].get("framework", {}):
+        import deepspeed  # noqa: F401
+    gate.wait()
     rank, device = int(os.environ.get("RANK", 0)), torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     torch.cuda.set_device(device)
     with tempfile.TemporaryDirectory() as folder:
@@ -107,29 +110,33 @@ def _command(case, path, output):
             str(world_of(case["job"])), *here]
 
 
-def _last_lines(log):
+def _start(path, case, options):
+    """The case's processes, which wait once everything is imported."""
+    return gate.Gated(_command(case, path, options.output), HERE)
+
+
+def _last_lines(words):
     """What went wrong, which a launcher's own words may follow, and the end."""
-    log.seek(0)
-    lines = log.read().strip().splitlines()
+    lines = words.strip().splitlines()
     wrong = [number for number, line in enumerate(lines) if "Error" in line][:1]
     return [line for number in wrong for line in lines[max(0, number - 10):number + 1]] + lines[-6:]
 
 
-def _run(case, path, options, seconds):
-    """Runs one case for at most `seconds`; what went wrong is shown and noted in the output."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = subprocess.Popen(_command(case, path, options.output), stdout=log, stderr=subprocess.STDOUT, cwd=HERE,
-                                   start_new_session=True)
-        try:
-            process.wait(seconds)
-            ended = "failed" if process.returncode else ""
-        except subprocess.TimeoutExpired:
-            ended = f"ended after {seconds:.0f} s"
-        if ended:
-            _end(process)
-        if case["name"] in _records(options.output):
-            return
-        lines = _last_lines(log)
+def _run(started, case, options, seconds):
+    """Lets a started case run for at most `seconds`; what went wrong is shown and noted in the output."""
+    gate.wait_for_empty_gpus()
+    started.open()
+    try:
+        started.process.wait(seconds)
+        ended = "failed" if started.process.returncode else ""
+    except subprocess.TimeoutExpired:
+        ended = f"ended after {seconds:.0f} s"
+    if ended:
+        started.end()
+    lines = _last_lines(started.words())
+    started.close()
+    if case["name"] in _records(options.output):
+        return
     print(f"{case['name']}: {ended or 'left no record'}", *lines, sep="\n  ", flush=True)
     with open(options.output, "a", encoding="utf-8") as file:
         file.write(json.dumps({"name": case["name"], "error": " | ".join([ended, *lines[-3:]])[-600:]}) + "\n")
@@ -198,13 +205,16 @@ def main():
     if options.warm:
         _warm([(path, case) for path, case in wanted if case["name"] not in _records(options.output)], options)
         print(f"{time.time() - begin:6.0f} s warm", flush=True)
-    for path, case in wanted:
-        if case["name"] in _records(options.output):
-            continue
+    waiting = [(path, case) for path, case in wanted if case["name"] not in _records(options.output)]
+    ahead = None
+    for number, (path, case) in enumerate(waiting):
+        started = ahead or _start(path, case, options)
         left = options.seconds - (time.time() - begin)
+        ahead = _start(*waiting[number + 1], options) if number + 1 < len(waiting) and left >= 10 else None
         if left < 10:
+            started.end()
             break
-        _run(case, path, options, min(left, options.case_seconds))
+        _run(started, case, options, min(left, options.case_seconds))
         print(f"{time.time() - begin:6.0f} s {case['name']}", flush=True)
     records = _records(options.output)
     for path, case in wanted:

@@ -2,6 +2,8 @@
 
 Peaks are those from the third step on, when optimizer states exist; phases those of the last step's last micro-batch.
 """
+import json
+import os
 import statistics
 import time
 
@@ -59,6 +61,18 @@ class Meter(TrainerCallback):
     def on_train_end(self, args, state, control, **rest):
         free, total = torch.cuda.mem_get_info()
         self.device = total - free
+        if "MEASURE_SEGMENTS" in os.environ and os.environ.get("RANK", "0") == "0":
+            write_segments(os.environ["MEASURE_SEGMENTS"])
+
+
+def write_segments(path):
+    """What the caching allocator holds: every segment with its stream, size and blocks, the largest first."""
+    segments = [{"stream": s["stream"], "bytes": s["total_size"],
+                 "blocks": [[b["size"], b["state"] == "active_allocated"] for b in s["blocks"]]}
+                for s in torch.cuda.memory_snapshot()]
+    segments.sort(key=lambda s: -s["bytes"])
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(segments, file)
 
 
 class Metered:
