@@ -159,8 +159,8 @@ Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& unde
   Json known = under;
   overlay(known, said);
   importing::Imported made = importing::import_files(jobs, "", known);
-  for (const std::string& heading : made.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::short_notes(made.notes));
+  for (const std::string& heading : made.headings) tell(heading + "\n");
+  tell(importing::short_notes(made.notes));
   Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(made, whole, file);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/spoken_flags.h"
 
@@ -58,7 +59,7 @@ std::string command_error(std::string_view asked) {
 }
 
 Exit usage_error(std::string_view message) {
-  fmt::print(stderr, "shardplan: {}\nRun with --help for an example.\n", message);
+  tell(fmt::format("shardplan: {}\nRun with --help for an example.\n", printable(message)));
   return Exit::usage;
 }
 
@@ -79,7 +80,9 @@ Exit run(int argc, char** argv) {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the last one first
     app.parse(std::move(arguments));
   } catch (const CLI::Success& e) {
-    app.exit(e);
+    std::ostringstream text;
+    app.exit(e, text, text);
+    Output().write_text(text.str());
     return Exit::done;
   } catch (const CLI::ParseError& e) {
     return usage_error(e.what());
@@ -91,17 +94,21 @@ Exit run(int argc, char** argv) {
 }  // namespace shardplan::cli
 
 int main(int argc, char** argv) {
-  using shardplan::cli::Exit;
+  using namespace shardplan;
+  using cli::Exit;
+  const auto failed = [](Exit code, std::string_view what, std::string_view why) {
+    cli::tell(fmt::format("shardplan: {}{}\n", what, printable(why)));
+    return static_cast<int>(code);
+  };
   try {
-    return static_cast<int>(shardplan::cli::run(argc, argv));
-  } catch (const shardplan::InputError& e) {
-    fmt::print(stderr, "shardplan: {}\n", e.what());
-    return static_cast<int>(Exit::bad_input);
-  } catch (const shardplan::OverflowError& e) {
-    fmt::print(stderr, "shardplan: the job is too large to compute: {}\n", e.what());
-    return static_cast<int>(Exit::bad_input);
+    return static_cast<int>(cli::run(argc, argv));
+  } catch (const InputError& e) {
+    return failed(Exit::bad_input, "", e.what());
+  } catch (const OverflowError& e) {
+    return failed(Exit::bad_input, "the job is too large to compute: ", e.what());
+  } catch (const cli::OutputError& e) {
+    return failed(Exit::internal, "", e.what());
   } catch (const std::exception& e) {
-    fmt::print(stderr, "shardplan: internal error: {}\n", e.what());
-    return static_cast<int>(Exit::internal);
+    return failed(Exit::internal, "internal error: ", e.what());
   }
 }
