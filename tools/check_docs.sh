@@ -46,6 +46,6 @@ check_file() {
   done <"$file"
 }
 
-for file in README.md docs/*.md docs/problems/*.md; do check_file "$file"; done
+while IFS= read -r file; do check_file "$file"; done < <(echo README.md; find docs -name "*.md" | sort)
 echo "check_docs: $stale lines out of date"
 [[ $stale -eq 0 ]]

@@ -46,8 +46,8 @@ TEST(Bounds, AreFittedToHalfOfTheRecordsByName) {
   }
 }
 
-/// What users may hold us to (docs/accuracy.md, "Bounds"): frameworks with fewer judged runs than
-/// this are in the whole alone.
+/// What users may hold us to (docs/evidence/accuracy.md, "Bounds"): frameworks with fewer judged
+/// runs than this are in the whole alone.
 constexpr std::int64_t kEnoughRuns = 20;
 
 TEST(Bounds, HoldForNinetyFiveOfAHundredRuns) {
@@ -122,7 +122,7 @@ Outcomes judged(const std::vector<std::string>& files) {
 }
 
 /// Runs that no margin has seen: ten jobs, of which gemma-2-2b with checkpointing died though it
-/// was said to fit. Why is not known; docs/accuracy.md says so where users read.
+/// was said to fit. Why is not known; docs/evidence/accuracy.md says so where users read.
 TEST(Boundary, IsWhereItWasPredicted) {
   const Outcomes o = judged({"h200-judged.json"});
   EXPECT_GE(o.fits, 10);
