@@ -4,9 +4,9 @@
 # --update puts the likeliest line of the output in place of each; look at the difference before you commit.
 #
 # In a block of ``` a line "$ shardplan ..." is a command, to the end of its "\" continuations. Every other
-# line must be part of its output, blanks apart; "..." stands for lines left out. A block that begins with
-# ```json title="NAME" is a file that later commands of the page may read. What commands write goes to a
-# folder of their own.
+# line must be part of its output, blanks apart; "..." stands for lines left out. On a page with the comment
+# <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
+# later commands of the page may read. What commands write goes to a folder of their own.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -46,29 +46,49 @@ def likeliest(line, output):
     return line[: len(line) - len(line.lstrip())] + best[0] if best else line
 
 
+def checked(shown, output, whole):
+    """The lines shown below a command, as they would be if all were right, and which are not."""
+    if whole:
+        right = [line.rstrip() for line in output.splitlines()]
+        return (shown, []) if squeezed("\n".join(shown)) == squeezed(output) else (right, ["(whole output)"])
+    stale = [line for line in shown
+             if line.strip() not in ("", "...") and squeezed(line) not in squeezed(output)]
+    return [likeliest(line, output) if line in stale else line for line in shown], stale
+
+
 def check(page, folder):
     """The page's lines, as they would be if all were right, and which are not."""
-    lines, stale = [], []
-    inside, name, content, command, output = False, None, [], "", ""
-    for line in page.read_text().split("\n"):
-        fixed = line
+    text = page.read_text(encoding="utf-8")
+    whole = "<!-- whole outputs -->" in text
+    lines, stale, shown = [], [], []
+    inside, name, command, output = False, None, "", None
+
+    def end_of_output():
+        nonlocal shown, output
+        if output is not None:
+            right, wrong = checked(shown, output, whole)
+            lines.extend(right)
+            stale.extend(wrong)
+        shown, output = [], None
+
+    for line in text.split("\n"):
         if line.startswith("```"):
+            end_of_output()
             if name:
-                (folder / name).write_text("\n".join(content) + "\n")
+                (folder / name).write_text("\n".join(shown_file) + "\n", encoding="utf-8")
             title = re.search(r'title="([^"]+)"', line)
-            inside, name, content = not inside, title and title[1], []
-            command = output = ""
-        elif inside and name:
-            content.append(line)
+            inside, name, shown_file, command = not inside, title and title[1], [], ""
+        elif name:
+            shown_file.append(line)
         elif inside and (line.startswith("$ shardplan ") or command):
+            end_of_output()
             command += " " + line.rstrip("\\")
             if not line.endswith("\\"):
                 output, command = output_of(command, folder), ""
-        elif inside and output and line.strip() not in ("", "..."):
-            if squeezed(line) not in squeezed(output):
-                stale.append(line)
-                fixed = likeliest(line, output)
-        lines.append(fixed)
+        elif output is not None:
+            shown.append(line)
+            continue
+        lines.append(line)
     return lines, stale
 
 
@@ -82,7 +102,7 @@ for page in pages:
     for line in stale:
         print(f"{page.relative_to(root)}: not in the output any more: {line}", file=sys.stderr)
     if stale and update:
-        page.write_text("\n".join(lines))
+        page.write_text("\n".join(lines), encoding="utf-8")
     count += len(stale)
 print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}")
 sys.exit(count > 0 and not update)

@@ -88,7 +88,7 @@ def accuracy(program):
 def main():
     program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/dev/planner/shardplan").resolve()
     for name, picture in (("stages", stages(program)), ("accuracy", accuracy(program))):
-        (PICTURES / f"{name}.svg").write_text(picture)
+        (PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 main()
