@@ -26,7 +26,7 @@ def svg(width, height, style, body):
     return (f'<svg viewBox="-12 -8 {width + 24} {height + 16}" xmlns="http://www.w3.org/2000/svg"\n'
             f' width="{width + 24}" height="{height + 16}" font-family="system-ui, sans-serif">\n<style>\n'
             f'{style}\n</style>\n<rect x="-12" y="-8" width="{width + 24}" height="{height + 16}"'
-            f' fill="var(--page)"/>\n{body}\n</svg>\n')
+            f' style="fill: var(--page)"/>\n{body}\n</svg>\n')
 
 
 def report_style(page):
