@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "load/hardware.h"
 #include "render/accuracy_text.h"
 
@@ -35,7 +33,7 @@ Exit run_accuracy(const AccuracyArguments& a) {
   } else {
     a.output.write(accuracy_text(accuracy, a.details));
   }
-  for (const Diagnostic& d : accuracy.bad) fmt::print(stderr, "shardplan: {}\n", to_string(d));
+  for (const Diagnostic& d : accuracy.bad) print_remark("shardplan: " + to_string(d) + "\n");
   return accuracy.bad.empty() ? Exit::done : Exit::bad_input;
 }
 

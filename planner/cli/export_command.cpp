@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/export_files.h"
 #include "cli/job_options.h"
 #include "questions/estimate_job.h"
@@ -51,7 +50,7 @@ void write_exports(const std::string& folder, const Json& asked, const Job& job,
     if (file.format == "launch")
       std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
                                    std::filesystem::perm_options::add, error);
-    fmt::print(stderr, "wrote {}\n", path.string());
+    print_remark("wrote " + path.string() + "\n");
   }
 }
 

@@ -1,12 +1,11 @@
 #include "import/import.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/job_options.h"
 
 namespace shardplan::cli {
@@ -36,8 +35,8 @@ Exit run_import(const ImportArguments& a) {
   others.erase("cluster");  // which the import has taken, with what the files count
   overlay(imported.job, others);
   check(imported, imported.job, a.job.file);
-  for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::all_notes(imported.notes));
+  for (const std::string& heading : imported.headings) print_remark(heading + "\n");
+  print_remark(importing::all_notes(imported.notes));
   if (!a.output.json()) {
     a.output.write(imported.job.dump(2) + "\n");
     return Exit::done;

@@ -1,16 +1,16 @@
 #include "cli/output.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "base/diagnostic.h"
+#include "cli/console.h"
 
 namespace shardplan::cli {
 
 void Output::write(const std::string& answer) const {
   if (file.empty()) {
-    std::fwrite(answer.data(), 1, answer.size(), stdout);
+    print_answer(answer);
     return;
   }
   const std::filesystem::path path(file);

@@ -1,7 +1,6 @@
 #include "cli/report_batch.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "cli/console.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "report/batch/batch.h"
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 /// A line that rewrites itself; silent where nobody looks.
 class Progress {
  public:
-  explicit Progress(std::size_t total) : total_(total), shown_(isatty(STDERR_FILENO) != 0) {}
+  explicit Progress(std::size_t total) : total_(total), shown_(is_watched()) {}
   ~Progress() {
     if (shown_) fmt::print(stderr, "\r\033[K");
   }
@@ -113,11 +113,12 @@ Exit report_batch(const BatchArguments& a) {
     if (outcome.estimate) continue;
     ++broken;
     constexpr std::size_t kShown = 10;
-    if (broken <= kShown) fmt::print(stderr, "shardplan: {}: {}\n", outcome.name, outcome.error);
+    if (broken <= kShown)
+      print_remark(fmt::format("shardplan: {}: {}\n", outcome.name, outcome.error));
   }
   if (broken > 0)
-    fmt::print(stderr, "shardplan: {} of {} jobs could not be estimated; {} lists them\n", broken,
-               outcomes.size(), (folder / "index.html").string());
+    print_remark(fmt::format("shardplan: {} of {} jobs could not be estimated; {} lists them\n",
+                             broken, outcomes.size(), (folder / "index.html").string()));
   return broken == 0 ? Exit::done : Exit::bad_input;
 }
 

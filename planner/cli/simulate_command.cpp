@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/job_options.h"
 #include "questions/simulate.h"
 #include "render/simulation_text.h"
@@ -31,7 +30,7 @@ Exit run_simulate(const SimulateArguments& a) {
   }
   a.output.write(a.output.json() ? simulation_json(ranks) : simulation_text(ranks.front()));
   if (!a.trace.empty() && !a.output.json())
-    fmt::print(stderr, "Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace);
+    print_remark("Wrote " + a.trace + ": open it at ui.perfetto.dev or in chrome://tracing\n");
   return Exit::done;
 }
 

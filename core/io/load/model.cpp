@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "json/given_texts.h"
 #include "json/python_json.h"
 #include "json/reader.h"
 #include "load/catalog.h"
@@ -89,7 +90,8 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
     return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name};
   fs::path path = fs::path(at.directory) / text;
   std::error_code error;
-  if (text.empty() || !fs::exists(path, error)) return std::nullopt;
+  if (text.empty() || (!is_readable(path.string()) && !fs::exists(path, error)))
+    return std::nullopt;
   const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
   // transformers reads it with json.load.
   Json config = parse_python_json(read_text_file(file.string()), file.string());
