@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <nlohmann/json.hpp>
@@ -58,6 +59,41 @@ Answer ask(const std::vector<std::string>& arguments, TextsByName texts) {
   return answer;
 }
 
+nb::object object_of(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::object: {
+      nb::dict object;
+      for (const auto& [key, value] : json.items())
+        object[nb::str(key.data(), key.size())] = object_of(value);
+      return object;
+    }
+    case Json::value_t::array: {
+      nb::list list;
+      for (const Json& value : json) list.append(object_of(value));
+      return list;
+    }
+    case Json::value_t::string: {
+      const auto& text = json.get_ref<const std::string&>();
+      return nb::str(text.data(), text.size());
+    }
+    case Json::value_t::boolean:
+      return nb::bool_(json.get<bool>());
+    case Json::value_t::number_integer:
+      return nb::int_(json.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return nb::int_(json.get<std::uint64_t>());
+    case Json::value_t::number_float:
+      return nb::float_(json.get<double>());
+    default:
+      return nb::none();
+  }
+}
+
+/// Python's own module for this takes as long to import as the rest of the package.
+nb::object objects_of(std::string_view text) {
+  return object_of(Json::parse(text));
+}
+
 }  // namespace
 }  // namespace shardplan
 
@@ -70,6 +106,8 @@ NB_MODULE(_core, module) {
       .def_ro("text", &Answer::text, "what the program prints to standard output")
       .def_ro("remarks", &Answer::remarks, "what it prints to standard error")
       .def_ro("error", &Answer::error, "\"\", or JSON with the message and the place of an error");
+  module.def("objects_of", &shardplan::objects_of, nb::arg("text"),
+             "What the program writes, as Python's own objects.");
   module.def("ask", &shardplan::ask, nb::arg("arguments"), nb::arg("texts"),
              "Asks what the program is asked with `arguments`; `texts` stand for files of that "
              "name. Other threads run meanwhile.");

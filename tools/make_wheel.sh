@@ -12,8 +12,7 @@ most_bytes=15000000
 settings=(-C build-dir=build/wheel)
 if [[ "${1:-}" == --linked ]]; then
   settings=(-C build-dir=build/wheel-linked
-    -C "cmake.define.SHARDPLAN_BUILT=$(cd "$2" && pwd)"
-    -C "cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1")  # of the module itself
+    -C "cmake.define.SHARDPLAN_BUILT=$(cd "$2" && pwd)")
   shift 2
 fi
 to="${1:-build/dist}"

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ._core import __version__
 from .errors import DoesNotFit, InputError
 from .questions import estimate, fit, import_, lint, search
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .trainer import Comparison, PredictionCallback, check
 

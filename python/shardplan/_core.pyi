@@ -1,6 +1,7 @@
 """The module: one question of the command line, asked within the process."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 __version__: str
 build_type: str
@@ -17,4 +18,5 @@ class Answer:
     @property
     def error(self) -> str: ...
 
+def objects_of(text: str) -> Any: ...
 def ask(arguments: Sequence[str], texts: Mapping[str, str]) -> Answer: ...

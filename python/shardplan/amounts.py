@@ -10,4 +10,5 @@ def in_bytes(count: float) -> str:
         if abs(count) < 1024:
             break
         count, unit = count / 1024, larger
-    return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}" if abs(count) < 1000 else f"{count:.0f} {unit}"
+    whole = unit == "B" or abs(count) >= 1000
+    return f"{count:.0f} {unit}" if whole else f"{count:.3g} {unit}"

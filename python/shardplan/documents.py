@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Union
 
     #: A name, a path, a mapping, a dataclass, or an object with `to_dict()`, as the configurations
@@ -25,18 +24,23 @@ class Documents:
         """What stands for the document in the arguments: a path or words as they are, or a name."""
         if isinstance(document, (str, os.PathLike)):
             return os.fspath(document)
-        if not isinstance(document, Mapping):
+        import json  # with what it imports, as slow as all of this package
+
+        plain = _plain(document)
+        if plain is not document:
             name = type(document).__name__
         word = f"<{name}>"
         for number in range(2, len(self.texts) + 3):
             if word not in self.texts:
                 break
             word = f"<{name} {number}>"
-        self.texts[word] = json.dumps(_plain(document), default=_json_of)
+        self.texts[word] = json.dumps(plain, default=_json_of)
         return word
 
 
 def _plain(document: object) -> Mapping[str, Any]:
+    from collections.abc import Mapping
+
     if isinstance(document, Mapping):
         return document
     if callable(getattr(document, "to_dict", None)):

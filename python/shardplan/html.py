@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
-
 from .amounts import in_bytes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -29,18 +28,27 @@ def page(headline: str, rows: list[dict[str, Any]]) -> str:
 
 
 def _line(row: dict[str, Any], columns: list[str]) -> str:
-    cells = "".join(_cell(column, row.get(column)) for column in columns)
+    cells = "".join(_cell(row.get(column), _is_bytes(row, column)) for column in columns)
     return f"<tr>{cells}</tr>"
 
 
-def _cell(column: str, value: Any) -> str:
+def _is_bytes(row: dict[str, Any], column: str) -> bool:
+    """By the column's name, or by the row's, where the row says what it is about."""
+    about = str(row.get("quantity", ""))
+    return "bytes" in column or ("bytes" in about and column != "error")
+
+
+def _cell(value: Any, is_bytes: bool) -> str:
     if value is None:
         return "<td></td>"
     if isinstance(value, bool):
         return f"<td>{'yes' if value else 'no'}</td>"
     if not isinstance(value, (int, float)):
         return f'<td style="text-align: left">{escape(str(value))}</td>'
-    text = in_bytes(value) if "bytes" in column else f"{value:,.4g}" if value % 1 else f"{value:,.0f}"
+    if is_bytes:
+        text = in_bytes(value)
+    else:
+        text = f"{value:,.4g}" if value % 1 else f"{value:,.0f}"
     return f'<td style="text-align: right">{text}</td>'
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .record import Answer, Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, Optional
 
@@ -51,4 +50,4 @@ class Lint(Answer):
     def rows(self) -> list[dict[str, Any]]:
         """The findings, one a row."""
         columns = ("severity", "rule", "file", "line", "key", "message", "expected", "nearest")
-        return [{column: finding.data.get(column) for column in columns} for finding in self.findings]
+        return [{column: one.data.get(column) for column in columns} for one in self.findings]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from . import _core
 from .documents import Documents
 from .errors import InputError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from .documents import Document
@@ -34,7 +32,7 @@ class Question:
     def answer(self) -> tuple[dict[str, Any], str]:
         """The answer's JSON, and the remarks beside it. Raises InputError."""
         answer = self._ask("json")
-        return json.loads(answer.text), answer.remarks
+        return _core.objects_of(answer.text), answer.remarks
 
     def text(self) -> str:
         """What the program prints."""
@@ -43,7 +41,7 @@ class Question:
     def _ask(self, form: str) -> _core.Answer:
         answer = _core.ask([*self._arguments, f"--format={form}"], self._texts)
         if answer.error:
-            raise InputError(**json.loads(answer.error))
+            raise InputError(**_core.objects_of(answer.error))
         return answer
 
 

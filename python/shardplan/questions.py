@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .estimates import Estimate, Fit
 from .imports import Imported
 from .lints import Lint
 from .question import Question
 from .searches import Search
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
@@ -33,7 +32,8 @@ def fit(
 def estimate(*job: Document, **flags: Unpack[EstimateFlags]) -> Estimate:
     """What one job needs: memory by category and phase, traffic, time and cost.
 
-    `job` is a job file or mapping, or a trainer's files or their mappings; a cluster may stand last.
+    `job` is a job file or mapping, or a trainer's files or what they hold; a cluster may stand
+    last.
     """
     return Estimate(Question("estimate", [(part, "job") for part in job], flags))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .table import Table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

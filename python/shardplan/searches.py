@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .amounts import in_bytes
 from .estimates import Cost, EstimateFields, Fix
 from .record import Answer, Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Optional
 

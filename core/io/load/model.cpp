@@ -19,9 +19,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a configuration without a file calls itself: where it came from, or what it is.
+std::string own_name(const Json& config) {
+  for (const char* key : {"_name_or_path", "model_type"})
+    if (const auto name = config.find(key); name != config.end() && name->is_string())
+      if (!name->get_ref<const std::string&>().empty()) return *name;
+  return {};
+}
+
 Model from_config(const NamedConfig& found, const BuildOptions& options) {
   Model model = build_model(load_model_config(found.config, found.file), options);
-  if (!found.name.empty()) model.facts.name = found.name;
+  model.facts.name = found.name.empty() ? own_name(found.config) : found.name;
   return model;
 }
 

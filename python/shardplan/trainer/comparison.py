@@ -10,7 +10,7 @@ from ..table import Table
 if TYPE_CHECKING:
     from typing import Any, Optional
 
-    from ..estimates import Estimate
+    from ..estimates import Estimate, Range
 
 
 class Comparison(Table):
@@ -24,22 +24,20 @@ class Comparison(Table):
         self.measured = measured
 
     def rows(self) -> list[dict[str, Any]]:
-        peak, step = self.predicted.gpu.peak, self.predicted.time.step_seconds
+        peak = self.predicted.gpu.peak
         return [
-            self._row("allocated_bytes", peak.allocated.least, peak.allocated.point, peak.allocated.upper),
-            self._row("reserved_bytes", peak.reserved.least, peak.reserved.point, peak.reserved.upper),
-            self._row("step_seconds", None, step, None),
+            self._row("allocated_bytes", peak.allocated.point, peak.allocated),
+            self._row("reserved_bytes", peak.reserved.point, peak.reserved),
+            self._row("step_seconds", self.predicted.time.step_seconds, None),
         ]
 
-    def _row(
-        self, quantity: str, least: Optional[int], point: float, upper: Optional[int]
-    ) -> dict[str, Any]:
+    def _row(self, quantity: str, point: float, bounds: Optional[Range]) -> dict[str, Any]:
         measured = self.measured[quantity]
         return {
             "quantity": quantity,
-            "least": least,
+            "least": bounds.least if bounds else None,
             "predicted": point,
-            "upper": upper,
+            "upper": bounds.upper if bounds else None,
             "measured": measured,
             "error": (point - measured) / measured if measured else None,
         }
@@ -55,8 +53,8 @@ class Comparison(Table):
         lines = [self.headline()]
         for row in self.rows():
             show = in_bytes if row["quantity"].endswith("bytes") else "{:.3g} s".format
-            measured = "not measured" if row["measured"] is None else f"measured {show(row['measured'])}"
-            error = "" if row["error"] is None else f" ({row['error']:+.1%})"
-            name = row["quantity"].rsplit("_", 1)[0]
-            lines.append(f"  {name:<10} predicted {show(row['predicted'])}, {measured}{error}")
+            line = f"  {row['quantity'].rsplit('_', 1)[0]:<10} predicted {show(row['predicted'])}"
+            if row["measured"]:
+                line += f", measured {show(row['measured'])} ({row['error']:+.1%})"
+            lines.append(line)
         return "\n".join(lines)

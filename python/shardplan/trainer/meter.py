@@ -36,7 +36,7 @@ class Meter:
         self._ends.append(time.perf_counter())
 
     def measured(self) -> dict[str, Optional[float]]:
-        """Bytes of the rank that has the most, seconds of this one; None for what was not measured."""
+        """Bytes of the rank that has the most, seconds of this one; None: not measured."""
         seconds = [end - before for before, end in zip(self._ends, self._ends[1:])]
         return {
             "allocated_bytes": _most(self._allocated) if self._cuda is not None else None,
