@@ -11,8 +11,8 @@
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
-#include "cli/console.h"
 #include "cli/program.h"
+#include "cli/transcript.h"
 #include "json/document.h"
 #include "json/given_texts.h"
 
@@ -50,6 +50,8 @@ Answer ask(const std::vector<std::string>& arguments, TextsByName texts) {
     fail(cli::Exit::usage, error_of({.message = e.what()}));
   } catch (const InputError& e) {
     fail(cli::Exit::bad_input, error_of(e.diagnostic()));
+  } catch (const cli::OutputError& e) {
+    fail(cli::Exit::internal, error_of({.message = e.what()}));
   } catch (const OverflowError& e) {
     fail(cli::Exit::bad_input,
          error_of({.message = fmt::format("the job is too large to compute: {}", e.what())}));

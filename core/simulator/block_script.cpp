@@ -15,6 +15,7 @@ class ScriptWriter {
   }
 
   BlockScript write() {
+    script_.keeps_build_cache = program_.keeps_build_cache;
     write_build();
     script_.step = add(Kind::begin_step, 0, 0);
     write_step();
@@ -177,7 +178,8 @@ BlockScript block_script(const Program& program, const Pace& pace) {
 }
 
 bool alike(const BlockScript& a, const BlockScript& b) {
-  return a.rows == b.rows && a.moves == b.moves && a.rules == b.rules;
+  return a.keeps_build_cache == b.keeps_build_cache && a.rows == b.rows && a.moves == b.moves &&
+         a.rules == b.rules;
 }
 
 std::size_t first_difference(const BlockScript& a, const BlockScript& b) {

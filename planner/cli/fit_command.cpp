@@ -78,9 +78,9 @@ Exit fit(const FitArguments& asked) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost);
     json["fixes"] = fixes_json(fixes);
-    a.output.write(json.dump(2) + "\n");
+    a.output.write_json(json);
   } else {
-    a.output.write(fit_text(e, job, fixes, calibration, cost));
+    a.output.write_text(fit_text(e, job, fixes, calibration, cost));
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }

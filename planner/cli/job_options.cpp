@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
-#include "cli/console.h"
 #include "cli/lists.h"
 #include "json/given_texts.h"
 #include "load/hardware.h"
@@ -162,8 +161,8 @@ Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& unde
   Json known = under;
   overlay(known, said);
   importing::Imported made = importing::import_files(jobs, "", known);
-  for (const std::string& heading : made.headings) print_remark(heading + "\n");
-  print_remark(importing::short_notes(made.notes));
+  for (const std::string& heading : made.headings) tell(heading + "\n");
+  tell(importing::short_notes(made.notes));
   Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(made, whole, file);

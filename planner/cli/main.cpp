@@ -1,27 +1,33 @@
 // shardplan: will it fit, how fast will it run, what would change that?
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
+#include "base/printable.h"
 #include "cli/program.h"
 
 int main(int argc, char** argv) {
-  using shardplan::cli::Exit;
-  const auto failed = [](Exit exit, const std::string& message) {
-    fmt::print(stderr, "shardplan: {}\n", message);
-    return static_cast<int>(exit);
+  using namespace shardplan;
+  using cli::Exit;
+  const auto failed = [](Exit code, std::string_view what, std::string_view why) {
+    cli::tell(fmt::format("shardplan: {}{}\n", what, printable(why)));
+    return static_cast<int>(code);
   };
   try {
-    return static_cast<int>(shardplan::cli::run_program({argv + 1, argv + argc}));
-  } catch (const shardplan::cli::UsageError& e) {
-    return failed(Exit::usage, fmt::format("{}\nRun with --help for an example.", e.what()));
-  } catch (const shardplan::InputError& e) {
-    return failed(Exit::bad_input, e.what());
-  } catch (const shardplan::OverflowError& e) {
-    return failed(Exit::bad_input, fmt::format("the job is too large to compute: {}", e.what()));
+    return static_cast<int>(cli::run_program({argv + 1, argv + argc}));
+  } catch (const cli::UsageError& e) {
+    const int code = failed(Exit::usage, "", e.what());
+    cli::tell("Run with --help for an example.\n");
+    return code;
+  } catch (const InputError& e) {
+    return failed(Exit::bad_input, "", e.what());
+  } catch (const OverflowError& e) {
+    return failed(Exit::bad_input, "the job is too large to compute: ", e.what());
+  } catch (const cli::OutputError& e) {
+    return failed(Exit::internal, "", e.what());
   } catch (const std::exception& e) {
-    return failed(Exit::internal, fmt::format("internal error: {}", e.what()));
+    return failed(Exit::internal, "internal error: ", e.what());
   }
 }

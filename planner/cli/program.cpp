@@ -12,7 +12,6 @@
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
-#include "cli/console.h"
 #include "cli/spoken_flags.h"
 
 namespace shardplan::cli {
@@ -65,7 +64,7 @@ Exit run_program(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", SHARDPLAN_VERSION);
   app.require_subcommand(1);
   Run chosen;
-  const std::string_view asked = arguments.empty() ? "" : std::string_view(arguments.front());
+  const std::string asked = arguments.empty() ? "" : arguments.front();
   try {
     if (const std::string error = command_error(asked); !error.empty()) throw UsageError(error);
     add_commands(app, chosen, asked);
@@ -74,13 +73,13 @@ Exit run_program(const std::vector<std::string>& arguments) {
     const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };
     for (const CLI::App* command : app.get_subcommands(is_asked))
       meant = spoken_flags(meant, *command);
-    if (!arguments.empty()) meant.insert(meant.begin(), arguments.front());
+    if (!arguments.empty()) meant.insert(meant.begin(), asked);
     std::reverse(meant.begin(), meant.end());  // CLI11 takes the last one first
     app.parse(std::move(meant));
   } catch (const CLI::Success& e) {
-    std::ostringstream help;
-    app.exit(e, help, help);
-    print_answer(help.str());
+    std::ostringstream text;
+    app.exit(e, text, text);
+    Output().write_text(text.str());
     return Exit::done;
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());

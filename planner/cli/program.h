@@ -16,7 +16,8 @@ class UsageError : public std::runtime_error {
 };
 
 /// Runs the command that `arguments` name, those behind the program's own name. What it prints goes
-/// to the console. Throws UsageError, InputError, and OverflowError for a job that is too large.
+/// to the terminal, or to a Transcript. Throws UsageError, InputError, OutputError, and
+/// OverflowError for a job that is too large.
 Exit run_program(const std::vector<std::string>& arguments);
 
 }  // namespace shardplan::cli

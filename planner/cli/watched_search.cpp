@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <mutex>
 
 #include "base/format.h"
-#include "cli/console.h"
+#include "cli/terminal.h"
 #include "load/model.h"
 
 namespace shardplan::cli {
@@ -57,35 +56,20 @@ class StopOnInterrupt {
   }
 };
 
-/// One line on a terminal, written over itself; nothing anywhere else.
-class ProgressLine {
- public:
-  ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-  void show(const SearchProgress& p) {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\033[K{} of {} candidates settled, {} on the front",
-               format_count(p.settled), format_count(p.candidates), p.on_front);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-
- private:
-  bool terminal_ = is_watched();
-  bool shown_ = false;
-};
-
 }  // namespace
 
 SearchResult watched_search(const ModelVariants& models, const SearchSpace& space, const Goal& goal,
                             const Calibration& calibration, unsigned threads) {
   const StopOnInterrupt interrupt;
   ProgressLine line;
-  return search(models, space, goal, calibration,
-                {.threads = threads,
-                 .stop = &StopOnInterrupt::flag(),
-                 .progress = [&](const SearchProgress& p) { line.show(p); }});
+  return search(
+      models, space, goal, calibration,
+      {.threads = threads,
+       .stop = &StopOnInterrupt::flag(),
+       .progress = [&](const SearchProgress& p) {
+         line.show(fmt::format("{} of {} candidates settled, {} on the front",
+                               format_count(p.settled), format_count(p.candidates), p.on_front));
+       }});
 }
 
 ModelVariants variants_of(const Job& job, const Json& asked, const std::string& file,

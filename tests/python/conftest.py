@@ -23,7 +23,8 @@ def program():
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         words = [str(path), *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
 
     return run
 
