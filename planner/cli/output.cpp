@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "cli/terminal.h"
+#include "cli/transcript.h"
 #include "save/file.h"
 
 namespace shardplan::cli {
@@ -34,6 +35,10 @@ std::string shown(std::string_view text) {
 
 void Output::write_bytes(std::string_view bytes) const {
   if (!file.empty()) return write_file(file, bytes);
+  if (Transcript* kept = Transcript::current()) {
+    kept->answer += bytes;
+    return;
+  }
   if (!write_all(STDOUT_FILENO, bytes))
     throw OutputError(fmt::format("standard output: cannot be written: {}",
                                   std::generic_category().message(errno)));
@@ -49,6 +54,10 @@ void Output::write_json(const Json& json, int indent) const {
 }
 
 void tell(std::string_view text) {
+  if (Transcript* kept = Transcript::current()) {
+    kept->remarks += shown(text);
+    return;
+  }
   write_all(STDERR_FILENO, shown(text));
 }
 

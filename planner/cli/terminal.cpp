@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "cli/output.h"
+#include "cli/transcript.h"
 
 namespace shardplan::cli {
 namespace {
@@ -35,12 +36,14 @@ bool is_utf8(std::string_view locale) {
 }  // namespace
 
 bool speaks_utf8() {
+  if (Transcript::current() != nullptr) return true;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const std::string_view locale = variable(name); !locale.empty()) return is_utf8(locale);
   return true;
 }
 
 bool confirmed(std::string_view question) {
+  if (Transcript::current() != nullptr) return false;
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) return false;
   tell(fmt::format("{} [y/N] ", question));
   std::string answer;
@@ -48,7 +51,8 @@ bool confirmed(std::string_view question) {
 }
 
 ProgressLine::ProgressLine()
-    : visible_(::isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb") {}
+    : visible_(Transcript::current() == nullptr && ::isatty(STDERR_FILENO) == 1 &&
+               variable("TERM") != "dumb") {}
 
 ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\033[K");

@@ -7,7 +7,7 @@ namespace shardplan::cli {
 
 /// False where the locale (LC_ALL, else LC_CTYPE, else LANG) names a character set that is not
 /// UTF-8: "C" and "POSIX" have ASCII. A locale that says nothing, as in most containers, is taken
-/// as UTF-8.
+/// as UTF-8, and so is a caller within the same process (cli/transcript.h).
 bool speaks_utf8();
 
 /// Asks on standard error and reads the answer, where both ends are a terminal; else, and for

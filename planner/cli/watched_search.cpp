@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 
 #include "base/format.h"
 #include "cli/terminal.h"
@@ -13,23 +14,45 @@
 namespace shardplan::cli {
 namespace {
 
-/// SIGINT asks the search to stop; a second one ends the program as usual.
+/// SIGINT asks every search that runs to stop; a second one does what it did before the first
+/// search began: it ends the program, or goes to whoever called it within the same process.
 class StopOnInterrupt {
  public:
   StopOnInterrupt() {
+    const std::lock_guard lock(mutex());
+    if (running()++ > 0) return;
     flag() = false;
-    std::signal(SIGINT, [](int) {
+    struct sigaction stop {};
+    stop.sa_handler = [](int) {
       flag() = true;
-      std::signal(SIGINT, SIG_DFL);
-    });
+      sigaction(SIGINT, &former(), nullptr);
+    };
+    sigaction(SIGINT, &stop, &former());
   }
-  ~StopOnInterrupt() { std::signal(SIGINT, SIG_DFL); }
+  ~StopOnInterrupt() {
+    const std::lock_guard lock(mutex());
+    if (--running() == 0) sigaction(SIGINT, &former(), nullptr);
+  }
   StopOnInterrupt(const StopOnInterrupt&) = delete;
   StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
 
   static std::atomic<bool>& flag() {
     static std::atomic<bool> stop{false};
     return stop;
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static int& running() {
+    static int searches = 0;
+    return searches;
+  }
+  static struct sigaction& former() {
+    static struct sigaction handler {};
+    return handler;
   }
 };
 
