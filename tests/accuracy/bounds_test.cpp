@@ -122,8 +122,8 @@ Outcomes judged(const std::vector<std::string>& files) {
 }
 
 /// Runs that no margin has seen: ten jobs. Two answers are misses, which
-/// docs/evidence/accuracy.md tells where users read: gemma-2-2b with checkpointing died though it was said to fit, and ZeRO-2 of
-/// Qwen3-1.7B ran though it was said to be tight.
+/// docs/evidence/accuracy.md tells where users read: gemma-2-2b with checkpointing died though it
+/// was said to fit, and ZeRO-2 of Qwen3-1.7B ran though it was said to be tight.
 TEST(Boundary, IsWhereItWasPredicted) {
   const Outcomes o = judged({"h200-judged.json"});
   EXPECT_GE(o.fits, 9);
