@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the documentation site into build/site and fails on a broken link, a missing anchor, a page that
 # the navigation leaves out, or a misspelt word. ctest runs it as Documents.BuildWithStrictLinks.
-# MkDocs Material and codespell are installed into build/docs-venv, as tools/docs-requirements.txt pins them.
+# MkDocs Material and codespell are installed into build/docs-venv, as tools/docs-requirements.txt pins them;
+# where they cannot be had the exit code is 77, which ctest counts as skipped.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,8 +18,10 @@ install_tools() {
   command -v python3 >/dev/null || fail "needs python3 with venv (Debian: python3-venv)"
   rm -rf "$venv"
   python3 -m venv "$venv" || fail "python3 could not make $venv (Debian: python3-venv)"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary=:all: -r "$wanted" ||
-    fail "pip could not install the packages of $wanted: is a package index within reach?"
+  if ! "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary=:all: -r "$wanted"; then
+    echo "make_docs: pip could not install the packages of $wanted: is a package index within reach?" >&2
+    exit 77
+  fi
   cp "$wanted" "$venv/installed.txt"
 }
 

@@ -21,6 +21,7 @@
 #include "memory/arena.h"
 #include "record/comparison.h"
 #include "record/record.h"
+#include "save/file.h"
 
 namespace shardplan::validator {
 namespace {
