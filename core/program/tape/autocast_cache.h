@@ -19,8 +19,8 @@ class AutocastCache {
   std::vector<TapeEvent> close(Storages& storages, bool now) const;
 
  private:
-  std::vector<StorageId> copies_;       ///< in the order in which they were made
-  std::vector<StorageId> copy_of_;      ///< by weight; kExternal: none
+  std::vector<StorageId> copies_;   ///< in the order in which they were made
+  std::vector<StorageId> copy_of_;  ///< by weight; kExternal: none
 };
 
 }  // namespace shardplan::tape

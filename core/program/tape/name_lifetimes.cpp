@@ -35,7 +35,8 @@ Uses uses_of(const Graph& graph) {
 std::vector<NameEnd> name_ends(const Graph& graph, TapeMode mode) {
   const Uses uses = uses_of(graph);
   std::vector<bool> in_model(graph.values().size());
-  for (const ValueId value : graph.named_in_model()) in_model[static_cast<std::size_t>(value)] = true;
+  for (const ValueId value : graph.named_in_model())
+    in_model[static_cast<std::size_t>(value)] = true;
   std::vector<NameEnd> ends;
   ends.reserve(graph.values().size());
   if (graph.lets_input_go() && (mode == TapeMode::keep || mode == TapeMode::infer))
