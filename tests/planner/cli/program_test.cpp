@@ -52,7 +52,7 @@ TEST(RunProgram, ThrowsWhatTheProgramTells) {
   const Transcript transcript;
   EXPECT_THROW(run_program({"fitt"}), UsageError);
   EXPECT_THROW(run_program({"fit", "gpt2", "1xA100-40GB", "--micro-bach=2"}), UsageError);
-  EXPECT_THROW(run_program({"fit", "gpt3", "1xA100-40GB"}), InputError);
+  EXPECT_THROW(run_program({"fit", "no-model", "1xA100-40GB"}), InputError);
   EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
 }
 
