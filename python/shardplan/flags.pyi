@@ -122,6 +122,7 @@ class SearchFlags(WholeJobFlags, total=False):
     threads: float | str | None
     rows: float | str | None
     export: Document | None
+    force: bool
     gpu_counts: Sequence[object] | str | None
     frameworks: Sequence[object] | str | None
     zero_stages: Sequence[object] | str | None

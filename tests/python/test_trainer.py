@@ -22,23 +22,15 @@ def network(**config):
     return types.SimpleNamespace(config=config, dtype="torch.bfloat16")
 
 
-def arguments(**said):
-    args = transformers.TrainingArguments(output_dir="out", **said)
-    return Launched(args)
+class TrainingArguments(transformers.TrainingArguments):
+    """With the ranks that a launcher would count: without torch they cannot be."""
 
-
-class Launched:
-    """TrainingArguments whose ranks were counted by a launcher: without torch they cannot be."""
-
-    def __init__(self, args, ranks=1, n_gpu=1):
-        self._args, self.world_size, self.n_gpu = args, ranks, n_gpu
-
-    def __getattr__(self, name):
-        return getattr(self._args, name)
+    world_size = 1
+    n_gpu = 1
 
 
 def trainer(model=None, dataset=(), **said):
-    args = arguments(**said)
+    args = TrainingArguments(output_dir="out", **said)
     return types.SimpleNamespace(args=args, model=model or network(), train_dataset=dataset)
 
 
@@ -81,7 +73,7 @@ def test_check_says_what_the_same_job_says():
 
 
 def test_deepspeed_and_its_autos_are_read():
-    stages = []
+    parameters = []
     for stage in (1, 3):
         ds_config = {
             "train_micro_batch_size_per_gpu": "auto",
@@ -90,9 +82,11 @@ def test_deepspeed_and_its_autos_are_read():
             "zero_optimization": {"stage": stage, "stage3_prefetch_bucket_size": "auto"},
         }
         run = trainer(bf16=True, per_device_train_batch_size=2)
-        run.args._args.deepspeed = ds_config  # the constructor wants accelerate
-        stages.append(shardplan.check(run, cluster="4xA100-40GB", sequence_length=512))
-    assert stages[1].peak_bytes < stages[0].peak_bytes
+        run.args.deepspeed = ds_config  # the constructor wants accelerate
+        checked = shardplan.check(run, cluster="4xA100-40GB", sequence_length=512)
+        assert f"DeepSpeed ZeRO-{stage}" in str(checked)
+        parameters.append(checked.gpu.breakdown[0].resident_bytes)
+    assert parameters[1] < 0.3 * parameters[0]
 
 
 def test_samples_say_how_long_they_are():
@@ -177,3 +171,19 @@ def test_a_run_that_cannot_be_estimated_trains_all_the_same(capsys):
     run(callback, trainer(), steps=2)
     assert callback.prediction is None and callback.comparison is None
     assert "cannot predict this run: " in capsys.readouterr().out
+
+
+def test_what_only_the_launcher_knows_has_to_be_given(monkeypatch, source):
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    with pytest.raises(shardplan.InputError, match="launched this run under fsdp"):
+        shardplan.check(trainer(), cluster="8xH100-80GB", sequence_length=512)
+    launched = source / "configs/trainers/accelerate-fsdp2.yaml"
+    checked = shardplan.check(trainer(), launched, cluster="8xH100-80GB", sequence_length=512)
+    assert "with FSDP2" in str(checked)
+
+
+def test_errors_name_the_arguments_class():
+    run = trainer()
+    run.args.optim = "adamw_of_mine"
+    with pytest.raises(shardplan.InputError, match="^<TrainingArguments>: "):
+        shardplan.check(run, cluster="1xA100-40GB", sequence_length=512)

@@ -47,6 +47,12 @@ std::string algorithm_in_names(const Document& d) {
   return "";
 }
 
+/// SFTConfig has losses too (TRL 1.16, sft_config.py).
+bool has_preference_loss(const Document& d) {
+  const Json* loss = value_below(d.value, "loss_type");
+  return loss != nullptr && *loss != "nll" && *loss != "dft" && *loss != "chunked_nll";
+}
+
 /// What a config's own keys tell of the algorithm, or its program, or else the names that the run
 /// was given.
 std::string algorithm_of(const Document& d) {
@@ -57,7 +63,8 @@ std::string algorithm_of(const Document& d) {
   if (has_any(d, {"desirable_weight", "undesirable_weight"})) return "kto";
   if (has_any(d, {"simpo_gamma", "cpo_alpha"})) return "cpo";
   if (has_any(d, {"center_rewards_coefficient"})) return "reward";
-  const bool prefers = has_any(d, {"beta", "loss_type", "precompute_ref_log_probs", "rpo_alpha"});
+  const bool prefers =
+      has_any(d, {"beta", "precompute_ref_log_probs", "rpo_alpha"}) || has_preference_loss(d);
   if (!prefers) return "";
   const std::string named = algorithm_in_names(d);
   return named.empty() || named == "reward" ? "dpo" : named;

@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from ..questions import estimate
+from ..estimates import Estimate
+from ..question import Question
 
 if TYPE_CHECKING:
     from typing import Any, Optional
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..documents import Document
-    from ..estimates import Estimate
     from ..flags import EstimateFlags
 
 #: Rows of a dataset whose lengths are looked at.
@@ -56,10 +56,23 @@ def predict(
         if longest := _longest_sample(dataset):
             flags["sequence_length"] = longest
             found = f"sequence_length: {longest}, the longest of the first {_ROWS:,} samples\n"
-    documents: list[Any] = [arguments, *_networks(model, flags), *files]
-    answer = estimate(*documents, **flags)
+    if not files and flags.get("framework") is None:
+        _refuse_unsaid_launcher(arguments)
+    documents = [(arguments, type(args).__name__), *_networks(model, flags)]
+    answer = Estimate(Question("estimate", [*documents, *((one, "file") for one in files)], flags))
     answer.remarks += found
     return answer
+
+
+def _refuse_unsaid_launcher(arguments: dict[str, Any]) -> None:
+    """`accelerate launch` can choose a framework without the arguments' knowing."""
+    for framework in ("fsdp", "deepspeed"):
+        launched = os.environ.get(f"ACCELERATE_USE_{framework.upper()}", "").lower() == "true"
+        if launched and not arguments.get(framework):
+            raise InputError(
+                f"accelerate launched this run under {framework}, which its arguments do not say; "
+                "expected accelerate's configuration, as in check(trainer, 'accelerate.yaml')"
+            )
 
 
 def _unwrapped(model: Any) -> Any:
@@ -86,19 +99,20 @@ def _loading(model: Any) -> dict[str, Any]:
     return loading
 
 
-def _networks(model: Any, flags: dict[str, Any]) -> list[dict[str, Any]]:
+def _networks(model: Any, flags: dict[str, Any]) -> list[tuple[Document, str]]:
     """The model's configuration, unless a flag names the model, and its adapters'."""
     model = _unwrapped(model)
-    documents = []
+    documents: list[tuple[Document, str]] = []
     config = getattr(model, "config", None)
     if config is not None and flags.get("model") is None:
         network = dict(config.to_dict())
         network.pop("quantization_config", None)
-        documents.append(network)
+        documents.append((network, type(config).__name__))
     adapters = getattr(model, "peft_config", None)
     if adapters:
         active = getattr(model, "active_adapter", None)
-        documents.append(adapters.get(active, next(iter(adapters.values()))).to_dict())
+        adapter = adapters.get(active, next(iter(adapters.values())))
+        documents.append((adapter.to_dict(), type(adapter).__name__))
     return documents
 
 

@@ -30,6 +30,23 @@ datasets: [{path: a, type: alpaca}]
   EXPECT_TRUE(noted(imported, Note::Kind::ignored, "wandb_project"));
 }
 
+TEST(TrainingArguments, LossesOfFineTuningAreNoPreference) {
+  constexpr const char* kWithLoss =
+      "per_device_train_batch_size: 2\noutput_dir: out\nmax_length: 512\nmodel: gpt2\nloss_type: ";
+  for (const char* loss : {"nll", "dft"})
+    EXPECT_FALSE(job_of(std::string(kWithLoss) + loss + "\n").at("workload").contains("algorithm"))
+        << loss;
+  EXPECT_EQ(job_of(std::string(kWithLoss) + "sigmoid\n").at("workload").at("algorithm"), "dpo");
+}
+
+TEST(TrainingArguments, CheckpointingHasTwoNames) {
+  constexpr const char* kCheckpointed =
+      "per_device_train_batch_size: 2\noutput_dir: out\nmodel: gpt2\nactivation_checkpointing: ";
+  EXPECT_EQ(job_of(std::string(kCheckpointed) + "true\n").at("checkpointing"), "full");
+  const std::string both = std::string(kCheckpointed) + "false\ngradient_checkpointing: true\n";
+  EXPECT_EQ(job_of(both).at("checkpointing"), "full");
+}
+
 TEST(Axolotl, QloraHasASecondQuantizationAndNoPreparation) {
   const Json job = job_of(R"(
 base_model: llama-3.1-8b

@@ -1,0 +1,68 @@
+// The command line as a function: what a caller within the same process gets.
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "base/diagnostic.h"
+#include "cli/transcript.h"
+#include "json/document.h"
+#include "json/given_texts.h"
+#include "support/subprocess.h"
+
+namespace shardplan::cli::program_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kFit{"fit", "gpt2", "1xA100-40GB"};
+
+TEST(RunProgram, KeepsWhatTheProgramPrints) {
+  Transcript transcript;
+  EXPECT_EQ(run_program(kFit), Exit::done);
+  EXPECT_EQ(transcript.answer,
+            shardplan::run_program(SHARDPLAN_PROGRAM, kFit, "LC_ALL=C.UTF-8").out);
+  EXPECT_EQ(transcript.remarks, "");
+}
+
+TEST(RunProgram, KeepsRemarksApart) {
+  Transcript transcript;
+  const GivenTexts given(
+      TextsByName{{"<arguments>", R"({"per_device_train_batch_size": 2, "output_dir": "out"})"}});
+  EXPECT_EQ(run_program({"import", "<arguments>", "--model=gpt2", "--cluster=1xA100-40GB"}),
+            Exit::done);
+  EXPECT_THAT(transcript.remarks, HasSubstr("<arguments>: arguments of transformers'"));
+  EXPECT_EQ(parse_json(transcript.answer, "answer")["workload"]["micro_batch"], 2);
+}
+
+TEST(RunProgram, TheInnermostTranscriptKeeps) {
+  Transcript outer;
+  {
+    Transcript inner;
+    run_program({"--version"});
+    EXPECT_NE(inner.answer, "");
+  }
+  EXPECT_EQ(outer.answer, "");
+  EXPECT_EQ(Transcript::current(), &outer);
+}
+
+TEST(RunProgram, ThrowsWhatTheProgramTells) {
+  const Transcript transcript;
+  EXPECT_THROW(run_program({"fitt"}), UsageError);
+  EXPECT_THROW(run_program({"fit", "gpt2", "1xA100-40GB", "--micro-bach=2"}), UsageError);
+  EXPECT_THROW(run_program({"fit", "no-model", "1xA100-40GB"}), InputError);
+  EXPECT_EQ(run_program({"fit", "llama-2-70b", "1xA100-40GB"}), Exit::does_not_fit);
+}
+
+TEST(RunProgram, LeavesTheCallersHandlerOfInterrupts) {
+  const auto own = [](int) {};
+  std::signal(SIGINT, own);
+  const Transcript transcript;
+  run_program({"search", "--model=gpt2", "--cluster=2xA100-40GB", "--zero-stages=2"});
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), static_cast<void (*)(int)>(own));
+}
+
+}  // namespace
+}  // namespace shardplan::cli::program_test
