@@ -72,11 +72,11 @@ int run(QApplication& qt, const Arguments& a) {
 
 int main(int argc, char** argv) {
   using namespace shardplan::gui;
-  // Pictures need no display.
+  // Pictures, the help and the version need no display.
   for (int i = 1; i < argc; ++i)
-    if (QByteArray(argv[i]).startsWith("--export") &&
-        qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM"))
-      qputenv("QT_QPA_PLATFORM", "offscreen");
+    for (const char* flag : {"--export", "--help", "--version", "-h", "-v"})
+      if (QByteArray(argv[i]).startsWith(flag) && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM"))
+        qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication qt(argc, argv);
   QApplication::setApplicationName(QStringLiteral("shardplan"));
   QApplication::setOrganizationName(QStringLiteral("shardplan"));
