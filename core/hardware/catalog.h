@@ -135,7 +135,7 @@ const Instance* find_instance(const HardwareCatalog& catalog, std::string_view n
 const Storage* find_storage(const HardwareCatalog& catalog, std::string_view name);
 
 /// Usable bytes over marketing GiB: the median of the GPUs whose usable memory was read from a
-/// card. 0.989 today, from 0.91 (GDDR with ECC) to 1.
+/// card. 0.99 today, from 0.91 (GDDR with ECC) to 1.
 double typical_usable_ratio(const HardwareCatalog& catalog);
 
 /// What a process can probably allocate on a GPU sold with `memory_gb`.
