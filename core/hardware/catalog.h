@@ -95,6 +95,7 @@ struct Instance {
   std::string storage;                ///< Storage's name, "" when its rate is unknown
   std::optional<double> network;      ///< of the whole node
   std::optional<double> gpu_network;  ///< the part the GPUs use, where it is less
+  std::optional<ListPrice> price;
   std::string source;
   std::vector<std::string> unverified;
   std::string note;

@@ -55,7 +55,20 @@ constexpr std::array kClusterOptions{
             .doc = "a link's name, or `intra_node_bandwidth` and `inter_node_bandwidth` (a name "
                    "or bytes/s)",
             .default_text = "what such GPUs usually have"}),
-    beside({.key = "price_per_hour", .help = "of a node", .default_text = "unknown"}),
+    beside({.key = "price_per_hour",
+            .flag = "--price",
+            .also = "--price-per-hour --price-per-node-hour",
+            .help = "what a node costs an hour, on demand",
+            .default_text = "the catalogue's list price of such a machine",
+            .kind = OptionKind::number,
+            .numbers = {.least = 0, .most = 1e9}}),
+    beside({.key = "spot_price_per_hour",
+            .flag = "--spot-price",
+            .also = "--spot-price-per-hour",
+            .help = "what a node costs an hour where it may be taken away",
+            .default_text = "the list price, where it is known and price_per_hour is not said",
+            .kind = OptionKind::number,
+            .numbers = {.least = 0, .most = 1e9}}),
     beside({.key = "label", .help = "how to call it", .default_text = "as it was named"}),
 };
 

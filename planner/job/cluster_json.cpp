@@ -63,6 +63,7 @@ Json cluster_json(const Cluster& c, bool own_gpu) {
   if (c.interconnect_source == Source::measured && !links.empty())
     out["interconnect"] = std::move(links);
   if (c.price_per_hour) out["price_per_hour"] = *c.price_per_hour;
+  if (c.spot_price_per_hour) out["spot_price_per_hour"] = *c.spot_price_per_hour;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "hardware/cluster_text.h"
 #include "hardware/interconnect.h"
+#include "hardware/prices.h"
 #include "hardware/resolve.h"
 #include "json/reader.h"
 #include "load/abilities.h"
@@ -171,12 +172,18 @@ KnownInterconnect read_interconnect(ObjectReader& in, std::int64_t gpus_per_node
   return known;
 }
 
+void read_prices(ObjectReader& in, Cluster& out) {
+  constexpr double kMost = 1e9;
+  out.price_per_hour = in.number("price_per_hour", 0, kMost);
+  out.spot_price_per_hour = in.number("spot_price_per_hour", 0, kMost);
+}
+
 /// {"name": "4xA100-40GB", ...}: a cluster by its short text, with what else is known about it.
 Cluster load_named(ObjectReader& in, const std::string& name, const HardwareCatalog& catalog) {
   Cluster out = at(in.file(), in.path_of("name"), [&] { return resolve_cluster(name, catalog); });
   if (const auto bytes = in.integer("host_memory_bytes", 1)) out.host_memory = Bytes(*bytes);
   if (auto nvme = read_nvme(in)) out.nvme = nvme;
-  if (const auto price = in.number("price_per_hour", 0, 1e9)) out.price_per_hour = price;
+  read_prices(in, out);
   if (const auto label = in.text("label")) out.label = *label;
   in.finish();
   return out;
@@ -192,7 +199,8 @@ Cluster load_object(ObjectReader& in, const HardwareCatalog& catalog) {
   if (const auto bytes = in.integer("host_memory_bytes", 1)) out.host_memory = Bytes(*bytes);
   out.nvme = read_nvme(in);
   const KnownInterconnect known = read_interconnect(in, out.gpus_per_node, catalog);
-  out.price_per_hour = in.number("price_per_hour", 0, 1e9);
+  read_prices(in, out);
+  out.list_price = list_price_of(out.gpu.name, out.gpus_per_node, catalog);
   const std::string nodes = out.nodes > 1 ? fmt::format("{}x", out.nodes) : "";
   out.label =
       in.text("label").value_or(fmt::format("{}{}x{}", nodes, out.gpus_per_node, out.gpu.name));

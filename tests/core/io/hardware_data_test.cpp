@@ -110,7 +110,7 @@ TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
       {"links", {"links"}},
       {"instances", {"instances"}},
       {"storage", {"storage"}},
-      {"host", {"cpu_adam"}}};
+      {"host", {"cpu_adam"}}};  // prices have theirs by list
   for (const auto& [file, keys] : tables) {
     const std::string path = "hardware/" + file + ".json";
     const Json json = parse_json(embedded_file(path), path);
@@ -129,6 +129,28 @@ TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
   for (const DefaultNetwork& row : catalog().default_networks)
     EXPECT_THAT(row.source, Not(IsEmpty()));
   EXPECT_THAT(catalog().nccl.source, Not(IsEmpty()));
+}
+
+TEST(HardwareData, EveryPriceHasADayAPlaceAndASource) {
+  std::size_t priced = 0;
+  for (const Instance& row : catalog().instances) {
+    if (!row.price) continue;
+    ++priced;
+    EXPECT_EQ(row.price->provider, row.provider);
+    EXPECT_EQ(row.price->machine, row.name);
+    EXPECT_THAT(row.price->as_of, testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]"));
+    EXPECT_THAT(row.price->region, Not(IsEmpty())) << row.name;
+    EXPECT_THAT(row.price->source, testing::HasSubstr("https://")) << row.name;
+    // What a GPU has cost since 2016, by the hour.
+    const double each = row.price->on_demand / static_cast<double>(row.gpus);
+    EXPECT_GT(each, 0.3) << row.name;
+    EXPECT_LT(each, 40) << row.name;
+    if (row.price->spot) {
+      EXPECT_LT(*row.price->spot, row.price->on_demand) << row.name;
+    }
+  }
+  EXPECT_GE(priced, 50U);
+  EXPECT_EQ(find_instance(catalog(), "p5.48xlarge")->price->on_demand, 55.04);
 }
 
 TEST(HardwareData, NamesAndAliasesAreUnique) {
