@@ -109,6 +109,15 @@ struct CpuAdamRate {
   std::string note;
 };
 
+/// Interruptions that somebody counted on a cluster.
+struct CountedFailures {
+  std::string name;
+  double gpu_hours = 0;  ///< between two of them
+  std::string source;
+  std::vector<std::string> unverified;
+  std::string note;
+};
+
 /// A range that others report; shown beside a prediction, not used in it.
 struct ReportedRange {
   std::string name, unit, source;
@@ -124,6 +133,9 @@ struct HardwareCatalog {
   NcclConstants nccl;
   std::vector<Instance> instances;
   std::vector<Storage> storage;
+  std::string shared_storage;             ///< the row for clusters of which nothing is known
+  std::vector<CountedFailures> failures;  ///< the first is taken where a job says nothing
+  double restart_seconds = 0;
   std::vector<CpuAdamRate> cpu_adam;
   double dram_bytes_per_adam_parameter = 0;
   std::vector<ReportedRange> reported_overheads;

@@ -84,6 +84,21 @@ struct ListPrice {
   bool same_machine = true;  ///< the cluster is made of it; else it only has the same GPUs
 };
 
+/// Where checkpoints go: bytes per second of one node.
+struct CheckpointStorage {
+  double read_bandwidth = 0, write_bandwidth = 0;
+  std::string name;                 ///< of the catalogue's row, or whose it is
+  Source source = Source::assumed;  ///< measured: the catalogue or the job says it of this cluster
+  bool said = false;                ///< by the job
+};
+
+/// What stops runs: the mean of hours that a node goes without, and seconds until the run starts to
+/// load its checkpoint.
+struct Failures {
+  double node_hours = 0, restart_seconds = 0;
+  std::string counted_on;  ///< the cluster whose figures they are; "": the job says the hours
+};
+
 struct Cluster {
   std::string label;  ///< as the user named it: "4xA100-40GB"
   Gpu gpu;
@@ -105,7 +120,9 @@ struct Cluster {
   std::optional<double> price_per_hour;       ///< of one node, as the job says
   std::optional<double> spot_price_per_hour;  ///< the same, where it may be taken away
   std::optional<ListPrice> list_price;        ///< of one node
-  std::vector<std::string> notes;             ///< what was assumed while resolving the name
+  std::optional<CheckpointStorage> checkpoint_storage;
+  std::optional<Failures> failures;
+  std::vector<std::string> notes;  ///< what was assumed while resolving the name
 
   std::int64_t world() const { return checked_mul(gpus_per_node, nodes); }
 };

@@ -13,6 +13,7 @@
 #include "hardware/gpu_names.h"
 #include "hardware/interconnect.h"
 #include "hardware/prices.h"
+#include "hardware/reliability.h"
 
 namespace shardplan {
 namespace {
@@ -127,6 +128,7 @@ Cluster from_instance(const Instance& row, std::int64_t nodes, const HardwareCat
   }
   fill_interconnect(out, known, catalog);
   out.list_price = row.price;
+  fill_reliability(out, catalog);
   return out;
 }
 
@@ -182,6 +184,7 @@ Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
   out.notes = std::move(resolved.notes);
   fill_interconnect(out, {}, catalog);
   out.list_price = list_price_of(out.gpu.name, gpus_per_node, catalog);
+  fill_reliability(out, catalog);
   if (cut) {
     out.interconnect_source = Source::assumed;
     out.notes.push_back(fmt::format("{} GPUs are taken as {} machines of {}: write {}x{}x{}",

@@ -42,7 +42,7 @@ QString JobWords::method(const Answer& a) {
 }
 
 QString JobWords::cost(const Answer& a) {
-  const Cost cost = cost_of(a.job->plan, *a.estimate, {});
+  const Cost cost = cost_of(a.job->plan, a.estimate->time.step_seconds, {});
   const auto& amount = cost.per_billion_tokens.on_demand;
   if (amount && cost.list)
     return tr("; $%1 for a billion tokens at the list price of %2 (%3)")

@@ -64,8 +64,11 @@ Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {
   return cost;
 }
 
-Cost cost_of(const Plan& plan, const Estimate& estimate, const CostTerms& terms) {
-  return cost_of(plan, estimate.time.step_seconds, terms);
+Cost cost_of(const Model& model, const Plan& plan, const Estimate& estimate,
+             const CostTerms& terms) {
+  Cost cost = cost_of(plan, estimate.time.step_seconds, terms);
+  if (cost.days) cost.upkeep = upkeep_of(model, plan);
+  return cost;
 }
 
 }  // namespace shardplan

@@ -5,6 +5,7 @@
 
 #include "estimate/estimate.h"
 #include "plan/plan.h"
+#include "questions/upkeep.h"
 
 namespace shardplan {
 
@@ -32,10 +33,13 @@ struct Cost {
   // Of Workload::tokens.
   std::optional<double> tokens, days, gpu_hours, kwh;
   Money whole;
+  std::optional<Upkeep> upkeep;  ///< where tokens are asked for: what failures and saving take
 };
 
 Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms);
-Cost cost_of(const Plan& plan, const Estimate& estimate, const CostTerms& terms);
+/// With what keeps such a run from training all the time.
+Cost cost_of(const Model& model, const Plan& plan, const Estimate& estimate,
+             const CostTerms& terms);
 
 /// Tokens that all GPUs together take in one optimizer step.
 double tokens_per_step(const Plan& plan);

@@ -75,5 +75,17 @@ TEST(ListPrices, ANamedMachineHasItsOwn) {
   EXPECT_FALSE(resolve_cluster("4x40GB", catalog()).list_price);
 }
 
+TEST(Reliability, IsThatOfThePublishedClusterUntilTheNvmeIsKnown) {
+  const Cluster gpus = resolve_cluster("2x8xH100", catalog());
+  ASSERT_TRUE(gpus.checkpoint_storage && gpus.failures);
+  EXPECT_EQ(gpus.checkpoint_storage->source, Source::assumed);
+  EXPECT_NEAR(gpus.failures->node_hours, 5696, 1);  // of eight GPUs
+  EXPECT_EQ(gpus.failures->counted_on, "Llama 3 405B");
+  const Cluster machine = resolve_cluster("Standard_NC96ads_A100_v4", catalog());
+  EXPECT_EQ(machine.checkpoint_storage->source, Source::measured);
+  EXPECT_EQ(machine.checkpoint_storage->write_bandwidth, 5e9);
+  EXPECT_NEAR(machine.failures->node_hours, 2 * 5696, 2);
+}
+
 }  // namespace
 }  // namespace shardplan::prices_test

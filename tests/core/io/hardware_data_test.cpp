@@ -34,7 +34,7 @@ TEST(HardwareData, HoldsTheWholeCatalogue) {
   EXPECT_EQ(catalog().gpus.size(), 68U);
   EXPECT_GE(catalog().links.size(), 30U);
   EXPECT_EQ(catalog().instances.size(), 68U);
-  EXPECT_EQ(catalog().storage.size(), 6U);
+  EXPECT_EQ(catalog().storage.size(), 7U);
   EXPECT_EQ(catalog().cpu_adam.size(), 2U);
 }
 
@@ -106,11 +106,9 @@ bool has_path(const Json& row, const std::string& path) {
 
 TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> tables = {
-      {"gpus", {"architectures", "gpus"}},
-      {"links", {"links"}},
-      {"instances", {"instances"}},
-      {"storage", {"storage"}},
-      {"host", {"cpu_adam"}}};  // prices have theirs by list
+      {"gpus", {"architectures", "gpus"}}, {"links", {"links"}},
+      {"instances", {"instances"}},        {"storage", {"storage"}},
+      {"failures", {"failures"}},          {"host", {"cpu_adam"}}};  // prices have theirs by list
   for (const auto& [file, keys] : tables) {
     const std::string path = "hardware/" + file + ".json";
     const Json json = parse_json(embedded_file(path), path);
@@ -151,6 +149,13 @@ TEST(HardwareData, EveryPriceHasADayAPlaceAndASource) {
   }
   EXPECT_GE(priced, 50U);
   EXPECT_EQ(find_instance(catalog(), "p5.48xlarge")->price->on_demand, 55.04);
+}
+
+TEST(HardwareData, CheckpointsAndFailuresHaveAPublishedDefault) {
+  EXPECT_NE(find_storage(catalog(), catalog().shared_storage), nullptr);
+  ASSERT_FALSE(catalog().failures.empty());
+  EXPECT_NEAR(catalog().failures.front().gpu_hours, 16384.0 * 54 * 24 / 466, 1e-6);
+  EXPECT_EQ(catalog().restart_seconds, 600);
 }
 
 TEST(HardwareData, NamesAndAliasesAreUnique) {

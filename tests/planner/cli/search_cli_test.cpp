@@ -186,7 +186,9 @@ TEST(CostLines, ListPricesAreSaidOnlyWhereARunIsAsked) {
   EXPECT_THAT(plain.out, Not(HasSubstr("$")));
   const Finished asked =
       run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "p5.48xlarge", "--tokens", "300B"});
-  EXPECT_THAT(asked.out, AllOf(HasSubstr("$"), HasSubstr("AWS p5.48xlarge (us-east-1) on 20")));
+  EXPECT_THAT(asked.out,
+              AllOf(HasSubstr("$"), HasSubstr("list price of AWS p5.48xlarge, us-east-1, 20"),
+                    HasSubstr("a checkpoint: "), HasSubstr("goodput ")));
   const Finished bad =
       run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "p5.48xlarge", "--tokens", "many"});
   EXPECT_EQ(bad.exit_code, 3);

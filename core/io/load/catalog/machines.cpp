@@ -61,6 +61,18 @@ Storage read_storage_row(ObjectReader& in) {
           .note = in.text("note").value_or("")};
 }
 
+CountedFailures read_counted_failures(ObjectReader& in) {
+  CountedFailures out;
+  out.name = required_text(in, "name");
+  constexpr double kHoursOfDay = 24;
+  const double gpu_hours = required_number(in, "gpus") * required_number(in, "days") * kHoursOfDay;
+  out.gpu_hours = gpu_hours / required_number(in, "interruptions");
+  out.source = required_text(in, "source");
+  out.unverified = strings(in, "unverified");
+  out.note = in.text("note").value_or("");
+  return out;
+}
+
 CpuAdamRate read_cpu_adam(ObjectReader& in) {
   return {.name = required_text(in, "name"),
           .parameters_per_second = required_number(in, "parameters_per_second"),
@@ -81,8 +93,19 @@ void read_prices(ObjectReader& root, HardwareCatalog& out) {
 }
 
 void read_storage(ObjectReader& root, HardwareCatalog& out) {
+  out.shared_storage = required_text(root, "shared");
   for_each_row(root, "storage",
                [&](ObjectReader& row) { out.storage.push_back(read_storage_row(row)); });
+}
+
+void read_failures(ObjectReader& root, HardwareCatalog& out) {
+  for_each_row(root, "failures",
+               [&](ObjectReader& row) { out.failures.push_back(read_counted_failures(row)); });
+  ObjectReader restart = required_object(root, "restart");
+  out.restart_seconds = required_number(restart, "seconds");
+  required_text(restart, "source");
+  strings(restart, "unverified");
+  restart.finish();
 }
 
 void read_host(ObjectReader& root, HardwareCatalog& out) {
