@@ -35,6 +35,7 @@ constexpr std::array kCommands{
     Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
     Command{"report", add_report},     Command{"catalog", add_catalog},
     Command{"lint", add_lint},         Command{"import", add_import},
+    Command{"table", add_table},
 };
 
 /// Declares the flags of the command that is asked for, else of all: they are hundreds, and take
