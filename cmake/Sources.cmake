@@ -22,9 +22,15 @@ function(shardplan_unity target)
     UNITY_BUILD ${SHARDPLAN_UNITY} UNITY_BUILD_BATCH_SIZE 30)
 endfunction()
 
-# shardplan_library(TARGET [EXCEPT PATHS...]): a static library of all sources below this folder.
+# shardplan_library(TARGET [FOLDER folder] [EXCEPT PATHS...]): a static library of all sources below
+# this folder, or below one in it.
 function(shardplan_library target)
-  shardplan_sources(sources . ${ARGN})
+  cmake_parse_arguments(ARG "" "FOLDER" "EXCEPT" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER .)
+  endif()
+  shardplan_sources(sources ${ARG_FOLDER} EXCEPT ${ARG_EXCEPT})
   add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   shardplan_unity(${target})
 endfunction()

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/ascii.h"
+
 namespace shardplan {
 namespace {
 
@@ -48,7 +50,7 @@ std::string normalized(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c == '-' || c == '_' || c == '.' || c == ' ') continue;
-    out += (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+    out += lower(c);
   }
   return out;
 }

@@ -42,7 +42,7 @@ AllocatorLimit limit_beside(const ProcessMemory& process, const Plan& plan) {
 }
 
 /// The allocator with memory to spare; where that is more than `limit`, with no more than that: it
-/// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
+/// gives cached segments back before it fails. docs/explanation/allocator.md, "Under pressure".
 std::int64_t simulated(const ReservedRuns& runs, std::int64_t limit) {
   const ReservedProfile& spare = runs.spare();
   if (spare.reserved <= limit || limit <= 0) return spare.reserved;
@@ -68,12 +68,14 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
   }
   range.upper = std::max(range.upper, range.point);
   range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
-  if (range.least > limit.point) {
+  if (runs.spare().reserved > limit.point && limit.point > 0) {
     const std::int64_t widened = limit.widened(margins);
     const std::int64_t scarce = simulated(runs, widened);
     if (scarce <= widened) {  // a little more than there is would do, and chance may give it
-      range.least = limit.point;
+      range.least = std::min(range.least, limit.point);
       range.point = std::min(range.point, std::max(scarce, limit.point + 1));
+    } else if (range.point > limit.point) {  // not even with a little more
+      range.least = std::max(range.least, limit.point + 1);
     }
   }
   return range;

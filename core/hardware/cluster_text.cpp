@@ -69,7 +69,7 @@ std::string compact_name(std::string_view text) {
     } else if (c == '*') {
       out += 'x';
     } else if (c != ' ' && c != '\t' && c != '_') {
-      out += (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+      out += lower(c);
     }
   }
   return out;

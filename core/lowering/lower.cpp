@@ -30,6 +30,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   program.host.pageable += inputs.pageable;
   program.host.pinned += inputs.pinned;
   program.groups = group_shapes(plan);
+  program.keeps_build_cache = plan.trainer->keeps_build_cache;
   return program;
 }
 

@@ -132,6 +132,8 @@ struct Program {
   /// Where it differs: the allocations and frees that build the model, in place of the residents
   /// that exist before the first step.
   std::vector<Event> build;
+  /// What building leaves cached is there for the first step.
+  bool keeps_build_cache = false;
   /// What is done in one step only, such as making optimizer states. Residents of a category that
   /// the first step makes do not exist before it.
   std::vector<EventsOfOneStep> once;

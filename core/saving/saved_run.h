@@ -1,5 +1,5 @@
 // What one checkpoint of a run is: bytes on disk, and what a node writes and reads of them.
-// docs/cost.md, "Checkpoints", has the table and the sources.
+// docs/explanation/cost.md, "Checkpoints", has the table and the sources.
 #pragma once
 
 #include <optional>

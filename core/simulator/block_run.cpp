@@ -244,7 +244,7 @@ void BlockRun::begin_step() {
   clocks_ = StreamClocks(script_->rules);
   for (Marks& marks : marks_)
     for (Marks::Mark& mark : marks.list) mark.at = 0;
-  if (step_++ == 0) allocator_.empty_cache();
+  if (step_++ == 0 && !script_->keeps_build_cache) allocator_.empty_cache();
   phases_ = {};
   peak_before_ = allocator_.peak_reserved();
   held_before_ = allocator_.reserved();

@@ -17,7 +17,7 @@ struct BlockRow {
     free_newest,  ///< of a stack whose blocks have a name of their own
     free_older,   ///< the one before the newest
     free_size,    ///< of a stack without a name: the newest of this size and stream
-    begin_step,   ///< before the first one, what building the model left cached is given back
+    begin_step,   ///< before the first one, what building left cached may be given back
     begin_phase,
     end_phase,
     repeat,        ///< the rows before row `number` happen `amount` times
@@ -38,6 +38,7 @@ struct BlockScript {
   std::vector<BlockRow> rows;  ///< of building the model, then of a step
   std::size_t step = 0;        ///< the step's first row
   std::size_t stacks = kCategoryCount;
+  bool keeps_build_cache = false;
   std::int64_t last_own = 0;  ///< the last step that does what others do not
   // What the clocks need; nothing where no block waits for a stream.
   ClockRules rules;

@@ -46,6 +46,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .embeddings_in_fp32 = true,
           .casts_divided_model = true,
           .loads_divided = true,
+          .keeps_build_cache = true,
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
           .shards_frozen_whole = true,

@@ -51,6 +51,9 @@ struct TrainerDescription {
   /// ZeRO-3 finds a model that zero.Init has divided, which its engine does not cast: adapters stay
   /// in fp32, as peft makes them (deepspeed/runtime/engine.py, _cast_module_mixed_precision).
   bool loads_divided = false;
+  /// Nothing gives back what building the model and the engine left in the allocator's cache. The
+  /// loops that were measured do (tests/accuracy/measure/phases.py).
+  bool keeps_build_cache = false;
   CompileScope compiles = CompileScope::model;  ///< what its switch for torch.compile does
   /// A checkpointed block is computed again up to the last tensor that is saved, as torch's
   /// checkpoint does unless told otherwise; else all of it.

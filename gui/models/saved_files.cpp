@@ -1,7 +1,6 @@
 #include "models/saved_files.h"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "export/export.h"
@@ -10,18 +9,12 @@
 #include "report/build.h"
 #include "report/messages.h"
 #include "report/render/render.h"
+#include "save/file.h"
 
 namespace shardplan::gui {
 namespace {
 
 namespace fs = std::filesystem;
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw InputError({.file = path, .message = "cannot be written"});
-}
 
 std::string rendered(const report::Report& page, const std::string& extension,
                      const report::Messages& messages) {
@@ -60,13 +53,19 @@ std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {
   std::vector<PlanFile> files;
   if (answer.job->plan.workload.kind != WorkKind::train)  // no launcher runs it from a plan
     return {{"job.json", job.dump(2) + "\n"}};
-  for (ExportedFile& file : export_all(job, *answer.job, *answer.estimate))
-    files.push_back({std::move(file.name), std::move(file.text)});
+  for (ExportedFile& file : export_all(job, *answer.job, *answer.estimate)) {
+    const bool program = file.program();
+    files.push_back({std::move(file.name), std::move(file.text), program});
+  }
   return files;
 }
 
 void write_plan_files(const std::vector<PlanFile>& files, const std::string& folder) {
-  for (const PlanFile& file : files) write_file((fs::path(folder) / file.name).string(), file.text);
+  StagedFiles staged;
+  for (const PlanFile& file : files)
+    staged.add((fs::path(folder) / file.name).string(), file.text,
+               file.program ? StagedFiles::Mode::program : StagedFiles::Mode::data);
+  staged.place();
 }
 
 }  // namespace shardplan::gui

@@ -19,12 +19,13 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
 struct PlanFile {
   std::string name;  ///< "job.json"
   std::string text;
+  bool program = false;  ///< its owner may run it
 };
 
 /// What runs the plan of a complete job.
 std::vector<PlanFile> plan_files(const Answer& answer, const Json& job);
 
-/// Writes them into a folder; throws InputError for the first that cannot be written.
+/// Writes all of them into a folder or none; throws InputError for one that cannot be written.
 void write_plan_files(const std::vector<PlanFile>& files, const std::string& folder);
 
 }  // namespace shardplan::gui

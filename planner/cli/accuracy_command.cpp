@@ -29,13 +29,13 @@ Exit run_accuracy(const AccuracyArguments& a) {
       a.paths.empty() ? built_in_records(hardware) : load_records(a.paths, hardware);
   const Accuracy accuracy = compare_with_records(records, group_of(a.group));
   if (a.output.json()) {
-    a.output.write(accuracy_json(accuracy).dump(2) + "\n");
+    a.output.write_json(accuracy_json(accuracy));
   } else if (a.output.format == "csv") {
-    a.output.write(accuracy_csv(accuracy));
+    a.output.write_bytes(accuracy_csv(accuracy));
   } else {
-    a.output.write(accuracy_text(accuracy, a.details));
+    a.output.write_text(accuracy_text(accuracy, a.details));
   }
-  for (const Diagnostic& d : accuracy.bad) fmt::print(stderr, "shardplan: {}\n", to_string(d));
+  for (const Diagnostic& d : accuracy.bad) tell(fmt::format("shardplan: {}\n", to_string(d)));
   return accuracy.bad.empty() ? Exit::done : Exit::bad_input;
 }
 

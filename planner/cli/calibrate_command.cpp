@@ -83,8 +83,8 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
   json["margin_records"] = Json::array();
   for (const Comparison* c : half) json["margin_records"].push_back(c->name);
-  if (a.output.json() || !a.output.file.empty()) a.output.write(json.dump(1) + "\n");
-  if (!a.output.json()) fmt::print("{}", margins_text(margins));
+  if (a.output.json() || !a.output.file.empty()) a.output.write_json(json, 1);
+  if (!a.output.json()) Output().write_text(margins_text(margins));
   return Exit::done;
 }
 
@@ -119,8 +119,8 @@ Exit run_calibrate(const CalibrateArguments& a) {
   json["time_errors"] = Json::object();
   for (const FitQuality& q : fit.quality)
     json["time_errors"][q.group] = {{"measurements", q.count}, {"mean_error", q.mean_error}};
-  if (a.output.json() || !a.output.file.empty()) a.output.write(json.dump(1) + "\n");
-  if (!a.output.json()) fmt::print("{}", quality_text(fit));
+  if (a.output.json() || !a.output.file.empty()) a.output.write_json(json, 1);
+  if (!a.output.json()) Output().write_text(quality_text(fit));
   return Exit::done;
 }
 

@@ -16,29 +16,29 @@ struct CatalogArguments {
   Output output;
 };
 
-Exit list_options(const CatalogArguments& a) {
-  if (!a.page.empty()) {
-    a.output.write(with_option_tables(read_text_file(a.page), a.page));
-  } else {
-    a.output.write(a.output.json() ? options_json().dump(2) + "\n" : options_text());
-  }
+/// The same list for a program or for people.
+template <typename ToJson, typename ToText>
+Exit listed(const Output& output, const ToJson& to_json, const ToText& to_text) {
+  if (output.json())
+    output.write_json(to_json());
+  else
+    output.write_text(to_text());
   return Exit::done;
 }
 
 Exit list(const CatalogArguments& a) {
-  const bool json = a.output.json();
-  if (a.what == "models") {
-    a.output.write(json ? models_json().dump(2) + "\n" : models_text());
+  if (!a.page.empty()) {
+    a.output.write_bytes(with_option_tables(read_text_file(a.page), a.page));
     return Exit::done;
   }
-  if (a.what == "options") return list_options(a);
+  if (a.what == "models") return listed(a.output, models_json, models_text);
+  if (a.what == "options") return listed(a.output, options_json, options_text);
   const HardwareCatalog catalog = load_hardware_catalog();
-  if (a.what == "gpus") {
-    a.output.write(json ? gpus_json(catalog).dump(2) + "\n" : gpus_text(catalog));
-  } else {
-    a.output.write(json ? clusters_json(catalog).dump(2) + "\n" : clusters_text(catalog));
-  }
-  return Exit::done;
+  if (a.what == "gpus")
+    return listed(
+        a.output, [&] { return gpus_json(catalog); }, [&] { return gpus_text(catalog); });
+  return listed(
+      a.output, [&] { return clusters_json(catalog); }, [&] { return clusters_text(catalog); });
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void add_catalog(CLI::App& app, Run& run) {
       ->required()
       ->check(CLI::IsMember({"models", "gpus", "clusters", "options"}));
   command->footer("Example: shardplan catalog gpus");
-  // Hidden: tools/make_job_doc.sh writes docs/job.md with it.
+  // Hidden: tools/make_job_doc.sh writes docs/reference/job.md with it.
   command->add_option("--page", a->page)->group("")->check(CLI::ExistingFile);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return list(*a); }; });

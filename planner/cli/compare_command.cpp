@@ -37,9 +37,9 @@ Exit compare(const CompareArguments& a) {
       item["is_current"] = alternative.is_current;
       list.push_back(std::move(item));
     }
-    a.output.write(list.dump(2) + "\n");
+    a.output.write_json(list);
   } else {
-    a.output.write(compare_text(job, all));
+    a.output.write_text(compare_text(job, all));
   }
   return Exit::done;
 }

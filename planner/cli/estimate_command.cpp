@@ -28,9 +28,9 @@ Exit run_estimate(const EstimateArguments& a) {
   if (a.output.json()) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost, job.plan.cluster);
-    a.output.write(json.dump(2) + "\n");
+    a.output.write_json(json);
   } else {
-    a.output.write(estimate_text(e, job, calibration, cost));
+    a.output.write_text(estimate_text(e, job, calibration, cost));
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +13,8 @@ namespace {
 struct ExportArguments {
   JobOptions job;
   CalibrationOption calibration;
-  std::string format, folder;
+  std::string format;
+  ExportFolder folder;
   Output output;
 };
 
@@ -25,35 +23,21 @@ Exit run_export(const ExportArguments& a) {
   const Job job = a.job.load(asked);
   require_training(job, "export", a.job.file);
   const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
-  if (!a.folder.empty()) {
-    write_exports(a.folder, asked, job, e);
+  if (!a.folder.path.empty()) {
+    a.folder.write(export_all(asked, job, e));
   } else {
     const std::string format =
         a.format.empty() ? std::string(export_formats(job.plan).front()) : a.format;
     const ExportedFile file = export_as(format, asked, job, e);
-    a.output.write(
-        a.output.json()
-            ? Json{{"format", file.format}, {"name", file.name}, {"text", file.text}}.dump(2) + "\n"
-            : file.text);
+    if (a.output.json())
+      a.output.write_json({{"format", file.format}, {"name", file.name}, {"text", file.text}});
+    else
+      a.output.write_bytes(file.text);
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
 
 }  // namespace
-
-void write_exports(const std::string& folder, const Json& asked, const Job& job,
-                   const Estimate& e) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  for (const ExportedFile& file : export_all(asked, job, e)) {
-    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
-    Output{.format = "text", .file = path.string()}.write(file.text);
-    if (file.format == "launch")
-      std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
-                                   std::filesystem::perm_options::add, error);
-    fmt::print(stderr, "wrote {}\n", path.string());
-  }
-}
 
 void add_export(CLI::App& app, Run& run) {
   auto a = std::make_shared<ExportArguments>();
@@ -63,8 +47,11 @@ void add_export(CLI::App& app, Run& run) {
   command->add_option("--as", a->format,
                       "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
                       "training_arguments, axolotl, llamafactory, torchtitan, megatron");
-  command->add_option("--to", a->folder, "a folder for all formats that fit the framework")
-      ->excludes("--as");
+  CLI::Option* to =
+      command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
+          ->excludes("--as");
+  command->add_flag("--force", a->folder.force, "replace files of the folder without asking")
+      ->needs(to);
   command->footer(
       "Example: shardplan export configs/jobs/llama-2-7b-zero3.json --as ds_config\n"
       "Exit code 0: the job fits; 4: it does not, and is written all the same.");

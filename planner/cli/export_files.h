@@ -2,14 +2,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "export/export.h"
 
 namespace shardplan::cli {
 
-/// Writes every format that fits the job into `folder`, which is made if need be; says on stderr
-/// what it wrote.
-void write_exports(const std::string& folder, const Json& asked, const Job& job,
-                   const Estimate& estimate);
+/// Where exports go. Files that are there with other content are replaced only with `force`, or
+/// when somebody at the terminal says so.
+struct ExportFolder {
+  std::string path;
+  bool force = false;
+
+  /// Writes all of the files or none; makes the folder if need be and says on standard error what
+  /// it wrote. Throws InputError when a file may not be replaced or cannot be written.
+  void write(const std::vector<ExportedFile>& files) const;
+};
 
 }  // namespace shardplan::cli

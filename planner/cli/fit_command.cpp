@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "cli/job_options.h"
 #include "import/import.h"
 #include "json/document.h"
+#include "json/given_texts.h"
 #include "load/hardware.h"
 #include "questions/estimate_job.h"
 #include "questions/fixes.h"
@@ -30,7 +30,7 @@ struct FitArguments {
 };
 
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
-/// who ask this question would run. docs/job.md lists it.
+/// who ask this question would run. docs/reference/job.md lists it.
 Json defaults(const FitArguments& a) {
   if (!a.job.files.empty()) return Json{{"cluster", a.cluster}};  // the trainer's own
   const bool has_cluster = a.job.given("--cluster");
@@ -42,8 +42,7 @@ Json defaults(const FitArguments& a) {
 
 /// A job brings its own cluster; `estimate` takes it. What cannot be read is refused as a model.
 bool is_whole_job(const std::string& model) {
-  std::error_code absent;
-  if (model != kStandardInput && !std::filesystem::is_regular_file(model, absent)) return false;
+  if (model != kStandardInput && !is_readable(model)) return false;
   try {
     const Json json = read_json_file(model);
     return json.is_object() && json.value("schema", Json()) == "shardplan.job/1";
@@ -79,9 +78,9 @@ Exit fit(const FitArguments& asked) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost, job.plan.cluster);
     json["fixes"] = fixes_json(fixes);
-    a.output.write(json.dump(2) + "\n");
+    a.output.write_json(json);
   } else {
-    a.output.write(fit_text(e, job, fixes, calibration, cost));
+    a.output.write_text(fit_text(e, job, fixes, calibration, cost));
   }
   return e.verdict.fits ? Exit::done : Exit::does_not_fit;
 }

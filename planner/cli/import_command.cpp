@@ -36,15 +36,15 @@ Exit run_import(const ImportArguments& a) {
   others.erase("cluster");  // which the import has taken, with what the files count
   overlay(imported.job, others);
   check(imported, imported.job, a.job.file);
-  for (const std::string& heading : imported.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::all_notes(imported.notes));
+  for (const std::string& heading : imported.headings) tell(heading + "\n");
+  tell(importing::all_notes(imported.notes));
   if (!a.output.json()) {
-    a.output.write(imported.job.dump(2) + "\n");
+    a.output.write_json(imported.job);
     return Exit::done;
   }
   Json notes = Json::array();
   for (const importing::Note& note : imported.notes) notes.push_back(note_json(note));
-  a.output.write(Json{{"job", imported.job}, {"notes", std::move(notes)}}.dump(2) + "\n");
+  a.output.write_json(Json{{"job", imported.job}, {"notes", std::move(notes)}});
   return Exit::done;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "cli/lists.h"
+#include "json/given_texts.h"
 #include "load/hardware.h"
 
 namespace shardplan::cli {
@@ -77,7 +78,7 @@ Json value_of(const std::string& flag, const JobField& field, const std::string&
 
 bool is_file(const std::string& text) {
   std::error_code error;
-  return text == kStandardInput || std::filesystem::exists(text, error);
+  return text == kStandardInput || is_readable(text) || std::filesystem::exists(text, error);
 }
 
 /// A name and no file: nothing of that name is there, and it ends as no file of a job does.
@@ -90,7 +91,8 @@ bool is_word(const std::string& text) {
 /// A cluster in words, or a file with one.
 bool is_cluster(const std::string& text) {
   if (is_word(text)) return true;
-  if (text == kStandardInput || !text.ends_with(".json") || !is_file(text)) return false;
+  if (text == kStandardInput || !is_file(text)) return false;
+  if (!text.ends_with(".json") && given_text(text) == nullptr) return false;
   const Json json = Json::parse(read_text_file(text), nullptr, false);
   return json.is_object() && json.contains("gpu") && !json.contains("model");
 }
@@ -159,8 +161,8 @@ Json JobOptions::imported(const std::vector<std::string>& jobs, const Json& unde
   Json known = under;
   overlay(known, said);
   importing::Imported made = importing::import_files(jobs, "", known);
-  for (const std::string& heading : made.headings) fmt::print(stderr, "{}\n", heading);
-  fmt::print(stderr, "{}", importing::short_notes(made.notes));
+  for (const std::string& heading : made.headings) tell(heading + "\n");
+  tell(importing::short_notes(made.notes));
   Json whole = made.job;
   set_flags(whole, "/cluster");  // which the import has taken, with what the files count
   check(made, whole, file);

@@ -13,6 +13,7 @@
 #include "load/training_arguments.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
+#include "save/file.h"
 
 namespace shardplan::cli {
 namespace {
@@ -118,14 +119,15 @@ void write_fixed(const LintArguments& a, const LintRequest& request, const LintR
                       .key = "--fix",
                       .message = "this file is there already",
                       .expected = "another name, or --overwrite"});
-  Output copy;
-  copy.file = a.fixed;
-  copy.write(dump_python_json(fixed) + "\n");
+  write_file(a.fixed, dump_python_json(fixed) + "\n");
 }
 
 Exit run_lint(const LintArguments& a) {
   if (a.rules) {
-    a.output.write(a.output.format == "markdown" ? rules_markdown() : rules_text());
+    if (a.output.format == "markdown")
+      a.output.write_bytes(rules_markdown());
+    else
+      a.output.write_text(rules_text());
     return Exit::done;
   }
   const HardwareCatalog hardware = load_hardware_catalog();
@@ -134,11 +136,11 @@ Exit run_lint(const LintArguments& a) {
   const LintReport report = lint(request);
   if (!a.fixed.empty()) write_fixed(a, request, report);
   if (a.output.json())
-    a.output.write(lint_json(report).dump(2) + "\n");
+    a.output.write_json(lint_json(report));
   else if (a.output.format == "sarif")
-    a.output.write(lint_sarif(report, SHARDPLAN_VERSION).dump(2) + "\n");
+    a.output.write_json(lint_sarif(report, SHARDPLAN_VERSION));
   else
-    a.output.write(lint_text(report));
+    a.output.write_text(lint_text(report));
   if (report.count(Severity::error) > 0) return Exit::bad_input;
   return a.strict && report.count(Severity::warning) > 0 ? Exit::warnings : Exit::done;
 }

@@ -1,108 +1,33 @@
 // shardplan: will it fit, how fast will it run, what would change that?
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/diagnostic.h"
-#include "base/nearest.h"
-#include "cli/commands.h"
-#include "cli/spoken_flags.h"
-
-namespace shardplan::cli {
-namespace {
-
-constexpr const char* kAbout =
-    "Predicts memory, traffic and time of a training step before you rent the GPUs.\n"
-    "Example: shardplan fit llama-2-7b 4xA100-40GB";
-
-struct Command {
-  std::string_view name;
-  void (*add)(CLI::App& app, Run& run);
-};
-
-/// In the order in which --help lists them.
-constexpr std::array kCommands{
-    Command{"fit", add_fit},           Command{"model", add_model},
-    Command{"estimate", add_estimate}, Command{"compare", add_compare},
-    Command{"max", add_max},           Command{"search", add_search},
-    Command{"export", add_export},     Command{"accuracy", add_accuracy},
-    Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
-    Command{"report", add_report},     Command{"catalog", add_catalog},
-    Command{"lint", add_lint},         Command{"import", add_import},
-    Command{"table", add_table},
-};
-
-/// Declares the flags of the command that is asked for, else of all: they are hundreds, and take
-/// longer than a small answer.
-void add_commands(CLI::App& app, Run& run, std::string_view asked) {
-  const auto known = [&](const Command& command) { return command.name == asked; };
-  const bool one = std::any_of(kCommands.begin(), kCommands.end(), known);
-  for (const Command& command : kCommands)
-    if (!one || known(command)) command.add(app, run);
-}
-
-/// What is wrong with the command's name, or "": CLI11 would call it a stray argument.
-std::string command_error(std::string_view asked) {
-  if (asked.empty() || asked.front() == '-') return {};
-  std::vector<std::string> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
-  if (std::find(names.begin(), names.end(), asked) != names.end()) return {};
-  return to_string({.message = fmt::format("unknown command '{}'", asked),
-                    .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                    .nearest = nearest(asked, std::span<const std::string>(names))});
-}
-
-Exit usage_error(std::string_view message) {
-  fmt::print(stderr, "shardplan: {}\nRun with --help for an example.\n", message);
-  return Exit::usage;
-}
-
-Exit run(int argc, char** argv) {
-  CLI::App app(kAbout, "shardplan");
-  app.set_version_flag("--version", SHARDPLAN_VERSION);
-  app.require_subcommand(1);
-  Run chosen;
-  const std::string_view asked = argc < 2 ? "" : argv[1];
-  try {
-    if (const std::string error = command_error(asked); !error.empty()) return usage_error(error);
-    add_commands(app, chosen, asked);
-    std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
-    const auto is_asked = [&](const CLI::App* command) { return command->get_name() == asked; };
-    for (const CLI::App* command : app.get_subcommands(is_asked))
-      arguments = spoken_flags(arguments, *command);
-    if (argc > 1) arguments.insert(arguments.begin(), argv[1]);
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the last one first
-    app.parse(std::move(arguments));
-  } catch (const CLI::Success& e) {
-    app.exit(e);
-    return Exit::done;
-  } catch (const CLI::ParseError& e) {
-    return usage_error(e.what());
-  }
-  return chosen();
-}
-
-}  // namespace
-}  // namespace shardplan::cli
+#include "base/printable.h"
+#include "cli/program.h"
 
 int main(int argc, char** argv) {
-  using shardplan::cli::Exit;
+  using namespace shardplan;
+  using cli::Exit;
+  const auto failed = [](Exit code, std::string_view what, std::string_view why) {
+    cli::tell(fmt::format("shardplan: {}{}\n", what, printable(why)));
+    return static_cast<int>(code);
+  };
   try {
-    return static_cast<int>(shardplan::cli::run(argc, argv));
-  } catch (const shardplan::InputError& e) {
-    fmt::print(stderr, "shardplan: {}\n", e.what());
-    return static_cast<int>(Exit::bad_input);
-  } catch (const shardplan::OverflowError& e) {
-    fmt::print(stderr, "shardplan: the job is too large to compute: {}\n", e.what());
-    return static_cast<int>(Exit::bad_input);
+    return static_cast<int>(cli::run_program({argv + 1, argv + argc}));
+  } catch (const cli::UsageError& e) {
+    const int code = failed(Exit::usage, "", e.what());
+    cli::tell("Run with --help for an example.\n");
+    return code;
+  } catch (const InputError& e) {
+    return failed(Exit::bad_input, "", e.what());
+  } catch (const OverflowError& e) {
+    return failed(Exit::bad_input, "the job is too large to compute: ", e.what());
+  } catch (const cli::OutputError& e) {
+    return failed(Exit::internal, "", e.what());
   } catch (const std::exception& e) {
-    fmt::print(stderr, "shardplan: internal error: {}\n", e.what());
-    return static_cast<int>(Exit::internal);
+    return failed(Exit::internal, "internal error: ", e.what());
   }
 }

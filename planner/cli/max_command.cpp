@@ -81,9 +81,9 @@ Exit largest(const MaxArguments& a) {
     json["at"] = r.at ? to_json(*r.at, job) : Json(nullptr);
     json["at_probably"] = r.at_probably ? to_json(*r.at_probably, job) : Json(nullptr);
     json["beyond"] = r.beyond ? to_json(*r.beyond, job) : Json(nullptr);
-    a.output.write(json.dump(2) + "\n");
+    a.output.write_json(json);
   } else {
-    a.output.write(largest_text(a.of, r, job));
+    a.output.write_text(largest_text(a.of, r, job));
   }
   return r.value ? Exit::done : Exit::does_not_fit;
 }

@@ -17,8 +17,10 @@ struct ModelArguments {
 Exit show(const ModelArguments& a) {
   const Model model =
       load_named_model(a.model, {"<command line>", "MODEL", ""}, {.counts_only = true});
-  a.output.write(a.output.json() ? model_json(model, a.every).dump(2) + "\n"
-                                 : model_text(model, a.every));
+  if (a.output.json())
+    a.output.write_json(model_json(model, a.every));
+  else
+    a.output.write_text(model_text(model, a.every));
   return Exit::done;
 }
 

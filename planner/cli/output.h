@@ -1,7 +1,11 @@
 // Where an answer goes, and what a program says when it ends.
 #pragma once
 
+#include <stdexcept>
 #include <string>
+#include <string_view>
+
+#include "json/document.h"
 
 namespace shardplan::cli {
 
@@ -17,14 +21,30 @@ enum class Exit : int {
   interrupted = 130
 };
 
+/// Standard output did not take the answer: a full disk, a closed descriptor.
+class OutputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Answers go to standard output, or to a file that is written whole or not at all. Throws
+/// OutputError or InputError (of -o) when they cannot.
 struct Output {
   std::string format = "text";  ///< text or json
   std::string file;             ///< "": standard output
 
   bool json() const { return format == "json"; }
-  /// Writes the answer. A file is written beside its place and renamed, so that it is never half
-  /// there; throws InputError when it cannot be.
-  void write(const std::string& answer) const;
+  /// For people: on standard output without control characters, and in ASCII where the locale has
+  /// nothing else.
+  void write_text(std::string_view text) const;
+  /// The same care with \u escapes, which lose nothing.
+  void write_json(const Json& json, int indent = 2) const;
+  /// A file's content, as it is.
+  void write_bytes(std::string_view bytes) const;
 };
+
+/// Writes a message on standard error, as write_text does. Where nobody can hear it, nothing
+/// happens.
+void tell(std::string_view text);
 
 }  // namespace shardplan::cli

@@ -1,46 +1,39 @@
 #include "cli/report_batch.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "cli/terminal.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
 #include "report/batch/batch.h"
 #include "report/build.h"
 #include "report/render/render.h"
+#include "save/file.h"
 
 namespace shardplan::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A line that rewrites itself; silent where nobody looks.
+/// How many jobs are done, when the share changes.
 class Progress {
  public:
-  explicit Progress(std::size_t total) : total_(total), shown_(isatty(STDERR_FILENO) != 0) {}
-  ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
+  explicit Progress(std::size_t total) : total_(total) {}
   void at(std::size_t done) {
     const std::size_t percent = 100 * done / total_;
-    if (!shown_ || percent == percent_) return;
+    if (percent == percent_) return;
     percent_ = percent;
-    fmt::print(stderr, "\r{:3} %  {} of {} jobs", percent, done, total_);
-    std::fflush(stderr);
+    line_.show(fmt::format("{:3} %  {} of {} jobs", percent, done, total_));
   }
 
  private:
+  ProgressLine line_;
   std::size_t total_, percent_ = 101;
-  bool shown_;
 };
 
 std::string page_name(std::size_t n) {
@@ -61,8 +54,8 @@ void write_pages(const BatchArguments& a, const std::vector<report::BatchJob>& j
                           .version = SHARDPLAN_VERSION,
                           .command = a.command,
                           .job = report::job_document(jobs[i]).dump(2)});
-    Output{.format = "html", .file = (fs::path(a.folder) / page_name(i)).string()}.write(
-        report::report_html(report::job_report(found), words));
+    write_file((fs::path(a.folder) / page_name(i)).string(),
+               report::report_html(report::job_report(found), words));
     progress.at(i + 1);
   }
 }
@@ -104,20 +97,21 @@ Exit report_batch(const BatchArguments& a) {
   const auto page_of = [&](std::size_t n) { return a.pages ? page_name(n) : std::string(); };
   const report::Report index = report::index_report(outcomes, SHARDPLAN_VERSION, page_of);
   const fs::path folder(a.folder);
-  Output{.format = "csv", .file = (folder / "jobs.csv").string()}.write(
-      report::batch_csv(outcomes));
-  Output{.format = "html", .file = (folder / "index.html").string()}.write(
-      report::report_html(index, report::Messages(a.language)));
+  StagedFiles files;
+  files.add((folder / "jobs.csv").string(), report::batch_csv(outcomes));
+  files.add((folder / "index.html").string(),
+            report::report_html(index, report::Messages(a.language)));
+  files.place();
   std::size_t broken = 0;
   for (const report::BatchOutcome& outcome : outcomes) {
     if (outcome.estimate) continue;
     ++broken;
     constexpr std::size_t kShown = 10;
-    if (broken <= kShown) fmt::print(stderr, "shardplan: {}: {}\n", outcome.name, outcome.error);
+    if (broken <= kShown) tell(fmt::format("shardplan: {}: {}\n", outcome.name, outcome.error));
   }
   if (broken > 0)
-    fmt::print(stderr, "shardplan: {} of {} jobs could not be estimated; {} lists them\n", broken,
-               outcomes.size(), (folder / "index.html").string());
+    tell(fmt::format("shardplan: {} of {} jobs could not be estimated; {} lists them\n", broken,
+                     outcomes.size(), (folder / "index.html").string()));
   return broken == 0 ? Exit::done : Exit::bad_input;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
@@ -36,7 +37,7 @@ struct ReportArguments {
 /// A word as a shell reads it.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+    return is_letter(c) || is_digit(c) ||
            std::string_view("_-./,:=@+").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
@@ -95,11 +96,11 @@ Exit one_report(const ReportArguments& a) {
   report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, runs);
   if (a.against.empty()) {
     found.search = found_search(a, found);
-    a.output.write(rendered(report::job_report(found), format, words));
+    a.output.write_bytes(rendered(report::job_report(found), format, words));
     return Exit::done;
   }
   const report::Findings before = findings_of(a, read_json_file(a.against), a.against, runs);
-  a.output.write(rendered(report::difference_report(before, found), format, words));
+  a.output.write_bytes(rendered(report::difference_report(before, found), format, words));
   return Exit::done;
 }
 

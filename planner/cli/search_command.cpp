@@ -19,7 +19,7 @@ struct SearchArguments {
   CostTerms cost;
   unsigned threads = 0;
   std::size_t rows = 10;
-  std::string export_folder;
+  ExportFolder export_folder;
   Output output;
 };
 
@@ -35,12 +35,14 @@ Exit run_search(const SearchArguments& a) {
   const SearchResult result = watched_search(models, space, goal, calibration, a.threads);
   const SearchAnswer answer = answer_of(job, models, space, goal, result, calibration);
   const bool found = !result.front.empty();
-  if (found && !a.export_folder.empty()) {
+  if (found && !a.export_folder.path.empty()) {
     const Found& best = result.front.front();
-    write_exports(a.export_folder, asked, job_with(job, best.plan), best.estimate);
+    a.export_folder.write(export_all(asked, job_with(job, best.plan), best.estimate));
   }
-  a.output.write(a.output.json() ? search_json(answer).dump(2) + "\n"
-                                 : search_text(answer, a.rows));
+  if (a.output.json())
+    a.output.write_json(search_json(answer));
+  else
+    a.output.write_text(search_text(answer, a.rows));
   if (result.interrupted) return Exit::interrupted;
   return found ? Exit::done : Exit::does_not_fit;
 }
@@ -62,8 +64,11 @@ void add_search(CLI::App& app, Run& run) {
   a->calibration.add_flags(*command);
   command->add_option("--threads", a->threads, "as many as the machine has, if absent");
   command->add_option("--rows", a->rows, "of the front that the text shows");
-  command->add_option("--export", a->export_folder,
-                      "a folder for the files that run the best plan");
+  CLI::Option* folder = command->add_option("--export", a->export_folder.path,
+                                            "a folder for the files that run the best plan");
+  command
+      ->add_flag("--force", a->export_folder.force, "replace files of that folder without asking")
+      ->needs(folder);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return run_search(*a); }; });
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
@@ -8,6 +9,7 @@
 #include "questions/simulate.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
+#include "save/file.h"
 
 namespace shardplan::cli {
 namespace {
@@ -24,14 +26,13 @@ Exit run_simulate(const SimulateArguments& a) {
   const Job job = a.job.load(a.job.merged(Json::object()));
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<SimulatedRank> ranks = simulate_job(job, calibration, a.ranks);
-  if (!a.trace.empty()) {
-    Output file;
-    file.file = a.trace;
-    file.write(trace_json(ranks, job.plan.cluster.label));
-  }
-  a.output.write(a.output.json() ? simulation_json(ranks) : simulation_text(ranks.front()));
+  if (!a.trace.empty()) write_file(a.trace, trace_json(ranks, job.plan.cluster.label));
+  if (a.output.json())
+    a.output.write_json(simulation_json(ranks));
+  else
+    a.output.write_text(simulation_text(ranks.front()));
   if (!a.trace.empty() && !a.output.json())
-    fmt::print(stderr, "Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace);
+    tell(fmt::format("Wrote {}: open it at ui.perfetto.dev or in chrome://tracing\n", a.trace));
   return Exit::done;
 }
 

@@ -78,7 +78,7 @@ Exit table(const TableArguments& a) {
                              "<command line>", {.hardware = &hardware});
   const auto answers = ask_machines(question, hardware, a.calibration.load_for(first), a.threads);
   const report::Report page = report::machines_report(answers, SHARDPLAN_VERSION);
-  a.output.write(rendered(page, format, report::Messages(a.language)));
+  a.output.write_bytes(rendered(page, format, report::Messages(a.language)));
   const bool any = std::any_of(answers.begin(), answers.end(), [](const MachineAnswer& answer) {
     return answer.error.empty() && answer.estimate.verdict.fits;
   });

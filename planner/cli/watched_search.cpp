@@ -1,30 +1,38 @@
 #include "cli/watched_search.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
+#include <mutex>
 
 #include "base/format.h"
+#include "cli/terminal.h"
 #include "load/model.h"
 
 namespace shardplan::cli {
 namespace {
 
-/// SIGINT asks the search to stop; a second one ends the program as usual.
+/// SIGINT asks every search that runs to stop; a second one does what it did before the first
+/// search began: it ends the program, or goes to whoever called it within the same process.
 class StopOnInterrupt {
  public:
   StopOnInterrupt() {
+    const std::lock_guard lock(mutex());
+    if (running()++ > 0) return;
     flag() = false;
-    std::signal(SIGINT, [](int) {
+    struct sigaction stop {};
+    stop.sa_handler = [](int) {
       flag() = true;
-      std::signal(SIGINT, SIG_DFL);
-    });
+      sigaction(SIGINT, &former(), nullptr);
+    };
+    sigaction(SIGINT, &stop, &former());
   }
-  ~StopOnInterrupt() { std::signal(SIGINT, SIG_DFL); }
+  ~StopOnInterrupt() {
+    const std::lock_guard lock(mutex());
+    if (--running() == 0) sigaction(SIGINT, &former(), nullptr);
+  }
   StopOnInterrupt(const StopOnInterrupt&) = delete;
   StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
 
@@ -32,25 +40,20 @@ class StopOnInterrupt {
     static std::atomic<bool> stop{false};
     return stop;
   }
-};
-
-/// One line on a terminal, written over itself; nothing anywhere else.
-class ProgressLine {
- public:
-  ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-  void show(const SearchProgress& p) {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\033[K{} of {} candidates settled, {} on the front",
-               format_count(p.settled), format_count(p.candidates), p.on_front);
-    std::fflush(stderr);
-    shown_ = true;
-  }
 
  private:
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static int& running() {
+    static int searches = 0;
+    return searches;
+  }
+  static struct sigaction& former() {
+    static struct sigaction handler {};
+    return handler;
+  }
 };
 
 }  // namespace
@@ -59,10 +62,14 @@ SearchResult watched_search(const ModelVariants& models, const SearchSpace& spac
                             const Calibration& calibration, unsigned threads) {
   const StopOnInterrupt interrupt;
   ProgressLine line;
-  return search(models, space, goal, calibration,
-                {.threads = threads,
-                 .stop = &StopOnInterrupt::flag(),
-                 .progress = [&](const SearchProgress& p) { line.show(p); }});
+  return search(
+      models, space, goal, calibration,
+      {.threads = threads,
+       .stop = &StopOnInterrupt::flag(),
+       .progress = [&](const SearchProgress& p) {
+         line.show(fmt::format("{} of {} candidates settled, {} on the front",
+                               format_count(p.settled), format_count(p.candidates), p.on_front));
+       }});
 }
 
 ModelVariants variants_of(const Job& job, const Json& asked, const std::string& file,

@@ -39,6 +39,7 @@ struct ExportedFile {
   std::string_view format;
   std::string name;  ///< "ds_config.json"
   std::string text;
+  bool program() const { return format == "launch"; }  ///< its owner may run it
 };
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& estimate);

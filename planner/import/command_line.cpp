@@ -15,7 +15,7 @@ constexpr std::size_t kMostWords = 20'000;
 constexpr std::size_t kLongestValue = 100'000;
 
 bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  return is_letter(c) || is_digit(c) || c == '_';
 }
 
 /// Sums of whole numbers: "8*4", "(2 + 2) / 4". Nothing for what is none.

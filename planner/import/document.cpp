@@ -43,8 +43,8 @@ bool is_toml(const std::vector<std::string_view>& lines) {
     if (end == std::string_view::npos || end < 2) return false;
     return std::all_of(line.begin() + 1, line.begin() + static_cast<std::ptrdiff_t>(end),
                        [](char c) {
-                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
-                                c == '_' || c == '-' || c == '.' || c == '"' || c == '[';
+                         return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' ||
+                                c == '"' || c == '[';
                        });
   };
   return std::any_of(lines.begin(), lines.end(), heads) &&

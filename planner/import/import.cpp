@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "import/finish.h"
 #include "import/kinds/kind.h"
+#include "json/given_texts.h"
 
 namespace shardplan::importing {
 namespace {
@@ -222,8 +223,7 @@ Imported import_files(const std::vector<std::string>& paths, const std::string& 
 }
 
 bool is_trainer_file(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
+  if (!is_readable(path)) return false;
   try {
     const std::vector<Document> documents = read_documents(path);
     return std::any_of(documents.begin(), documents.end(), [](const Document& document) {

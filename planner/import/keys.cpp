@@ -6,17 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ascii.h"
 #include "base/nearest.h"
 #include "json/reader.h"
 
 namespace shardplan::importing {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 std::optional<double> number_of(const Json& value) {
   if (value.is_number()) return value.get<double>();

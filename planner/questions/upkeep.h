@@ -1,5 +1,5 @@
 // What failures and checkpoints take of a run: the interval between checkpoints, and the share of
-// time that trains. docs/cost.md derives both.
+// time that trains. docs/explanation/cost.md derives both.
 #pragma once
 
 #include <optional>

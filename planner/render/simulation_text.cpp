@@ -68,11 +68,11 @@ std::string simulation_text(const SimulatedRank& rank) {
          parts.text() + "\nWhat runs, hidden or not\n" + work.text();
 }
 
-std::string simulation_json(const std::vector<SimulatedRank>& ranks) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+Json simulation_json(const std::vector<SimulatedRank>& ranks) {
+  Json all = Json::array();
   for (const SimulatedRank& rank : ranks) {
     const StepTimes& t = rank.times;
-    nlohmann::ordered_json work = nlohmann::ordered_json::array();
+    Json work = Json::array();
     for (const Share& s : shares_of(rank))
       work.push_back({{"what", s.what}, {"seconds", s.seconds}, {"count", s.count}});
     all.push_back({{"rank", rank.rank},
@@ -88,9 +88,7 @@ std::string simulation_json(const std::vector<SimulatedRank>& ranks) {
                    {"speed_of_light_seconds", t.ideal},
                    {"work", std::move(work)}});
   }
-  return nlohmann::ordered_json{{"schema", "shardplan.simulation/1"}, {"ranks", std::move(all)}}
-             .dump(2) +
-         "\n";
+  return {{"schema", "shardplan.simulation/1"}, {"ranks", std::move(all)}};
 }
 
 }  // namespace shardplan

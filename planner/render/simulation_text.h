@@ -12,6 +12,6 @@ namespace shardplan {
 std::string simulation_text(const SimulatedRank& rank);
 
 /// The same of every rank, for programs.
-std::string simulation_json(const std::vector<SimulatedRank>& ranks);
+Json simulation_json(const std::vector<SimulatedRank>& ranks);
 
 }  // namespace shardplan

@@ -21,6 +21,7 @@
 #include "memory/arena.h"
 #include "record/comparison.h"
 #include "record/record.h"
+#include "save/file.h"
 
 namespace shardplan::validator {
 namespace {
@@ -44,7 +45,7 @@ struct Arguments {
 };
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("JOB", a.job, "a job file (docs/job.md)")->required();
+  app.add_option("JOB", a.job, "a job file (docs/reference/job.md)")->required();
   app.add_option("--device", a.device, "cuda or host; overrides framework.device")
       ->check(CLI::IsMember({"cuda", "host"}));
   app.add_option("--steps", a.steps, "optimizer steps; overrides run.steps");

@@ -1,17 +1,14 @@
 #include "record/record.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "save/file.h"
 
 namespace shardplan::validator {
 namespace {
-
-namespace fs = std::filesystem;
 
 Json phases_json(const MemoryProfile& m) {
   const auto& f = m.of(Phase::forward);
@@ -47,14 +44,6 @@ Json rank_json(const RankReport& r) {
           {"at_peak", categories_json(peak.at_peak)},
           {"dry_run", {{"phases", phases_json(r.planned)}, {"allocated_peak", r.planned.peak()}}},
           {"overheads", overheads}};
-}
-
-std::string temporary_name(const std::string& path) {
-  return fmt::format("{}.{}.tmp", path, getpid());
-}
-
-[[noreturn]] void cannot_write(const std::string& path) {
-  throw InputError({.file = path, .key = "--record", .message = "cannot be written"});
 }
 
 }  // namespace
@@ -119,27 +108,8 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
           {"steps", steps}};
 }
 
-void check_writable(const std::string& path) {
-  const std::string temporary = temporary_name(path);
-  {
-    std::ofstream out(temporary);
-    if (!out) cannot_write(path);
-  }
-  std::error_code error;
-  fs::remove(temporary, error);
-}
-
 void write_record(const Json& record, const std::string& path) {
-  const std::string temporary = temporary_name(path);
-  {
-    std::ofstream out(temporary);
-    out << record.dump(1) << '\n';
-    out.close();
-    if (!out) cannot_write(path);
-  }
-  std::error_code error;
-  fs::rename(temporary, path, error);
-  if (error) cannot_write(path);
+  write_file(path, record.dump(1) + "\n");
 }
 
 }  // namespace shardplan::validator

@@ -22,10 +22,7 @@ double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps
 /// The rank whose arena's peak is highest.
 const RankReport& fullest_rank(const RunReport& report);
 
-/// Throws InputError if no file can be made at `path`: to know before a long run.
-void check_writable(const std::string& path);
-
-/// Writes beside `path` and renames: a record is there whole or not at all.
+/// A record is there whole or not at all.
 void write_record(const Json& record, const std::string& path);
 
 }  // namespace shardplan::validator

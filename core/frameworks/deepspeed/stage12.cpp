@@ -105,7 +105,9 @@ struct Stage12 {
   /// flush that carries one. With offload they go to the host, cast to fp32 on the way.
   void keep_own(ProgramBuilder& b) const {
     if (offload) {
-      b.transient(Category::communication_buffers, e.m * std::min(e.largest, partition()));
+      // Each is measured in double and cast, a tensor's part at a time (copy_grads_in_partition).
+      b.transient(Category::communication_buffers, 8 * largest_fragment(), reduce_pool());
+      b.transient(Category::communication_buffers, e.m * largest_fragment(), reduce_pool());
     } else {
       b.alloc(Category::gradients, e.b * touched, reduce_pool());
     }
@@ -355,6 +357,16 @@ void emit_step(ProgramBuilder& b, const Stage12& z) {
   b.end_phase(Phase::step);
 }
 
+/// Building ends with gradients of zeros for the states that are updated here, which go again
+/// (initialize_optimizer_states).
+void append_first_gradients(std::vector<Event>& build, const Stage12& z) {
+  if (z.offload) return;
+  for (const Event::Kind kind : {Event::Kind::alloc, Event::Kind::free}) {
+    append_tensors(build, Category::gradients, z.e.m * z.layout.partition(), 1);
+    build.back().kind = kind;
+  }
+}
+
 }  // namespace
 
 Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
@@ -381,6 +393,8 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
       b.resident(Category::master_parameters, engine.m * part);
   }
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  program.build = program.resident;
+  append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 
   if (z.zero.stage == 2) {

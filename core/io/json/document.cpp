@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "json/given_texts.h"
 #include "json/text_position.h"
 
 namespace shardplan {
@@ -98,6 +99,7 @@ std::string read_text_file(const std::string& path, std::size_t largest) {
                         .rule = "json.too-large"_rule});
     return text;
   };
+  if (const std::string* text = given_text(path)) return small_enough(*text);
   if (path == kStandardInput) return small_enough(standard_input());
   std::error_code error;
   if (std::filesystem::is_directory(path, error))

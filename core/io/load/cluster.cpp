@@ -13,6 +13,7 @@
 #include "hardware/prices.h"
 #include "hardware/reliability.h"
 #include "hardware/resolve.h"
+#include "json/given_texts.h"
 #include "json/reader.h"
 #include "load/abilities.h"
 
@@ -237,8 +238,10 @@ Cluster load_object(ObjectReader& in, const HardwareCatalog& catalog) {
 
 namespace {
 
-/// The path of a cluster's file: as it stands, or beside the file that names it; "" for none.
+/// The path of a cluster's file: as it stands, or beside the file that names it; "" for none. A
+/// given text is one under any name.
 std::string cluster_file(const std::string& text, const std::string& file) {
+  if (given_text(text) != nullptr) return text;
   if (!text.ends_with(".json")) return {};
   const std::filesystem::path named(text);
   for (const std::filesystem::path& path :

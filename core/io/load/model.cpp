@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "json/given_texts.h"
 #include "json/python_json.h"
 #include "json/reader.h"
 #include "load/catalog.h"
@@ -18,9 +19,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a configuration without a file calls itself: where it came from, or what it is.
+std::string own_name(const Json& config) {
+  for (const char* key : {"_name_or_path", "model_type"})
+    if (const auto name = config.find(key); name != config.end() && name->is_string())
+      if (!name->get_ref<const std::string&>().empty()) return *name;
+  return {};
+}
+
 Model from_config(const NamedConfig& found, const BuildOptions& options) {
   Model model = build_model(load_model_config(found.config, found.file), options);
-  if (!found.name.empty()) model.facts.name = found.name;
+  model.facts.name = found.name.empty() ? own_name(found.config) : found.name;
   return model;
 }
 
@@ -89,7 +98,8 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
     return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name};
   fs::path path = fs::path(at.directory) / text;
   std::error_code error;
-  if (text.empty() || !fs::exists(path, error)) return std::nullopt;
+  if (text.empty() || (!is_readable(path.string()) && !fs::exists(path, error)))
+    return std::nullopt;
   const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
   // transformers reads it with json.load.
   Json config = parse_python_json(read_text_file(file.string()), file.string());

@@ -13,17 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/nearest.h"
 #include "json/reader.h"
 
 namespace shardplan {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 /// A whole number that fits 64 bits, written as an integer or as 5e8.
 std::optional<std::int64_t> whole(const Json& value) {
