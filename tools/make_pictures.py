@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes the pictures of the documents from what the program writes:
     tools/make_pictures.py [PROGRAM]     default: the dev build's
-docs/img/stages.svg is the chart of ZeRO stages in a report; docs/img/accuracy.svg shows the errors of
-`shardplan accuracy`, one dot per record, by family of frameworks."""
+docs/img/stages.svg is the chart of ZeRO stages in a report; accuracy.svg and accuracy-models.svg show the
+errors of `shardplan accuracy`, one dot per record, by framework and by family of models."""
 import collections
 import csv
 import io
+import math
 import pathlib
 import re
 import subprocess
@@ -57,19 +58,22 @@ def stages(program):
     return svg(760, height + 42, report_style(page), body + legend(shown, height + 12))
 
 
-def accuracy(program):
+def accuracy(program, group):
+    """Errors of every record, a row per value of `group`: "framework" or "model"."""
     page = answer(program, "report", "configs/jobs/llama-2-7b-zero3.json", "--format", "html")
     rows = csv.DictReader(io.StringIO(answer(program, "accuracy", "--format", "csv")))
-    panels = [("device", "memory taken from the GPU", 4, 12), ("step_seconds", "time per step", 20, 60)]
+    panels = [("device", "memory taken from the GPU", 4), ("step_seconds", "time per step", 20)]
     errors = {figure: collections.defaultdict(list) for figure, *_ in panels}
     for row in rows:
         if row["figure"] in errors:
-            errors[row["figure"]][row["framework"]].append(100 * float(row["error"]))
+            errors[row["figure"]][row[group]].append(100 * float(row["error"]))
     families = sorted(errors["device"])
     left, width, row_height, top = 130, 290, 26, 34
     bottom = top + row_height * len(families)
     body = [f'<text x="0" y="{top + row_height * i + 17}">{name}</text>' for i, name in enumerate(families)]
-    for column, (figure, title, step, limit) in enumerate(panels):
+    for column, (figure, title, step) in enumerate(panels):
+        widest = max(abs(error) for row in errors[figure].values() for error in row)
+        limit = step * math.ceil(widest / step)
         x0 = left + column * (width + 50)
         at = lambda error: x0 + width * (error + limit) / (2 * limit)
         body.append(f'<text class="here" x="{x0}" y="14">{title}: error in %</text>')
@@ -87,7 +91,9 @@ def accuracy(program):
 
 def main():
     program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/dev/planner/shardplan").resolve()
-    for name, picture in (("stages", stages(program)), ("accuracy", accuracy(program))):
+    pictures = {"stages": stages(program), "accuracy": accuracy(program, "framework"),
+                "accuracy-models": accuracy(program, "model")}
+    for name, picture in pictures.items():
         (PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
