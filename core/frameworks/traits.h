@@ -34,6 +34,7 @@ struct Program;
 class ProgramBuilder;
 struct Regime;
 struct SavedInput;
+struct SaveRules;
 struct Segment;
 struct TapeOptions;
 
@@ -171,6 +172,9 @@ struct FrameworkTraits {
   Required<std::int64_t (*)(ProgramBuilder&, const KeptWeightsPass&)> emit_inference;
   /// What stays between such passes of a model that nothing trains.
   Required<void (*)(Program&, const KeptWeightsPass&)> add_frozen;
+
+  /// Which files a checkpoint of a run is.
+  Required<SaveRules (*)(const Plan&)> saves;
 
   // ---- Calibration.
   Required<ProcessOverhead Calibration::*> process;

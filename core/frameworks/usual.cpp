@@ -7,6 +7,7 @@
 #include "parallel/problem.h"
 #include "program/program.h"
 #include "program/tape.h"
+#include "trainers/description.h"
 
 namespace shardplan::usual {
 
@@ -85,6 +86,24 @@ std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan) 
   for (const std::int64_t stage : distinct_stages(model, plan.parallel))
     ranks.push_back(stage * (plan.cluster.world() / plan.parallel.pipeline));
   return ranks;
+}
+
+SaveRules saves_whole(const Plan& plan) {
+  return {.masters = plan.precision.master.has_value(),
+          .files = plan.workload.lora ? "adapter_model.safetensors and optimizer.pt"
+                                      : "model.safetensors and optimizer.pt"};
+}
+
+SaveRules saves_state_dict(StateDictType type, const Plan& plan) {
+  const bool masters = plan.precision.master.has_value();
+  if (type == StateDictType::sharded)
+    return {.weights = SavedBy::each_rank,
+            .states = SavedBy::each_rank,
+            .masters = masters,
+            .files = "folders of shards, by torch.distributed.checkpoint"};
+  return {.masters = masters,
+          .weights_apart = plan.trainer->saves_weights_apart,
+          .files = "pytorch_model_fsdp.bin and optimizer.bin"};
 }
 
 }  // namespace shardplan::usual

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frameworks/traits.h"
+#include "saving/rules.h"
 
 namespace shardplan::usual {
 
@@ -60,6 +61,12 @@ std::optional<bool> no_choice_of_sync(const Plan& plan);
 inline std::int64_t no_held_inputs(const Plan&, const ModelRun&) {
   return 0;
 }
+
+/// Whole tensors of weights, and of the optimizer, by one rank: torch.save, or transformers'
+/// Trainer.
+SaveRules saves_whole(const Plan& plan);
+/// FSDP's, through torch.distributed.checkpoint or gathered.
+SaveRules saves_state_dict(StateDictType type, const Plan& plan);
 
 /// The first rank of each pipeline stage that may be the worst.
 std::vector<std::int64_t> first_of_stages(const Model& model, const Plan& plan);

@@ -95,6 +95,7 @@ struct Instance {
   std::string storage;                ///< Storage's name, "" when its rate is unknown
   std::optional<double> network;      ///< of the whole node
   std::optional<double> gpu_network;  ///< the part the GPUs use, where it is less
+  std::optional<ListPrice> price;
   std::string source;
   std::vector<std::string> unverified;
   std::string note;
@@ -103,6 +104,15 @@ struct Instance {
 struct CpuAdamRate {
   std::string name;
   double parameters_per_second = 0;
+  std::string source;
+  std::vector<std::string> unverified;
+  std::string note;
+};
+
+/// Interruptions that somebody counted on a cluster.
+struct CountedFailures {
+  std::string name;
+  double gpu_hours = 0;  ///< between two of them
   std::string source;
   std::vector<std::string> unverified;
   std::string note;
@@ -123,6 +133,9 @@ struct HardwareCatalog {
   NcclConstants nccl;
   std::vector<Instance> instances;
   std::vector<Storage> storage;
+  std::string shared_storage;             ///< the row for clusters of which nothing is known
+  std::vector<CountedFailures> failures;  ///< the first is taken where a job says nothing
+  double restart_seconds = 0;
   std::vector<CpuAdamRate> cpu_adam;
   double dram_bytes_per_adam_parameter = 0;
   std::vector<ReportedRange> reported_overheads;
@@ -135,7 +148,7 @@ const Instance* find_instance(const HardwareCatalog& catalog, std::string_view n
 const Storage* find_storage(const HardwareCatalog& catalog, std::string_view name);
 
 /// Usable bytes over marketing GiB: the median of the GPUs whose usable memory was read from a
-/// card. 0.989 today, from 0.91 (GDDR with ECC) to 1.
+/// card. 0.99 today, from 0.91 (GDDR with ECC) to 1.
 double typical_usable_ratio(const HardwareCatalog& catalog);
 
 /// What a process can probably allocate on a GPU sold with `memory_gb`.

@@ -71,6 +71,34 @@ struct Nvme {
   std::optional<double> read_bandwidth, write_bandwidth;  ///< per node
 };
 
+/// What a machine costs an hour in US dollars, as its provider's list said on a day.
+struct ListPrice {
+  std::string provider, machine, region;  ///< "AWS", "p5.48xlarge", "us-east-1"
+  std::string as_of;                      ///< "2026-07-20"
+  double on_demand = 0;
+  std::optional<double> spot;
+  std::string source;
+  /// GPUs of the machine, and how many of them the price was taken for: a part of a machine is
+  /// priced at its share.
+  std::int64_t gpus = 1, of_gpus = 1;
+  bool same_machine = true;  ///< the cluster is made of it; else it only has the same GPUs
+};
+
+/// Where checkpoints go: bytes per second of one node.
+struct CheckpointStorage {
+  double read_bandwidth = 0, write_bandwidth = 0;
+  std::string name;                 ///< of the catalogue's row, or whose it is
+  Source source = Source::assumed;  ///< measured: the catalogue or the job says it of this cluster
+  bool said = false;                ///< by the job
+};
+
+/// What stops runs: the mean of hours that a node goes without, and seconds until the run starts to
+/// load its checkpoint.
+struct Failures {
+  double node_hours = 0, restart_seconds = 0;
+  std::string counted_on;  ///< the cluster whose figures they are; "": the job says the hours
+};
+
 struct Cluster {
   std::string label;  ///< as the user named it: "4xA100-40GB"
   Gpu gpu;
@@ -89,8 +117,12 @@ struct Cluster {
   /// measured: the catalogue or the user gives every rate that the job uses; assumed: one of them
   /// is a default or unverified.
   Source interconnect_source = Source::assumed;
-  std::optional<double> price_per_hour;  ///< of one node
-  std::vector<std::string> notes;        ///< what was assumed while resolving the name
+  std::optional<double> price_per_hour;       ///< of one node, as the job says
+  std::optional<double> spot_price_per_hour;  ///< the same, where it may be taken away
+  std::optional<ListPrice> list_price;        ///< of one node
+  std::optional<CheckpointStorage> checkpoint_storage;
+  std::optional<Failures> failures;
+  std::vector<std::string> notes;  ///< what was assumed while resolving the name
 
   std::int64_t world() const { return checked_mul(gpus_per_node, nodes); }
 };

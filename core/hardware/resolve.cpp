@@ -12,6 +12,8 @@
 #include "hardware/generic_gpu.h"
 #include "hardware/gpu_names.h"
 #include "hardware/interconnect.h"
+#include "hardware/prices.h"
+#include "hardware/reliability.h"
 
 namespace shardplan {
 namespace {
@@ -125,6 +127,8 @@ Cluster from_instance(const Instance& row, std::int64_t nodes, const HardwareCat
       out.notes.push_back(fmt::format("the network of {} is not verified", row.name));
   }
   fill_interconnect(out, known, catalog);
+  out.list_price = row.price;
+  fill_reliability(out, catalog);
   return out;
 }
 
@@ -179,6 +183,8 @@ Cluster resolve_cluster(std::string_view text, const HardwareCatalog& catalog) {
   out.gpus_per_node = gpus_per_node;
   out.notes = std::move(resolved.notes);
   fill_interconnect(out, {}, catalog);
+  out.list_price = list_price_of(out.gpu.name, gpus_per_node, catalog);
+  fill_reliability(out, catalog);
   if (cut) {
     out.interconnect_source = Source::assumed;
     out.notes.push_back(fmt::format("{} GPUs are taken as {} machines of {}: write {}x{}x{}",

@@ -6,6 +6,7 @@
 
 #include "options/option.h"
 #include "plan/plan.h"
+#include "saving/rules.h"
 
 namespace shardplan {
 
@@ -23,6 +24,12 @@ template <typename T>
 constexpr NamedValue named(std::string_view name, T value, std::string_view label = {}) {
   return {name, static_cast<std::int64_t>(value), label};
 }
+
+/// accelerate's names stand beside the plain ones.
+inline constexpr std::array kStateDictTypes{
+    spoken(named("sharded", StateDictType::sharded), "sharded_state_dict"),
+    spoken(named("full", StateDictType::full), "full_state_dict"),
+};
 
 /// The rows of a table of formats that have all of `Uses`, by their place in it.
 template <const auto& Formats, unsigned Uses>

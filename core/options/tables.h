@@ -11,7 +11,7 @@ namespace shardplan {
 
 // A job's own keys, and the objects in it.
 const OptionTable<Plan>& job_option_table();           ///< model, cluster, attention, ...
-const OptionTable<Workload>& kind_option_table();      ///< workload.kind
+const OptionTable<Workload>& kind_option_table();      ///< workload, of every kind
 const OptionTable<Workload>& training_table();         ///< workload, kind train
 const OptionTable<Workload>& lora_table();             ///< workload.lora
 const OptionTable<Workload>& generation_table();       ///< workload, kind inference

@@ -15,7 +15,14 @@ constexpr std::array kKindOptions{
                                     "[generate](#workloads-of-kind-inference) "
                                     "or [rlhf](../explanation/rlhf.md)",
                              .label = "Task",
-                             .choices = kWorkKinds})};
+                             .choices = kWorkKinds}),
+    option<&Workload::tokens>({.key = "tokens",
+                               .flag = "--tokens",
+                               .also = "--train-tokens --total-tokens",
+                               .help = "of the whole run, for its days and money: 1.5e12, 15T",
+                               .default_text = "no run: a billion tokens are priced",
+                               .numbers = {.least = 1, .most = 1e21}}),
+};
 
 constexpr std::array kTrainingOptions{
     option<&Workload::micro_batch>({.key = "micro_batch",

@@ -106,8 +106,9 @@ struct Workload {
   std::int64_t target_length = 0;  ///< decoder side of encoder-decoder models
   std::int64_t gradient_accumulation = 1;
   ImageWork images;
-  std::optional<Lora> lora;  ///< absent: full fine-tuning
-  Generation generation;     ///< inference and rlhf
+  std::optional<Lora> lora;      ///< absent: full fine-tuning
+  Generation generation;         ///< inference and rlhf
+  std::optional<double> tokens;  ///< of the whole run, for what it takes and costs
 };
 
 /// How the plan stores the weights that it quantizes.

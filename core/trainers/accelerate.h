@@ -50,6 +50,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .checkpoints_first_of_each = true,
           .shards_ends_apart = true,
           .shards_frozen_whole = true,
+          .saves_weights_apart = true,
           .runs_rlhf = true,
           .shares_base = true,
           .scores_micro_batches = true,

@@ -70,6 +70,10 @@ struct TrainerDescription {
   bool shards_lone_experts = false;
   /// Under FSDP2 a model that nothing trains (a reference) is one unit: a pass gathers all of it.
   bool shards_frozen_whole = false;
+  /// A checkpoint has a file of the trained weights alone beside what an engine writes, whose files
+  /// leave frozen parameters out (transformers/trainer.py, _save_checkpoint: save_model, and
+  /// save_checkpoint with exclude_frozen_parameters).
+  bool saves_weights_apart = false;
   /// Runs workloads of several models.
   bool runs_rlhf = false;
   /// Under LoRA a reference is the trained model with its adapters off.

@@ -42,10 +42,13 @@ QString JobWords::method(const Answer& a) {
 }
 
 QString JobWords::cost(const Answer& a) {
-  const Cost cost = cost_of(a.job->plan, *a.estimate, {});
-  return cost.money_per_billion_tokens
-             ? tr("; %1 for a billion tokens").arg(text(money(*cost.money_per_billion_tokens)))
-             : tr("; cost: the price of a node is not known");
+  const Cost cost = cost_of(a.job->plan, a.estimate->time.step_seconds, {});
+  const auto& amount = cost.per_billion_tokens.on_demand;
+  if (amount && cost.list)
+    return tr("; $%1 for a billion tokens at the list price of %2 (%3)")
+        .arg(text(money(*amount)), text(cost.list->machine), text(cost.list->as_of));
+  return amount ? tr("; %1 for a billion tokens").arg(text(money(*amount)))
+                : tr("; cost: the price of a node is not known");
 }
 
 QString JobWords::generation_rates(const TimeEstimate& t) {

@@ -24,6 +24,7 @@ void add_accuracy(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
+void add_table(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
 void add_import(CLI::App& app, Run& run);

@@ -20,10 +20,7 @@ CLI::Validator positive_number() {
 void add_cost_flags(CLI::App& command, CostTerms& terms) {
   command
       .add_option("--price-per-gpu-hour", terms.price_per_gpu_hour,
-                  "in any currency; the job's own price_per_hour is of a node")
-      ->transform(positive_number())
-      ->group("Cost");
-  command.add_option("--tokens", terms.tokens, "of the whole training: 1.5e12, 15T")
+                  "in any currency; --price is of a node")
       ->transform(positive_number())
       ->group("Cost");
 }

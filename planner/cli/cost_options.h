@@ -10,7 +10,7 @@ namespace shardplan::cli {
 /// For an option that takes a number above 0.
 CLI::Validator positive_number();
 
-/// --price-per-gpu-hour and --tokens.
+/// --price-per-gpu-hour.
 void add_cost_flags(CLI::App& command, CostTerms& terms);
 
 }  // namespace shardplan::cli

@@ -24,10 +24,10 @@ Exit run_estimate(const EstimateArguments& a) {
   const Job job = a.job.load(a.job.merged(Json::object()));
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
-  const Cost cost = cost_of(job.plan, e, a.cost);
+  const Cost cost = cost_of(job.model, job.plan, e, a.cost);
   if (a.output.json()) {
     Json json = to_json(e, job);
-    json["cost"] = cost_json(cost);
+    json["cost"] = cost_json(cost, job.plan.cluster);
     a.output.write_json(json);
   } else {
     a.output.write_text(estimate_text(e, job, calibration, cost));

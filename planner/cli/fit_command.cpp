@@ -72,11 +72,11 @@ Exit fit(const FitArguments& asked) {
     job.assumed.emplace_back("checkpointing: full");
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
-  const Cost cost = cost_of(job.plan, e, a.cost);
+  const Cost cost = cost_of(job.model, job.plan, e, a.cost);
   const std::vector<Fix> fixes = find_fixes(job, written, e, calibration);
   if (a.output.json()) {
     Json json = to_json(e, job);
-    json["cost"] = cost_json(cost);
+    json["cost"] = cost_json(cost, job.plan.cluster);
     json["fixes"] = fixes_json(fixes);
     a.output.write_json(json);
   } else {

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "cli/report_batch.h"
+#include "cli/report_format.h"
 #include "cli/watched_search.h"
 #include "load/hardware.h"
 #include "questions/estimate_job.h"
@@ -57,27 +58,6 @@ std::string command_line(const CLI::App& command) {
   return line;
 }
 
-/// --format, or what the file's extension says; Markdown on standard output.
-std::string format_of(const ReportArguments& a) {
-  if (!a.format.empty()) return a.format;
-  if (a.output.file.empty()) return "md";
-  const std::string extension = std::filesystem::path(a.output.file).extension().string();
-  for (const char* format : {"html", "md", "json", "csv"})
-    if (extension == std::string(".") + format) return format;
-  if (extension == ".htm") return "html";
-  if (extension == ".markdown") return "md";
-  throw InputError({.file = a.output.file,
-                    .message = fmt::format("'{}' names no format", extension),
-                    .expected = ".html, .md, .json or .csv; or --format"});
-}
-
-std::string rendered(const report::Report& page, const std::string& format,
-                     const report::Messages& words) {
-  if (format == "html") return report::report_html(page, words);
-  if (format == "json") return report::report_json(page, words);
-  return format == "csv" ? report::report_csv(page, words) : report::report_markdown(page, words);
-}
-
 report::Findings findings_of(const ReportArguments& a, const Json& document,
                              const std::string& file, const MeasuredRuns& runs) {
   Job job = file == a.job.file ? a.job.load(document) : load(document, file);
@@ -110,7 +90,7 @@ std::optional<report::FoundSearch> found_search(const ReportArguments& a,
 }
 
 Exit one_report(const ReportArguments& a) {
-  const std::string format = format_of(a);
+  const std::string format = report_format(a.format, a.output.file);
   const MeasuredRuns runs = built_in_records(load_hardware_catalog());
   const report::Messages words(a.language);
   report::Findings found = findings_of(a, a.job.merged(Json::object()), a.job.file, runs);

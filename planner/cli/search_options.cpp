@@ -201,10 +201,10 @@ Goal SearchOptions::goal(const CostTerms& terms, const Plan& plan) const {
   goal.terms = terms;
   if (!objective_.empty())
     goal.objective = kObjectives[choice_of("--objective", objective_, names_of(kObjectives))];
-  if (limits_.money_per_billion_tokens && !terms.price_per_gpu_hour && !plan.cluster.price_per_hour)
+  if (limits_.money_per_billion_tokens && !cost_of(plan, 1.0, terms).per_hour.on_demand)
     contradiction("--max-cost-per-billion-tokens and --cluster", "no price of these GPUs is known",
                   "--price-per-gpu-hour");
-  if (limits_.days && !terms.tokens)
+  if (limits_.days && !plan.workload.tokens)
     contradiction("--max-days and --tokens", "days of how many tokens?", "both of them");
   const PeakFlops& peak = plan.cluster.gpu.peak;
   const bool timed = (peak[PeakRate::bf16] || peak[PeakRate::fp16] || peak[PeakRate::fp32]) &&

@@ -56,6 +56,7 @@ class FsdpReader {
     Json framework = version == 1 ? one() : two();
     const bool offload = flag("offload_params", flag("cpu_offload", said("offload")));
     if (offload) framework["cpu_offload"] = true;
+    if (text("state_dict_type", "").starts_with("full")) framework["state_dict_type"] = "full";
     if (flag("activation_checkpointing", false)) checkpoint();
     const Json* policy = find("mixed_precision_policy");
     if (policy != nullptr && !policy->is_null()) mixed_precision(*policy);

@@ -63,6 +63,12 @@ Json cluster_json(const Cluster& c, bool own_gpu) {
   if (c.interconnect_source == Source::measured && !links.empty())
     out["interconnect"] = std::move(links);
   if (c.price_per_hour) out["price_per_hour"] = *c.price_per_hour;
+  if (c.spot_price_per_hour) out["spot_price_per_hour"] = *c.spot_price_per_hour;
+  if (const auto& storage = c.checkpoint_storage; storage && storage->said)
+    out["storage"] = Json{{"read_bandwidth", storage->read_bandwidth},
+                          {"write_bandwidth", storage->write_bandwidth}};
+  if (c.failures && c.failures->counted_on.empty())
+    out["hours_between_failures"] = c.failures->node_hours;
   return out;
 }
 

@@ -10,10 +10,18 @@ std::optional<double> times(std::optional<double> a, double b) {
   return a ? std::optional(*a * b) : std::nullopt;
 }
 
-std::optional<double> hourly(const Plan& plan, const CostTerms& terms) {
-  if (terms.price_per_gpu_hour)
-    return *terms.price_per_gpu_hour * static_cast<double>(plan.cluster.world());
-  return times(plan.cluster.price_per_hour, static_cast<double>(plan.cluster.nodes));
+/// A price that somebody says stands alone: the list's spot price is of another offer.
+void set_price(Cost& cost, const Cluster& cluster, const CostTerms& terms) {
+  const auto nodes = static_cast<double>(cluster.nodes);
+  if (terms.price_per_gpu_hour) {
+    cost.per_hour.on_demand = *terms.price_per_gpu_hour * static_cast<double>(cluster.world());
+    return;
+  }
+  const bool said = cluster.price_per_hour || cluster.spot_price_per_hour;
+  if (!said) cost.list = cluster.list_price;
+  const Money node = cost.list ? Money{cost.list->on_demand, cost.list->spot}
+                               : Money{cluster.price_per_hour, cluster.spot_price_per_hour};
+  cost.per_hour = node * nodes;
 }
 
 /// Those that count: padding does not, and packed rows are full.
@@ -22,6 +30,10 @@ double tokens_of_sample(const Workload& w) {
 }
 
 }  // namespace
+
+Money operator*(const Money& money, double by) {
+  return {times(money.on_demand, by), times(money.spot, by)};
+}
 
 double tokens_per_step(const Plan& plan) {
   const Workload& w = plan.workload;
@@ -32,27 +44,31 @@ double tokens_per_step(const Plan& plan) {
 Cost cost_of(const Plan& plan, double step_seconds, const CostTerms& terms) {
   Cost cost;
   const double gpus = static_cast<double>(plan.cluster.world());
-  cost.price_per_hour = hourly(plan, terms);
+  set_price(cost, plan.cluster, terms);
   cost.watts = times(plan.cluster.gpu.tdp_watts, gpus);
   if (step_seconds <= 0) return cost;
   const double steps = kBillion / tokens_per_step(plan);  // for a billion tokens
   cost.seconds_per_billion_tokens = steps * step_seconds;
   cost.gpu_hours_per_billion_tokens = cost.seconds_per_billion_tokens * gpus / kSecondsPerHour;
-  cost.money_per_step = times(cost.price_per_hour, step_seconds / kSecondsPerHour);
-  cost.money_per_billion_tokens = times(cost.money_per_step, steps);
+  cost.per_step = cost.per_hour * (step_seconds / kSecondsPerHour);
+  cost.per_billion_tokens = cost.per_step * steps;
   cost.joules_per_step = times(cost.watts, step_seconds);
   cost.kwh_per_billion_tokens = times(cost.joules_per_step, steps / kJoulesPerKwh);
-  cost.tokens = terms.tokens;
-  if (!terms.tokens) return cost;
-  const double billions = *terms.tokens / kBillion;
+  cost.tokens = plan.workload.tokens;
+  if (!cost.tokens) return cost;
+  const double billions = *cost.tokens / kBillion;
   cost.days = billions * cost.seconds_per_billion_tokens / kSecondsPerDay;
-  cost.money = times(cost.money_per_billion_tokens, billions);
+  cost.gpu_hours = billions * cost.gpu_hours_per_billion_tokens;
+  cost.whole = cost.per_billion_tokens * billions;
   cost.kwh = times(cost.kwh_per_billion_tokens, billions);
   return cost;
 }
 
-Cost cost_of(const Plan& plan, const Estimate& estimate, const CostTerms& terms) {
-  return cost_of(plan, estimate.time.step_seconds, terms);
+Cost cost_of(const Model& model, const Plan& plan, const Estimate& estimate,
+             const CostTerms& terms) {
+  Cost cost = cost_of(plan, estimate.time.step_seconds, terms);
+  if (cost.days) cost.upkeep = upkeep_of(model, plan);
+  return cost;
 }
 
 }  // namespace shardplan

@@ -90,6 +90,7 @@ void add_tensor_parallel(Collector& out, const Job& job) {
     Cluster more = plan.cluster;
     more.gpus_per_node *= ranks / world;
     more.price_per_hour.reset();  // was that of fewer
+    more.spot_price_per_hour.reset();
     fields.push_back({"/cluster", cluster_json(more, false)});
   }
   out.add(fmt::format("each layer over {} GPUs (DeepSpeed-Inference)", ranks), "tensor",

@@ -114,6 +114,7 @@ Cluster doubled(Cluster cluster) {
   else
     cluster.nodes *= 2;
   cluster.price_per_hour.reset();  // was that of fewer
+  cluster.spot_price_per_hour.reset();
   return cluster;
 }
 

@@ -292,7 +292,7 @@ std::string estimate_text(const Estimate& e, const Job& job, const Calibration& 
   text += state_table(e, job.plan.cluster.gpu.abilities);
   text += "\nPhases\n" + phase_table(e);
   text += "\nTraffic\n" + traffic_text(e);
-  text += "\nTime\n" + time_lines(e) + cost_lines(cost);
+  text += "\nTime\n" + time_lines(e) + cost_lines(cost, job.plan.cluster);
   text += "\nWhat this rests on\n" + foundation(e, job, calibration);
   return text;
 }

@@ -17,10 +17,11 @@ Json values_json(const SearchSpace& space, const Choice& choice) {
 }
 
 Json found_json(const SearchAnswer& a, const Found& f) {
-  return Json{{"index", f.index},
-              {"values", values_json(a.space, f.choice)},
-              {"estimate", to_json(f.estimate, job_with(a.job, f.plan))},
-              {"cost", cost_json(cost_of(f.plan, f.estimate, a.goal.terms))}};
+  return Json{
+      {"index", f.index},
+      {"values", values_json(a.space, f.choice)},
+      {"estimate", to_json(f.estimate, job_with(a.job, f.plan))},
+      {"cost", cost_json(cost_of(a.job.model, f.plan, f.estimate, a.goal.terms), f.plan.cluster)}};
 }
 
 Json others_json(const SearchAnswer& a) {

@@ -118,7 +118,7 @@ std::string front_table(const SearchAnswer& a, std::size_t rows) {
     row.push_back(format_bytes(e.device.point));
     row.push_back(format_bytes(e.device.upper));
     row.push_back(e.host_per_node.total() > 0 ? format_bytes(e.host_per_node.total()) : "-");
-    const Cost cost = cost_of(f.plan, e, a.goal.terms);
+    const Cost cost = cost_of(f.plan, e.time.step_seconds, a.goal.terms);
     row.push_back(timed ? fmt::format("{:.4g}", cost.gpu_hours_per_billion_tokens) : "-");
     table.add(std::move(row));
   }
@@ -166,7 +166,7 @@ std::string found_text(const SearchAnswer& a, std::size_t rows) {
       format_count(a.result.candidates),
       a.result.interrupted ? "; interrupted, so a better one may be left" : "", subject(job));
   text += resource_lines(best.estimate) + "\n" + time_lines(best.estimate) +
-          cost_lines(cost_of(best.plan, best.estimate, a.goal.terms));
+          cost_lines(cost_of(job.model, best.plan, best.estimate, a.goal.terms), best.plan.cluster);
   text += reasons(a);
   text += fmt::format("\nPlans that no other beats in time, memory and GPUs at once: {}\n",
                       a.result.front.size());
@@ -195,7 +195,7 @@ std::string nothing_text(const SearchAnswer& a) {
     const Found& f = *a.result.beyond_limits;
     text += "\nThe best plan without limits of time and cost\n" + subject(job_with(a.job, f.plan)) +
             "\n" + resource_lines(f.estimate) + "\n" + time_lines(f.estimate) +
-            cost_lines(cost_of(f.plan, f.estimate, a.goal.terms));
+            cost_lines(cost_of(a.job.model, f.plan, f.estimate, a.goal.terms), f.plan.cluster);
   }
   if (a.result.near_miss) text += near_miss_text(a, *a.result.near_miss);
   return text;

@@ -17,6 +17,7 @@ Report job_report(const Findings& f) {
   if (kind == WorkKind::inference) report.sections.push_back(generation_section(f));
   for (const auto& section : {step_section, stages_section, traffic_section, time_section})
     report.sections.push_back(section(f));
+  if (f.cost.days) report.sections.push_back(cost_section(f));
   report.sections.push_back(fixes_section(f));
   if (f.search) report.sections.push_back(search_section(f));
   for (const auto& section : {accuracy_section, foundation_section, reproduction_section})

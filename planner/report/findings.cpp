@@ -42,6 +42,7 @@ Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& r
   f.calibration = calibration;
   f.estimate = estimate_job(job, calibration);
   f.ranks = {f.estimate};
+  f.cost = cost_of(model, plan, f.estimate, {});
   f.timeline = memory_timeline(job.rlhf ? lower_rlhf(*job.rlhf) : worst_program(model, plan));
   f.alternatives = compare_plans(job, calibration);
   switch (plan.workload.kind) {

@@ -9,6 +9,7 @@
 #include "load/record.h"
 #include "questions/capacity.h"
 #include "questions/compare.h"
+#include "questions/cost.h"
 #include "questions/fixes.h"
 #include "questions/similar_records.h"
 #include "report/found_search.h"
@@ -36,6 +37,7 @@ struct Findings {
   std::vector<Alternative> alternatives;
   std::vector<Fix> fixes;
   std::vector<ContextCapacity> capacities;  ///< of generation
+  Cost cost;
   SimilarRecords like;
   std::optional<FoundSearch> search;  ///< when one was made, or its result given
 };

@@ -10,6 +10,12 @@
 namespace shardplan::report {
 namespace {
 
+/// Whole from 100 on, else three significant figures.
+std::string figure(double x) {
+  return x < 100 ? fmt::format("{:.3g}", x)
+                 : format_count(static_cast<std::int64_t>(std::llround(x)));
+}
+
 std::string magnitude(const Quantity& q, double x) {
   const auto whole = [&] { return static_cast<std::int64_t>(std::llround(x)); };
   switch (q.unit) {
@@ -32,7 +38,15 @@ std::string magnitude(const Quantity& q, double x) {
     case Unit::factor:
       return fmt::format("{:.3g}×", x);
     case Unit::gpu_hours:
-      return x < 100 ? fmt::format("{:.3g} h", x) : format_count(whole()) + " h";
+      return figure(x) + " h";
+    case Unit::days:
+      return figure(x) + " d";
+    case Unit::kwh:
+      return figure(x) + " kWh";
+    case Unit::money:
+      return figure(x);
+    case Unit::dollars:
+      return "$" + figure(x);
   }
   return "";
 }
@@ -61,6 +75,14 @@ std::string_view name_of(Unit unit) {
       return "factor";
     case Unit::gpu_hours:
       return "GPU-hours";
+    case Unit::days:
+      return "days";
+    case Unit::kwh:
+      return "kWh";
+    case Unit::money:
+      return "money";
+    case Unit::dollars:
+      return "US dollars";
   }
   return "";
 }

@@ -21,6 +21,10 @@ enum class Unit : std::uint8_t {
   fraction,  ///< shown in per cent
   factor,    ///< "2.1×"
   gpu_hours,
+  days,
+  kwh,
+  money,    ///< in the currency of the price that the job says
+  dollars,  ///< US, of list prices
 };
 
 /// As programs read it: "bytes", "FLOP/s".

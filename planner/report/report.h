@@ -147,7 +147,7 @@ struct Fact {
 };
 
 struct Report {
-  std::string kind;  ///< "job", "difference" or "index"
+  std::string kind;  ///< "job", "difference", "index" or "machines"
   Text title;        ///< what is asked
   std::optional<Fit> verdict;
   Text answer;

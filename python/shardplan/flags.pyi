@@ -17,6 +17,7 @@ class JobFlags(TypedDict, total=False):
     hybrid_shard_size: float | str | None
     reduce_dtype: Document | None
     sync_each_batch: bool | None
+    state_dict_type: Document | None
     zero_stage: float | str | None
     ds_config: Document | None
     deepspeed_version: Document | None
@@ -68,6 +69,7 @@ class JobFlags(TypedDict, total=False):
     oft_block_size: float | str | None
     saved_in_fp: bool
     kind: Document | None
+    tokens: float | str | None
     batch: float | str | None
     prompt_length: float | str | None
     new_tokens: float | str | None
@@ -100,6 +102,12 @@ class JobFlags(TypedDict, total=False):
     mlp: Sequence[object] | str | None
     host_memory_bytes: float | str | None
     nvme_bytes: float | str | None
+    price: float | str | None
+    spot_price: float | str | None
+    storage_read_bandwidth: float | str | None
+    storage_write_bandwidth: float | str | None
+    hours_between_failures: float | str | None
+    restart_seconds: float | str | None
 
 class WholeJobFlags(JobFlags, total=False):
     model: Document | None
@@ -109,13 +117,11 @@ class FitFlags(JobFlags, total=False):
     calibration: Document | None
     any_gpu: bool
     price_per_gpu_hour: float | str | None
-    tokens: float | str | None
 
 class EstimateFlags(WholeJobFlags, total=False):
     calibration: Document | None
     any_gpu: bool
     price_per_gpu_hour: float | str | None
-    tokens: float | str | None
 
 class SearchFlags(WholeJobFlags, total=False):
     objective: Document | None
@@ -152,7 +158,6 @@ class SearchFlags(WholeJobFlags, total=False):
     max_cost_per_billion_tokens: float | str | None
     max_days: float | str | None
     price_per_gpu_hour: float | str | None
-    tokens: float | str | None
     calibration: Document | None
     any_gpu: bool
 

@@ -63,6 +63,20 @@ bool deepspeed_shards_parameters(const Plan& plan) {
   return plan.framework.deepspeed.zero.stage == 3;
 }
 
+/// engine.save_checkpoint: one rank writes the module's tensors (mp_rank_00_model_states.pt), at
+/// stage 3 nobody, since its fp32 partitions say the same; each rank writes its partition of the
+/// flat fp32 weights and of the states (*_optim_states.pt).
+SaveRules deepspeed_saves(const Plan& plan) {
+  const ZeroOptions& zero = plan.framework.deepspeed.zero;
+  const bool apart = plan.trainer->saves_weights_apart;
+  return {.weights = zero.stage < 3 ? SavedBy::one_rank : SavedBy::nobody,
+          .states = zero.stage > 0 ? SavedBy::each_rank : SavedBy::one_rank,
+          .masters = zero.stage > 0 || plan.precision.master,
+          .frozen = !apart,
+          .weights_apart = apart && (zero.stage < 3 || zero.gather_16bit_weights_on_model_save),
+          .files = "model_states.pt and a file of optimizer states by each rank"};
+}
+
 }  // namespace
 
 extern const FrameworkTraits kDeepSpeedTraits;
@@ -119,6 +133,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .distinct_ranks = deepspeed_distinct_ranks,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
+    .saves = deepspeed_saves,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = true,

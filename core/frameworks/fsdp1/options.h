@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "formats/dtype.h"
+#include "saving/rules.h"
 
 namespace shardplan {
 
@@ -32,6 +33,7 @@ struct Fsdp1Options {
   bool cpu_offload = false;
   /// False: accumulation is under no_sync(). Absent: what the trainer does.
   std::optional<bool> sync_each_batch;
+  StateDictType state_dict_type = StateDictType::sharded;  ///< of checkpoints
 };
 
 }  // namespace shardplan

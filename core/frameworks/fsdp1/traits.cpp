@@ -109,6 +109,10 @@ void fsdp1_communicators(CommunicatorList& list, const Plan& plan) {
   list.add_dimension("shard", plan.shard_ranks(), list.shape(Group::shard));
 }
 
+SaveRules fsdp1_saves(const Plan& plan) {
+  return usual::saves_state_dict(plan.framework.fsdp1.state_dict_type, plan);
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kFsdp1OptionTable;
@@ -166,6 +170,7 @@ constinit const FrameworkTraits kFsdp1Traits{
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_fsdp1_inference,
     .add_frozen = add_fsdp1_frozen,
+    .saves = fsdp1_saves,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,

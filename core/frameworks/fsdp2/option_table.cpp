@@ -45,6 +45,12 @@ constexpr std::array kFsdp2Options{
          .flag = "--sync-each-batch",
          .help = "reduce gradients after each micro-batch, or keep whole ones until the last",
          .default_text = "false under `trainer` hf_trainer and trl, else true"}),
+    option<&Framework::fsdp2, &Fsdp2Options::state_dict_type>(
+        {.key = "state_dict_type",
+         .flag = "--state-dict-type",
+         .also = "--fsdp-state-dict-type",
+         .help = "what a checkpoint is: shards that each rank writes, or whole tensors by one rank",
+         .choices = kStateDictTypes}),
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "formats/dtype.h"
+#include "saving/rules.h"
 
 namespace shardplan {
 
@@ -19,7 +20,8 @@ struct Fsdp2Options {
   bool cpu_offload = false;
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
-  std::optional<bool> sync_each_batch;  ///< absent: what the trainer does
+  std::optional<bool> sync_each_batch;                     ///< absent: what the trainer does
+  StateDictType state_dict_type = StateDictType::sharded;  ///< of checkpoints
 };
 
 }  // namespace shardplan

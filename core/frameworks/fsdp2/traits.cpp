@@ -96,6 +96,10 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
   }
 }
 
+SaveRules fsdp2_saves(const Plan& plan) {
+  return usual::saves_state_dict(plan.framework.fsdp2.state_dict_type, plan);
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kFsdp2OptionTable;
@@ -153,6 +157,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_fsdp2_inference,
     .add_frozen = add_fsdp2_frozen,
+    .saves = fsdp2_saves,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,

@@ -57,6 +57,15 @@ Regime megatron_regime(const Plan& plan) {
   return regime;
 }
 
+/// --ckpt-format torch_dist with --ckpt-fully-parallel-save, its defaults: each rank writes a part
+/// of what the data-parallel ranks have alike (megatron/core/dist_checkpointing).
+SaveRules megatron_saves(const Plan&) {
+  return {.weights = SavedBy::each_rank,
+          .states = SavedBy::each_rank,
+          .masters = true,
+          .files = "a folder of shards (torch_dist)"};
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kMegatronOptionTable;
@@ -114,6 +123,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_megatron_frozen,
+    .saves = megatron_saves,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = false,

@@ -25,6 +25,11 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() > 1) list.add("world", list.world(), GroupUse::collectives);
 }
 
+/// It trains to be measured, and keeps no run.
+SaveRules saves_nothing(const Plan&) {
+  return {.weights = SavedBy::nobody, .states = SavedBy::nobody};
+}
+
 }  // namespace
 
 extern const OptionTable<Framework> kNativeOptionTable;
@@ -81,6 +86,7 @@ constinit const FrameworkTraits kNativeTraits{
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
+    .saves = saves_nothing,
     .process = &Calibration::native,
     .connects_more = false,
     .generates = false,

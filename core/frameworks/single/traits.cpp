@@ -74,6 +74,7 @@ constinit const FrameworkTraits kSingleTraits{
     .distinct_ranks = usual::first_of_stages,
     .emit_inference = emit_whole_pass,
     .add_frozen = add_whole_weights,
+    .saves = usual::saves_whole,
     .process = &Calibration::pytorch,
     .connects_more = true,
     .generates = true,

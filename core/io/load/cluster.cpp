@@ -10,6 +10,8 @@
 #include "base/nearest.h"
 #include "hardware/cluster_text.h"
 #include "hardware/interconnect.h"
+#include "hardware/prices.h"
+#include "hardware/reliability.h"
 #include "hardware/resolve.h"
 #include "json/given_texts.h"
 #include "json/reader.h"
@@ -172,12 +174,40 @@ KnownInterconnect read_interconnect(ObjectReader& in, std::int64_t gpus_per_node
   return known;
 }
 
+void read_prices(ObjectReader& in, Cluster& out) {
+  constexpr double kMost = 1e9;
+  out.price_per_hour = in.number("price_per_hour", 0, kMost);
+  out.spot_price_per_hour = in.number("spot_price_per_hour", 0, kMost);
+}
+
+/// What the job says of checkpoints' storage and of failures; the rest as nobody says it.
+void read_reliability(ObjectReader& in, Cluster& out, const HardwareCatalog& catalog) {
+  out.checkpoint_storage.reset();  // which may follow from the NVMe that the job names
+  fill_reliability(out, catalog);
+  if (auto storage = in.object("storage")) {
+    CheckpointStorage& s = *out.checkpoint_storage;
+    const auto read = rate(*storage, "read_bandwidth"), write = rate(*storage, "write_bandwidth");
+    if (read && write) s.source = Source::measured;
+    s = {read.value_or(s.read_bandwidth), write.value_or(s.write_bandwidth), "storage", s.source,
+         true};
+    storage->finish();
+  }
+  Failures& failures = *out.failures;
+  if (const auto hours = in.number("hours_between_failures", 1e-3, 1e9)) {
+    failures.node_hours = *hours;
+    failures.counted_on.clear();
+  }
+  if (const auto seconds = in.number("restart_seconds", 0, 1e7))
+    failures.restart_seconds = *seconds;
+}
+
 /// {"name": "4xA100-40GB", ...}: a cluster by its short text, with what else is known about it.
 Cluster load_named(ObjectReader& in, const std::string& name, const HardwareCatalog& catalog) {
   Cluster out = at(in.file(), in.path_of("name"), [&] { return resolve_cluster(name, catalog); });
   if (const auto bytes = in.integer("host_memory_bytes", 1)) out.host_memory = Bytes(*bytes);
   if (auto nvme = read_nvme(in)) out.nvme = nvme;
-  if (const auto price = in.number("price_per_hour", 0, 1e9)) out.price_per_hour = price;
+  read_prices(in, out);
+  read_reliability(in, out, catalog);
   if (const auto label = in.text("label")) out.label = *label;
   in.finish();
   return out;
@@ -193,7 +223,9 @@ Cluster load_object(ObjectReader& in, const HardwareCatalog& catalog) {
   if (const auto bytes = in.integer("host_memory_bytes", 1)) out.host_memory = Bytes(*bytes);
   out.nvme = read_nvme(in);
   const KnownInterconnect known = read_interconnect(in, out.gpus_per_node, catalog);
-  out.price_per_hour = in.number("price_per_hour", 0, 1e9);
+  read_prices(in, out);
+  read_reliability(in, out, catalog);
+  out.list_price = list_price_of(out.gpu.name, out.gpus_per_node, catalog);
   const std::string nodes = out.nodes > 1 ? fmt::format("{}x", out.nodes) : "";
   out.label =
       in.text("label").value_or(fmt::format("{}{}x{}", nodes, out.gpus_per_node, out.gpu.name));

@@ -4,7 +4,9 @@
 //   {"gpu": "A100-40GB", "gpus_per_node": 4, "nodes": 1, "host_memory_bytes": 549755813888,
 //    "nvme": {"bytes": 7680000000000, "read_bandwidth": 6.5e9, "write_bandwidth": 5e9},
 //    "interconnect": {"intra_node_bandwidth": 3e11, "inter_node_bandwidth": 2.5e10},
-//    "price_per_hour": 10.0, "label": "our workstation"}
+//    "storage": {"read_bandwidth": 2e9, "write_bandwidth": 1e9}, "hours_between_failures": 5000,
+//    "restart_seconds": 600, "price_per_hour": 10.0, "spot_price_per_hour": 4.0, "label": "our
+//    workstation"}
 //   {"name": "4xA100-40GB", "host_memory_bytes": 549755813888}: the short text, and more
 //
 // `gpu` is a catalogue name, a memory size or an object of its own: {"name", "memory_bytes",

@@ -27,7 +27,9 @@ HardwareCatalog load_hardware_catalog() {
   read_file("gpus", out, catalog::read_gpus);
   read_file("links", out, catalog::read_links);
   read_file("instances", out, catalog::read_instances);
+  read_file("prices", out, catalog::read_prices);
   read_file("storage", out, catalog::read_storage);
+  read_file("failures", out, catalog::read_failures);
   read_file("host", out, catalog::read_host);
   return out;
 }

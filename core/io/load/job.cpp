@@ -60,12 +60,16 @@ Workload read_workload(ObjectReader& job, const std::string& directory) {
   static const Json kEmpty = Json::object();
   const Json* value = job.find("workload");
   ObjectReader w(value == nullptr ? kEmpty : *value, job.file(), job.path_of("workload"));
-  if (read_as<WorkKind>(w, info_of(kind_option_table(), "kind")) == WorkKind::inference) {
+  Workload any;
+  read_said(w, kind_option_table(), any);
+  if (any.kind == WorkKind::inference) {
     Workload workload = read_generation(w);
+    workload.tokens = any.tokens;
     w.finish();
     return workload;
   }
   Workload workload;
+  workload.tokens = any.tokens;
   workload.micro_batch = workload.sequence_length = workload.gradient_accumulation = 0;  // open
   read_options(w, training_table(), workload);
   workload.lengths = read_lengths(w, directory);

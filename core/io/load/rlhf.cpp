@@ -28,7 +28,7 @@ struct Lengths {
 };
 
 /// What a workload of training says too, as far as it is about the model that is trained.
-constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen"};
+constexpr std::array kOfActor{"method", "lora", "images", "image_tokens", "frozen", "tokens"};
 
 /// Samples of so many tokens without padding as whole rows: as many as there is room for, longer by
 /// what is left, so that no token of the budget is missing.

@@ -68,7 +68,7 @@ Candidates checked_values(const CLI::Option& option) {
 
 Candidates values_of(const CLI::Option& option, std::string_view typed) {
   const std::string flag = option.get_name();
-  if (flag == "--model" || flag == "MODEL") return models();
+  if (flag == "--model" || flag == "MODEL" || flag == "MODELS") return models();
   if (flag == "--cluster" || flag == "--gpus" || flag == "CLUSTER") return clusters(typed);
   for (const JobField& field : job_fields()) {
     if (field.flag != flag) continue;

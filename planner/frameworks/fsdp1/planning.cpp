@@ -140,12 +140,13 @@ std::string fsdp1_accelerate(const Plan& plan) {
              "  fsdp_activation_checkpointing: {}\n"
              "  fsdp_cpu_ram_efficient_loading: true\n"
              "  fsdp_sync_module_states: true\n"
-             "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+             "  fsdp_state_dict_type: {}_STATE_DICT\n",
              strategy_name(plan),
              o.backward_prefetch == Fsdp1Prefetch::none ? "NO_PREFETCH"
                                                         : prefetch_name(o.backward_prefetch),
              o.forward_prefetch, o.use_orig_params, o.cpu_offload,
-             plan.checkpointing == Checkpointing::full) +
+             plan.checkpointing == Checkpointing::full,
+             o.state_dict_type == StateDictType::full ? "FULL" : "SHARDED") +
          usual::accelerate_precision(plan);
 }
 

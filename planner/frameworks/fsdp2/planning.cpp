@@ -51,9 +51,10 @@ std::string fsdp2_accelerate(const Plan& plan) {
              "  fsdp_offload_params: {}\n"
              "  fsdp_activation_checkpointing: {}\n"
              "  fsdp_cpu_ram_efficient_loading: true\n"
-             "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+             "  fsdp_state_dict_type: {}_STATE_DICT\n",
              o.units == Fsdp2Wrap::whole ? "NO_WRAP" : "TRANSFORMER_BASED_WRAP",
-             o.reshard_after_forward, o.cpu_offload, plan.checkpointing == Checkpointing::full) +
+             o.reshard_after_forward, o.cpu_offload, plan.checkpointing == Checkpointing::full,
+             o.state_dict_type == StateDictType::full ? "FULL" : "SHARDED") +
          mesh_block(plan) + usual::accelerate_precision(plan);
 }
 

@@ -58,8 +58,9 @@ double longest_step(const Plan& plan, const Goal& goal) {
   const Limits& limits = goal.limits;
   if (limits.step_seconds) most = std::min(most, *limits.step_seconds);
   const Cost second = cost_of(plan, 1.0, goal.terms);  // everything grows with the step
-  if (limits.money_per_billion_tokens && second.money_per_billion_tokens)
-    most = std::min(most, *limits.money_per_billion_tokens / *second.money_per_billion_tokens);
+  if (const auto& money = second.per_billion_tokens.on_demand;
+      limits.money_per_billion_tokens && money)
+    most = std::min(most, *limits.money_per_billion_tokens / *money);
   if (limits.days && second.days) most = std::min(most, *limits.days / *second.days);
   return most;
 }

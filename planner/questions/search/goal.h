@@ -18,7 +18,7 @@ std::string_view name_of(Objective objective);
 struct Limits {
   std::optional<double> step_seconds;
   std::optional<double> money_per_billion_tokens;
-  std::optional<double> days;  ///< for CostTerms::tokens
+  std::optional<double> days;  ///< for Workload::tokens
 };
 
 struct Goal {

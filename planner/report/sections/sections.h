@@ -19,6 +19,7 @@ Section step_section(const Findings& findings);
 Section stages_section(const Findings& findings);
 Section traffic_section(const Findings& findings);
 Section time_section(const Findings& findings);
+Section cost_section(const Findings& findings);  ///< of a run of so many tokens
 Section fixes_section(const Findings& findings);
 Section search_section(const Findings& findings);  ///< needs `findings.search`
 Section accuracy_section(const Findings& findings);
@@ -33,5 +34,10 @@ Table job_table(const Job& job);
 Table machine_table(const Job& job);
 Table traffic_table(const Estimate& estimate);
 Table time_table(const TimeEstimate& time);
+
+/// "list price of AWS p5.48xlarge, us-east-1, 2026-07-20"
+Text price_words(const ListPrice& price);
+/// Money of a cost: dollars where the price is a list's.
+Cell money_cell(const Cost& cost, const std::optional<double>& amount);
 
 }  // namespace shardplan::report

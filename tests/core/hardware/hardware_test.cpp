@@ -76,6 +76,18 @@ TEST(ClusterName, NamesMatchWithOrWithoutFormAndMemory) {
   EXPECT_EQ(gpu_of("8xB200-192GB"), "B200-SXM6-180GB");
   EXPECT_EQ(gpu_of("4xA6000"), "RTXA6000-48GB");
   EXPECT_EQ(gpu_of("2xRTX 6000 Ada"), "RTX6000Ada-48GB");
+  EXPECT_EQ(gpu_of("8xH100-96GB"), "H100-SXM5-96GB");
+  EXPECT_EQ(gpu_of("8xH100-95GB"), "H100-SXM5-96GB");
+  EXPECT_EQ(gpu_of("8xH20-3e"), "H20-SXM5-141GB");
+  EXPECT_EQ(gpu_of("8xH20-141GB"), "H20-SXM5-141GB");
+  EXPECT_EQ(gpu_of("8xH800"), "H800-SXM5-80GB");
+  EXPECT_EQ(gpu_of("8xA800-PCIe"), "A800-PCIe-80GB");
+  EXPECT_EQ(gpu_of("1xNVIDIA GeForce RTX 4070 Ti SUPER"), "RTX4070TiSUPER-16GB");
+  EXPECT_EQ(gpu_of("1x4070 Ti"), "RTX4070Ti-12GB");
+  EXPECT_EQ(gpu_of("1x3080-10GB"), "RTX3080-10GB");
+  EXPECT_EQ(gpu_of("1xRTX 5060 Ti 8GB"), "RTX5060Ti-8GB");
+  EXPECT_EQ(gpu_of("4xRTX PRO 6000 Server"), "RTXPRO6000-Server-96GB");
+  EXPECT_EQ(gpu_of("8xMI350X"), "MI350X-288GB");
 }
 
 TEST(ClusterName, CaseSpacesHyphensAndTheMakerDoNotCount) {
@@ -113,11 +125,16 @@ TEST(ClusterName, AnAmbiguousNameTakesTheLargestSxmPartAndSaysSo) {
   EXPECT_EQ(gpu_of("8xA100-PCIe"), "A100-PCIe-80GB");
   EXPECT_EQ(gpu_of("1xGH200"), "GH200-96GB");  // the 144 GB part is rare
   EXPECT_THAT(resolve("8xH200").notes, IsEmpty());
+  EXPECT_THAT(resolve("8xH20").notes, Contains(AllOf(HasSubstr("taken as H20-SXM5-96GB"),
+                                                     HasSubstr("could also be H20-SXM5-141GB"))));
+  EXPECT_THAT(resolve("1xRTX 4060 Ti").notes,
+              Contains(AllOf(HasSubstr("taken as RTX4060Ti-16GB"), HasSubstr("RTX4060Ti-8GB"))));
 }
 
 TEST(ClusterName, AMemoryThatNoSuchGpuHasNamesThoseThatExist) {
   EXPECT_EQ(error_of("4xA100-30GB"), "cluster: no A100 has 30GB of memory; expected 40GB or 80GB");
-  EXPECT_EQ(error_of("4xH100-96GB"), "cluster: no H100 has 96GB of memory; expected 80GB or 94GB");
+  EXPECT_EQ(error_of("4xH100-90GB"),
+            "cluster: no H100 has 90GB of memory; expected 80GB or 94GB or 96GB");
   EXPECT_THAT(error_of("4xL40-24GB"), HasSubstr("no L40 has 24GB of memory; expected 48GB"));
   EXPECT_THAT(error_of("4xA100-SXM4-64GB"), HasSubstr("expected 40GB or 80GB"));
   EXPECT_THAT(error_of("4xRTX4090-48GB"), HasSubstr("expected 24GB"));

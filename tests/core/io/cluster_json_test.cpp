@@ -41,7 +41,8 @@ TEST(ClusterJson, AnObjectGivesEveryField) {
     "gpu": "A100-SXM4-80GB", "gpus_per_node": 8, "nodes": 4, "host_memory_bytes": 1099511627776,
     "nvme": {"bytes": 8e12, "read_bandwidth": 6.5e9, "write_bandwidth": 5e9},
     "interconnect": {"intra_node_bandwidth": 2.5e11, "inter_node_bandwidth": 1e10},
-    "price_per_hour": 12.5, "label": "ours"})");
+    "price_per_hour": 12.5, "spot_price_per_hour": 4, "label": "ours",
+    "storage": {"write_bandwidth": 2e9}, "hours_between_failures": 900, "restart_seconds": 30})");
   EXPECT_EQ(c.label, "ours");
   EXPECT_EQ(c.gpu.name, "A100-SXM4-80GB");
   EXPECT_EQ(c.world(), 32);
@@ -55,6 +56,13 @@ TEST(ClusterJson, AnObjectGivesEveryField) {
   EXPECT_EQ(c.intra_node_link, "");
   EXPECT_EQ(c.interconnect_source, Source::measured);
   EXPECT_EQ(c.price_per_hour, 12.5);
+  EXPECT_EQ(c.spot_price_per_hour, 4);
+  ASSERT_TRUE(c.checkpoint_storage && c.failures);
+  EXPECT_EQ(c.checkpoint_storage->write_bandwidth, 2e9);
+  EXPECT_GT(c.checkpoint_storage->read_bandwidth, 0);
+  EXPECT_EQ(c.failures->node_hours, 900);
+  EXPECT_EQ(c.failures->restart_seconds, 30);
+  EXPECT_EQ(c.failures->counted_on, "");
   EXPECT_THAT(c.notes, IsEmpty());
 }
 

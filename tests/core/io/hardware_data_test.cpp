@@ -31,10 +31,10 @@ const Gpu& gpu(std::string_view name) {
 }
 
 TEST(HardwareData, HoldsTheWholeCatalogue) {
-  EXPECT_EQ(catalog().gpus.size(), 35U);
+  EXPECT_EQ(catalog().gpus.size(), 68U);
   EXPECT_GE(catalog().links.size(), 30U);
-  EXPECT_EQ(catalog().instances.size(), 47U);
-  EXPECT_EQ(catalog().storage.size(), 6U);
+  EXPECT_EQ(catalog().instances.size(), 68U);
+  EXPECT_EQ(catalog().storage.size(), 7U);
   EXPECT_EQ(catalog().cpu_adam.size(), 2U);
 }
 
@@ -58,11 +58,34 @@ TEST(HardwareData, MeasuredAndPublishedMemoryIsExact) {
 }
 
 TEST(HardwareData, MemoryThatNobodyReadIsMarkedAssumed) {
-  for (const char* name : {"GH200-144GB", "MI325X-256GB", "MI355X-288GB", "MI250X-64GB"}) {
+  for (const char* name : {"GH200-144GB", "MI250X-64GB", "RTX4080-16GB", "H20-SXM5-141GB"}) {
     EXPECT_EQ(gpu(name).usable_source, Source::assumed) << name;
     EXPECT_THAT(gpu(name).unverified, Contains("memory_driver_mib")) << name;
     EXPECT_THAT(gpu(name).unverified, Contains("memory_usable_gib")) << name;
   }
+}
+
+/// As out-of-memory messages of PyTorch name it, on machines of many owners.
+TEST(HardwareData, UsableMemoryThatMessagesConfirm) {
+  const std::vector<std::pair<const char*, double>> read = {
+      {"GB200-186GB", 184.31},    {"B200-SXM6-180GB", 178.35}, {"B300-SXM6-288GB", 267.69},
+      {"GB300-288GB", 276.50},    {"MI325X-256GB", 255.98},    {"MI355X-288GB", 287.98},
+      {"RTXPRO6000-96GB", 94.97}, {"RTX3090-24GB", 23.56},     {"RTX4090-24GB", 23.52}};
+  for (const auto& [name, gib] : read) {
+    EXPECT_NEAR(gpu(name).usable.gib(), gib, 0.005) << name;
+    EXPECT_EQ(gpu(name).usable_source, Source::measured) << name;
+  }
+}
+
+TEST(HardwareData, VariantsOfAFamilyDifferWhereTheyDo) {
+  EXPECT_EQ(gpu("A800-SXM4-80GB").nvlink_bandwidth, 200e9);
+  EXPECT_EQ(gpu("A800-SXM4-80GB").peak[PeakRate::bf16], gpu("A100-SXM4-80GB").peak[PeakRate::bf16]);
+  EXPECT_EQ(gpu("H800-SXM5-80GB").nvlink_bandwidth, 200e9);
+  EXPECT_EQ(gpu("H800-SXM5-80GB").memory_bandwidth, gpu("H100-SXM5-80GB").memory_bandwidth);
+  EXPECT_EQ(gpu("H20-SXM5-96GB").peak[PeakRate::bf16], 148e12);
+  EXPECT_EQ(gpu("MI355X-288GB").peak[PeakRate::bf16], 2500e12);
+  EXPECT_EQ(gpu("MI350X-288GB").peak[PeakRate::bf16], 2300e12);
+  EXPECT_EQ(gpu("RTXPRO6000-Server-96GB").peak[PeakRate::bf16], 467.8e12);
 }
 
 TEST(HardwareData, UnverifiedFieldsAreCarried) {
@@ -83,11 +106,9 @@ bool has_path(const Json& row, const std::string& path) {
 
 TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> tables = {
-      {"gpus", {"architectures", "gpus"}},
-      {"links", {"links"}},
-      {"instances", {"instances"}},
-      {"storage", {"storage"}},
-      {"host", {"cpu_adam"}}};
+      {"gpus", {"architectures", "gpus"}}, {"links", {"links"}},
+      {"instances", {"instances"}},        {"storage", {"storage"}},
+      {"failures", {"failures"}},          {"host", {"cpu_adam"}}};  // prices have theirs by list
   for (const auto& [file, keys] : tables) {
     const std::string path = "hardware/" + file + ".json";
     const Json json = parse_json(embedded_file(path), path);
@@ -106,6 +127,35 @@ TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
   for (const DefaultNetwork& row : catalog().default_networks)
     EXPECT_THAT(row.source, Not(IsEmpty()));
   EXPECT_THAT(catalog().nccl.source, Not(IsEmpty()));
+}
+
+TEST(HardwareData, EveryPriceHasADayAPlaceAndASource) {
+  std::size_t priced = 0;
+  for (const Instance& row : catalog().instances) {
+    if (!row.price) continue;
+    ++priced;
+    EXPECT_EQ(row.price->provider, row.provider);
+    EXPECT_EQ(row.price->machine, row.name);
+    EXPECT_THAT(row.price->as_of, testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]"));
+    EXPECT_THAT(row.price->region, Not(IsEmpty())) << row.name;
+    EXPECT_THAT(row.price->source, testing::HasSubstr("https://")) << row.name;
+    // What a GPU has cost since 2016, by the hour.
+    const double each = row.price->on_demand / static_cast<double>(row.gpus);
+    EXPECT_GT(each, 0.3) << row.name;
+    EXPECT_LT(each, 40) << row.name;
+    if (row.price->spot) {
+      EXPECT_LT(*row.price->spot, row.price->on_demand) << row.name;
+    }
+  }
+  EXPECT_GE(priced, 50U);
+  EXPECT_EQ(find_instance(catalog(), "p5.48xlarge")->price->on_demand, 55.04);
+}
+
+TEST(HardwareData, CheckpointsAndFailuresHaveAPublishedDefault) {
+  EXPECT_NE(find_storage(catalog(), catalog().shared_storage), nullptr);
+  ASSERT_FALSE(catalog().failures.empty());
+  EXPECT_NEAR(catalog().failures.front().gpu_hours, 16384.0 * 54 * 24 / 466, 1e-6);
+  EXPECT_EQ(catalog().restart_seconds, 600);
 }
 
 TEST(HardwareData, NamesAndAliasesAreUnique) {

@@ -170,7 +170,29 @@ TEST(CostLines, AreInEstimateAndFit) {
   const Json cost = parse_json(fit.out, "stdout").at("cost");
   EXPECT_NEAR(cost.at("days").get<double>() * 86'400,
               cost.at("seconds_per_billion_tokens").get<double>(), 1e-6);
-  EXPECT_TRUE(cost.at("money").is_null());
+  // The list price of a machine with eight of them, named with its day.
+  EXPECT_EQ(cost.at("list_price").at("machine"), "p5.48xlarge");
+  EXPECT_NEAR(cost.at("money").get<double>(),
+              cost.at("days").get<double>() * 24 * cost.at("price_per_hour").get<double>(), 1e-6);
+  EXPECT_TRUE(cost.at("spot_money").is_null());
+  const Finished said = run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "8xH100", "--tokens",
+                                                        "15T", "--price", "20", "--spot-price=9"});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("15.0 T tokens: "), HasSubstr(" on demand, "),
+                              HasSubstr(" on spot"), Not(HasSubstr("list price"))));
+}
+
+TEST(CostLines, ListPricesAreSaidOnlyWhereARunIsAsked) {
+  const Finished plain = run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "p5.48xlarge"});
+  EXPECT_THAT(plain.out, Not(HasSubstr("$")));
+  const Finished asked =
+      run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "p5.48xlarge", "--tokens", "300B"});
+  EXPECT_THAT(asked.out,
+              AllOf(HasSubstr("$"), HasSubstr("list price of AWS p5.48xlarge, us-east-1, 20"),
+                    HasSubstr("a checkpoint: "), HasSubstr("goodput ")));
+  const Finished bad =
+      run_program(SHARDPLAN_PROGRAM, {"fit", "llama-2-7b", "p5.48xlarge", "--tokens", "many"});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.err, AllOf(HasSubstr("--tokens"), HasSubstr("many")));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Render, NamesTheRuntimeOfTheGpuAndSaysWhoseConstantsTheyAre) {
     const Job loaded = load_job(job, "job.json", context);
     const Calibration calibration = load_calibration();
     const Estimate e = estimate(loaded.model, loaded.plan, calibration);
-    return estimate_text(e, loaded, calibration, cost_of(loaded.plan, e, {}));
+    return estimate_text(e, loaded, calibration, cost_of(loaded.model, loaded.plan, e, {}));
   };
   const std::string amd = text_of("2xMI300X");
   EXPECT_THAT(amd, HasSubstr("ROCm context"));
@@ -90,10 +90,11 @@ TEST(Render, AnswersToEveryExampleAreTidy) {
   const fs::path folder = fs::path(SHARDPLAN_SOURCE_DIR) / "configs/jobs";
   for (const auto& entry : fs::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path().filename().string());
-    const Job job = loaded(entry.path());
+    Job job = loaded(entry.path());
+    job.plan.workload.tokens = 1e12;
     const Calibration calibration = load_calibration();
     const Estimate e = estimate(job.model, job.plan, calibration);
-    const Cost cost = cost_of(job.plan, e, {.price_per_gpu_hour = 2.5, .tokens = 1e12});
+    const Cost cost = cost_of(job.model, job.plan, e, {.price_per_gpu_hour = 2.5});
     expect_tidy(estimate_text(e, job, calibration, cost));
     expect_tidy(
         fit_text(e, job, find_fixes(job.model, job.plan, e, calibration), calibration, cost));
