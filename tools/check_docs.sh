@@ -1,51 +1,109 @@
 #!/usr/bin/env bash
 # Runs the commands that the documents show and says which lines of their outputs are out of date:
-#   tools/check_docs.sh [PROGRAM]     default: the release build's
-# In a block of ``` a line "$ shardplan ..." is a command, to the end of its "\" continuations; every
-# other line must be part of its output, blanks apart.
+#   tools/check_docs.sh [--update] [PROGRAM]     default: the dev build's
+# --update puts the likeliest line of the output in place of each; look at the difference before you commit.
+#
+# In a block of ``` a line "$ shardplan ..." is a command, to the end of its "\" continuations. Every other
+# line must be part of its output, blanks apart; "..." stands for lines left out. On a page with the comment
+# <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
+# later commands of the page may read. What commands write goes to a folder of their own.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-program="${1:-build/release/planner/shardplan}"
+update=false
+if [[ "${1:-}" == --update ]]; then
+  update=true
+  shift
+fi
+program="$(realpath -m "${1:-build/dev/planner/shardplan}")"
 if [[ ! -x "$program" ]]; then
   echo "check_docs: no program at $program" >&2
   exit 2
 fi
-stale=0
+python3 - "$program" "$update" <<'PYTHON'
+import difflib, os, pathlib, re, shlex, subprocess, sys, tempfile
 
-squeezed() { tr -s '[:space:]' ' '; }
+program, update = sys.argv[1], sys.argv[2] == "true"
+root = pathlib.Path.cwd()
 
-check_file() {
-  local file="$1" inside=false command="" output="" line text
-  while IFS= read -r line; do
-    if [[ "$line" == '```'* ]]; then
-      if $inside; then inside=false; else inside=true; fi
-      output=""
-      continue
-    fi
-    $inside || continue
-    if [[ "$line" == '$ shardplan '* || -n "$command" ]]; then
-      command+=" ${line#'$ shardplan '}"
-      if [[ "$command" == *\\ ]]; then
-        command="${command%\\}"
-        continue
-      fi
-      local -a arguments
-      read -ra arguments <<<"$command"
-      output="$("$program" "${arguments[@]}" 2>&1 | squeezed || true)"
-      command=""
-    elif [[ -n "$output" && -n "${line// /}" ]]; then
-      text="$(squeezed <<<"$line")"
-      text="${text# }"
-      text="${text% }"
-      if [[ "$output" != *"$text"* ]]; then
-        echo "$file: not in the output any more: $line" >&2
-        stale=$((stale + 1))
-      fi
-    fi
-  done <"$file"
-}
 
-for file in README.md docs/*.md docs/problems/*.md; do check_file "$file"; done
-echo "check_docs: $stale lines out of date"
-[[ $stale -eq 0 ]]
+def squeezed(text):
+    return " ".join(text.split())
+
+
+def output_of(command, folder):
+    arguments = shlex.split(command)[2:]
+    run = subprocess.run([program, *arguments], cwd=folder, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+    if run.returncode == 2:
+        sys.exit(f"check_docs: {command}: {run.stdout.decode()}")
+    return run.stdout.decode()
+
+
+def likeliest(line, output):
+    candidates = [c.rstrip() for c in output.splitlines() if c.strip()]
+    best = difflib.get_close_matches(line.strip(), [c.strip() for c in candidates], 1, 0.5)
+    return line[: len(line) - len(line.lstrip())] + best[0] if best else line
+
+
+def checked(shown, output, whole):
+    """The lines shown below a command, as they would be if all were right, and which are not."""
+    if whole:
+        right = [line.rstrip() for line in output.splitlines()]
+        return (shown, []) if squeezed("\n".join(shown)) == squeezed(output) else (right, ["(whole output)"])
+    stale = [line for line in shown
+             if line.strip() not in ("", "...") and squeezed(line) not in squeezed(output)]
+    return [likeliest(line, output) if line in stale else line for line in shown], stale
+
+
+def check(page, folder):
+    """The page's lines, as they would be if all were right, and which are not."""
+    text = page.read_text(encoding="utf-8")
+    whole = "<!-- whole outputs -->" in text
+    lines, stale, shown = [], [], []
+    inside, name, command, output = False, None, "", None
+
+    def end_of_output():
+        nonlocal shown, output
+        if output is not None:
+            right, wrong = checked(shown, output, whole)
+            lines.extend(right)
+            stale.extend(wrong)
+        shown, output = [], None
+
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            end_of_output()
+            if name:
+                (folder / name).write_text("\n".join(shown_file) + "\n", encoding="utf-8")
+            title = re.search(r'title="([^"]+)"', line)
+            inside, name, shown_file, command = not inside, title and title[1], [], ""
+        elif name:
+            shown_file.append(line)
+        elif inside and (line.startswith("$ shardplan ") or command):
+            end_of_output()
+            command += " " + line.rstrip("\\")
+            if not line.endswith("\\"):
+                output, command = output_of(command, folder), ""
+        elif output is not None:
+            shown.append(line)
+            continue
+        lines.append(line)
+    return lines, stale
+
+
+pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+count = 0
+for page in pages:
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in ("configs", "data", "tests"):
+            os.symlink(root / entry, os.path.join(folder, entry))
+        lines, stale = check(page, pathlib.Path(folder))
+    for line in stale:
+        print(f"{page.relative_to(root)}: not in the output any more: {line}", file=sys.stderr)
+    if stale and update:
+        page.write_text("\n".join(lines), encoding="utf-8")
+    count += len(stale)
+print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}")
+sys.exit(count > 0 and not update)
+PYTHON

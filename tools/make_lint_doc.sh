@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the rules into docs/lint.md, below its last line of introduction:
+# Writes the rules into docs/reference/lint.md, below its last line of introduction:
 #   tools/make_lint_doc.sh [PROGRAM]     default: the dev build's
 set -euo pipefail
 
@@ -7,6 +7,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program="${1:-build/dev/planner/shardplan}"
 page="$(mktemp)"
 trap 'rm -f "$page"' EXIT
-sed '/^## /,$d' docs/lint.md >"$page"
+sed '/^## /,$d' docs/reference/lint.md >"$page"
 "$program" lint --rules --format markdown >>"$page"
-cp "$page" docs/lint.md
+cp "$page" docs/reference/lint.md

@@ -42,7 +42,7 @@ AllocatorLimit limit_beside(const ProcessMemory& process, const Plan& plan) {
 }
 
 /// The allocator with memory to spare; where that is more than `limit`, with no more than that: it
-/// gives cached segments back before it fails. docs/allocator.md, "Under pressure".
+/// gives cached segments back before it fails. docs/explanation/allocator.md, "Under pressure".
 std::int64_t simulated(const ReservedRuns& runs, std::int64_t limit) {
   const ReservedProfile& spare = runs.spare();
   if (spare.reserved <= limit || limit <= 0) return spare.reserved;

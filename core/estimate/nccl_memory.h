@@ -1,4 +1,5 @@
-// Device memory of NCCL's communicators, allocation by allocation. docs/memory.md, "Communicators".
+// Device memory of NCCL's communicators, allocation by allocation. docs/explanation/memory.md,
+// "Communicators".
 #pragma once
 
 #include <cstdint>

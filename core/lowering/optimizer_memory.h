@@ -18,7 +18,7 @@ struct OptimizerMemory {
 };
 
 /// States and temporaries of `optimizer` over `owned`, every block rounded to the allocation unit.
-/// `states`: the plan's type for them. docs/memory.md, "Optimizers".
+/// `states`: the plan's type for them. docs/explanation/memory.md, "Optimizers".
 OptimizerMemory optimizer_memory(const std::vector<OwnedTensor>& owned, const Optimizer& optimizer,
                                  DType states, Given given);
 

@@ -1,6 +1,6 @@
 // What an optimizer keeps, computes and is called: all that the rest asks about one. An optimizer
 // is a file here that fills in an OptimizerDescription, and a row of the registry.
-// docs/memory.md, "Optimizers", has the table.
+// docs/explanation/memory.md, "Optimizers", has the table.
 #pragma once
 
 #include <array>

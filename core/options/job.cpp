@@ -22,7 +22,7 @@ Option<Plan> trainer_option(std::span<const NamedValue> names) {
            .flag = "--trainer",
            .help = "the program that runs the steps",
            .doc = "the program that runs the steps, and what it does on its own "
-                  "([trainers](memory.md#trainers))",
+                  "([trainers](../explanation/memory.md#trainers))",
            .kind = OptionKind::choice,
            .choices = names,
            .changes_passes = true},

@@ -1,6 +1,7 @@
 // An option of a job, described once: its key, what it can be, where a plan keeps it, its default
-// and its words. The JSON reader and writer (core/io), the flags, the tables of docs/job.md, the
-// windows' forms and the key of a pass (estimate/passes.h) are all made from these descriptions.
+// and its words. The JSON reader and writer (core/io), the flags, the tables of
+// docs/reference/job.md, the windows' forms and the key of a pass (estimate/passes.h) are all made
+// from these descriptions.
 //
 // An option is one entry of a table; a table is one object of a job: "framework" of one framework,
 // "workload.lora", "parallel". Rules that span several options are code beside their table.
@@ -74,7 +75,7 @@ struct OptionInfo {
   /// Flags that say a value, blanks between: "--bf16=bf16".
   std::string_view switches = {};
   std::string_view help = {};  ///< one line, without choices: "type in which gradients are reduced"
-  std::string_view doc = {};   ///< for docs/job.md, Markdown; "": as `help`
+  std::string_view doc = {};   ///< for docs/reference/job.md, Markdown; "": as `help`
   std::string_view label = {};  ///< in windows: "Reduce type"; "": in no form
   std::string_view unit = {};   ///< "elements", "MiB"
   std::string_view default_text =

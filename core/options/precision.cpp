@@ -73,7 +73,7 @@ constexpr std::array kPrecisionOptions{
     option<&Precision::linear>({.key = "linear",
                                 .help = "what linear layers inside the blocks multiply in",
                                 .doc = "what linear layers inside the blocks multiply in "
-                                       "([memory.md](memory.md#activations))",
+                                       "([memory.md](../explanation/memory.md#activations))",
                                 .default_text = "as computed",
                                 .choices = kRecipeNames}),
 };

@@ -1,4 +1,4 @@
-// What people read about an option: for help texts, docs/job.md and windows.
+// What people read about an option: for help texts, docs/reference/job.md and windows.
 #pragma once
 
 #include <string>

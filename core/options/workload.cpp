@@ -13,7 +13,7 @@ constexpr std::array kKindOptions{
                              .help = "what the job does",
                              .doc = "what the job does: train, "
                                     "[generate](#workloads-of-kind-inference) "
-                                    "or [rlhf](rlhf.md)",
+                                    "or [rlhf](../explanation/rlhf.md)",
                              .label = "Task",
                              .choices = kWorkKinds})};
 

@@ -1,7 +1,7 @@
 // The NCCL communicators that a process opens, and what its step sends over each.
 //
-// Every one has device memory of its own (estimate/nccl_memory.h). docs/memory.md, "Communicators",
-// has the frameworks' lists with their sources, and what was measured of them.
+// Every one has device memory of its own (estimate/nccl_memory.h). docs/explanation/memory.md,
+// "Communicators", has the frameworks' lists with their sources, and what was measured of them.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,8 @@
 //
 // The share is a network again: parameters have this rank's shapes, values its extents, and what
 // ranks exchange are operations (OpKind::communicate) at the places where the framework puts them.
-// So whatever lowers a network lowers a rank's share of one. docs/parallelism.md derives the terms.
+// So whatever lowers a network lowers a rank's share of one. docs/explanation/parallelism.md
+// derives the terms.
 #pragma once
 
 #include "model/model.h"

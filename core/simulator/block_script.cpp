@@ -1,6 +1,7 @@
 #include "simulator/block_script.h"
 
 #include <algorithm>
+#include <array>
 
 namespace shardplan {
 namespace {
@@ -75,11 +76,13 @@ class ScriptWriter {
     script_.moves.push_back(pace_.moves[event]);
   }
 
-  bool is_lazy(Category category) const {
+  /// Categories whose residents the first step makes.
+  std::array<bool, kCategoryCount> lazy_categories() const {
+    std::array<bool, kCategoryCount> lazy{};
     for (const EventsOfOneStep& once : program_.once)
-      for (const Event& e : once.events)
-        if (once.step == 1 && once.makes_residents && e.category == category) return true;
-    return false;
+      if (once.step == 1 && once.makes_residents)
+        for (const Event& e : once.events) lazy[index_of(e.category)] = true;
+    return lazy;
   }
 
   void write_build() {
@@ -87,9 +90,10 @@ class ScriptWriter {
       write_list(program_.build);
       return;
     }
+    const std::array<bool, kCategoryCount> lazy = lazy_categories();
     std::vector<Event> built;
     for (const Event& e : program_.resident)
-      if (!is_lazy(e.category)) built.push_back(e);
+      if (!lazy[index_of(e.category)]) built.push_back(e);
     write_list(built);
   }
 

@@ -1,5 +1,6 @@
 // PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.11, default settings):
-// which segments it asks the driver for and how it cuts them up. docs/allocator.md tells the rules.
+// which segments it asks the driver for and how it cuts them up. docs/explanation/allocator.md
+// tells the rules.
 #pragma once
 
 #include <array>

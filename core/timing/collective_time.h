@@ -1,5 +1,5 @@
 // Seconds that collectives and copies take, from what each sends over the links of the group's
-// GPUs. docs/time.md, "Links".
+// GPUs. docs/explanation/time.md, "Links".
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 namespace shardplan {
 
 /// Bytes per step that one GPU sends for a collective of `payload` bytes among `ranks`, with ring
-/// algorithms: docs/memory.md, section "Traffic". A ring's payload goes on to every other rank.
+/// algorithms: docs/explanation/memory.md, section "Traffic". A ring's payload goes on to every
+/// other rank.
 std::int64_t bytes_sent(Collective collective, std::int64_t payload, std::int64_t ranks);
 
 /// Of them one GPU's share of what leaves its node: a ring crosses to the next node once for all of

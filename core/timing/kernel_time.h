@@ -1,4 +1,5 @@
-// Seconds that a GPU takes for one kernel, launches left out. docs/time.md derives the formulas.
+// Seconds that a GPU takes for one kernel, launches left out. docs/explanation/time.md derives the
+// formulas.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct GpuPeaks {
   double slots = 0;
   std::int64_t alignment = 16;  ///< bytes that a product's widths must be multiples of
   /// Products in a batch with other widths run on tensor cores: on Hopper they do (measured), on
-  /// Ampere BLOOM's runs say that they did not (docs/pipeline.md).
+  /// Ampere BLOOM's runs say that they did not (docs/explanation/pipeline.md).
   bool unaligned_batches = true;
 };
 GpuPeaks peaks_of(const Gpu& gpu, DType compute);

@@ -1,5 +1,6 @@
 // How fast a machine runs what a step program holds: shares of its datasheet rates and fixed times,
-// fitted to measurements (docs/time.md). Shares carry over to other GPUs, as assumptions.
+// fitted to measurements (docs/explanation/time.md). Shares carry over to other GPUs, as
+// assumptions.
 #pragma once
 
 #include <array>
@@ -44,7 +45,7 @@ struct AttentionRates {
 };
 
 /// Where nothing was fitted: updates of quantized states take as long as the time that a record of
-/// 8-bit AdamW on an H100 leaves for them (docs/time.md, "Quantized states").
+/// 8-bit AdamW on an H100 leaves for them (docs/explanation/time.md, "Quantized states").
 constexpr std::array<MemoryRate, kKernelKinds> usual_memory_rates() {
   std::array<MemoryRate, kKernelKinds> rates{};
   rates[static_cast<std::size_t>(KernelKind::blockwise_update)].slots = 1500;

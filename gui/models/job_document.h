@@ -32,7 +32,7 @@ class JobDocument : public QObject {
   /// it is the same, as a file that it names may be another.
   void replace(Json json);
 
-  /// An empty job: what `shardplan fit` takes for granted, docs/job.md.
+  /// An empty job: what `shardplan fit` takes for granted, docs/reference/job.md.
   void start_new();
   /// Reads a job file; throws InputError and keeps the job as it was.
   void open(const QString& path);

@@ -42,7 +42,7 @@ QString Provenance::standing(Source source) {
     case Source::exact:
       return tr("exact: counted from the model and the plan");
     case Source::modelled:
-      return tr("modelled: a closed form, or simulated (docs/memory.md)");
+      return tr("modelled: a closed form, or simulated (docs/explanation/memory.md)");
     case Source::calibrated:
       return tr("calibrated: fitted to measurements");
     case Source::measured:

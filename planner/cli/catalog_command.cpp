@@ -51,7 +51,7 @@ void add_catalog(CLI::App& app, Run& run) {
       ->required()
       ->check(CLI::IsMember({"models", "gpus", "clusters", "options"}));
   command->footer("Example: shardplan catalog gpus");
-  // Hidden: tools/make_job_doc.sh writes docs/job.md with it.
+  // Hidden: tools/make_job_doc.sh writes docs/reference/job.md with it.
   command->add_option("--page", a->page)->group("")->check(CLI::ExistingFile);
   add_output(*command, a->output);
   command->callback([a, &run] { run = [a] { return list(*a); }; });

@@ -1,9 +1,10 @@
-// One file a command; main.cpp lists them.
+// One file a command; commands.cpp lists them.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/output.h"
@@ -26,6 +27,14 @@ void add_report(CLI::App& app, Run& run);
 void add_catalog(CLI::App& app, Run& run);
 void add_lint(CLI::App& app, Run& run);
 void add_import(CLI::App& app, Run& run);
+void add_completion(CLI::App& app, Run& run);
+
+/// In the order in which --help lists them.
+std::vector<std::string> command_names();
+
+/// Declares the command that is asked for, else all: their flags are hundreds, and take longer than
+/// a small answer.
+void add_commands(CLI::App& app, Run& run, std::string_view asked);
 
 /// --format and -o, which every command has.
 void add_output(CLI::App& command, Output& output,

@@ -30,7 +30,7 @@ struct FitArguments {
 };
 
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
-/// who ask this question would run. docs/job.md lists it.
+/// who ask this question would run. docs/reference/job.md lists it.
 Json defaults(const FitArguments& a) {
   if (!a.job.files.empty()) return Json{{"cluster", a.cluster}};  // the trainer's own
   const bool has_cluster = a.job.given("--cluster");

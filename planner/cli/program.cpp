@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/completion/candidates.h"
 #include "cli/spoken_flags.h"
 
 namespace shardplan::cli {
@@ -21,36 +21,10 @@ constexpr const char* kAbout =
     "Predicts memory, traffic and time of a training step before you rent the GPUs.\n"
     "Example: shardplan fit llama-2-7b 4xA100-40GB";
 
-struct Command {
-  std::string_view name;
-  void (*add)(CLI::App& app, Run& run);
-};
-
-/// In the order in which --help lists them.
-constexpr std::array kCommands{
-    Command{"fit", add_fit},           Command{"model", add_model},
-    Command{"estimate", add_estimate}, Command{"compare", add_compare},
-    Command{"max", add_max},           Command{"search", add_search},
-    Command{"export", add_export},     Command{"accuracy", add_accuracy},
-    Command{"simulate", add_simulate}, Command{"calibrate", add_calibrate},
-    Command{"report", add_report},     Command{"catalog", add_catalog},
-    Command{"lint", add_lint},         Command{"import", add_import},
-};
-
-/// Declares the flags of the command that is asked for, else of all: they are hundreds, and take
-/// longer than a small answer.
-void add_commands(CLI::App& app, Run& run, std::string_view asked) {
-  const auto known = [&](const Command& command) { return command.name == asked; };
-  const bool one = std::any_of(kCommands.begin(), kCommands.end(), known);
-  for (const Command& command : kCommands)
-    if (!one || known(command)) command.add(app, run);
-}
-
 /// What is wrong with the command's name, or "": CLI11 would call it a stray argument.
 std::string command_error(std::string_view asked) {
   if (asked.empty() || asked.front() == '-') return {};
-  std::vector<std::string> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const std::vector<std::string> names = command_names();
   if (std::find(names.begin(), names.end(), asked) != names.end()) return {};
   return to_string({.message = fmt::format("unknown command '{}'", asked),
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
@@ -60,6 +34,8 @@ std::string command_error(std::string_view asked) {
 }  // namespace
 
 Exit run_program(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == kCompletion)
+    return complete({arguments.begin() + 1, arguments.end()});
   CLI::App app(kAbout, "shardplan");
   app.set_version_flag("--version", SHARDPLAN_VERSION);
   app.require_subcommand(1);

@@ -48,6 +48,12 @@ std::string with_owners(const std::vector<std::string_view>& owners, const std::
   return owners.empty() ? help : fmt::format("{}: {}", fmt::join(owners, ", "), help);
 }
 
+void add_choices(std::vector<std::string_view>& known, std::span<const NamedValue> choices) {
+  for (const NamedValue& choice : choices)
+    if (std::find(known.begin(), known.end(), choice.name) == known.end())
+      known.push_back(choice.name);
+}
+
 std::vector<JobField> fields_of_options() {
   std::vector<JobField> fields;
   std::vector<std::vector<std::string_view>> owners;
@@ -59,10 +65,17 @@ std::vector<JobField> fields_of_options() {
                                       [&](const JobField& f) { return f.flag == info.flag; });
       const auto place = static_cast<std::size_t>(known - fields.begin());
       if (known == fields.end()) {
-        fields.push_back({info.flag, pointer_to(group.path, info.key), kind_of(info), help_of(info),
-                          info.also, info.switches, info.magnitude});
+        fields.push_back({info.flag,
+                          pointer_to(group.path, info.key),
+                          kind_of(info),
+                          help_of(info),
+                          info.also,
+                          info.switches,
+                          info.magnitude,
+                          {}});
         owners.emplace_back();
       }
+      add_choices(fields[place].choices, info.choices);
       if (!group.of.empty()) owners[place].push_back(group.of);
     }
   for (std::size_t i = 0; i < fields.size(); ++i)

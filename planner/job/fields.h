@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/quantity.h"
 #include "json/document.h"
@@ -21,6 +22,7 @@ struct JobField {
   std::string_view also;      ///< other flags for it, blanks between
   std::string_view switches;  ///< flags that say a value: "--bf16=bf16", blanks between
   Magnitude magnitude = Magnitude::count;  ///< of a number with letters
+  std::vector<std::string_view> choices;   ///< all that it can be, where that is a short list
 };
 
 /// Every option that has a flag, in the order in which a command line says them. Of options that

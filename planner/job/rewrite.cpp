@@ -42,7 +42,7 @@ bool same_windows(const ZeroOptions& a, const ZeroOptions& b) {
   return same;
 }
 
-/// What a ds_config says of a job without one: docs/job.md, "framework".
+/// What a ds_config says of a job without one: docs/reference/job.md, "framework".
 Json config_of_short_form(const Plan& plan) {
   Json config = Json::object();
   if (plan.precision.params == DType::bf16) config["bf16"] = Json{{"enabled", true}};

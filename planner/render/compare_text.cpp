@@ -21,16 +21,17 @@ constexpr std::string_view kTraining =
     "  states    parameters, gradients, master copies and optimizer states on it\n"
     "  host      memory of each node, and NVMe likewise\n"
     "  sent      by each GPU to other GPUs in an optimizer step\n"
-    "  step      seconds at datasheet rates and assumed efficiencies (docs/time.md)\n";
+    "  step      seconds at datasheet rates and assumed efficiencies (docs/explanation/time.md)\n";
 constexpr std::string_view kGeneration =
     "  weights   on it; KV cache: at the end, of all sequences\n"
     "  host      memory of each node\n"
-    "  prompt    until the first token; tokens/s: after it, of all sequences (docs/inference.md)\n";
+    "  prompt    until the first token; tokens/s: after it, of all "
+    "(docs/explanation/inference.md)\n";
 constexpr std::string_view kIteration =
     "  states    parameters, gradients, master copies and optimizer states of all models on it\n"
     "  host      memory of each node\n"
     "  sent      by each GPU to other GPUs in an iteration\n"
-    "  iteration generation, scoring and training (docs/rlhf.md)\n";
+    "  iteration generation, scoring and training (docs/explanation/rlhf.md)\n";
 
 /// A column of the table: its head, and what a plan has in it.
 struct Column {

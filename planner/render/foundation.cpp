@@ -59,12 +59,12 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
     out.push_back(
         {standing,
          fmt::format("time: shares of the datasheet's rates, fitted to measurements ({}){}; "
-                     "docs/time.md",
+                     "docs/explanation/time.md",
                      calibration.name, fitted ? "" : " on another kind of GPU")});
   out.push_back({"exact", "parameters, gradients and optimizer states: counted tensor by tensor"});
   out.push_back({"modelled",
                  "activations and buffers: what PyTorch and the framework allocate "
-                 "(docs/memory.md)"});
+                 "(docs/explanation/memory.md)"});
   if (e.ranks_differ)
     out.push_back(
         {"shown", fmt::format("rank {}: GPUs hold different parts, and it needs most", e.rank)});

@@ -119,7 +119,7 @@ std::string rules_text() {
     rules += static_cast<int>(family.rules.size());
     text += std::string(family.name) + "\n" + table.text() + "\n";
   }
-  return text + fmt::format("{} rules; docs/lint.md explains them\n", rules);
+  return text + fmt::format("{} rules; docs/reference/lint.md explains them\n", rules);
 }
 
 std::string rules_markdown() {

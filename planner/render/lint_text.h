@@ -13,7 +13,7 @@ std::string lint_text(const LintReport& report);
 /// All rules, by family: id, severity and title.
 std::string rules_text();
 
-/// docs/lint.md's part that is made from the rules.
+/// docs/reference/lint.md's part that is made from the rules.
 std::string rules_markdown();
 
 }  // namespace shardplan

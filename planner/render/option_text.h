@@ -1,4 +1,4 @@
-// The options of jobs for people to read: `shardplan catalog options`, and docs/job.md.
+// The options of jobs for people to read: `shardplan catalog options`, and docs/reference/job.md.
 #pragma once
 
 #include <string>

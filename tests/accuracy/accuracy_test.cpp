@@ -1,5 +1,6 @@
 // Fails when predictions get worse: every framework's errors over the built-in records against
-// what they were when this was last written, and a little room. docs/accuracy.md has the values.
+// what they were when this was last written, and a little room. docs/evidence/accuracy.md has the
+// values.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -46,8 +46,8 @@ TEST(Bounds, AreFittedToHalfOfTheRecordsByName) {
   }
 }
 
-/// What users may hold us to (docs/accuracy.md, "Bounds"): frameworks with fewer judged runs than
-/// this are in the whole alone.
+/// What users may hold us to (docs/evidence/accuracy.md, "Bounds"): frameworks with fewer judged
+/// runs than this are in the whole alone.
 constexpr std::int64_t kEnoughRuns = 20;
 
 TEST(Bounds, HoldForNinetyFiveOfAHundredRuns) {
@@ -121,9 +121,9 @@ Outcomes judged(const std::vector<std::string>& files) {
   return sum;
 }
 
-/// Runs that no margin has seen: ten jobs. Two answers are misses, which docs/accuracy.md tells
-/// where users read: gemma-2-2b with checkpointing died though it was said to fit, and ZeRO-2 of
-/// Qwen3-1.7B ran though it was said to be tight.
+/// Runs that no margin has seen: ten jobs. Two answers are misses, which
+/// docs/evidence/accuracy.md tells where users read: gemma-2-2b with checkpointing died though it
+/// was said to fit, and ZeRO-2 of Qwen3-1.7B ran though it was said to be tight.
 TEST(Boundary, IsWhereItWasPredicted) {
   const Outcomes o = judged({"h200-judged.json"});
   EXPECT_GE(o.fits, 9);

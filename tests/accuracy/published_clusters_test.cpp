@@ -140,9 +140,9 @@ const std::map<std::string, std::vector<double>>& errors_by_family() {
   return errors;
 }
 
-/// Those that docs/time.md, "Published runs", explains: what the recipe recomputes and how evenly
-/// its experts are used is not said; a GB200's clocks under load are not known; one table of
-/// Nemotron-4 340B names no chunks of its pipeline.
+/// Those that docs/explanation/time.md, "Published runs", explains: what the recipe recomputes and
+/// how evenly its experts are used is not said; a GB200's clocks under load are not known; one
+/// table of Nemotron-4 340B names no chunks of its pipeline.
 bool explained(const std::string& family) {
   return family.starts_with("deepseek-v3") || family.starts_with("nemotron-340b") ||
          family.find("GB200") != std::string::npos;

@@ -205,8 +205,8 @@ TEST(PublishedLayouts, BloomsSearchFitsWithItsMemoryAndItsOrder) {
   EXPECT_LT(time_error / static_cast<double>(measured.size()), 0.09);
 }
 
-/// What spoils the order of the rest is named in docs/pipeline.md: rows from before the machine's
-/// repair, and those with a quarter of a sample a GPU.
+/// What spoils the order of the rest is named in docs/explanation/pipeline.md: rows from before the
+/// machine's repair, and those with a quarter of a sample a GPU.
 TEST(PublishedLayouts, BloomsComparableRowsAreRankedAsTheyRan) {
   std::vector<double> predicted, measured;
   for (const Json& row : tables().at("bloom_search").at("rows")) {
@@ -235,7 +235,7 @@ TEST(PublishedLayouts, BloomsWaitingLaunchesCostWhatTheyCostOnOneReplica) {
   EXPECT_LT(blocking_slowdown(160, 2048), 0.095);
 }
 
-/// The third row needs no more than rows beside it that ran (docs/pipeline.md).
+/// The third row needs no more than rows beside it that ran (docs/explanation/pipeline.md).
 TEST(PublishedLayouts, TwoOfBloomsThreeRowsWithoutMemoryDoNotFit) {
   const Json& rows = tables().at("bloom_search").at("out_of_memory");
   std::vector<bool> fits;

@@ -151,7 +151,8 @@ TEST(PublishedLimits, WhatRanOutOfMemoryDoesNotFit) {
   }
 }
 
-/// Of the two that are missed, live tensors are within 15 % of the GPU (docs/memory.md).
+/// Of the two that are missed, live tensors are within 15 % of the GPU
+/// (docs/explanation/memory.md).
 TEST(PublishedLimits, WhatRanOn64GpusFitsButForItsLargestBatches) {
   const Json& table = tables().at("ran");
   for (const Json& row : table.at("rows")) {

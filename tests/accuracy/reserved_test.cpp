@@ -1,6 +1,6 @@
 // What the process holds of the GPU, against every training record of the frameworks whose blocks
 // are in several streams' pools: blocks there may wait for another stream before they are free.
-// docs/allocator.md has the figures.
+// docs/explanation/allocator.md has the figures.
 #include <gtest/gtest.h>
 
 #include <algorithm>

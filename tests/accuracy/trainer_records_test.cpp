@@ -75,7 +75,7 @@ TEST(TrainerRecords, HoldsThePeaksOfPoliciesInALoop) {
   expect_within(peak_errors(records_asked_for({"policies_loop"})), 2, 0.05, 0.1);
 }
 
-// Low by 40 to 180 MiB that stay after the step (docs/measurements.md).
+// Low by 40 to 180 MiB that stay after the step (docs/evidence/measurements.md).
 TEST(TrainerRecords, HoldsThePeaksOfNetworksThatReadImages) {
   expect_within(peak_errors(records_asked_for({"images"})), 12, 0.2, 0.58);
 }

@@ -1,6 +1,6 @@
 """Predictions beside a Trainer: transformers' own classes, and a run of as many steps as are told.
 
-torch is not installed here, so nothing trains; docs/python.md says what was run on GPUs.
+torch is not installed here, so nothing trains; docs/how-to/python.md says what was run on GPUs.
 """
 
 import sys

@@ -1,4 +1,4 @@
-// The CUDA back end's workspace as docs/validation.md states it, with cuDNN.
+// The CUDA back end's workspace as docs/explanation/validation.md states it, with cuDNN.
 #pragma once
 
 #include <algorithm>

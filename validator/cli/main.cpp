@@ -45,7 +45,7 @@ struct Arguments {
 };
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("JOB", a.job, "a job file (docs/job.md)")->required();
+  app.add_option("JOB", a.job, "a job file (docs/reference/job.md)")->required();
   app.add_option("--device", a.device, "cuda or host; overrides framework.device")
       ->check(CLI::IsMember({"cuda", "host"}));
   app.add_option("--steps", a.steps, "optimizer steps; overrides run.steps");

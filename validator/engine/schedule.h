@@ -1,5 +1,5 @@
 // Learning-rate schedules with DeepSpeed's names, parameters and formulas
-// (runtime/lr_schedules.py); docs/validation.md gives them.
+// (runtime/lr_schedules.py); docs/explanation/validation.md gives them.
 #pragma once
 
 #include <cstdint>

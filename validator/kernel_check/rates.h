@@ -5,8 +5,8 @@
 
 namespace shardplan::validator {
 
-/// A record of rates (shardplan.rates/1, docs/time.md): attention that cuDNN has no kernel for,
-/// forward and backward. Takes about ten seconds.
+/// A record of rates (shardplan.rates/1, docs/explanation/time.md): attention that cuDNN has no
+/// kernel for, forward and backward. Takes about ten seconds.
 std::string rates_record();
 
 }  // namespace shardplan::validator

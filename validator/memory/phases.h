@@ -1,4 +1,4 @@
-// The phases of a step in which memory is told apart, as docs/job.md's estimate has them.
+// The phases of a step in which memory is told apart, as docs/reference/job.md's estimate has them.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // What the DeepSpeed engine decides before it allocates: element sizes and the partition group.
-// Symbols follow docs/memory.md: b model dtype, c communication, g accumulation, m master weights
-// (bytes an element); N ranks of the partition group.
+// Symbols follow docs/explanation/memory.md: b model dtype, c communication, g accumulation, m
+// master weights (bytes an element); N ranks of the partition group.
 #pragma once
 
 #include <cstdint>

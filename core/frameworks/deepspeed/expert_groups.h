@@ -1,7 +1,7 @@
 // Experts that ranks share out: their tensors are in optimizer groups of their own, at ZeRO stages
 // 1 and 2 each divided over the ranks that have the same experts (deepspeed/moe/utils.py
 // split_params_into_different_moe_groups_for_optimizer, runtime/zero/stage_1_and_2.py
-// _configure_moe_settings). docs/parallelism.md, "Experts".
+// _configure_moe_settings). docs/explanation/parallelism.md, "Experts".
 #pragma once
 
 #include <cstdint>

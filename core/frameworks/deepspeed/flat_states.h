@@ -1,5 +1,5 @@
 // What DeepSpeed's optimizer updates on one rank, and the states that follow from the optimizer's
-// description. docs/memory.md, "DeepSpeed ZeRO: states".
+// description. docs/explanation/memory.md, "DeepSpeed ZeRO: states".
 #pragma once
 
 #include <vector>

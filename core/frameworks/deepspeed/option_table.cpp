@@ -78,7 +78,7 @@ constexpr std::array kDeepSpeedOptions{
          .help = "which function checkpoints blocks",
          .doc = "which function checkpoints blocks; with deepspeed the ds_config's "
                 "`activation_checkpointing` counts "
-                "([parallelism.md](parallelism.md#saved-inputs-in-parts))",
+                "([parallelism.md](../explanation/parallelism.md#saved-inputs-in-parts))",
          .choices = kFunctions}),
     option<kShortForm, &DeepSpeedOptions::model_dtype>(
         {.key = "model_dtype",
@@ -86,21 +86,23 @@ constexpr std::array kDeepSpeedOptions{
          .help = "what the program casts the model to after zero.Init, with offload_param",
          .doc = "what the program casts the model to (`model.to`) after `zero.Init`: with "
                 "`offload_param` stage 3 keeps parameters in it and computes in it "
-                "([memory.md](memory.md#offload))",
+                "([memory.md](../explanation/memory.md#offload))",
          .default_text = "`fp32` with hf_trainer and trl, else the precision's",
          .kind = OptionKind::dtype,
          .choices = kStateTypes}),
-    special<Framework>({.key = "moe",
-                        .help = "layers of deepspeed.moe.layer.MoE in place of the model's own",
-                        .doc = "an object: layers of `deepspeed.moe.layer.MoE` in place of the "
-                               "model's sparse ones ([parallelism.md](parallelism.md#experts))",
-                        .default_text = "none",
-                        .kind = OptionKind::block}),
-    special<Framework>({.key = "kernel_inject",
-                        .help = "DeepSpeed-Inference over all GPUs",
-                        .doc = "DeepSpeed-Inference over all GPUs ([inference.md](inference.md))",
-                        .kind = OptionKind::boolean},
-                       left_open<false>()),
+    special<Framework>(
+        {.key = "moe",
+         .help = "layers of deepspeed.moe.layer.MoE in place of the model's own",
+         .doc = "an object: layers of `deepspeed.moe.layer.MoE` in place of the "
+                "model's sparse ones ([parallelism.md](../explanation/parallelism.md#experts))",
+         .default_text = "none",
+         .kind = OptionKind::block}),
+    special<Framework>(
+        {.key = "kernel_inject",
+         .help = "DeepSpeed-Inference over all GPUs",
+         .doc = "DeepSpeed-Inference over all GPUs ([inference.md](../explanation/inference.md))",
+         .kind = OptionKind::boolean},
+        left_open<false>()),
     special<Framework>({.key = "max_out_tokens",
                         .help = "tokens that its workspace is for, prompt included",
                         .kind = OptionKind::integer,

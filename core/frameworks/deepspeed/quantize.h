@@ -1,6 +1,7 @@
 // ZeRO++'s quantized collectives: how many bytes go in, out and over the wire
 // (deepspeed/runtime/zero/partition_parameters.py CUDAQuantizer, runtime/comm/
-// coalesced_collectives.py, csrc/quantization/pt_binding.cpp). docs/sharding.md derives each.
+// coalesced_collectives.py, csrc/quantization/pt_binding.cpp). docs/explanation/sharding.md derives
+// each.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // hpZ's secondary shards: a second copy of the parameters, divided over fewer ranks, that is made
 // when a parameter is released and lasts until the optimizer's step has outdated it
 // (deepspeed/runtime/zero/partition_parameters.py _partition_param_sec, stage3.py
-// invalidate_secondary_tensor). docs/sharding.md, "hpZ".
+// invalidate_secondary_tensor). docs/explanation/sharding.md, "hpZ".
 #pragma once
 
 #include <vector>

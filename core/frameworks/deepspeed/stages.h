@@ -1,5 +1,5 @@
-// The ZeRO stages. docs/memory.md derives what each allocates; section numbers in the sources'
-// comments are its.
+// The ZeRO stages. docs/explanation/memory.md derives what each allocates; section numbers in the
+// sources' comments are its.
 #pragma once
 
 #include "frameworks/deepspeed/engine.h"

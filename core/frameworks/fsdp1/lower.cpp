@@ -1,6 +1,6 @@
 // PyTorch FSDP1: a flat parameter for each block and one for the rest, gathered before it is used
-// (torch/distributed/fsdp/_runtime_utils.py, _flat_param.py of PyTorch 2.11). docs/sharding.md
-// derives what is allocated.
+// (torch/distributed/fsdp/_runtime_utils.py, _flat_param.py of PyTorch 2.11).
+// docs/explanation/sharding.md derives what is allocated.
 #include "frameworks/fsdp1/lower.h"
 
 #include <algorithm>

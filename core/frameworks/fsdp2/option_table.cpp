@@ -29,7 +29,8 @@ constexpr std::array kFsdp2Options{
         {.key = "hybrid_shard_size",
          .flag = "--hybrid-shard-size",
          .help = "GPUs that divide one copy of the states",
-         .doc = "GPUs that divide one copy of the states ([sharding.md](sharding.md)); a node's "
+         .doc = "GPUs that divide one copy of the states "
+                "([sharding.md](../explanation/sharding.md)); a node's "
                 "GPUs are accelerate's HYBRID_SHARD",
          .default_text = "all",
          .integers = {1, 1 << 20}}),

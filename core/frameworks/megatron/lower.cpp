@@ -1,5 +1,6 @@
 // Megatron-LM: a stage's share of the network, its gradients in fp32 buffers, master weights and
-// states whole or divided over data-parallel ranks. docs/parallelism.md derives the terms.
+// states whole or divided over data-parallel ranks. docs/explanation/parallelism.md derives the
+// terms.
 #include "frameworks/megatron/lower.h"
 
 #include <algorithm>

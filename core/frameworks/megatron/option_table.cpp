@@ -82,7 +82,7 @@ constexpr std::array kMegatronOptions{
          .help = "tensor-parallel exchanges in chunks beside their products",
          .doc = "tensor-parallel exchanges in chunks beside their products; needs "
                 "`sequence_parallel` and Transformer Engine "
-                "([pipeline.md](pipeline.md#what-hides-exchanges))",
+                "([pipeline.md](../explanation/pipeline.md#what-hides-exchanges))",
          .changes_passes = true}),
     of_megatron<&MegatronOptions::distribute_saved_activations>(
         {.key = "distribute_saved_activations",
@@ -90,7 +90,7 @@ constexpr std::array kMegatronOptions{
          .help = "recomputed layers' inputs divided over tensor-parallel GPUs",
          .doc = "recomputed layers' inputs divided over tensor-parallel GPUs: with full "
                 "checkpointing and without `sequence_parallel` "
-                "([parallelism.md](parallelism.md#saved-inputs-in-parts))"}),
+                "([parallelism.md](../explanation/parallelism.md#saved-inputs-in-parts))"}),
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // How the native engine lays out a network's parameters, worked out from core's model of it by the
-// rules of docs/validation.md: units, fused projections, padded vocabularies, aligned starts.
+// rules of docs/explanation/validation.md: units, fused projections, padded vocabularies, aligned
+// starts.
 #pragma once
 
 #include <cstdint>

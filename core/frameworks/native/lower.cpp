@@ -1,5 +1,5 @@
-// The native engine (docs/validation.md): every tensor comes from one block of memory, so there is
-// no caching allocator, and gradients, slots and workspace are kept for the whole run.
+// The native engine (docs/explanation/validation.md): every tensor comes from one block of memory,
+// so there is no caching allocator, and gradients, slots and workspace are kept for the whole run.
 #include "frameworks/native/lower.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kMatrixWorkspace = std::int64_t{32} << 20;  // cuBLASLt's
 
-/// Scratch of the CUDA back end: what the most demanding operation needs (docs/validation.md).
+/// Scratch of the CUDA back end: what the most demanding operation needs
+/// (docs/explanation/validation.md).
 std::int64_t cuda_workspace(const Native& n) {
   if (!n.layout.decoder) return kMatrixWorkspace;
   const NativeBlock& k = n.layout.block;

@@ -1,4 +1,5 @@
-// What one rank of the native engine allocates, in elements and bytes (docs/validation.md).
+// What one rank of the native engine allocates, in elements and bytes
+// (docs/explanation/validation.md).
 #pragma once
 
 #include <algorithm>

@@ -36,7 +36,8 @@ struct JobContext {
   bool scalar_head = false;  ///< the model ends in one value a token (a critic, a reward model)
 };
 
-/// Throws InputError naming `file` and the key. Absent keys take the defaults of docs/job.md.
+/// Throws InputError naming `file` and the key. Absent keys take the defaults of
+/// docs/reference/job.md.
 Job load_job(const Json& job, const std::string& file, const JobContext& context);
 
 }  // namespace shardplan

@@ -57,7 +57,8 @@ class QuantizedBase {
              name_of(plan_.precision.compute)));
   }
 
-  /// docs/sharding.md, "FSDP1", and docs/measurements.md, quantized shards on two H200.
+  /// docs/explanation/sharding.md, "FSDP1", and docs/evidence/measurements.md, quantized shards on
+  /// two H200.
   void about_evidence() {
     warn(kQuantization,
          "quantized shards rest on one measured run under FSDP2 and one under ZeRO-3, and on none "

@@ -136,7 +136,7 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
   HostRow out;
   out.name = row.text("name").value_or("");
   const Json* job = row.find("job");
-  if (job == nullptr) row.fail("job", "a step without a job", "a job (docs/job.md)");
+  if (job == nullptr) row.fail("job", "a step without a job", "a job (docs/reference/job.md)");
   out.job = load_job(*job, file, context);
   out.step_seconds = row.number("step_seconds", 0).value_or(0);
   out.job.plan.launch_blocking = record.launch_blocking;
@@ -175,7 +175,7 @@ RateRecord load_rate_record(const std::string& path, const JobContext& context) 
     for (std::size_t i = 0; i < steps->size(); ++i)
       read_step((*steps)[i], "steps[" + std::to_string(i) + "]", path, context, record);
   if (record.kernels.empty() && record.links.empty() && record.hosts.empty())
-    o.fail("rates", "no measurement in this record", "rates or steps (docs/time.md)");
+    o.fail("rates", "no measurement in this record", "rates or steps (docs/explanation/time.md)");
   return record;
 }
 

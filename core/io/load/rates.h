@@ -1,5 +1,5 @@
 // Measured rates (shardplan.rates/1) and step times (shardplan.step_times/1): what calibrations are
-// fitted to. docs/time.md, "Records".
+// fitted to. docs/explanation/time.md, "Records".
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Generation with a KV cache as transformers' models run it: one pass over the prompt, then one a
-// token. docs/inference.md derives what is allocated.
+// token. docs/explanation/inference.md derives what is allocated.
 #pragma once
 
 #include <vector>

@@ -194,15 +194,15 @@ std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   if (!inner.empty())
     message += fmt::format(": a network of several ({}), which cannot be counted whole",
                            fmt::join(inner, ", "));
-  throw InputError(
-      {.file = config.file(),
-       .key = "model_type",
-       .message = message,
-       .expected = fmt::format("one of the {} types that docs/models.md lists, such as llama, "
-                               "gpt2 or bert; or the network's tensors: {{\"tensors\": "
-                               "[[name, [dims]], ...]}}",
-                               known.size()),
-       .nearest = nearest(type, std::span<const std::string>(known))});
+  throw InputError({.file = config.file(),
+                    .key = "model_type",
+                    .message = message,
+                    .expected = fmt::format(
+                        "one of the {} types that docs/reference/models.md lists, such as llama, "
+                        "gpt2 or bert; or the network's tensors: {{\"tensors\": "
+                        "[[name, [dims]], ...]}}",
+                        known.size()),
+                    .nearest = nearest(type, std::span<const std::string>(known))});
 }
 
 /// A text model's class has no tower: a configuration with one is some other program's.

@@ -1,18 +1,22 @@
 #include "program/tape/autocast_cache.h"
 
-#include <algorithm>
-
 namespace shardplan::tape {
 
 StorageId AutocastCache::find(ParameterId weight) const {
-  const auto known = std::find_if(copies_.begin(), copies_.end(),
-                                  [&](const auto& copy) { return copy.first == weight; });
-  return known == copies_.end() ? kExternal : known->second;
+  const auto place = static_cast<std::size_t>(weight);
+  return place < copy_of_.size() ? copy_of_[place] : kExternal;
+}
+
+void AutocastCache::add(ParameterId weight, StorageId copy) {
+  const auto place = static_cast<std::size_t>(weight);
+  if (copy_of_.size() <= place) copy_of_.resize(place + 1, kExternal);
+  copy_of_[place] = copy;
+  copies_.push_back(copy);
 }
 
 std::vector<TapeEvent> AutocastCache::close(Storages& storages, bool now) const {
   std::vector<TapeEvent> alone;
-  for (const auto& [weight, copy] : copies_) {
+  for (const StorageId copy : copies_) {
     if (now || storages.is_shared(copy)) {
       storages.unref(copy);
     } else {

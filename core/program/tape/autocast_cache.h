@@ -13,13 +13,14 @@ class AutocastCache {
  public:
   /// kExternal where the weight has no copy yet.
   StorageId find(ParameterId weight) const;
-  void add(ParameterId weight, StorageId copy) { copies_.emplace_back(weight, copy); }
+  void add(ParameterId weight, StorageId copy);
   /// The forward pass leaves autocast. What nothing but the cache holds is left to the caller to
   /// free: the events that do it. `now`: it goes at once instead.
   std::vector<TapeEvent> close(Storages& storages, bool now) const;
 
  private:
-  std::vector<std::pair<ParameterId, StorageId>> copies_;
+  std::vector<StorageId> copies_;   ///< in the order in which they were made
+  std::vector<StorageId> copy_of_;  ///< by weight; kExternal: none
 };
 
 }  // namespace shardplan::tape

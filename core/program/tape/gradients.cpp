@@ -37,11 +37,13 @@ void Gradients::drop(ValueId value) {
 void Gradients::give_parameter(ParameterId id) {
   if (!view_.trains(id)) return;
   const std::int64_t bytes = view_.bytes_of(view_.parameter(id), view_.parameter_type(id));
-  if (std::find(given_.begin(), given_.end(), id) != given_.end()) {
+  const auto place = static_cast<std::size_t>(id);
+  if (given_.size() <= place) given_.resize(place + 1);
+  if (given_[place]) {
     storages_.unref(storages_.allocate(bytes, Category::gradients));
     return;
   }
-  given_.push_back(id);
+  given_[place] = true;
   writer_.emit(TapeEvent::Kind::gradient, Category::gradients, id,
                round_up(bytes, kAllocationUnit));
 }

@@ -48,7 +48,7 @@ class Gradients {
   Storages& storages_;
   TapeWriter& writer_;
   std::vector<Gradient> gradients_;  ///< by value
-  std::vector<ParameterId> given_;   ///< parameters that have one
+  std::vector<bool> given_;          ///< by parameter: it has one
 };
 
 }  // namespace shardplan::tape

@@ -11,7 +11,8 @@ namespace shardplan {
 namespace {
 
 const double kTimeStep = std::log(1.005);
-/// Tokens/s of unseen eager steps are 5 % off in the mean (docs/time.md, "Steps measured later").
+/// Tokens/s of unseen eager steps are 5 % off in the mean (docs/explanation/time.md, "Steps
+/// measured later").
 const double kTie = std::log(1.05) / kTimeStep;
 constexpr std::int64_t kMemoryStep = std::int64_t{64} << 20;
 

@@ -1,5 +1,5 @@
 // The best plans of a space: pruned by bounds, estimated in bulk, confirmed with the allocator
-// simulated. docs/search.md says how, and why nothing better can be missed.
+// simulated. docs/explanation/search.md says how, and why nothing better can be missed.
 #pragma once
 
 #include <atomic>

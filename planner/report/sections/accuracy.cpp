@@ -31,7 +31,8 @@ Section accuracy_section(const Findings& f) {
   const SimilarRecords& like = f.like;
   const WorkKind kind = f.job.plan.workload.kind;
   if (kind != WorkKind::train) {
-    const char* page = kind == WorkKind::inference ? "docs/inference.md" : "docs/rlhf.md";
+    const char* page =
+        kind == WorkKind::inference ? "docs/explanation/inference.md" : "docs/explanation/rlhf.md";
     return {"accuracy", {Paragraph{message("accuracy.other_kind", {{"page", page}})}}};
   }
   if (like.errors.records == 0) return {"accuracy", {Paragraph{message("accuracy.none")}}};

@@ -1,4 +1,4 @@
-"""Prints the training records of split.json as Markdown tables, one per framework, MiB: docs/measurements.md."""
+"""Prints the training records of split.json as Markdown tables, one per framework, MiB: docs/evidence/records.md."""
 import glob
 import json
 import os

@@ -1,5 +1,5 @@
 // Which communicators a plan opens, what it sends over each, and what they take: the sums are
-// written out from NCCL's allocations (docs/memory.md, "Communicators").
+// written out from NCCL's allocations (docs/explanation/memory.md, "Communicators").
 #include "parallel/communicators.h"
 #include "base/units.h"
 

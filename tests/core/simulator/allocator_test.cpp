@@ -1,5 +1,6 @@
-// The caching allocator against sequences worked out by hand from its rules (docs/allocator.md),
-// and what it holds of whole programs against measured training steps.
+// The caching allocator against sequences worked out by hand from its rules
+// (docs/explanation/allocator.md), and what it holds of whole programs against measured training
+// steps.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// docs/job.md has the tables of all options, as they are.
+// docs/reference/job.md has the tables of all options, as they are.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-const std::string kPage = SHARDPLAN_SOURCE_DIR "/docs/job.md";
+const std::string kPage = SHARDPLAN_SOURCE_DIR "/docs/reference/job.md";
 
 TEST(JobPage, HasTheOptionsAsTheTablesDescribeThem) {
   const std::string page = read_text_file(kPage);

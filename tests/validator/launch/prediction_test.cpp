@@ -1,5 +1,5 @@
 // core's native lowering beside a dry run of the engine. They share no code: what they agree on is
-// the rules of docs/validation.md.
+// the rules of docs/explanation/validation.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

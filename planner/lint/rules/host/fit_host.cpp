@@ -11,7 +11,7 @@ LintRule fit_host() {
               .severity = Severity::error,
               .title = "Offloaded states do not fit the host",
               .explanation = "The kernel kills a rank with signal 9 and no message of DeepSpeed's.",
-              .source = "docs/memory.md; issues 4239, 4571 of DeepSpeed",
+              .source = "docs/explanation/memory.md; issues 4239, 4571 of DeepSpeed",
               .advice = "Offload less, use more nodes, or put the states on NVMe at stage 3.",
           },
       .check =

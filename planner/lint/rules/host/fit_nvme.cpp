@@ -11,7 +11,7 @@ LintRule fit_nvme() {
               .severity = Severity::error,
               .title = "Offloaded states do not fit the NVMe",
               .explanation = "Writes fail when the device is full, and reads return too few bytes.",
-              .source = "docs/memory.md; issue 3376 of DeepSpeed",
+              .source = "docs/explanation/memory.md; issue 3376 of DeepSpeed",
               .advice = "Offload less, or use more nodes.",
           },
       .check =

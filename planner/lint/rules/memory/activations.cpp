@@ -13,7 +13,7 @@ PricedRule activations() {
               .explanation =
                   "Every block keeps what its backward pass needs; checkpointing keeps a block's "
                   "input only.",
-              .source = "docs/memory.md",
+              .source = "docs/explanation/memory.md",
               .advice = "Checkpoint activations (gradient_checkpointing in HF's arguments).",
           },
       .check =

@@ -9,7 +9,7 @@
 
 namespace shardplan::lint_rules::memory {
 
-inline constexpr std::string_view kEstimate = "docs/memory.md";
+inline constexpr std::string_view kEstimate = "docs/explanation/memory.md";
 
 /// "1.20 GiB of 39.4 GiB on each GPU"
 Said saved(std::int64_t bytes, const PricedJob& job);

@@ -11,7 +11,7 @@ PricedRule fit_gpu_tight() {
               .severity = Severity::warning,
               .title = "The job may not fit the GPUs",
               .explanation = "The lower bound fits, the upper bound does not.",
-              .source = "docs/accuracy.md",
+              .source = "docs/evidence/accuracy.md",
               .advice = "Make a little more room before a long run.",
           },
       .check =

@@ -13,7 +13,7 @@ PricedRule fragmentation() {
               .explanation =
                   "Blocks of many sizes leave holes between them that nothing fits into; they "
                   "take a tenth of the GPU or more, and the job may not fit.",
-              .source = "docs/allocator.md; pytorch issue 35901",
+              .source = "docs/explanation/allocator.md; pytorch issue 35901",
               .advice = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
           },
       .check =

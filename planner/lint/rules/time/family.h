@@ -11,7 +11,7 @@
 
 namespace shardplan::lint_rules::time {
 
-inline constexpr std::string_view kTime = "docs/time.md";
+inline constexpr std::string_view kTime = "docs/explanation/time.md";
 
 inline constexpr const char* kStage = "zero_optimization.stage";
 inline constexpr const char* kOffloadOptimizer = "zero_optimization.offload_optimizer";

@@ -12,7 +12,7 @@ PricedRule launch_blocking() {
               .explanation = "CUDA_LAUNCH_BLOCKING=1 is for debugging: host and GPU take turns, "
                              "and no exchange "
                              "runs beside computation.",
-              .source = "docs/time.md; CUDA's programming guide, environment variables",
+              .source = "docs/explanation/time.md; CUDA's programming guide, environment variables",
               .advice = "Unset CUDA_LAUNCH_BLOCKING once the fault is found.",
           },
       .check =

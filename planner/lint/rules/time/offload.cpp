@@ -13,7 +13,7 @@ PricedRule offload() {
               .explanation =
                   "Copies over PCIe and the update on the CPU are longer than forward and "
                   "backward.",
-              .source = "docs/time.md; issues 6834, 1635 of DeepSpeed",
+              .source = "docs/explanation/time.md; issues 6834, 1635 of DeepSpeed",
               .advice = "Accumulate more micro-batches per step, and give every rank its CPU "
                         "threads.",
           },

@@ -13,7 +13,7 @@ PricedRule slow_network() {
               .explanation =
                   "Gradients and parameters wait for it. Sockets instead of InfiniBand or RoCE "
                   "are the usual reason.",
-              .source = "docs/time.md; nccl issue 766",
+              .source = "docs/explanation/time.md; nccl issue 766",
               .advice = "Check NCCL_DEBUG=INFO for NET/IB; accumulate more.",
           },
       .check =

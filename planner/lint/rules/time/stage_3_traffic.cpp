@@ -12,7 +12,7 @@ PricedRule stage_3_traffic() {
               .explanation =
                   "Parameters are sent twice per micro-batch; on PCIe or Ethernet that takes "
                   "longer than computing with them.",
-              .source = "docs/time.md; issue 3349 of DeepSpeed",
+              .source = "docs/explanation/time.md; issue 3349 of DeepSpeed",
               .advice = "Use stage 2 if it fits, a larger micro-batch, or hpZ "
                         "(zero_hpz_partition_size).",
           },
