@@ -73,7 +73,7 @@ Exit fit(const FitArguments& asked) {
   const Calibration calibration = a.calibration.load_for(job);
   const Estimate e = estimate_job(job, calibration);
   const Cost cost = cost_of(job.model, job.plan, e, a.cost);
-  const std::vector<Fix> fixes = find_fixes(job, written, e, calibration);
+  const std::vector<Fix> fixes = find_fixes(job, written, e, calibration, {.threads = 0});
   if (a.output.json()) {
     Json json = to_json(e, job);
     json["cost"] = cost_json(cost, job.plan.cluster);
