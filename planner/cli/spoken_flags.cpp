@@ -67,8 +67,7 @@ std::optional<Meant> meant(const std::string& name, const CLI::App& command) {
   }
   std::string near = nearest(name, std::span<const std::string>(known));
   if (const auto said = meant(near, command); said && own > 0) near = said->flag;
-  throw CLI::ExtrasError(command.get_name(),
-                         {near.empty() ? name : fmt::format("{}; did you mean '{}'?", name, near)});
+  throw UnknownFlag(command, name, near);
 }
 
 bool is_boolean(const std::string& flag) {
@@ -90,6 +89,14 @@ bool has_truth_of_its_own(const Typed& flag, const std::string* next) {
 }
 
 }  // namespace
+
+UnknownFlag::UnknownFlag(const CLI::App& command, const std::string& typed_flag,
+                         const std::string& near)
+    : CLI::ExtrasError(command.get_name(),
+                       {near.empty() ? typed_flag
+                                     : fmt::format("{}; did you mean '{}'?", typed_flag, near)}),
+      flag(typed_flag),
+      nearest(near) {}
 
 std::vector<std::string> spoken_flags(const std::vector<std::string>& arguments,
                                       const CLI::App& command) {

@@ -1,0 +1,27 @@
+// What `fit` is asked, and its answer.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/calibration_option.h"
+#include "cli/job_answer.h"
+#include "cli/job_options.h"
+
+namespace shardplan::cli {
+
+struct FitQuestion {
+  std::string model, cluster;
+  JobOptions job;
+  CalibrationOption calibration;
+  CostTerms cost;
+
+  /// Adds MODEL, CLUSTER and the flags. `command` writes to this object from then on.
+  void add_to(CLI::App& command);
+  /// Whether nothing says which GPUs. A whole job has its own, and is refused when it is answered.
+  bool lacks_cluster() const;
+};
+
+JobAnswer answer(const FitQuestion& question);
+
+}  // namespace shardplan::cli
