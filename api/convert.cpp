@@ -92,7 +92,7 @@ std::vector<Fix> to_public(const std::vector<shardplan::Fix>& fixes) {
   return out;
 }
 
-Error to_public(const Diagnostic& d) {
+Error public_error(const Diagnostic& d) {
   return {to_string(d),
           {d.file, d.key, d.message.text, d.expected.text, d.nearest, d.position.line,
            d.position.column}};

@@ -11,6 +11,6 @@ namespace shardplan::api {
 /// All but what was remarked.
 Estimate to_public(const cli::JobAnswer& answer);
 std::vector<Fix> to_public(const std::vector<shardplan::Fix>& fixes);
-Error to_public(const Diagnostic& diagnostic);
+Error public_error(const Diagnostic& diagnostic);
 
 }  // namespace shardplan::api

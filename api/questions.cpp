@@ -63,16 +63,16 @@ std::pair<cli::JobAnswer, std::string> ask(Asked asked) try {
   cli::JobAnswer answer = answered<Question>(asked);
   return {std::move(answer), std::move(transcript.remarks)};
 } catch (const InputError& e) {
-  throw to_public(e.diagnostic());
+  throw public_error(e.diagnostic());
 } catch (const cli::UnknownFlag& e) {
-  throw to_public({.file = "<command line>",
+  throw public_error({.file = "<command line>",
                    .key = e.flag,
                    .message = "unknown option",
                    .nearest = e.nearest});
 } catch (const CLI::ParseError& e) {
-  throw to_public({.file = "<command line>", .message = e.what()});
+  throw public_error({.file = "<command line>", .message = e.what()});
 } catch (const OverflowError& e) {
-  throw to_public({.message = fmt::format("the job is too large to compute: {}", e.what())});
+  throw public_error({.message = fmt::format("the job is too large to compute: {}", e.what())});
 }
 
 }  // namespace
