@@ -65,10 +65,8 @@ std::pair<cli::JobAnswer, std::string> ask(Asked asked) try {
 } catch (const InputError& e) {
   throw public_error(e.diagnostic());
 } catch (const cli::UnknownFlag& e) {
-  throw public_error({.file = "<command line>",
-                   .key = e.flag,
-                   .message = "unknown option",
-                   .nearest = e.nearest});
+  throw public_error(
+      {.file = "<command line>", .key = e.flag, .message = "unknown option", .nearest = e.nearest});
 } catch (const CLI::ParseError& e) {
   throw public_error({.file = "<command line>", .message = e.what()});
 } catch (const OverflowError& e) {

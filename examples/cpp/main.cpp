@@ -13,9 +13,8 @@ int main(int argc, char** argv) try {
   const Fit answer = fit(argv[1], argv[2], {{"sequence_length", "4096"}});
   const Estimate& estimate = answer.estimate;
   const Part& largest =
-      *std::max_element(estimate.parts.begin(), estimate.parts.end(), [](auto& a, auto& b) {
-        return a.at_peak_bytes < b.at_peak_bytes;
-      });
+      *std::max_element(estimate.parts.begin(), estimate.parts.end(),
+                        [](auto& a, auto& b) { return a.at_peak_bytes < b.at_peak_bytes; });
   std::cout << (estimate.fits ? "fits: " : "does not fit: ") << estimate.device.point
             << " bytes of each GPU\nlargest part: " << largest.category << ", "
             << largest.at_peak_bytes << " bytes\n";

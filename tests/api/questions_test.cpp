@@ -75,9 +75,8 @@ TEST(Api, FilesAreReadByTheirPaths) {
 }
 
 TEST(Api, ErrorsSayWhereAndTheNearestSpelling) {
-  const ErrorParts key =
-      error_of({Document::text(R"({"model": "gpt2", "cluster": "1xA100-40GB", "precison": "fp32"})",
-                               "mine")});
+  const ErrorParts key = error_of({Document::text(
+      R"({"model": "gpt2", "cluster": "1xA100-40GB", "precison": "fp32"})", "mine")});
   EXPECT_EQ(key.file, "<mine>");
   EXPECT_EQ(key.key, "precison");
   EXPECT_EQ(key.nearest, "precision");

@@ -73,8 +73,8 @@ struct Estimate {
   std::vector<std::string> warnings;
   std::vector<std::string> assumed;  ///< what the job left open: "checkpointing: full"
   std::string remarks;               ///< what was taken from which file; lines, or ""
-  /// The whole answer as `shardplan ... --format json` has it (shardplan.estimate/1): traffic, cost,
-  /// memory by phase, and all of the above.
+  /// The whole answer as `shardplan ... --format json` has it (shardplan.estimate/1): traffic,
+  /// cost, memory by phase, and all of the above.
   std::string json;
 };
 
