@@ -41,6 +41,11 @@ forbid "the windows' models include widgets" \
   '#include *(<Q(Widget|Application|Painter|Label|Dialog)|"(views|wizard)/)' < <(sources_below gui/models)
 forbid "views include pages" '#include *"wizard/' < <(sources_below gui/views)
 
+# Users of the library have these headers and the standard library, and no others.
+foreign_includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*(<[^>]*[./][^>]*>|"([^s]|s[^h]|shardplan[^/]))'
+forbid "public headers include more than the standard library and each other" \
+  "$foreign_includes" < <(sources_below api/include)
+
 # crossings FROM TO: includes in FROM of a header that TO has and neither FROM nor core. Both may have
 # folders of the same name.
 crossings() {
@@ -108,7 +113,7 @@ done < <(sources_below validator | cut -d/ -f2 | sort -u)
 # What varies between frameworks is a trait that code asks for (core/frameworks/traits.h,
 # planner/frameworks/planning.h); only a framework's own files and the registries name one.
 forbid "a framework is named outside its own files" 'FrameworkKind::' \
-  < <(for layer in core planner gui validator; do sources_below "$layer"; done |
+  < <(for layer in core planner gui validator api; do sources_below "$layer"; done |
     grep -vE '^(core|planner)/frameworks/')
 
 while IFS= read -r file; do
@@ -123,7 +128,7 @@ done < <(files | grep -E '\.(h|cpp|cu|cuh|py|sh|cmake)$|CMakeLists\.txt$')
 # indentation where it begins: 0, or 2 within a class. CUDA kernels are one function each for the
 # compiler's sake and stay whole.
 long_functions() {
-  files | grep -E '^(core|planner|validator|gui)/.*\.(h|cpp)$' | xargs -r -d '\n' awk -v most=60 '
+  files | grep -E '^(core|planner|validator|gui|api)/.*\.(h|cpp)$' | xargs -r -d '\n' awk -v most=60 '
     FNR == 1 { start[0] = start[2] = 0 }
     match($0, /^ */) && (RLENGTH == 0 || RLENGTH == 2) {
       rest = substr($0, RLENGTH + 1)

@@ -49,7 +49,8 @@ def test_attributes_have_the_types_of_the_answer():
     assert sum(line.at_peak_bytes for line in fit.gpu.breakdown) == fit.peak_bytes
     assert fit.fixes and all(fix.changes[0].what for fix in fit.fixes)
     assert fit.time.prefill_seconds is None  # only generation has it
-    assert fit.cost.price_per_hour is None
+    assert fit.cost.price_per_hour > fit.cost.spot_price_per_hour > 0
+    assert fit.cost.days is None  # no tokens were asked for
     with pytest.raises(AttributeError, match="no 'tokens_per_minute'"):
         fit.time.tokens_per_minute  # noqa: B018
     assert pickle.loads(pickle.dumps(fit.gpu)) == fit.gpu

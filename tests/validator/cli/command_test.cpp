@@ -79,7 +79,7 @@ TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
 TEST_F(Validate, refuses_a_folder_that_it_cannot_write_to_before_it_trains) {
   const Finished r = run({kJob, "--steps", "2", "--record", "/proc/nothing/r.json"});
   EXPECT_EQ(r.exit_code, 3);
-  EXPECT_THAT(r.err, HasSubstr("/proc/nothing/r.json: --record: cannot be written"));
+  EXPECT_THAT(r.err, HasSubstr("/proc/nothing/r.json: cannot be written"));
   EXPECT_THAT(r.out, ::testing::Not(HasSubstr("step")));
 }
 
