@@ -92,9 +92,9 @@ bool has_truth_of_its_own(const Typed& flag, const std::string* next) {
 
 UnknownFlag::UnknownFlag(const CLI::App& command, const std::string& typed_flag,
                          const std::string& near)
-    : CLI::ExtrasError(command.get_name(),
-                       {near.empty() ? typed_flag
-                                     : fmt::format("{}; did you mean '{}'?", typed_flag, near)}),
+    : CLI::ExtrasError(
+          command.get_name(),
+          {near.empty() ? typed_flag : fmt::format("{}; did you mean '{}'?", typed_flag, near)}),
       flag(typed_flag),
       nearest(near) {}
 
