@@ -26,7 +26,7 @@ flags() {
       return "bool"
     }
     /^[A-Z].*:$/ { group = $0 == "Job:" ? "job" : "own" }
-    group == wanted && match($0, /^  (-[a-z],)?--[a-z-]+/) {
+    group == wanted && match($0, /^  (-[a-z],)?--[a-z0-9-]+/) {
       flag = substr($0, RSTART, RLENGTH)
       sub(/^.*--/, "", flag)
       if (flag ~ /^(help|output|format|rules|model|cluster)$/) next

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "json/given_texts.h"
+
 namespace shardplan {
 namespace {
 
@@ -30,7 +32,9 @@ void for_each_index(std::size_t count, unsigned threads,
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   std::atomic<std::size_t> next{0};
   Failure failure;
+  const TextsByName* texts = GivenTexts::current();
   const auto run = [&] {
+    const GivenTexts given(texts);
     for (std::size_t i = next++; i < count; i = next++) {
       try {
         work(i);

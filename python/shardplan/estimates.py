@@ -116,17 +116,25 @@ class Cost(Record):
     """What the job costs, where a price or a number of tokens is known, and what it consumes."""
 
     price_per_hour: Optional[float]
+    spot_price_per_hour: Optional[float]
+    #: Where the price is from: provider, machine, region, date.
+    list_price: Optional[dict[str, Any]]
     watts: Optional[float]
     seconds_per_billion_tokens: Optional[float]
     gpu_hours_per_billion_tokens: Optional[float]
     money_per_step: Optional[float]
     money_per_billion_tokens: Optional[float]
+    spot_money_per_billion_tokens: Optional[float]
     joules_per_step: Optional[float]
     kwh_per_billion_tokens: Optional[float]
     tokens: Optional[float]
     days: Optional[float]
+    gpu_hours: Optional[float]
     money: Optional[float]
+    spot_money: Optional[float]
     kwh: Optional[float]
+    #: What checkpoints and failures take of the whole run.
+    checkpoint: Optional[dict[str, Any]]
 
 
 class EstimateFields(Record):

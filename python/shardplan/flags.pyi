@@ -67,7 +67,7 @@ class JobFlags(TypedDict, total=False):
     target_parameters: Sequence[object] | str | None
     train_whole: Sequence[object] | str | None
     oft_block_size: float | str | None
-    saved_in_fp: bool
+    saved_in_fp32: bool | None
     kind: Document | None
     tokens: float | str | None
     batch: float | str | None

@@ -49,8 +49,7 @@ def test_attributes_have_the_types_of_the_answer():
     assert sum(line.at_peak_bytes for line in fit.gpu.breakdown) == fit.peak_bytes
     assert fit.fixes and all(fix.changes[0].what for fix in fit.fixes)
     assert fit.time.prefill_seconds is None  # only generation has it
-    assert fit.cost.price_per_hour > fit.cost.spot_price_per_hour > 0
-    assert fit.cost.days is None  # no tokens were asked for
+    assert fit.cost.days is None  # of how many tokens?
     with pytest.raises(AttributeError, match="no 'tokens_per_minute'"):
         fit.time.tokens_per_minute  # noqa: B018
     assert pickle.loads(pickle.dumps(fit.gpu)) == fit.gpu
@@ -80,6 +79,12 @@ def test_dictionaries_stand_for_files(tmp_path):
     (tmp_path / "jobs/job.json").write_text(json.dumps(job))
     from_folder = shardplan.estimate("jobs/job.json", framework="deepspeed", ds_config=ds_config)
     assert from_folder.gpu == flagged.gpu
+
+
+def test_dictionaries_reach_every_thread():
+    """Changes of such a job are fields, and the job is read again for each, on all cores."""
+    fit = shardplan.fit(NETWORK, "1xA100-40GB", kind="inference", batch=512, prompt_length=8192)
+    assert fit.fixes
 
 
 def test_dataclasses_stand_for_files():

@@ -18,6 +18,13 @@ const TextsByName*& of_this_thread() {
 GivenTexts::GivenTexts(TextsByName texts)
     : texts_(std::move(texts)), outer_(std::exchange(of_this_thread(), &texts_)) {}
 
+GivenTexts::GivenTexts(const TextsByName* of_employer)
+    : outer_(std::exchange(of_this_thread(), of_employer)) {}
+
+const TextsByName* GivenTexts::current() {
+  return of_this_thread();
+}
+
 GivenTexts::~GivenTexts() {
   of_this_thread() = outer_;
 }

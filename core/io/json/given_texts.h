@@ -15,9 +15,14 @@ using TextsByName = std::map<std::string, std::string, std::less<>>;
 class GivenTexts {
  public:
   explicit GivenTexts(TextsByName texts);
+  /// Those of another thread, for one that works for it: nullptr, or current() there.
+  explicit GivenTexts(const TextsByName* of_employer);
   ~GivenTexts();
   GivenTexts(const GivenTexts&) = delete;
   GivenTexts& operator=(const GivenTexts&) = delete;
+
+  /// What this thread is given, or nullptr.
+  static const TextsByName* current();
 
  private:
   TextsByName texts_;

@@ -52,5 +52,14 @@ TEST(GivenTexts, AreOfOneThreadAndTheInnermostCount) {
   EXPECT_EQ(read_text_file("<a>"), "1");
 }
 
+TEST(GivenTexts, GoToThreadsThatWorkForThisOne) {
+  const GivenTexts given(TextsByName{{"<a>", "1"}});
+  const TextsByName* own = GivenTexts::current();
+  std::thread([own] {
+    const GivenTexts lent(own);
+    EXPECT_EQ(read_text_file("<a>"), "1");
+  }).join();
+}
+
 }  // namespace
 }  // namespace shardplan::given_texts_test
