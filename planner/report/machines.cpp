@@ -110,7 +110,8 @@ Row machine_row(const MachineAnswer& a, std::size_t n, bool cheapest, bool whole
       fmt::format("machine_{}", n),
       {a.name, a.method, machine_words(a), framework_words(a.plan), words_of(overall(e.verdict)),
        count(a.plan.workload.micro_batch, Source::modelled),
-       bytes(e.device.point, Source::modelled), bytes(e.usable_bytes, Source::exact),
+       bytes(e.device.point, Source::modelled),
+       bytes(e.usable_bytes, a.plan.cluster.gpu.usable_source),
        time(throughput(a)), time({c.gpu_hours_per_billion_tokens, Unit::gpu_hours, e.time.source}),
        money(c.per_billion_tokens.on_demand), money(c.per_billion_tokens.spot)}};
   row.marked = cheapest;
