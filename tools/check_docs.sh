@@ -8,6 +8,7 @@
 # <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
 # later commands of the page may read. What commands write goes to a folder of their own.
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 update=false

@@ -4,6 +4,7 @@
 # MkDocs Material and codespell are installed into build/docs-venv, as tools/docs-requirements.txt pins them;
 # where they cannot be had the exit code is 77, which ctest counts as skipped.
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly wanted=tools/docs-requirements.txt

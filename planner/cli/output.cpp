@@ -26,9 +26,14 @@ bool write_all(int descriptor, std::string_view text) {
   return true;
 }
 
+/// A caller within the process takes UTF-8, whatever the terminal has.
+bool takes_utf8() {
+  return Transcript::current() != nullptr || speaks_utf8();
+}
+
 std::string shown(std::string_view text) {
   const std::string safe = printable_lines(text);
-  return speaks_utf8() ? safe : in_ascii(safe);
+  return takes_utf8() ? safe : in_ascii(safe);
 }
 
 }  // namespace
@@ -49,7 +54,7 @@ void Output::write_text(std::string_view text) const {
 }
 
 void Output::write_json(const Json& json, int indent) const {
-  const bool ascii = file.empty() && !speaks_utf8();
+  const bool ascii = file.empty() && !takes_utf8();
   write_bytes(json.dump(indent, ' ', ascii, Json::error_handler_t::replace) + "\n");
 }
 

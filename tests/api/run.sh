@@ -3,6 +3,7 @@
 # against it, runs it. The library shows nothing but its own interface.
 #   tests/api/run.sh BUILD
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build="$1"

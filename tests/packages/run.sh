@@ -3,6 +3,7 @@
 # the programs from there.
 #   tests/packages/run.sh BUILD
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root="$(mktemp -d)"

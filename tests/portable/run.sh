@@ -3,6 +3,7 @@
 # environment. Linked from the libraries of a build folder, or a tar that is there:
 #   tests/portable/run.sh BUILD|TAR
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 subject="$1"

@@ -5,6 +5,7 @@
 #   tests/python/run.sh BUILD          links the libraries of that folder
 #   tests/python/run.sh WHEEL          tests a wheel that is there
 set -euo pipefail
+export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 subject="$1"

@@ -51,13 +51,15 @@ struct Finished {
   std::string out, err;
 };
 
-/// `environment`: assignments put before the program, "LC_ALL=C". `redirections`: of the shell,
+/// `environment`: assignments put before the program, "LC_ALL=C"; without any the locale is one of
+/// UTF-8, wherever the tests run. `redirections`: of the shell,
 /// after those that catch its output: ">/dev/full".
 inline Finished run_program(const std::string& program, const std::vector<std::string>& arguments,
                             const std::string& environment = "",
                             const std::string& redirections = "") {
   const TemporaryFolder folder;
-  std::string command = environment + " '" + program + "'";
+  std::string command =
+      (environment.empty() ? "LC_ALL=C.UTF-8" : environment) + " '" + program + "'";
   for (const std::string& a : arguments) command += " '" + a + "'";
   command += " >" + folder.path("out") + " 2>" + folder.path("err") + " </dev/null " + redirections;
   const int status = std::system(command.c_str());
