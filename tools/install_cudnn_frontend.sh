@@ -2,6 +2,7 @@
 # Puts cudnn-frontend's headers (header-only, MIT) under build/cudnn-frontend, where CMake looks for
 # them: the validator's attention then runs on cuDNN. They come out of the wheel that NVIDIA
 # publishes; nothing of it is installed. Debian has them as libcudnn-frontend-dev from trixie on.
+# CMake calls this where it finds cuDNN without them (SHARDPLAN_FETCH_CUDNN_FRONTEND).
 set -euo pipefail
 
 readonly version=1.32.0
@@ -11,15 +12,19 @@ target=build/cudnn-frontend
 if [[ "$(cat "$target/version" 2>/dev/null || true)" == "$version" ]]; then
   exit 0
 fi
-if ! command -v python3 >/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
-  echo "install_cudnn_frontend: needs python3 with pip, to download the headers" >&2
-  exit 1
-fi
-
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
-  --dest "$work" "nvidia-cudnn-frontend==$version"; then
+python=python3
+if ! python3 -m pip --version >/dev/null 2>&1; then
+  if ! python3 -m venv "$work/venv" >/dev/null 2>&1; then
+    echo "install_cudnn_frontend: needs python3 with pip or venv (Debian: python3-venv), to download the" \
+      "headers" >&2
+    exit 1
+  fi
+  python="$work/venv/bin/python3"
+fi
+if ! "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+  --retries 1 --timeout 15 --dest "$work" "nvidia-cudnn-frontend==$version"; then
   echo "install_cudnn_frontend: could not download nvidia-cudnn-frontend $version" >&2
   exit 1
 fi
@@ -33,4 +38,4 @@ mkdir -p "$target"
 rm -rf "$target/include"
 mv "$work/include" "$target/include"
 echo "$version" >"$target/version"
-echo "install_cudnn_frontend: $version in $target; configure again to use it" >&2
+echo "install_cudnn_frontend: $version in $target" >&2

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of tools/packages.txt that are missing. Asks nothing; does nothing
 # when all are there.
+#   tools/install_packages.sh [PURPOSE...]     build, cuda, tests, python, debian, window, window-tests;
+#                                              default: all of them
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,7 +16,23 @@ is_installed() {
   [[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" == installed ]]
 }
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' tools/packages.txt)
+# Prints the packages of one purpose, or of all ("").
+packages_for() {
+  sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' tools/packages.txt |
+    awk -v purpose="[$1]" '/^\[/ {ours = (purpose == "[]" || $0 == purpose); next} ours'
+}
+
+wanted=()
+for purpose in "${@:-}"; do
+  mapfile -t packages < <(packages_for "$purpose")
+  if [[ ${#packages[@]} -eq 0 ]]; then
+    echo "install_packages: tools/packages.txt has no purpose '$purpose', but" \
+      "$(sed -n 's/^\[\(.*\)\].*/\1/p' tools/packages.txt | paste -sd ' ')" >&2
+    exit 2
+  fi
+  wanted+=("${packages[@]}")
+done
+mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | awk '!seen[$0]++')
 
 if ! command -v dpkg-query >/dev/null; then
   echo "install_packages: not a Debian system; install what corresponds to: ${wanted[*]}" >&2

@@ -4,15 +4,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
 #include "json/python_json.h"
 #include "lint/lint.h"
+#include "lint/registry.h"
 #include "load/accelerate.h"
 #include "load/hardware.h"
 #include "load/training_arguments.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
+#include "render/rules_text.h"
 #include "save/file.h"
 
 namespace shardplan::cli {
@@ -22,7 +25,7 @@ namespace {
 constexpr std::size_t kLargestConfiguration = 1'000'000;
 
 struct LintArguments {
-  std::string config, model, cluster, accelerate, arguments, gpus, fixed;
+  std::string config, model, cluster, accelerate, arguments, gpus, fixed, explained;
   bool strict = false, rules = false, overwrite = false;
   JobOptions job;
   Output output;
@@ -122,14 +125,33 @@ void write_fixed(const LintArguments& a, const LintRequest& request, const LintR
   write_file(a.fixed, dump_python_json(fixed) + "\n");
 }
 
-Exit run_lint(const LintArguments& a) {
-  if (a.rules) {
-    if (a.output.format == "markdown")
-      a.output.write_bytes(rules_markdown());
-    else
-      a.output.write_text(rules_text());
-    return Exit::done;
+Exit explain(const LintArguments& a) {
+  const Rule* rule = find_rule(a.explained);
+  if (rule == nullptr) {
+    std::vector<std::string_view> ids;
+    for (const RuleFamily& family : rule_families())
+      for (const Rule& known : family.rules) ids.push_back(known.id.text());
+    throw InputError({.file = "<command line>",
+                      .key = "--explain",
+                      .message = fmt::format("there is no rule '{}'", a.explained),
+                      .expected = "one of shardplan lint --rules",
+                      .nearest = nearest(a.explained, std::span<const std::string_view>(ids))});
   }
+  a.output.write_text(rule_text(*rule));
+  return Exit::done;
+}
+
+Exit list_rules(const Output& output) {
+  if (output.format == "markdown")
+    output.write_bytes(rules_markdown());
+  else
+    output.write_text(rules_text());
+  return Exit::done;
+}
+
+Exit run_lint(const LintArguments& a) {
+  if (!a.explained.empty()) return explain(a);
+  if (a.rules) return list_rules(a.output);
   const HardwareCatalog hardware = load_hardware_catalog();
   const Calibration calibration = load_calibration();
   const LintRequest request = request_of(a, hardware, calibration);
@@ -161,7 +183,8 @@ void add_lint(CLI::App& app, Run& run) {
   command->add_option("--fix", a->fixed, "write a corrected copy to this file");
   command->add_flag("--overwrite", a->overwrite, "let --fix replace a file");
   command->add_flag("--strict", a->strict, "exit code 1 when there are warnings");
-  command->add_flag("--rules", a->rules, "list all rules (--format markdown: explain them)");
+  command->add_flag("--rules", a->rules, "list all rules");
+  command->add_option("--explain", a->explained, "explain a rule, with its source");
   command->footer(
       "Example: shardplan lint ds_config.json --model llama-2-7b --gpus 4xA100-40GB\n"
       "Exit code 0: clean, or warnings; 1: warnings, with --strict; 3: errors.");

@@ -108,32 +108,4 @@ std::string lint_text(const LintReport& report) {
   return text;
 }
 
-std::string rules_text() {
-  std::string text;
-  int rules = 0;
-  for (const RuleFamily& family : rule_families()) {
-    TextTable table({Align::left, Align::left, Align::left});
-    for (const Rule& rule : family.rules)
-      table.add({std::string(rule.id.text()), std::string(name_of(rule.severity)),
-                 std::string(rule.title)});
-    rules += static_cast<int>(family.rules.size());
-    text += std::string(family.name) + "\n" + table.text() + "\n";
-  }
-  return text + fmt::format("{} rules; docs/reference/lint.md explains them\n", rules);
-}
-
-std::string rules_markdown() {
-  std::string text;
-  for (const RuleFamily& family : rule_families()) {
-    text += fmt::format("## {}\n\n", family.name);
-    for (const Rule& rule : family.rules)
-      text += fmt::format("### `{}` ({}{})\n\n", rule.id.text(), name_of(rule.severity),
-                          rule.repair != nullptr ? ", repaired by --fix" : "") +
-              wrapped(fmt::format("**{}.** {}", rule.title, rule.explanation), "", "") + "\n" +
-              wrapped(fmt::format("* Fix: {}", rule.advice), "", "  ") +
-              wrapped(fmt::format("* Source: {}", rule.source), "", "  ") + "\n";
-  }
-  return text;
-}
-
 }  // namespace shardplan

@@ -17,6 +17,9 @@ int cuda_device_count() {
 std::int64_t cuda_workspace_bytes(const StepShapes&) {
   refuse_cuda();
 }
+bool cuda_has_cudnn() {
+  return false;
+}
 std::unique_ptr<Backend> make_cuda_backend(int) {
   refuse_cuda();
 }

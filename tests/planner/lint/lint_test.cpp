@@ -2,6 +2,7 @@
 #include "lint_testing.h"
 #include "render/lint_data.h"
 #include "render/lint_text.h"
+#include "render/rules_text.h"
 
 namespace shardplan {
 namespace {

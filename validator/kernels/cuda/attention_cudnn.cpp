@@ -14,9 +14,16 @@
 #include <map>
 #include <unordered_map>
 
+#include "kernels/cuda.h"
 #include "kernels/cuda/attention.h"
 
-namespace shardplan::validator::cuda {
+namespace shardplan::validator {
+
+bool cuda_has_cudnn() {
+  return true;
+}
+
+namespace cuda {
 namespace {
 
 namespace fe = cudnn_frontend;
@@ -244,4 +251,5 @@ std::int64_t cudnn_attention_workspace(DType dtype, const Heads& heads) {
          kAlignmentSlack;
 }
 
-}  // namespace shardplan::validator::cuda
+}  // namespace cuda
+}  // namespace shardplan::validator
