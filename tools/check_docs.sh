@@ -7,6 +7,9 @@
 # line must be part of its output, blanks apart; "..." stands for lines left out. On a page with the comment
 # <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
 # later commands of the page may read. What commands write goes to a folder of their own.
+#
+# Figures with a unit of the program's (GiB, ms, tokens/s, ...) in the text of a page with commands must be in
+# what one of them prints. Those from elsewhere are named: <!-- figures from elsewhere: 12 GiB, 3.5 ms -->
 set -euo pipefail
 export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 
@@ -57,9 +60,24 @@ def checked(shown, output, whole):
     return [likeliest(line, output) if line in stale else line for line in shown], stale
 
 
+UNITS = r"(?:[KMGT]iB|tokens/s|ms|GPU-hours|days)"
+FIGURE = re.compile(r"(?<![\w.,-])\d[\d.,]*(?<=\d) " + UNITS + r"(?![\w/])")
+
+
+def unfounded_figures(text, outputs):
+    """The figures in a page's text that no command of the page prints."""
+    if not outputs:
+        return []
+    elsewhere = set(FIGURE.findall(" ".join(re.findall(r"<!-- figures from elsewhere(.*?)-->", text, re.S))))
+    prose = re.sub(r"```.*?```|<!--.*?-->|`[^`]*`", " ", text, flags=re.S)
+    printed = set(FIGURE.findall(squeezed(" ".join(outputs))))
+    return sorted(set(FIGURE.findall(squeezed(prose))) - printed - elsewhere)
+
+
 def check(page, folder):
-    """The page's lines, as they would be if all were right, and which are not."""
+    """The page's lines, as they would be if all were right; which are not; and figures of unknown origin."""
     text = page.read_text(encoding="utf-8")
+    outputs = []
     whole = "<!-- whole outputs -->" in text
     lines, stale, shown = [], [], []
     inside, name, command, output = False, None, "", None
@@ -86,25 +104,29 @@ def check(page, folder):
             command += " " + line.rstrip("\\")
             if not line.endswith("\\"):
                 output, command = output_of(command, folder), ""
+                outputs.append(output)
         elif output is not None:
             shown.append(line)
             continue
         lines.append(line)
-    return lines, stale
+    return lines, stale, unfounded_figures(text, outputs)
 
 
 pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-count = 0
+count = figures = 0
 for page in pages:
     with tempfile.TemporaryDirectory() as folder:
         for entry in ("configs", "data", "tests"):
             os.symlink(root / entry, os.path.join(folder, entry))
-        lines, stale = check(page, pathlib.Path(folder))
+        lines, stale, unfounded = check(page, pathlib.Path(folder))
     for line in stale:
         print(f"{page.relative_to(root)}: not in the output any more: {line}", file=sys.stderr)
     if stale and update:
         page.write_text("\n".join(lines), encoding="utf-8")
+    for figure in unfounded:
+        print(f"{page.relative_to(root)}: in the text, and no command prints it: {figure}", file=sys.stderr)
     count += len(stale)
-print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}")
-sys.exit(count > 0 and not update)
+    figures += len(unfounded)
+print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}, {figures} figures that no command prints")
+sys.exit(figures > 0 or (count > 0 and not update))
 PYTHON
