@@ -63,6 +63,8 @@ Estimate assemble(const Plan& plan, const Calibration& calibration, const Progra
   e.traffic = traffic_of(program, plan.cluster);
   e.time = time;
   e.time.source = plan.cluster.gpu.arch == calibration.arch ? Source::calibrated : Source::assumed;
+  e.time.kind = step_kind(plan);
+  if (const StepError* error = step_error_of(calibration.step_errors, plan)) e.time.error = *error;
   e.verdict = verdict_of(e.device, e.host_per_node, plan.cluster);
   return e;
 }

@@ -37,6 +37,7 @@ struct Calibration {
   std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least
   ScarceMargin scarce;
   std::vector<std::string> margin_records;  ///< runs that the margins are quantiles of
+  std::vector<StepError> step_errors;       ///< of all measured steps, by kind; in no calculation
 
   const ProcessOverhead& overhead_of(FrameworkKind kind) const {
     return this->*traits_of(kind).process.get();

@@ -3,9 +3,28 @@
 #include <algorithm>
 #include <optional>
 
+#include "frameworks/registry.h"
 #include "simulator/block_script.h"
 
 namespace shardplan {
+std::string step_kind(const Plan& plan) {
+  if (plan.workload.kind == WorkKind::inference)
+    return std::string(kRegimeNames[static_cast<std::size_t>(AllocatorRegime::generation)]);
+  if (plan.workload.kind == WorkKind::rlhf)
+    return std::string(kRegimeNames[static_cast<std::size_t>(AllocatorRegime::iterations)]);
+  std::string kind(traits_of(plan).name);
+  const ZeroOptions* zero = zero_options(plan);
+  if (zero != nullptr) kind += " stage " + std::to_string(zero->stage);
+  return kind;
+}
+
+const StepError* step_error_of(const std::vector<StepError>& errors, const Plan& plan) {
+  const auto found =
+      std::find_if(errors.begin(), errors.end(),
+                   [kind = step_kind(plan)](const StepError& e) { return e.kind == kind; });
+  return found == errors.end() ? nullptr : &*found;
+}
+
 AllocatorRegime regime_of(const Plan& plan, const Program& program) {
   switch (plan.workload.kind) {
     case WorkKind::inference:

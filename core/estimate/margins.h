@@ -1,4 +1,5 @@
-// How far a run's memory may pass its estimate: what measured runs of jobs like it have shown.
+// How far a run may pass its estimate, in memory and in time: what measured runs of jobs like it
+// have shown.
 #pragma once
 
 #include <array>
@@ -39,6 +40,20 @@ struct ScarceMargin {
   double most = 1;   ///< with more every run did
   std::int64_t runs = 0;
 };
+
+/// How far off predicted steps were from measured ones, of a kind of job.
+struct StepError {
+  std::string kind;  ///< step_kind's
+  std::int64_t runs = 0;
+  double mean = 0;     ///< of the absolute errors, over what was measured
+  double largest = 0;  ///< signed: above 0 where the prediction was too long
+};
+
+/// "single", "deepspeed stage 3"; "generation" and "iterations" whatever the framework.
+std::string step_kind(const Plan& plan);
+
+/// nullptr where no step of this kind was measured.
+const StepError* step_error_of(const std::vector<StepError>& errors, const Plan& plan);
 
 /// The share of unseen runs that a margin is made to hold for.
 inline constexpr double kMarginLevel = 0.97;

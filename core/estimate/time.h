@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/source.h"
+#include "estimate/margins.h"
 #include "estimate/passes.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -47,6 +48,8 @@ struct TimeEstimate {
   };
   std::vector<PhaseTime> phases;
   Source source = Source::assumed;
+  std::string kind;                ///< of steps that `error` is about
+  std::optional<StepError> error;  ///< none where no step of this kind was measured
 };
 
 /// Of a program that computes nothing again, whatever it was lowered from.

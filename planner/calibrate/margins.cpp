@@ -122,4 +122,17 @@ std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs) {
   return margins;
 }
 
+std::vector<StepError> step_errors(const std::vector<Comparison>& runs) {
+  std::map<std::string, std::vector<const Comparison*>> kinds;
+  for (const Comparison& c : runs) kinds[c.step_kind].push_back(&c);
+  const auto rounded = [](double share) { return std::round(share * 1000) / 1000; };
+  std::vector<StepError> errors;
+  for (const auto& [kind, of_kind] : kinds) {
+    const ErrorSummary s = summary_of(of_kind).figures[index_of(Figure::step_seconds)];
+    if (s.count > 0)
+      errors.push_back({kind, s.count, rounded(s.mean_absolute), rounded(s.largest)});
+  }
+  return errors;
+}
+
 }  // namespace shardplan

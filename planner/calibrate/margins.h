@@ -20,4 +20,8 @@ std::vector<const Comparison*> fit_half(const std::vector<Comparison>& compariso
 /// hardly any runs takes the widest margin of all.
 std::vector<Margin> fit_margins(const std::vector<const Comparison*>& runs);
 
+/// How far off the steps of each kind are, rounded to a thousandth; kinds in the order of their
+/// names.
+std::vector<StepError> step_errors(const std::vector<Comparison>& runs);
+
 }  // namespace shardplan

@@ -59,6 +59,10 @@ Json margin_json(const Margin& m) {
       {"allocated", m.allocated}, {"runs", m.runs}};
 }
 
+Json step_error_json(const StepError& e) {
+  return Json{{"kind", e.kind}, {"runs", e.runs}, {"mean", e.mean}, {"largest", e.largest}};
+}
+
 std::string margins_text(const std::vector<Margin>& margins) {
   TextTable table(
       {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
@@ -83,6 +87,9 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   for (const Margin& m : margins) json["margins"].push_back(margin_json(m));
   json["margin_records"] = Json::array();
   for (const Comparison* c : half) json["margin_records"].push_back(c->name);
+  json["step_errors"] = Json::array();
+  for (const StepError& e : step_errors(accuracy.comparisons))
+    json["step_errors"].push_back(step_error_json(e));
   if (a.output.json() || !a.output.file.empty()) a.output.write_json(json, 1);
   if (!a.output.json()) Output().write_text(margins_text(margins));
   return Exit::done;

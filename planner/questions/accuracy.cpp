@@ -101,6 +101,7 @@ Comparison compare_with_record(const Record& record, const Calibration& calibrat
   c.framework = framework_group(plan);
   c.model = model.facts.model_type;
   c.precision = plan.precision.name;
+  c.step_kind = e.time.kind;
   c.predicted = predictions(e);
   c.measured = record.measured;
   c.reserved = e.reserved;

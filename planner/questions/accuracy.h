@@ -22,6 +22,7 @@ struct Comparison {
   std::string framework;  ///< "ddp", "deepspeed stage 2"
   std::string model;      ///< the family: "llama"
   std::string precision;  ///< the preset's name
+  std::string step_kind;  ///< of what its step's error is told with
   Figures predicted, measured;
   Range reserved, device;                 ///< predicted
   std::int64_t held_at_most = 0;          ///< of the bounds, in bytes

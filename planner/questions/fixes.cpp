@@ -107,6 +107,36 @@ std::set<Sacrifice> sacrifices_of(const std::vector<Fix>& fixes) {
   return all;
 }
 
+bool worthwhile(const Fix& fix, const Estimate& now) {
+  return static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point);
+}
+
+bool takes_more_gpus(const Change& change) {
+  return change.sacrifice == Sacrifice::more_gpus;
+}
+
+/// Each change alone. Of clusters that grow, smallest first, those after the first that is enough
+/// are not asked about: nobody would be told.
+std::vector<Fix> evaluate_alone(const Asked& asked, const Estimate& now, const Effort& effort) {
+  std::vector<std::vector<Change>> sets, larger;
+  for (Change& change : asked.possible({})) {
+    const bool first =
+        !takes_more_gpus(change) || std::ranges::none_of(sets, [](const std::vector<Change>& set) {
+          return takes_more_gpus(set.front());
+        });
+    (first ? sets : larger).push_back({std::move(change)});
+  }
+  std::vector<Fix> fixes = evaluate_all(asked, sets, effort);
+  const auto enough = [&](const Fix& fix) {
+    return takes_more_gpus(fix.changes.front()) && fix.after.verdict.fits && worthwhile(fix, now);
+  };
+  for (const std::vector<Change>& set : larger) {
+    if (std::ranges::any_of(fixes, enough)) break;
+    for (Fix& fix : evaluate_all(asked, {set}, effort)) fixes.push_back(std::move(fix));
+  }
+  return fixes;
+}
+
 /// Of clusters that grow, smallest first: only the first that is enough, else the last.
 void keep_one_cluster(std::vector<Fix>& fixes) {
   const auto grows = [](const Fix& fix) { return sacrifice_of(fix) == Sacrifice::more_gpus; };
@@ -143,14 +173,11 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const std::vector<Fix>& sin
 }
 
 std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Effort& effort) {
-  std::vector<std::vector<Change>> alone;
-  for (Change& change : asked.possible({})) alone.push_back({std::move(change)});
-  const std::vector<Fix> singles = evaluate_all(asked, alone, effort);
+  const std::vector<Fix> singles = evaluate_alone(asked, now, effort);
   if (effort.stop.stop_requested()) return {};
   std::vector<Fix> fixes;
   for (const Fix& fix : singles)
-    if (static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point))
-      fixes.push_back(fix);
+    if (worthwhile(fix, now)) fixes.push_back(fix);
   if (!now.verdict.fits && asked.blocks > 1)
     if (auto fewest = fewest_blocks(asked, singles)) fixes.push_back(std::move(*fewest));
   keep_one_cluster(fixes);

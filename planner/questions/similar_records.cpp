@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "embedded/files.h"
+#include "embedded/json.h"
 #include "json/document.h"
 #include "load/calibration.h"
 
@@ -23,8 +23,7 @@ bool is_like(const Plan& plan, const Plan& run, Similarity similarity) {
 
 /// The runs that data/measurements/split.json keeps out of every fit.
 std::vector<std::string> held_out_names() {
-  const Json split =
-      parse_json(embedded_file("measurements/split.json"), "data/measurements/split.json");
+  const Json split = embedded_json("measurements/split.json");
   return split.at("held_out").get<std::vector<std::string>>();
 }
 

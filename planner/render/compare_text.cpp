@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/format.h"
@@ -107,6 +108,20 @@ std::string_view legend_of(const Job& job) {
   return job.plan.workload.kind == WorkKind::inference ? kGeneration : kTraining;
 }
 
+/// One line for each kind of step that the table has a time of.
+std::string error_lines(const std::vector<Alternative>& alternatives) {
+  std::vector<std::string> told;
+  for (const Alternative& a : alternatives) {
+    const std::string error = step_error_text(a.estimate.time);
+    const bool timed = a.estimate.time.step_seconds > 0;
+    if (timed && std::find(told.begin(), told.end(), error) == told.end()) told.push_back(error);
+  }
+  std::string text;
+  for (const std::string& error : told)
+    text += wrapped(error, text.empty() ? "  error     " : "            ", "            ");
+  return text;
+}
+
 }  // namespace
 
 std::string compare_text(const Job& job, const std::vector<Alternative>& alternatives) {
@@ -126,7 +141,7 @@ std::string compare_text(const Job& job, const std::vector<Alternative>& alterna
     table.add(row);
   }
   return subject(job) + "\n" + table.text("") + std::string(kCompareLegend) +
-         std::string(legend_of(job));
+         std::string(legend_of(job)) + error_lines(alternatives);
 }
 
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/format.h"
 #include "optimizers/description.h"
@@ -259,11 +260,19 @@ std::string typical_lines(const Estimate& e) {
   return wrapped(step, "  ", "  ");
 }
 
+std::string step_error_text(const TimeEstimate& time) {
+  if (!time.error) return fmt::format("not known: no {} step was measured", time.kind);
+  return fmt::format("{:.0f} % in the mean, {:.0f} % at most, in {} measured {} steps",
+                     100 * time.error->mean, 100 * std::abs(time.error->largest), time.error->runs,
+                     time.error->kind);
+}
+
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
-  if (t.generation) return generation_lines(t);
-  if (!t.phases.empty()) return iteration_lines(t);
+  const std::string error = "  error of such times: " + step_error_text(t) + "\n";
+  if (t.generation) return generation_lines(t) + error;
+  if (!t.phases.empty()) return iteration_lines(t) + error;
   const std::string rates =
       fmt::format("about {} per step, {} tokens/s on all GPUs", format_seconds(t.step_seconds),
                   format_count(static_cast<std::int64_t>(t.tokens_per_second)));
@@ -279,7 +288,8 @@ std::string time_lines(const Estimate& e) {
   const std::string light =
       fmt::format("not less than {} at datasheet rates; MFU {:.0f} %, HFU {:.0f} %",
                   format_seconds(t.speed_of_light_seconds), 100 * t.mfu, 100 * t.hfu);
-  return "  " + rates + "\n" + wrapped(parts, "  ", "  ") + "  " + light + "\n" + typical_lines(e);
+  return "  " + rates + "\n" + error + wrapped(parts, "  ", "  ") + "  " + light + "\n" +
+         typical_lines(e);
 }
 
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

@@ -26,6 +26,8 @@ std::int64_t model_states(const Estimate& e);
 std::string phase_table(const Estimate& e);
 std::string traffic_text(const Estimate& e);
 std::string time_lines(const Estimate& e);
+/// How far off such steps were from measured ones: "27 % in the mean, 90 % at most, in 40 runs".
+std::string step_error_text(const TimeEstimate& time);
 
 /// The whole answer of `shardplan estimate`.
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

@@ -38,13 +38,12 @@ std::string rules_text() {
 std::string rules_markdown() {
   std::string text;
   for (const RuleFamily& family : rule_families()) {
-    text += fmt::format("## {}\n\n| rule | | what is wrong | what to do |\n|---|---|---|---|\n",
-                        family.name);
+    text += fmt::format("{}## {}\n\n| rule | | what is wrong | what to do |\n|---|---|---|---|\n",
+                        text.empty() ? "" : "\n", family.name);
     for (const Rule& rule : family.rules)
       text += fmt::format("| `{}` | {}{} | {} | {} |\n", rule.id.text(), name_of(rule.severity),
                           rule.repair != nullptr ? ", `--fix`" : "", cell(rule.title),
                           cell(rule.advice));
-    text += "\n";
   }
   return text;
 }

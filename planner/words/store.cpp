@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "embedded/files.h"
+#include "embedded/json.h"
 #include "json/document.h"
 
 namespace shardplan {
@@ -16,7 +17,7 @@ constexpr std::string_view kReport = "/report.json";
 
 Json topic_file(std::string_view language, std::string_view name) {
   const std::string path = std::string(kFolder) + std::string(language) + std::string(name);
-  return parse_json(embedded_file(path), "data/" + path);
+  return embedded_json(path);
 }
 
 /// `words` with {name} replaced by its value.

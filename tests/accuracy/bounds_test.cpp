@@ -46,6 +46,19 @@ TEST(Bounds, AreFittedToHalfOfTheRecordsByName) {
   }
 }
 
+/// The figures beside every time: `shardplan calibrate --margins` writes them anew.
+TEST(StepErrors, AreThoseOfAllRecords) {
+  const std::vector<StepError> measured = step_errors(all_records().comparisons);
+  const std::vector<StepError> told = load_calibration().step_errors;
+  ASSERT_EQ(measured.size(), told.size());
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].kind, measured[i].kind);
+    EXPECT_EQ(told[i].runs, measured[i].runs) << told[i].kind;
+    EXPECT_NEAR(told[i].mean, measured[i].mean, 0.0011) << told[i].kind;
+    EXPECT_NEAR(told[i].largest, measured[i].largest, 0.0011) << told[i].kind;
+  }
+}
+
 /// What users may hold us to (docs/evidence/accuracy.md, "Bounds"): frameworks with fewer judged
 /// runs than this are in the whole alone.
 constexpr std::int64_t kEnoughRuns = 20;

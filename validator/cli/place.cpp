@@ -42,10 +42,11 @@ Placement place_on_gpus(const std::optional<Environment>& e, int world) {
     id = new_nccl_id();
   }
   if (p.first_rank == 0 && !cuda_has_cudnn())
-    fmt::print(stderr,
-               "shardplan-validate: built without cuDNN: attention runs on our own kernels, with 9 to "
-               "21 % fewer tokens/s.\nshardplan-validate: cmake says what it lacks; "
-               "docs/evidence/kernels.md has the measurement.\n");
+    fmt::print(
+        stderr,
+        "shardplan-validate: built without cuDNN: attention runs on our own kernels, with 9 to "
+        "21 % fewer tokens/s.\nshardplan-validate: cmake says what it lacks; "
+        "docs/evidence/kernels.md has the measurement.\n");
   p.make = [id, world, local = e ? e->local_rank : -1](int rank) {
     RankDevice device{make_cuda_backend(local >= 0 ? local : rank), nullptr};
     device.communicator = make_nccl_communicator(*device.backend, id, rank, world);

@@ -16,7 +16,8 @@ int cuda_device_count();
 /// DeviceError in a build without CUDA.
 std::int64_t cuda_workspace_bytes(const StepShapes& shapes);
 
-/// Whether attention in 2-byte types runs on cuDNN. Our own kernels are slower: docs/evidence/kernels.md.
+/// Whether attention in 2-byte types runs on cuDNN. Our own kernels are slower:
+/// docs/evidence/kernels.md.
 bool cuda_has_cudnn();
 
 /// Takes device `device` for the calling thread and measures what context and libraries take.

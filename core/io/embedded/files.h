@@ -1,6 +1,7 @@
 // The data files that are compiled into the library (see cmake/EmbedFiles.cmake).
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,17 @@ struct EmbeddedFile {
 };
 
 std::span<const EmbeddedFile> embedded_files();
+
+/// What a model of models/*.json is called; a model with aliases has several rows.
+struct EmbeddedModelName {
+  std::string_view name;  ///< as the file has it
+  std::string_view path;  ///< of the file
+  std::size_t place = 0;  ///< in its list "models"
+  bool alias = false;
+};
+
+/// By file, and then in the order of the file.
+std::span<const EmbeddedModelName> embedded_model_names();
 
 /// The text of one file. A missing name is a mistake of this program, and asserts.
 std::string_view embedded_file(std::string_view path);

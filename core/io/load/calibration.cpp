@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "embedded/files.h"
+#include "embedded/json.h"
 #include "json/reader.h"
 #include "timing/rate_fields.h"
 
@@ -87,6 +87,21 @@ std::vector<Margin> read_margins(ObjectReader& o, const std::string& file) {
   return margins;
 }
 
+std::vector<StepError> read_step_errors(ObjectReader& o, const std::string& file) {
+  std::vector<StepError> errors;
+  const Json* list = o.array("step_errors");
+  if (list == nullptr) return errors;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    ObjectReader in((*list)[i], file, fmt::format("step_errors[{}]", i));
+    errors.push_back({.kind = in.text("kind").value_or(""),
+                      .runs = in.integer("runs", 0).value_or(0),
+                      .mean = in.number("mean", 0).value_or(0),
+                      .largest = in.number("largest").value_or(0)});
+    in.finish();
+  }
+  return errors;
+}
+
 ScarceMargin read_scarce(ObjectReader& o) {
   ScarceMargin scarce;
   auto in = o.object("scarce");
@@ -118,6 +133,7 @@ Calibration read(const Json& json, const std::string& file) {
     c.records = records->get<std::vector<std::string>>();
   c.margins = read_margins(o, file);
   c.scarce = read_scarce(o);
+  c.step_errors = read_step_errors(o, file);
   if (const Json* records = o.array("margin_records"))
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
@@ -138,7 +154,7 @@ Calibration load_calibration(const std::string& path) {
 }
 
 Json built_in_calibration() {
-  return parse_json(embedded_file(kBuiltIn), "data/" + std::string(kBuiltIn));
+  return embedded_json(kBuiltIn);
 }
 
 Json time_json(const TimeRates& rates) {

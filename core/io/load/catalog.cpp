@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "embedded/files.h"
+#include "embedded/json.h"
 
 namespace shardplan {
 namespace {
@@ -40,34 +41,17 @@ CatalogModel entry_of(const Json& j, std::string_view path) {
   return m;
 }
 
-/// Calls visit(entry, path) until it returns true, for the files whose text has `key` in it,
-/// normalized: looking for that is much quicker than parsing.
-template <typename Visit>
-void for_each_entry(std::string_view key, Visit&& visit) {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (!file.path.starts_with(kFolder)) continue;
-    if (!key.empty() && normalized(file.text).find(key) == std::string::npos) continue;
-    // The files are this program's own and checked by its tests: the plain parser is enough.
-    const Json document = Json::parse(file.text.begin(), file.text.end());
-    for (const Json& entry : document.at("models"))
-      if (visit(entry, file.path)) return;
-  }
+CatalogModel entry_of(const EmbeddedModelName& row) {
+  return entry_of(embedded_json(row.path).at("models").at(row.place), row.path);
 }
 
 std::optional<CatalogModel> find_exactly(std::string_view name) {
-  std::optional<CatalogModel> found;
   for (const auto key : {pointed_key_of, key_of}) {
-    if (found) break;
     const std::string wanted = key(name);
-    for_each_entry(key_of(name), [&](const Json& entry, std::string_view path) {
-      bool matches = key(entry.at("name").get_ref<const std::string&>()) == wanted;
-      for (const Json& alias : entry.at("aliases"))
-        matches = matches || key(alias.get_ref<const std::string&>()) == wanted;
-      if (matches) found = entry_of(entry, path);
-      return matches;
-    });
+    for (const EmbeddedModelName& row : embedded_model_names())
+      if (key(row.name) == wanted) return entry_of(row);
   }
-  return found;
+  return std::nullopt;
 }
 
 /// The name without the words for how a checkpoint was tuned or stored, which leave the network as
@@ -99,20 +83,19 @@ std::optional<CatalogModel> find_model(std::string_view name) {
 }
 
 std::string nearest_model(std::string_view name) {
-  std::vector<std::string> names;
-  for_each_entry("", [&](const Json& entry, std::string_view) {
-    names.push_back(entry.at("name").get<std::string>());
-    return false;
-  });
-  return nearest(name.substr(name.rfind('/') + 1), std::span<const std::string>(names));
+  std::vector<std::string_view> names;
+  for (const EmbeddedModelName& row : embedded_model_names())
+    if (!row.alias) names.push_back(row.name);
+  return nearest(name.substr(name.rfind('/') + 1), std::span<const std::string_view>(names));
 }
 
 std::vector<CatalogModel> catalog_models() {
   std::vector<CatalogModel> all;
-  for_each_entry("", [&](const Json& entry, std::string_view path) {
-    all.push_back(entry_of(entry, path));
-    return false;
-  });
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(kFolder)) continue;
+    const Json document = embedded_json(file.path);
+    for (const Json& entry : document.at("models")) all.push_back(entry_of(entry, file.path));
+  }
   std::stable_sort(all.begin(), all.end(), [](const CatalogModel& a, const CatalogModel& b) {
     return a.family < b.family;
   });

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "embedded/files.h"
+#include "embedded/json.h"
 #include "json/reader.h"
 #include "load/catalog/parts.h"
 
@@ -13,7 +13,7 @@ namespace {
 template <typename Read>
 void read_file(const std::string& name, HardwareCatalog& out, Read read) {
   const std::string path = "hardware/" + name + ".json";
-  const Json json = parse_json(embedded_file(path), path);
+  const Json json = embedded_json(path);
   ObjectReader root(json, path);
   root.text("about");
   read(root, out);

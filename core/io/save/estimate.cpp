@@ -72,6 +72,11 @@ Json time(const TimeEstimate& t) {
             {"hfu", t.hfu},
             {"speed_of_light_seconds", t.speed_of_light_seconds},
             {"source", name_of(t.source)}};
+  if (t.error)
+    json["error"] = {{"kind", t.error->kind},
+                     {"runs", t.error->runs},
+                     {"mean", t.error->mean},
+                     {"largest", t.error->largest}};
   if (t.generation) {
     json["prefill_seconds"] = t.generation->prefill_seconds;
     json["prefill_tokens_per_second"] = t.generation->prefill_tokens_per_second;

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "report/sections/sections.h"
 #include "report/words.h"
@@ -87,6 +88,10 @@ Table time_table(const TimeEstimate& t) {
   add("mfu", {t.mfu, Unit::fraction, t.source});
   if (t.hfu > t.mfu) add("hfu", {t.hfu, Unit::fraction, t.source});
   add("speed_of_light", seconds(t.speed_of_light_seconds, t.source));
+  if (t.error) {
+    add("error_mean", {t.error->mean, Unit::fraction, Source::measured});
+    add("error_largest", {std::abs(t.error->largest), Unit::fraction, Source::measured});
+  }
   return table;
 }
 

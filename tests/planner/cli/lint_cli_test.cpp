@@ -40,6 +40,16 @@ TEST(LintExitCodes, AreZeroOneWhenStrictAndThree) {
   EXPECT_EQ(lint({"--rules"}).exit_code, 0);
 }
 
+TEST(LintExplain, GivesReasonAdviceAndSourceOfARule) {
+  const Finished told = lint({"--explain", "memory.bucket"});
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_THAT(told.out, AllOf(HasSubstr("memory.bucket (warning"), HasSubstr("What to do: "),
+                              HasSubstr("Source: ")));
+  const Finished unknown = lint({"--explain", "memory.buket"});
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'memory.bucket'"));
+}
+
 TEST(LintFixFile, IsWrittenOnlyWhereNothingIsUnlessAsked) {
   const TemporaryFolder folder;
   const std::string warned = folder.file("warned.json", kOld);
