@@ -267,10 +267,14 @@ std::string step_error_text(const TimeEstimate& time) {
                      time.error->kind);
 }
 
+std::string error_line(const TimeEstimate& time) {
+  return "  error of such times: " + step_error_text(time) + "\n";
+}
+
 std::string time_lines(const Estimate& e) {
   const TimeEstimate& t = e.time;
   if (t.step_seconds <= 0) return "  not estimated: the GPU's rates are not known\n";
-  const std::string error = "  error of such times: " + step_error_text(t) + "\n";
+  const std::string error = error_line(t);
   if (t.generation) return generation_lines(t) + error;
   if (!t.phases.empty()) return iteration_lines(t) + error;
   const std::string rates =

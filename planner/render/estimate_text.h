@@ -28,6 +28,7 @@ std::string traffic_text(const Estimate& e);
 std::string time_lines(const Estimate& e);
 /// How far off such steps were from measured ones: "27 % in the mean, 90 % at most, in 40 runs".
 std::string step_error_text(const TimeEstimate& time);
+std::string error_line(const TimeEstimate& time);
 
 /// The whole answer of `shardplan estimate`.
 std::string estimate_text(const Estimate& e, const Job& job, const Calibration& calibration,

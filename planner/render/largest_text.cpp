@@ -45,9 +45,8 @@ std::string none_text(std::string_view of, const LargestResult& r, const std::st
                                                 quantity(of), r.probably ? "surely " : "", cluster,
                                                 late ? " in the time that was asked" : "");
   if (late)
-    text +=
-        fmt::format("  it takes {}; error of such times: {}\n",
-                    format_seconds(r.beyond->time.step_seconds), step_error_text(r.beyond->time));
+    text += "  it takes " + format_seconds(r.beyond->time.step_seconds) + "\n" +
+            error_line(r.beyond->time);
   else if (r.beyond)
     text += fmt::format("  it needs {}\n", need(*r.beyond));
   return text + probably_text(of, r);
@@ -55,9 +54,9 @@ std::string none_text(std::string_view of, const LargestResult& r, const std::st
 
 std::string beyond_text(std::string_view of, const Estimate& e) {
   if (e.verdict.fits)
-    return fmt::format(
-        "  one step further takes {}: longer than was asked; error of such times: {}\n",
-        format_seconds(e.time.step_seconds), step_error_text(e.time));
+    return fmt::format("  one step further takes {}: longer than was asked\n",
+                       format_seconds(e.time.step_seconds)) +
+           error_line(e.time);
   const std::string_view by = e.verdict.limited_by == "gpu" ? "GPU" : e.verdict.limited_by;
   return fmt::format("  one step {} needs {}, upper bound {}: {} for the {}\n",
                      of == "gpus" ? "fewer" : "further", need(e), format_bytes(e.device.upper),

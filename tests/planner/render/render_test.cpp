@@ -172,5 +172,16 @@ TEST(TextTable, AlignsColumnsByWhatIsSeen) {
   EXPECT_EQ(table.text(""), "4 × A   1\nb      22\n");
 }
 
+TEST(TimeText, SaysHowFarOffSuchStepsWere) {
+  Estimate e;
+  e.time.step_seconds = 1;
+  e.time.kind = "ddp";
+  EXPECT_THAT(time_lines(e),
+              HasSubstr("error of such times: not known: no ddp step was measured\n"));
+  e.time.error = StepError{.kind = "ddp", .runs = 25, .mean = 0.068, .largest = -0.327};
+  EXPECT_THAT(time_lines(e), HasSubstr("error of such times: 7 % in the mean, 33 % at most, in 25 "
+                                       "measured ddp steps\n"));
+}
+
 }  // namespace
 }  // namespace shardplan
