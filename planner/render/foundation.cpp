@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "render/table.h"
 
 namespace shardplan {
@@ -28,6 +30,30 @@ void add_assumptions(std::vector<Statement>& out, const Job& job) {
   }
   if (!open.empty()) out.push_back({"assumed", "because nothing else was said: " + open});
   out.insert(out.end(), rest.begin(), rest.end());
+}
+
+/// Optimizers, NVMe and networks that no run has confirmed are called what they are.
+void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan) {
+  const auto states =
+      std::find_if(e.breakdown.begin(), e.breakdown.end(), [](const CategoryLine& line) {
+        return line.category == Category::optimizer_states;
+      });
+  const bool confirmed = states == e.breakdown.end() || states->resident == 0 ||
+                         states->source == Source::exact;
+  if (confirmed) {
+    out.push_back(
+        {"exact", "parameters, gradients and optimizer states: counted tensor by tensor"});
+  } else {
+    out.push_back({"exact", "parameters and gradients: counted tensor by tensor"});
+    out.push_back(
+        {"modelled", "optimizer states: from the optimizer's source; no run has confirmed them"});
+  }
+  if (e.host_per_node.nvme > 0)
+    out.push_back({"modelled", "NVMe: from DeepSpeed's source; no run with NVMe was measured"});
+  if (plan.cluster.nodes > 1 && e.time.step_seconds > 0)
+    out.push_back({"assumed",
+                   "time between nodes: from NCCL's rules and the links' rates; no machine of several "
+                   "nodes was measured"});
 }
 
 }  // namespace
@@ -61,7 +87,7 @@ std::vector<Statement> statements(const Estimate& e, const Job& job,
          fmt::format("time: shares of the datasheet's rates, fitted to measurements ({}){}; "
                      "docs/explanation/time.md",
                      calibration.name, fitted ? "" : " on another kind of GPU")});
-  out.push_back({"exact", "parameters, gradients and optimizer states: counted tensor by tensor"});
+  add_states(out, e, job.plan);
   out.push_back({"modelled",
                  "activations and buffers: what PyTorch and the framework allocate "
                  "(docs/explanation/memory.md)"});
