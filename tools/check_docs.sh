@@ -8,7 +8,7 @@
 # <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
 # later commands of the page may read. What commands write goes to a folder of their own.
 #
-# Figures with a unit of the program's (GiB, ms, tokens/s, ...) in the text of a page with commands must be in
+# A command's page begins with an example of it. Figures with a unit of the program's (GiB, ms, tokens/s, ...) in the text of a page with commands must be in
 # what one of them prints. Those from elsewhere are named: <!-- figures from elsewhere: 12 GiB, 3.5 ms -->
 set -euo pipefail
 export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
@@ -74,6 +74,12 @@ def unfounded_figures(text, outputs):
     return sorted(set(FIGURE.findall(squeezed(prose))) - printed - elsewhere)
 
 
+def begins_with_an_example(page):
+    """Of a command's page: the first block runs that command."""
+    first = re.search(r"^```\n(.*)", page.read_text(encoding="utf-8"), re.M)
+    return first is not None and f"{first[1]} ".startswith(f"$ shardplan {page.stem} ")
+
+
 def check(page, folder):
     """The page's lines, as they would be if all were right; which are not; and figures of unknown origin."""
     text = page.read_text(encoding="utf-8")
@@ -113,20 +119,21 @@ def check(page, folder):
 
 
 pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-count = figures = 0
+count = others = 0
 for page in pages:
     with tempfile.TemporaryDirectory() as folder:
         for entry in ("configs", "data", "tests"):
             os.symlink(root / entry, os.path.join(folder, entry))
         lines, stale, unfounded = check(page, pathlib.Path(folder))
-    for line in stale:
-        print(f"{page.relative_to(root)}: not in the output any more: {line}", file=sys.stderr)
+    faults = [f"no command of the page prints it: {figure}" for figure in unfounded]
+    if page.parent.name == "commands" and not begins_with_an_example(page):
+        faults.append(f"does not begin with an example of {page.stem}")
+    for fault in [f"not in the output any more: {line}" for line in stale] + faults:
+        print(f"{page.relative_to(root)}: {fault}", file=sys.stderr)
     if stale and update:
         page.write_text("\n".join(lines), encoding="utf-8")
-    for figure in unfounded:
-        print(f"{page.relative_to(root)}: in the text, and no command prints it: {figure}", file=sys.stderr)
     count += len(stale)
-    figures += len(unfounded)
-print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}, {figures} figures that no command prints")
-sys.exit(figures > 0 or (count > 0 and not update))
+    others += len(faults)
+print(f"check_docs: {count} lines {'replaced' if update else 'out of date'}, {others} other faults")
+sys.exit(others > 0 or (count > 0 and not update))
 PYTHON
