@@ -8,8 +8,9 @@
 # <!-- whole outputs --> nothing may be left out. A block that begins with ```json title="NAME" is a file that
 # later commands of the page may read. What commands write goes to a folder of their own.
 #
-# A command's page begins with an example of it. Figures with a unit of the program's (GiB, ms, tokens/s, ...) in the text of a page with commands must be in
-# what one of them prints. Those from elsewhere are named: <!-- figures from elsewhere: 12 GiB, 3.5 ms -->
+# A command's page begins with an example of it. Figures with a unit of the program's (GiB, ms, tokens/s, ...)
+# in the text of a page with commands must be in what one of them prints. Those from elsewhere are named:
+# <!-- figures from elsewhere: 12 GiB, 3.5 ms -->
 set -euo pipefail
 export LC_ALL=C.UTF-8  # the program writes ASCII where the locale has no more
 

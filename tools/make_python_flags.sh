@@ -29,7 +29,7 @@ flags() {
     group == wanted && match($0, /^  (-[a-z],)?--[a-z0-9-]+/) {
       flag = substr($0, RSTART, RLENGTH)
       sub(/^.*--/, "", flag)
-      if (flag ~ /^(help|output|format|rules|model|cluster)$/) next
+      if (flag ~ /^(help|output|format|rules|explain|model|cluster)$/) next
       word = substr($0, RSTART + RLENGTH + 1)
       sub(/ .*/, "", word)
       gsub(/-/, "_", flag)

@@ -105,6 +105,8 @@ class Time(Record):
     idle_seconds: float
     speed_of_light_seconds: float
     source: str
+    #: How far off the steps of such jobs were: kind, runs, mean, largest. None where none was measured.
+    error: Optional[dict[str, Any]]
     #: Of generation only.
     prefill_seconds: Optional[float]
     prefill_tokens_per_second: Optional[float]
