@@ -38,6 +38,7 @@ void Trace::forward(std::size_t i) {
     case OpKind::log_softmax:
       return softmax(i);
     case OpKind::mean:
+    case OpKind::sum:
       of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
       return;
     case OpKind::nll_loss:
