@@ -14,9 +14,9 @@
 namespace shardplan {
 
 enum class FunctionType : std::uint8_t {
-  wide,    ///< fp32
-  narrow,  ///< of the function's last input, and of its result
-  copied,  ///< a copy in that type of something in fp32: none where that type is fp32
+  wide,         ///< fp32
+  narrow,       ///< of the function's last input, and of its result
+  copied,       ///< a copy in that type of something in fp32: none where that type is fp32
   cast_weight,  ///< the same of a parameter: none where parameters have that type
 };
 

@@ -27,7 +27,10 @@ FunctionTensor wide(Extent extent) {
 }
 
 FunctionKernels sweep(Extent narrow, Extent wide = {}, std::int64_t calls = 1) {
-  return {.kind = FunctionKernelKind::sweep, .narrow = narrow, .wide = wide, .calls = {calls, Scale::one}};
+  return {.kind = FunctionKernelKind::sweep,
+          .narrow = narrow,
+          .wide = wide,
+          .calls = {calls, Scale::one}};
 }
 FunctionKernels product(Extent m, std::int64_t n, std::int64_t k, Extent batch,
                         std::int64_t calls = 1) {
@@ -81,13 +84,13 @@ FunctionPass scan_backward(const StateSpaceShape& s) {
   const std::int64_t l = c.l, p = s.head_dim(), n = s.state;
   FunctionPass pass;
   pass.working = {
-      narrow(tokens(3 * s.inner)),                 // the result again, its gradient, the norm's
-      narrow(tokens(2 * s.mixed() + s.heads)),     // the convolution again, its gradient, steps
-      wide(c.of(13 * s.heads)),                    // steps, sums and their gradients
-      wide(c.states()),                            // states again
-      wide(c.states()),                            // and their gradients
-      wide(c.pairs()),                             // products of C and B
-      wide({checked_mul(kProcessors, checked_mul(l, l)), Scale::one}),      // their gradients
+      narrow(tokens(3 * s.inner)),              // the result again, its gradient, the norm's
+      narrow(tokens(2 * s.mixed() + s.heads)),  // the convolution again, its gradient, steps
+      wide(c.of(13 * s.heads)),                 // steps, sums and their gradients
+      wide(c.states()),                         // states again
+      wide(c.states()),                         // and their gradients
+      wide(c.pairs()),                          // products of C and B
+      wide({checked_mul(kProcessors, checked_mul(l, l)), Scale::one}),       // their gradients
       wide({checked_mul(2 * kProcessors, checked_mul(l, n)), Scale::one})};  // those of B and C
   const Extent heads = c.chunks_of_heads(), groups = c.chunks_of_groups();
   pass.kernels = {
@@ -190,14 +193,17 @@ ValueId fused_mixer(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer,
   Function f;
   f.name = "mamba_inner_fn";
   f.kept = {narrow(tokens(3 * s.inner)),  // both halves in another layout, and the scan's result
-            narrow(tokens(small + 2 * s.state)), wide(intermediates(s.inner, s.state)),
+            narrow(tokens(small + 2 * s.state)),
+            wide(intermediates(s.inner, s.state)),
             {{weights, Scale::one}, FunctionType::cast_weight}};
   f.forward.working = {narrow(tokens(3 * s.inner))};
   f.forward.kernels = {{.kind = FunctionKernelKind::strided, .narrow = tokens(4 * s.inner)},
                        sweep(tokens(2 * s.inner)),
                        product(tokens(1), small, s.inner, one),
                        product(tokens(1), s.inner, s.rank, one),
-                       {.kind = FunctionKernelKind::strided, .narrow = tokens(2 * s.state), .calls = {2, Scale::one}},
+                       {.kind = FunctionKernelKind::strided,
+                        .narrow = tokens(2 * s.state),
+                        .calls = {2, Scale::one}},
                        sweep(tokens(5 * s.inner)),
                        product(tokens(1), s.hidden, s.inner, one)};
   f.backward.working = {narrow(tokens(8 * s.inner + 2 * small)),
@@ -206,7 +212,9 @@ ValueId fused_mixer(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer,
                         product(tokens(1), s.inner, s.rank, one, 3),
                         product(tokens(1), s.inner, s.hidden, one, 2),
                         sweep(tokens(9 * s.inner), {}, 1),
-                        {.kind = FunctionKernelKind::strided, .narrow = tokens(4 * s.inner), .calls = {3, Scale::one}},
+                        {.kind = FunctionKernelKind::strided,
+                         .narrow = tokens(4 * s.inner),
+                         .calls = {3, Scale::one}},
                         product(tokens(1), small, s.inner, one, 2),
                         sweep(tokens(3 * s.inner))};
   const auto parameter = [&](ParameterId id, std::int64_t size) {
@@ -232,15 +240,19 @@ ValueId fused_selective_scan(Graph& g, const ModelBuilder& m, const SelectiveSca
   f.name = "selective_scan_fn";
   f.saves = {false, true, false};  // u and the gate are kept in another layout, as are B and C
   f.kept = {narrow(tokens(3 * s.inner + 2 * s.state)), wide(intermediates(s.inner, s.state))};
-  f.forward.kernels = {
-      {.kind = FunctionKernelKind::strided, .narrow = tokens(2 * s.inner), .calls = {2, Scale::one}},
-      {.kind = FunctionKernelKind::strided, .narrow = tokens(2 * s.state), .calls = {2, Scale::one}},
-      sweep(tokens(5 * s.inner))};
-  f.backward.working = {narrow(tokens(2 * s.inner)),
-                        wide({numbers(s.inner, s.state), Scale::one}),
+  f.forward.kernels = {{.kind = FunctionKernelKind::strided,
+                        .narrow = tokens(2 * s.inner),
+                        .calls = {2, Scale::one}},
+                       {.kind = FunctionKernelKind::strided,
+                        .narrow = tokens(2 * s.state),
+                        .calls = {2, Scale::one}},
+                       sweep(tokens(5 * s.inner))};
+  f.backward.working = {narrow(tokens(2 * s.inner)), wide({numbers(s.inner, s.state), Scale::one}),
                         wide(tokens(2 * s.state))};
   f.backward.kernels = {sweep(tokens(9 * s.inner)),
-                        {.kind = FunctionKernelKind::strided, .narrow = tokens(2 * s.inner), .calls = {3, Scale::one}}};
+                        {.kind = FunctionKernelKind::strided,
+                         .narrow = tokens(2 * s.inner),
+                         .calls = {3, Scale::one}}};
   const ValueId skip = g.map(OpKind::to_f32, parameter_value(g, m, mixer.skip, s.inner));
   const ValueId bias = g.map(OpKind::to_f32, parameter_value(g, m, mixer.dt.bias, s.inner));
   const ValueId y = g.op(std::move(f), in, tokens(s.inner));

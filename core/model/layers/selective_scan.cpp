@@ -31,26 +31,28 @@ Function loop_over_tokens(const SelectiveScanShape& s) {
   Extent twice = each, thrice = each;
   twice.per *= 2;
   thrice.per *= 3;
-  f.forward.kernels = {{.kind = FunctionKernelKind::strided, .wide = thrice, .calls = steps},
-                       {.kind = FunctionKernelKind::strided, .wide = thrice, .calls = steps},
-                       {.kind = FunctionKernelKind::sweep, .narrow = each, .wide = each, .calls = steps},
-                       {.kind = FunctionKernelKind::sweep, .narrow = each, .calls = steps},
-                       {.kind = FunctionKernelKind::call, .calls = {5, Scale::sequence}},
-                       {.kind = FunctionKernelKind::strided, .narrow = {2 * s.inner, Scale::tokens}}};
+  f.forward.kernels = {
+      {.kind = FunctionKernelKind::strided, .wide = thrice, .calls = steps},
+      {.kind = FunctionKernelKind::strided, .wide = thrice, .calls = steps},
+      {.kind = FunctionKernelKind::sweep, .narrow = each, .wide = each, .calls = steps},
+      {.kind = FunctionKernelKind::sweep, .narrow = each, .calls = steps},
+      {.kind = FunctionKernelKind::call, .calls = {5, Scale::sequence}},
+      {.kind = FunctionKernelKind::strided, .narrow = {2 * s.inner, Scale::tokens}}};
   f.backward.working = {{all, FunctionType::wide}, {twice, FunctionType::wide}};
-  f.backward.kernels = {{.kind = FunctionKernelKind::strided, .narrow = {2 * s.inner, Scale::tokens}},
-                        {.kind = FunctionKernelKind::strided, .narrow = thrice, .calls = {2, Scale::sequence}},
-                        {.kind = FunctionKernelKind::strided, .narrow = each, .wide = each, .calls = steps},
-                        {.kind = FunctionKernelKind::sweep, .wide = thrice, .calls = {3, Scale::sequence}},
-                        // Zeros, one slice, and the sum: of both tensors.
-                        {.kind = FunctionKernelKind::sweep, .wide = all, .calls = {2, Scale::sequence}},
-                        {.kind = FunctionKernelKind::strided, .wide = twice, .calls = {2, Scale::sequence}},
-                        {.kind = FunctionKernelKind::sweep,
-                         .wide = {3 * states, Scale::tokens},
-                         .calls = {2, Scale::sequence}},
-                        {.kind = FunctionKernelKind::strided,
-                         .narrow = {4 * s.state, Scale::tokens},
-                         .calls = {2, Scale::sequence}}};
+  f.backward.kernels = {
+      {.kind = FunctionKernelKind::strided, .narrow = {2 * s.inner, Scale::tokens}},
+      {.kind = FunctionKernelKind::strided, .narrow = thrice, .calls = {2, Scale::sequence}},
+      {.kind = FunctionKernelKind::strided, .narrow = each, .wide = each, .calls = steps},
+      {.kind = FunctionKernelKind::sweep, .wide = thrice, .calls = {3, Scale::sequence}},
+      // Zeros, one slice, and the sum: of both tensors.
+      {.kind = FunctionKernelKind::sweep, .wide = all, .calls = {2, Scale::sequence}},
+      {.kind = FunctionKernelKind::strided, .wide = twice, .calls = {2, Scale::sequence}},
+      {.kind = FunctionKernelKind::sweep,
+       .wide = {3 * states, Scale::tokens},
+       .calls = {2, Scale::sequence}},
+      {.kind = FunctionKernelKind::strided,
+       .narrow = {4 * s.state, Scale::tokens},
+       .calls = {2, Scale::sequence}}};
   return f;
 }
 
@@ -85,9 +87,9 @@ ValueId scanned(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer, Val
     return g.op({OpKind::mul, {a, b, kNone}}, states);
   };
   const ValueId skip = g.map(OpKind::to_f32, parameter_value(g, m, mixer.skip, s.inner));
-  const ValueId bias = g.map(
-      OpKind::to_like, g.map(OpKind::to_f32, parameter_value(g, m, mixer.dt.bias, s.inner)),
-      p.steps);
+  const ValueId bias =
+      g.map(OpKind::to_like, g.map(OpKind::to_f32, parameter_value(g, m, mixer.dt.bias, s.inner)),
+            p.steps);
   const ValueId dt = g.map(OpKind::softplus, g.map(OpKind::add, p.steps, bias));
   const ValueId decays = g.map(OpKind::exponential, product(decay, dt));
   const ValueId inputs = product(dt, g.map(OpKind::to_f32, p.b));
@@ -132,15 +134,13 @@ ValueId apply(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer, Value
   const ValueId decay = g.map(OpKind::scalar, g.map(OpKind::exponential, rate));
   if (fused && !s.norms) return fused_mixer(g, m, mixer, all, decay);
   const ValueId before = slice(g, all, s.inner), gate = slice(g, all, s.inner);
-  const ValueId convolved = fused
-                                ? fused_convolution(g, m, mixer.convolution, before)
-                                : g.map(OpKind::silu, apply(g, mixer.convolution, before));
+  const ValueId convolved = fused ? fused_convolution(g, m, mixer.convolution, before)
+                                  : g.map(OpKind::silu, apply(g, mixer.convolution, before));
   const TokenParts p = token_parts(g, mixer, convolved);
   if (fused) {
-    const ValueId both =
-        g.op({OpKind::cat, {p.b, p.c, kNone}}, {2 * s.state, Scale::tokens});
-    return over_columns(
-        g, mixer.out, fused_selective_scan(g, m, mixer, {convolved, p.steps, both}, gate, decay));
+    const ValueId both = g.op({OpKind::cat, {p.b, p.c, kNone}}, {2 * s.state, Scale::tokens});
+    return over_columns(g, mixer.out,
+                        fused_selective_scan(g, m, mixer, {convolved, p.steps, both}, gate, decay));
   }
   const ValueId y = scanned(g, m, mixer, convolved, p, decay);
   const ValueId gated = g.map(OpKind::mul, y, g.map(OpKind::silu, gate));

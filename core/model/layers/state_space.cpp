@@ -124,8 +124,8 @@ ValueId ChunkedScan::through_states(const Chunked& c, ValueId states) {
 }
 
 ValueId ChunkedScan::run(const ScanInputs& in) {
-  const ValueId bias = g_.map(
-      OpKind::to_like, parameter_value(g_, m_, mixer_.time_bias, s_.heads), in.dt);
+  const ValueId bias =
+      g_.map(OpKind::to_like, parameter_value(g_, m_, mixer_.time_bias, s_.heads), in.dt);
   const ValueId step = g_.map(OpKind::softplus, g_.map(OpKind::add, in.dt, bias));
   const Chunked c = discretize(in, g_.map(OpKind::clamp, step));
   const ValueId skipped = names_.front();
@@ -148,8 +148,7 @@ ValueId gated_norm(Graph& g, const ModelBuilder& m, const StateSpace& mixer, Val
   ValueId wide = g.map(OpKind::to_f32, y);
   if (!s.gate_last) wide = gated(wide);
   const Extent groups{s.norm_groups, Scale::tokens};
-  const ValueId variance =
-      g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, groups);
+  const ValueId variance = g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, groups);
   const ValueId inverse = g.map(OpKind::rsqrt, g.map(OpKind::scalar, variance));
   ValueId normal = g.map(OpKind::mul, wide, inverse);
   const ValueId weight = parameter_value(g, m, mixer.norm->weight, s.inner);
@@ -196,7 +195,8 @@ ValueId apply(Graph& g, const ModelBuilder& m, const StateSpace& mixer, ValueId 
   const ValueId rate = g.map(OpKind::to_f32, parameter_value(g, m, mixer.decay, s.heads));
   ScanInputs in;
   in.decay = g.map(OpKind::scalar, g.map(OpKind::exponential, rate));
-  if (m.options().state_kernels == StateKernels::fused) return fused_scan(g, m, mixer, all, in.decay);
+  if (m.options().state_kernels == StateKernels::fused)
+    return fused_scan(g, m, mixer, all, in.decay);
   in.gate = slice(g, all, s.inner);
   in.dt = slice(g, all, s.heads);
   const ValueId convolved =
