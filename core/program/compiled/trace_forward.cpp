@@ -39,8 +39,7 @@ void Trace::forward(std::size_t i) {
       return softmax(i);
     case OpKind::mean:
     case OpKind::sum:
-      of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
-      return;
+      return reduce(i);
     case OpKind::nll_loss:
       return mean_loss(i);
     case OpKind::scatter_rows:
@@ -76,6 +75,11 @@ void Trace::copy(std::size_t i) {
   const Node& from = graph.at(x);
   const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
   of(op.out) = lies ? x : pointwise({x}, n, view_.state(op.out).dtype);
+}
+
+void Trace::reduce(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  of(op.out) = add(NodeKind::reduction, {read(i, 0)}, count(op.out), view_.state(op.out).dtype);
 }
 
 /// With the labels, shifted.

@@ -29,8 +29,7 @@ struct Usage {
 
 /// Of a layer that takes fp32 hidden states.
 Usage usage_of(const Model& model, const Sizes& sizes = kSizes) {
-  const TapeRun run =
-      run_tape(model, model.segments[1], kPure, sizes, DType::f32, TapeMode::keep);
+  const TapeRun run = run_tape(model, model.segments[1], kPure, sizes, DType::f32, TapeMode::keep);
   Usage u;
   const auto walk = [&](const std::vector<TapeEvent>& events, std::int64_t& peak) {
     for (const TapeEvent& e : events) {
@@ -99,7 +98,7 @@ TEST(StateKernels, MambasFunctionKeepsThreeTensorsOfItsWidth) {
 TEST(StateKernels, DeltaRuleKeepsANinthOfWhatPyTorchKeeps) {
   const Model model = model_with(
       R"({"model_type": "qwen3_next", "num_hidden_layers": 1, "vocab_size": 512,
-          "layer_types": ["linear_attention"], "num_experts": 8})",
+          "layer_types": ["linear_attention"], "num_experts": 16})",
       StateKernels::fused);
   // 32 heads, keys and values of 128: queries, keys, values, 64 columns of the solved system; a
   // number a head for rates, and three in fp32.
