@@ -73,8 +73,8 @@ inline constexpr std::array kAttentionKinds{
         "flash2 fa2 fa3 fused xformers"),
     spoken(named("eager", AttentionKind::eager, "eager"), "math vanilla unfused")};
 inline constexpr std::array kStateKernels{
-    named("torch", StateKernels::torch, "PyTorch's own operations"),
-    spoken(named("fused", StateKernels::fused, "mamba_ssm, causal_conv1d, fla"),
+    named("torch", StateKernels::torch),
+    spoken(named("fused", StateKernels::fused),
            "mamba_ssm causal_conv1d fla flash_linear_attention installed")};
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),

@@ -30,7 +30,8 @@ TEST(StateKernelsOfJobs, AreReadByTheNamesOfLibraries) {
 }
 
 TEST(StateKernelsOfJobs, AreRefusedWhereNoLayerHasAState) {
-  EXPECT_THAT(error_text([] { load("gpt2", "fused"); }), HasSubstr("no layer of a network of type"));
+  EXPECT_THAT(error_text([] { load("gpt2", "fused"); }),
+              HasSubstr("no layer of a network of type"));
   EXPECT_NO_THROW(load("gpt2", "torch"));
 }
 
