@@ -37,6 +37,7 @@ void take_trainer_loss(const Plan& plan, BuildOptions& options) {
 BuildOptions build_options(const Plan& plan) {
   BuildOptions options;
   options.attention = plan.attention;
+  options.state_kernels = plan.state_kernels;
   options.lora = plan.workload.lora;
   options.loss = plan.loss;
   options.images = plan.workload.images;

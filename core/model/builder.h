@@ -16,6 +16,7 @@ namespace shardplan {
 /// What changes the network itself rather than how it is run.
 struct BuildOptions {
   AttentionKind attention = AttentionKind::sdpa;
+  StateKernels state_kernels = StateKernels::torch;
   std::optional<Lora> lora;
   LossKind loss = LossKind::cross_entropy;
   KernelSet kernels = KernelSet::eager;

@@ -42,6 +42,11 @@ enum class Scale : std::uint8_t {
   patches,          ///< i·p
   patch_scores,     ///< i·p·p
   patch_square,     ///< (i·p)·(i·p): all images are one sequence
+  // Of layers with a state, which cut each sequence into c chunks of Extent::chunk tokens.
+  chunk_tokens,  ///< b·c·chunk: the last chunk is filled up
+  chunks,        ///< b·c
+  chunk_ends,    ///< b·(c+1): the states between chunks, with the first and the last
+  chunk_pairs,   ///< b·(c+1)·(c+1)
 };
 
 /// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
@@ -50,10 +55,13 @@ struct Extent {
   std::int64_t per = 0;
   Scale scale = Scale::one;
   std::int64_t shards = 1;
+  std::int64_t chunk = 1;  ///< tokens, of the scales that count chunks
 };
 
-inline std::int64_t units(Scale scale, const Sizes& n) {
-  switch (scale) {
+/// How often `extent.per` is there.
+inline std::int64_t units(const Extent& extent, const Sizes& n) {
+  const auto chunks = [&] { return ceil_div(n.sequence, extent.chunk); };
+  switch (extent.scale) {
     case Scale::one:
       return 1;
     case Scale::batch:
@@ -94,12 +102,20 @@ inline std::int64_t units(Scale scale, const Sizes& n) {
       return checked_mul(n.images, checked_mul(n.patches, n.patches));
     case Scale::patch_square:
       return checked_mul(checked_mul(n.images, n.patches), checked_mul(n.images, n.patches));
+    case Scale::chunk_tokens:
+      return checked_mul(n.batch, checked_mul(chunks(), extent.chunk));
+    case Scale::chunks:
+      return checked_mul(n.batch, chunks());
+    case Scale::chunk_ends:
+      return checked_mul(n.batch, checked_add(chunks(), 1));
+    case Scale::chunk_pairs:
+      return checked_mul(n.batch, checked_mul(checked_add(chunks(), 1), checked_add(chunks(), 1)));
   }
   return 0;
 }
 
 inline std::int64_t elements(Extent extent, const Sizes& n) {
-  const std::int64_t all = checked_mul(extent.per, units(extent.scale, n));
+  const std::int64_t all = checked_mul(extent.per, units(extent, n));
   return extent.shards == 1 ? all : ceil_div(all, extent.shards);
 }
 

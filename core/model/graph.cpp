@@ -1,5 +1,7 @@
 #include "model/graph.h"
 
+#include <utility>
+
 namespace shardplan {
 
 ValueId Graph::add_value(Extent extent) {
@@ -24,6 +26,13 @@ ValueId Graph::op(Op op, Extent out) {
   op.autocast = autocast_;
   ops_.push_back(op);
   return op.out;
+}
+
+ValueId Graph::op(Function function, std::array<ValueId, 3> in, Extent out) {
+  Op op{OpKind::function, in};
+  op.function = static_cast<std::int32_t>(functions_.size());
+  functions_.push_back(std::move(function));
+  return this->op(op, out);
 }
 
 ValueId Graph::fused_op(Op op, const FusedKernel* kernel, Extent out) {

@@ -11,6 +11,7 @@
 
 #include "kernels/description.h"
 #include "model/extent.h"
+#include "model/function.h"
 #include "model/heads.h"
 #include "plan/group.h"
 #include "plan/plan.h"
@@ -36,6 +37,7 @@ enum class OpKind : std::uint8_t {
   mul,          ///< two tensors; saves each factor if the other needs a gradient
   power,        ///< pow(x, c); saves x; fp32 under autocast
   mean,         ///< reduction over the last dimension; saves nothing
+  sum,          ///< over one dimension; saves nothing, its gradient is a view
   rsqrt,        ///< saves its result; fp32 under autocast
   tanh,         ///< saves its result
   sigmoid,      ///< saves its result
@@ -79,6 +81,7 @@ enum class OpKind : std::uint8_t {
   batch,              ///< what the batch brings in fp32, in the type of products: needs no gradient
   place_elements,  ///< masked_scatter: in[1] takes places of in[0] in a new tensor; saves the mask
   place_rows,      ///< index_put: rows of in[1] take places of in[0] in a new tensor; saves nothing
+  function,        ///< several kernels that are described as a whole (Op::function)
 };
 
 /// Whose kernels the layers of a network run.
@@ -146,6 +149,7 @@ struct Op {
   ValueId kept = kNone;
   /// communicate; of another op: what ranks that share a layer's experts do with its result.
   Communication exchange;
+  std::int32_t function = kNone;       ///< function: which of the graph's
   const FusedKernel* fused = nullptr;  ///< what runs it in place of PyTorch's or Megatron's kernel
   CachePart part = CachePart::keys;    ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
@@ -189,6 +193,11 @@ class Graph {
 
   /// Appends an op and returns its result. The ops of composites are in model/layers.
   ValueId op(Op op, Extent out);
+  /// A function over up to three inputs. Further ones join() the result.
+  ValueId op(Function function, std::array<ValueId, 3> in, Extent out);
+  const Function& function(const Op& op) const {
+    return functions_[static_cast<std::size_t>(op.function)];
+  }
 
   ValueId view(ValueId x, Extent extent) { return op({OpKind::view, {x, kNone, kNone}}, extent); }
   /// An op whose result has the extent of its first input.
@@ -290,6 +299,7 @@ class Graph {
 
   std::vector<Value> values_;
   std::vector<Op> ops_;
+  std::vector<Function> functions_;
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
   std::vector<ValueId> named_, named_in_model_;

@@ -93,6 +93,7 @@ struct ModelFacts {
   std::int64_t key_value_heads = 0;
   bool encoder_decoder = false;
   ImageFacts image;
+  bool has_state = false;  ///< some layers have one: StateKernels says what runs them
   /// What its layers do is not described divided over ranks.
   bool undivided = false;
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention

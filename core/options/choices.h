@@ -72,6 +72,10 @@ inline constexpr std::array kAttentionKinds{
         "flash_attention_2 flash_attention_3 flash_attention flash_attn flash_attn_2 flash_attn_3 "
         "flash2 fa2 fa3 fused xformers"),
     spoken(named("eager", AttentionKind::eager, "eager"), "math vanilla unfused")};
+inline constexpr std::array kStateKernels{
+    named("torch", StateKernels::torch),
+    spoken(named("fused", StateKernels::fused),
+           "mamba_ssm causal_conv1d fla flash_linear_attention installed")};
 inline constexpr std::array kLossKinds{
     named("cross_entropy", LossKind::cross_entropy, "cross-entropy"),
     spoken(named("fused_linear", LossKind::fused_linear, "fused with the head"),

@@ -96,6 +96,16 @@ constexpr std::array kPlainOptions{
                               .doc = "fused (sdpa), or eager, which keeps s × s scores",
                               .label = "Attention",
                               .choices = kAttentionKinds}),
+    option<&Plan::state_kernels>(
+        {.key = "state_kernels",
+         .flag = "--state-kernels",
+         .also = "--mamba-kernels --fla",
+         .help = "what runs layers with a state: PyTorch, or mamba_ssm, causal_conv1d and fla",
+         .doc = "what runs state spaces and gated delta nets: PyTorch's own operations, or the "
+                "kernels of mamba_ssm, causal_conv1d and flash-linear-attention, which "
+                "transformers takes where they are installed",
+         .choices = kStateKernels,
+         .changes_passes = true}),
     special<Plan>(
         {.key = "checkpointing",
          .flag = "--checkpointing",

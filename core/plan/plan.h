@@ -22,6 +22,10 @@ namespace shardplan {
 
 enum class AttentionKind : std::uint8_t { sdpa, eager };
 
+/// What runs layers with a state: PyTorch's own operations, or the kernels of the libraries that
+/// transformers takes where they are installed (mamba_ssm, causal_conv1d, flash-linear-attention).
+enum class StateKernels : std::uint8_t { torch, fused };
+
 /// The loss of language models: Hugging Face's, over fp32 logits of all tokens; or fused with the
 /// head and computed in chunks (Liger's fused linear cross-entropy).
 /// Preference training takes each token's log-probability by the same operations, and holds on to
@@ -130,6 +134,7 @@ struct Plan {
   Optimizer optimizer;
   const TrainerDescription* trainer = &default_trainer();  ///< never null
   AttentionKind attention = AttentionKind::sdpa;
+  StateKernels state_kernels = StateKernels::torch;
   LossKind loss = LossKind::cross_entropy;
   EntropyKind entropy = EntropyKind::none;
   KernelRequest kernels;  ///< fused ones in place of PyTorch's

@@ -94,6 +94,7 @@ class JobFlags(TypedDict, total=False):
     trainer: Document | None
     kernels: Sequence[object] | str | None
     attention: Document | None
+    state_kernels: Document | None
     checkpointing: Document | None
     compile: bool | None
     loss: Document | None

@@ -134,6 +134,11 @@ class JobLoader {
     job_.model = load_model(*model, {reader_.file(), "model", context_.directory}, options);
     for (const std::string& fact : job_.model.facts.assumed)
       job_.assumed.push_back("model: " + fact);
+    if (plan().state_kernels == StateKernels::fused && !job_.model.facts.has_state)
+      reader_.fail("state_kernels",
+                   fmt::format("given, but no layer of a network of type '{}' has a state",
+                               job_.model.facts.model_type),
+                   "torch, or a network such as mamba2 or qwen3_next");
     check_images(reader_, job_.model);
     for (std::string& fact : assumed_images(reader_, job_.model, plan()))
       job_.assumed.push_back(std::move(fact));

@@ -1,71 +1,87 @@
 // Mamba (models/mamba) and Mamba 2 (models/mamba2).
 #include "model/architectures/architectures.h"
-#include "model/architectures/counted.h"
+#include "model/layers/decoder_stack.h"
+#include "model/layers/scan_kernels.h"
+#include "model/layers/selective_scan.h"
+#include "model/layers/state_space.h"
 
 namespace shardplan {
 namespace {
 
-/// Embeddings, `layers` mixers behind a norm, a final norm and the head.
+/// A mixer behind a norm.
 template <typename Mixer>
-Model build_backbone(const ModelConfig& c, const BuildOptions& options, const CountedStack& stack,
-                     std::int64_t layers, Mixer&& mixer) {
-  const ModelFacts facts{.layers = layers};
-  CountedStack s = stack;
-  s.embedding = "backbone.embeddings";
-  s.norm = "backbone.norm_f";
-  s.vocabulary = c.count({"vocab_size"}, stack.vocabulary);
-  s.tied = c.flag("tie_word_embeddings", stack.tied);
-  return counted_decoder(options, facts, s, [&](ModelBuilder& m) {
-    m.begin_repeat("backbone.layers", layers);
-    m.rms_norm("norm", s.hidden);
-    mixer(m);
-    m.end_repeat();
-  });
-}
+struct MambaLayer {
+  NormModule norm;
+  Mixer mixer;
+};
 
-void convolution(ModelBuilder& m, const ModelConfig& c, std::int64_t channels) {
-  m.tensor("mixer.conv1d.weight", {channels, 1, c.count({"conv_kernel"}, 4)}, ParameterKind::other);
-  if (c.flag("use_conv_bias", true)) m.tensor("mixer.conv1d.bias", {channels}, ParameterKind::bias);
+/// Embeddings, `layers` mixers, a final norm and the head. The hidden states between layers are
+/// fp32 (residual_in_fp32), and the norm reads them in the type of its weight.
+template <typename Declare>
+Model build_backbone(const ModelConfig& c, const BuildOptions& options, std::int64_t hidden,
+                     std::int64_t vocabulary, bool tied, std::int64_t usual_layers,
+                     Declare&& declare) {
+  require_training(c, options, "state spaces");
+  const std::int64_t layers = c.count({"num_hidden_layers", "n_layer"}, usual_layers);
+  const bool wide = c.flag("residual_in_fp32", true);
+  ModelBuilder m(options);
+  m.facts() = {.hidden = hidden,
+               .layers = layers,
+               .vocabulary = c.count({"vocab_size"}, vocabulary),
+               .undivided = true};
+  note_state_kernels(m, "state spaces", "mamba_ssm and causal_conv1d");
+  const DecoderStack stack{.hidden = hidden,
+                           .vocabulary = m.facts().vocabulary,
+                           .tied = c.flag("tie_word_embeddings", tied),
+                           .runs = {{.start = 0, .count = layers}},
+                           .embedding = "backbone.embeddings",
+                           .layers = "backbone.layers",
+                           .final_norm = "backbone.norm_f",
+                           .attends = false,
+                           .wide_stream = wide,
+                           .logits = LogitMap::upcast};
+  return build_decoder(
+      m, stack,
+      [&](ModelBuilder& b, int) {
+        const NormModule norm = b.rms_norm("norm", hidden);
+        return MambaLayer<decltype(declare(b))>{norm, declare(b)};
+      },
+      [&](Graph& g, const auto& l, int, const Positions&, ValueId x) {
+        const ValueId weight = parameter_value(g, m, l.norm.weight, hidden);
+        const ValueId normal = rms_norm(g, l.norm, g.map(OpKind::to_like, x, weight));
+        const ValueId residual = wide ? g.map(OpKind::to_f32, x) : x;
+        return g.map(OpKind::add, residual, apply(g, m, l.mixer, normal));
+      });
 }
 
 }  // namespace
 
 Model build_mamba(const ModelConfig& c, const BuildOptions& options) {
-  const std::int64_t hidden = c.count({"hidden_size", "d_model"}, 768);
-  const std::int64_t state = c.count({"state_size"}, 16);
-  const std::int64_t inner = checked_mul(c.count({"expand"}, 2), hidden);
-  const bool bias = c.flag("use_bias", false);
-  const bool automatic = !c.has("time_step_rank") || c.is_text("time_step_rank");
-  const std::int64_t rank = automatic ? ceil_div(hidden, 16) : c.count({"time_step_rank"}, 48);
-  return build_backbone(c, options, {.hidden = hidden, .vocabulary = 50280, .tied = true},
-                        c.count({"num_hidden_layers", "n_layer"}, 32), [&](ModelBuilder& m) {
-                          m.tensor("mixer.A_log", {inner, state}, ParameterKind::other);
-                          m.tensor("mixer.D", {inner}, ParameterKind::other);
-                          convolution(m, c, inner);
-                          m.linear("mixer.in_proj", hidden, 2 * inner, bias);
-                          m.linear("mixer.x_proj", inner, rank + 2 * state);
-                          m.linear("mixer.dt_proj", rank, inner, true);
-                          m.linear("mixer.out_proj", inner, hidden, bias);
-                        });
+  SelectiveScanShape s;
+  s.hidden = c.count({"hidden_size", "d_model"}, 768);
+  s.state = c.count({"state_size"}, 16);
+  s.kernel = c.count({"conv_kernel"}, 4);
+  s.inner = checked_mul(c.count({"expand"}, 2), s.hidden);
+  s.bias = c.flag("use_bias", false);
+  s.conv_bias = c.flag("use_conv_bias", true);
+  s.rank = time_step_rank(c, "time_step_rank", s.hidden, 48);
+  return build_backbone(c, options, s.hidden, 50280, true, 32,
+                        [&](ModelBuilder& m) { return selective_scan(m, s); });
 }
 
 Model build_mamba2(const ModelConfig& c, const BuildOptions& options) {
-  const std::int64_t hidden = c.count({"hidden_size", "d_model"}, 4096);
-  const std::int64_t heads = c.count({"num_heads"}, 128);
-  const std::int64_t inner = checked_mul(c.count({"expand"}, 2), hidden);
-  const std::int64_t mixed =
-      inner + 2 * checked_mul(c.count({"n_groups"}, 8), c.count({"state_size"}, 128));
-  const bool bias = c.flag("use_bias", false);
-  return build_backbone(c, options, {.hidden = hidden, .vocabulary = 32768},
-                        c.count({"num_hidden_layers", "n_layer"}, 64), [&](ModelBuilder& m) {
-                          m.tensor("mixer.dt_bias", {heads}, ParameterKind::other);
-                          m.tensor("mixer.A_log", {heads}, ParameterKind::other);
-                          m.tensor("mixer.D", {heads}, ParameterKind::other);
-                          convolution(m, c, mixed);
-                          m.linear("mixer.in_proj", hidden, inner + mixed + heads, bias);
-                          m.rms_norm("mixer.norm", inner);
-                          m.linear("mixer.out_proj", inner, hidden, bias);
-                        });
+  StateSpaceShape s;
+  s.hidden = c.count({"hidden_size", "d_model"}, 4096);
+  s.heads = c.count({"num_heads"}, 128);
+  s.inner = checked_mul(c.count({"expand"}, 2), s.hidden);
+  s.groups = c.count({"n_groups"}, 8);
+  s.state = c.count({"state_size"}, 128);
+  s.kernel = c.count({"conv_kernel"}, 4);
+  s.chunk = c.count({"chunk_size"}, 256);
+  s.in_bias = s.out_bias = c.flag("use_bias", false);
+  s.conv_bias = c.flag("use_conv_bias", true);
+  return build_backbone(c, options, s.hidden, 32768, false, 64,
+                        [&](ModelBuilder& m) { return state_space(m, c, s); });
 }
 
 }  // namespace shardplan

@@ -8,6 +8,7 @@
 #include "model/layers/delta_net.h"
 #include "model/layers/experts.h"
 #include "model/layers/mlp.h"
+#include "model/layers/scan_kernels.h"
 
 namespace shardplan {
 namespace {
@@ -146,7 +147,7 @@ Model build_next(const ModelConfig& c, const BuildOptions& options, const NextSh
                .max_positions = c.count_or_zero("max_position_embeddings", 32768),
                .attention_heads = s.attention.heads,
                .key_value_heads = s.attention.kv_heads};
-  note_delta_net(m.facts());
+  note_state_kernels(m, "gated delta nets", "flash-linear-attention and causal_conv1d");
   note_router_loss(m, c);
   const DecoderStack stack{.hidden = s.hidden,
                            .vocabulary = s.vocab,

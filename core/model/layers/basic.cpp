@@ -70,6 +70,13 @@ ValueId dropout(Graph& g, ValueId x, double probability) {
   return probability > 0 && !g.cached() ? g.map(OpKind::dropout, x) : x;
 }
 
+ValueId parameter_value(Graph& g, const ModelBuilder& m, ParameterId id, std::int64_t size) {
+  Op op{OpKind::parameter};
+  op.module = m.owner(id);
+  op.weight = id;
+  return g.op(op, {size, Scale::one});
+}
+
 ValueId slice(Graph& g, ValueId x, std::int64_t per) {
   return g.view(x, {per, g.value(x).extent.scale});
 }

@@ -24,6 +24,9 @@ ValueId rms_norm(Graph& g, const NormModule& m, ValueId x);
 /// Dropout in training; `probability` 0 returns x itself, as torch does.
 ValueId dropout(Graph& g, ValueId x, double probability);
 
+/// A parameter as a tensor of `size` elements.
+ValueId parameter_value(Graph& g, const ModelBuilder& m, ParameterId id, std::int64_t size);
+
 /// A reshaped view of the same elements, with another extent: heads split off, slices taken.
 ValueId slice(Graph& g, ValueId x, std::int64_t per);
 

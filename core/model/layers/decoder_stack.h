@@ -34,12 +34,17 @@ std::vector<LayerRun> layer_runs(std::int64_t count, Kind&& kind_of) {
 struct DecoderStack {
   std::int64_t hidden = 0, vocabulary = 0;
   bool tied = false;
-  std::int64_t rotary_dim = 0;  ///< columns of cos and of sin
+  std::int64_t rotary_dim = 0;  ///< columns of cos and of sin; 0: no rotary positions
   bool rotary_f32 = false;      ///< the tables stay in fp32
   NormKind norm = NormKind::rms;
   std::vector<LayerRun> runs;
   AttentionKind attention = AttentionKind::sdpa;
+  std::string_view embedding = "model.embed_tokens", layers = "model.layers";
   std::string_view final_norm = "model.norm";
+  bool attends = true;  ///< some layer does
+  bool scales_embedding = false;
+  bool wide_stream = false;  ///< hidden states between layers are fp32 (residual_in_fp32)
+  LogitMap logits = LogitMap::none;
   bool tables_of_batch = false;  ///< rotary tables have a row for each token of the batch
 };
 
@@ -49,17 +54,17 @@ struct Positions {
   std::int32_t mask = kNone;  ///< in Model::shared, eager attention only
 };
 
-/// Registers model.embed_tokens, model.layers.*, model.norm and lm_head, then writes the segments.
+/// Registers the embedding, the layers, the final norm and lm_head, then writes the segments.
 /// `declare(m, kind)` registers one layer and returns its modules; `forward(g, modules, kind,
 /// positions, x)` writes its ops and returns its output.
 template <typename Declare, typename Forward>
 Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declare,
                     Forward&& forward) {
   using Layer = decltype(declare(m, 1));
-  const auto embed = m.embedding("model.embed_tokens", stack.vocabulary, stack.hidden);
+  const auto embed = m.embedding(stack.embedding, stack.vocabulary, stack.hidden);
   std::vector<std::pair<LayerRun, Layer>> layers;
   for (const LayerRun& run : stack.runs) {
-    m.begin_repeat("model.layers", run.count, run.start);
+    m.begin_repeat(stack.layers, run.count, run.start);
     layers.emplace_back(run, declare(m, run.kind));
     m.end_repeat();
   }
@@ -68,13 +73,16 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
                                : m.linear("lm_head", stack.hidden, stack.vocabulary);
 
   Graph& e = m.begin_segment("embedding");
-  const ValueId tokens = apply(e, embed, Scale::tokens);
+  ValueId tokens = apply(e, embed, Scale::tokens);
+  if (stack.scales_embedding) tokens = e.map(OpKind::scalar, tokens);
   e.name_in_model(tokens);
   e.set_output(tokens);
-  const Positions positions{
-      share_rotary(m, stack.rotary_dim, stack.tables_of_batch ? Scale::tokens : Scale::sequence,
-                   stack.rotary_f32),
-      share_causal_mask(m, stack.attention)};
+  Positions positions;
+  if (stack.rotary_dim > 0)
+    positions.tables =
+        share_rotary(m, stack.rotary_dim, stack.tables_of_batch ? Scale::tokens : Scale::sequence,
+                     stack.rotary_f32);
+  if (stack.attends) positions.mask = share_causal_mask(m, stack.attention);
   for (const auto& [run, layer] : layers) {
     Graph& g = m.begin_segment((run.kind & kSparseLayer) != 0 ? "sparse layers" : "layers",
                                run.count, true);
@@ -83,7 +91,10 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
   }
   Graph& h = m.begin_segment("head");
   const ValueId last = h.chained_input({stack.hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, normalize(h, stack.norm, norm, last)));
+  ValueId normal = normalize(h, stack.norm, norm, last);
+  if (stack.wide_stream)
+    normal = h.map(OpKind::to_like, normal, parameter_value(h, m, norm.weight, norm.width));
+  h.set_output(language_model_loss(h, head, normal, stack.logits));
   return m.build();
 }
 

@@ -1,32 +1,28 @@
 #include "model/layers/delta_net.h"
 
+#include "model/layers/scan_kernels.h"
+
 namespace shardplan {
 namespace {
 
 constexpr std::int64_t kChunk = 64;  ///< tokens (chunk_size)
 
-/// What the rule computes with: [tokens, value heads × ...].
-struct DeltaInputs {
-  ValueId q = kNone, k = kNone, v = kNone;
-  ValueId beta = kNone, decay = kNone;  ///< a number a head
-};
-
-ValueId parameter_value(Graph& g, const ModelBuilder& m, ParameterId id, std::int64_t size) {
-  Op op{OpKind::parameter};
-  op.module = m.owner(id);
-  op.weight = id;
-  return g.op(op, {size, Scale::one});
+/// A tensor with `per` elements for each token of whole chunks, or for each chunk.
+Extent in_chunks(std::int64_t per, Scale scale = Scale::chunk_tokens) {
+  return {per, scale, 1, kChunk};
 }
 
 /// `kind` from x to `per` elements of each token.
 ValueId make(Graph& g, OpKind kind, ValueId x, std::int64_t per, ValueId other = kNone) {
-  return g.op({kind, {x, other, kNone}}, {per, g.value(x).extent.scale});
+  Extent extent = g.value(x).extent;
+  extent.per = per;
+  return g.op({kind, {x, other, kNone}}, extent);
 }
 
 ValueId product(Graph& g, ValueId a, ValueId b, std::int64_t per, std::int64_t work) {
   Op op{OpKind::matmul, {a, b, kNone}};
-  op.work = {work, Scale::tokens};
-  return g.op(op, {per, Scale::tokens});
+  op.work = in_chunks(work);
+  return g.op(op, in_chunks(per));
 }
 
 /// x·rsqrt(Σx² + ε) over the columns of each head.
@@ -54,7 +50,7 @@ struct Chunks {
 
 /// `f32`: the network computes in fp32 throughout. Then nothing is cast, heads stay interleaved
 /// with tokens, and a product of chunks copies its operands.
-Chunks make_chunks(Graph& g, const DeltaNetShape& s, const DeltaInputs& in, bool f32) {
+Chunks make_chunks(Graph& g, const DeltaNetShape& s, const DeltaRule& in, bool f32) {
   const std::int64_t heads = s.value_heads, square = heads * kChunk;
   const std::int64_t keys = heads * s.key_dim, values = heads * s.value_dim;
   const auto wide = [&](ValueId x) { return g.map(OpKind::to_f32, x); };
@@ -63,10 +59,13 @@ Chunks make_chunks(Graph& g, const DeltaNetShape& s, const DeltaInputs& in, bool
   q = unit_length(g, q, heads);
   k = unit_length(g, k, heads);
   // F.pad copies where there is nothing to pad too.
-  q = g.map(OpKind::copy, g.map(OpKind::scalar, q));
-  k = g.map(OpKind::copy, k);
-  const ValueId v = g.map(OpKind::copy, wide(in.v)), beta = g.map(OpKind::copy, wide(in.beta));
-  const ValueId decay = g.map(OpKind::copy, wide(in.decay));
+  const auto padded = [&](ValueId x) {
+    return g.op({OpKind::copy, {x, kNone, kNone}}, in_chunks(g.value(x).extent.per));
+  };
+  q = padded(g.map(OpKind::scalar, q));
+  k = padded(k);
+  const ValueId v = padded(wide(in.v)), beta = padded(wide(in.beta));
+  const ValueId decay = padded(wide(in.decay));
   const ValueId beta_v = g.map(OpKind::mul, v, beta), beta_k = g.map(OpKind::mul, k, beta);
   const ValueId sum = g.map(OpKind::scalar, decay);  // cumsum
   const ValueId difference = make(g, OpKind::scalar, sum, square);
@@ -85,7 +84,7 @@ Chunks make_chunks(Graph& g, const DeltaNetShape& s, const DeltaInputs& in, bool
   const ValueId left = g.map(OpKind::exponential, g.map(OpKind::scalar, sum));
   c.k = g.map(OpKind::mul, k, left);
   if (f32 && s.value_heads > s.key_heads) c.k = folded(c.k);
-  c.decay = g.op({OpKind::exponential, {sum, kNone, kNone}}, {heads, Scale::tokens, kChunk});
+  c.decay = g.op({OpKind::exponential, {sum, kNone, kNone}}, in_chunks(heads, Scale::chunks));
   return c;
 }
 
@@ -93,11 +92,11 @@ Chunks make_chunks(Graph& g, const DeltaNetShape& s, const DeltaInputs& in, bool
 ValueId through_state(Graph& g, const DeltaNetShape& s, const Chunks& c) {
   const std::int64_t heads = s.value_heads, values = heads * s.value_dim;
   const std::int64_t work = heads * s.key_dim * s.value_dim;
-  const Extent state{work, Scale::tokens, kChunk};
+  const Extent state = in_chunks(work, Scale::chunks);
   // The gradient reaches a state from the chunk behind it: here the states of all chunks are one
   // tensor, made of what the keys add.
   Op adds{OpKind::matmul, {c.k, c.new_values, kNone}};
-  adds.work = {work, Scale::tokens};
+  adds.work = in_chunks(work);
   const ValueId states = g.op({OpKind::scalar, {c.decay, kNone, kNone}}, state);
   const ValueId seen = product(g, c.decayed_keys, states, values, work);
   const ValueId v = g.map(OpKind::add, c.new_values, seen);
@@ -108,7 +107,7 @@ ValueId through_state(Graph& g, const DeltaNetShape& s, const Chunks& c) {
   adds.in[1] = v;
   const ValueId last = g.map(OpKind::add, kept, g.op(adds, state));
   g.hold(last, out);
-  return out;
+  return g.view(out, {values, Scale::tokens});
 }
 
 /// RMSNorm over each head, times silu of the gate, in fp32.
@@ -161,12 +160,6 @@ DeltaNet delta_net(ModelBuilder& m, const DeltaNetShape& s) {
   return d;
 }
 
-void note_delta_net(ModelFacts& facts) {
-  facts.assumed.push_back(
-      "gated delta nets in PyTorch's own operations, as where flash-linear-attention is not "
-      "installed: with it they keep less and are faster");
-}
-
 ValueId apply(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId x) {
   const DeltaNetShape& s = d.shape;
   const std::int64_t groups = s.value_heads / s.key_heads;
@@ -187,18 +180,21 @@ ValueId apply(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId x) {
     b = apply(g, d.b, x);
     a = apply(g, d.a, x);
   }
-  const ValueId convolved = g.map(OpKind::silu, apply(g, d.convolution, mixed));
+  const bool fused = m.options().state_kernels == StateKernels::fused;
+  const ValueId convolved = fused ? fused_convolution(g, m, d.convolution, mixed)
+                                  : g.map(OpKind::silu, apply(g, d.convolution, mixed));
   const auto heads = [&](std::int64_t width) {
     const ValueId part = slice(g, convolved, width);
     return groups > 1 ? make(g, OpKind::copy, part, width * groups) : part;
   };
-  DeltaInputs in;
+  DeltaRule in{.heads = s.value_heads, .key_dim = s.key_dim, .value_dim = s.value_dim};
   in.v = slice(g, convolved, s.values());
   in.beta = g.map(OpKind::sigmoid, b);
   in.decay = decay_of(g, m, d, a);
   in.q = heads(s.keys());
   in.k = heads(s.keys());
-  const ValueId out = through_state(g, s, make_chunks(g, s, in, m.options().all_f32));
+  const ValueId out = fused ? fused_delta_rule(g, in)
+                            : through_state(g, s, make_chunks(g, s, in, m.options().all_f32));
   const ValueId narrow = g.map(OpKind::to_like, out, in.q);
   return apply(g, d.out, gated_norm(g, m, d.norm, narrow, z));
 }

@@ -34,9 +34,6 @@ DeltaNetShape read_delta_net(const ModelConfig& config, std::int64_t hidden);
 /// Registers linear_attn.*, in the order of the class.
 DeltaNet delta_net(ModelBuilder& m, const DeltaNetShape& shape);
 
-/// Says in facts.assumed which of the two ways is taken.
-void note_delta_net(ModelFacts& facts);
-
 /// The layer over x [tokens, hidden].
 ValueId apply(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId x);
 

@@ -245,10 +245,14 @@ ValueId apply(Graph& g, const Experts& e, ExpertGate gate, Activation activation
   std::vector<ValueId> locals;
   const ValueId rows = gather(g, x, k, k * e.hidden);
   const ValueId sorted_weights = gather(g, weights, k, k);
-  const ValueId both = grouped(
-      g, e, {e.gate_up, e.gate_up_bias, e.hidden, 2 * e.ffn, e.gate_up_lora}, k, rows, locals);
+  const bool plain = e.gate_up == kNone;
+  const GroupedWeight first{plain ? e.up : e.gate_up, e.gate_up_bias, e.hidden,
+                            (plain ? 1 : 2) * e.ffn, e.gate_up_lora};
+  const ValueId both = grouped(g, e, first, k, rows, locals);
   ValueId inner = kNone;
-  if (gate == ExpertGate::clamped) {
+  if (plain) {
+    inner = activate(g, activation, both);
+  } else if (gate == ExpertGate::clamped) {
     inner = clamped_gate(g, both, half);
   } else {
     inner = gated(g, activation, g.view(both, half), g.view(both, half));

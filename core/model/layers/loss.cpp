@@ -10,6 +10,7 @@ namespace {
 
 ValueId mapped(Graph& g, ValueId logits, LogitMap map) {
   if (map == LogitMap::scale) return g.map(OpKind::scalar, logits);
+  if (map == LogitMap::upcast) return g.map(OpKind::to_f32, logits);
   if (map == LogitMap::none) return logits;
   const ValueId squashed = g.map(OpKind::tanh, g.map(OpKind::scalar, logits));
   return g.map(OpKind::scalar, squashed);

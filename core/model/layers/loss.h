@@ -10,6 +10,7 @@ enum class LogitMap : std::uint8_t {
   none,
   scale,    ///< times a number (Cohere)
   softcap,  ///< tanh(logits / cap)·cap, which keeps the tanh (Gemma 2)
+  upcast,   ///< .float() at once: nothing names the narrow ones (Mamba, Nemotron-H)
 };
 
 /// logits = head(x), upcast to fp32, cross-entropy over all positions (ForCausalLMLoss,

@@ -1,18 +1,22 @@
 #include "model/layers/rotary_attention.h"
 
+#include <string>
+
 namespace shardplan {
 
 RotaryAttention rotary_attention(ModelBuilder& m, std::int64_t hidden, const AttentionShape& s,
-                                 bool qkv_bias, bool o_bias, bool head_norms) {
+                                 bool qkv_bias, bool o_bias, bool head_norms,
+                                 std::string_view name) {
+  const std::string at(name);
   RotaryAttention a;
   a.shape = s;
-  a.q = m.linear("self_attn.q_proj", hidden, s.heads * s.head_dim, qkv_bias);
-  a.k = m.linear("self_attn.k_proj", hidden, s.kv_heads * s.head_dim, qkv_bias);
-  a.v = m.linear("self_attn.v_proj", hidden, s.kv_heads * s.head_dim, qkv_bias);
-  a.o = m.linear("self_attn.o_proj", s.heads * s.head_dim, hidden, o_bias);
+  a.q = m.linear(at + ".q_proj", hidden, s.heads * s.head_dim, qkv_bias);
+  a.k = m.linear(at + ".k_proj", hidden, s.kv_heads * s.head_dim, qkv_bias);
+  a.v = m.linear(at + ".v_proj", hidden, s.kv_heads * s.head_dim, qkv_bias);
+  a.o = m.linear(at + ".o_proj", s.heads * s.head_dim, hidden, o_bias);
   if (head_norms) {
-    a.q_norm = m.rms_norm("self_attn.q_norm", s.head_dim);
-    a.k_norm = m.rms_norm("self_attn.k_norm", s.head_dim);
+    a.q_norm = m.rms_norm(at + ".q_norm", s.head_dim);
+    a.k_norm = m.rms_norm(at + ".k_norm", s.head_dim);
   }
   return a;
 }
@@ -27,10 +31,14 @@ ValueId apply(Graph& g, const RotaryAttention& a, AttentionKind kind, const Posi
   };
   // The projections are made before both are turned.
   const ValueId q_straight = projected(a.q, a.q_norm);
-  const ValueId k_straight = projected(a.k, a.k_norm);
+  ValueId k_straight = projected(a.k, a.k_norm);
+  if (a.scales_keys) k_straight = g.map(OpKind::scalar, k_straight);
   const ValueId v = apply(g, a.v, x);
-  const ValueId q = rotate(g, at.tables, q_straight, s.heads, s.head_dim);
-  const ValueId k = rotate(g, at.tables, k_straight, s.kv_heads, s.head_dim);
+  const auto turned = [&](ValueId y, std::int64_t heads) {
+    return at.tables.dim == 0 ? y : rotate(g, at.tables, y, heads, s.head_dim);
+  };
+  const ValueId q = turned(q_straight, s.heads);
+  const ValueId k = turned(k_straight, s.kv_heads);
   const ValueId out = apply(g, a.o, attention(g, kind, s, q, k, v));
   for (const ValueId local : {x, q}) g.name_until(local, out);
   return out;

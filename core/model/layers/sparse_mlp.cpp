@@ -82,8 +82,9 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
                         {1, s.experts}, ParameterKind::other));
   };
   if (!s.experts_first) add_router();
-  mlp.experts = s.gated ? experts(m, block + ".experts", s.experts, s.hidden, s.ffn)
-                        : plain_experts(m, block + ".experts", s.experts, s.hidden, s.ffn);
+  const std::int64_t width = s.expert_width > 0 ? s.expert_width : s.hidden;
+  mlp.experts = s.gated ? experts(m, block + ".experts", s.experts, width, s.ffn)
+                        : plain_experts(m, block + ".experts", s.experts, width, s.ffn);
   if (s.experts_first) add_router();
   if (s.shared_ffn == 0) return mlp;
   const std::string shared = block + "." + std::string(s.shared);
@@ -94,7 +95,8 @@ SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& s) {
   return mlp;
 }
 
-ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId given) {
+ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId given,
+              const LatentExperts* latent) {
   const SparseMlpShape& s = m.shape;
   const ValueId x = s.jitters ? jittered(g, given) : given;
   const auto run_shared = [&] {
@@ -104,8 +106,9 @@ ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId given
   const bool first = s.shared_ffn > 0 && s.shared_runs_first;
   const ValueId before = first ? run_shared() : kNone;
   const Routing routing = route(g, m, x);
-  const ValueId chosen =
-      apply(g, m.experts, ExpertGate::activation, activation, x, routing.weights);
+  const ValueId taken = latent == nullptr ? x : apply(g, latent->into, x);
+  ValueId chosen = apply(g, m.experts, ExpertGate::activation, activation, taken, routing.weights);
+  if (latent != nullptr) chosen = apply(g, latent->out, chosen);
   if (s.shared_ffn == 0) {
     g.hold(routing.logits, chosen);
     return chosen;

@@ -27,6 +27,7 @@ struct SparseMlpShape {
   bool normalize = false;  ///< a token's weights are divided by their sum
   bool scales = false;     ///< and multiplied by a number
   bool experts_first = false;
+  std::int64_t expert_width = 0;   ///< that experts take and return; 0: hidden
   bool shared_runs_first = false;  ///< shared experts run before the router
   bool jitters = false;            ///< the input is multiplied by noise, for router and experts
   std::string_view block = "mlp", router = "gate", shared = "shared_experts";
@@ -45,6 +46,13 @@ struct SparseMlp {
 /// Registers block.{router, experts, shared}.
 SparseMlp sparse_mlp(ModelBuilder& m, const SparseMlpShape& shape);
 
-ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x);
+/// What experts take is projected to a narrower width before them, and back behind them.
+struct LatentExperts {
+  LinearModule into, out;
+};
+
+/// `latent`: null where experts take the hidden states.
+ValueId apply(Graph& g, const SparseMlp& m, Activation activation, ValueId x,
+              const LatentExperts* latent = nullptr);
 
 }  // namespace shardplan

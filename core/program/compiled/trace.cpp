@@ -17,7 +17,7 @@ std::int64_t rows_of(Extent extent, const Sizes& sizes) {
     case Scale::target_scores:
       return elements(extent, sizes) / sizes.target;
     default:
-      return units(extent.scale, sizes);
+      return units(extent, sizes);
   }
 }
 

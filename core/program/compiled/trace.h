@@ -52,6 +52,7 @@ class Trace {
   void attention(std::size_t i);
   void math_attention(std::size_t i);
   bool attends_as_math(const Op& op) const;
+  void reduce(std::size_t i);
   void mean_loss(std::size_t i);
   void linear(std::size_t i);
   void copy(std::size_t i);

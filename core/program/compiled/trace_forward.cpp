@@ -38,8 +38,8 @@ void Trace::forward(std::size_t i) {
     case OpKind::log_softmax:
       return softmax(i);
     case OpKind::mean:
-      of(op.out) = add(NodeKind::reduction, {read(i, 0)}, n, state.dtype);
-      return;
+    case OpKind::sum:
+      return reduce(i);
     case OpKind::nll_loss:
       return mean_loss(i);
     case OpKind::scatter_rows:
@@ -75,6 +75,11 @@ void Trace::copy(std::size_t i) {
   const Node& from = graph.at(x);
   const bool lies = from.kind == NodeKind::attention && !from.by_heads && from.elements == n;
   of(op.out) = lies ? x : pointwise({x}, n, view_.state(op.out).dtype);
+}
+
+void Trace::reduce(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  of(op.out) = add(NodeKind::reduction, {read(i, 0)}, count(op.out), view_.state(op.out).dtype);
 }
 
 /// With the labels, shifted.

@@ -3,6 +3,7 @@
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
+#include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/narrow.h"
@@ -80,6 +81,8 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
       return linear(op);
     case OpKind::sdpa:
       return attention(op);
+    case OpKind::function:
+      return function_backward(p_, i);
     case OpKind::communicate:
       return communicate_backward(p_, op, g);
     case OpKind::fused_linear_loss:
@@ -232,8 +235,32 @@ void BackwardPass::places(const Op& op) {
   if (filled) p_.gradients.give(op.in[0], rest);
 }
 
+/// Whether both factors of a product are smaller than it.
+bool BackwardPass::is_outer(const Op& op) const {
+  const auto smaller = [&](ValueId in) {
+    return in != kNone && p_.view.count_of(in) < p_.view.count_of(op.out);
+  };
+  return op.kind == OpKind::mul && smaller(op.in[0]) && smaller(op.in[1]);
+}
+
+/// The node makes both gradients as large as the product; the engine sums them to the factors'
+/// sizes when it has (torch/csrc/autograd/engine.cpp, validate_outputs).
+void BackwardPass::outer_product(const Op& op) {
+  std::array<StorageId, 2> whole{kExternal, kExternal};
+  for (std::size_t k = 0; k < 2; ++k)
+    if (p_.view.state(op.in[k]).needs_grad)
+      whole[k] = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (whole[k] == kExternal) continue;
+    const StorageId sum = p_.gradients.allocate_like(op.in[k], p_.view.state(op.in[k]).dtype);
+    p_.storages.unref(whole[k]);
+    p_.gradients.give(op.in[k], sum);
+  }
+}
+
 /// Everything that maps gradients element by element.
 void BackwardPass::elementwise(const Op& op, StorageId g) {
+  if (is_outer(op)) return outer_product(op);
   for (std::size_t k = 0; GraphView::reads(op, k); ++k)
     if (p_.view.state(op.in[k]).needs_grad) elementwise_input(op, k, g);
   if (op.kind != OpKind::cat) return;
@@ -250,7 +277,7 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
   const DType own = p_.view.state(in).dtype;
   const bool same = own == out && elements(p_.view.extent_of(in), p_.view.sizes()) ==
                                       elements(p_.view.extent_of(op.out), p_.view.sizes());
-  if (op.kind == OpKind::cat || (same && passes_gradient(op.kind))) {
+  if (op.kind == OpKind::cat || op.kind == OpKind::sum || (same && passes_gradient(op.kind))) {
     p_.storages.ref(g);
     p_.gradients.give(in, g);
   } else if (op.kind == OpKind::view && p_.gradients.has(in)) {

@@ -35,6 +35,8 @@ class BackwardPass {
   void scores_bias(const Op& op, DType low);
   void softmax(const Op& op, StorageId gradient);
   void places(const Op& op);
+  bool is_outer(const Op& op) const;
+  void outer_product(const Op& op);
   void elementwise(const Op& op, StorageId gradient);
   void elementwise_input(const Op& op, std::size_t k, StorageId gradient);
   void give_from(const Op& op, std::size_t k, StorageId gradient);

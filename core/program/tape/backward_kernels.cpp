@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/kernels.h"
 
@@ -81,7 +82,7 @@ KernelList BackwardList::mul() {
     if (view_.count_of(op_.in[k]) == count_) continue;
     // The gradient is summed to the operand's size.
     const Extent operand = view_.extent_of(op_.in[k]);
-    const bool row = operand.scale == Scale::one || units(operand.scale, view_.sizes()) == 1;
+    const bool row = operand.scale == Scale::one || units(operand, view_.sizes()) == 1;
     then(row ? KernelKind::column_sum : KernelKind::row_reduction, whole_, count_);
   }
   return list_;
@@ -197,7 +198,10 @@ KernelList backward_kernels(const GraphView& view, const Op& op) {
     case OpKind::copy:
     case OpKind::fold_heads:
       return b.broadcast();
+    case OpKind::function:
+      return function_kernels(view, op, view.graph().function(op).backward, Issue::autograd);
     case OpKind::cat:
+    case OpKind::sum:
     case OpKind::communicate:
     case OpKind::parameter:
       return b.nothing().take();

@@ -6,6 +6,7 @@
 #include "program/tape/checkpoint.h"
 #include "program/tape/communicate.h"
 #include "program/tape/composites.h"
+#include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/generation.h"
 #include "program/tape/int8_product.h"
@@ -81,7 +82,10 @@ void ForwardPass::compute(std::size_t i) {
     out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
   if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
-  if (out.needs_grad && p_.keeps()) save_for_backward(p_, i, read, as_math);
+  if (op.kind == OpKind::function)
+    function_forward(p_, i);
+  else if (out.needs_grad && p_.keeps())
+    save_for_backward(p_, i, read, as_math);
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/kernels.h"
 
@@ -9,6 +10,7 @@ namespace {
 KernelKind forward_kind(OpKind kind) {
   switch (kind) {
     case OpKind::mean:
+    case OpKind::sum:
     case OpKind::log_sum_exp:
       return KernelKind::row_reduction;
     case OpKind::layer_norm:
@@ -78,6 +80,8 @@ KernelList forward_kernels(const GraphView& view, const Op& op, DType type, bool
       if (view.runs_as_math(op, type)) return math_attention_kernels(view, op, Issue::python);
       list.add(attention_kernel(view, op, type));
       return list;
+    case OpKind::function:
+      return function_kernels(view, op, view.graph().function(op).forward, Issue::python);
     case OpKind::nll_loss: {  // reads one element a row
       const double rows = static_cast<double>(elements(op.side, view.sizes()));
       list.add(memory_kernel(KernelKind::elementwise, Issue::python, type, 8 * rows, rows));

@@ -15,7 +15,7 @@ struct LossChunks {
 
   LossChunks(const GraphView& view, const Op& op) {
     const Extent in = view.extent_of(op.in[0]);
-    tokens = units(in.scale, view.sizes());
+    tokens = units(in, view.sizes());
     width = in.per;
     vocabulary = view.parameter(op.weight).numel / width;
     // As many logits as the input has elements, rounded up to a power of two of tokens.

@@ -80,6 +80,8 @@ DType GraphView::result_type(const Op& op) const {
     case OpKind::place_rows:
     case OpKind::place_elements:
       return in(0);
+    case OpKind::function:
+      return narrow_type(op);
     case OpKind::linear:
       if (multiplies_int8(op)) return in(0);
       return autocast && !parameter(op.weight).quantized() ? regime_.compute
@@ -112,6 +114,13 @@ DType GraphView::read_type(const Op& op, std::size_t k) const {
     case AutocastRule::widest:
       break;
   }
+  return type;
+}
+
+DType GraphView::narrow_type(const Op& op) const {
+  DType type = regime_.compute;
+  for (const ValueId in : op.in)
+    if (in != kNone) type = state(in).dtype;
   return type;
 }
 

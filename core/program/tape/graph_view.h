@@ -74,6 +74,8 @@ class GraphView {
   /// The type in which an op reads input `k`: after autocast, or after a cast of its own.
   DType read_type(const Op& op, std::size_t k) const;
   bool is_masked(const Op& op) const;
+  /// The type of an OpKind::function's last input.
+  DType narrow_type(const Op& op) const;
   const ProductRecipe& recipe() const { return recipe_of(regime_.linear); }
   /// Its operands are cast to fewer bits: a linear of a block, under a recipe that does that.
   bool multiplies_narrow(const Op& op) const {

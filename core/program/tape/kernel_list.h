@@ -12,7 +12,7 @@ namespace shardplan::tape {
 /// No operation starts more than kMost; the list needs no memory of its own.
 class KernelList {
  public:
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMost = 20;
 
   void add(const Kernel& kernel) {
     assert(size_ < kMost);

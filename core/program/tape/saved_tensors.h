@@ -37,7 +37,7 @@ class SavedTensors {
 
  private:
   struct Node {
-    std::array<StorageId, 7> ids{};
+    std::array<StorageId, 8> ids{};
     std::size_t count = 0;
   };
   Storages& storages_;

@@ -23,7 +23,38 @@ DELTA = {
 EXPERTS = {
     "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96, "shared_expert_intermediate_size": 64,
 }
+MAMBA = {
+    "hidden_size": 128, "num_hidden_layers": 2, "vocab_size": 500, "pad_token_id": 0, "state_size": 16, "num_heads": 8,
+    "head_dim": 32, "n_groups": 2, "chunk_size": 64,
+}
+FALCON_H1 = {
+    **TEXT, "mamba_d_ssm": 256, "mamba_n_heads": 8, "mamba_d_head": 32, "mamba_n_groups": 2, "mamba_d_state": 16,
+    "mamba_chunk_size": 64, "num_hidden_layers": 2,
+}
+JAMBA = {
+    **{k: v for k, v in TEXT.items() if k != "head_dim"}, "num_hidden_layers": 3, "num_experts": 4,
+    "num_experts_per_tok": 2, "attn_layer_period": 3, "attn_layer_offset": 1, "mamba_d_state": 8, "mamba_dt_rank": 8,
+}
+NEMOTRON_H = {
+    **TEXT, "layers_block_type": ["mamba", "attention", "moe", "mlp"], "num_hidden_layers": 4, "mamba_num_heads": 8,
+    "mamba_head_dim": 32, "n_groups": 2, "ssm_state_size": 16, "chunk_size": 64, "n_routed_experts": 8,
+    "num_experts_per_tok": 2, "moe_intermediate_size": 96, "moe_shared_expert_intermediate_size": 160,
+}
 CASES = {
+    "mamba": {"model_type": "mamba", **MAMBA, "num_hidden_layers": 2, "state_size": 8, "time_step_rank": 8},
+    "mamba-bias": {"model_type": "mamba", **MAMBA, "state_size": 8, "time_step_rank": 8, "residual_in_fp32": False,
+                   "use_bias": True, "use_conv_bias": False, "tie_word_embeddings": False},
+    "mamba2": {"model_type": "mamba2", **MAMBA},
+    "mamba2-padded": {"model_type": "mamba2", **MAMBA, "chunk_size": 80, "residual_in_fp32": False, "use_bias": True,
+                      "tie_word_embeddings": True},
+    "falcon_h1": {"model_type": "falcon_h1", **FALCON_H1},
+    "falcon_h1-norm": {"model_type": "falcon_h1", **FALCON_H1, "mamba_rms_norm": True, "attention_bias": True},
+    "falcon_h1-gate-first": {"model_type": "falcon_h1", **FALCON_H1, "mamba_rms_norm": True,
+                             "mamba_norm_before_gate": False, "projectors_bias": True},
+    "jamba": {"model_type": "jamba", **JAMBA},
+    "nemotron_h": {"model_type": "nemotron_h", **NEMOTRON_H},
+    "nemotron_h-latent": {"model_type": "nemotron_h", **NEMOTRON_H, "moe_latent_size": 64, "mlp_bias": True,
+                          "norm_topk_prob": False},
     "lfm2": {"model_type": "lfm2", **TEXT, "layer_types": ["conv", "full_attention", "conv"]},
     "lfm2-bias": {"model_type": "lfm2", **TEXT, "layer_types": ["conv", "conv", "full_attention"], "conv_bias": True,
                   "tie_word_embeddings": False},
@@ -54,7 +85,8 @@ def main() -> None:
     for name, config in CASES.items():
         if args.only and name != args.only:
             continue
-        for attention in ("sdpa", "eager"):
+        # Classes without attention know no other name for it.
+        for attention in ("eager",) if config["model_type"].startswith("mamba") else ("sdpa", "eager"):
             for batch, sequence, dtype in RUNS:
                 cases.append(measure(name, config, attention, batch, sequence, dtype))
         model = build(config, "eager", torch.float32)

@@ -188,7 +188,7 @@ TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
                                  "text_config": {"num_hidden_layers": 4}})";
   EXPECT_EQ(refused_key(llama4), "model_type");
   EXPECT_THAT(message_of(llama4), testing::HasSubstr("keeps of images is not described"));
-  EXPECT_THAT(message_of(R"({"model_type": "mamba"})"),
+  EXPECT_THAT(message_of(R"({"model_type": "gemma3n_text"})"),
               testing::HasSubstr("counted but not estimated"));
   const ModelConfig config = load_model_config(Json::parse(llama4), "config.json");
   const Model model = build_model(config, {.counts_only = true});

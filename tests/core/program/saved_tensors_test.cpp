@@ -315,6 +315,15 @@ std::int64_t picked_images(const Case& c, const Model& model) {
   return 2 * c.block(rows) - c.block(2 * rows);
 }
 
+/// A loop over tokens begins with a state of zeros, which is kept too; what follows the last state
+/// keeps only its copy in the type of products, where there is one.
+std::int64_t first_and_last_state(const Case& c, const Graph& graph, const Op& op) {
+  if (op.kind != OpKind::function || graph.function(op).name != "a loop over tokens") return 0;
+  const std::int64_t state = c.sizes.batch * graph.value(op.in[0]).extent.per;
+  const std::int64_t zeros = c.block(state * size_of(c.dtype));
+  return c.dtype == DType::f32 ? zeros : zeros - c.block(4 * state);
+}
+
 /// A convolution along the sequence makes the columns too that are cut off behind it, and each
 /// chunk of a delta net is given the same mask of 64 by 64 tokens.
 std::int64_t states(const Case& c, const Model& model) {
@@ -324,6 +333,7 @@ std::int64_t states(const Case& c, const Model& model) {
     const bool delta =
         std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::solve; });
     for (const Op& op : ops) {
+      extra += segment.repeat * first_and_last_state(c, segment.graph, op);
       if (delta && op.kind == OpKind::softplus) {
         extra += segment.repeat * c.block(64 * 64);
         // In fp32 chunks of repeated queries and keys are copies of their own; the first chunk's
