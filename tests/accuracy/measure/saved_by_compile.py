@@ -18,6 +18,7 @@ stand_in()
 import torch
 
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
+from compilation import compile_model
 from compiled_memory import Compiler, Memory
 
 
@@ -73,17 +74,15 @@ def checkpoint(case, model):
 def compiled(case, model, compiler):
     if case.get("autocast"):
         model.forward = torch.amp.autocast("cuda", dtype=torch.bfloat16)(model.forward)
-    if case.get("scope") != "block":
-        return torch.compile(model, backend=compiler)
+    how = {"scope": case["scope"]} if "scope" in case else True
+    if how is True:
+        return compile_model(model, {"compile": how}, backend=compiler)
     # An eager model leaves the causal mask out where no token is padding, which it asks the tokens: there are none here.
     modeling = sys.modules[type(model).__module__]
     for name in ("create_causal_mask", "create_sliding_window_causal_mask"):
         if hasattr(modeling, name):
             setattr(modeling, name, lambda **said: None)
-    layers = model.get_decoder().layers
-    for place, layer in enumerate(layers):
-        layers[place] = torch.compile(layer, backend=compiler)
-    return model
+    return compile_model(model, {"compile": how}, backend=compiler)
 
 
 def run_step(model, batch, memory, launches, whole):
@@ -117,7 +116,6 @@ def run_step(model, batch, memory, launches, whole):
 
 def replay(case):
     """The second of two steps: the first one compiles."""
-    torch._dynamo.reset()
     memory = Memory()
     compiler = Compiler(memory)
     model = compiled(case, model_of(case, memory), compiler)
