@@ -89,6 +89,7 @@ class Trace {
   }
   NodeId cast(NodeId from, DType type);
   NodeId realized(NodeId id);
+  NodeId gate_gradient(NodeId g, NodeId x, DType type);
   /// In the type of narrow products; `width`: of its rows.
   NodeId narrowed(NodeId from, std::int64_t width, Layout layout);
   std::int64_t count(ValueId value) const {

@@ -45,7 +45,7 @@ void Trace::backward(std::size_t i) {
       return give(i, 0, pointwise({g, out, sum}, n, graph.at(x).type));
     }
     case OpKind::silu:
-      return give(i, 0, realized(pointwise({g, x}, n, view_.recipe().by_rows ? DType::f32 : type)));
+      return give(i, 0, gate_gradient(g, x, type));
     case OpKind::power:
     case OpKind::gelu:
     case OpKind::clamp:

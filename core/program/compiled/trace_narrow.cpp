@@ -42,6 +42,16 @@ NodeId Trace::realized(NodeId id) {
   return id;
 }
 
+/// It has a buffer in fp32 then, beside narrow copies of both gradients that are made while the
+/// activations are there. Seen in the wrappers of PyTorch 2.11.
+NodeId Trace::gate_gradient(NodeId g, NodeId x, DType type) {
+  const std::int64_t n = graph.at(x).elements;
+  const bool by_rows = view_.recipe().by_rows;
+  const NodeId made = realized(pointwise({g, x}, n, by_rows ? DType::f32 : type));
+  if (by_rows) graph.at(made).workspace = 2 * n;
+  return made;
+}
+
 void Trace::narrow_linear(std::size_t i, NodeId x) {
   const Op& op = view_.graph().ops()[i];
   const Parameter& weight = view_.parameter(op.weight);

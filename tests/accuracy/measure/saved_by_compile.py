@@ -8,6 +8,7 @@ layer, the rest is eager)}. Dynamo, AOTAutograd with its min-cut partitioner and
 tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
+import contextlib
 import json
 import os
 import sys
@@ -85,6 +86,17 @@ def compiled(case, model, compiler):
     return compile_model(model, {"compile": how}, backend=compiler)
 
 
+@contextlib.contextmanager
+def numbers_on_stand_in():
+    """torch.tensor would fill a number in on the GPU; Liger's loss compares its gradient with one."""
+    real = torch.tensor
+    torch.tensor = lambda number, device: torch.full((), number, device=device)
+    try:
+        yield
+    finally:
+        torch.tensor = real
+
+
 def run_step(model, batch, memory, launches, whole):
     """Bytes beyond what was there before, of one step."""
     before, base = set(memory.alive), memory.live
@@ -107,7 +119,7 @@ def run_step(model, batch, memory, launches, whole):
     end("forward")
     report["saved"] = memory.summary(before)
     begin()
-    with memory:
+    with memory, numbers_on_stand_in():
         loss.backward()
     del loss, held
     end("backward")
