@@ -69,8 +69,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
   if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
     return problem("Liger-Kernel 0.8.5 hides its rotation and its loss from torch.compile: the graph "
                    "breaks in every layer, the loop over layers runs eagerly and pieces of layers are "
-                   "compiled, which is not estimated (a replay of two layers of Llama kept 14 % more than "
-                   "without Liger, logits aside)",
+                   "compiled, which is not estimated",
                    "compile false, or kernels torch");
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
   if (cast != OperandCast::none && cast != OperandCast::eager)
