@@ -67,7 +67,7 @@ struct Node {
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter
   bool by_heads = false;            ///< attention: its result lies head by head
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
-  bool realized = false;              ///< pointwise, and has a buffer of its own
+  bool realized = false;            ///< pointwise, and has a buffer of its own
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run by autograd.
   std::int32_t part = 0;

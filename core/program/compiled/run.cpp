@@ -127,8 +127,8 @@ void CompiledRun::run() {
   const NodeId as_made = widens_inside() ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
   kept_ = mode_ != TapeMode::keep ? flags()
-          : tags.empty() ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
-                         : kept_under_tags(trace_.graph, trace_.first_backward, tags);
+          : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
+                                  : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (mode_ != TapeMode::redo) forward();
   if (mode_ != TapeMode::discard) backward();
   run_.slots = storages_.slots();

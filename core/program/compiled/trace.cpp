@@ -72,10 +72,10 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
   }
   // What the backward pass makes of values of the forward pass alone may be made before.
   const auto* first = node.in.data();
-  node.backward = in_backward_ && (node.inputs == 0 ||
-                                   std::any_of(first, first + node.inputs, [&](NodeId id) {
-                                     return graph.at(id).backward;
-                                   }));
+  node.backward =
+      in_backward_ && (node.inputs == 0 || std::any_of(first, first + node.inputs, [&](NodeId id) {
+                         return graph.at(id).backward;
+                       }));
   graph.nodes.push_back(node);
   return graph.end() - 1;
 }

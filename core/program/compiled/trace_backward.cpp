@@ -224,10 +224,9 @@ void Trace::weight_gradient(std::int32_t i, NodeId g) {
   op_ = i;
   const NodeId x = reads_[static_cast<std::size_t>(i)][0];
   const DType low = graph.at(sides_[static_cast<std::size_t>(i)][0]).type;
-  const NodeId product =
-      view_.multiplies_narrow(op)
-          ? narrow_weight_product(op, g, x)
-          : add(NodeKind::product, {g, x}, view_.parameter(op.weight).numel, low);
+  const NodeId product = view_.multiplies_narrow(op) ? narrow_weight_product(op, g, x)
+                                                     : add(NodeKind::product, {g, x},
+                                                           view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
   give_parameter(op.weight, cast(product, view_.parameter_type(op.weight)));
 }

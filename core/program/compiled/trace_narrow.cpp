@@ -42,13 +42,13 @@ NodeId Trace::realized(NodeId id) {
   return id;
 }
 
-/// It has a buffer in fp32 then, beside narrow copies of both gradients that are made while the
-/// activations are there. Seen in the wrappers of PyTorch 2.11.
+/// It has a buffer in fp32 then, beside three narrow copies that are made while the activations are
+/// there. Seen in the wrappers of PyTorch 2.11.
 NodeId Trace::gate_gradient(NodeId g, NodeId x, DType type) {
   const std::int64_t n = graph.at(x).elements;
   const bool by_rows = view_.recipe().by_rows;
   const NodeId made = realized(pointwise({g, x}, n, by_rows ? DType::f32 : type));
-  if (by_rows) graph.at(made).workspace = 2 * n;
+  if (by_rows) graph.at(made).workspace = 3 * n;
   return made;
 }
 
@@ -70,9 +70,8 @@ NodeId Trace::narrow_input_product(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   const Parameter& weight = view_.parameter(op.weight);
   const NodeId rows = narrowed(g, weight.numel / inputs_of(weight), Layout::rows);
-  return add(NodeKind::product,
-             {rows, narrowed(sides_[i][0], inputs_of(weight), Layout::turned)}, count(op.in[0]),
-             graph.at(reads_[i][0]).type);
+  return add(NodeKind::product, {rows, narrowed(sides_[i][0], inputs_of(weight), Layout::turned)},
+             count(op.in[0]), graph.at(reads_[i][0]).type);
 }
 
 NodeId Trace::narrow_weight_product(const Op& op, NodeId g, NodeId x) {
