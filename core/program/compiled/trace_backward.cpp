@@ -11,10 +11,9 @@ void Trace::backward(std::size_t i) {
   const NodeId g = gradients_[static_cast<std::size_t>(op.out)];
   if (g == kNone || !view_.state(op.out).needs_grad) return;
   op_ = static_cast<std::int32_t>(i);
-  const auto [x, y, z] = reads_[i];
+  const NodeId x = reads_[i][0], y = reads_[i][1];
   const std::int64_t n = count(op.out);
   const DType type = view_.state(op.out).dtype;
-  static_cast<void>(z);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
