@@ -78,7 +78,7 @@ TEST(Partition, KeepsTheNarrowSideOfACast) {
   const NodeId wide = add(graph, NodeKind::pointwise, {x}, kMany, DType::f32);
   const NodeId statistic = add(graph, NodeKind::reduction, {wide}, kRows, DType::f32);
   const NodeId first = graph.end();
-  const NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+  const NodeId tangent = add_tangent(graph);
   add(graph, NodeKind::pointwise, {tangent, wide, statistic}, kMany);
   const std::vector<bool> kept = kept_nodes(graph, first, kNone);
   EXPECT_TRUE(kept[static_cast<std::size_t>(x)]);
