@@ -15,12 +15,6 @@ std::optional<DivisionProblem> checkpointing_problem(const Model& model, const P
                            "true, and no block is checkpointed: what waits on the host is the "
                            "input of each that is",
                            "policy full, selective_op or blocks"};
-  if (plan.compile && share != CheckpointShare{})
-    return DivisionProblem{"checkpointing.policy",
-                           fmt::format("{}, in a compiled step: what Inductor keeps under it is "
-                                       "not estimated",
-                                       name_of(plan.checkpointing)),
-                           "none or full, or compile false"};
   const std::int64_t blocks = block_count(model);
   const std::int64_t asked = plan.keeps_some_blocks() ? std::max(share.count, share.every) : 0;
   if (asked > blocks)

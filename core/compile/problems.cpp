@@ -47,16 +47,45 @@ bool has_op(const Model& model, Is&& is) {
   });
 }
 
+/// Blocks that are compiled one by one have one graph each, in which a policy tags operations.
+Problem policy_problem(const Plan& plan) {
+  const bool tags = plan.checkpointing == Checkpointing::selective ||
+                    plan.checkpointing == Checkpointing::selective_op;
+  if (plan.checkpoint_share.offload)
+    return problem("what save_on_cpu moves to the host around compiled blocks is not estimated",
+                   "false, or checkpointing without offload");
+  if (tags && plan.compiles_whole())
+    return problem(
+        "policies of checkpointing in a model that is compiled in one piece are not "
+        "estimated",
+        R"({"scope": "block"}, or checkpointing full or none)");
+  if (tags && plan.precision.linear != LinearRecipe::computed)
+    return problem(
+        "policies of checkpointing over products in 8 bits are not estimated in a "
+        "compiled block: what they tag are the subclass's own operations",
+        "checkpointing full or none, or linears in the type of the rest");
+  return std::nullopt;
+}
+
 Problem step_problem(const Model& model, const Plan& plan) {
   if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
-    return problem("fused kernels inside of a compiled model are not estimated",
-                   "false, or kernels torch");
-  if (plan.precision.linear != LinearRecipe::computed)
-    return problem("products in 8 bits and fewer inside of a compiled model are not estimated",
-                   "false, or linears in the type of the rest");
+    return problem(
+        "Liger-Kernel 0.8.5 hides its rotation and its loss from torch.compile: the graph "
+        "breaks in every layer, the loop over layers runs eagerly and pieces of layers are "
+        "compiled, which is not estimated",
+        "compile false, or kernels torch");
+  const OperandCast cast = recipe_of(plan.precision.linear).cast;
+  if (cast != OperandCast::none && cast != OperandCast::eager)
+    return problem(
+        fmt::format("{} inside of a compiled model is not estimated: its casts are kernels "
+                    "of their own, which Dynamo does not look into",
+                    recipe_of(plan.precision.linear).words),
+        "false, or fp8-tensorwise, fp8-rowwise or bf16");
   if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
-    return problem("bitsandbytes' kernels inside of a compiled model are not estimated",
-                   "false, or a base in 16 bits");
+    return problem(
+        "bitsandbytes' kernels inside of a compiled model are not estimated: what the "
+        "partitioner makes of them was not measured",
+        "false, or a base in 16 bits");
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");
   if (has_op(model, [](const Op& op) {
@@ -80,10 +109,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "false");
   if (model.facts.encoder_decoder)
     return problem("compiled models of encoder and decoder are not estimated", "false");
-  if (plan.checkpointing == Checkpointing::selective || plan.checkpoint_share != CheckpointShare{})
-    return problem("selective and partial checkpointing of a compiled model is not estimated",
-                   "false, or checkpointing full or none");
-  return std::nullopt;
+  return policy_problem(plan);
 }
 
 }  // namespace

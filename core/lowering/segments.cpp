@@ -193,7 +193,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
   const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
-  options.kept = kept_results(plan.checkpointing);
+  if (checkpointed && segment.checkpointable) options.kept = kept_results(plan.checkpointing);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
@@ -211,7 +211,9 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
     return s;
   }
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
-  if (checkpointed && segment.checkpointable) {
+  // Under a policy the tags of a compiled block's operations say what its one graph keeps.
+  const bool tagged = compiled && options.kept != KeptResults::none;
+  if (checkpointed && segment.checkpointable && !tagged) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
     if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));

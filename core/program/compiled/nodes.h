@@ -60,12 +60,14 @@ struct Node {
   std::size_t inputs = 0;
   std::int32_t op = kNone;  ///< of the segment's graph, whose kernel a call is
   bool backward = false;    ///< depends on a gradient
+  bool resident = false;    ///< a parameter: it is there in both passes, whoever reads it
   bool logits = false;      ///< counted as logits_and_loss
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter
   bool by_heads = false;            ///< attention: its result lies head by head
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
+  bool realized = false;            ///< pointwise, and has a buffer of its own
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
   /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run by autograd.
   std::int32_t part = 0;

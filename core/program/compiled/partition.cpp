@@ -25,8 +25,8 @@ class Partitioner {
       : graph_(graph),
         end_(first_backward),
         users_(at(graph.end())),
-        distance_(at(first_backward)),
-        banned_(at(first_backward), false) {
+        distance_(at(graph.end()), 0),
+        banned_(at(graph.end()), false) {
     for (NodeId id = 0; id < graph.end(); ++id)
       for (std::size_t k = 0; k < graph.at(id).inputs; ++k)
         users_[at(graph.at(id).in[k])].push_back(id);
@@ -39,7 +39,9 @@ class Partitioner {
   std::vector<bool> kept() const;
 
  private:
-  bool is_backward(NodeId id) const { return id >= end_; }
+  /// What the forward pass computes in any case.
+  bool is_forward(NodeId id) const { return id < end_; }
+  bool is_backward(NodeId id) const { return graph_.at(id).backward; }
   bool fuses(NodeId a, NodeId b) const {
     return graph_.at(a).part == graph_.at(b).part && traits_of(graph_.at(a).kind).fusible &&
            traits_of(graph_.at(b).kind).fusible;
@@ -66,8 +68,7 @@ void Partitioner::measure_distances() {
   constexpr double kNever = 1e9;
   for (NodeId id = end_; id-- > 0;) {
     double least = kNever;
-    for (const NodeId user : users_[at(id)])
-      least = std::min(least, (is_backward(user) ? 0 : distance_[at(user)]) + 1);
+    for (const NodeId user : users_[at(id)]) least = std::min(least, distance_[at(user)] + 1);
     distance_[at(id)] = least;
   }
 }
@@ -78,7 +79,7 @@ bool Partitioner::must_not_recompute(NodeId id) const {
   const Node& node = graph_.at(id);
   if (!traits_of(node.kind).recomputable) return true;
   for (const NodeId user : users_[at(id)])
-    if (graph_.at(user).part != node.part || (is_backward(user) && !fuses(id, user))) return true;
+    if (graph_.at(user).part != node.part || (!is_forward(user) && !fuses(id, user))) return true;
   double read = 0;
   for (std::size_t k = 0; k < node.inputs; ++k) read += bytes_of(graph_.at(node.in[k]));
   return bytes_of(node) * 4 < read;
@@ -86,6 +87,7 @@ bool Partitioner::must_not_recompute(NodeId id) const {
 
 /// The nearer to the backward pass, the better; twice where nothing else writes it.
 double Partitioner::weight(NodeId id) const {
+  if (graph_.at(id).resident) return 0;
   const double far = std::max(std::min(distance_[at(id)], 100.0), 1.0);
   return std::floor(bytes_of(graph_.at(id)) * std::pow(1.1, far)) * (is_materialized(id) ? 1 : 2);
 }
@@ -98,10 +100,10 @@ NodeId Partitioner::first_unfusible(NodeId start, NodeId last) const {
     bool operator>(const Step& other) const { return id > other.id; }
   };
   std::priority_queue<Step, std::vector<Step>, std::greater<>> steps;
-  std::vector<bool> seen(at(end_), false);
+  std::vector<bool> seen(users_.size(), false);
   const auto visit = [&](NodeId from, bool first) {
     for (const NodeId user : users_[at(from)]) {
-      if (is_backward(user) || user > last || (seen[at(user)] && !first)) continue;
+      if (!is_forward(user) || user > last || (seen[at(user)] && !first)) continue;
       seen[at(user)] = true;
       steps.push({user, first || fuses(from, user)});
     }
@@ -121,20 +123,21 @@ void Partitioner::ban_uses_far_apart() {
   for (NodeId id = 0; id < end_; ++id) {
     NodeId last = kNone;
     for (const NodeId user : users_[at(id)])
-      if (!is_backward(user)) last = std::max(last, user);
+      if (is_forward(user)) last = std::max(last, user);
     if (last == kNone) continue;
     const NodeId border = first_unfusible(id, last);
     for (const NodeId user : users_[at(id)])
-      if (!is_backward(user) && user > border && fuses(id, user)) banned_[at(user)] = true;
+      if (is_forward(user) && user > border && fuses(id, user)) banned_[at(user)] = true;
   }
 }
 
 std::vector<bool> Partitioner::kept() const {
-  const std::int32_t source = 2 * end_, sink = source + 1;
+  const std::int32_t source = 2 * graph_.end(), sink = source + 1;
   FlowNetwork network(sink + 1);
-  network.reserve(4 * at(end_));
+  network.reserve(4 * at(graph_.end()));
   constexpr double kUnbounded = FlowNetwork::kUnbounded;
-  for (NodeId id = 0; id < end_; ++id) {
+  for (NodeId id = 0; id < graph_.end(); ++id) {
+    if (is_backward(id)) continue;
     const std::int32_t in = 2 * id, out = in + 1;
     network.connect(in, out, weight(id));
     if (banned_[at(id)]) network.connect(source, in, kUnbounded);
@@ -146,12 +149,38 @@ std::vector<bool> Partitioner::kept() const {
     if (backward) network.connect(out, sink, kUnbounded);
   }
   const std::vector<bool> side = network.source_side(source, sink);
-  std::vector<bool> kept(at(end_), false);
-  for (NodeId id = 0; id < end_; ++id) kept[at(id)] = side[at(2 * id)] && !side[at(2 * id + 1)];
+  std::vector<bool> kept(at(graph_.end()), false);
+  for (NodeId id = 0; id < graph_.end(); ++id)
+    kept[at(id)] = !is_backward(id) && side[at(2 * id)] && !side[at(2 * id + 1)];
   return kept;
 }
 
 }  // namespace
+
+/// From what the backward pass reads back to the first results that are there: the others are of no
+/// use to it.
+std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward,
+                                  const std::vector<bool>& tags) {
+  std::vector<bool> kept(graph.nodes.size(), false), seen(graph.nodes.size(), false);
+  std::vector<NodeId> open;
+  for (NodeId id = first_backward; id < graph.end(); ++id)
+    if (graph.at(id).backward) open.push_back(id);
+  while (!open.empty()) {
+    const Node& reader = graph.at(open.back());
+    open.pop_back();
+    for (std::size_t k = 0; k < reader.inputs; ++k) {
+      const NodeId id = reader.in[k];
+      const Node& node = graph.at(id);
+      if (node.backward || seen[at(id)]) continue;
+      seen[at(id)] = true;
+      kept[at(id)] = node.kind == NodeKind::input || node.kind == NodeKind::chained ||
+                     (traits_of(node.kind).call && id < first_backward &&
+                      tags[static_cast<std::size_t>(node.op)]);
+      if (!kept[at(id)]) open.push_back(id);
+    }
+  }
+  return kept;
+}
 
 std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned) {
   return Partitioner(graph, first_backward, returned).kept();

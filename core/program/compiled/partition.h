@@ -13,6 +13,11 @@ namespace shardplan::compiled {
 /// `first_backward` on are those of the backward pass. A segment is cut on its own; its chained
 /// input is kept if that is cheapest.
 /// What the model returns, `returned`, is not computed again.
+/// `tags`, by operation: results that selective checkpointing keeps; all else of the forward pass
+/// is computed again. Empty: the segment is not checkpointed.
+std::vector<bool> kept_under_tags(const JointGraph& graph, NodeId first_backward,
+                                  const std::vector<bool>& tags);
+
 std::vector<bool> kept_nodes(const JointGraph& graph, NodeId first_backward, NodeId returned);
 
 }  // namespace shardplan::compiled

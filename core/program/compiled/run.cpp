@@ -7,6 +7,7 @@
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
+#include "program/tape/checkpoint.h"
 #include "program/tape/storages.h"
 #include "program/tape/writer.h"
 
@@ -96,7 +97,7 @@ class CompiledRun {
   tape::TapeWriter writer_;
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
-  std::vector<bool> kept_;          ///< by node of the forward pass
+  std::vector<bool> kept_;          ///< by node
   std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
   Pass pass_;
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
@@ -124,8 +125,10 @@ void CompiledRun::run() {
                                                  kChainedInputSlot, Category::activations);
   // A cast of what is returned may be made again; the thing itself is there.
   const NodeId as_made = widens_inside() ? kNone : trace_.returned;
-  kept_ = mode_ == TapeMode::keep ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
-                                  : std::vector<bool>(at(trace_.first_backward), false);
+  const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
+  kept_ = mode_ != TapeMode::keep ? flags()
+          : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
+                                  : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (mode_ != TapeMode::redo) forward();
   if (mode_ != TapeMode::discard) backward();
   run_.slots = storages_.slots();
@@ -136,7 +139,7 @@ void CompiledRun::forward() {
   want(trace_.output);
   want(trace_.returned);
   if (mode_ == TapeMode::discard) want(trace_.input);
-  for (NodeId id = 0; id < trace_.first_backward; ++id)
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) want(id);
   run_pass();
   export_output();
@@ -181,7 +184,7 @@ void CompiledRun::backward() {
   if (mode_ == TapeMode::keep) writer_.begin_backward();
   begin_backward();
   begin_pass();
-  for (NodeId id = 0; id < trace_.first_backward; ++id)
+  for (NodeId id = 0; id < trace_.graph.end(); ++id)
     if (kept_[at(id)]) pass_.there[at(id)] = true;
   if (trace_.returned != kNone && kept_[at(trace_.returned)]) want(trace_.returned);
   want(trace_.input_gradient);

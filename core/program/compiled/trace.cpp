@@ -1,5 +1,6 @@
 #include "program/compiled/trace.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "program/op_rules.h"
@@ -61,7 +62,6 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
   node.elements = elements;
   node.op = op_;
   node.part = part();
-  node.backward = in_backward_;
   if (op_ != kNone)
     node.logits =
         view_.graph().value(view_.graph().ops()[static_cast<std::size_t>(op_)].out).logits;
@@ -70,6 +70,12 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
     assert(node.inputs < Node::kMostInputs);
     node.in[node.inputs++] = id;
   }
+  // What the backward pass makes of values of the forward pass alone may be made before.
+  const auto* first = node.in.data();
+  node.backward =
+      in_backward_ && (node.inputs == 0 || std::any_of(first, first + node.inputs, [&](NodeId id) {
+                         return graph.at(id).backward;
+                       }));
   graph.nodes.push_back(node);
   return graph.end() - 1;
 }
@@ -92,6 +98,7 @@ NodeId Trace::parameter(ParameterId id) {
     if (known == id) return node;
   const NodeId node = add(NodeKind::input, {}, view_.parameter(id).numel, view_.parameter_type(id));
   graph.at(node).backward = false;
+  graph.at(node).resident = true;
   parameters_.emplace_back(id, node);
   return node;
 }

@@ -45,6 +45,9 @@ class Trace {
   std::vector<NodeId> held_for_table;
 
  private:
+  /// How a narrow copy of a tensor lies: row by row, or turned, as the other operand of a product.
+  enum class Layout : std::uint8_t { rows, turned };
+
   // Forward.
   void forward(std::size_t i);
   void norm(std::size_t i);
@@ -55,6 +58,7 @@ class Trace {
   void reduce(std::size_t i);
   void mean_loss(std::size_t i);
   void linear(std::size_t i);
+  void narrow_linear(std::size_t i, NodeId x);
   void copy(std::size_t i);
   NodeId read(std::size_t i, std::size_t k);
   NodeId weight(const Op& op, ParameterId id);
@@ -66,6 +70,8 @@ class Trace {
   // Backward.
   void backward(std::size_t i);
   void linear_backward(std::size_t i, NodeId g);
+  NodeId narrow_input_product(std::size_t i, NodeId g);
+  NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
   void attention_backward(std::size_t i, NodeId g);
   void math_attention_backward(std::size_t i, NodeId g);
   void norm_backward(std::size_t i, NodeId g);
@@ -83,6 +89,10 @@ class Trace {
     return add(NodeKind::pointwise, in, elements, type);
   }
   NodeId cast(NodeId from, DType type);
+  NodeId realized(NodeId id);
+  NodeId gate_gradient(NodeId g, NodeId x, DType type);
+  /// In the type of narrow products; `width`: of its rows.
+  NodeId narrowed(NodeId from, std::int64_t width, Layout layout);
   std::int64_t count(ValueId value) const {
     return elements(view_.extent_of(value), view_.sizes());
   }
@@ -100,6 +110,12 @@ class Trace {
   std::vector<std::array<NodeId, 3>> reads_, sides_;  ///< by operation
   std::vector<std::pair<ParameterId, NodeId>> parameters_;
   std::vector<std::pair<NodeId, NodeId>> casts_;  ///< from, made
+  struct Narrowed {
+    NodeId from = kNone;
+    Layout layout = Layout::rows;
+    NodeId scale = kNone, made = kNone;
+  };
+  std::vector<Narrowed> narrowed_;
   struct Deferred {
     std::int32_t op = kNone;
     NodeId gradient = kNone;

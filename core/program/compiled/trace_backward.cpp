@@ -11,10 +11,9 @@ void Trace::backward(std::size_t i) {
   const NodeId g = gradients_[static_cast<std::size_t>(op.out)];
   if (g == kNone || !view_.state(op.out).needs_grad) return;
   op_ = static_cast<std::int32_t>(i);
-  const auto [x, y, z] = reads_[i];
+  const NodeId x = reads_[i][0], y = reads_[i][1];
   const std::int64_t n = count(op.out);
   const DType type = view_.state(op.out).dtype;
-  static_cast<void>(z);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
@@ -44,8 +43,9 @@ void Trace::backward(std::size_t i) {
                              rows_of(view_.extent_of(op.out), view_.sizes()), DType::f32);
       return give(i, 0, pointwise({g, out, sum}, n, graph.at(x).type));
     }
-    case OpKind::power:
     case OpKind::silu:
+      return give(i, 0, gate_gradient(g, x, type));
+    case OpKind::power:
     case OpKind::gelu:
     case OpKind::clamp:
       return give(i, 0, pointwise({g, x}, n, type));
@@ -198,6 +198,7 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
     weight_gradient(op_, g);
   }
   if (!input_grad) return;
+  if (view_.multiplies_narrow(op)) return give(i, 0, narrow_input_product(i, g));
   const NodeId x = reads_[i][0];
   give(i, 0, add(NodeKind::product, {g, sides_[i][0]}, count(op.in[0]), graph.at(x).type));
 }
@@ -222,7 +223,9 @@ void Trace::weight_gradient(std::int32_t i, NodeId g) {
   op_ = i;
   const NodeId x = reads_[static_cast<std::size_t>(i)][0];
   const DType low = graph.at(sides_[static_cast<std::size_t>(i)][0]).type;
-  const NodeId product = add(NodeKind::product, {g, x}, view_.parameter(op.weight).numel, low);
+  const NodeId product = view_.multiplies_narrow(op) ? narrow_weight_product(op, g, x)
+                                                     : add(NodeKind::product, {g, x},
+                                                           view_.parameter(op.weight).numel, low);
   graph.at(product).of_weight = true;
   give_parameter(op.weight, cast(product, view_.parameter_type(op.weight)));
 }

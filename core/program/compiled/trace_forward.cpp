@@ -93,6 +93,7 @@ void Trace::mean_loss(std::size_t i) {
 void Trace::linear(std::size_t i) {
   const Op& op = view_.graph().ops()[i];
   const NodeId x = op.in[0] == kNone ? kNone : read(i, 0);
+  if (view_.multiplies_narrow(op)) return narrow_linear(i, x);
   const NodeId w = weight(op, op.weight);
   sides_[i][0] = w;
   of(op.out) = add(NodeKind::product, {x, w}, count(op.out), view_.state(op.out).dtype);

@@ -34,7 +34,7 @@ class UnitBuilder {
   static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
   bool is_stored(NodeId id) const {
     const Node& node = graph_.at(id);
-    return pass_.wanted[at(id)] || node.gradient_of != kNone ||
+    return pass_.wanted[at(id)] || node.realized || node.gradient_of != kNone ||
            (node.kind != NodeKind::pointwise && node.kind != NodeKind::lookup);
   }
   void collect_reads(NodeId id, std::vector<NodeId>& reads) const;

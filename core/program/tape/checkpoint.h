@@ -16,6 +16,11 @@ inline bool stops_early(const TapeOptions& options) {
   return options.stops_early && !reenters(options);
 }
 
+/// Operations whose results a checkpoint keeps from the forward pass to the recomputation. Of
+/// products without a bias each n-th is left out (torchtitan/distributed/activation_checkpoint.py,
+/// SelectiveAC). Empty: of none.
+std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options);
+
 /// Whether something else stands for the input between the passes.
 bool replaces_input(const Graph& graph, TapeMode mode, const TapeOptions& options);
 

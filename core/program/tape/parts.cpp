@@ -6,14 +6,9 @@
 #include "program/tape/checkpoint.h"
 
 namespace shardplan::tape {
-namespace {
 
-/// Operations whose results a checkpoint keeps from the forward pass to the recomputation. Of
-/// products without a bias each n-th is left out (torchtitan/distributed/activation_checkpoint.py,
-/// SelectiveAC).
-std::vector<bool> kept_results(const Graph& graph, TapeMode mode, const TapeOptions& options) {
-  const bool checkpointed = mode == TapeMode::discard || mode == TapeMode::redo;
-  if (options.kept == KeptResults::none || !checkpointed) return {};
+std::vector<bool> kept_results(const Graph& graph, const TapeOptions& options) {
+  if (options.kept == KeptResults::none) return {};
   std::vector<bool> kept;
   kept.reserve(graph.ops().size());
   std::int64_t plain_products = 0;
@@ -24,6 +19,13 @@ std::vector<bool> kept_results(const Graph& graph, TapeMode mode, const TapeOpti
     kept.push_back(is_product(op.kind) && !(counts && plain_products % options.product_share == 0));
   }
   return kept;
+}
+
+namespace {
+
+std::vector<bool> left_results(const Graph& graph, TapeMode mode, const TapeOptions& options) {
+  const bool checkpointed = mode == TapeMode::discard || mode == TapeMode::redo;
+  return checkpointed ? kept_results(graph, options) : std::vector<bool>{};
 }
 
 /// Tensors that a checkpoint keeps from the forward pass to the recomputation.
@@ -41,7 +43,7 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
              DType input, TapeMode how, const TapeOptions& surroundings, TapeRun& to)
     : mode(how),
       options(surroundings),
-      kept_results(tape::kept_results(segment.graph, how, surroundings)),
+      kept_results(left_results(segment.graph, how, surroundings)),
       run(to),
       view(model, segment.graph, regime, sizes, input, surroundings.input_needs_grad,
            surroundings.shared_trains),

@@ -4,24 +4,13 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
+from compilation import blocks_of, compile_blocks
 from models import build_model, make_batch, parameter_counts
 from optimizers import make_optimizer
 from phases import clean
 from ranks import bind_device, line_up
 from runner import run_cases
 from steps import PlainUpdate, run_steps
-
-BLOCKS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.layers")
-
-
-def blocks_of(model):
-    for path in BLOCKS:
-        try:
-            return model.get_submodule(path)
-        except AttributeError:
-            continue
-    raise ValueError(f"no list of blocks found in {type(model).__name__}")
-
 
 def _materialize(model, place, device):
     """The shards of a meta model, with values that keep the loss finite."""
@@ -49,11 +38,9 @@ def shard(job, model, device):
                                            mesh_dim_names=("replicate", "shard"))
     if offload:
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=True)
-    blocks = blocks_of(model)
-    if job.get("compile"):  # before they are sharded, as torchtitan does it (models/llama3/parallelize.py)
-        for index, block in enumerate(blocks):
-            blocks[index] = torch.compile(block)
-    for block in blocks:
+    if job.get("compile"):  # before they are sharded
+        compile_blocks(model)
+    for block in blocks_of(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
     _materialize(model, "cpu" if offload else device, device)

@@ -1,6 +1,7 @@
 """Training steps of plain PyTorch on one GPU."""
 import torch
 
+from compilation import compile_model
 from float8 import convert
 from jobs import autocast_dtype
 from models import build_model, make_batch, parameter_counts
@@ -43,7 +44,7 @@ class SingleTrainer(PlainUpdate):
 def measure(case, device, with_account):
     job = case["job"]
     config, model = build_model(job, device)
-    trainer = SingleTrainer(job, convert(model, job))
+    trainer = SingleTrainer(job, compile_model(convert(model, job), job))
     batch = make_batch(job, config, device)
     clean()
     rank, timing = run_steps(trainer, batch, job, torch.cuda.synchronize, with_account)

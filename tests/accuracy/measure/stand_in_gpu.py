@@ -116,7 +116,7 @@ def answer_python(torch):
     properties = Properties()
     cuda = torch.cuda
     for name, value in dict(is_available=always(True), is_initialized=always(True), is_bf16_supported=always(True), device_count=lambda: 1, current_device=always(0), _lazy_init=always(None), synchronize=always(None),
-                            set_device=always(None), get_device_properties=lambda d=None: properties, get_device_capability=lambda d=None: (9, 0), get_device_name=lambda d=None: properties.name,
+                            set_device=always(None), _get_device_properties=lambda d=None: properties, get_device_capability=lambda d=None: (9, 0), get_device_name=lambda d=None: properties.name,
                             _exchange_device=always(0), _maybe_exchange_device=always(0), device=Guard, _DeviceGuard=Guard, set_rng_state=always(None),
                             get_rng_state=lambda *a, **k: torch.zeros(16, dtype=torch.uint8)).items():
         setattr(cuda, name, value)
@@ -132,6 +132,8 @@ def answer_python(torch):
     cuda_interface.device = Guard
     worker = cuda_interface.Worker
     worker.get_device_properties, worker.current_device, worker.set_device = staticmethod(lambda d=None: properties), staticmethod(always(0)), staticmethod(always(None))
+    import torch._dynamo.utils as dynamo
+    dynamo.common_constant_types.add(Properties)  # what it folds while it traces
     import torch._subclasses.fake_tensor as fake_tensor
     fake_tensor.init_gpu_context = always(None)
 
@@ -145,6 +147,7 @@ def answer_inductor(torch):
     driver = type("Driver", (), dict(get_current_target=lambda s: target, get_current_device=lambda s: 0, get_current_stream=lambda s, d=0: 0,
                                      get_active_torch_device=lambda s: torch.device("cuda")))
     triton.runtime.driver.set_active(driver())
+    triton.runtime.jit.JITFunction.run = always(None)  # a kernel that is called outside of what is compiled
     import torch._functorch.config
     import torch._inductor.config
     torch._inductor.config.compile_threads = 1

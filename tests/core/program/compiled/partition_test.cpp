@@ -13,12 +13,21 @@ NodeId add(JointGraph& graph, NodeKind kind, std::initializer_list<NodeId> in,
   node.kind = kind;
   node.type = type;
   node.elements = elements;
-  for (const NodeId id : in) node.in[node.inputs++] = id;
+  for (const NodeId id : in) {
+    node.in[node.inputs++] = id;
+    node.backward = node.backward || graph.at(id).backward;
+  }
   graph.nodes.push_back(node);
   return graph.end() - 1;
 }
 
 constexpr std::int64_t kMany = 1 << 20, kRows = 1 << 10;
+
+NodeId add_tangent(JointGraph& graph) {
+  const NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+  graph.at(tangent).backward = true;
+  return tangent;
+}
 
 /// x·W, an activation of it, and a product of that: a plain MLP.
 struct Mlp {
@@ -30,7 +39,7 @@ struct Mlp {
   NodeId w2 = add(graph, NodeKind::input, {}, kMany);
   NodeId out = add(graph, NodeKind::product, {active, w2}, kMany);
   NodeId first_backward = graph.end();
-  NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+  NodeId tangent = add_tangent(graph);
 };
 
 TEST(Partition, KeepsWhatProductsOfTheBackwardPassRead) {
@@ -69,7 +78,7 @@ TEST(Partition, KeepsTheNarrowSideOfACast) {
   const NodeId wide = add(graph, NodeKind::pointwise, {x}, kMany, DType::f32);
   const NodeId statistic = add(graph, NodeKind::reduction, {wide}, kRows, DType::f32);
   const NodeId first = graph.end();
-  const NodeId tangent = add(graph, NodeKind::input, {}, kMany);
+  const NodeId tangent = add_tangent(graph);
   add(graph, NodeKind::pointwise, {tangent, wide, statistic}, kMany);
   const std::vector<bool> kept = kept_nodes(graph, first, kNone);
   EXPECT_TRUE(kept[static_cast<std::size_t>(x)]);
