@@ -3,7 +3,7 @@
 #include "frameworks/fsdp1/flat_shards.h"
 #include "lowering/inference/pass.h"
 #include "lowering/packed_weights.h"
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 #include "lowering/tensors.h"
 
 namespace shardplan {

@@ -8,7 +8,7 @@
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 #include "parallel/shard.h"
 #include "parallel/sharding.h"
 #include "simulator/memory.h"
