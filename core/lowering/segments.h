@@ -255,10 +255,13 @@ std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& 
 /// The same of one.
 std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat);
 
-/// The first iteration finds what others have left, the next ones what it leaves itself.
-template <typename Hooks>
+inline constexpr auto kNothing = [] {};
+
+/// The first iteration finds what others have left, the next ones, which are emitted behind
+/// `again`, what it leaves itself.
+template <typename Hooks, typename Again = decltype(kNothing)>
 void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks,
-                     std::vector<TailedFree>& pending) {
+                     std::vector<TailedFree>& pending, const Again& again = kNothing) {
   const auto emit = [&](std::int64_t times) {
     if (times == 0) return;
     b.begin_repeat(times);
@@ -270,6 +273,7 @@ void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass
   if (count == 0) return;
   const bool apart = !pending.empty() || !pass.tail.empty();
   if (apart) emit(1);
+  if (apart && count > 1) again();
   emit(apart ? count - 1 : count);
 }
 
@@ -380,7 +384,9 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending);
+      detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending, [&] {
+        if constexpr (requires { hooks.enter_first(b, tape); }) hooks.enter_first(b, tape);
+      });
     };
     const bool first = s.first && repeat.begins && detail::ends_segment(repeats, k);
     block -= detail::block_count(run, repeat);

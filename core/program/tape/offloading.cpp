@@ -51,15 +51,11 @@ std::int32_t Offloading::send(StorageId id, const SavedView& view) {
   const Storage storage = storages_.of(id);
   const std::int64_t bytes =
       view.bytes > 0 ? round_up(view.bytes, kAllocationUnit) : storage.bytes;
-  if (streams()) evict();
   Sent sent{bytes, storage.category, kExternal, count_, 0};
-  // A contiguous copy is made in the stream that sends it, from memory of its own.
-  const bool copied = view.strided || view.part != kNone;
-  const StorageId from =
-      copied ? storages_.allocate(bytes, storage.category,
-                                  streams() ? Stream::copy : Stream::compute)
-             : id;
+  const bool copied = view.strided || view.part != kNone;  // to a contiguous one, before it is sent
+  const StorageId from = copied ? storages_.allocate(bytes, storage.category) : id;
   if (!copied) storages_.ref(id);
+  if (streams()) evict();
   writer_.python_calls(kCallsOfHook);
   writer_.copy(TapeEvent::Kind::to_host, bytes, CopyWait::nobody);
   sent_bytes_ += bytes;
