@@ -1,10 +1,10 @@
 #include "frameworks/usual.h"
 
-#include "program/pinned_memory.h"
 #include "lowering/pipeline/stages.h"
 #include "lowering/segments.h"
 #include "parallel/communicator_list.h"
 #include "parallel/problem.h"
+#include "program/pinned_memory.h"
 #include "program/program.h"
 #include "program/tape.h"
 #include "trainers/description.h"

@@ -114,9 +114,9 @@ void fill_tables(ModelRun& run) {
     const std::int32_t base = detail::slot_base(run, i);
     const auto append = [&](TapeRun& forward, TapeRun& backward, std::int32_t names) {
       const std::vector<std::int32_t> outlive = outliving_slots(forward, backward);
-      forward.forward_rows =
-          append_rows(run, forward.forward, forward.forward_kernels,
-                      {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);
+      forward.forward_rows = append_rows(
+          run, forward.forward, forward.forward_kernels,
+          {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);
       backward.backward_rows = append_rows(
           run, backward.backward, backward.backward_kernels,
           {names, kChainedGradientSlot, backward.input_gradient_slot, detail::kGradientName,
@@ -124,8 +124,7 @@ void fill_tables(ModelRun& run) {
           outlive);
     };
     append(s.forward, s.backward, base);
-    if (s.others)
-      append(s.others->forward, s.others->backward, base + detail::shared_slots(s));
+    if (s.others) append(s.others->forward, s.others->backward, base + detail::shared_slots(s));
     if (s.first) append(*s.first, *s.first, base);
   }
 }
@@ -229,21 +228,6 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   return s;
 }
 
-/// The stash has the inputs of the last blocks; that of the block which runs is there anyway.
-constexpr std::int64_t kInputsBeingSent = 4;
-
-std::vector<TailedFree> inputs_being_sent(const Plan& plan, const Segment& segment,
-                                          std::int64_t input_bytes) {
-  std::vector<TailedFree> inputs;
-  const bool sends = plan.activation_offloading == ActivationOffloading::streams &&
-                     plan.recomputes_blocks() && segment.checkpointable;
-  const std::int64_t count = sends ? std::min(kInputsBeingSent, segment.repeat - 1) : 0;
-  for (std::int64_t k = 0; k < count; ++k)
-    inputs.push_back(
-        {{TapeEvent::Kind::free, Category::activations, kNoSlot, input_bytes}, k + 1 - count});
-  return inputs;
-}
-
 /// Bytes of shared tensors and of their gradients.
 void size_shared(const Model& model, const Regime& regime, const Sizes& sizes, ModelRun& run) {
   for (const Shared& shared : model.shared) {
@@ -330,8 +314,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     in.told = is_told(model, plan, regime, i);
     SegmentRun s =
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
-    s.sent_inputs = inputs_being_sent(plan, model.segments[i],
-                                      i > 0 ? run.segments[i - 1].forward.output_bytes : 0);
+    s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],
+                                              i > 0 ? run.segments[i - 1].forward.output_bytes : 0);
     const TapeRun& tape = s.first ? *s.first : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
@@ -420,33 +404,6 @@ void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
   });
   assert(name != kExchanges.end() && "an exchange without a name");
   b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
-}
-
-void emit_copy(ProgramBuilder& b, const TapeEvent& e) {
-  const bool back = e.kind == TapeEvent::Kind::to_gpu;
-  const auto waits = static_cast<CopyWait>(e.id);
-  const std::string_view what =
-      back ? "saved activations from the host" : "saved activations to the host";
-  if (back && waits == CopyWait::nobody)
-    b.fetch_ahead(LinkKind::host, e.bytes, what);
-  else
-    b.copy(LinkKind::host, back, e.bytes, what);
-  if (waits != CopyWait::nobody) b.wait(Stream::copy);
-  if (waits == CopyWait::host) b.synchronize();
-}
-
-void drain(ProgramBuilder& b, std::vector<TailedFree>& pending, std::int64_t place) {
-  std::erase_if(pending, [&](const TailedFree& left) {
-    if (left.place > place) return false;
-    b.free(left.event.category, left.event.bytes, left.event.pool);
-    return true;
-  });
-}
-
-void leave(std::vector<TailedFree>& pending, const std::vector<TailedFree>& tail,
-           std::int64_t hooked) {
-  for (TailedFree& left : pending) left.place -= hooked;
-  pending.insert(pending.end(), tail.begin(), tail.end());
 }
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowering/saved_on_host.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -127,12 +128,9 @@ struct TapePass {
   std::int64_t hooked = 0;              ///< TapeRun::hooked, of a forward pass
 };
 inline TapePass forward_of(const TapeRun& tape) {
-  return {tape.forward,
-          tape.exchanges,
-          tape.forward_rows,
-          static_cast<std::int64_t>(tape.forward_kernels.size()),
-          tape.forward_tail,
-          tape.hooked};
+  return {tape.forward,      tape.exchanges,
+          tape.forward_rows, static_cast<std::int64_t>(tape.forward_kernels.size()),
+          tape.forward_tail, tape.hooked};
 }
 inline TapePass backward_of(const TapeRun& tape) {
   return {tape.backward, tape.exchanges, tape.backward_rows,
@@ -149,14 +147,6 @@ constexpr bool orders_kernels() {
 
 /// Emits the collective that an exchange of a tape is.
 void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
-/// Emits a copy of what is kept to the host or back.
-void emit_copy(ProgramBuilder& b, const TapeEvent& copy);
-/// Frees what was left up to `place`.
-void drain(ProgramBuilder& b, std::vector<TailedFree>& pending, std::int64_t place);
-/// A pass is over that hooks saw so many tensors of; it leaves its tail.
-void leave(std::vector<TailedFree>& pending, const std::vector<TailedFree>& tail,
-           std::int64_t hooked);
-
 /// The hook for a module's or a gradient's event, if there is one; `before` it, blocks go out.
 template <typename Hooks, typename Before>
 void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& before) {
@@ -216,18 +206,11 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
         break;
       case TapeEvent::Kind::to_host:
       case TapeEvent::Kind::to_gpu:
+      case TapeEvent::Kind::wait_for_copies:
+      case TapeEvent::Kind::copies_follow:
         emit_blocks();
         catch_up();
         emit_copy(b, e);
-        break;
-      case TapeEvent::Kind::wait_for_copies:
-        emit_blocks();
-        catch_up();
-        b.wait(Stream::copy, e.bytes);
-        break;
-      case TapeEvent::Kind::copies_follow:
-        catch_up();
-        b.follow(Stream::copy);
         break;
       case TapeEvent::Kind::drain:
         emit_blocks();

@@ -136,9 +136,9 @@ struct Plan {
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers
   ActivationOffloading activation_offloading = ActivationOffloading::none;
-  std::optional<Compile> compile;    ///< absent: an eager step
-  double gradient_clipping = 1.0;    ///< 0: off
-  bool launch_blocking = false;      ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
+  std::optional<Compile> compile;  ///< absent: an eager step
+  double gradient_clipping = 1.0;  ///< 0: off
+  bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
   CheckpointChoice checkpoint_choice() const { return {checkpointing, checkpoint_share}; }
   void set_checkpointing(const CheckpointChoice& choice) {

@@ -44,16 +44,16 @@ struct Regime {
 
 struct TapeEvent {
   enum class Kind : std::uint8_t {
-    alloc,     ///< `bytes` of storage `id`
-    free,      ///< the same bytes
-    fetch,     ///< module `id` needs its parameters
-    release,   ///< module `id` is done with them
-    gradient,  ///< the gradient of parameter `id` appears, `bytes` long
-    compute,   ///< kernels run: `bytes` of them, from number `id` on
-    exchange,  ///< ranks exchange what TapeRun's exchange number `id` says
-    wait,      ///< what was exchanged is there
-    to_host,   ///< `bytes` are copied to the host; `id`: CopyWait
-    to_gpu,    ///< `bytes` are copied back
+    alloc,            ///< `bytes` of storage `id`
+    free,             ///< the same bytes
+    fetch,            ///< module `id` needs its parameters
+    release,          ///< module `id` is done with them
+    gradient,         ///< the gradient of parameter `id` appears, `bytes` long
+    compute,          ///< kernels run: `bytes` of them, from number `id` on
+    exchange,         ///< ranks exchange what TapeRun's exchange number `id` says
+    wait,             ///< what was exchanged is there
+    to_host,          ///< `bytes` are copied to the host; `id`: CopyWait
+    to_gpu,           ///< `bytes` are copied back
     wait_for_copies,  ///< the GPU waits for copies, but for the last `bytes` that were asked for
     copies_follow,    ///< copies asked for from here on wait for what the GPU was given
     drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
@@ -61,7 +61,7 @@ struct TapeEvent {
   Kind kind = Kind::alloc;
   Category category = Category::activations;
   std::int32_t id = 0;
-  std::int64_t bytes = 0;  ///< already rounded to the allocator's 512-byte blocks
+  std::int64_t bytes = 0;         ///< already rounded to the allocator's 512-byte blocks
   Stream pool = Stream::compute;  ///< alloc, free: of the caching allocator
 };
 

@@ -85,7 +85,8 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
   if (plan.activation_offloading != ActivationOffloading::none)
     add(plan.activation_offloading == ActivationOffloading::streams
             ? "--activation_offloading true  # of TRL's trainers: SFTConfig, DPOConfig"
-            : "# activation offloading without streams: OffloadActivations(use_streams=False) around "
+            : "# activation offloading without streams: OffloadActivations(use_streams=False) "
+              "around "
               "the step");
   if (plan.kernels.any()) add(liger_arguments(plan.kernels));
   if (plan.compile) add("--torch_compile true");

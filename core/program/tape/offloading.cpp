@@ -49,8 +49,7 @@ void Offloading::drop(Sent& sent) {
 
 std::int32_t Offloading::send(StorageId id, const SavedView& view) {
   const Storage storage = storages_.of(id);
-  const std::int64_t bytes =
-      view.bytes > 0 ? round_up(view.bytes, kAllocationUnit) : storage.bytes;
+  const std::int64_t bytes = view.bytes > 0 ? round_up(view.bytes, kAllocationUnit) : storage.bytes;
   Sent sent{bytes, storage.category, kExternal, count_, 0};
   const bool copied = view.strided || view.part != kNone;  // to a contiguous one, before it is sent
   const StorageId from = copied ? storages_.allocate(bytes, storage.category) : id;
@@ -80,8 +79,8 @@ StorageId Offloading::bring_back(std::int32_t number) {
     storages_.ref(sent.on_gpu);
     return sent.on_gpu;
   }
-  const StorageId id = storages_.allocate(sent.bytes, sent.category,
-                                          streams() ? Stream::copy : Stream::compute);
+  const StorageId id =
+      storages_.allocate(sent.bytes, sent.category, streams() ? Stream::copy : Stream::compute);
   writer_.python_calls(kCallsOfHook);
   writer_.copy(TapeEvent::Kind::to_gpu, sent.bytes,
                streams() ? CopyWait::nobody : CopyWait::compute);

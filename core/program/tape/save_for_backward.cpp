@@ -32,8 +32,7 @@ void save_operands(Parts& p, std::size_t i, const Operands& read, const SaveRule
     if (rule.inputs || first || (rule.crossed && other_needs))
       save_value(p, i, op.in[k], read.storage[k], view_of(p, op, op.in[k], read.type[k]));
   }
-  if (rule.output)
-    p.saved.save(i, p.view.state(op.out).storage, view_of(p, op, kNone, DType::f32));
+  if (rule.output) p.saved.save(i, p.view.state(op.out).storage, view_of(p, op, kNone, DType::f32));
 }
 
 /// A product keeps what its weight's gradient needs.

@@ -17,8 +17,8 @@ void TapeWriter::begin_backward() {
   again_ = false;
 }
 
-void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id,
-                      std::int64_t bytes, Stream pool) {
+void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
+                      Stream pool) {
   if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush();
   events_->push_back({kind, category, id, bytes, pool});
 }

@@ -18,8 +18,7 @@ namespace shardplan::saved_on_host_test {
 namespace {
 
 const Json& golden() {
-  static const Json kFile =
-      read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_on_host.json");
+  static const Json kFile = read_json_file(SHARDPLAN_SOURCE_DIR "/tests/golden/saved_on_host.json");
   return kFile;
 }
 
@@ -74,8 +73,7 @@ TEST(SavedOnHost, LeavesWhatTrlsHooksLeave) {
       continue;
     }
     EXPECT_NEAR(static_cast<double>(simulated[model] - end),
-                static_cast<double>(measured[model] - theirs),
-                static_cast<double>(tables(c)))
+                static_cast<double>(measured[model] - theirs), static_cast<double>(tables(c)))
         << c.dump();
   }
 }
@@ -95,7 +93,7 @@ TEST(SavedOnHost, SendsWhatTrlsHooksSend) {
 TEST(SavedOnHost, LeavesNothingBehind) {
   for (const Json& c : golden().at("cases"))
     for (const Checkpointing how :
-         {Checkpointing::none, Checkpointing::full, Checkpointing::selective_op}) {
+         {Checkpointing::none, Checkpointing::full, Checkpointing::selective}) {
       const Program program = program_of_case(c, how);
       EXPECT_EQ(simulate_memory(program).of(Phase::step).end, total_bytes(program.resident))
           << c.dump();
