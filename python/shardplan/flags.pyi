@@ -95,6 +95,7 @@ class JobFlags(TypedDict, total=False):
     kernels: Sequence[object] | str | None
     attention: Document | None
     checkpointing: Document | None
+    activation_offloading: Document | None
     compile: bool | None
     loss: Document | None
     gradient_clipping: float | str | None
