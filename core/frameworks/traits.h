@@ -157,6 +157,9 @@ struct FrameworkTraits {
   Required<SavedInput (*)(const Plan&)> saved_input;
   Required<std::int64_t (*)(const Plan&, const ModelRun&)> held_inputs;
   Required<HostMemory (*)(const Plan&, const ModelRun&)> inputs_on_host;
+  /// Whether passes read parameters where the model had them before the framework took it over:
+  /// hooks that tell parameters by their storage leave them alone.
+  Required<bool> parameters_stay;
   /// Whether tables that blocks share are made once and kept.
   Required<bool> keeps_tables;
   /// Whether a pipeline stage lets go of what it has sent.

@@ -1,10 +1,10 @@
 #include "frameworks/usual.h"
 
-#include "lowering/pinned_memory.h"
 #include "lowering/pipeline/stages.h"
 #include "lowering/segments.h"
 #include "parallel/communicator_list.h"
 #include "parallel/problem.h"
+#include "program/pinned_memory.h"
 #include "program/program.h"
 #include "program/tape.h"
 #include "trainers/description.h"
@@ -64,15 +64,18 @@ std::optional<bool> no_choice_of_sync(const Plan&) {
 
 SavedInput saved_input(const Plan& plan) {
   SavedInput how;
-  how.on_host = plan.checkpoint_share.offload;
+  how.on_host = plan.sends_inputs();
+  how.beside = plan.activation_offloading == ActivationOffloading::streams;
   return how;
 }
 
 HostMemory inputs_on_host(const Plan& plan, const ModelRun& run) {
   HostMemory host;
-  if (!plan.checkpoint_share.offload) return host;
+  if (!plan.sends_inputs()) return host;
   std::int64_t input = 0, place = 0;
   for (const SegmentRun& s : run.segments) {
+    host.pinned = checked_add(host.pinned, checked_mul(s.forward.pinned, s.segment->repeat));
+    if (!plan.recomputes_blocks()) continue;
     for (std::int64_t k = 0; s.segment->checkpointable && k < s.segment->repeat; ++k, ++place)
       if (!s.others || run.own_tapes.has(place))
         host.pinned = checked_add(host.pinned, pinned_block(input));

@@ -65,15 +65,24 @@ struct TapeNames {
   std::int32_t left = chain;                  ///< that of what the neighbour left, where another
 };
 
+/// Blocks of a tape that something else frees than the tape's own passes.
+std::vector<std::int32_t> outliving_slots(const TapeRun& forward, const TapeRun& backward) {
+  std::vector<std::int32_t> slots;
+  for (const TapeEvent& e : forward.held) slots.push_back(e.id);
+  for (const TailedFree& left : forward.forward_tail) slots.push_back(left.event.id);
+  for (const TailedFree& left : backward.backward_tail) slots.push_back(left.event.id);
+  return slots;
+}
+
 /// Appends what one pass allocates, frees and starts to the tables of `run`.
 TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
                      const std::vector<Kernel>& kernels, const TapeNames& names,
-                     const std::vector<TapeEvent>& held) {
+                     const std::vector<std::int32_t>& outlive) {
   const TapeRows rows{static_cast<std::int32_t>(run.blocks.size()),
                       static_cast<std::int32_t>(run.kernels.size())};
   run.kernels.insert(run.kernels.end(), kernels.begin(), kernels.end());
   const auto name_of_slot = [&](std::int32_t slot) {
-    const bool outlives = std::ranges::find(held, slot, &TapeEvent::id) != held.end();
+    const bool outlives = std::ranges::find(outlive, slot) != outlive.end();
     if (slot == kCacheSlot || outlives) return kUnnamed;
     if (slot == names.incoming) return names.left;
     if (slot == names.outgoing) return names.chain;
@@ -90,6 +99,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.category = e.category;
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
+    block.stream = e.pool;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -102,29 +112,20 @@ void fill_tables(ModelRun& run) {
   for (std::size_t i = 0; i < run.segments.size(); ++i) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
-    const auto append_forward = [&](TapeRun& t, std::int32_t names) {
-      t.forward_rows =
-          append_rows(run, t.forward, t.forward_kernels,
-                      {names, kChainedInputSlot, t.output_slot, detail::kOutputName}, t.held);
+    const auto append = [&](TapeRun& forward, TapeRun& backward, std::int32_t names) {
+      const std::vector<std::int32_t> outlive = outliving_slots(forward, backward);
+      forward.forward_rows = append_rows(
+          run, forward.forward, forward.forward_kernels,
+          {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);
+      backward.backward_rows = append_rows(
+          run, backward.backward, backward.backward_kernels,
+          {names, kChainedGradientSlot, backward.input_gradient_slot, detail::kGradientName,
+           s.makes_along ? detail::kAlongName : detail::kGradientName},
+          outlive);
     };
-    const auto append_backward = [&](TapeRun& t, const std::vector<TapeEvent>& held,
-                                     std::int32_t names) {
-      t.backward_rows =
-          append_rows(run, t.backward, t.backward_kernels,
-                      {names, kChainedGradientSlot, t.input_gradient_slot, detail::kGradientName,
-                       s.makes_along ? detail::kAlongName : detail::kGradientName},
-                      held);
-    };
-    append_forward(s.forward, base);
-    append_backward(s.backward, s.forward.held, base);
-    if (s.others) {
-      const std::int32_t own = base + detail::shared_slots(s);
-      append_forward(s.others->forward, own);
-      append_backward(s.others->backward, s.others->forward.held, own);
-    }
-    if (!s.first) continue;
-    append_forward(*s.first, base);
-    append_backward(*s.first, s.first->held, base);
+    append(s.forward, s.backward, base);
+    if (s.others) append(s.others->forward, s.others->backward, base + detail::shared_slots(s));
+    if (s.first) append(*s.first, *s.first, base);
   }
 }
 
@@ -142,6 +143,7 @@ LayerTapes both_passes(TapeRun tape) {
   layer.backward.backward = std::move(layer.forward.backward);
   layer.backward.backward_kernels = std::move(layer.forward.backward_kernels);
   layer.backward.exchanges = layer.forward.exchanges;
+  layer.backward.backward_tail = layer.forward.backward_tail;
   layer.backward.input_gradient_slot = layer.forward.input_gradient_slot;
   return layer;
 }
@@ -199,6 +201,8 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.traced_whole = plan.compiles_whole();
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
+  options.offloading = plan.activation_offloading;
+  options.last_segment = &segment == &model.segments.back();
   options.multiprocessors = plan.cluster.gpu.multiprocessors.value_or(kTypicalMultiprocessors);
   options.output_gets_grad = in.told || !frozen_output(model, segment);
   options.shared_trains = in.shared_trains;
@@ -270,7 +274,7 @@ std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Reg
 /// node holds it until the graph goes (torch/csrc/autograd/functions/accumulate_grad.h):
 /// save_on_cpu around the first block frees nothing.
 std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
-  if (!plan.checkpoint_share.offload) return 0;
+  if (!plan.sends_inputs()) return 0;
   const TapeRun* before = nullptr;
   for (const SegmentRun& s : run.segments) {
     const bool block = s.segment->checkpointable;
@@ -312,6 +316,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
     in.told = is_told(model, plan, regime, i);
     SegmentRun s =
         run_segment(model, model.segments[i], plan, regime, in, cuts.segments[i], run.own_tapes);
+    s.sent_inputs = detail::inputs_being_sent(plan, model.segments[i],
+                                              i > 0 ? run.segments[i - 1].forward.output_bytes : 0);
     const TapeRun& tape = s.first ? *s.first : s.forward;
     in.stream = s.forward.output_dtype;
     in.needs_grad = in.told || tape.output_needs_grad;
@@ -400,14 +406,6 @@ void emit_exchange(ProgramBuilder& b, const TapeExchange& e) {
   });
   assert(name != kExchanges.end() && "an exchange without a name");
   b.exchange(name->collective, e.group, e.bytes, name->what, e.ahead);
-}
-
-void emit_copy(ProgramBuilder& b, const TapeEvent& e) {
-  const bool back = e.kind == TapeEvent::Kind::to_gpu;
-  b.copy(LinkKind::host, back, e.bytes,
-         back ? "checkpoints from the host" : "checkpoints to the host");
-  if (back || e.id != 0) b.wait(Stream::copy);
-  if (e.id != 0) b.synchronize();
 }
 
 std::int32_t slot_base(const ModelRun& run, std::size_t segment) {

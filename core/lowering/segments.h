@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowering/saved_on_host.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -26,6 +27,8 @@ struct SegmentRun : LayerTapes {
   /// Layers with other tapes than the rest: not checkpointed where that is, or in graphs that are
   /// cut elsewhere (compiled/cuts.h).
   std::optional<LayerTapes> others;
+  /// Inputs of checkpointed blocks that hooks still send while the next blocks run.
+  std::vector<TailedFree> sent_inputs;
   /// The first iteration, where its input needs no gradient and those of the others do; only the
   /// events are used.
   std::optional<TapeRun> first;
@@ -121,14 +124,17 @@ struct TapePass {
   const std::vector<TapeExchange>& exchanges;
   TapeRows rows;
   std::int64_t kernels = 0;
+  const std::vector<TailedFree>& tail;  ///< what it leaves to the pass behind it
+  std::int64_t hooked = 0;              ///< TapeRun::hooked, of a forward pass
 };
 inline TapePass forward_of(const TapeRun& tape) {
-  return {tape.forward, tape.exchanges, tape.forward_rows,
-          static_cast<std::int64_t>(tape.forward_kernels.size())};
+  return {tape.forward,      tape.exchanges,
+          tape.forward_rows, static_cast<std::int64_t>(tape.forward_kernels.size()),
+          tape.forward_tail, tape.hooked};
 }
 inline TapePass backward_of(const TapeRun& tape) {
   return {tape.backward, tape.exchanges, tape.backward_rows,
-          static_cast<std::int64_t>(tape.backward_kernels.size())};
+          static_cast<std::int64_t>(tape.backward_kernels.size()), tape.backward_tail};
 }
 
 /// Whether kernels keep their places between the hooks' actions, because these send or fetch
@@ -141,9 +147,6 @@ constexpr bool orders_kernels() {
 
 /// Emits the collective that an exchange of a tape is.
 void emit_exchange(ProgramBuilder& b, const TapeExchange& exchange);
-/// Emits the copy of a checkpointed segment's input to the host or back.
-void emit_copy(ProgramBuilder& b, const TapeEvent& copy);
-
 /// The hook for a module's or a gradient's event, if there is one; `before` it, blocks go out.
 template <typename Hooks, typename Before>
 void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& before) {
@@ -159,8 +162,10 @@ void call_hook(ProgramBuilder& b, const TapeEvent& e, Hooks& hooks, Before&& bef
     if (e.kind == TapeEvent::Kind::gradient) call([&] { hooks.gradient(b, e.id, e.bytes); });
 }
 
+/// `pending`: what passes before it have left, and then what it leaves.
 template <typename Hooks>
-void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
+void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks,
+               std::vector<TailedFree>& pending) {
   std::int32_t next = pass.rows.block, first = next;  // blocks before the framework's next action
   const auto emit_blocks = [&] {
     b.blocks(first, next - first);
@@ -201,15 +206,22 @@ void emit_tape(ProgramBuilder& b, const TapePass& pass, Hooks& hooks) {
         break;
       case TapeEvent::Kind::to_host:
       case TapeEvent::Kind::to_gpu:
+      case TapeEvent::Kind::wait_for_copies:
+      case TapeEvent::Kind::copies_follow:
         emit_blocks();
         catch_up();
         emit_copy(b, e);
+        break;
+      case TapeEvent::Kind::drain:
+        emit_blocks();
+        drain(b, pending, e.id);
         break;
     }
   }
   emit_blocks();
   reached = pass.kernels;
   catch_up();
+  leave(pending, pass.tail, pass.hooked);
 }
 
 /// Blocks in a row that run the same tapes.
@@ -226,14 +238,26 @@ std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& 
 /// The same of one.
 std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat);
 
-template <typename Hooks>
-void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks) {
+inline constexpr auto kNothing = [] {};
+
+/// The first iteration finds what others have left, the next ones, which are emitted behind
+/// `again`, what it leaves itself.
+template <typename Hooks, typename Again = decltype(kNothing)>
+void emit_iterations(ProgramBuilder& b, std::int64_t count, const TapePass& pass, Hooks& hooks,
+                     std::vector<TailedFree>& pending, const Again& again = kNothing) {
+  const auto emit = [&](std::int64_t times) {
+    if (times == 0) return;
+    b.begin_repeat(times);
+    if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
+    emit_tape(b, pass, hooks, pending);
+    if constexpr (requires { hooks.end(b); }) hooks.end(b);
+    b.end_repeat();
+  };
   if (count == 0) return;
-  b.begin_repeat(count);
-  if constexpr (requires { hooks.begin(b); }) hooks.begin(b);
-  emit_tape(b, pass, hooks);
-  if constexpr (requires { hooks.end(b); }) hooks.end(b);
-  b.end_repeat();
+  const bool apart = !pending.empty() || !pass.tail.empty();
+  if (apart) emit(1);
+  if (apart && count > 1) again();
+  emit(apart ? count - 1 : count);
 }
 
 /// Frees what the runs of a segment have left: autocast's copies of weights that nothing else
@@ -278,6 +302,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
   b.alloc(Category::activations, run.held_throughout);
+  std::vector<TailedFree> pending;
   std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
@@ -285,13 +310,15 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     const SegmentRun& s = run.segments[repeat.segment];
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, detail::forward_of(tape), hooks);
+      detail::emit_iterations(b, count, detail::forward_of(tape), hooks, pending);
     };
+    for (const TailedFree& input : s.sent_inputs) b.alloc(input.event.category, input.event.bytes);
     const bool first = s.first && repeat.begins && detail::starts_segment(repeats, k);
     if (first) emit(*s.first, 1);
     for (const detail::Stretch& layers :
          detail::stretches(run, s, block, repeat.count - (first ? 1 : 0)))
       emit(layers.tapes->forward, layers.count);
+    detail::leave(pending, s.sent_inputs, 0);
     block += detail::block_count(run, repeat);
     if (!detail::ends_segment(repeats, k)) continue;
     for (std::size_t i = 0; i < model.shared.size(); ++i) {
@@ -308,6 +335,7 @@ void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
         b.free(Category::activations, bytes);
     }
   }
+  detail::drain(b, pending, 0);
   detail::drop_caches(b, run, repeats);
   for (std::size_t i = 0; i < model.shared.size(); ++i)
     if (!run.shared_kept[i] && detail::held_by_result(model, i))
@@ -322,6 +350,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     b.alloc_named(Category::activations, last->forward.output_bytes, detail::kGradientName);
   std::vector<bool> has_gradient(model.shared.size(), false);
   std::int64_t held = run.held_inputs;
+  std::vector<TailedFree> pending;
   std::int64_t block = detail::block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {
     const SegmentRepeat& repeat = repeats[k];
@@ -338,7 +367,9 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](const TapeRun& tape, std::int64_t count) {
-      detail::emit_iterations(b, count, detail::backward_of(tape), hooks);
+      detail::emit_iterations(b, count, detail::backward_of(tape), hooks, pending, [&] {
+        if constexpr (requires { hooks.enter_first(b, tape); }) hooks.enter_first(b, tape);
+      });
     };
     const bool first = s.first && repeat.begins && detail::ends_segment(repeats, k);
     block -= detail::block_count(run, repeat);
@@ -358,6 +389,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
       if (run.shared_kept[i]) b.free(Category::activations, detail::live_bytes(model, run, i));
     }
   }
+  detail::drain(b, pending, 0);
   b.free(Category::activations, held);
   b.free(Category::activations, run.held_throughout);
   detail::drop_held(b, run, repeats);

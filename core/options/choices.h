@@ -87,6 +87,12 @@ inline constexpr std::array kCheckpointPolicies{
     named(Checkpointing::none), named(Checkpointing::selective), named(Checkpointing::full),
     named(Checkpointing::selective_op), named(Checkpointing::blocks)};
 
+/// The words of TRL, torchtune and axolotl stand beside the plain ones.
+inline constexpr std::array kActivationOffloadings{
+    spoken(named(ActivationOffloading::none, "on the GPU"), "false no off"),
+    spoken(named(ActivationOffloading::streams, "on the host"), "true yes on"),
+    spoken(named(ActivationOffloading::one_stream, "on the host, the GPU waiting"), "legacy")};
+
 inline constexpr std::array kSchedules{named(PipelineSchedule::gpipe),
                                        named(PipelineSchedule::one_f_one_b),
                                        named(PipelineSchedule::interleaved)};

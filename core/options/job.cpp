@@ -123,6 +123,16 @@ constexpr std::array kPlainOptions{
         {.get = [](const Plan& p) -> OptionValue {
           return static_cast<std::int64_t>(p.checkpointing);
         }}),
+    option<&Plan::activation_offloading>(
+        {.key = "activation_offloading",
+         .flag = "--activation-offloading",
+         .also = "--enable-activation-offloading",
+         .help = "what autograd keeps waits on the host, copied beside the step",
+         .doc = "hooks around the whole step move what autograd keeps to the host and back (TRL, "
+                "torchtune, axolotl): beside the step, or within it "
+                "([activations on the host](../explanation/memory.md#activations-on-the-host))",
+         .choices = kActivationOffloadings,
+         .changes_passes = true}),
     special<Plan>({.key = "compile",
                    .flag = "--compile",
                    .also = "--torch-compile",

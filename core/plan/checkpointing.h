@@ -38,6 +38,23 @@ struct CheckpointShare {
   bool operator==(const CheckpointShare&) const = default;
 };
 
+/// Whether hooks around the whole step move what autograd keeps to the host: TRL's and torchtune's
+/// OffloadActivations, beside a stream of their own or within the step's (axolotl's "legacy").
+enum class ActivationOffloading : std::uint8_t { none, streams, one_stream };
+
+/// The name used in job files.
+constexpr std::string_view name_of(ActivationOffloading how) {
+  switch (how) {
+    case ActivationOffloading::streams:
+      return "streams";
+    case ActivationOffloading::one_stream:
+      return "one_stream";
+    case ActivationOffloading::none:
+      break;
+  }
+  return "none";
+}
+
 /// A policy and its numbers.
 struct CheckpointChoice {
   Checkpointing how = Checkpointing::none;

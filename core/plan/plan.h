@@ -140,9 +140,10 @@ struct Plan {
   KernelRequest kernels;  ///< fused ones in place of PyTorch's
   Checkpointing checkpointing = Checkpointing::none;
   CheckpointShare checkpoint_share;  ///< of policies with numbers
-  std::optional<Compile> compile;    ///< absent: an eager step
-  double gradient_clipping = 1.0;    ///< 0: off
-  bool launch_blocking = false;      ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
+  ActivationOffloading activation_offloading = ActivationOffloading::none;
+  std::optional<Compile> compile;  ///< absent: an eager step
+  double gradient_clipping = 1.0;  ///< 0: off
+  bool launch_blocking = false;    ///< CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
 
   CheckpointChoice checkpoint_choice() const { return {checkpointing, checkpoint_share}; }
   void set_checkpointing(const CheckpointChoice& choice) {
@@ -154,6 +155,10 @@ struct Plan {
   bool recomputes_blocks() const;
   /// Whether blocks of a kind differ: some are run again, and the others keep all.
   bool keeps_some_blocks() const { return checkpointing == Checkpointing::blocks; }
+  /// Whether the inputs of checkpointed blocks wait on the host.
+  bool sends_inputs() const {
+    return checkpoint_share.offload || activation_offloading != ActivationOffloading::none;
+  }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
   /// Whether torch.compile takes the model in one piece.

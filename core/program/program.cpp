@@ -142,10 +142,11 @@ void ProgramBuilder::reduce_buckets(Collective kind, std::int64_t bytes, std::st
   program_.events.back().bucketed = true;
 }
 
-void ProgramBuilder::wait(Stream stream) {
+void ProgramBuilder::wait(Stream stream, std::int64_t but_last) {
   Event e;
   e.kind = Event::Kind::wait;
   e.stream = stream;
+  e.bytes = but_last;
   program_.events.push_back(e);
 }
 

@@ -20,6 +20,7 @@
 #include "plan/group.h"
 #include "program/category.h"
 #include "program/kernel.h"
+#include "program/stream.h"
 
 namespace shardplan {
 
@@ -38,10 +39,6 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
-/// What works side by side on a GPU, each with blocks of its own. `staging` makes ready what a
-/// collective sends; it is never behind the host.
-enum class Stream : std::uint8_t { compute, communication, copy, staging };
-inline constexpr std::size_t kStreams = 4;
 /// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
 enum class HostOptimizer : std::uint8_t { deepspeed, torch };
 enum class Collective : std::uint8_t {
@@ -64,7 +61,8 @@ struct Event {
     compute,         ///< `count` kernels on the compute stream, from Program::kernels[first] on
     collective,      ///< payload bytes among all ranks of the group
     copy,            ///< bytes over the host or NVMe link
-    wait,            ///< the compute stream waits for what `stream` has been given so far
+    wait,            ///< the compute stream waits for what `stream` has been given so far; copies:
+                     ///< but for the last `bytes` of it
     synchronize,     ///< the host waits for the compute stream
     follow,          ///< `stream` waits for the compute stream
     mark,            ///< the host records how far it has given work to `stream`: `count` marks
@@ -239,7 +237,8 @@ class ProgramBuilder {
   /// What the network itself exchanges, where its operations stand.
   void exchange(Collective kind, Group group, std::int64_t bytes, std::string_view what,
                 bool ahead);
-  void wait(Stream stream);
+  /// `but_last`: bytes of copies, the last ones, that are not waited for.
+  void wait(Stream stream, std::int64_t but_last = 0);
   void synchronize();
   void follow(Stream stream);
   void mark(Stream stream, std::int32_t name, std::int64_t marks = 1);

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "program/category.h"
 #include "program/kernel.h"
+#include "program/stream.h"
 
 namespace shardplan {
 
@@ -43,21 +44,38 @@ struct Regime {
 
 struct TapeEvent {
   enum class Kind : std::uint8_t {
-    alloc,     ///< `bytes` of storage `id`
-    free,      ///< the same bytes
-    fetch,     ///< module `id` needs its parameters
-    release,   ///< module `id` is done with them
-    gradient,  ///< the gradient of parameter `id` appears, `bytes` long
-    compute,   ///< kernels run: `bytes` of them, from number `id` on
-    exchange,  ///< ranks exchange what TapeRun's exchange number `id` says
-    wait,      ///< what was exchanged is there
-    to_host,   ///< `bytes` are copied to the host; `id` is 1 where the host waits for it
-    to_gpu,    ///< `bytes` are copied back
+    alloc,            ///< `bytes` of storage `id`
+    free,             ///< the same bytes
+    fetch,            ///< module `id` needs its parameters
+    release,          ///< module `id` is done with them
+    gradient,         ///< the gradient of parameter `id` appears, `bytes` long
+    compute,          ///< kernels run: `bytes` of them, from number `id` on
+    exchange,         ///< ranks exchange what TapeRun's exchange number `id` says
+    wait,             ///< what was exchanged is there
+    to_host,          ///< `bytes` are copied to the host; `id`: CopyWait
+    to_gpu,           ///< `bytes` are copied back
+    wait_for_copies,  ///< the GPU waits for copies, but for the last `bytes` that were asked for
+    copies_follow,    ///< copies asked for from here on wait for what the GPU was given
+    drain,            ///< what a neighbour left (TailedFree) is freed, up to place `id`
   };
   Kind kind = Kind::alloc;
   Category category = Category::activations;
   std::int32_t id = 0;
-  std::int64_t bytes = 0;  ///< already rounded to the allocator's 512-byte blocks
+  std::int64_t bytes = 0;         ///< already rounded to the allocator's 512-byte blocks
+  Stream pool = Stream::compute;  ///< alloc, free: of the caching allocator
+};
+
+/// Who waits for a copy.
+enum class CopyWait : std::uint8_t {
+  nobody,
+  host,
+  compute,  ///< what the GPU is given next
+};
+
+/// A free that the neighbour does: hooks keep a tensor while it is sent, or after it came back.
+struct TailedFree {
+  TapeEvent event;
+  std::int64_t place = 0;  ///< among tensors that hooks saw: 0 is the last one
 };
 
 /// What a tape event says of ranks that communicate.
@@ -96,6 +114,10 @@ struct TapeRun {
   /// with the graph, when the whole backward pass is over. A compiled step's holds what it was
   /// called with.
   std::vector<TapeEvent> held;
+  /// Under activation offloading: what the forward and the backward pass leave to neighbours, how
+  /// many tensors hooks saw, and pinned bytes of the host.
+  std::vector<TailedFree> forward_tail, backward_tail;
+  std::int64_t hooked = 0, pinned = 0;
   /// What they may hold besides, where values are large: columns of inputs that LLM.int8() leaves
   /// out of its products. Of the widest input: the others come from norms.
   std::int64_t outliers_at_most = 0;
@@ -139,6 +161,7 @@ struct SavedInput {
   bool divided = false;    ///< each of `ranks` keeps a part, which it copies out
   std::int64_t ranks = 1;  ///< of the tensor-parallel group
   bool on_host = false;
+  bool beside = false;  ///< copied beside the step: nobody waits for it
 };
 
 /// What a checkpointed forward pass leaves of results, and the recomputation finds.
@@ -157,6 +180,8 @@ struct TapeOptions {
   /// The recomputation ends where nothing more is saved (torch.utils.checkpoint's early stop).
   bool stops_early = true;
   SavedInput saved_input;
+  ActivationOffloading offloading = ActivationOffloading::none;
+  bool last_segment = false;  ///< its backward pass follows its forward pass
   /// Of the chained input; false for the first layer's when the embeddings are frozen.
   bool input_needs_grad = true;
   /// By Model::shared, whether it needs a gradient; nullptr: as the model says.

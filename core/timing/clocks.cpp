@@ -43,6 +43,7 @@ ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
                                         plan.cluster, rates.links);
       break;
     case Event::Kind::copy:
+    case Event::Kind::wait:
       move.seconds = copy_seconds(e, plan.cluster, rates.links);
       break;
     case Event::Kind::host_optimizer:
@@ -165,8 +166,8 @@ StreamClocks::Cost StreamClocks::copy(const ClockMove& m) {
   return cost;
 }
 
-StreamClocks::Cost StreamClocks::wait(Stream stream) {
-  if (stream == Stream::copy) return {.exposed = wait_until(at.copies)};
+StreamClocks::Cost StreamClocks::wait(Stream stream, double but_last) {
+  if (stream == Stream::copy) return {.exposed = wait_until(at.copies - but_last)};
   const Cost cost{.exposed = wait_until(at.communication)};
   note_once(cost.exposed);
   return cost;
@@ -221,7 +222,7 @@ void StreamClocks::move(const ClockMove& m) {
       copy(m);
       break;
     case Event::Kind::wait:
-      wait(m.stream);
+      wait(m.stream, m.seconds);
       break;
     case Event::Kind::follow:
       follow(m.stream);

@@ -26,7 +26,7 @@ struct ClockMove {
   bool to_device = false;           ///< copy
   bool keeps_passed = false;        ///< throttle
   std::int64_t count = 1;           ///< collective: calls; mark, throttle
-  double seconds = 0;               ///< collective, copy, host_optimizer
+  double seconds = 0;               ///< collective, copy, host_optimizer; wait: not waited for
   KernelSequence sequence;          ///< compute
   bool operator==(const ClockMove&) const = default;
 };
@@ -82,7 +82,8 @@ class StreamClocks {
   Cost run(const KernelSequence& sequence);
   Cost collective(const ClockMove& move);
   Cost copy(const ClockMove& move);
-  Cost wait(Stream stream);
+  /// `but_last`: seconds of copies, the last ones, that it does not wait for.
+  Cost wait(Stream stream, double but_last = 0);
   Cost host_optimizer(double seconds);
   /// Seconds that the rank waits for other stages of a pipeline before its optimizer.
   double begin_phase(Phase phase);

@@ -44,7 +44,7 @@ class Simulation {
     std::size_t index = 0;
     for_each_event(program_, [&](const Event& e, std::int64_t times) {
       const std::size_t event = index++;
-      if (!wanted(e.kind)) return;
+      if (!wanted(e)) return;
       if (e.kind == Event::Kind::begin_repeat) open.push_back(steps_.size());
       if (e.kind == Event::Kind::end_repeat) {
         steps_[open.back()].end = steps_.size();
@@ -59,8 +59,8 @@ class Simulation {
     return program_.groups[static_cast<std::size_t>(e.group)];
   }
 
-  bool wanted(Event::Kind kind) const {
-    switch (kind) {
+  bool wanted(const Event& e) const {
+    switch (e.kind) {
       case Event::Kind::alloc:
       case Event::Kind::free:
       case Event::Kind::blocks:
@@ -68,10 +68,11 @@ class Simulation {
       case Event::Kind::end_phase:
       case Event::Kind::once:
       case Event::Kind::gradients_whole:
-      case Event::Kind::follow:
       case Event::Kind::mark:
       case Event::Kind::throttle:
         return false;
+      case Event::Kind::follow:  // another stream's matters to the allocator alone
+        return e.stream == Stream::copy;
       default:
         return true;
     }
@@ -118,10 +119,13 @@ class Simulation {
         }
         case Event::Kind::wait:
           (e.stream == Stream::copy ? times_.exposed_copies : times_.exposed_communication) +=
-              clocks_.wait(e.stream).exposed;
+              clocks_.wait(e.stream, s.move.seconds).exposed;
           break;
         case Event::Kind::synchronize:
           clocks_.synchronize();
+          break;
+        case Event::Kind::follow:
+          clocks_.follow(e.stream);
           break;
         case Event::Kind::host_optimizer:
           run_host_optimizer(s);

@@ -82,6 +82,12 @@ std::string trainer_arguments(const Plan& plan, DType type, std::string_view mor
   if (type == DType::bf16) add("--bf16 true");
   if (type == DType::f16) add("--fp16 true");
   for (std::string& line : checkpointing_arguments(plan)) add(std::move(line));
+  if (plan.activation_offloading != ActivationOffloading::none)
+    add(plan.activation_offloading == ActivationOffloading::streams
+            ? "--activation_offloading true  # of TRL's trainers: SFTConfig, DPOConfig"
+            : "# activation offloading without streams: OffloadActivations(use_streams=False) "
+              "around "
+              "the step");
   if (plan.kernels.any()) add(liger_arguments(plan.kernels));
   if (plan.compile) add("--torch_compile true");
   if (!more.empty()) add(std::string(more));

@@ -85,6 +85,12 @@ void read_kernel_list(Key& key) {
   key.took("kernels, beside what Liger patches unless told otherwise");
 }
 
+/// TRL's trainers run the whole step within its hooks (TRL 1.16, sft_trainer.py).
+void read_activation_offloading(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.take("/activation_offloading", "streams");
+}
+
 /// transformers 5.23 has both names, and writes both.
 void read_activation_checkpointing(Key& key) {
   if (key.other("gradient_checkpointing") != nullptr)
@@ -103,6 +109,7 @@ constexpr std::array kTrainingRules{
     KeyRule{"gradient_checkpointing_kwargs", "", read_checkpointing_details},
     KeyRule{"activation_checkpointing", "", read_activation_checkpointing},
     KeyRule{"activation_checkpointing_kwargs", "", read_checkpointing_details},
+    KeyRule{"activation_offloading", "", read_activation_offloading},
     KeyRule{"max_grad_norm", "", read_clipping},
     KeyRule{"torch_compile", "", read_compile},
     KeyRule{"torch_compile_mode", "", read_compile_mode},

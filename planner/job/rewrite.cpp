@@ -103,6 +103,8 @@ class Rewriter {
     if (before_.checkpointing != after_.checkpointing ||
         before_.checkpoint_share != after_.checkpoint_share)
       set_field(job_, "/checkpointing", checkpointing_json(after_));
+    if (before_.activation_offloading != after_.activation_offloading)
+      set_field(job_, "/activation_offloading", std::string(name_of(after_.activation_offloading)));
     change_cluster();
     return std::move(job_);
   }

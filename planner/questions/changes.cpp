@@ -71,7 +71,11 @@ std::vector<Change> finer_checkpointing(const Model& model, const Plan& plan) {
   if (plan.checkpointing == Checkpointing::none)
     return {checkpointed("selective checkpointing, with every second product computed again",
                          "--checkpointing selective_op:2",
-                         {Checkpointing::selective_op, {.every = kUsualProductShare}})};
+                         {Checkpointing::selective_op, {.every = kUsualProductShare}}),
+            {"what autograd keeps on the host",
+             "activation_offloading: true in TRL and axolotl; --activation-offloading streams",
+             [](Plan& p) { p.activation_offloading = ActivationOffloading::streams; },
+             "checkpointing"}};
   if (plan.checkpointing == Checkpointing::full && !plan.checkpoint_share.offload)
     return {checkpointed("the inputs of checkpointed blocks on the host",
                          "gradient_checkpointing_enable(offload=True), or "

@@ -47,8 +47,11 @@ Cell plan_checkpointing(const Plan& plan) {
   return message("plan.checkpointing.full");
 }
 
-/// Where checkpointed blocks keep their inputs, if not whole on each GPU.
+/// Where checkpointed blocks keep their inputs, or all blocks what they keep, if not whole on each
+/// GPU.
 Cell saved_input_words(const Plan& p) {
+  if (p.activation_offloading != ActivationOffloading::none)
+    return message("plan.activations.on_host");
   const SavedInput how = traits_of(p).saved_input(p);
   if (how.function == CheckpointFunction::torch && !how.on_host) return {};
   const bool divided = how.divided && how.ranks > 1;

@@ -96,6 +96,7 @@ class JobFlags(TypedDict, total=False):
     attention: Document | None
     state_kernels: Document | None
     checkpointing: Document | None
+    activation_offloading: Document | None
     compile: bool | None
     loss: Document | None
     gradient_clipping: float | str | None

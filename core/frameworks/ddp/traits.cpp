@@ -82,6 +82,7 @@ constinit const FrameworkTraits kDdpTraits{
     .saved_input = usual::saved_input,
     .held_inputs = usual::no_held_inputs,
     .inputs_on_host = usual::inputs_on_host,
+    .parameters_stay = true,
     .keeps_tables = false,
     .frees_sent = false,
     .lower = lower_ddp,

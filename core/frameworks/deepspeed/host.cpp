@@ -3,7 +3,7 @@
 
 #include "frameworks/deepspeed/flat_states.h"
 #include "frameworks/deepspeed/stages.h"
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 
 namespace shardplan {
 namespace {

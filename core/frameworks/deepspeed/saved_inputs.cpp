@@ -4,7 +4,7 @@
 
 #include "frameworks/deepspeed/engine.h"
 #include "frameworks/usual.h"
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 
 namespace shardplan {
 namespace {

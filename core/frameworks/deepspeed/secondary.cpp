@@ -1,6 +1,6 @@
 #include "frameworks/deepspeed/secondary.h"
 
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 #include "program/tape.h"
 
 namespace shardplan {

@@ -127,6 +127,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
     .saved_input = deepspeed_saved_input,
     .held_inputs = deepspeed_held_inputs,
     .inputs_on_host = deepspeed_inputs_on_host,
+    .parameters_stay = false,
     .keeps_tables = false,
     .frees_sent = false,
     .lower = lower_deepspeed,

@@ -3,8 +3,8 @@
 #include "frameworks/fsdp1/flat_shards.h"
 #include "lowering/inference/pass.h"
 #include "lowering/packed_weights.h"
-#include "lowering/pinned_memory.h"
 #include "lowering/tensors.h"
+#include "program/pinned_memory.h"
 
 namespace shardplan {
 namespace {

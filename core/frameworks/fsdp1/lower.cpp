@@ -11,8 +11,8 @@
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
 #include "lowering/packed_weights.h"
-#include "lowering/pinned_memory.h"
 #include "lowering/tensors.h"
+#include "program/pinned_memory.h"
 
 namespace shardplan {
 namespace {

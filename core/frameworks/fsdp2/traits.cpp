@@ -151,6 +151,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .saved_input = usual::saved_input,
     .held_inputs = usual::no_held_inputs,
     .inputs_on_host = usual::inputs_on_host,
+    .parameters_stay = false,
     .keeps_tables = false,
     .frees_sent = false,
     .lower = lower_fsdp2,

@@ -117,6 +117,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .saved_input = megatron_saved_input,
     .held_inputs = usual::no_held_inputs,
     .inputs_on_host = usual::inputs_on_host,
+    .parameters_stay = false,
     .keeps_tables = true,
     .frees_sent = true,
     .lower = lower_megatron,

@@ -68,6 +68,7 @@ constinit const FrameworkTraits kSingleTraits{
     .saved_input = usual::saved_input,
     .held_inputs = usual::no_held_inputs,
     .inputs_on_host = usual::inputs_on_host,
+    .parameters_stay = true,
     .keeps_tables = false,
     .frees_sent = false,
     .lower = lower_single,

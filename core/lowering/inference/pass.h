@@ -30,6 +30,7 @@ struct NoHooks {};
 /// position stay, as the chained output. Hooks as for emit_forward.
 template <typename Hooks>
 void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks& hooks) {
+  std::vector<TailedFree> none;  // nothing is saved, and so nothing sent
   std::int64_t held = 0;  // the embeddings, under the name that the model's forward has for them
   for (std::size_t k = 0; k < run.segments.size(); ++k) {
     const SegmentRun& s = run.segments[k];
@@ -41,7 +42,7 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks
     }
     if constexpr (requires { hooks.enter(b, k); }) hooks.enter(b, k);
     const auto emit = [&](std::int64_t count) {
-      detail::emit_iterations(b, count, detail::forward_of(s.forward), hooks);
+      detail::emit_iterations(b, count, detail::forward_of(s.forward), hooks, none);
     };
     const bool takes_named = k > 0 && run.segments[k - 1].forward.names_output;
     if (takes_named) {  // the first layer lets go of its input, which is held on to

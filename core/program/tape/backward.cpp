@@ -42,10 +42,13 @@ void BackwardPass::step(std::size_t i) {
   if (runs) {
     if (op.module != kNone)
       p_.writer.emit(TapeEvent::Kind::fetch, Category::gathered_parameters, op.module, 0);
+    p_.saved.bring_back(i);
+    p_.offloading.begin_node();
     launch(op);
     differentiate(i, p_.gradients.storage(op.out));
   }
   p_.saved.release(i);
+  if (runs && p_.offloading.active()) p_.offloading.end_node();
   p_.gradients.drop(op.out);
   run_casts();
   if (runs && op.module != kNone)

@@ -28,10 +28,13 @@ CheckpointedInput::CheckpointedInput(Parts& parts)
   part_bytes_ = how_.divided ? ceil_div(whole, how_.ranks) : whole;
 }
 
-/// save_on_cpu copies to the host at once, and back as a kernel of the compute stream.
+/// save_on_cpu copies to the host at once, and back as a kernel of the compute stream; hooks with a
+/// stream of their own let nobody wait.
 void CheckpointedInput::copy(TapeEvent::Kind direction) {
-  const bool at_once = !deepspeed_ && direction == TapeEvent::Kind::to_host;
-  p_.writer.copy(direction, part_bytes_, how_.divided || at_once);
+  const bool to_host = direction == TapeEvent::Kind::to_host;
+  const bool at_once = !deepspeed_ && to_host && !how_.beside;
+  const CopyWait later = to_host ? CopyWait::nobody : CopyWait::compute;
+  p_.writer.copy(direction, part_bytes_, how_.divided || at_once ? CopyWait::host : later);
 }
 
 /// The kernel that copies this rank's part, out of the input or into what is gathered.

@@ -82,10 +82,13 @@ void ForwardPass::compute(std::size_t i) {
     out.storage = p_.allocate_result(op, p_.view.bytes_of(op.out, out.dtype));
   if (attends && p_.mode == TapeMode::discard && p_.keeps_result(op))  // the log-sum-exp too
     p_.allocate_result(op, checked_mul(elements(op.side, p_.view.sizes()), 4));
-  if (op.kind == OpKind::function)
+  if (op.kind == OpKind::function) {
     function_forward(p_, i);
-  else if (out.needs_grad && p_.keeps())
+  } else if (out.needs_grad && p_.keeps()) {
+    p_.offloading.pause(op.kind == OpKind::linear && p_.graph().value(op.out).logits);
     save_for_backward(p_, i, read, as_math);
+    p_.offloading.pause(false);
+  }
   if (out.needs_grad && p_.keeps())
     save_narrow(i, joint != narrow_inputs_.end() ? joint->second : narrow.kept());
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
@@ -261,6 +264,7 @@ void ForwardPass::end() {
   // The nodes of a recomputation go with it; the others' hold on.
   if (redo) p_.saved.let_go();
   export_output();
+  if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
   p_.run.autocast_cache = p_.casts.close(p_.storages, redo);
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);

@@ -50,7 +50,9 @@ Parts::Parts(const Model& model, const Segment& segment, const Regime& regime, c
       writer(to, how, surroundings.module_calls),
       storages(writer, how, kept_slots(segment.graph, how, surroundings, kept_results)),
       unread(storages),
-      saved(segment.graph.ops().size(), storages),
+      offloading(storages, writer,
+                 how == TapeMode::keep ? surroundings.offloading : ActivationOffloading::none),
+      saved(segment.graph.ops().size(), storages, offloading),
       gradients(view, storages, writer),
       exchanges(view, writer, surroundings) {
   const std::size_t expected = segment.graph.ops().size() * 3;

@@ -45,6 +45,7 @@ struct Parts {
   Storages storages;
   UnreadResults unread;
   AutocastCache casts;
+  Offloading offloading;
   SavedTensors saved;
   Gradients gradients;
   Exchanges exchanges;

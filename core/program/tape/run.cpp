@@ -25,6 +25,9 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   if (mode == TapeMode::redo) tape::CheckpointedInput(parts).restore();
   tape::ForwardPass(parts).run();
   if (parts.keeps()) tape::BackwardPass(parts).run();
+  run.backward_tail = parts.offloading.leave_brought();
+  run.hooked = parts.offloading.count();
+  run.pinned = parts.offloading.pinned_bytes();
   for (const tape::StorageId id : parts.saved.held())
     run.held.push_back(parts.storages.free_event(id));
   run.slots = parts.storages.slots();

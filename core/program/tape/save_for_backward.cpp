@@ -5,9 +5,19 @@
 namespace shardplan::tape {
 namespace {
 
+/// What hooks see of a value: attention's heads are transposed, so that their tensors are not
+/// contiguous, and a slice is a tensor of its own.
+SavedView view_of(const Parts& p, const Op& op, ValueId value, DType type) {
+  SavedView view;
+  view.strided = op.kind == OpKind::sdpa;
+  if (value != kNone && p.view.state(value).sliced) view.part = value;
+  if (view.part != kNone) view.bytes = p.view.bytes_of(value, type);
+  return view;
+}
+
 /// A shared tensor is alive in the backward pass only if autograd keeps it.
-void save_value(Parts& p, std::size_t i, ValueId value, StorageId id) {
-  p.saved.save(i, id);
+void save_value(Parts& p, std::size_t i, ValueId value, StorageId id, const SavedView& view = {}) {
+  p.saved.save(i, id, view);
   if (value == kNone) return;
   const std::int32_t shared = p.view.state(value).shared;
   if (id == kExternal && shared != kNone) p.run.saved_shared.push_back(shared);
@@ -20,9 +30,9 @@ void save_operands(Parts& p, std::size_t i, const Operands& read, const SaveRule
                                     : p.view.state(op.in[0]).needs_grad;
     const bool first = rule.first && k == 0;
     if (rule.inputs || first || (rule.crossed && other_needs))
-      save_value(p, i, op.in[k], read.storage[k]);
+      save_value(p, i, op.in[k], read.storage[k], view_of(p, op, op.in[k], read.type[k]));
   }
-  if (rule.output) p.saved.save(i, p.view.state(op.out).storage);
+  if (rule.output) p.saved.save(i, p.view.state(op.out).storage, view_of(p, op, kNone, DType::f32));
 }
 
 /// A product keeps what its weight's gradient needs.
@@ -38,6 +48,7 @@ void save_factor(Parts& p, std::size_t i, const Operands& read) {
   } else if (p.view.trains(op.weight)) {
     save_value(p, i, in, op.kept == kNone ? read.storage[0] : p.view.state(op.kept).storage);
   }
+  if (in != kNone && p.view.state(in).needs_grad && !p.view.casts_weight(op)) p.offloading.pass();
 }
 
 /// Autocast gives sdpa its mask in the compute type too.

@@ -5,12 +5,20 @@
 
 namespace shardplan::tape {
 
-void SavedTensors::save(std::size_t node, StorageId id) {
-  if (id == kExternal) return;
-  storages_.ref(id);
+void SavedTensors::save(std::size_t node, StorageId id, const SavedView& view) {
+  if (id == kExternal) return offloading_.pass();
   Node& n = nodes_[node];
   assert(n.count < n.ids.size());
-  n.ids[n.count++] = id;
+  const bool sends = offloading_.takes(id, view);
+  n.sent[n.count] = sends ? offloading_.send(id, view) : kNone;
+  if (!sends) storages_.ref(id);
+  n.ids[n.count++] = sends ? kExternal : id;
+}
+
+void SavedTensors::bring_back(std::size_t node) {
+  Node& n = nodes_[node];
+  for (std::size_t k = 0; k < n.count; ++k)
+    if (n.sent[k] != kNone) n.ids[k] = offloading_.bring_back(n.sent[k]);
 }
 
 void SavedTensors::hold(StorageId id) {

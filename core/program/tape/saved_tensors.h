@@ -5,22 +5,25 @@
 #include <cstddef>
 #include <vector>
 
+#include "program/tape/offloading.h"
 #include "program/tape/storages.h"
 
 namespace shardplan::tape {
 
 class SavedTensors {
  public:
-  SavedTensors(std::size_t operations, Storages& storages)
-      : storages_(storages), nodes_(operations) {}
+  SavedTensors(std::size_t operations, Storages& storages, Offloading& offloading)
+      : storages_(storages), offloading_(offloading), nodes_(operations) {}
 
-  /// The node takes a reference; nothing for kExternal.
-  void save(std::size_t node, StorageId id);
+  /// The node takes a reference, or sends the tensor to the host; nothing for kExternal.
+  void save(std::size_t node, StorageId id, const SavedView& view = {});
   /// It takes over the caller's.
   void move_in(std::size_t node, StorageId id) {
     save(node, id);
     storages_.unref(id);
   }
+  /// What the node sent to the host is there again.
+  void bring_back(std::size_t node);
   /// A node refers to it beside what it has saved: it lives as long as the graph, which neither a
   /// checkpoint nor the node's own backward changes.
   void hold(StorageId id);
@@ -38,9 +41,11 @@ class SavedTensors {
  private:
   struct Node {
     std::array<StorageId, 8> ids{};
+    std::array<std::int32_t, 8> sent{};  ///< numbers of Offloading; kNone: it never left
     std::size_t count = 0;
   };
   Storages& storages_;
+  Offloading& offloading_;
   std::vector<Node> nodes_;
   std::vector<StorageId> held_;  ///< each once
 };

@@ -9,9 +9,10 @@ StorageId Storages::add(const Storage& storage) {
   return static_cast<StorageId>(storages_.size() - 1);
 }
 
-StorageId Storages::allocate(std::int64_t bytes, Category category) {
+StorageId Storages::allocate(std::int64_t bytes, Category category, Stream pool) {
   const auto next = static_cast<std::int32_t>(storages_.size());
-  const StorageId id = add({round_up(bytes, kAllocationUnit), 1, next + kept_slots_, category});
+  const StorageId id =
+      add({round_up(bytes, kAllocationUnit), 1, next + kept_slots_, category, false, pool});
   write(TapeEvent::Kind::alloc, of(id));
   return id;
 }
@@ -41,7 +42,7 @@ void Storages::unref(StorageId id) {
 
 TapeEvent Storages::free_event(StorageId id) const {
   const Storage& s = of(id);
-  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes};
+  return {TapeEvent::Kind::free, s.category, s.slot, s.bytes, s.pool};
 }
 
 }  // namespace shardplan::tape

@@ -18,6 +18,7 @@ struct Storage {
   std::int32_t slot = 0;  ///< the name that events give it
   Category category = Category::activations;
   bool exported = false;  ///< somebody else frees it, such as the next segment its input
+  Stream pool = Stream::compute;
 };
 
 class Storages {
@@ -28,7 +29,7 @@ class Storages {
   void reserve(std::size_t count) { storages_.reserve(count); }
 
   /// A new one with one reference.
-  StorageId allocate(std::int64_t bytes, Category category);
+  StorageId allocate(std::int64_t bytes, Category category, Stream pool = Stream::compute);
   /// One that a checkpointed forward pass (TapeMode::discard) leaves behind, and that the
   /// recomputation, which makes more tensors, finds under the same slot.
   StorageId allocate_kept(std::int64_t bytes, Category category);
@@ -55,7 +56,7 @@ class Storages {
   Storage& at(StorageId id) { return storages_[static_cast<std::size_t>(id)]; }
   StorageId add(const Storage& storage);
   void write(TapeEvent::Kind kind, const Storage& s) {
-    writer_.emit(kind, s.category, s.slot, s.bytes);
+    writer_.emit(kind, s.category, s.slot, s.bytes, s.pool);
   }
 
   TapeWriter& writer_;

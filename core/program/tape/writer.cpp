@@ -17,10 +17,10 @@ void TapeWriter::begin_backward() {
   again_ = false;
 }
 
-void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id,
-                      std::int64_t bytes) {
+void TapeWriter::emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
+                      Stream pool) {
   if (kind == TapeEvent::Kind::fetch || kind == TapeEvent::Kind::gradient) flush();
-  events_->push_back({kind, category, id, bytes});
+  events_->push_back({kind, category, id, bytes, pool});
 }
 
 void TapeWriter::launch(const Kernel& kernel) {
@@ -52,9 +52,25 @@ void TapeWriter::wait() {
   events_->push_back({TapeEvent::Kind::wait, Category::other, 0, 0});
 }
 
-void TapeWriter::copy(TapeEvent::Kind direction, std::int64_t bytes, bool waits) {
+void TapeWriter::copy(TapeEvent::Kind direction, std::int64_t bytes, CopyWait waits) {
   flush();
-  events_->push_back({direction, Category::other, waits ? 1 : 0, bytes});
+  events_->push_back({direction, Category::other, static_cast<std::int32_t>(waits), bytes});
+}
+
+void TapeWriter::wait_for_copies(std::int64_t bytes) {
+  flush();
+  events_->push_back({TapeEvent::Kind::wait_for_copies, Category::other, 0, bytes});
+}
+
+void TapeWriter::copies_follow() {
+  flush();
+  events_->push_back({TapeEvent::Kind::copies_follow, Category::other, 0, 0});
+}
+
+void TapeWriter::python_calls(std::int32_t count) {
+  Kernel call = call_kernel(Issue::python, DType::f32);
+  call.calls = count;
+  launch(call);
 }
 
 void TapeWriter::cut_off(const Mark& from) {

@@ -22,7 +22,8 @@ class TapeWriter {
   void begin_backward();
 
   /// An event other than those below.
-  void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes);
+  void emit(TapeEvent::Kind kind, Category category, std::int32_t id, std::int64_t bytes,
+            Stream pool = Stream::compute);
   void launch(const Kernel& kernel);
   void launch(const KernelList& kernels) {
     for (const Kernel& kernel : kernels) launch(kernel);
@@ -33,8 +34,14 @@ class TapeWriter {
   /// `bytes`: of all ranks together. Nothing for those that send nothing.
   void exchange(Exchange kind, Group group, std::int64_t bytes, ExchangeStart start);
   void wait();
-  /// `bytes` of a checkpoint's input go to the host or come from it; `waits`: the host waits.
-  void copy(TapeEvent::Kind direction, std::int64_t bytes, bool waits);
+  /// `bytes` of what is kept go to the host or come from it.
+  void copy(TapeEvent::Kind direction, std::int64_t bytes, CopyWait waits);
+  /// The GPU waits for all copies to the host but the last `bytes` of them.
+  void wait_for_copies(std::int64_t bytes);
+  /// Copies from here on wait for what the GPU was given before.
+  void copies_follow();
+  /// Work of Python that starts nothing on the GPU.
+  void python_calls(std::int32_t count);
 
   /// A point of the run, and that what was written from there on does not run.
   struct Mark {

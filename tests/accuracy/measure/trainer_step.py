@@ -95,6 +95,32 @@ class MeteredTrainer(Metered, Trainer):
     pass
 
 
+class Offloading(Trainer):
+    """A step inside of TRL's hooks, as TRL's own trainers and axolotl's have it."""
+
+    hooks = None
+
+    def training_step(self, *given, **named):
+        with self.hooks:
+            return super().training_step(*given, **named)
+
+
+class OffloadingTrainer(Metered, Offloading):
+    pass
+
+
+def _trainer_of(model, job, given):
+    """HF Trainer, metered; with TRL's hooks where the job moves activations to the host."""
+    how = job.get("activation_offloading", "none")
+    if how == "none":
+        return MeteredTrainer(model=model, **given)
+    from trl.models.activation_offloading import get_act_offloading_ctx_manager
+
+    trainer = OffloadingTrainer(model=model, **given)
+    trainer.hooks = get_act_offloading_ctx_manager(model=trainer.model, use_streams=how == "streams")
+    return trainer
+
+
 def host_bytes():
     with open("/proc/self/status", encoding="utf-8") as file:
         return int(file.read().split("VmRSS:")[1].split()[0]) * 1024
@@ -109,7 +135,7 @@ def _samples(config, work):
 def measure(model, arguments, config, job, rank, host_before):
     """(what this rank measured, the timing) of the case's steps."""
     meter = Meter()
-    trainer = MeteredTrainer(model=model, args=arguments, callbacks=[meter], **_samples(config, job["workload"]))
+    trainer = _trainer_of(model, job, {"args": arguments, "callbacks": [meter], **_samples(config, job["workload"])})
     trainer.meter = meter
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,

@@ -1,4 +1,4 @@
-#include "lowering/pinned_memory.h"
+#include "program/pinned_memory.h"
 
 #include <bit>
 
