@@ -46,7 +46,7 @@ void add_export(CLI::App& app, Run& run) {
   a->job.add_files(*command);
   command->add_option("--as", a->format,
                       "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
-                      "training_arguments, axolotl, llamafactory, torchtitan, megatron");
+                      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, verl, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

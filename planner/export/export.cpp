@@ -31,7 +31,7 @@ namespace {
 const ExportFormat* format_named(std::string_view name) {
   for (const ExportFormat* shared :
        {&kAccelerateFormat, &kLaunchFormat, &kJobFormat, &kTrainingArgumentsFormat, &kAxolotlFormat,
-        &kLlamaFactoryFormat, &kTorchtitanFormat})
+        &kLlamaFactoryFormat, &kMsSwiftFormat, &kTorchtitanFormat, &kNemoFormat, &kVerlFormat})
     if (shared->name == name) return shared;
   for (const FrameworkPlanning* framework : all_planning())
     if (const ExportFormat* own = framework->own_format; own != nullptr && own->name == name)

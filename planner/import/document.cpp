@@ -332,10 +332,16 @@ std::vector<Document> read_documents(const std::string& path) {
 std::string resolved_path(const std::string& path, const std::string& file) {
   std::error_code error;
   if (path.empty() || path.size() > 4000) return {};
-  const fs::path beside = fs::path(file).parent_path() / path;
-  for (const fs::path& candidate : {beside, fs::path(path)})
+  const fs::path folder = fs::path(file).parent_path();
+  for (const fs::path& candidate : {folder / path, fs::path(path)})
     if (fs::exists(candidate, error)) return candidate.string();
-  return {};
+  // Behind a folder that only a shell knows ("$DIR/a.yaml"), or said from a folder above.
+  const fs::path relative = fs::path(path).relative_path();
+  const bool only_beside = fs::path(path).is_absolute() || !relative.has_parent_path();
+  for (fs::path above = folder;; above = above.parent_path()) {
+    if (fs::exists(above / relative, error)) return (above / relative).string();
+    if (only_beside || above == above.parent_path()) return {};
+  }
 }
 
 }  // namespace shardplan::importing

@@ -282,6 +282,7 @@ void read_storage(Key& key) {
 
 constexpr std::array kLoraRules{
     KeyRule{"use_peft", "", read_lora_use},
+    KeyRule{"use_lora", "", read_lora_use},
     KeyRule{"lora_r", "", read_lora_rank},
     KeyRule{"lora_rank", "", read_lora_rank},
     KeyRule{"lora_target_modules", "", read_lora_targets},
