@@ -21,8 +21,8 @@ struct ExportArguments {
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = a.job.load(asked);
-  require_training(job, "export", a.job.file);
-  const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
+  if (!job.rlhf || !exports_several_models(a.format)) require_training(job, "export", a.job.file);
+  const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
     a.folder.write(export_all(asked, job, e));
   } else {

@@ -47,6 +47,11 @@ std::vector<std::string_view> export_formats(const Plan& plan) {
   return names;
 }
 
+bool exports_several_models(std::string_view format) {
+  const ExportFormat* known = format_named(format);
+  return known != nullptr && known->several_models;
+}
+
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
   const std::vector<std::string_view> names = export_formats(job.plan);

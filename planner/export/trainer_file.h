@@ -55,6 +55,7 @@ class TrainerFile {
   /// What all trainers have.
   void common();
   Json take() { return std::move(file_); }
+  void erase(std::string_view key) { file_.erase(std::string(key)); }
   void put(std::string_view key, Json value) { file_[std::string(key)] = std::move(value); }
 
   const Plan& plan() const;

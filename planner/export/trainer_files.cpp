@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "export/preference.h"
 #include "export/trainer_file.h"
 #include "export/yaml_text.h"
 #include "trainers/description.h"
@@ -83,6 +84,7 @@ std::string training_arguments_json(const Json& asked, const Job& job, const Est
       file.put("use_bnb_nested_quant", base.ends_with("_double"));
     }
   }
+  if (job.rlhf) put_preference(file, asked, job);
   return file.take().dump(2) + "\n";
 }
 
@@ -192,7 +194,7 @@ std::string ms_swift_yaml(const Json& asked, const Job& job, const Estimate& e) 
 }  // namespace
 
 const ExportFormat kTrainingArgumentsFormat{"training_arguments", "training_arguments.json",
-                                            training_arguments_json};
+                                            training_arguments_json, true};
 const ExportFormat kAxolotlFormat{"axolotl", "axolotl.yaml", axolotl_yaml};
 const ExportFormat kLlamaFactoryFormat{"llamafactory", "llamafactory.yaml", llamafactory_yaml};
 const ExportFormat kMsSwiftFormat{"ms_swift", "ms_swift.yaml", ms_swift_yaml};

@@ -1,14 +1,15 @@
 """How many of the trainers' public files `shardplan import` reads, by kind.
 
-    python tests/planner/import/survey/survey.py FOLDER [--program PATH] [--kind KIND] [--rows FILE] [--estimate]
+    python tests/planner/import/survey/survey.py FOLDER [--program PATH] [--kind KIND] [--rows FILE]
 
 FOLDER has the trainers' repositories as `git clone URL FOLDER/OWNER+NAME` makes them; those that are absent are left out.
-files.json says which of their files are of which kind, and which train no language model and are not counted.
+files.json says which of their files are of which kind, and which are not counted and why.
 
 A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), and
-a model of about the right sort where the one that it names is not in the catalogue or it names none. Outcomes:
+a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
+Outcomes:
 
-    imported       exit code 0; `with a model` are those that were given one
+    imported       exit code 0
     refused        exit code 3, and the message names file and key
     wrong          everything else: a crash, another exit code, a message without a key, an answer later than --limit
 
@@ -28,8 +29,13 @@ import time
 
 GPU_COUNTS = (8, 1, 2, 4, 16, 32, 64, 128, 256, 512, 1024)
 STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased")
-NO_MODEL = re.compile(r"which model is trained is not in the file|is no model of the catalogue|model_type '[^']*' is not known"
-                      r"|no network that can be trained|is counted, and not estimated")
+NO_MODEL = re.compile(
+    r"which model is trained is not in the file|is no model of the catalogue|is not in the arguments; expected --model"
+    r"|layers are not in the arguments|layers are not known"
+)
+NO_BATCH = re.compile(r"neither said nor use_dynamic_bsz")
+# What the stand-in of another sort would answer.
+MISMATCH = re.compile(r"a dense model has no experts|no module of this model|tokens have no room for")
 
 
 @dataclasses.dataclass
@@ -51,8 +57,8 @@ class Outcome:
 
 
 class Survey:
-    def __init__(self, program: pathlib.Path, limit: float, estimates: bool):
-        self.program, self.limit, self.estimates = program, limit, estimates
+    def __init__(self, program: pathlib.Path, limit: float):
+        self.program, self.limit = program, limit
 
     def ask(self, root: pathlib.Path, command: str, file: str, *flags: str) -> Answer:
         start = time.perf_counter()
@@ -70,28 +76,38 @@ class Survey:
         for count in counts:
             yield f"{count}xH100-80GB" if count <= 8 or count % 8 else f"{count // 8}x8xH100-80GB"
 
+    def with_answers(self, root: pathlib.Path, file: str, cluster: str) -> tuple[Answer, bool]:
+        """With what the file lacks beside GPUs, and whether a model was given."""
+        flags = ["--cluster", cluster]
+        answer = self.ask(root, "import", file, *flags)
+        if NO_BATCH.search(answer.message):
+            flags += ["--micro-batch", "1"]
+            answer = self.ask(root, "import", file, *flags)
+        if answer.code != 3 or not NO_MODEL.search(answer.message):
+            return answer, False
+        refused = []
+        for model in STAND_IN_MODELS:
+            answer = self.ask(root, "import", file, *flags, "--model", model)
+            if answer.code != 3:
+                return answer, True
+            refused.append(answer)
+        fitting = [r for r in refused if not MISMATCH.search(r.message)]
+        return (fitting or refused)[0], True
+
     def best(self, root: pathlib.Path, file: str) -> tuple[Answer, bool]:
-        """The first answer that is none of a wrong count of GPUs or an unknown model, and whether a model was given."""
+        """The first answer that is none of a wrong count of GPUs."""
         first = self.ask(root, "import", file)
         if first.code not in (0, 3):
             return first, False
-        shown, given = first, False
+        shown = None
         for cluster in self.clusters(first):
-            answer = self.ask(root, "import", file, "--cluster", cluster)
-            models = iter(STAND_IN_MODELS)
-            while answer.code == 3 and NO_MODEL.search(answer.message) or (given and answer.code == 3):
-                model = next(models, None)
-                if model is None:
-                    break
-                given = True
-                answer = self.ask(root, "import", file, "--cluster", cluster, "--model", model)
+            answer, given = self.with_answers(root, file, cluster)
             if answer.code != 3:
                 return answer, given
-            if shown is first:
-                shown = answer
+            shown = shown or (answer, given)
             if not re.search(r"rank|GPU|divide|degree|world", answer.message):
                 break
-        return shown, given
+        return shown
 
     def outcome(self, kind: str, root: pathlib.Path, file: str) -> Outcome:
         answer, given = self.best(root, file)
@@ -118,8 +134,6 @@ def chosen(folder: pathlib.Path, sets: list[dict]):
             root = folder / path.relative_to(folder).parts[0]
             name = str(path.relative_to(root))
             if path in seen or not path.is_file() or not any(fnmatch.fnmatch(name, g) for g in entry["files"]):
-                continue
-            if any(fnmatch.fnmatch(name, g) for g in entry.get("not_counted", {})):
                 continue
             text = path.read_text(errors="replace")
             if not holds.search(text) or leaves.search(text):
@@ -163,9 +177,8 @@ def main() -> None:
     arguments.add_argument("--limit", type=float, default=1.0, help="seconds that an answer may take")
     arguments.add_argument("--most", type=int, default=40, help="refusals shown of a kind")
     arguments.add_argument("--rows", type=pathlib.Path, help="write a line of JSON for each file")
-    arguments.add_argument("--estimate", action="store_true", help="ask for an estimate, not only for the job")
     a = arguments.parse_args()
-    survey = Survey(a.program.resolve(), a.limit, a.estimate)
+    survey = Survey(a.program.resolve(), a.limit)
     sets = json.loads((here.parent / "files.json").read_text())["sets"]
     outcomes = []
     if a.rows:
