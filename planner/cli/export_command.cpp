@@ -44,9 +44,10 @@ void add_export(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("export", "The files that run a job: ds_config and others");
   a->job.add_files(*command);
-  command->add_option("--as", a->format,
-                      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
-                      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, verl, megatron");
+  command->add_option(
+      "--as", a->format,
+      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
+      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, verl, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

@@ -22,7 +22,8 @@ Json defaults(const FitQuestion& a) {
   Json said{{"checkpointing", "full"}};
   const bool has_model = a.job.given("--model") || a.job.given("--mlp");
   if (!has_model) said["model"] = a.model;
-  if (has_model && !a.model.empty()) said["cluster"] = a.model;  // the words' first is not the model
+  if (has_model && !a.model.empty())
+    said["cluster"] = a.model;  // the words' first is not the model
   if (!a.cluster.empty()) said["cluster"] = a.cluster;
   return said;
 }
@@ -51,9 +52,8 @@ FitQuestion with_file(FitQuestion a) {
 }  // namespace
 
 void FitQuestion::add_to(CLI::App& command) {
-  command
-      .add_option("MODEL", model,
-                  "catalogue name, config.json, a size such as 7B, a job or a trainer's file");
+  command.add_option("MODEL", model,
+                     "catalogue name, config.json, a size such as 7B, a job or a trainer's file");
   command.add_option("CLUSTER", cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
   job.add_flags(command);
   calibration.add_flags(command);

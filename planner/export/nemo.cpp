@@ -88,12 +88,12 @@ void put_adapters(Json& recipe, const Lora& lora) {
                         {"dim", lora.rank},
                         {"dropout", lora.dropout}};
   if (lora.magnitudes || lora.rank_stabilized || !lora.saved.empty())
-    refuse_export("workload.lora", "DoRA, rsLoRA and modules_to_save are not written", "plain LoRA");
+    refuse_export("workload.lora", "DoRA, rsLoRA and modules_to_save are not written",
+                  "plain LoRA");
   if (lora.base == Quantization::none) return;
   const bool twice = name_of(lora.base).ends_with("_double");
-  recipe["quantization"] = Json{{"load_in_4bit", true},
-                                {"bnb_4bit_quant_type", "nf4"},
-                                {"bnb_4bit_use_double_quant", twice}};
+  recipe["quantization"] = Json{
+      {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}, {"bnb_4bit_use_double_quant", twice}};
 }
 
 std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
@@ -101,19 +101,18 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   const Workload& w = plan.workload;
   check_nemo(plan);
   Json recipe;
-  recipe["step_scheduler"] = Json{
-      {"global_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
-      {"local_batch_size", w.micro_batch}};
-  recipe["model"] = Json{
-      {"_target_", "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
-      {"pretrained_model_name_or_path", named_model(asked, "NeMo Automodel")},
-      {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
+  recipe["step_scheduler"] =
+      Json{{"global_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
+           {"local_batch_size", w.micro_batch}};
+  recipe["model"] =
+      Json{{"_target_", "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
+           {"pretrained_model_name_or_path", named_model(asked, "NeMo Automodel")},
+           {"attn_implementation", plan.attention == AttentionKind::eager ? "eager" : "sdpa"}};
   put_precision(recipe, plan);
   Json& block = recipe["distributed"] = distributed(plan);
-  for (const auto& [key, degree] : {std::pair{"tp_size", plan.parallel.tensor},
-                                    std::pair{"cp_size", plan.parallel.context},
-                                    std::pair{"pp_size", plan.parallel.pipeline},
-                                    std::pair{"ep_size", plan.parallel.expert}})
+  for (const auto& [key, degree] :
+       {std::pair{"tp_size", plan.parallel.tensor}, std::pair{"cp_size", plan.parallel.context},
+        std::pair{"pp_size", plan.parallel.pipeline}, std::pair{"ep_size", plan.parallel.expert}})
     if (degree > 1) block[key] = degree;
   put_checkpointing(block, plan);
   if (w.lora) put_adapters(recipe, *w.lora);

@@ -26,7 +26,7 @@ constexpr std::array kOwnKeys{OwnKey{"dpo", "beta", 0.1},
                               OwnKey{"reward", "center_rewards_coefficient", 0.01},
                               OwnKey{"grpo", "num_generations", 8}};
 
-[[noreturn]] void refuse(std::string_view key, std::string message, std::string expected) {
+[[noreturn]] void refuse_work(std::string_view key, std::string message, std::string expected) {
   refuse_export(fmt::format("workload.{}", key), std::move(message), std::move(expected));
 }
 
@@ -53,15 +53,15 @@ class PreferenceKeys {
          "sequence_length", "prompt_length", "new_tokens", "reference", "models", "rollout"});
     for (const auto& [key, value] : work_.items())
       if (std::ranges::find(kWritten, std::string_view(key)) == kWritten.end())
-        refuse(key, "is no argument of TRL's", "a job without it, or --as job");
+        refuse_work(key, "is no argument of TRL's", "a job without it, or --as job");
   }
 
   void own_key() {
     const std::string_view name = rlhf_.description().name;
     const auto own = std::ranges::find(kOwnKeys, name, &OwnKey::algorithm);
     if (own == kOwnKeys.end())
-      refuse("algorithm", fmt::format("TRL's arguments do not tell {}", name),
-             "dpo, orpo, kto, cpo, reward or grpo");
+      refuse_work("algorithm", fmt::format("TRL's arguments do not tell {}", name),
+                  "dpo, orpo, kto, cpo, reward or grpo");
     file_.put(own->key, own->value);
     if (!own->run_name.empty()) file_.put("run_name", own->run_name);
   }
@@ -76,7 +76,7 @@ class PreferenceKeys {
     const bool generates = rlhf_.description().generates;
     if (rlhf_.reference == ReferenceModel::precomputed) file_.put("precompute_ref_log_probs", true);
     if (rlhf_.reference == ReferenceModel::copy && file_.lora())
-      refuse("reference", "with adapters TRL asks the base in place of a copy", "base");
+      refuse_work("reference", "with adapters TRL asks the base in place of a copy", "base");
     if (generates) file_.put("beta", rlhf_.reference == ReferenceModel::none ? 0.0 : 0.04);
   }
 
@@ -87,7 +87,8 @@ class PreferenceKeys {
     const std::string half = file_.half();
     const Json left{{"reference", {{"precision", half + "-pure"}}}};
     if (*given != left || file_.style() != "autocast" || !file_.shards_parameters())
-      refuse("models", "TRL's arguments say nothing of single models", "one model, or --as job");
+      refuse_work("models", "TRL's arguments say nothing of single models",
+                  "one model, or --as job");
     file_.put("dtype", half == "bf16" ? "bfloat16" : "float16");
   }
 
@@ -99,11 +100,13 @@ class PreferenceKeys {
                          key == "gpu_memory_utilization" || key == "tensor_parallel" ||
                          (key == "sleep_level" && (value == 0 || value == 2));
       if (!usual)
-        refuse(fmt::format("rollout.{}", key), fmt::format("{} is none of TRL's", value.dump()),
-               "vllm, 4096 max_num_batched_tokens, sleep_level 0 or 2");
+        refuse_work(fmt::format("rollout.{}", key),
+                    fmt::format("{} is none of TRL's", value.dump()),
+                    "vllm, 4096 max_num_batched_tokens, sleep_level 0 or 2");
     }
     if (!engine.contains("max_num_batched_tokens"))
-      refuse("rollout.max_num_batched_tokens", "missing, and TRL has a number of its own", "4096");
+      refuse_work("rollout.max_num_batched_tokens", "missing, and TRL has a number of its own",
+                  "4096");
     file_.put("use_vllm", true);
     const bool apart = engine.value("placement", "colocated") == "separate";
     file_.put("vllm_mode", apart ? "server" : "colocate");

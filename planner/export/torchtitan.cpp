@@ -56,8 +56,9 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "[model]\nname = \"transformers_modeling_backend\"\nflavor = \"full\"\n\n"
       "[hf_transformers]\nmodel = \"{}\"\n\n[training]\nlocal_batch_size = {}\n"
       "global_batch_size = {}\nseq_len = {}\nmax_norm = {:.6f}\n",
-      named_model(asked, "torchtitan"), w.micro_batch, checked_mul(plan.samples_at_once(), w.gradient_accumulation),
-      w.sequence_length, plan.gradient_clipping);
+      named_model(asked, "torchtitan"), w.micro_batch,
+      checked_mul(plan.samples_at_once(), w.gradient_accumulation), w.sequence_length,
+      plan.gradient_clipping);
   if (plan.precision.name == "bf16-pure") text += "dtype = \"bfloat16\"\n";
   if (plan.precision.name == "fp32") text += "mixed_precision_param = \"float32\"\n";
   if (own.value("cpu_offload", false)) text += "enable_cpu_offload = true\n";
@@ -67,7 +68,9 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "tensor_parallel_degree = {}\nfsdp_reshard_after_forward = \"{}\"\n",
       shards > 0 ? plan.replicas() / shards : 1, shards, plan.parallel.tensor,
-      !reshards ? "never" : plan.parallel.pipeline > 1 ? "always" : "default");
+      !reshards                    ? "never"
+      : plan.parallel.pipeline > 1 ? "always"
+                                   : "default");
   text += "\n[activation_checkpoint]\n" + checkpoint_lines(plan);
   text += fmt::format("\n[optimizer]\nname = \"{}\"\nimplementation = \"{}\"\n",
                       plan.optimizer.kind->name == std::string_view("adam") ? "Adam" : "AdamW",

@@ -38,10 +38,10 @@ struct Dialect {
   std::string_view saved = "lora_modules_to_save";
   std::string_view rank_stabilized = "use_rslora";
   std::string_view dora = "use_dora";
-  std::string_view all_linear = "all-linear";      ///< "": a switch of its own
+  std::string_view all_linear = "all-linear";       ///< "": a switch of its own
   std::string_view frozen_tower, frozen_projector;  ///< keys; "": parts are never frozen
   CheckpointWords checkpoints = CheckpointWords::arguments;
-  bool fused_loss = false;      ///< cut_cross_entropy
+  bool fused_loss = false;       ///< cut_cross_entropy
   bool kernel_switches = false;  ///< a switch for each of Liger's kernels
   bool kernel_lists = true;      ///< liger_kernel_config
   bool casts_copies = false;     ///< modules_to_save become fp32

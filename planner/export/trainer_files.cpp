@@ -1,5 +1,5 @@
-// A plan as a trainer's own file: transformers' TrainingArguments, axolotl, LLaMA-Factory, ms-swift.
-// What a trainer cannot say is refused, so that importing the file gives the same plan.
+// A plan as a trainer's own file: transformers' TrainingArguments, axolotl, LLaMA-Factory,
+// ms-swift. What a trainer cannot say is refused, so that importing the file gives the same plan.
 #include "export/trainer_files.h"
 
 #include <fmt/format.h>
@@ -12,8 +12,7 @@
 namespace shardplan {
 namespace {
 
-constexpr Dialect kHf{
-    .name = "TrainingArguments", .length = "model_max_length", .packing = ""};
+constexpr Dialect kHf{.name = "TrainingArguments", .length = "model_max_length", .packing = ""};
 constexpr Dialect kTrl{.name = "TRL"};
 constexpr Dialect kAxolotl{.name = "axolotl",
                            .model = "base_model",

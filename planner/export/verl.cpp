@@ -47,7 +47,8 @@ bool verl_offloads(const Plan& plan) {
   const bool known = name == "fsdp1" || name == "fsdp2";
   const bool usual = own.value("sharding_strategy", "full_shard") == "full_shard" &&
                      own.value("reshard_after_forward", true) &&
-                     own.value("reduce_dtype", "") == "fp32" && !own.value("use_orig_params", false);
+                     own.value("reduce_dtype", "") == "fp32" &&
+                     !own.value("use_orig_params", false);
   if (!known || !usual)
     refuse_export("framework", "verl shards all, and reduces gradients in fp32",
                   "fsdp1 or fsdp2 with reduce_dtype fp32");
@@ -60,10 +61,10 @@ std::string verl_yaml(const Json& asked, const Job& job, const Estimate& e) {
   check_verl(plan);
   const bool host = verl_offloads(plan);
   Json file;
-  file["data"] = Json{
-      {"train_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
-      {"micro_batch_size_per_gpu", w.micro_batch},
-      {"max_length", w.sequence_length}};
+  file["data"] =
+      Json{{"train_batch_size", checked_mul(plan.samples_at_once(), w.gradient_accumulation)},
+           {"micro_batch_size_per_gpu", w.micro_batch},
+           {"max_length", w.sequence_length}};
   Json& model = file["model"];
   model["partial_pretrain"] = named_model(asked, "verl");
   model["strategy"] = name_of(plan.framework.kind) == "fsdp1" ? "fsdp" : "fsdp2";
@@ -79,8 +80,8 @@ std::string verl_yaml(const Json& asked, const Job& job, const Estimate& e) {
   }
   file["optim"] = Json{{"lr", 1e-5}, {"clip_grad", plan.gradient_clipping}};
   file["ulysses_sequence_parallel_size"] = plan.parallel.sequence;
-  file["trainer"] = Json{{"nnodes", plan.cluster.nodes},
-                         {"n_gpus_per_node", plan.cluster.gpus_per_node}};
+  file["trainer"] =
+      Json{{"nnodes", plan.cluster.nodes}, {"n_gpus_per_node", plan.cluster.gpus_per_node}};
   return header_comment(job, e) + yaml_text(file);
 }
 

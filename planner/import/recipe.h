@@ -24,8 +24,8 @@ struct Origin {
 
 /// How weights are kept once a training program has loaded them.
 struct Weights {
-  std::string dtype;          ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
-  bool trained_fp32 = false;  ///< what is trained is cast to fp32 whatever was loaded
+  std::string dtype;            ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
+  bool trained_fp32 = false;    ///< what is trained is cast to fp32 whatever was loaded
   bool kept_in_shards = false;  ///< FSDP2 shards them in the type in which they were loaded
 };
 

@@ -21,7 +21,7 @@ void read_distribution(Key& key) {
   if (name == "fsdp2") {
     Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
     const Json* reshards = key.other("dist_config.reshard_after_forward");
-    framework["reshard_after_forward"] = reshards == nullptr || *reshards != false;
+    if (reshards != nullptr && *reshards == false) framework["reshard_after_forward"] = false;
     if (key.other_is_true("dist_config.offload_params")) framework["cpu_offload"] = true;
     return key.take("/framework", std::move(framework));
   }

@@ -174,7 +174,8 @@ void read_core_adapters(const Document& d, Recipe& recipe) {
   const Json* scheme = value_below(d.value, "model.peft.peft_scheme");
   if (scheme == nullptr || scheme->is_null() || *scheme == "none") return;
   const Key key(d, "model.peft.peft_scheme", *scheme, "", recipe);
-  if (*scheme != "lora") key.refuse("adapters of this kind are not estimated", "lora, none or null");
+  if (*scheme != "lora")
+    key.refuse("adapters of this kind are not estimated", "lora, none or null");
   constexpr std::string_view kBlock = "model.peft.lora_tuning.";
   const auto at = [&](std::string_view name) {
     return value_below(d.value, std::string(kBlock) + std::string(name));

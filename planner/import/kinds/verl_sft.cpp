@@ -8,6 +8,7 @@
 #include "import/vocabulary.h"
 
 namespace shardplan::importing::verl {
+namespace sft {
 namespace {
 
 void taken_together(Key&) {}
@@ -78,12 +79,13 @@ void take_sharding(const Config& c, Recipe& recipe) {
 }
 
 }  // namespace
+}  // namespace sft
 
 void read_sft(const Document& d, Recipe& recipe) {
-  const KeyTable own{kRules, kIgnored};
+  const KeyTable own{sft::kRules, sft::kIgnored};
   read_keys(d, {&own}, recipe);
   const Config c(d, recipe);
-  take_sharding(c, recipe);
+  sft::take_sharding(c, recipe);
   recipe.set("/trainer", "verl", c.origin("model.partial_pretrain"));
   recipe.set("/workload/micro_batch", c.integer("data.micro_batch_size_per_gpu", 4),
              c.origin("data.micro_batch_size_per_gpu"));

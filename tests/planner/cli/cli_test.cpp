@@ -78,7 +78,8 @@ TEST(TrainersFiles, StandWhereverAJobDoes) {
 TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
   const TemporaryFolder folder;
   const std::string job = folder.file("job.json", kJob);
-  EXPECT_EQ(shardplan({"fit", job}).out.substr(0, 40), shardplan({"estimate", job}).out.substr(0, 40));
+  EXPECT_EQ(shardplan({"fit", job}).out.substr(0, 40),
+            shardplan({"estimate", job}).out.substr(0, 40));
   const Finished two = shardplan({"fit", job, "8xH100"});
   EXPECT_EQ(two.exit_code, 3);
   EXPECT_THAT(two.err, HasSubstr("--cluster 8xH100"));

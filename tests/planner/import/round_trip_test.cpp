@@ -74,7 +74,8 @@ std::vector<Trip> trips() {
       {"framework", "fsdp2"},
       {"precision", "bf16-pure"},
       {"workload", {{"method", "lora"}, {"lora", {{"rank", 8}, {"targets", {"all-linear"}}}}}}};
-  Json axolotl_adapters = adapters;
+  Json trl_adapters = adapters, axolotl_adapters = adapters;
+  trl_adapters["trainer"] = "trl";
   axolotl_adapters["trainer"] = "axolotl";
   const Json usual_fsdp2{{"framework", "fsdp2"}, {"precision", "bf16-autocast"}};
   Json int8 = qlora;
@@ -129,7 +130,7 @@ std::vector<Trip> trips() {
           {"LlamaFactoryPure", "llamafactory", base("4xH100", pure)},
           {"LlamaFactoryZero", "llamafactory", base("4xH100", zero)},
           {"LlamaFactoryQlora", "llamafactory", base("1xH100", qlora)},
-          {"HfFsdp2Adapters", "training_arguments", base("4xH100", adapters)},
+          {"TrlFsdp2Adapters", "training_arguments", base("4xH100", trl_adapters)},
           {"MsSwiftDdp", "ms_swift", base("4xH100", ddp)},
           {"MsSwiftPure", "ms_swift", base("4xH100", pure)},
           {"MsSwiftFsdp2", "ms_swift", base("4xH100", usual_fsdp2)},
@@ -196,7 +197,8 @@ std::vector<Models> models() {
 TEST(RoundTripOfModels, GivesTheSameEstimate) {
   const Calibration calibration = load_calibration();
   for (const Models& m : models()) {
-    Json asked = base("4xH100", {{"trainer", "trl"}, {"framework", "ddp"}, {"precision", "bf16-pure"}});
+    Json asked =
+        base("4xH100", {{"trainer", "trl"}, {"framework", "ddp"}, {"precision", "bf16-pure"}});
     asked["workload"] = {{"kind", "rlhf"}, {"micro_batch", 2}, {"gradient_accumulation", 2}};
     if (!m.workload.contains("prompt_length")) asked["workload"]["sequence_length"] = 1024;
     asked["workload"].update(m.workload);
