@@ -21,7 +21,12 @@ struct ExportArguments {
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = a.job.load(asked);
-  if (!job.rlhf || !exports_several_models(a.format)) require_training(job, "export", a.job.file);
+  if (job.rlhf && !exports_several_models(a.format))
+    throw InputError({.file = a.job.file,
+                      .key = "workload.kind",
+                      .message = "a job of several models has no such file",
+                      .expected = "--as training_arguments, which are TRL's"});
+  if (!job.rlhf) require_training(job, "export", a.job.file);
   const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
     a.folder.write(export_all(asked, job, e));

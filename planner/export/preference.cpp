@@ -62,7 +62,9 @@ class PreferenceKeys {
     if (own == kOwnKeys.end())
       refuse_work("algorithm", fmt::format("TRL's arguments do not tell {}", name),
                   "dpo, orpo, kto, cpo, reward or grpo");
-    file_.put(own->key, own->value);
+    const auto whole = static_cast<std::int64_t>(own->value);
+    const bool is_whole = static_cast<double>(whole) == own->value;
+    file_.put(own->key, is_whole ? Json(whole) : Json(own->value));
     if (!own->run_name.empty()) file_.put("run_name", own->run_name);
   }
 
