@@ -212,6 +212,17 @@ std::size_t program_at(const std::vector<Word>& words, std::size_t first) {
   return words.size();
 }
 
+/// The last part of the path; of ms-swift's own files the command that runs them, "swift sft" of
+/// swift/cli/sft.py.
+std::string program_name(std::string_view path) {
+  const std::string_view name = base_name(path);
+  for (const auto& [folder, command] :
+       {std::pair{"swift/cli/_megatron/", "megatron "}, std::pair{"swift/cli/", "swift "}})
+    if (path.find(folder) != path.npos && name.ends_with(".py"))
+      return command + std::string(name.substr(0, name.size() - 3));
+  return std::string(name);
+}
+
 /// A launcher's own arguments, and the program's behind them.
 void read_command(std::vector<Document>& documents, const Command& command,
                   const std::string& file) {
@@ -233,7 +244,7 @@ void read_command(std::vector<Document>& documents, const Command& command,
   Document& program = documents.emplace_back();
   program.file = file;
   program.value = Json::object();
-  program.program = at < words.size() ? std::string(base_name(words[at].text)) : "arguments";
+  program.program = at < words.size() ? program_name(words[at].text) : "arguments";
   std::size_t next = at < words.size() ? at + 1 : first;
   if (one_of(program.program, kPrograms) && next < words.size() && !is_flag(words[next].text))
     program.program += " " + words[next++].text;

@@ -18,12 +18,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Json job(const Json& more) {
-  Json asked{{"model", "qwen2.5-0.5b"},
-             {"cluster", "4xH100"},
-             {"trainer", "hf_trainer"},
-             {"framework", "fsdp2"},
-             {"precision", "bf16-autocast"},
-             {"workload", {{"sequence_length", 512}}}};
+  Json asked{{"model", "qwen2.5-0.5b"},      {"cluster", "4xH100"},
+             {"trainer", "hf_trainer"},      {"framework", "fsdp2"},
+             {"precision", "bf16-autocast"}, {"workload", {{"sequence_length", 512}}}};
   asked.merge_patch(more);
   return asked;
 }
@@ -53,16 +50,19 @@ TEST(TrainerFiles, RefuseByTheField) {
   EXPECT_THAT(refused("verl", Json::object()), HasSubstr("trainer: "));
   EXPECT_THAT(refused("verl", {{"trainer", "verl"}, {"optimizer", "lion"}}),
               HasSubstr("optimizer: "));
-  EXPECT_THAT(refused("ms-swift", Json::object()), AllOf(HasSubstr("did you mean 'ms_swift'"),
-                                             HasSubstr("verl")));
+  EXPECT_THAT(refused("ms-swift", Json::object()),
+              AllOf(HasSubstr("did you mean 'ms_swift'"), HasSubstr("verl")));
 }
 
 TEST(TrainerFiles, OfSeveralModelsAreTrls) {
   const auto with = [](const Json& work, const char* trainer) {
     Json more{{"trainer", trainer}, {"framework", "ddp"}, {"precision", "bf16-pure"}};
     Json asked = job(more);
-    asked["workload"] = {{"kind", "rlhf"}, {"algorithm", "grpo"}, {"micro_batch", 2},
-                         {"prompt_length", 256}, {"new_tokens", 128}};
+    asked["workload"] = {{"kind", "rlhf"},
+                         {"algorithm", "grpo"},
+                         {"micro_batch", 2},
+                         {"prompt_length", 256},
+                         {"new_tokens", 128}};
     asked["workload"].update(work);
     return asked;
   };

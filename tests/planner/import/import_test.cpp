@@ -106,6 +106,14 @@ TEST(Import, AFileOfNoKindIsRefused) {
   EXPECT_NE(error_of("apples: 3\npears: 4\n").find("of no kind that is known"), std::string::npos);
 }
 
+TEST(Import, FilesOfSwiftAreItsCommands) {
+  const Json job = job_of(
+      "torchrun --nproc_per_node 8 swift/cli/sft.py --model gpt2 --tuner_type full "
+      "--per_device_train_batch_size 2 --deepspeed zero3\n");
+  EXPECT_EQ(job["framework"]["name"], "deepspeed");
+  EXPECT_EQ(job["workload"]["gradient_accumulation"], 1) << "16 sequences over 8 GPUs of 2";
+}
+
 TEST(Import, TheFirstTrainingProgramOfAScriptCounts) {
   const Imported imported = import_text(
       "pip install x\nswift sft --model gpt2 --tuner_type full --per_device_train_batch_size 2\n"

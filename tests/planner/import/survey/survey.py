@@ -72,7 +72,8 @@ class Survey:
 
     def clusters(self, first: Answer):
         asked = re.search(r"ask for (\d+) GPU", first.message)
-        counts = [int(asked[1])] if asked else GPU_COUNTS
+        counts = [int(asked[1])] if asked else []
+        counts += [count for count in GPU_COUNTS if not counts or count > counts[0]]
         for count in counts:
             yield f"{count}xH100-80GB" if count <= 8 or count % 8 else f"{count // 8}x8xH100-80GB"
 
