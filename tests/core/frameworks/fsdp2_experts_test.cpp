@@ -143,8 +143,11 @@ TEST(Fsdp2Experts, ABlockKeepsIndicesAndResultsInFp32) {
 /// fully_shard, which makes a second copy for use.
 TEST(Fsdp2Experts, LoneExpertsAreCopiedByTorchtitanOnly) {
   Plan titan = expert_plan(8, 8, "bf16-pure", "torchtitan");
-  TrainerDescription leaves = *titan.trainer;
+  TrainerDescription copies = *titan.trainer;
+  copies.shards_ends_apart = false;  // so that the peak is where the blocks are
+  TrainerDescription leaves = copies;
   leaves.shards_lone_experts = false;
+  titan.trainer = &copies;
   const std::int64_t copied = simulate_memory(program_of_rank(titan)).peak;
   titan.trainer = &leaves;
   EXPECT_GE(copied - simulate_memory(program_of_rank(titan)).peak, kExpertNumel * 2);
