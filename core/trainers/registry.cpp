@@ -17,6 +17,9 @@ extern const TrainerDescription kTrainer;
 namespace trl {
 extern const TrainerDescription kTrainer;
 }
+namespace axolotl {
+extern const TrainerDescription kTrainer;
+}
 namespace torchtitan {
 extern const TrainerDescription kTrainer;
 }
@@ -26,8 +29,8 @@ extern const TrainerDescription kTrainer;
 
 namespace {
 
-constexpr std::array kTrainers{&loop::kTrainer, &hf_trainer::kTrainer, &trl::kTrainer,
-                               &torchtitan::kTrainer, &verl::kTrainer};
+constexpr std::array kTrainers{&loop::kTrainer,    &hf_trainer::kTrainer, &trl::kTrainer,
+                               &axolotl::kTrainer, &torchtitan::kTrainer, &verl::kTrainer};
 
 }  // namespace
 

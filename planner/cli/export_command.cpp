@@ -21,8 +21,13 @@ struct ExportArguments {
 Exit run_export(const ExportArguments& a) {
   const Json asked = a.job.merged(Json::object());
   const Job job = a.job.load(asked);
-  require_training(job, "export", a.job.file);
-  const Estimate e = estimate(job.model, job.plan, a.calibration.load_for(job));
+  if (job.rlhf && !exports_several_models(a.format))
+    throw InputError({.file = a.job.file,
+                      .key = "workload.kind",
+                      .message = "a job of several models has no such file",
+                      .expected = "--as training_arguments, which are TRL's"});
+  if (!job.rlhf) require_training(job, "export", a.job.file);
+  const Estimate e = estimate_job(job, a.calibration.load_for(job));
   if (!a.folder.path.empty()) {
     a.folder.write(export_all(asked, job, e));
   } else {
@@ -44,9 +49,10 @@ void add_export(CLI::App& app, Run& run) {
   CLI::App* command =
       app.add_subcommand("export", "The files that run a job: ds_config and others");
   a->job.add_files(*command);
-  command->add_option("--as", a->format,
-                      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
-                      "training_arguments, axolotl, llamafactory, torchtitan, megatron");
+  command->add_option(
+      "--as", a->format,
+      "ds_config, accelerate, fsdp2, launch or job; or a trainer's own file: "
+      "training_arguments, axolotl, llamafactory, ms_swift, torchtitan, nemo, verl, megatron");
   CLI::Option* to =
       command->add_option("--to", a->folder.path, "a folder for all formats that fit the framework")
           ->excludes("--as");

@@ -35,6 +35,7 @@ void add_fit(CLI::App& app, Run& run) {
   a->question.add_to(*command);
   add_output(*command, a->output);
   command->callback([a, &run] {
+    if (a->question.lacks_model()) throw CLI::RequiredError("MODEL");
     if (a->question.lacks_cluster()) throw CLI::RequiredError("CLUSTER");
     run = [a] { return run_fit(*a); };
   });

@@ -1,5 +1,7 @@
 #include "cli/fit_question.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/cost_options.h"
@@ -14,28 +16,34 @@ namespace {
 /// What `fit` takes for granted where neither the file nor a flag says anything: what most people
 /// who ask this question would run. docs/reference/job.md lists it.
 Json defaults(const FitQuestion& a) {
-  if (!a.job.files.empty()) return Json{{"cluster", a.cluster}};  // the trainer's own
-  const bool has_cluster = a.job.given("--cluster");
-  if (a.cluster.empty() && has_cluster) return Json{{"model", a.model}, {"checkpointing", "full"}};
-  if (a.cluster.empty())  // --mlp stands for the model
-    return Json{{"cluster", a.model}, {"checkpointing", "full"}};
-  return Json{{"model", a.model}, {"cluster", a.cluster}, {"checkpointing", "full"}};
+  if (!a.job.files.empty()) {  // the trainer's own, or a whole job's
+    return a.cluster.empty() ? Json::object() : Json{{"cluster", a.cluster}};
+  }
+  Json said{{"checkpointing", "full"}};
+  const bool has_model = a.job.given("--model") || a.job.given("--mlp");
+  if (!has_model) said["model"] = a.model;
+  if (has_model && !a.model.empty())
+    said["cluster"] = a.model;  // the words' first is not the model
+  if (!a.cluster.empty()) said["cluster"] = a.cluster;
+  return said;
 }
 
-/// A job brings its own cluster; `estimate` takes it. What cannot be read is refused as a model.
+/// A job brings its own cluster. What cannot be read is refused as a model.
 bool is_whole_job(const std::string& model) {
   if (model != kStandardInput && !is_readable(model)) return false;
   try {
     const Json json = read_json_file(model);
-    return json.is_object() && json.value("schema", Json()) == "shardplan.job/1";
+    return json.is_object() && (json.value("schema", Json()) == "shardplan.job/1" ||
+                                (json.contains("model") && json.contains("cluster")));
   } catch (const InputError&) {
     return false;
   }
 }
 
-/// A trainer's file in the model's place says model and training.
-FitQuestion with_trainer_file(FitQuestion a) {
-  if (!a.job.files.empty() || !importing::is_trainer_file(a.model)) return a;
+/// A job, or a trainer's file, in the model's place says model and training.
+FitQuestion with_file(FitQuestion a) {
+  if (!a.job.files.empty()) return a;
+  if (!is_whole_job(a.model) && !importing::is_trainer_file(a.model)) return a;
   a.job.file = a.model;
   a.job.files = {a.model};
   return a;
@@ -44,27 +52,31 @@ FitQuestion with_trainer_file(FitQuestion a) {
 }  // namespace
 
 void FitQuestion::add_to(CLI::App& command) {
-  command
-      .add_option("MODEL", model,
-                  "catalogue name, config.json, a size such as 7B, or a trainer's file")
-      ->required();
+  command.add_option("MODEL", model,
+                     "catalogue name, config.json, a size such as 7B, a job or a trainer's file");
   command.add_option("CLUSTER", cluster, "4xA100-40GB, 2x8xH100, 4x40GB, p4d.24xlarge");
   job.add_flags(command);
   calibration.add_flags(command);
   add_cost_flags(command, cost);
 }
 
+bool FitQuestion::lacks_model() const {
+  return model.empty() && !job.given("--mlp") && !job.given("--model");
+}
+
 bool FitQuestion::lacks_cluster() const {
-  const bool is_said = job.given("--mlp") || job.given("--cluster");
-  return cluster.empty() && !is_said && !is_whole_job(model);
+  if (!cluster.empty() || job.given("--cluster")) return false;
+  const bool has_model = job.given("--mlp") || job.given("--model");
+  return has_model ? model.empty() : !is_whole_job(model);
 }
 
 JobAnswer answer(const FitQuestion& asked) {
-  const FitQuestion question = with_trainer_file(asked);
-  if (is_whole_job(question.model))
+  const FitQuestion question = with_file(asked);
+  if (!question.cluster.empty() && is_whole_job(question.model))
     throw InputError({.file = question.model,
                       .message = "is a whole job, with a cluster of its own",
-                      .expected = "a model, or: shardplan estimate " + question.model});
+                      .expected = fmt::format("the job alone, or: shardplan fit {} --cluster {}",
+                                              question.model, question.cluster)});
   const JobOptions& options = question.job;
   const HardwareCatalog hardware = load_hardware_catalog();
   const WrittenJob written{

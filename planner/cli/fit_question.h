@@ -18,7 +18,9 @@ struct FitQuestion {
 
   /// Adds MODEL, CLUSTER and the flags. `command` writes to this object from then on.
   void add_to(CLI::App& command);
-  /// Whether nothing says which GPUs. A whole job has its own, and is refused when it is answered.
+  /// Whether nothing says which model.
+  bool lacks_model() const;
+  /// Whether nothing says which GPUs. A whole job has its own.
   bool lacks_cluster() const;
 };
 

@@ -10,6 +10,7 @@
 #include "cli/job_options.h"
 #include "cli/lists.h"
 #include "cli/report_format.h"
+#include "load/cluster.h"
 #include "load/hardware.h"
 #include "questions/machines.h"
 #include "report/machines.h"
@@ -56,10 +57,27 @@ void check_names(const MachineQuestion& q, const HardwareCatalog& hardware) {
              {.hardware = &hardware});
 }
 
-Exit table(const TableArguments& a) {
+/// "llama-2-7b 8xH100", as every other command is asked: what is a cluster is a machine.
+void take_machines(TableArguments& a, const HardwareCatalog& hardware) {
+  std::vector<std::string> machines;
+  const auto is_machine = [&](const std::string& word) {
+    try {
+      load_cluster(word, "<command line>", "cluster", hardware);
+    } catch (const InputError&) {
+      return false;
+    }
+    machines.push_back(word);
+    return true;
+  };
+  if (a.models.size() > 1) std::erase_if(a.models, is_machine);
+  if (!machines.empty()) a.machines = fmt::format("{}", fmt::join(machines, ","));
+}
+
+Exit table(TableArguments a) {
   refuse_single(a);
-  const std::string format = report_format(a.format, a.output.file);
   const HardwareCatalog hardware = load_hardware_catalog();
+  take_machines(a, hardware);
+  const std::string format = report_format(a.format, a.output.file);
   MachineQuestion question{.models = a.models,
                            .methods = split_list(a.methods),
                            .machines = split_list(a.machines),

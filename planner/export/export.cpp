@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
@@ -27,11 +28,15 @@ const ExportFormat kJobFormat{"job", "job.json",
 
 namespace {
 
+/// Those that no framework has to itself.
+constexpr std::array kShared{
+    &kAccelerateFormat, &kLaunchFormat,       &kJobFormat,     &kTrainingArgumentsFormat,
+    &kAxolotlFormat,    &kLlamaFactoryFormat, &kMsSwiftFormat, &kTorchtitanFormat,
+    &kNemoFormat,       &kVerlFormat};
+
 /// Of any framework; null when there is none of that name.
 const ExportFormat* format_named(std::string_view name) {
-  for (const ExportFormat* shared :
-       {&kAccelerateFormat, &kLaunchFormat, &kJobFormat, &kTrainingArgumentsFormat, &kAxolotlFormat,
-        &kLlamaFactoryFormat, &kTorchtitanFormat})
+  for (const ExportFormat* shared : kShared)
     if (shared->name == name) return shared;
   for (const FrameworkPlanning* framework : all_planning())
     if (const ExportFormat* own = framework->own_format; own != nullptr && own->name == name)
@@ -47,6 +52,11 @@ std::vector<std::string_view> export_formats(const Plan& plan) {
   return names;
 }
 
+bool exports_several_models(std::string_view format) {
+  const ExportFormat* known = format_named(format);
+  return known != nullptr && known->several_models;
+}
+
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& e) {
   const std::vector<std::string_view> names = export_formats(job.plan);
@@ -58,11 +68,14 @@ ExportedFile export_as(std::string_view format, const Json& asked, const Job& jo
                       .expected = std::string(names.front())});
   if (const ExportFormat* known = format_named(format))
     return {known->name, std::string(known->file), known->write(asked, job, e)};
+  std::vector<std::string_view> all = names;
+  for (const ExportFormat* shared : kShared)
+    if (std::ranges::find(all, shared->name) == all.end()) all.push_back(shared->name);
   throw InputError({.file = "<command line>",
                     .key = "--as",
                     .message = fmt::format("unknown format '{}'", format),
-                    .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                    .nearest = nearest(format, std::span<const std::string_view>(names))});
+                    .expected = fmt::format("one of {}", fmt::join(all, ", ")),
+                    .nearest = nearest(format, std::span<const std::string_view>(all))});
 }
 
 std::vector<ExportedFile> export_all(const Json& asked, const Job& job, const Estimate& e) {

@@ -27,6 +27,7 @@ struct ExportFormat {
   std::string_view file;  ///< "ds_config.json"
   /// Throws InputError for a plan that it cannot say.
   std::string (*write)(const Json& asked, const Job& job, const Estimate& estimate);
+  bool several_models = false;  ///< jobs of kind rlhf too
 };
 
 /// Those that several frameworks have.
@@ -41,6 +42,8 @@ struct ExportedFile {
   std::string text;
   bool program() const { return format == "launch"; }  ///< its owner may run it
 };
+/// Whether that format says jobs of several models; false for an unknown one.
+bool exports_several_models(std::string_view format);
 ExportedFile export_as(std::string_view format, const Json& asked, const Job& job,
                        const Estimate& estimate);
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "export/trainer_file.h"
 #include "export/trainer_files.h"
 #include "frameworks/registry.h"
 #include "load/optimizer.h"
@@ -13,12 +14,6 @@
 
 namespace shardplan {
 namespace {
-
-std::string model_of(const Json& asked) {
-  const auto model = asked.find("model");
-  if (model != asked.end() && model->is_string()) return model->get<std::string>();
-  refuse_export("model", "torchtitan's file names a model, and the job has an object", "a name");
-}
 
 std::string checkpoint_lines(const Plan& plan) {
   const Json how = checkpointing_json(plan);
@@ -61,8 +56,9 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "[model]\nname = \"transformers_modeling_backend\"\nflavor = \"full\"\n\n"
       "[hf_transformers]\nmodel = \"{}\"\n\n[training]\nlocal_batch_size = {}\n"
       "global_batch_size = {}\nseq_len = {}\nmax_norm = {:.6f}\n",
-      model_of(asked), w.micro_batch, checked_mul(plan.samples_at_once(), w.gradient_accumulation),
-      w.sequence_length, plan.gradient_clipping);
+      named_model(asked, "torchtitan"), w.micro_batch,
+      checked_mul(plan.samples_at_once(), w.gradient_accumulation), w.sequence_length,
+      plan.gradient_clipping);
   if (plan.precision.name == "bf16-pure") text += "dtype = \"bfloat16\"\n";
   if (plan.precision.name == "fp32") text += "mixed_precision_param = \"float32\"\n";
   if (own.value("cpu_offload", false)) text += "enable_cpu_offload = true\n";
@@ -72,7 +68,9 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "tensor_parallel_degree = {}\nfsdp_reshard_after_forward = \"{}\"\n",
       shards > 0 ? plan.replicas() / shards : 1, shards, plan.parallel.tensor,
-      reshards ? "always" : "never");
+      !reshards                    ? "never"
+      : plan.parallel.pipeline > 1 ? "always"
+                                   : "default");
   text += "\n[activation_checkpoint]\n" + checkpoint_lines(plan);
   text += fmt::format("\n[optimizer]\nname = \"{}\"\nimplementation = \"{}\"\n",
                       plan.optimizer.kind->name == std::string_view("adam") ? "Adam" : "AdamW",

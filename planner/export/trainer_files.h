@@ -6,9 +6,6 @@
 namespace shardplan {
 
 extern const ExportFormat kTrainingArgumentsFormat, kAxolotlFormat, kLlamaFactoryFormat,
-    kTorchtitanFormat;
-
-/// For what a trainer's file cannot say.
-[[noreturn]] void refuse_export(std::string key, std::string message, std::string expected);
+    kMsSwiftFormat, kTorchtitanFormat, kNemoFormat, kVerlFormat;
 
 }  // namespace shardplan

@@ -212,6 +212,17 @@ std::size_t program_at(const std::vector<Word>& words, std::size_t first) {
   return words.size();
 }
 
+/// The last part of the path; of ms-swift's own files the command that runs them, "swift sft" of
+/// swift/cli/sft.py.
+std::string program_name(std::string_view path) {
+  const std::string_view name = base_name(path);
+  for (const auto& [folder, command] :
+       {std::pair{"swift/cli/_megatron/", "megatron "}, std::pair{"swift/cli/", "swift "}})
+    if (path.find(folder) != path.npos && name.ends_with(".py"))
+      return command + std::string(name.substr(0, name.size() - 3));
+  return std::string(name);
+}
+
 /// A launcher's own arguments, and the program's behind them.
 void read_command(std::vector<Document>& documents, const Command& command,
                   const std::string& file) {
@@ -233,7 +244,7 @@ void read_command(std::vector<Document>& documents, const Command& command,
   Document& program = documents.emplace_back();
   program.file = file;
   program.value = Json::object();
-  program.program = at < words.size() ? std::string(base_name(words[at].text)) : "arguments";
+  program.program = at < words.size() ? program_name(words[at].text) : "arguments";
   std::size_t next = at < words.size() ? at + 1 : first;
   if (one_of(program.program, kPrograms) && next < words.size() && !is_flag(words[next].text))
     program.program += " " + words[next++].text;
@@ -332,10 +343,16 @@ std::vector<Document> read_documents(const std::string& path) {
 std::string resolved_path(const std::string& path, const std::string& file) {
   std::error_code error;
   if (path.empty() || path.size() > 4000) return {};
-  const fs::path beside = fs::path(file).parent_path() / path;
-  for (const fs::path& candidate : {beside, fs::path(path)})
+  const fs::path folder = fs::path(file).parent_path();
+  for (const fs::path& candidate : {folder / path, fs::path(path)})
     if (fs::exists(candidate, error)) return candidate.string();
-  return {};
+  // Behind a folder that only a shell knows ("$DIR/a.yaml"), or said from a folder above.
+  const fs::path relative = fs::path(path).relative_path();
+  const bool only_beside = fs::path(path).is_absolute() || !relative.has_parent_path();
+  for (fs::path above = folder;; above = above.parent_path()) {
+    if (fs::exists(above / relative, error)) return (above / relative).string();
+    if (only_beside || above == above.parent_path()) return {};
+  }
 }
 
 }  // namespace shardplan::importing

@@ -15,6 +15,7 @@
 #include "load/model.h"
 #include "lowering/rlhf/algorithms.h"
 #include "model/architectures/registry.h"
+#include "trainers/registry.h"
 
 namespace shardplan::importing {
 namespace {
@@ -124,6 +125,12 @@ class Finisher {
     recipe_.job["cluster"] = whole;
   }
 
+  const TrainerDescription& trainer() const {
+    const std::string name = recipe_.job.value("trainer", "");
+    const auto known = std::ranges::find(trainers(), name, &TrainerDescription::name);
+    return known == trainers().end() ? default_trainer() : **known;
+  }
+
   std::string framework() const {
     const Json* value = said("framework");
     if (value == nullptr) return {};
@@ -165,9 +172,8 @@ class Finisher {
   /// accelerate and transformers set it before DeepSpeed sees an optimizer of theirs
   /// (transformers 5.17, integrations/deepspeed.py, deepspeed_optim_sched).
   void take_tested_optimizers() {
-    const std::string trainer = recipe_.job.value("trainer", "");
     const Json* config = recipe_.find("/framework/ds_config");
-    if (config == nullptr || (trainer != "hf_trainer" && trainer != "trl")) return;
+    if (config == nullptr || !trainer().loads_divided) return;
     if (!config->contains("optimizer"))
       set_field(recipe_.job, "/framework/ds_config/zero_allow_untested_optimizer", true);
   }
@@ -240,9 +246,10 @@ class Finisher {
     const std::string half = bf16 ? "bf16" : recipe_.fp16.value_or(false) ? "fp16" : "";
     const std::string name = framework();
     if (name == "deepspeed") return under_deepspeed(half);
-    const bool shards = name.starts_with("fsdp");
     const Weights& w = recipe_.weights;
     const bool lora = !recipe_.lora.is_null();
+    const bool half_shards = name == "fsdp2" && w.dtype == half && (w.kept_in_shards || lora);
+    const bool shards = name.starts_with("fsdp") && !half_shards;
     if (half.empty()) {
       const bool kept = w.dtype == "bf16" || w.dtype == "fp16";
       set_precision(kept ? w.dtype + "-pure" : "fp32",

@@ -167,6 +167,9 @@ Imported import_documents(const std::vector<Document>& documents, const std::str
   Recipe recipe;
   recipe.has_model = flags.contains("model");
   recipe.asked_model = flags.value("model", Json());
+  if (const Json* micro = value_below(flags, "workload.micro_batch");
+      micro != nullptr && micro->is_number_integer())
+    recipe.asked_micro_batch = micro->get<std::int64_t>();
   std::vector<Told> told = Teller(documents, kind).tell(recipe);
   if (told.empty())
     throw InputError({.file = documents.empty() ? "" : documents.front().file,

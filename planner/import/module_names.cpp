@@ -131,7 +131,8 @@ std::vector<std::string> last_names(std::string_view expression) {
   Words names;
   for (const std::string& word : Expansion(expression).words()) {
     std::string_view last = last_part(word);
-    while (last.starts_with('^')) last.remove_prefix(1);
+    // A pattern of file names begins so; no expression can begin with '*'.
+    while (last.starts_with('^') || last.starts_with('*')) last.remove_prefix(1);
     while (last.ends_with('$')) last.remove_suffix(1);
     if (last.empty() || last.find_first_of("*\\[]^$+?{}") != last.npos) return {};
     if (std::find(names.begin(), names.end(), last) == names.end()) names.emplace_back(last);

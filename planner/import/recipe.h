@@ -24,8 +24,9 @@ struct Origin {
 
 /// How weights are kept once a training program has loaded them.
 struct Weights {
-  std::string dtype;          ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
-  bool trained_fp32 = false;  ///< what is trained is cast to fp32 whatever was loaded
+  std::string dtype;            ///< as loaded: "fp32", "bf16", "fp16"; "": nothing said
+  bool trained_fp32 = false;    ///< what is trained is cast to fp32 whatever was loaded
+  bool kept_in_shards = false;  ///< FSDP2 shards them in the type in which they were loaded
 };
 
 struct Recipe {
@@ -52,6 +53,8 @@ struct Recipe {
 
   // ---- Batch.
   std::optional<std::int64_t> global_batch;  ///< sequences of all GPUs in a step
+
+  std::int64_t asked_micro_batch = 0;  ///< said by a flag; 0: not
 
   std::optional<std::int64_t> generated;  ///< sequences of all GPUs in an iteration
 

@@ -60,6 +60,13 @@ void read_lora_use(Key& key) {
   key.took("workload.method: lora");
 }
 
+/// LMFlow's (args.py): 4 bits of nf4, quantized twice.
+void read_lmflow_qlora(Key& key) {
+  if (!key.flag()) return key.ignore("not in 4 bits");
+  quantize_base(key, "nf4_double");
+  key.took("workload.lora.quantization: nf4_double");
+}
+
 void read_compile_mode(Key& key) {
   if (key.other_is_true("torch_compile"))
     key.took("compile.mode");
@@ -289,6 +296,8 @@ void read_storage(Key& key) {
 
 constexpr std::array kLoraRules{
     KeyRule{"use_peft", "", read_lora_use},
+    KeyRule{"use_lora", "", read_lora_use},
+    KeyRule{"use_qlora", "", read_lmflow_qlora},
     KeyRule{"lora_r", "", read_lora_rank},
     KeyRule{"lora_rank", "", read_lora_rank},
     KeyRule{"lora_target_modules", "", read_lora_targets},

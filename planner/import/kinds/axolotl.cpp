@@ -382,6 +382,8 @@ void read_loading(Recipe& recipe) {
   const bool fp16 = !bf16 && recipe.fp16.value_or(false);
   const bool int8 = recipe.lora.is_object() && recipe.lora.value("quantization", "") == "int8";
   recipe.weights.dtype = bf16 ? "bf16" : (fp16 || int8) ? "fp16" : "fp32";
+  // monkeypatch/accelerate/fsdp2.py leaves out accelerate's cast of what trains.
+  recipe.weights.kept_in_shards = true;
   // loaders/model.py casts embeddings and norms back behind prepare_model_for_kbit_training.
   if (!recipe.lora.is_null() && recipe.lora.contains("quantization"))
     recipe.lora["prepare_kbit"] = false;
@@ -392,7 +394,7 @@ void read(const Document& d, Recipe& recipe) {
   const Json* adapter = value_below(d.value, "adapter");
   if (adapter == nullptr || adapter->is_null()) recipe.lora = Json();  // lora_r says nothing then
   read_loading(recipe);
-  recipe.set_default("/trainer", "hf_trainer");
+  recipe.set_default("/trainer", "axolotl");
   recipe.assume("/workload/micro_batch", 1, "axolotl's default");
   recipe.set_default("/workload/gradient_accumulation", 1);
   recipe.assume("/workload/sequence_length", 512, "axolotl's default");

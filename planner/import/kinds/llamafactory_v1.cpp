@@ -19,8 +19,11 @@ void read_global(Key& key) {
 void read_distribution(Key& key) {
   const std::string name = key.text();
   if (name == "fsdp2") {
-    key.take("/framework", Json{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}});
-    return;
+    Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
+    const Json* reshards = key.other("dist_config.reshard_after_forward");
+    if (reshards != nullptr && *reshards == false) framework["reshard_after_forward"] = false;
+    if (key.other_is_true("dist_config.offload_params")) framework["cpu_offload"] = true;
+    return key.take("/framework", std::move(framework));
   }
   if (name != "deepspeed")
     key.refuse(fmt::format("'{}' is not estimated", name), "fsdp2, deepspeed");

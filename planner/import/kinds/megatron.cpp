@@ -211,6 +211,14 @@ void has_teacher(Key& key) {
   key.refuse("a teacher beside the model is not estimated", "arguments without it");
 }
 
+/// A share of the states on the host (core/optimizer/cpu_offloading), or in fewer bits.
+void read_states_elsewhere(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.warn(key.path() == "optimizer_cpu_offload"
+               ? "states on the host are estimated on the GPU: more there, and less on the host"
+               : "states in fewer bits are estimated in fp32, which is more");
+}
+
 void taken_elsewhere(Key& key) {
   key.took("framework");
 }
@@ -266,9 +274,9 @@ constexpr std::array kRules{
     KeyRule{"export_kd_teacher_load", "", has_teacher},
     KeyRule{"num_distributed_optimizer_instances", "", taken_elsewhere},
     KeyRule{"use_torch_fsdp2", "", refuse_if_true},
-    KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
+    KeyRule{"optimizer_cpu_offload", "", read_states_elsewhere},
     KeyRule{"cpu_offloading", "", refuse_if_true},
-    KeyRule{"use_precision_aware_optimizer", "", refuse_if_true},
+    KeyRule{"use_precision_aware_optimizer", "", read_states_elsewhere},
     KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
     KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},
     KeyRule{"decoder_last_pipeline_num_layers", "", read_end_stages},

@@ -244,6 +244,13 @@ constexpr std::array kTokenizers{
     TokenizerWords{"GPT2BPETokenizer", 50257},
     TokenizerWords{"Llama2Tokenizer", 32000},
     TokenizerWords{"Llama3Tokenizer", 128256},
+    // core/tokenizers/text/libraries/tiktoken_tokenizer.py: 2^17 unless --vocab-size says less.
+    TokenizerWords{"TikTokenizer", 131072},
+};
+
+/// Files of vocabularies that NVIDIA's own arguments name, by how their path ends.
+constexpr std::array kVocabularyFiles{
+    TokenizerWords{"nemotron_2_256k.model", 256000},  // of Nemotron-4
 };
 
 }  // namespace
@@ -259,9 +266,13 @@ std::int64_t megatron_vocabulary(const Document& arguments) {
       return found->get<std::int64_t>();
   }
   const auto model = arguments.value.find("tokenizer_model");
-  if (model != arguments.value.end() && model->is_string())
-    if (const auto known = find_model(model->get<std::string>()))
+  if (model != arguments.value.end() && model->is_string()) {
+    const auto& path = model->get_ref<const std::string&>();
+    if (const auto known = find_model(path))
       return known->config.value("vocab_size", std::int64_t{0});
+    for (const TokenizerWords& file : kVocabularyFiles)
+      if (path.ends_with(file.type)) return file.words;
+  }
   const auto type = arguments.value.find("tokenizer_type");
   if (type == arguments.value.end() && arguments.value.contains("merge_file"))
     return kTokenizers.front().words;  // a vocabulary with merges is GPT-2's

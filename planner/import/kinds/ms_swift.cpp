@@ -152,7 +152,7 @@ constexpr std::array kRules{
     KeyRule{"freeze_aligner", "", read_frozen_projector},
     KeyRule{"freeze_llm", "", refuse_if_true},
     KeyRule{"use_galore", "", warn_if_larger},
-    KeyRule{"optimizer_cpu_offload", "", refuse_if_true},
+    KeyRule{"optimizer_cpu_offload", "", warn_if_larger},
 };
 
 const KeyTable kOwn{kRules, ignored_keys()};

@@ -29,6 +29,15 @@ struct Renamed {
   std::string_view argument;  ///< of Megatron-LM
 };
 
+/// Modules of Megatron Core by the words of NeMo, as transformers names their parts.
+constexpr std::array<std::pair<std::string_view, std::array<std::string_view, 4>>, 6> kCoreModules{
+    {{"attention_qkv", {"q_proj", "k_proj", "v_proj"}},
+     {"attention_dense", {"o_proj"}},
+     {"mlp_fc1", {"gate_proj", "up_proj"}},
+     {"mlp_fc2", {"down_proj"}},
+     {"attention", {"q_proj", "k_proj", "v_proj", "o_proj"}},
+     {"mlp", {"gate_proj", "up_proj", "down_proj"}}}};
+
 constexpr std::array kSame{
     Renamed{"model.micro_batch_size", "micro_batch_size"},
     Renamed{"model.global_batch_size", "global_batch_size"},
@@ -160,14 +169,37 @@ std::optional<std::int64_t> integer_at(const Document& d, std::string_view path)
                                                         : std::nullopt;
 }
 
+/// peft_config.py, LoraPEFTConfig: rank 32 of joint projections of the attention.
+void read_core_adapters(const Document& d, Recipe& recipe) {
+  const Json* scheme = value_below(d.value, "model.peft.peft_scheme");
+  if (scheme == nullptr || scheme->is_null() || *scheme == "none") return;
+  const Key key(d, "model.peft.peft_scheme", *scheme, "", recipe);
+  if (*scheme != "lora")
+    key.refuse("adapters of this kind are not estimated", "lora, none or null");
+  constexpr std::string_view kBlock = "model.peft.lora_tuning.";
+  const auto at = [&](std::string_view name) {
+    return value_below(d.value, std::string(kBlock) + std::string(name));
+  };
+  make_lora(recipe);
+  recipe.lora["rank"] = integer_at(d, std::string(kBlock) + "adapter_dim").value_or(32);
+  Json targets = Json::array();
+  const Json usual{"attention_qkv"};
+  const Json* named = at("target_modules");
+  for (const Json& name : named != nullptr && named->is_array() ? *named : usual)
+    for (const auto& [word, parts] : kCoreModules)
+      if (name == word || name == "all")
+        for (const std::string_view part : parts)
+          if (!part.empty()) targets.push_back(part);
+  if (targets.empty()) key.refuse("target_modules has no module that is known", "attention_qkv");
+  recipe.lora["targets"] = targets;
+  recipe.note({.kind = Note::Kind::took,
+               .file = d.file,
+               .key = key.path(),
+               .field = "workload.lora: " + recipe.lora.dump()});
+}
+
 void read_core(const Document& d, Recipe& recipe) {
-  if (has_any(d, {"model.peft.peft_scheme"}) || has_any(d, {"model.restore_from_path"}))
-    if (const Json* scheme = value_below(d.value, "model.peft.peft_scheme");
-        scheme != nullptr && *scheme != "none" && !scheme->is_null())
-      throw InputError({.file = d.file,
-                        .key = "model.peft.peft_scheme",
-                        .message = "adapters under Megatron Core are not estimated",
-                        .expected = "null, or none"});
+  read_core_adapters(d, recipe);
   const Document arguments = Translation(d).translate();
   recipe.machines = integer_at(d, "trainer.num_nodes");
   recipe.per_machine = integer_at(d, "trainer.devices");
@@ -231,7 +263,10 @@ void read_degree(Key& key) {
   key.take(key.integer(1));
 }
 
+/// components/distributed/activation_checkpointing.py chooses operations as torchtitan does.
 void read_recomputing(Key& key) {
+  if (key.value() == "selective")
+    return key.take("/checkpointing", Json{{"policy", "selective_op"}, {"every", 2}});
   key.take("/checkpointing", key.flag() ? "full" : "none");
 }
 
@@ -242,6 +277,14 @@ void read_target_optimizer(Key& key) {
     const bool torch = name.starts_with("torch.");
     return key.take("/optimizer", Json{{"name", last == "Adam" ? "adam" : "adamw"},
                                        {"implementation", torch ? "foreach" : "fused"}});
+  }
+  if (last == "FlashAdamW") {  // moments in 8 bits, and at most 16 more of each weight
+    key.estimate_larger("/optimizer", Json{{"name", "adamw"}, {"implementation", "foreach"}});
+    return key.recipe().set_default("/precision", Json{{"params", "bf16"},
+                                                       {"compute", "bf16"},
+                                                       {"gradients", "bf16"},
+                                                       {"master", nullptr},
+                                                       {"optimizer_states", "fp32"}});
   }
   key.refuse(fmt::format("the optimizer '{}' is not read", name), "torch.optim.Adam or AdamW");
 }

@@ -241,11 +241,7 @@ const std::vector<KeyRule>& all_rules() {
 }
 
 void read(const Document& d, Recipe& recipe) {
-  if (has_any(d, {"model.partial_pretrain"}))
-    throw InputError({.file = d.file,
-                      .key = "model.partial_pretrain",
-                      .message = "verl's supervised trainer is not read",
-                      .expected = "a configuration of verl.trainer.main_ppo"});
+  if (has_any(d, {"model.partial_pretrain"})) return read_sft(d, recipe);
   const KeyTable own{all_rules(), kIgnored};
   read_keys(d, {&own}, recipe);
   compose_rl(Config(d, recipe));

@@ -42,6 +42,8 @@ Json megatron_degrees(const Config& config, std::string_view group);
 /// Field `checkpointing`, of override_transformer_config.
 Json megatron_checkpointing(const Config& config);
 
+/// A file or command of verl's supervised trainer.
+void read_sft(const Document& document, Recipe& recipe);
 /// The models, the batches and the engine of verl.trainer.main_ppo.
 void compose_rl(const Config& config);
 

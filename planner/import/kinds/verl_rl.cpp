@@ -194,10 +194,11 @@ class Composer {
       c_.came_from("/workload/token_budget", at(kActor, "ppo_max_token_len_per_gpu"));
       micro = std::max<std::int64_t>(1, budget * sequence_ranks_ / sequence());
     }
+    if (micro == 0) micro = recipe_.asked_micro_batch;
     if (micro == 0)
       c_.refuse(at(kActor, "ppo_micro_batch_size_per_gpu"),
                 "neither said nor use_dynamic_bsz: verl asks for one of them",
-                "ppo_micro_batch_size_per_gpu, or use_dynamic_bsz: true");
+                "ppo_micro_batch_size_per_gpu, use_dynamic_bsz: true, or --micro-batch");
     recipe_.set("/workload/micro_batch", micro,
                 c_.origin(at(kActor, "ppo_micro_batch_size_per_gpu")));
     take_scoring(budget);
@@ -336,11 +337,12 @@ class Composer {
       role["token_budget"] = c_.integer("critic.ppo_max_token_len_per_gpu", 32768);
     } else {
       role["token_budget"] = 0;
-      const std::int64_t micro = batch_of("critic.", "ppo_micro_batch_size", divided);
+      std::int64_t micro = batch_of("critic.", "ppo_micro_batch_size", divided);
+      if (micro == 0) micro = recipe_.asked_micro_batch;
       if (micro == 0)
         c_.refuse("critic.ppo_micro_batch_size_per_gpu",
                   "neither said nor use_dynamic_bsz: verl asks for one of them",
-                  "critic.ppo_micro_batch_size_per_gpu");
+                  "critic.ppo_micro_batch_size_per_gpu, or --micro-batch");
       role["workload"]["micro_batch"] = micro;
     }
     if (!recipe_.rlhf.contains("token_budget") && role["token_budget"] == 0)

@@ -142,11 +142,15 @@ TEST(Fsdp2Experts, ABlockKeepsIndicesAndResultsInFp32) {
 /// NeMo Automodel leaves experts alone that no other rank has; torchtitan gives them to
 /// fully_shard, which makes a second copy for use.
 TEST(Fsdp2Experts, LoneExpertsAreCopiedByTorchtitanOnly) {
-  const auto peak = [](std::string_view trainer) {
-    const Program program = program_of_rank(expert_plan(8, 8, "bf16-pure", trainer));
-    return simulate_memory(program).peak;
-  };
-  EXPECT_GE(peak("torchtitan") - peak("loop"), kExpertNumel * 2);
+  Plan titan = expert_plan(8, 8, "bf16-pure", "torchtitan");
+  TrainerDescription copies = *titan.trainer;
+  copies.shards_ends_apart = false;  // so that the peak is where the blocks are
+  TrainerDescription leaves = copies;
+  leaves.shards_lone_experts = false;
+  titan.trainer = &copies;
+  const std::int64_t copied = simulate_memory(program_of_rank(titan)).peak;
+  titan.trainer = &leaves;
+  EXPECT_GE(copied - simulate_memory(program_of_rank(titan)).peak, kExpertNumel * 2);
   const Plan plan = expert_plan(8, 8);
   const Model model = mixtral(plan);
   const ModelRun run = run_segments(model, plan);

@@ -75,15 +75,19 @@ TEST(TrainersFiles, StandWhereverAJobDoes) {
   EXPECT_THAT(asks.err, AllOf(HasSubstr("8 GPUs"), HasSubstr("--cluster 8x")));
 }
 
-TEST(Diagnostics, SayWhichCommandTakesAWholeJob) {
+TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
   const TemporaryFolder folder;
   const std::string job = folder.file("job.json", kJob);
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"fit", job}, {"fit", job, "8xH100"}}) {
-    const Finished f = shardplan(arguments);
-    EXPECT_EQ(f.exit_code, 3);
-    EXPECT_THAT(f.err, HasSubstr("shardplan estimate " + job));
-  }
+  EXPECT_EQ(shardplan({"fit", job}).out.substr(0, 40),
+            shardplan({"estimate", job}).out.substr(0, 40));
+  const Finished two = shardplan({"fit", job, "8xH100"});
+  EXPECT_EQ(two.exit_code, 3);
+  EXPECT_THAT(two.err, HasSubstr("--cluster 8xH100"));
+  EXPECT_EQ(shardplan({"fit", "--model", "gpt2", "8xH100"}).out,
+            shardplan({"fit", "gpt2", "8xH100"}).out);
+  EXPECT_EQ(shardplan({"fit", "--model", "gpt2", "--cluster", "8xH100"}).out,
+            shardplan({"fit", "gpt2", "8xH100"}).out);
+  EXPECT_THAT(shardplan({"fit", "--cluster", "8xH100"}).err, HasSubstr("MODEL is required"));
   const std::string model = folder.file("config.json", R"({"model_type": "gpt2"})");
   EXPECT_THAT(shardplan({"fit", model}).err, HasSubstr("CLUSTER is required"));
 }

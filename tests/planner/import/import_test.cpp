@@ -71,6 +71,17 @@ TEST(Import, FilesToStartFromAreRead) {
   EXPECT_EQ(two.at("precision"), "bf16-autocast");
 }
 
+/// Said from a folder above, as scripts that are started there do, or behind a shell's own folder.
+TEST(Import, FilesAreFoundFromFoldersAbove) {
+  const std::string file = SHARDPLAN_SOURCE_DIR "/configs/trainers/axolotl-qlora.yaml";
+  const std::string job = "configs/jobs/llama-2-7b-zero3.json";
+  EXPECT_EQ(resolved_path(job, file), std::string(SHARDPLAN_SOURCE_DIR "/") + job);
+  EXPECT_EQ(resolved_path("/trl-sft.yaml", file),
+            SHARDPLAN_SOURCE_DIR "/configs/trainers/trl-sft.yaml");
+  EXPECT_EQ(resolved_path("configs/jobs/none.json", file), "");
+  EXPECT_EQ(resolved_path("README.md-of-nobody", file), "");
+}
+
 TEST(Import, UnknownKeysAreListed) {
   const Imported imported =
       import_text("base_model: gpt2\ndatasets: []\nbf16: true\nnobody_knows_this: 3\n");
@@ -93,6 +104,14 @@ TEST(Import, AnErrorAboutAFieldNamesTheKeyThatSaidIt) {
 
 TEST(Import, AFileOfNoKindIsRefused) {
   EXPECT_NE(error_of("apples: 3\npears: 4\n").find("of no kind that is known"), std::string::npos);
+}
+
+TEST(Import, FilesOfSwiftAreItsCommands) {
+  const Json job = job_of(
+      "torchrun --nproc_per_node 8 swift/cli/sft.py --model gpt2 --tuner_type full "
+      "--per_device_train_batch_size 2 --deepspeed zero3\n");
+  EXPECT_EQ(job["framework"]["name"], "deepspeed");
+  EXPECT_EQ(job["workload"]["gradient_accumulation"], 1) << "16 sequences over 8 GPUs of 2";
 }
 
 TEST(Import, TheFirstTrainingProgramOfAScriptCounts) {

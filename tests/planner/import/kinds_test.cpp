@@ -22,7 +22,7 @@ datasets: [{path: a, type: alpaca}]
   EXPECT_EQ(job.at("model"), "meta-llama/Llama-3.1-8B");
   EXPECT_EQ(job.at("framework").at("name"), "ddp");
   EXPECT_EQ(job.at("precision"), "bf16-pure");
-  EXPECT_EQ(job.at("trainer"), "hf_trainer");
+  EXPECT_EQ(job.at("trainer"), "axolotl");
   EXPECT_EQ(job.at("workload").at("micro_batch"), 2);
   EXPECT_EQ(job.at("workload").at("packing"), true);
   EXPECT_EQ(job.at("checkpointing"), "full");
@@ -289,6 +289,25 @@ MODEL_ARGS:
   --vocab-size: 50257
   --bf16: true
 )";
+
+TEST(Megatron, TokenizersTellTheVocabulary) {
+  const auto words = [](const std::string& tokenizer) {
+    std::string text = kSmallGpt;
+    const std::string said = "  --vocab-size: 50257\n";
+    text.replace(text.find(said), said.size(), tokenizer);
+    return job_of(text).at("model").at("vocab_size");
+  };
+  EXPECT_EQ(words("  --tokenizer-type: TikTokenizer\n  --tokenizer-model: a.json\n"), 131072);
+  EXPECT_EQ(words("  --tokenizer-type: GPTSentencePieceTokenizer\n"
+                  "  --tokenizer-model: ${DATA}/utils/nemotron_2_256k.model\n"),
+            256000);
+}
+
+TEST(Megatron, StatesElsewhereAreEstimatedOnTheGpu) {
+  const Imported imported =
+      import_text(std::string(kSmallGpt) + "  --optimizer-cpu-offload: true\n");
+  EXPECT_TRUE(noted(imported, Note::Kind::warning, "optimizer_cpu_offload"));
+}
 
 TEST(Megatron, SequenceParallelismIsOffUnlessAskedFor) {
   const std::string divided = std::string(kSmallGpt) + "  --tensor-model-parallel-size: 2\n";

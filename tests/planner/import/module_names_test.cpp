@@ -30,9 +30,15 @@ TEST(ModuleNames, OfSetsOfLetters) {
             (Words{"fc1", "fc2", "linear_a", "linear_b"}));
 }
 
+TEST(ModuleNames, OfPatternsOfFileNames) {
+  EXPECT_EQ(last_names("*q_proj"), Words{"q_proj"});
+  EXPECT_EQ(last_names("model.layers.*.self_attn.v_proj"), Words{"v_proj"});
+  EXPECT_EQ(last_names("*"), Words{});
+}
+
 TEST(ModuleNames, ThatAreNotWrittenOutAreNone) {
   for (const char* word :
-       {"*wq_a", "q_pro.*", "((q_proj", "a|b)", "", "[a-c]_proj", "fc[12]+", "fc[12", "(a|b.*)"})
+       {"q_pro.*", "((q_proj", "a|b)", "", "[a-c]_proj", "fc[12]+", "fc[12", "(a|b.*)"})
     EXPECT_EQ(last_names(word), Words{}) << word;
   EXPECT_EQ(last_names(std::string(100, '(')), Words{});
   std::string many;

@@ -201,7 +201,7 @@ rl: )" + rl + "\n");
   EXPECT_EQ(job("kto")["workload"]["algorithm"], "kto");
   EXPECT_EQ(job("gdpo")["workload"]["algorithm"], "grpo");
   // Its TRL, 1.8, makes all logits; kernels of the layers stay.
-  EXPECT_EQ(job("dpo")["trainer"], "hf_trainer");
+  EXPECT_EQ(job("dpo")["trainer"], "axolotl");
   EXPECT_EQ(job("dpo")["kernels"], Json::array({"rms_norm"}));
   EXPECT_GT(estimate(job("orpo")).allocated.point, 0);
   EXPECT_GT(estimate(job("dpo")).allocated.point, 0);

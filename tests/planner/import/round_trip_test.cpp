@@ -2,6 +2,7 @@
 #include "import_testing.h"
 
 #include "estimate/estimate.h"
+#include "estimate/rlhf.h"
 #include "export/export.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
@@ -64,6 +65,43 @@ std::vector<Trip> trips() {
                     {"workload", {{"sequence_length", 2048}}}};
   Json frozen = images;
   frozen["workload"]["frozen"] = "tower";
+  // Shards in the type of the weights, embeddings and head in the root's unit.
+  const Json axolotl{{"framework", {{"name", "fsdp2"}, {"reshard_after_forward", false}}},
+                     {"precision", "bf16-pure"},
+                     {"model", "llama-3.2-3b"},
+                     {"trainer", "axolotl"}};
+  const Json adapters{
+      {"framework", "fsdp2"},
+      {"precision", "bf16-pure"},
+      {"workload", {{"method", "lora"}, {"lora", {{"rank", 8}, {"targets", {"all-linear"}}}}}}};
+  Json trl_adapters = adapters, axolotl_adapters = adapters;
+  trl_adapters["trainer"] = "trl";
+  axolotl_adapters["trainer"] = "axolotl";
+  const Json usual_fsdp2{{"framework", "fsdp2"}, {"precision", "bf16-autocast"}};
+  Json int8 = qlora;
+  int8["workload"]["lora"]["quantization"] = "int8";
+  int8["workload"]["lora"].erase("prepare_kbit");
+  const Json nemo{{"framework",
+                   {{"name", "fsdp2"},
+                    {"reduce_dtype", "fp32"},
+                    {"sync_each_batch", false},
+                    {"reshard_after_forward", false}}},
+                  {"trainer", "loop"},
+                  {"precision", "bf16-pure"},
+                  {"parallel", {{"tensor", 2}}}};
+  Json nemo_adapters = nemo;
+  nemo_adapters.erase("parallel");
+  nemo_adapters["workload"] = adapters["workload"];
+  nemo_adapters["workload"]["packing"] = true;
+  const Json verl{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
+                  {"trainer", "verl"},
+                  {"precision", "bf16-autocast"},
+                  {"parallel", {{"sequence", 2}}},
+                  {"optimizer", {{"implementation", "foreach"}}}};
+  Json verl1 = verl;
+  verl1["framework"] = {{"name", "fsdp1"}, {"reduce_dtype", "fp32"}};
+  verl1["kernels"] = "liger";
+  verl1.erase("parallel");
   const Json titan{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
                    {"trainer", "torchtitan"},
                    {"precision", "bf16-autocast"},
@@ -81,7 +119,8 @@ std::vector<Trip> trips() {
           {"HfLiger", "training_arguments", base("4xH100", liger)},
           {"AxolotlPure", "axolotl", base("4xH100", pure)},
           {"AxolotlFsdp1", "axolotl", base("4xH100", fsdp1)},
-          {"AxolotlFsdp2", "axolotl", base("4xH100", fsdp2)},
+          {"AxolotlFsdp2", "axolotl", base("4xH100", axolotl)},
+          {"AxolotlFsdp2Adapters", "axolotl", base("4xH100", axolotl_adapters)},
           {"AxolotlZero", "axolotl", base("4xH100", zero)},
           {"AxolotlQlora", "axolotl", base("1xH100", qlora)},
           {"AxolotlLiger", "axolotl", base("4xH100", liger)},
@@ -91,6 +130,18 @@ std::vector<Trip> trips() {
           {"LlamaFactoryPure", "llamafactory", base("4xH100", pure)},
           {"LlamaFactoryZero", "llamafactory", base("4xH100", zero)},
           {"LlamaFactoryQlora", "llamafactory", base("1xH100", qlora)},
+          {"TrlFsdp2Adapters", "training_arguments", base("4xH100", trl_adapters)},
+          {"MsSwiftDdp", "ms_swift", base("4xH100", ddp)},
+          {"MsSwiftPure", "ms_swift", base("4xH100", pure)},
+          {"MsSwiftFsdp2", "ms_swift", base("4xH100", usual_fsdp2)},
+          {"MsSwiftZero", "ms_swift", base("4xH100", zero)},
+          {"MsSwiftInt8", "ms_swift", base("1xH100", int8)},
+          {"MsSwiftLiger", "ms_swift", base("4xH100", liger)},
+          {"MsSwiftImages", "ms_swift", base("4xH100", frozen)},
+          {"Nemo", "nemo", base("4xH100", nemo)},
+          {"NemoAdapters", "nemo", base("4xH100", nemo_adapters)},
+          {"VerlFsdp2", "verl", base("4xH100", verl)},
+          {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
           {"Torchtitan", "torchtitan", base("4xH100", titan)},
           {"Megatron", "megatron", base("4xH100", megatron)}};
 }
@@ -113,6 +164,55 @@ TEST_P(RoundTrip, GivesTheSameEstimate) {
 
 INSTANTIATE_TEST_SUITE_P(Exports, RoundTrip, testing::ValuesIn(trips()),
                          [](const auto& trip) { return std::string(trip.param.name); });
+
+struct Models {
+  const char* name;
+  Json workload, more;
+};
+
+/// Preference training and GRPO, as TRL's arguments.
+std::vector<Models> models() {
+  const Json sharded{{"framework", "fsdp2"}, {"precision", "bf16-autocast"}};
+  const Json none = Json::object();
+  const Json frozen{{"reference", {{"precision", "bf16-pure"}}}};
+  const Json grpo{{"algorithm", "grpo"}, {"prompt_length", 512}, {"new_tokens", 256}};
+  Json alone = grpo, engine = grpo;
+  alone["reference"] = "none";
+  engine["rollout"] = {{"engine", "vllm"},
+                       {"placement", "colocated"},
+                       {"gpu_memory_utilization", 0.3},
+                       {"max_num_batched_tokens", 4096}};
+  return {{"Dpo", {{"algorithm", "dpo"}}, none},
+          {"DpoSharded", {{"algorithm", "dpo"}, {"models", frozen}}, sharded},
+          {"DpoPrecomputed", {{"algorithm", "dpo"}, {"reference", "precomputed"}}, none},
+          {"Orpo", {{"algorithm", "orpo"}}, none},
+          {"Kto", {{"algorithm", "kto"}}, none},
+          {"Cpo", {{"algorithm", "cpo"}}, none},
+          {"Reward", {{"algorithm", "reward"}}, none},
+          {"Grpo", grpo, none},
+          {"GrpoAlone", alone, none},
+          {"GrpoEngine", engine, none}};
+}
+
+TEST(RoundTripOfModels, GivesTheSameEstimate) {
+  const Calibration calibration = load_calibration();
+  for (const Models& m : models()) {
+    Json asked =
+        base("4xH100", {{"trainer", "trl"}, {"framework", "ddp"}, {"precision", "bf16-pure"}});
+    asked["workload"] = {{"kind", "rlhf"}, {"micro_batch", 2}, {"gradient_accumulation", 2}};
+    if (!m.workload.contains("prompt_length")) asked["workload"]["sequence_length"] = 1024;
+    asked["workload"].update(m.workload);
+    asked.update(m.more);
+    const Job before = loaded(asked);
+    const Estimate first = estimate_rlhf(*before.rlhf, calibration);
+    const ExportedFile file = export_as("training_arguments", asked, before, first);
+    const Imported imported = import_text(file.text, {{"cluster", "4xH100"}}, file.name);
+    const Estimate second = estimate_rlhf(*loaded(imported.job).rlhf, calibration);
+    EXPECT_EQ(first.device.point, second.device.point)
+        << m.name << file.text << imported.job.dump(2);
+    EXPECT_DOUBLE_EQ(first.time.step_seconds, second.time.step_seconds) << m.name;
+  }
+}
 
 /// accelerate's file says the framework, and the rest comes beside it.
 TEST(RoundTripOfTwo, AccelerateAndArguments) {

@@ -1,0 +1,259 @@
+#include "export/trainer_file.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "export/yaml_text.h"
+#include "frameworks/planning_registry.h"
+#include "frameworks/registry.h"
+#include "kernels/registry.h"
+#include "load/optimizer.h"
+#include "optimizers/description.h"
+#include "save/checkpointing.h"
+#include "trainers/description.h"
+#include "yaml/document.h"
+
+namespace shardplan {
+namespace {
+
+struct OptimizerWord {
+  std::string_view name, implementation, word;
+};
+
+constexpr std::array kOptimizerWords{
+    OptimizerWord{"adamw", "fused", "adamw_torch_fused"},
+    OptimizerWord{"adamw", "foreach", "adamw_torch"},
+    OptimizerWord{"adamw_8bit", "", "adamw_bnb_8bit"},
+    OptimizerWord{"paged_adamw", "", "paged_adamw_32bit"},
+    OptimizerWord{"paged_adamw_8bit", "", "paged_adamw_8bit"},
+    OptimizerWord{"adamw_4bit", "", "adamw_torch_4bit"},
+    OptimizerWord{"adafactor", "", "adafactor"},
+    OptimizerWord{"lion", "", "lion_32bit"},
+    OptimizerWord{"sgd", "foreach", "sgd"},
+    OptimizerWord{"adagrad", "foreach", "adagrad"},
+};
+
+}  // namespace
+
+void refuse_export(std::string key, std::string message, std::string expected) {
+  throw InputError({.file = "<command line>",
+                    .key = std::move(key),
+                    .message = std::move(message),
+                    .expected = std::move(expected)});
+}
+
+std::string named_model(const Json& asked, std::string_view trainer) {
+  const auto model = asked.find("model");
+  if (model != asked.end() && model->is_string()) return model->get<std::string>();
+  refuse_export("model",
+                fmt::format("{} names a model or a folder, and the job has an object", trainer),
+                "a name, or the folder of a config.json");
+}
+
+TrainerFile::TrainerFile(const Dialect& dialect, const Json& asked, const Job& job,
+                         const Estimate& e)
+    : dialect_(dialect), asked_(asked), job_(job), estimate_(e) {}
+
+void TrainerFile::common() {
+  put(dialect_.model, named_model(asked_, dialect_.name));
+  workload();
+  optimizer();
+  checkpointing();
+  kernels();
+}
+
+const Plan& TrainerFile::plan() const {
+  return job_.plan;
+}
+
+bool TrainerFile::lora() const {
+  return plan().workload.lora.has_value();
+}
+
+bool TrainerFile::has_zero() const {
+  return traits_of(plan()).has_zero;
+}
+
+bool TrainerFile::shards_parameters() const {
+  return !has_zero() && traits_of(plan()).shards_parameters(plan());
+}
+
+std::string TrainerFile::half() const {
+  const std::string& name = plan().precision.name;
+  return name.starts_with("bf16-") ? "bf16" : name.starts_with("fp16-") ? "fp16" : "";
+}
+
+std::string_view TrainerFile::style() const {
+  const std::string_view name = plan().precision.name;
+  const std::size_t dash = name.find('-');
+  return dash == name.npos ? name : name.substr(dash + 1);
+}
+
+void TrainerFile::no_precision(std::string_view why) const {
+  refuse_export(
+      "precision",
+      fmt::format("{} cannot be said to {}: {}", plan().precision.name, dialect_.name, why),
+      "another precision, or --as job");
+}
+
+void TrainerFile::precision_switches() {
+  put("bf16", half() == "bf16");
+  put("fp16", half() == "fp16");
+}
+
+Json TrainerFile::fsdp_block() const {
+  if (has_zero()) return {};
+  const Json accelerate =
+      parse_yaml(planning_of(plan()).accelerate(plan()), "accelerate.yaml").value;
+  const auto block = accelerate.find("fsdp_config");
+  return block == accelerate.end() ? Json() : *block;
+}
+
+int TrainerFile::fsdp_version() const {
+  const Json block = fsdp_block();
+  return block.is_null() ? 0 : block.value("fsdp_version", 1);
+}
+
+void TrainerFile::distribution(bool fsdp_switch) {
+  if (has_zero()) {
+    const ExportFormat& own = *planning_of(plan()).own_format;
+    put("deepspeed", Json::parse(own.write(asked_, job_, estimate_)));
+    return;
+  }
+  Json block = fsdp_block();
+  if (block.is_null()) return;
+  if (fsdp_switch) put("fsdp", "full_shard auto_wrap");
+  put("fsdp_config", std::move(block));
+}
+
+void TrainerFile::lora_keys() {
+  const Lora& lora = *plan().workload.lora;
+  put(dialect_.rank, lora.rank);
+  const bool all = lora.targets == std::vector<std::string>{"all-linear"};
+  if (all && dialect_.all_linear.empty())
+    put("lora_target_linear", true);
+  else
+    put(dialect_.targets, all ? Json(dialect_.all_linear) : Json(lora.targets));
+  if (lora.rank_stabilized) put(dialect_.rank_stabilized, true);
+  put("lora_dropout", lora.dropout);
+  if (lora.magnitudes) put(dialect_.dora, true);
+  if (!lora.saved.empty()) put(dialect_.saved, lora.saved);
+  // FSDP's trainers cast all that trains, and DeepSpeed's engine nothing.
+  const bool casts = dialect_.casts_copies;
+  if (!lora.saved.empty() && !shards_parameters() && !has_zero() && lora.saved_in_fp32 != casts)
+    refuse_export("workload.lora.saved_in_fp32",
+                  fmt::format("{} casts {}", dialect_.name, casts ? "copies" : "no copies"),
+                  casts ? "true" : "false");
+}
+
+std::string_view TrainerFile::base() const {
+  return name_of(plan().workload.lora->base);
+}
+
+void TrainerFile::workload() {
+  const Workload& w = plan().workload;
+  put(dialect_.micro_batch, w.micro_batch);
+  put("gradient_accumulation_steps", w.gradient_accumulation);
+  put(dialect_.length, w.sequence_length);
+  put("max_grad_norm", plan().gradient_clipping);
+  if (w.packing && dialect_.packing.empty())
+    refuse_export("workload.packing", "TrainingArguments have none", "trainer trl");
+  if (w.packing) put(dialect_.packing, true);
+  if (job_.model.facts.image.has_tower) images();
+  if (plan().parallel.model_ranks() > 1 || plan().parallel.expert > 1)
+    refuse_export("parallel",
+                  fmt::format("{} files are written for data parallelism", dialect_.name),
+                  "no degrees, or --as job");
+}
+
+/// How many images and how large is the data's to say; not all trainers freeze parts.
+void TrainerFile::images() {
+  const ImageWork& images = plan().workload.images;
+  if (images.per_sample != 1 || images.tokens != 0)
+    refuse_export("workload.images",
+                  fmt::format("{} files do not say how many images there are", dialect_.name),
+                  "one image a sample, of the usual tokens, or --as job");
+  const bool freezes = !dialect_.frozen_tower.empty();
+  if (!freezes && images.frozen != FrozenParts::nothing)
+    refuse_export("workload.frozen", fmt::format("{} freezes no parts", dialect_.name),
+                  "nothing, or LLaMA-Factory");
+  if (!freezes) return;
+  put(dialect_.frozen_tower, images.frozen != FrozenParts::nothing);
+  put(dialect_.frozen_projector, images.frozen == FrozenParts::tower_and_projector);
+}
+
+void TrainerFile::optimizer() {
+  std::string_view name = plan().optimizer.kind->name;
+  if (name == "adafactor_transformers") name = "adafactor";  // what Trainer makes of it
+  const std::string_view how = name_of(plan().optimizer.implementation);
+  for (const OptimizerWord& word : kOptimizerWords)
+    if (word.name == name && (word.implementation.empty() || word.implementation == how))
+      return put(dialect_.optimizer, word.word);
+  refuse_export("optimizer",
+                fmt::format("{} ({}) has no name among transformers' optimizers", name, how),
+                "adamw, adamw_8bit, adafactor or another one of transformers'");
+}
+
+void TrainerFile::checkpointing() {
+  const Json how = checkpointing_json(plan());
+  const bool word = how.is_string() && (how == "none" || how == "full");
+  const bool each = how.is_object() && how.value("policy", "") == "blocks" && how.contains("every");
+  const bool offload = how.is_object() && how.value("policy", "") == "full";
+  if (!word && !each && !offload)
+    refuse_export("checkpointing",
+                  fmt::format("{} cannot be said to {}", how.dump(), dialect_.name),
+                  "none, full, or each n-th block");
+  if (!word && dialect_.checkpoints != CheckpointWords::arguments)
+    refuse_export("checkpointing", fmt::format("{} has all blocks or none", dialect_.name),
+                  "none or full");
+  const bool on = how != "none";
+  if (dialect_.checkpoints == CheckpointWords::disabling)
+    return put("disable_gradient_checkpointing", !on);
+  put("gradient_checkpointing", on);
+  if (word) return;
+  Json more{{"use_reentrant", false}};
+  if (each) more["every_n_layers"] = how.at("every");
+  if (how.value("offload", false)) more["offload"] = true;
+  put("gradient_checkpointing_kwargs", more);
+}
+
+void TrainerFile::kernels() {
+  put(dialect_.attention, plan().attention == AttentionKind::eager ? dialect_.eager : "sdpa");
+  if (plan().compile) put("torch_compile", true);
+  if (plan().loss == LossKind::fused_linear) {
+    if (!dialect_.fused_loss)
+      refuse_export("loss", fmt::format("{} has no fused loss of its own", dialect_.name),
+                    "cross_entropy");
+    put("cut_cross_entropy", true);
+  }
+  if (!plan().kernels.any()) return;
+  if (dialect_.kernel_switches) return liger_switches();
+  put(dialect_.liger, true);
+  if (!plan().kernels.patches) kernel_list();
+}
+
+void TrainerFile::kernel_list() {
+  if (!dialect_.kernel_lists)
+    refuse_export("kernels", fmt::format("{} has all of Liger's or none", dialect_.name), "liger");
+  Json chosen;
+  for (std::size_t i = 0; i < kKernelNames; ++i)
+    chosen[std::string(fused_kernels()[i]->name)] = (plan().kernels.names >> i & 1U) != 0;
+  put("liger_kernel_config", chosen);
+}
+
+/// axolotl's plugin has a switch for each kernel.
+void TrainerFile::liger_switches() {
+  const LigerPatch* patch = find_liger_patch(job_.model.facts.model_type);
+  const std::uint32_t names =
+      plan().kernels.patches ? (patch == nullptr ? 0 : patch->usual) : plan().kernels.names;
+  put("plugins", Json{"axolotl.integrations.liger.LigerPlugin"});
+  for (std::size_t i = 0; i < kKernelNames; ++i) {
+    if ((names >> i & 1U) == 0) continue;
+    const std::string_view name = fused_kernels()[i]->name;
+    const bool gated = name == "swiglu" || name == "geglu";
+    put(fmt::format("liger_{}", gated ? "glu_activation" : name), true);
+  }
+}
+
+}  // namespace shardplan

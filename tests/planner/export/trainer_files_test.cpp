@@ -1,0 +1,84 @@
+// What trainers' files cannot say is refused by its field; the rest is in the round trips of
+// tests/planner/import.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimate/estimate.h"
+#include "estimate/rlhf.h"
+#include "export/export.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "support/error_of.h"
+
+namespace shardplan::trainer_files_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Json job(const Json& more) {
+  Json asked{{"model", "qwen2.5-0.5b"},      {"cluster", "4xH100"},
+             {"trainer", "hf_trainer"},      {"framework", "fsdp2"},
+             {"precision", "bf16-autocast"}, {"workload", {{"sequence_length", 512}}}};
+  asked.merge_patch(more);
+  return asked;
+}
+
+std::string written(std::string_view format, const Json& asked) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Job loaded = load_job(asked, "job.json", {.hardware = &hardware});
+  const Calibration calibration = load_calibration();
+  const Estimate e = loaded.rlhf ? estimate_rlhf(*loaded.rlhf, calibration)
+                                 : estimate(loaded.model, loaded.plan, calibration);
+  return export_as(format, asked, loaded, e).text;
+}
+
+std::string refused(std::string_view format, const Json& more) {
+  return error_text([&] { written(format, job(more)); });
+}
+
+TEST(TrainerFiles, RefuseByTheField) {
+  EXPECT_THAT(refused("axolotl", {{"precision", "bf16-pure"}}), HasSubstr("trainer: "));
+  EXPECT_THAT(refused("axolotl", {{"trainer", "axolotl"}}), HasSubstr("precision: "));
+  EXPECT_THAT(refused("training_arguments", {{"precision", "bf16-pure"}}),
+              HasSubstr("casts what FSDP trains"));
+  EXPECT_THAT(refused("ms_swift", {{"framework", {{"name", "fsdp2"}, {"cpu_offload", true}}}}),
+              HasSubstr("framework: "));
+  EXPECT_THAT(refused("nemo", Json::object()), HasSubstr("trainer: "));
+  EXPECT_THAT(refused("nemo", {{"trainer", "loop"}}), HasSubstr("framework.reduce_dtype: "));
+  EXPECT_THAT(refused("verl", Json::object()), HasSubstr("trainer: "));
+  EXPECT_THAT(refused("verl", {{"trainer", "verl"}, {"optimizer", "lion"}}),
+              HasSubstr("optimizer: "));
+  EXPECT_THAT(refused("ms-swift", Json::object()),
+              AllOf(HasSubstr("did you mean 'ms_swift'"), HasSubstr("verl")));
+}
+
+TEST(TrainerFiles, OfSeveralModelsAreTrls) {
+  const auto with = [](const Json& work, const char* trainer) {
+    Json more{{"trainer", trainer}, {"framework", "ddp"}, {"precision", "bf16-pure"}};
+    Json asked = job(more);
+    asked["workload"] = {{"kind", "rlhf"},
+                         {"algorithm", "grpo"},
+                         {"micro_batch", 2},
+                         {"prompt_length", 256},
+                         {"new_tokens", 128}};
+    asked["workload"].update(work);
+    return asked;
+  };
+  const std::string text = written("training_arguments", with(Json::object(), "trl"));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"max_completion_length\": 128"),
+                          HasSubstr("\"num_generations\": 8,"), HasSubstr("\"beta\": 0.04")));
+  const auto error = [&](const Json& work, const char* trainer) {
+    return error_text([&] { written("training_arguments", with(work, trainer)); });
+  };
+  EXPECT_THAT(error(Json::object(), "hf_trainer"), HasSubstr("several models are written for TRL"));
+  EXPECT_THAT(error({{"scoring_batch", 4}}, "trl"), HasSubstr("workload.scoring_batch"));
+  EXPECT_THAT(error({{"rollout", {{"engine", "vllm"}, {"max_num_seqs", 8}}}}, "trl"),
+              HasSubstr("workload.rollout.max_num_seqs"));
+  EXPECT_THAT(error({{"models", {{"reference", {{"idle", "host"}}}}}}, "trl"),
+              HasSubstr("workload.models"));
+}
+
+}  // namespace
+}  // namespace shardplan::trainer_files_test

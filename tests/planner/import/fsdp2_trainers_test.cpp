@@ -1,0 +1,106 @@
+// What trainers make of FSDP2 that PyTorch's defaults do not say: each checked against its source.
+#include <gmock/gmock.h>
+
+#include "estimate/estimate.h"
+#include "import_testing.h"
+#include "load/calibration.h"
+#include "load/hardware.h"
+#include "load/job.h"
+
+namespace shardplan::importing::fsdp2_trainers_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kAxolotl = R"(
+base_model: meta-llama/Llama-3.1-8B
+datasets: [{path: x, type: alpaca}]
+micro_batch_size: 1
+sequence_len: 1024
+bf16: true
+fsdp_version: 2
+fsdp_config:
+  reshard_after_forward: true
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+)";
+
+Estimate estimate_of(const Json& job) {
+  static const HardwareCatalog hardware = load_hardware_catalog();
+  const Job loaded = load_job(job, "job.json", {.hardware = &hardware});
+  return estimate(loaded.model, loaded.plan, load_calibration());
+}
+
+/// monkeypatch/accelerate/fsdp2.py: no cast to fp32, and one unit for what is no block.
+TEST(AxolotlFsdp2, ShardsTheTypeThatWasLoaded) {
+  const Json job = job_of(kAxolotl);
+  EXPECT_EQ(job["framework"]["name"], "fsdp2");
+  EXPECT_EQ(job["precision"], "bf16-pure");
+  EXPECT_EQ(job["trainer"], "axolotl");
+  Json apart = job;
+  apart["trainer"] = "hf_trainer";
+  EXPECT_GT(estimate_of(job).allocated.point, estimate_of(apart).allocated.point);
+  std::string first = kAxolotl;
+  first.replace(first.find("fsdp_version: 2"), 15, "fsdp_version: 1");
+  EXPECT_EQ(job_of(first)["precision"], "bf16-autocast");
+}
+
+/// accelerate 1.15, utils/fsdp_utils.py: what does not train keeps its type.
+TEST(AccelerateFsdp2, LeavesAFrozenModelInTheTypeThatWasLoaded) {
+  constexpr const char* kArguments = R"({"model_name_or_path": "llama-3.2-1b", "bf16": true,
+    "per_device_train_batch_size": 1, "use_peft": true, "max_length": 512, "fsdp": "full_shard",
+    "fsdp_config": {"fsdp_version": 2}, "dtype": "bfloat16"})";
+  EXPECT_EQ(job_of(kArguments)["precision"], "bf16-pure");
+  std::string full = kArguments;
+  full.replace(full.find("\"use_peft\": true, "), 18, "");
+  EXPECT_EQ(job_of(full)["precision"], "bf16-autocast");
+}
+
+/// models/llama3/infra/parallelize.py: embeddings apart, norm and head kept gathered.
+TEST(TorchtitanFsdp2, FreesEmbeddingsBetweenThePasses) {
+  const Json job = job_of(
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\n"
+      "seq_len = 2048\n[activation_checkpoint]\nmode = \"full\"\n");
+  EXPECT_EQ(job["framework"]["reduce_dtype"], "fp32");
+  Json whole = job;
+  whole["trainer"] = "loop";
+  EXPECT_LT(estimate_of(job).allocated.point, estimate_of(whole).allocated.point);
+}
+
+/// v1/plugins/trainer_plugins/distributed/fsdp2.py.
+TEST(LlamaFactoryV1Fsdp2, TakesItsOwnOptions) {
+  constexpr const char* kFile = R"(
+model: meta-llama/Llama-3.2-1B
+train_dataset: x
+micro_batch_size: 1
+dist_config:
+  name: fsdp2
+)";
+  const Json usual = job_of(kFile)["framework"];
+  EXPECT_EQ(usual, (Json{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}));
+  const Json said = job_of(std::string(kFile) +
+                           "  reshard_after_forward: false\n  offload_params: true\n")["framework"];
+  EXPECT_EQ(said["reshard_after_forward"], false);
+  EXPECT_EQ(said["cpu_offload"], true);
+}
+
+/// verl/trainer/fsdp_sft_trainer.py: fp32 shards, bf16 in computing, fp32 in reducing.
+TEST(VerlSupervised, IsReadWithItsDefaults) {
+  constexpr const char* kCommand = R"(torchrun --nproc_per_node=4 -m verl.trainer.fsdp_sft_trainer \
+    data.train_files=x data.micro_batch_size_per_gpu=2 optim.lr=1e-4 \
+    model.partial_pretrain=Qwen/Qwen2.5-0.5B-Instruct ulysses_sequence_parallel_size=2 \
+    use_remove_padding=true)";
+  const Json job = job_of(kCommand, {{"cluster", "H100"}});
+  EXPECT_EQ(job["cluster"], "1x4xH100");
+  EXPECT_EQ(job["framework"], (Json{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}));
+  EXPECT_EQ(job["precision"], "bf16-autocast");
+  EXPECT_EQ(job["parallel"]["sequence"], 2);
+  EXPECT_EQ(job["workload"]["micro_batch"], 2);
+  EXPECT_EQ(job["workload"]["sequence_length"], 1024);
+  EXPECT_EQ(job["workload"]["gradient_accumulation"], 64);  // 256 over two pairs of GPUs
+  EXPECT_EQ(job["checkpointing"], "full");
+  EXPECT_GT(estimate_of(job).allocated.point, 0);
+  EXPECT_THAT(error_of(std::string(kCommand) + " model.strategy=ddp"), HasSubstr("fsdp or fsdp2"));
+}
+
+}  // namespace
+}  // namespace shardplan::importing::fsdp2_trainers_test
