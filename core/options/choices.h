@@ -85,7 +85,8 @@ inline constexpr std::array kCheckpointPolicies{
 
 inline constexpr std::array kSchedules{named(PipelineSchedule::gpipe),
                                        named(PipelineSchedule::one_f_one_b),
-                                       named(PipelineSchedule::interleaved)};
+                                       named(PipelineSchedule::interleaved),
+                                       spoken(named(PipelineSchedule::zbv), "zbvzerobubble")};
 inline constexpr std::array kBalances{named(StageBalance::blocks),
                                       named(StageBalance::blocks_and_ends),
                                       named(StageBalance::parameters)};

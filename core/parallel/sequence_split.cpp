@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "frameworks/registry.h"
 #include "parallel/rewrite.h"
 
 namespace shardplan {
@@ -10,8 +11,12 @@ namespace {
 
 class SequenceSplit {
  public:
-  SequenceSplit(const ModelFacts& facts, const Parallel& parallel)
-      : facts_(facts), heads_over_(parallel.sequence), round_(parallel.context) {}
+  SequenceSplit(const ModelFacts& facts, const Plan& plan)
+      : facts_(facts),
+        heads_over_(plan.parallel.sequence),
+        round_(plan.parallel.context),
+        tokens_(plan.workload.sequence_length),
+        keys_(traits_of(plan).keys(plan)) {}
 
   Graph split(const Graph& graph) const {
     GraphRewrite w(graph);
@@ -43,6 +48,7 @@ class SequenceSplit {
     if (round_ > 1) {
       now.exchange.group = Group::context;
       now.exchange.forward = now.exchange.backward = Exchange::ring;
+      if (keys_ != KeyExchange::ring) read_in_blocks(now);
     }
     if (heads_over_ > 1)
       for (std::size_t k = 0; k < now.in.size(); ++k) now.in[k] = turn(w, now.in[k], repeats(k));
@@ -67,14 +73,31 @@ class SequenceSplit {
     return w.exchange(x, with, extent);
   }
 
+  /// PyTorch's context_parallel reads blocks of keys without a mask, and balances causal ones.
+  void read_in_blocks(Op& op) const {
+    const bool masked = op.mask.per > 0 && tokens_ >= op.mask_from;
+    if (masked || op.scores_bias != kNone || (op.within > 0 && op.within < tokens_) || !op.causal)
+      throw InputError({.key = "parallel.context",
+                        .message = fmt::format("PyTorch's context_parallel takes causal attention "
+                                               "without a mask, and layers of type '{}' have {}",
+                                               facts_.model_type,
+                                               op.causal || masked ? "a mask or a window"
+                                                                   : "another"),
+                        .expected = "1"});
+    op.key_blocks = round_;
+    if (keys_ == KeyExchange::blocks_all)
+      op.exchange.forward = op.exchange.backward = Exchange::all_gather;
+  }
+
   const ModelFacts& facts_;
-  std::int64_t heads_over_, round_;
+  std::int64_t heads_over_, round_, tokens_;
+  KeyExchange keys_;
 };
 
 }  // namespace
 
 void split_sequences(Model& model, const Plan& plan) {
-  const SequenceSplit split(model.facts, plan.parallel);
+  const SequenceSplit split(model.facts, plan);
   for (Segment& segment : model.segments) segment.graph = split.split(segment.graph);
 }
 

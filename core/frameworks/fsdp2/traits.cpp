@@ -71,6 +71,11 @@ Regime fsdp2_regime(const Plan& plan) {
   return regime;
 }
 
+KeyExchange fsdp2_keys(const Plan& plan) {
+  return plan.framework.fsdp2.rotation == KeyRotation::allgather ? KeyExchange::blocks_all
+                                                              : KeyExchange::blocks_passed;
+}
+
 std::int64_t fsdp2_shard_ranks(const Plan& plan) {
   return plan.framework.fsdp2.hybrid_shard_size.value_or(plan.replicas());
 }
@@ -113,17 +118,19 @@ constinit const FrameworkTraits kFsdp2Traits{
     .options_problem = usual::no_options_problem,
     .plan_problem = fsdp2_plan_problem,
     .degrees = {.tensor = Support::yes,
-                .pipeline = Support::not_yet,
-                .virtual_pipeline = Support::not_yet,
+                .pipeline = Support::yes,
+                .virtual_pipeline = Support::yes,
                 .sequence = Support::yes,
-                .context = Support::not_yet,
+                .context = Support::yes,
                 .expert = Support::yes},
     .split = SplitStyle::transformers,
     .experts = [](const Plan&) { return ExpertExchange::reordered; },
+    .keys = fsdp2_keys,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,
-    .balance = StageBalance::blocks,
+    .balance = StageBalance::blocks_and_ends,
+    .torch_pipelining = true,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = fsdp2_division_problem,
     .build = usual::builds_as_written,

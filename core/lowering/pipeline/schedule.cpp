@@ -14,6 +14,9 @@ StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
     schedule.warmup.front() = count;
   } else if (p.virtual_pipeline == 1) {
     schedule.warmup.front() = std::min(after, count);
+  } else if (p.schedule == PipelineSchedule::zbv) {
+    schedule.warmup.front() = std::min(p.pipeline + after, count);
+    schedule.warmup.back() = std::min(stage, count);
   } else {
     // Groups of p micro-batches go through one chunk after the other.
     const std::int64_t all =
@@ -30,6 +33,7 @@ StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
 
 double bubble_share(const Plan& plan) {
   const Parallel& p = plan.parallel;
+  if (p.schedule == PipelineSchedule::zbv) return 0;
   return static_cast<double>(p.pipeline - 1) /
          static_cast<double>(plan.workload.gradient_accumulation * p.virtual_pipeline);
 }
@@ -48,7 +52,7 @@ std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {
 
 void emit_send(ProgramBuilder& b, const Plan& plan, std::int64_t bytes, std::string_view what) {
   if (bytes == 0) return;
-  const bool beside = plan.parallel.schedule == PipelineSchedule::interleaved;
+  const bool beside = plan.parallel.has_chunks();
   b.exchange(Collective::send, Group::pipeline, bytes, what, beside);
   if (!beside) b.wait(Stream::communication);
 }
