@@ -109,7 +109,8 @@ struct FrameworkTraits {
   /// Whether tensor-parallel ranks can divide an expert, and do unless told otherwise.
   Required<bool> divides_experts;
   Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
-  /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out even.
+  /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out
+  /// even.
   bool torch_pipelining = false;
   /// What is wrong with a plan's pipeline or with its shard groups; nothing when both can be run
   /// and estimated.

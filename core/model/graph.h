@@ -142,8 +142,8 @@ struct Op {
   /// sdpa: ranks whose keys and values it reads one after the other, merging what each block of
   /// them makes in fp32 (PyTorch's context_parallel); 1: all at once.
   std::int64_t key_blocks = 1;
-  bool again = false;           ///< sdpa: computed again in the backward pass, from its inputs
-  bool joined = false;          ///< and its third input is a part of a projection with the others
+  bool again = false;   ///< sdpa: computed again in the backward pass, from its inputs
+  bool joined = false;  ///< and its third input is a part of a projection with the others
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;

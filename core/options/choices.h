@@ -83,10 +83,9 @@ inline constexpr std::array kCheckpointPolicies{
     named(Checkpointing::none), named(Checkpointing::selective), named(Checkpointing::full),
     named(Checkpointing::selective_op), named(Checkpointing::blocks)};
 
-inline constexpr std::array kSchedules{named(PipelineSchedule::gpipe),
-                                       named(PipelineSchedule::one_f_one_b),
-                                       named(PipelineSchedule::interleaved),
-                                       spoken(named(PipelineSchedule::zbv), "zbvzerobubble")};
+inline constexpr std::array kSchedules{
+    named(PipelineSchedule::gpipe), named(PipelineSchedule::one_f_one_b),
+    named(PipelineSchedule::interleaved), spoken(named(PipelineSchedule::zbv), "zbvzerobubble")};
 inline constexpr std::array kBalances{named(StageBalance::blocks),
                                       named(StageBalance::blocks_and_ends),
                                       named(StageBalance::parameters)};

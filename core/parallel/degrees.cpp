@@ -184,10 +184,10 @@ class Checker {
       return DivisionProblem{
           "parallel.schedule",
           fmt::format("{} with {} chunk(s) on each stage", name_of(p.schedule), p.virtual_pipeline),
-          v               ? "a virtual_pipeline of 2, or 1f1b"
+          v             ? "a virtual_pipeline of 2, or 1f1b"
           : interleaved ? "a virtual_pipeline above 1, or 1f1b"
-                          : "interleaved"};
-    if (interleaved && plan_.workload.gradient_accumulation % p.pipeline != 0)
+                        : "interleaved"};
+    if (interleaved && plan_.workload.gradient_accumulation % interleaved_group(plan_) != 0)
       return DivisionProblem{
           "parallel.virtual_pipeline",
           fmt::format("the interleaved schedule takes micro-batches {} at a time, one for each "
@@ -241,6 +241,13 @@ class Checker {
 
 std::optional<DivisionProblem> degree_problem(const Model& model, const Plan& plan) {
   return Checker(model, plan).run();
+}
+
+std::int64_t interleaved_group(const Plan& plan) {
+  const std::int64_t stages = plan.parallel.pipeline;
+  const std::int64_t count = plan.workload.gradient_accumulation;
+  if (!traits_of(plan).torch_pipelining) return stages;
+  return count / std::max<std::int64_t>(1, count / stages);
 }
 
 std::int64_t block_count(const Model& model) {

@@ -15,7 +15,6 @@ class SequenceSplit {
       : facts_(facts),
         heads_over_(plan.parallel.sequence),
         round_(plan.parallel.context),
-        tokens_(plan.workload.sequence_length),
         keys_(traits_of(plan).keys(plan)) {}
 
   Graph split(const Graph& graph) const {
@@ -73,24 +72,14 @@ class SequenceSplit {
     return w.exchange(x, with, extent);
   }
 
-  /// PyTorch's context_parallel reads blocks of keys without a mask, and balances causal ones.
   void read_in_blocks(Op& op) const {
-    const bool masked = op.mask.per > 0 && tokens_ >= op.mask_from;
-    if (masked || op.scores_bias != kNone || (op.within > 0 && op.within < tokens_) || !op.causal)
-      throw InputError({.key = "parallel.context",
-                        .message = fmt::format("PyTorch's context_parallel takes causal attention "
-                                               "without a mask, and layers of type '{}' have {}",
-                                               facts_.model_type,
-                                               op.causal || masked ? "a mask or a window"
-                                                                   : "another"),
-                        .expected = "1"});
     op.key_blocks = round_;
     if (keys_ == KeyExchange::blocks_all)
       op.exchange.forward = op.exchange.backward = Exchange::all_gather;
   }
 
   const ModelFacts& facts_;
-  std::int64_t heads_over_, round_, tokens_;
+  std::int64_t heads_over_, round_;
   KeyExchange keys_;
 };
 

@@ -15,7 +15,8 @@ constinit const TrainerDescription kTrainer{
     .shards_lone_experts = true,
     .source =
         "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py, "
-        "torchtitan/models/llama3/infra/parallelize.py, torchtitan/models/llama4/infra/parallelize.py "
+        "torchtitan/models/llama3/infra/parallelize.py, "
+        "torchtitan/models/llama4/infra/parallelize.py "
         "(v0.2.2)",
 };
 

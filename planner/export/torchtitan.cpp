@@ -50,6 +50,46 @@ void check(const Plan& plan) {
                   "bf16-autocast, bf16-pure or fp32");
 }
 
+/// torchtitan cuts its local batch into micro-batches, and has two chunks on each stage where a
+/// schedule has several.
+std::string pipeline_lines(const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  if (p.pipeline == 1) return "";
+  if (!p.stage_layers.empty())
+    refuse_export("parallel.stage_layers", "torchtitan names modules of its own classes there",
+                  "leave it out");
+  if (p.virtual_pipeline > 2)
+    refuse_export("parallel.virtual_pipeline", "torchtitan's schedules put two chunks on a stage",
+                  "2");
+  const std::string_view schedule = p.schedule == PipelineSchedule::gpipe         ? "GPipe"
+                                    : p.schedule == PipelineSchedule::one_f_one_b ? "1F1B"
+                                    : p.schedule == PipelineSchedule::interleaved
+                                        ? "Interleaved1F1B"
+                                        : "ZBVZeroBubble";
+  const int ends = p.balance == StageBalance::blocks_and_ends ? 1 : 0;
+  return fmt::format(
+      "pipeline_parallel_degree = {}\npipeline_parallel_schedule = \"{}\"\n"
+      "pipeline_parallel_microbatch_size = {}\n"
+      "pipeline_parallel_first_stage_less_layers = {}\n"
+      "pipeline_parallel_last_stage_less_layers = {}\n",
+      p.pipeline, schedule, plan.workload.micro_batch, ends, ends);
+}
+
+std::string context_lines(const Plan& plan) {
+  if (plan.parallel.context == 1) return "";
+  return fmt::format(
+      "context_parallel_degree = {}\ncontext_parallel_rotate_method = \"{}\"\n",
+      plan.parallel.context,
+      plan.framework.fsdp2.rotation == KeyRotation::allgather ? "allgather" : "alltoall");
+}
+
+/// Samples that a rank is given at once: all of a pipeline's micro-batches.
+std::int64_t local_batch(const Plan& plan) {
+  const Workload& w = plan.workload;
+  return plan.parallel.pipeline > 1 ? checked_mul(w.micro_batch, w.gradient_accumulation)
+                                    : w.micro_batch;
+}
+
 std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e) {
   const Plan& plan = job.plan;
   check(plan);
@@ -61,8 +101,9 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "[model]\nname = \"transformers_modeling_backend\"\nflavor = \"full\"\n\n"
       "[hf_transformers]\nmodel = \"{}\"\n\n[training]\nlocal_batch_size = {}\n"
       "global_batch_size = {}\nseq_len = {}\nmax_norm = {:.6f}\n",
-      model_of(asked), w.micro_batch, checked_mul(plan.samples_at_once(), w.gradient_accumulation),
-      w.sequence_length, plan.gradient_clipping);
+      model_of(asked), local_batch(plan),
+      checked_mul(plan.samples_at_once(), w.gradient_accumulation), w.sequence_length,
+      plan.gradient_clipping);
   if (plan.precision.name == "bf16-pure") text += "dtype = \"bfloat16\"\n";
   if (plan.precision.name == "fp32") text += "mixed_precision_param = \"float32\"\n";
   if (own.value("cpu_offload", false)) text += "enable_cpu_offload = true\n";
@@ -71,8 +112,10 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
   text += fmt::format(
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "tensor_parallel_degree = {}\nfsdp_reshard_after_forward = \"{}\"\n",
-      shards > 0 ? plan.replicas() / shards : 1, shards, plan.parallel.tensor,
+      shards > 0 ? plan.replicas() / shards : 1,
+      shards > 0 ? shards / plan.parallel.context : shards, plan.parallel.tensor,
       reshards ? "always" : "never");
+  text += pipeline_lines(plan) + context_lines(plan);
   text += "\n[activation_checkpoint]\n" + checkpoint_lines(plan);
   text += fmt::format("\n[optimizer]\nname = \"{}\"\nimplementation = \"{}\"\n",
                       plan.optimizer.kind->name == std::string_view("adam") ? "Adam" : "AdamW",

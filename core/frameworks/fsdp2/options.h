@@ -23,7 +23,7 @@ struct Fsdp2Options {
   bool cpu_offload = false;
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
-  KeyRotation rotation = KeyRotation::allgather;  ///< of a context degree
+  KeyRotation rotation = KeyRotation::allgather;           ///< of a context degree
   std::optional<bool> sync_each_batch;                     ///< absent: what the trainer does
   StateDictType state_dict_type = StateDictType::sharded;  ///< of checkpoints
 };

@@ -26,7 +26,7 @@ struct Chunk {
   Model parameters;
   PackedWeights packed;
   Fsdp2 f;
-  bool gathered = false;    ///< its parameters are, at this point
+  bool gathered = false;     ///< its parameters are, at this point
   bool accumulates = false;  ///< whole gradients exist
   std::map<const Fsdp2Unit*, Gradients> whole;
 
@@ -118,12 +118,14 @@ class Fsdp2Stage {
     b_.free(Category::communication_buffers, input);  // which the pass takes for its own
     if (std::exchange(chunk.gathered, true)) {
       Kept hooks{chunk.f, chunk.part.repeats};
-      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept, hooks);
+      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept,
+                         hooks);
       if (reshards()) hooks.stop(b_);
     } else {
       Fsdp2Forward hooks{chunk.f, chunk.part.repeats};
       hooks.start(b_);
-      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept, hooks);
+      emit_chunk_forward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept,
+                         hooks);
       hooks.stop(b_);
     }
     chunk.gathered = !reshards();
@@ -134,7 +136,8 @@ class Fsdp2Stage {
     Fsdp2Backward hooks(chunk.f, repeats, {false, true, std::exchange(chunk.accumulates, true)},
                         {std::exchange(chunk.gathered, true), true});
     hooks.start(b_);
-    emit_chunk_backward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept, hooks, repeats);
+    emit_chunk_backward(b_, chunk.packed.model(), run_, plan_, chunk.part, SentOutput::kept, hooks,
+                        repeats);
     hooks.stop(b_);
     chunk.whole = std::move(hooks.whole);
     b_.alloc(Category::communication_buffers, input_bytes(run_, chunk.part));

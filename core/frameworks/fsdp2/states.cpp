@@ -15,8 +15,8 @@ Fsdp2States fsdp2_states(const Model& model, const Plan& plan, const Fsdp2Units&
     if (p.trainable) states.trained = checked_add(states.trained, checked_mul(bytes, repeat));
   });
   states.owned = trainable_parts(model, [&](const Parameter& p) { return units.shard_of(p); });
-  states.optimizer = optimizer_memory(states.owned, plan.optimizer,
-                                      plan.precision.optimizer_states, Given::shards);
+  states.optimizer = optimizer_memory(states.owned, plan.optimizer, plan.precision.optimizer_states,
+                                      Given::shards);
   return states;
 }
 

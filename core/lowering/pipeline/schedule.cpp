@@ -1,5 +1,7 @@
 #include "lowering/pipeline/schedule.h"
 
+#include "parallel/degrees.h"
+
 namespace shardplan {
 
 StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
@@ -18,14 +20,15 @@ StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
     schedule.warmup.front() = std::min(p.pipeline + after, count);
     schedule.warmup.back() = std::min(stage, count);
   } else {
-    // Groups of p micro-batches go through one chunk after the other.
+    // Groups of micro-batches go through one chunk after the other.
+    const std::int64_t group = interleaved_group(plan);
     const std::int64_t all =
-        std::min(2 * after + (p.virtual_pipeline - 1) * p.pipeline, count * p.virtual_pipeline);
-    const std::int64_t round = p.pipeline * p.virtual_pipeline;
+        std::min(2 * after + (p.virtual_pipeline - 1) * group, count * p.virtual_pipeline);
+    const std::int64_t round = group * p.virtual_pipeline;
     for (std::int64_t c = 0; c < p.virtual_pipeline; ++c) {
-      const std::int64_t rest = all % round - c * p.pipeline;
+      const std::int64_t rest = all % round - c * group;
       schedule.warmup[static_cast<std::size_t>(c)] =
-          all / round * p.pipeline + std::clamp<std::int64_t>(rest, 0, p.pipeline);
+          all / round * group + std::clamp<std::int64_t>(rest, 0, group);
     }
   }
   return schedule;

@@ -9,7 +9,7 @@ namespace {
 /// which are fp32.
 struct BlockSizes {
   DType type;
-  std::int64_t queries, keys;          ///< keys: with values
+  std::int64_t queries, keys;         ///< keys: with values
   std::int64_t query_sums, key_sums;  ///< the same in fp32
 
   BlockSizes(const GraphView& view, const Op& op)
@@ -91,8 +91,7 @@ BlocksBackward::BlocksBackward(Parts& p, const Op& op) : p_(p) {
                     checked_mul(size.key_sums, rounds) / (rounds - 1), ExchangeStart::ahead);
   constexpr std::int64_t kCalls = 8;
   const std::int64_t moved = 3 * size.query_sums + 5 * size.key_sums;
-  p.writer.launch(
-      passes(static_cast<double>(rounds * moved), rounds * kCalls, Issue::autograd));
+  p.writer.launch(passes(static_cast<double>(rounds * moved), rounds * kCalls, Issue::autograd));
   p.writer.wait();
 }
 

@@ -166,10 +166,11 @@ std::int64_t micro_batch_of(const Document& d, std::int64_t local) {
   if (integer_at(d, "parallelism.pipeline_parallel_degree", 1) <= 1) return local;
   const std::int64_t size = integer_at(d, "parallelism.pipeline_parallel_microbatch_size", 1);
   if (size < 1 || local % size != 0)
-    throw InputError({.file = d.file,
-                      .key = "parallelism.pipeline_parallel_microbatch_size",
-                      .message = fmt::format("{} does not divide the local batch of {}", size, local),
-                      .expected = "a divisor of training.local_batch_size"});
+    throw InputError(
+        {.file = d.file,
+         .key = "parallelism.pipeline_parallel_microbatch_size",
+         .message = fmt::format("{} does not divide the local batch of {}", size, local),
+         .expected = "a divisor of training.local_batch_size"});
   return size;
 }
 
@@ -309,6 +310,9 @@ void read(const Document& d, Recipe& recipe) {
   read_keys(d, {&kOwn}, recipe);
   read_sharding(d, recipe);
   read_precision(d, recipe);
+  // Its plans divide tokens along with layers (models/llama3/infra/parallelize.py, apply_tp).
+  if (recipe.find("/parallel/tensor") != nullptr)
+    recipe.set_default("/parallel/sequence_parallel", true);
   recipe.set_default("/trainer", "torchtitan");
   recipe.assume("/workload/micro_batch", 8, "torchtitan's default");
   recipe.assume("/workload/sequence_length", 2048, "torchtitan's default");
