@@ -44,6 +44,8 @@ void check(const Plan& plan) {
     refuse_export("parallel.expert",
                   "torchtitan's back end of transformers' models does not divide experts",
                   "1, or --as job");
+  if (plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
+    refuse_export("parallel.sequence_parallel", "torchtitan's plans divide tokens too", "true");
   if (plan.precision.name != "bf16-autocast" && plan.precision.name != "fp32" &&
       plan.precision.name != "bf16-pure")
     refuse_export("precision", fmt::format("{} is none of torchtitan's", plan.precision.name),

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "calibrate/step_fits.h"
+#include "export/export.h"
 #include "frameworks/fsdp2/python.h"
 #include "frameworks/usual_planning.h"
 #include "report/quantity.h"
@@ -23,16 +24,19 @@ report::Text fsdp2_words(const Framework& framework) {
 }
 
 /// torchtitan's.
-constexpr std::array kBalances{StageBalance::blocks_and_ends};
+constexpr std::array kFsdp2Balances{StageBalance::blocks_and_ends};
 
-/// accelerate and a script without a trainer divide no experts and have no stages; a script has no
-/// context_parallel either.
+/// accelerate and a script without a trainer divide no experts and have no stages; accelerate's
+/// tensor-parallel layers are transformers', whose tokens are whole, and a script has no
+/// context_parallel.
 std::vector<const ExportFormat*> fsdp2_formats(const Plan& plan) {
   std::vector<const ExportFormat*> formats = usual::trainer_formats(plan);
   const Parallel& p = plan.parallel;
-  if (p.expert > 1 || p.pipeline > 1)
-    std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
-  if (p.expert > 1 || p.pipeline > 1 || p.context > 1) return formats;
+  std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
+  if (p.expert == 1 && p.pipeline == 1 && !p.sequence_parallel)
+    formats.insert(formats.begin(), &kAccelerateFormat);
+  if (p.expert > 1 || p.pipeline > 1 || p.context > 1 || p.sequence_parallel)
+    return formats;
   formats.insert(formats.begin(), &kFsdp2Format);
   return formats;
 }
@@ -128,7 +132,7 @@ constinit const FrameworkPlanning kFsdp2Planning{
     .tries_offloads = true,
     .can_offload = true,
     .needs_pipeline_module = true,
-    .balances = std::span<const StageBalance>(kBalances),
+    .balances = std::span<const StageBalance>(kFsdp2Balances),
     .moves_to_zero = true,
     .lighter = usual::no_changes,
     .offloads = usual::no_offload_changes,
