@@ -119,7 +119,10 @@ TEST(ContextBlocks, GatherKeysInBothPassesAndPassTheirGradientsOnInFp32) {
   const std::int64_t all = 2 * kTokens * kHidden * 2;  // keys and values, of all ranks
   EXPECT_EQ(traffic.at("key and value all-gather"), 2 * kLayers * all);
   // Four rounds of a rank's own in 4 bytes, as a ring of three passes.
-  EXPECT_NEAR(traffic.at("ring of keys and values") * 3, kLayers * 4 * (all / 4 * 2), 3 * kLayers);
+  const std::int64_t rounds = kLayers * 4 * (all / 4 * 2);
+  const std::int64_t ring = traffic.at("ring of keys and values") * 3;
+  EXPECT_LE(ring, rounds);
+  EXPECT_GE(ring, rounds - 3 * kLayers);  // a third of a byte is none
 }
 
 TEST(ContextBlocks, StatesAreDividedOverSamplesAndPiecesOfThem) {
