@@ -90,16 +90,16 @@ TEST(ContextBlocks, TakeWhatPyTorchsOwnRingTakes) {
     const std::int64_t queries = kTokens / c.ranks * kHidden * 2;
     const std::int64_t keys = 2 * queries * c.key_heads / kHeads;
     const std::int64_t row_sums = kTokens / c.ranks * kHeads * 4;
-    // The counter has three row sums of the merge and two numbers of the kernel's generator, and the
+    // The counter has two row sums more, of the merge, and two numbers of the kernel's generator, and the
     // GPU what it sends until that has arrived. Before the first buffer keys are made contiguous.
     const std::int64_t sent = c.rotation == KeyRotation::alltoall ? keys : 0;
     EXPECT_EQ(rise_of_blocks(block.forward.forward, 1) + queries,
-              c.forward - 3 * row_sums - 2 * kAllocationUnit + sent)
+              c.forward - 2 * row_sums - 2 * kAllocationUnit + sent)
         << c.ranks << " " << c.key_heads;
     // The kernel's own accumulators are not in the count.
     const std::int64_t rise = rise_of_blocks(block.backward.backward, 3);
     EXPECT_GE(rise, c.backward) << c.ranks << " " << c.key_heads;
-    EXPECT_LE(rise, c.backward + 2 * queries + 2 * keys + 4 * queries) << c.key_heads;
+    EXPECT_LE(rise, c.backward + 10 * queries + 2 * keys) << c.key_heads;
   }
 }
 
