@@ -248,8 +248,7 @@ class TensorSplit {
   /// they are in gather its tokens (PrepareModuleInput).
   bool shares_input() const { return style_ == SplitStyle::megatron || by_tokens_; }
 
-  /// What a column cut reads: whole, and its gradient is summed. Where no input is shared each sums
-  /// for itself.
+  /// What a column cut reads: whole, and its gradient is summed, once for each that shares none.
   ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result, Layout gathered = {}) {
     ValueId& entered = entered_[static_cast<std::size_t>(old)];
     if (shares_input() && entered != kNone) return entered;
@@ -325,7 +324,6 @@ class TensorSplit {
     Op now = w.with_inputs(op);
     if (op.in[0] != kNone) {
       now.in[0] = enter(w, op.in[0], where());
-      // DTensor's linears keep what was gathered.
       if (layout_of(op.in[0]).tokens && style_ == SplitStyle::megatron) now.kept = w.at(op.in[0]);
     }
     now.work.per = divided(now.work.per, part);
