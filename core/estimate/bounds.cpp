@@ -208,7 +208,7 @@ class PlanBound {
 
   /// A stage waits for what it sends, unless the schedule sends beside computation.
   double sending(std::int64_t bytes) const {
-    if (bytes == 0 || plan_.parallel.schedule == PipelineSchedule::interleaved) return 0;
+    if (bytes == 0 || plan_.parallel.has_chunks()) return 0;
     Event e;
     e.collective = Collective::send;
     e.group = Group::pipeline;

@@ -54,6 +54,13 @@ enum class ExpertExchange : std::uint8_t {
   same_tokens,  ///< transformers': no exchange, each rank has all tokens (tensor_split.h)
 };
 
+/// How keys and values of the ranks that share a sequence reach each of them.
+enum class KeyExchange : std::uint8_t {
+  ring,           ///< Transformer Engine's: passed on beside one attention
+  blocks_all,     ///< PyTorch's context_parallel: gathered at once, read block by block
+  blocks_passed,  ///< the same with blocks passed on by an all-to-all
+};
+
 /// What a framework can divide, and what of that can be estimated.
 struct DegreeSupport {
   Required<Support> tensor, pipeline, virtual_pipeline, sequence, context, expert;
@@ -94,6 +101,7 @@ struct FrameworkTraits {
   DegreeSupport degrees;
   Required<SplitStyle> split;
   Required<ExpertExchange (*)(const Plan&)> experts;
+  Required<KeyExchange (*)(const Plan&)> keys;
   /// Whether copies of the network train together at all.
   Required<bool> data_parallel;
   /// Whether tensor-parallel ranks can keep parts of the tokens, and do unless told otherwise.
@@ -101,6 +109,9 @@ struct FrameworkTraits {
   /// Whether tensor-parallel ranks can divide an expert, and do unless told otherwise.
   Required<bool> divides_experts;
   Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
+  /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out
+  /// even.
+  bool torch_pipelining = false;
   /// What is wrong with a plan's pipeline or with its shard groups; nothing when both can be run
   /// and estimated.
   Required<std::optional<DivisionProblem> (*)(const Plan&)> pipeline_problem;

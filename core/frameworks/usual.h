@@ -12,6 +12,9 @@ inline ExpertExchange dispatches_tokens(const Plan&) {
 inline ExpertExchange has_all_tokens(const Plan&) {
   return ExpertExchange::same_tokens;
 }
+inline KeyExchange passes_keys_round(const Plan&) {
+  return KeyExchange::ring;
+}
 std::optional<DivisionProblem> no_options_problem(const Framework& framework);
 std::optional<DivisionProblem> no_plan_problem(const Plan& plan);
 std::optional<DivisionProblem> no_pipeline_problem(const Plan& plan);

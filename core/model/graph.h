@@ -142,8 +142,11 @@ struct Op {
   bool drops = false;           ///< sdpa: with dropout of the probabilities
   std::int64_t within = 0;      ///< sdpa: keys that each query sees; 0: as `work` says
   bool causal = false;          ///< sdpa: without a mask the kernel leaves out half of the square
-  bool again = false;           ///< sdpa: computed again in the backward pass, from its inputs
-  bool joined = false;          ///< and its third input is a part of a projection with the others
+  /// sdpa: ranks whose keys and values it reads one after the other, merging what each block of
+  /// them makes in fp32 (PyTorch's context_parallel); 1: all at once.
+  std::int64_t key_blocks = 1;
+  bool again = false;   ///< sdpa: computed again in the backward pass, from its inputs
+  bool joined = false;  ///< and its third input is a part of a projection with the others
   /// linear: what it saves in place of its input, which it gathers from it again in the backward
   /// pass (Megatron's sequence parallelism).
   ValueId kept = kNone;

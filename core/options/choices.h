@@ -93,9 +93,9 @@ inline constexpr std::array kActivationOffloadings{
     spoken(named(ActivationOffloading::streams, "on the host"), "true yes on"),
     spoken(named(ActivationOffloading::one_stream, "on the host, the GPU waiting"), "legacy")};
 
-inline constexpr std::array kSchedules{named(PipelineSchedule::gpipe),
-                                       named(PipelineSchedule::one_f_one_b),
-                                       named(PipelineSchedule::interleaved)};
+inline constexpr std::array kSchedules{
+    named(PipelineSchedule::gpipe), named(PipelineSchedule::one_f_one_b),
+    named(PipelineSchedule::interleaved), spoken(named(PipelineSchedule::zbv), "zbvzerobubble")};
 inline constexpr std::array kBalances{named(StageBalance::blocks),
                                       named(StageBalance::blocks_and_ends),
                                       named(StageBalance::parameters)};

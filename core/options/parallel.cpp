@@ -111,12 +111,12 @@ constexpr std::array kParallelOptions{
         {.key = "balance",
          .flag = "--stage-balance",
          .help = "what stages have as much of as each other",
-         .default_text = "`blocks`; `parameters` with deepspeed",
+         .default_text = "`blocks`; `parameters` with deepspeed, `blocks_and_ends` with fsdp2",
          .choices = kBalances},
         {.open = balance_of,
          .written =
              [](const Plan& plan) {
-               return has_stages(plan) && plan.parallel.balance != StageBalance::blocks;
+               return has_stages(plan) && plan.parallel.balance != traits_of(plan).balance.get();
              }}),
     option<&Plan::parallel, &Parallel::stage_layers>(
         {.key = "stage_layers",

@@ -1,6 +1,7 @@
 // Workloads of several models. Their own keys follow from each other, and load/rlhf.h reads them.
 #include <array>
 
+#include "options/choices.h"
 #include "options/limits.h"
 #include "options/member.h"
 #include "options/tables.h"

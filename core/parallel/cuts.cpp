@@ -128,7 +128,10 @@ bool is_router(std::string_view tensor) {
 }
 
 Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
-    : model_(model), style_(style), parts_of_experts_(plan.parallel.expert_tensor > 1) {
+    : model_(model),
+      style_(style),
+      by_tokens_(style == SplitStyle::transformers && plan.parallel.sequence_parallel),
+      parts_of_experts_(plan.parallel.expert_tensor > 1) {
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
       if (op.kind == OpKind::linear && op.weight != kNone &&
@@ -175,7 +178,10 @@ Cut Cuts::of(ParameterId id) const {
 
 Cut Cuts::by_plan(const Parameter& p) const {
   const std::string_view module = module_of(p.name);
-  if (module == "lm_head") return Cut::column_gathered;
+  // torchtitan's plan divides tokens: the embedding's result too, and the loss is over parts.
+  if (module == "lm_head") return by_tokens_ ? Cut::column : Cut::column_gathered;
+  if (p.kind == ParameterKind::embedding && by_tokens_)
+    return p.shape.front() == model_.facts.vocabulary ? Cut::vocabulary : Cut::whole;
   // A table that is the head too is cut as the head is; DeepSpeed leaves it whole.
   if (p.kind == ParameterKind::embedding && tied_head_ && style_ == SplitStyle::transformers)
     return p.shape.front() == model_.facts.vocabulary ? Cut::vocabulary : Cut::whole;

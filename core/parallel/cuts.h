@@ -39,6 +39,7 @@ class Cuts {
 
   const Model& model_;
   SplitStyle style_;
+  bool by_tokens_;                 ///< DTensor's sequence parallelism
   std::ptrdiff_t plan_ = -1;       ///< which of the published plans
   bool tied_head_ = false;         ///< the head's weight is the embedding
   bool only_experts_ = false;      ///< transformers' expert-parallel plan

@@ -143,7 +143,9 @@ class Checker {
     const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
     if (blocks + ends < chunks)
       return fmt::format("{} blocks are fewer than {} stages", blocks, chunks);
-    if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0) return {};
+    if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0 ||
+        traits_of(plan_).torch_pipelining)
+      return {};
     return fmt::format("{} stages do not divide the {} blocks{}", chunks, blocks,
                        ends > 0 ? " with the embedding and the head as one each" : "");
   }
@@ -173,12 +175,19 @@ class Checker {
     if (p.pipeline == 1) return std::nullopt;
     if (auto problem = traits_of(plan_).pipeline_problem(plan_)) return problem;
     const bool interleaved = p.schedule == PipelineSchedule::interleaved;
-    if (interleaved != (p.virtual_pipeline > 1))
+    const bool v = p.schedule == PipelineSchedule::zbv;
+    if (v && !traits_of(plan_).torch_pipelining)
+      return DivisionProblem{"parallel.schedule",
+                             fmt::format("{} has no schedule zbv", framework()),
+                             "interleaved, or framework fsdp2"};
+    if (p.has_chunks() != (p.virtual_pipeline > 1) || (v && p.virtual_pipeline != 2))
       return DivisionProblem{
           "parallel.schedule",
           fmt::format("{} with {} chunk(s) on each stage", name_of(p.schedule), p.virtual_pipeline),
-          interleaved ? "a virtual_pipeline above 1, or 1f1b" : "interleaved"};
-    if (interleaved && plan_.workload.gradient_accumulation % p.pipeline != 0)
+          v             ? "a virtual_pipeline of 2, or 1f1b"
+          : interleaved ? "a virtual_pipeline above 1, or 1f1b"
+                        : "interleaved"};
+    if (interleaved && plan_.workload.gradient_accumulation % interleaved_group(plan_) != 0)
       return DivisionProblem{
           "parallel.virtual_pipeline",
           fmt::format("the interleaved schedule takes micro-batches {} at a time, one for each "
@@ -232,6 +241,13 @@ class Checker {
 
 std::optional<DivisionProblem> degree_problem(const Model& model, const Plan& plan) {
   return Checker(model, plan).run();
+}
+
+std::int64_t interleaved_group(const Plan& plan) {
+  const std::int64_t stages = plan.parallel.pipeline;
+  const std::int64_t count = plan.workload.gradient_accumulation;
+  if (!traits_of(plan).torch_pipelining) return stages;
+  return count / std::max<std::int64_t>(1, count / stages);
 }
 
 std::int64_t block_count(const Model& model) {

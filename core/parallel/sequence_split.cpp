@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "frameworks/registry.h"
 #include "parallel/rewrite.h"
 
 namespace shardplan {
@@ -10,8 +11,11 @@ namespace {
 
 class SequenceSplit {
  public:
-  SequenceSplit(const ModelFacts& facts, const Parallel& parallel)
-      : facts_(facts), heads_over_(parallel.sequence), round_(parallel.context) {}
+  SequenceSplit(const ModelFacts& facts, const Plan& plan)
+      : facts_(facts),
+        heads_over_(plan.parallel.sequence),
+        round_(plan.parallel.context),
+        keys_(traits_of(plan).keys(plan)) {}
 
   Graph split(const Graph& graph) const {
     GraphRewrite w(graph);
@@ -43,6 +47,7 @@ class SequenceSplit {
     if (round_ > 1) {
       now.exchange.group = Group::context;
       now.exchange.forward = now.exchange.backward = Exchange::ring;
+      if (keys_ != KeyExchange::ring) read_in_blocks(now);
     }
     if (heads_over_ > 1)
       for (std::size_t k = 0; k < now.in.size(); ++k) now.in[k] = turn(w, now.in[k], repeats(k));
@@ -67,14 +72,21 @@ class SequenceSplit {
     return w.exchange(x, with, extent);
   }
 
+  void read_in_blocks(Op& op) const {
+    op.key_blocks = round_;
+    if (keys_ == KeyExchange::blocks_all)
+      op.exchange.forward = op.exchange.backward = Exchange::all_gather;
+  }
+
   const ModelFacts& facts_;
   std::int64_t heads_over_, round_;
+  KeyExchange keys_;
 };
 
 }  // namespace
 
 void split_sequences(Model& model, const Plan& plan) {
-  const SequenceSplit split(model.facts, plan.parallel);
+  const SequenceSplit split(model.facts, plan);
   for (Segment& segment : model.segments) segment.graph = split.split(segment.graph);
 }
 

@@ -244,11 +244,14 @@ class TensorSplit {
     return style_ == SplitStyle::transformers ? ExchangeResult::fresh : ExchangeResult::in_place;
   }
 
-  /// What a column cut reads: whole, and its gradient is summed. Megatron's projections of one
-  /// input are one linear; elsewhere each sums for itself.
+  /// Megatron's projections of one input are one linear, and torchtitan's plan has the module that
+  /// they are in gather its tokens (PrepareModuleInput).
+  bool shares_input() const { return style_ == SplitStyle::megatron || by_tokens_; }
+
+  /// What a column cut reads: whole, and its gradient is summed, once for each that shares none.
   ValueId enter(GraphRewrite& w, ValueId old, ExchangeResult result, Layout gathered = {}) {
     ValueId& entered = entered_[static_cast<std::size_t>(old)];
-    if (style_ == SplitStyle::megatron && entered != kNone) return entered;
+    if (shares_input() && entered != kNone) return entered;
     const bool tokens = layout_of(old).tokens;
     Communication with;
     with.result = tokens ? ExchangeResult::fresh : result;
@@ -298,7 +301,7 @@ class TensorSplit {
     const bool input_divided = op.in[0] != kNone && !layout_of(op.in[0]).width.whole();
     if (cut == Cut::flow) return input_divided ? Cut::row : Cut::column;
     if (cut == Cut::vocabulary)  // a tied head
-      return style_ == SplitStyle::megatron ? Cut::column : Cut::column_gathered;
+      return shares_input() ? Cut::column : Cut::column_gathered;
     const bool column = cut == Cut::column || cut == Cut::column_gathered;
     if (column && input_divided)
       fail(fmt::format("{} reads a divided input", parameter(op.weight).name));
@@ -321,7 +324,7 @@ class TensorSplit {
     Op now = w.with_inputs(op);
     if (op.in[0] != kNone) {
       now.in[0] = enter(w, op.in[0], where());
-      if (layout_of(op.in[0]).tokens) now.kept = w.at(op.in[0]);
+      if (layout_of(op.in[0]).tokens && style_ == SplitStyle::megatron) now.kept = w.at(op.in[0]);
     }
     now.work.per = divided(now.work.per, part);
     cut_weight(w.from(), op, false, part);

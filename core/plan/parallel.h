@@ -16,6 +16,7 @@ enum class PipelineSchedule : std::uint8_t {
   gpipe,        ///< all forwards, then all backwards
   one_f_one_b,  ///< a backward as soon as one is ready
   interleaved,  ///< the same, with several chunks of the model on each stage
+  zbv,          ///< two chunks on each stage, the first and the last on the same: a V
 };
 
 /// What a stage's share of the model is measured in.
@@ -29,7 +30,8 @@ enum class StageBalance : std::uint8_t {
 constexpr std::string_view name_of(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::gpipe         ? "gpipe"
          : schedule == PipelineSchedule::one_f_one_b ? "1f1b"
-                                                     : "interleaved";
+         : schedule == PipelineSchedule::interleaved ? "interleaved"
+                                                     : "zbv";
 }
 constexpr std::string_view name_of(StageBalance balance) {
   return balance == StageBalance::blocks            ? "blocks"
@@ -53,6 +55,16 @@ struct Parallel {
   StageBalance balance = StageBalance::blocks;
   /// Blocks of each chunk in the order of the model, where the user says them; else empty.
   std::vector<std::int64_t> stage_layers;
+
+  /// Chunks that the schedule puts on each stage are several.
+  bool has_chunks() const {
+    return schedule == PipelineSchedule::interleaved || schedule == PipelineSchedule::zbv;
+  }
+  /// The stage that has chunk `c`, in the order of the model.
+  std::int64_t stage_of_chunk(std::int64_t c) const {
+    const std::int64_t round = c % pipeline;
+    return schedule == PipelineSchedule::zbv && c >= pipeline ? pipeline - 1 - round : round;
+  }
 
   /// GPUs that work on the same samples.
   std::int64_t model_ranks() const { return tensor * pipeline * sequence * context; }

@@ -64,6 +64,9 @@ struct TrainerDescription {
   /// Under FSDP2 embeddings are a unit of their own, and so are the head and the norm before it,
   /// which stay gathered for the backward pass; a head tied to them makes it one unit.
   bool shards_ends_apart = false;
+  /// A pipeline's schedule is told not to return what the last stage makes of each micro-batch
+  /// (torchtitan, train.py: return_outputs=False); else it is kept until the next step.
+  bool drops_outputs = false;
   /// Under FSDP2 and expert parallelism, experts that no other rank has are given to fully_shard
   /// too, on a mesh of one rank, which copies them for use; else they are left as they are (NeMo
   /// Automodel, moe/parallelizer.py, apply_fsdp).

@@ -13,6 +13,7 @@ constinit const TrainerDescription kTrainer{
     .compiles = CompileScope::block,
     .recomputation_stops_early = false,
     .shards_ends_apart = true,
+    .drops_outputs = true,
     .shards_lone_experts = true,
     .source =
         "torchtitan/train.py, torchtitan/distributed/activation_checkpoint.py, "

@@ -39,10 +39,52 @@ void check(const Plan& plan) {
     refuse_export("parallel.expert",
                   "torchtitan's back end of transformers' models does not divide experts",
                   "1, or --as job");
+  if (plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
+    refuse_export("parallel.sequence_parallel", "torchtitan's plans divide tokens too", "true");
   if (plan.precision.name != "bf16-autocast" && plan.precision.name != "fp32" &&
       plan.precision.name != "bf16-pure")
     refuse_export("precision", fmt::format("{} is none of torchtitan's", plan.precision.name),
                   "bf16-autocast, bf16-pure or fp32");
+}
+
+/// torchtitan cuts its local batch into micro-batches, and has two chunks on each stage where a
+/// schedule has several.
+std::string pipeline_lines(const Plan& plan) {
+  const Parallel& p = plan.parallel;
+  if (p.pipeline == 1) return "";
+  if (!p.stage_layers.empty())
+    refuse_export("parallel.stage_layers", "torchtitan names modules of its own classes there",
+                  "leave it out");
+  if (p.virtual_pipeline > 2)
+    refuse_export("parallel.virtual_pipeline", "torchtitan's schedules put two chunks on a stage",
+                  "2");
+  const std::string_view schedule = p.schedule == PipelineSchedule::gpipe         ? "GPipe"
+                                    : p.schedule == PipelineSchedule::one_f_one_b ? "1F1B"
+                                    : p.schedule == PipelineSchedule::interleaved
+                                        ? "Interleaved1F1B"
+                                        : "ZBVZeroBubble";
+  const int ends = p.balance == StageBalance::blocks_and_ends ? 1 : 0;
+  return fmt::format(
+      "pipeline_parallel_degree = {}\npipeline_parallel_schedule = \"{}\"\n"
+      "pipeline_parallel_microbatch_size = {}\n"
+      "pipeline_parallel_first_stage_less_layers = {}\n"
+      "pipeline_parallel_last_stage_less_layers = {}\n",
+      p.pipeline, schedule, plan.workload.micro_batch, ends, ends);
+}
+
+std::string context_lines(const Plan& plan) {
+  if (plan.parallel.context == 1) return "";
+  return fmt::format(
+      "context_parallel_degree = {}\ncontext_parallel_rotate_method = \"{}\"\n",
+      plan.parallel.context,
+      plan.framework.fsdp2.rotation == KeyRotation::allgather ? "allgather" : "alltoall");
+}
+
+/// Samples that a rank is given at once: all of a pipeline's micro-batches.
+std::int64_t local_batch(const Plan& plan) {
+  const Workload& w = plan.workload;
+  return plan.parallel.pipeline > 1 ? checked_mul(w.micro_batch, w.gradient_accumulation)
+                                    : w.micro_batch;
 }
 
 std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e) {
@@ -56,7 +98,7 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
       "[model]\nname = \"transformers_modeling_backend\"\nflavor = \"full\"\n\n"
       "[hf_transformers]\nmodel = \"{}\"\n\n[training]\nlocal_batch_size = {}\n"
       "global_batch_size = {}\nseq_len = {}\nmax_norm = {:.6f}\n",
-      named_model(asked, "torchtitan"), w.micro_batch,
+      named_model(asked, "torchtitan"), local_batch(plan),
       checked_mul(plan.samples_at_once(), w.gradient_accumulation), w.sequence_length,
       plan.gradient_clipping);
   if (plan.precision.name == "bf16-pure") text += "dtype = \"bfloat16\"\n";
@@ -67,10 +109,12 @@ std::string torchtitan_toml(const Json& asked, const Job& job, const Estimate& e
   text += fmt::format(
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "tensor_parallel_degree = {}\nfsdp_reshard_after_forward = \"{}\"\n",
-      shards > 0 ? plan.replicas() / shards : 1, shards, plan.parallel.tensor,
+      shards > 0 ? plan.replicas() / shards : 1,
+      shards > 0 ? shards / plan.parallel.context : shards, plan.parallel.tensor,
       !reshards                    ? "never"
       : plan.parallel.pipeline > 1 ? "always"
                                    : "default");
+  text += pipeline_lines(plan) + context_lines(plan);
   text += "\n[activation_checkpoint]\n" + checkpoint_lines(plan);
   text += fmt::format("\n[optimizer]\nname = \"{}\"\nimplementation = \"{}\"\n",
                       plan.optimizer.kind->name == std::string_view("adam") ? "Adam" : "AdamW",

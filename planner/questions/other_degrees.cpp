@@ -15,8 +15,7 @@ void settle(Parallel& p, const Parallel& before) {
   if (p.tensor == 1) p.sequence_parallel = false;
   if (before.expert_tensor == before.tensor) p.expert_tensor = p.tensor;
   if (p.pipeline == 1) p.virtual_pipeline = 1;
-  const bool interleaved = p.schedule == PipelineSchedule::interleaved;
-  if (interleaved && p.virtual_pipeline == 1) p.schedule = PipelineSchedule::one_f_one_b;
+  if (p.has_chunks() && p.virtual_pipeline == 1) p.schedule = PipelineSchedule::one_f_one_b;
   const bool as_many = p.pipeline * p.virtual_pipeline == before.pipeline * before.virtual_pipeline;
   if (!as_many) p.stage_layers.clear();
 }

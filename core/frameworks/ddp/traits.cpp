@@ -51,6 +51,7 @@ constinit const FrameworkTraits kDdpTraits{
                 .expert = Support::never},
     .split = SplitStyle::transformers,
     .experts = usual::has_all_tokens,
+    .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

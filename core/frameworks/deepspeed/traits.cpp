@@ -96,6 +96,7 @@ constinit const FrameworkTraits kDeepSpeedTraits{
                 .expert = Support::yes},
     .split = SplitStyle::autotp,
     .experts = deepspeed_experts,
+    .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

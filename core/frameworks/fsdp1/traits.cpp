@@ -133,6 +133,7 @@ constinit const FrameworkTraits kFsdp1Traits{
                 .expert = Support::never},
     .split = SplitStyle::transformers,
     .experts = usual::has_all_tokens,
+    .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

@@ -22,18 +22,26 @@ struct Fsdp2 {
   const ModelRun& run;
   std::int64_t copies;  ///< of the states, under hybrid sharding
   Fsdp2Units units;
+  std::vector<std::int64_t> times;  ///< by segment: its layers here
   std::int64_t c, r, o;  ///< bytes an element: compute, reduction, trained sharded original
 
   Fsdp2(const Model& model_, const Plan& plan_, const ModelRun& run_,
         Fsdp2Wrap wrap = Fsdp2Wrap::blocks)
+      : Fsdp2(model_, plan_, run_, whole_segments(run_), wrap) {}
+  /// Of a part of the network: `repeats`, with the parameters of `model_`.
+  Fsdp2(const Model& model_, const Plan& plan_, const ModelRun& run_,
+        const std::vector<SegmentRepeat>& repeats, Fsdp2Wrap wrap = Fsdp2Wrap::blocks)
       : model(model_),
         plan(plan_),
         run(run_),
         copies(plan_.copies()),
         units(model_, plan_, run_, wrap),
+        times(run_.segments.size(), 0),
         c(size_of(plan_.precision.compute)),
         r(plan_.framework.fsdp2.reduce_dtype ? size_of(*plan_.framework.fsdp2.reduce_dtype) : c),
-        o(size_of(units.trained_type())) {}
+        o(size_of(units.trained_type())) {
+    for (const SegmentRepeat& repeat : repeats) times[repeat.segment] += repeat.count;
+  }
 
   static std::int64_t gather_bytes(const Unit& g) { return round_up(g.gathered, kAllocationUnit); }
   /// All-gather: the cast shards and the buffer, on the copy-in stream; then copied out to separate
@@ -95,9 +103,8 @@ struct Fsdp2 {
     for (std::size_t s = 0; s < run.segments.size(); ++s) {
       const Unit* unit = units.of(s);
       if (unit == nullptr) continue;
-      const std::int64_t repeat = run.segments[s].segment->repeat;
-      sum += repeat * bytes(*unit);
-      for (const Unit& experts : unit->experts) sum += repeat * bytes(experts);
+      sum += times[s] * bytes(*unit);
+      for (const Unit& experts : unit->experts) sum += times[s] * bytes(experts);
     }
     return sum;
   }
@@ -126,6 +133,19 @@ struct Fsdp2Forward {
   const Unit* unit = nullptr;    ///< the group of this repeat, null in the root
   bool is_block = false;
 
+  /// Before the first repeat: the root's own.
+  void start(ProgramBuilder& b) {
+    const Unit& root = f.units.root();
+    if (root.tensors.empty() || (finds_kept && !root.reshards)) return;
+    f.gather(b, root);
+    f.copy_out(b, root);
+    buffer = &root;
+  }
+  /// Behind the last one.
+  void stop(ProgramBuilder& b) {
+    if (buffer != nullptr) f.free_gather(b, *buffer);
+    if (f.units.root().reshards) b.free(Category::gathered_parameters, f.units.root().unsharded);
+  }
   void enter(ProgramBuilder& b, std::size_t k) {
     unit = f.units.of(repeats[k].segment);
     is_block = f.units.is_block(repeats[k].segment);

@@ -11,6 +11,11 @@ constexpr std::array kUnits{
     named("whole", Fsdp2Wrap::whole, "the whole network, gathered at once"),
 };
 
+constexpr std::array kRotations{
+    named("allgather", KeyRotation::allgather, "all at once"),
+    named("alltoall", KeyRotation::alltoall, "from rank to rank"),
+};
+
 constexpr std::array kFsdp2Options{
     option<&Framework::fsdp2, &Fsdp2Options::units>(
         {.key = "units",
@@ -40,6 +45,12 @@ constexpr std::array kFsdp2Options{
          .help = "type in which gradients are reduced",
          .default_text = "the compute type",
          .choices = kStateTypes}),
+    option<&Framework::fsdp2, &Fsdp2Options::rotation>(
+        {.key = "context_rotation",
+         .flag = "--context-rotation",
+         .help = "how keys and values reach the GPUs of a context degree",
+         .choices = kRotations,
+         .changes_passes = true}),
     option<&Framework::fsdp2, &Fsdp2Options::sync_each_batch>(
         {.key = "sync_each_batch",
          .flag = "--sync-each-batch",

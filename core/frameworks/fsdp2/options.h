@@ -13,6 +13,9 @@ namespace shardplan {
 /// alone).
 enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
 
+/// How PyTorch's context_parallel gives each rank the others' keys and values (set_rotate_method).
+enum class KeyRotation : std::uint8_t { allgather, alltoall };
+
 struct Fsdp2Options {
   Fsdp2Wrap units = Fsdp2Wrap::blocks;
   bool reshard_after_forward = true;
@@ -20,6 +23,7 @@ struct Fsdp2Options {
   bool cpu_offload = false;
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
+  KeyRotation rotation = KeyRotation::allgather;           ///< of a context degree
   std::optional<bool> sync_each_batch;                     ///< absent: what the trainer does
   StateDictType state_dict_type = StateDictType::sharded;  ///< of checkpoints
 };

@@ -1,67 +1,18 @@
 // PyTorch FSDP2.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "estimate/calibration.h"
 #include "frameworks/fsdp2/inference.h"
 #include "frameworks/fsdp2/lower.h"
+#include "frameworks/fsdp2/problems.h"
 #include "frameworks/usual.h"
 #include "options/option.h"
 #include "parallel/communicator_list.h"
-#include "parallel/sharding.h"
 #include "program/program.h"
 #include "program/tape.h"
 
 namespace shardplan {
 namespace {
-
-/// Whether experts are products of rows that were sorted, which are what is exchanged.
-bool sorts_rows(const Model& model) {
-  const auto is_weight_of_experts = [&](ParameterId id) {
-    if (id == kNone) return false;
-    const Parameter& p = model.parameters[static_cast<std::size_t>(id)];
-    return p.kind == ParameterKind::expert && p.shape.size() == 3;
-  };
-  for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops())
-      if (op.kind != OpKind::grouped_linear && is_weight_of_experts(op.weight)) return false;
-  return true;
-}
-
-std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const Plan& plan) {
-  if (plan.parallel.expert > 1 && !sorts_rows(model))
-    return DivisionProblem{
-        "parallel.expert",
-        fmt::format("experts of a network of type '{}' cannot be estimated divided under fsdp2 yet",
-                    model.facts.model_type),
-        "1"};
-  const auto size = plan.framework.fsdp2.hybrid_shard_size;
-  if (!size || plan.replicas() % *size == 0) return std::nullopt;
-  return DivisionProblem{
-      "framework.hybrid_shard_size",
-      fmt::format("{} does not divide the {} data-parallel GPUs", *size, plan.replicas()),
-      fmt::format("{}", nearest_divisor(plan.replicas(), *size))};
-}
-
-/// Beside expert parallelism: what torchtitan and NeMo Automodel can do and no lowering covers.
-std::optional<DivisionProblem> fsdp2_plan_problem(const Plan& plan) {
-  const Fsdp2Options& options = plan.framework.fsdp2;
-  if (plan.parallel.expert == 1) return std::nullopt;
-  const auto problem = [](std::string key, std::string_view what, std::string expected) {
-    return DivisionProblem{
-        std::move(key), fmt::format("{} an expert degree with fsdp2 cannot be estimated yet", what),
-        std::move(expected)};
-  };
-  if (plan.parallel.tensor > 1) return problem("parallel.tensor", "beside", "1");
-  if (options.hybrid_shard_size)
-    return problem("framework.hybrid_shard_size", "copies of the states beside", "leave it out");
-  if (options.cpu_offload) return problem("framework.cpu_offload", "beside", "false");
-  if (options.units == Fsdp2Wrap::whole) return problem("framework.units", "beside", "blocks");
-  if (plan.workload.kind != WorkKind::train)
-    return problem("parallel.expert", "a workload other than training beside", "1");
-  if (plan.workload.lora && !plan.workload.lora->parameters.empty())
-    return problem("workload.lora.parameters", "adapters of experts beside", "leave them out");
-  return std::nullopt;
-}
 
 /// The mixed-precision policy casts the gathered parameters, adapters with the rest; the modules
 /// then run in that type throughout.
@@ -69,6 +20,11 @@ Regime fsdp2_regime(const Plan& plan) {
   Regime regime = usual::regime(plan);
   regime.params = regime.compute = regime.adapters = plan.precision.compute;
   return regime;
+}
+
+KeyExchange fsdp2_keys(const Plan& plan) {
+  return plan.framework.fsdp2.rotation == KeyRotation::allgather ? KeyExchange::blocks_all
+                                                                 : KeyExchange::blocks_passed;
 }
 
 std::int64_t fsdp2_shard_ranks(const Plan& plan) {
@@ -83,6 +39,16 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
   list.add_divided(Group::sequence, GroupUse::all_to_all);
+  // Keys and values are gathered or passed on by all-to-alls, and their gradients passed on.
+  list.add_divided(Group::context);
+  if (plan.parallel.context > 1) list.at(name_of(Group::context)).peers = {1, 1};
+  if (plan.parallel.pipeline > 1) {
+    list.add(Group::pipeline);  // the norm of gradients is summed over it
+    const bool round = plan.parallel.schedule == PipelineSchedule::interleaved;
+    const std::int64_t both = std::min<std::int64_t>(2, plan.parallel.pipeline - 1);
+    const std::int64_t neighbours = round ? both : list.neighbours();
+    list.at(name_of(Group::pipeline)).peers = {neighbours, neighbours};
+  }
   if (plan.parallel.expert > 1) {
     list.add(Group::expert, GroupUse::all_to_all);
     list.add_divided(Group::expert_data);
@@ -90,9 +56,10 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
   if (const auto shard = plan.framework.fsdp2.hybrid_shard_size) {
     list.add_dimension("replica", plan.copies(), list.shape(Group::replica));
     list.add_dimension("shard", *shard, list.shape(Group::shard));
-  } else if (plan.parallel.tensor > 1) {
+  } else if (plan.parallel.tensor > 1 || plan.parallel.pipeline > 1) {
     list.add_dimension("data", list.ranks(Group::data), list.shape(Group::data));
-    list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
+    if (plan.parallel.tensor > 1)
+      list.add_dimension("tensor", plan.parallel.tensor, list.shape(Group::tensor));
   }
 }
 
@@ -113,17 +80,19 @@ constinit const FrameworkTraits kFsdp2Traits{
     .options_problem = usual::no_options_problem,
     .plan_problem = fsdp2_plan_problem,
     .degrees = {.tensor = Support::yes,
-                .pipeline = Support::not_yet,
-                .virtual_pipeline = Support::not_yet,
+                .pipeline = Support::yes,
+                .virtual_pipeline = Support::yes,
                 .sequence = Support::yes,
-                .context = Support::not_yet,
+                .context = Support::yes,
                 .expert = Support::yes},
     .split = SplitStyle::transformers,
     .experts = [](const Plan&) { return ExpertExchange::reordered; },
+    .keys = fsdp2_keys,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,
-    .balance = StageBalance::blocks,
+    .balance = StageBalance::blocks_and_ends,
+    .torch_pipelining = true,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = fsdp2_division_problem,
     .build = usual::builds_as_written,

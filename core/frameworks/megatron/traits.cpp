@@ -86,6 +86,7 @@ constinit const FrameworkTraits kMegatronTraits{
                 .expert = Support::yes},
     .split = SplitStyle::megatron,
     .experts = usual::dispatches_tokens,
+    .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = true,
     .divides_experts = true,

@@ -49,6 +49,7 @@ constinit const FrameworkTraits kNativeTraits{
                 .expert = Support::never},
     .split = SplitStyle::transformers,
     .experts = usual::has_all_tokens,
+    .keys = usual::passes_keys_round,
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,

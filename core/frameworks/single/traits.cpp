@@ -37,6 +37,7 @@ constinit const FrameworkTraits kSingleTraits{
                 .expert = Support::yes},
     .split = SplitStyle::transformers,
     .experts = usual::has_all_tokens,
+    .keys = usual::passes_keys_round,
     .data_parallel = false,
     .divides_tokens = false,
     .divides_experts = false,

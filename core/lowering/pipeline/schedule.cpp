@@ -1,5 +1,7 @@
 #include "lowering/pipeline/schedule.h"
 
+#include "parallel/degrees.h"
+
 namespace shardplan {
 
 StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
@@ -14,15 +16,19 @@ StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
     schedule.warmup.front() = count;
   } else if (p.virtual_pipeline == 1) {
     schedule.warmup.front() = std::min(after, count);
+  } else if (p.schedule == PipelineSchedule::zbv) {
+    schedule.warmup.front() = std::min(p.pipeline + after, count);
+    schedule.warmup.back() = std::min(stage, count);
   } else {
-    // Groups of p micro-batches go through one chunk after the other.
+    // Groups of micro-batches go through one chunk after the other.
+    const std::int64_t group = interleaved_group(plan);
     const std::int64_t all =
-        std::min(2 * after + (p.virtual_pipeline - 1) * p.pipeline, count * p.virtual_pipeline);
-    const std::int64_t round = p.pipeline * p.virtual_pipeline;
+        std::min(2 * after + (p.virtual_pipeline - 1) * group, count * p.virtual_pipeline);
+    const std::int64_t round = group * p.virtual_pipeline;
     for (std::int64_t c = 0; c < p.virtual_pipeline; ++c) {
-      const std::int64_t rest = all % round - c * p.pipeline;
+      const std::int64_t rest = all % round - c * group;
       schedule.warmup[static_cast<std::size_t>(c)] =
-          all / round * p.pipeline + std::clamp<std::int64_t>(rest, 0, p.pipeline);
+          all / round * group + std::clamp<std::int64_t>(rest, 0, group);
     }
   }
   return schedule;
@@ -30,6 +36,7 @@ StageSchedule stage_schedule(const Plan& plan, std::int64_t stage) {
 
 double bubble_share(const Plan& plan) {
   const Parallel& p = plan.parallel;
+  if (p.schedule == PipelineSchedule::zbv) return 0;
   return static_cast<double>(p.pipeline - 1) /
          static_cast<double>(plan.workload.gradient_accumulation * p.virtual_pipeline);
 }
@@ -48,7 +55,7 @@ std::int64_t output_bytes(const ModelRun& run, const StageChunk& chunk) {
 
 void emit_send(ProgramBuilder& b, const Plan& plan, std::int64_t bytes, std::string_view what) {
   if (bytes == 0) return;
-  const bool beside = plan.parallel.schedule == PipelineSchedule::interleaved;
+  const bool beside = plan.parallel.has_chunks();
   b.exchange(Collective::send, Group::pipeline, bytes, what, beside);
   if (!beside) b.wait(Stream::communication);
 }

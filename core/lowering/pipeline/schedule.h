@@ -20,10 +20,11 @@ struct StageSchedule {
 };
 
 /// megatron/core/pipeline_parallel/schedules.py, get_pp_rank_microbatches and get_schedule_table;
-/// deepspeed/runtime/pipe/schedule.py.
+/// deepspeed/runtime/pipe/schedule.py; torch/distributed/pipelining/schedules.py.
 StageSchedule stage_schedule(const Plan& plan, std::int64_t stage);
 
-/// The share of its own work that a stage waits for others in a step: (p-1) / (m·v).
+/// The share of its own work that a stage waits for others in a step: (p-1) / (m·v); none in a V,
+/// whose weights' gradients fill it (Qi et al., arXiv:2401.10241, where passes take equally long).
 double bubble_share(const Plan& plan);
 
 /// Whether a stage keeps what it has sent until the backward pass: Megatron frees all but the
@@ -48,15 +49,23 @@ void emit_chunk_forward(ProgramBuilder& b, const Model& model, const ModelRun& r
   if (sent == SentOutput::freed) b.free_named(Category::activations, bytes, detail::kOutputName);
 }
 
+/// `backward`: the chunk's repeats in the order of the backward pass.
 template <typename Hooks>
 void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
-                         const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
-  const std::vector<SegmentRepeat> backward(chunk.repeats.rbegin(), chunk.repeats.rend());
+                         const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks,
+                         const std::vector<SegmentRepeat>& backward) {
   const bool has_result = chunk.last || sent == SentOutput::kept;
   emit_backward(b, model, run, backward, hooks, has_result);
   const std::int64_t bytes = input_bytes(run, chunk);
   emit_send(b, plan, bytes, "gradients to the stage before");
   b.free_named(Category::activations, bytes, detail::kGradientName);
+}
+
+template <typename Hooks>
+void emit_chunk_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
+                         const Plan& plan, const StageChunk& chunk, SentOutput sent, Hooks& hooks) {
+  emit_chunk_backward(b, model, run, plan, chunk, sent, hooks,
+                      {chunk.repeats.rbegin(), chunk.repeats.rend()});
 }
 
 /// Calls forward(chunk) and backward(chunk, last) in the order of the schedule; `last` is the

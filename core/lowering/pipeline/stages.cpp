@@ -111,6 +111,7 @@ std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& p
   if (p.balance == StageBalance::parameters) return balanced(layers_of(model), chunks);
   const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
   std::vector<std::int64_t> counts(at(chunks), (block_count(model) + ends) / chunks);
+  for (std::int64_t c = 0; c < (block_count(model) + ends) % chunks; ++c) ++counts[at(c)];
   if (ends > 0) {
     --counts.front();
     --counts.back();
@@ -125,7 +126,7 @@ Stage stage_of(const Model& model, const Parallel& p, std::int64_t index) {
   stage.index = index;
   std::int64_t first = 0;
   for (std::int64_t c = 0; c < chunks; ++c) {
-    if (c % p.pipeline == index) {
+    if (p.stage_of_chunk(c) == index) {
       StageChunk chunk{{}, c == 0, c == chunks - 1};
       if (chunk.first) add_ends(model, true, chunk.repeats);
       add_blocks(model, first, blocks[at(c)], chunk.repeats);
@@ -143,8 +144,8 @@ std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& p)
   std::vector<std::int64_t> stages{0}, seen;
   for (std::int64_t k = 1; k + 1 < p.pipeline; ++k) {
     std::int64_t count = 0;
-    for (std::int64_t c = k; c < static_cast<std::int64_t>(blocks.size()); c += p.pipeline)
-      count += blocks[at(c)];
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(blocks.size()); ++c)
+      if (p.stage_of_chunk(c) == k) count += blocks[at(c)];
     if (std::find(seen.begin(), seen.end(), count) != seen.end()) continue;
     seen.push_back(count);
     stages.push_back(k);

@@ -17,13 +17,15 @@ struct StageChunk {
   bool last = false;   ///< it ends with the loss
 };
 
-/// Stage 0 takes chunks 0, p, 2p, ...; stage k those k further.
+/// Stage 0 takes chunks 0, p, 2p, ...; stage k those k further, or as far from the end
+/// (Parallel::stage_of_chunk).
 struct Stage {
   std::int64_t index = 0;
   std::vector<StageChunk> chunks;
 };
 
-/// Blocks of each chunk in the order of the network: pipeline · virtual_pipeline of them.
+/// Blocks of each chunk in the order of the network: pipeline · virtual_pipeline of them. Where
+/// they do not come out even, the first chunks have one more.
 std::vector<std::int64_t> blocks_of_chunks(const Model& model, const Parallel& parallel);
 
 Stage stage_of(const Model& model, const Parallel& parallel, std::int64_t index);

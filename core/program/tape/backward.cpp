@@ -1,11 +1,14 @@
 #include "program/tape/backward.h"
 
+#include <optional>
+
 #include "program/op_rules.h"
 #include "program/tape/checkpoint.h"
 #include "program/tape/composites.h"
 #include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
 #include "program/tape/int8_product.h"
+#include "program/tape/key_blocks.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -174,7 +177,10 @@ void BackwardPass::embedding(const Op& op) {
 void BackwardPass::attention(const Op& op) {
   const DType low = p_.view.read_type(op, 0);
   if (p_.view.runs_as_math(op, low)) return math_attention_backward(p_, op);
-  if (op.exchange.backward == Exchange::ring) {
+  std::optional<BlocksBackward> blocks;
+  if (op.key_blocks > 1) {
+    blocks.emplace(p_, op);
+  } else if (op.exchange.backward == Exchange::ring) {
     ring(p_, op, 2);
     p_.writer.wait();
   }
@@ -195,6 +201,7 @@ void BackwardPass::attention(const Op& op) {
   p_.storages.unref(accumulator);
   p_.storages.unref(row_sum);
   scores_bias(op, low);
+  if (blocks) blocks->release();
   for (std::size_t k = 0; k < 3; ++k) give_from(op, k, gradients[k]);
 }
 

@@ -10,6 +10,7 @@
 #include "program/tape/fused_kernels.h"
 #include "program/tape/generation.h"
 #include "program/tape/int8_product.h"
+#include "program/tape/key_blocks.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -94,13 +95,15 @@ void ForwardPass::compute(std::size_t i) {
   if (p_.saved.count(i) > 0) p_.unread.read_until(save_rule(op.kind).output ? i + 1 : i);
   if (p_.view.multiplies_int8(op)) hold_input(op, read.storage[0]);
 
+  const bool blocks = attends && op.key_blocks > 1;
   const bool rings = attends && op.exchange.forward == Exchange::ring;
-  if (rings) ring(p_, op, 1);
+  if (rings && op.key_blocks == 1) ring(p_, op, 1);
+  if (blocks) attend_blocks_forward(p_, op);
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
   p_.storages.unref(places);
   launch(op, type);
-  if (rings) p_.writer.wait();
+  if (rings || blocks) p_.writer.wait();
 }
 
 void ForwardPass::save_narrow(std::size_t i, const std::vector<StorageId>& kept) {

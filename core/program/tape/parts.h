@@ -30,6 +30,9 @@ struct Parts {
   StorageId temporary(Extent extent, DType type) {
     return storages.allocate(view.bytes_of(extent, type), Category::activations);
   }
+  StorageId temporary_bytes(std::int64_t bytes) {
+    return storages.allocate(bytes, Category::activations);
+  }
   /// The storage of what `op` returns. Selective checkpointing keeps that of some operations: the
   /// forward pass leaves it behind, and the recomputation takes it over.
   StorageId allocate_result(const Op& op, std::int64_t bytes);

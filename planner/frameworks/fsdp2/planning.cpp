@@ -1,7 +1,10 @@
 // PyTorch FSDP2.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "calibrate/step_fits.h"
+#include "export/export.h"
 #include "frameworks/fsdp2/python.h"
 #include "frameworks/usual_planning.h"
 #include "report/quantity.h"
@@ -20,24 +23,40 @@ report::Text fsdp2_words(const Framework& framework) {
   return report::message("framework.fsdp2");
 }
 
+/// torchtitan's.
+constexpr std::array kFsdp2Balances{StageBalance::blocks_and_ends};
+
+/// accelerate and a script without a trainer divide no experts and have no stages; accelerate's
+/// tensor-parallel layers are transformers', whose tokens are whole, and a script has no
+/// context_parallel.
 std::vector<const ExportFormat*> fsdp2_formats(const Plan& plan) {
   std::vector<const ExportFormat*> formats = usual::trainer_formats(plan);
-  if (plan.parallel.expert > 1) {  // accelerate and a script without a trainer divide none
-    std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
+  const Parallel& p = plan.parallel;
+  std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
+  if (p.expert == 1 && p.pipeline == 1 && !p.sequence_parallel)
+    formats.insert(formats.begin(), &kAccelerateFormat);
+  if (p.expert > 1 || p.pipeline > 1 || p.context > 1 || p.sequence_parallel)
     return formats;
-  }
   formats.insert(formats.begin(), &kFsdp2Format);
   return formats;
 }
 
-/// accelerate's mesh of copies and of the GPUs that divide one (parallelism_config.py).
+/// accelerate's mesh of copies, of the GPUs that divide one, and of those that share layers or
+/// sequences (parallelism_config.py); ranks of a context divide the states too.
 std::string mesh_block(const Plan& plan) {
-  if (plan.copies() == 1) return "";
-  return fmt::format(
+  const Parallel& p = plan.parallel;
+  if (plan.copies() == 1 && p.tensor == 1 && p.context == 1) return "";
+  std::string text = fmt::format(
       "parallelism_config:\n"
       "  parallelism_config_dp_replicate_size: {}\n"
       "  parallelism_config_dp_shard_size: {}\n",
-      plan.copies(), plan.shard_ranks());
+      plan.copies(), plan.shard_ranks() / p.context);
+  if (p.tensor > 1) text += fmt::format("  parallelism_config_tp_size: {}\n", p.tensor);
+  if (p.context > 1)
+    text += fmt::format(
+        "  parallelism_config_cp_size: {}\n  parallelism_config_cp_comm_strategy: {}\n", p.context,
+        plan.framework.fsdp2.rotation == KeyRotation::allgather ? "allgather" : "alltoall");
+  return text;
 }
 
 std::string fsdp2_accelerate(const Plan& plan) {
@@ -112,8 +131,8 @@ constinit const FrameworkPlanning kFsdp2Planning{
     .take_offloads = take_fsdp2_offloads,
     .tries_offloads = true,
     .can_offload = true,
-    .needs_pipeline_module = false,
-    .balances = std::span<const StageBalance>{},
+    .needs_pipeline_module = true,
+    .balances = std::span<const StageBalance>(kFsdp2Balances),
     .moves_to_zero = true,
     .lighter = usual::no_changes,
     .offloads = usual::no_offload_changes,

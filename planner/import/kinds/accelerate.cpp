@@ -85,6 +85,41 @@ void read_degree(Key& key) {
   key.take(key.integer(1));
 }
 
+std::int64_t mesh_size(const Document& d, std::string_view name) {
+  const Json* size =
+      value_below(d.value, fmt::format("parallelism_config.parallelism_config_{}", name));
+  return size != nullptr && size->is_number_integer() ? size->get<std::int64_t>() : 1;
+}
+
+/// FSDP2's copies of the states; who divides one are the GPUs of the shard and context dimensions.
+void read_copies(Key& key) {
+  if (key.integer(1) == 1) return key.ignore("one copy of the states");
+  if (mesh_size(key.document(), "dp_shard_size") == 1)
+    key.refuse("copies of states that nobody divides are DDP's", "distributed_type: MULTI_GPU");
+  key.took("framework.hybrid_shard_size");
+}
+
+void read_rotation(Key& key) {
+  const std::string how = normalized(key.text());
+  if (how != "allgather" && how != "alltoall")
+    key.refuse(fmt::format("found '{}'", how), "allgather or alltoall");
+  key.took("framework.context_rotation");
+}
+
+/// What the mesh says of FSDP2, once its own block has been read.
+void take_mesh(const Document& d, Recipe& recipe) {
+  const Json* name = recipe.find("/framework/name");
+  if (name == nullptr || *name != "fsdp2") return;
+  const Origin origin{d.file, "parallelism_config"};
+  if (mesh_size(d, "dp_replicate_size") > 1)
+    recipe.set("/framework/hybrid_shard_size",
+               mesh_size(d, "dp_shard_size") * mesh_size(d, "cp_size"), origin);
+  const Json* rotation =
+      value_below(d.value, "parallelism_config.parallelism_config_cp_comm_strategy");
+  if (rotation != nullptr && *rotation == "alltoall")
+    recipe.set("/framework/context_rotation", "alltoall", origin);
+}
+
 bool in_fp8(Key& key) {
   const Json* precision = key.other("mixed_precision");
   return precision != nullptr && (*precision == "fp8" || *precision == "FP8");
@@ -125,6 +160,8 @@ constexpr std::array kRules{
     KeyRule{"megatron_lm_config", "", refuse_if_said},
     KeyRule{"parallelism_config.parallelism_config_tp_size", "/parallel/tensor", read_degree},
     KeyRule{"parallelism_config.parallelism_config_cp_size", "/parallel/context", read_degree},
+    KeyRule{"parallelism_config.parallelism_config_cp_comm_strategy", "", read_rotation},
+    KeyRule{"parallelism_config.parallelism_config_dp_replicate_size", "", read_copies},
     KeyRule{"parallelism_config.parallelism_config_sp_size", "/parallel/sequence", read_degree},
     KeyRule{"fp8_config", "", read_fp8},
     KeyRule{"gradient_accumulation_steps", "/workload/gradient_accumulation", as_integer},
@@ -176,6 +213,7 @@ void read(const Document& d, Recipe& recipe) {
     Key key(d, "distributed_type", *type, "", recipe);
     read_fsdp_block(key, nothing, "", kAccelerateFsdp);
   }
+  take_mesh(d, recipe);
   recipe.set_default("/trainer", "hf_trainer");
 }
 

@@ -128,6 +128,13 @@ void read_vllm(Key& key) {
   key.warn("vLLM generates elsewhere, or beside the trainer with memory of its own");
 }
 
+/// Ring attention of its own (monkeypatch/ring_attn), which gathers keys and values head by head.
+void read_context_degree(Key& key) {
+  if (key.integer(1) <= 1) return key.ignore("not divided");
+  key.recipe().set("/parallel/context", key.integer(1), key.origin());
+  key.warn("is estimated as PyTorch's context_parallel, which keeps more");
+}
+
 /// Weights that are no experts' are whole on each rank of the degree, or sharded over the others
 /// alone (integrations/expert_parallel/plugin.py).
 void read_expert_degree(Key& key) {
@@ -235,8 +242,8 @@ constexpr std::array kRules{
     KeyRule{"precompute_ref_log_probs", "", read_precomputed},
     KeyRule{"dpo_use_logits_to_keep", "", warn_if_larger},
     KeyRule{"tensor_parallel_size", "/parallel/tensor", read_degree},
-    KeyRule{"context_parallel_size", "/parallel/context", read_degree},
-    KeyRule{"sequence_parallel_degree", "/parallel/context", read_degree},
+    KeyRule{"context_parallel_size", "", read_context_degree},
+    KeyRule{"sequence_parallel_degree", "", read_context_degree},
     KeyRule{"expert_parallel_size", "", read_expert_degree},
     KeyRule{"unfrozen_parameters", "", read_unfrozen},
     KeyRule{"activation_offloading", "", read_offloading},

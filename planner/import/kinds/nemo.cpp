@@ -7,6 +7,7 @@
 #include "import/kinds/kind.h"
 #include "import/kinds/megatron.h"
 #include "import/kinds/megatron_network.h"
+#include "import/kinds/nemo_stages.h"
 #include "import/vocabulary.h"
 
 namespace shardplan::importing::nemo {
@@ -251,9 +252,10 @@ void read_quantization(Key& key) {
   key.took("workload.lora.quantization: " + form);
 }
 
+/// Who divides one copy follows from the GPUs, which a file does not say.
 void read_replicas(Key& key) {
   if (key.value().is_number_integer() && key.integer(1) > 1)
-    key.refuse("copies of the states are not read", "1");
+    key.refuse("copies of the states are not read", "1, or framework.hybrid_shard_size in a job");
   key.ignore("one copy of the states");
 }
 
@@ -323,7 +325,7 @@ constexpr std::array kRules{
     KeyRule{"model.torch_dtype", "", read_weights_dtype},
     KeyRule{"model.attn_implementation", "", read_attention},
     KeyRule{"step_scheduler.global_batch_size", "", read_global},
-    KeyRule{"step_scheduler.local_batch_size", "/workload/micro_batch", as_integer},
+    KeyRule{"step_scheduler.local_batch_size", "", read_local_batch},
     KeyRule{"step_scheduler.grad_acc_steps", "/workload/gradient_accumulation", as_integer},
     KeyRule{"distributed.strategy", "", read_strategy},
     KeyRule{"distributed._target_", "", read_strategy},
@@ -332,6 +334,10 @@ constexpr std::array kRules{
     KeyRule{"distributed.pp_size", "/parallel/pipeline", read_degree},
     KeyRule{"distributed.ep_size", "/parallel/expert", read_degree},
     KeyRule{"distributed.dp_replicate_size", "", read_replicas},
+    KeyRule{"distributed.sequence_parallel", "", read_token_division},
+    KeyRule{"distributed.pipeline.pp_schedule", "", read_schedule},
+    KeyRule{"distributed.pipeline.pp_schedule_csv", "", refuse_if_said},
+    KeyRule{"distributed.pipeline.module_fqns_per_model_part", "", refuse_if_said},
     KeyRule{"model.backend.dispatcher", "", read_dispatcher},
     KeyRule{"distributed.activation_checkpointing", "", read_recomputing},
     KeyRule{"optimizer._target_", "", read_target_optimizer},
@@ -398,7 +404,8 @@ bool flag_at(const Document& d, std::string_view path, bool otherwise) {
 
 /// components/distributed/config.py: gradients are reduced in fp32, once a step unless
 /// defer_fsdp_grad_sync is off. Under expert parallelism moe/parallelizer.py keeps parameters
-/// gathered unless told otherwise, and the models' fsdp_mixin.py does between micro-batches.
+/// gathered unless told otherwise, and the models' fsdp_mixin.py does between micro-batches; so
+/// does parallelizer.py under a pipeline.
 Json sharding_of(const Document& d) {
   Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
   framework["sync_each_batch"] = !flag_at(d, "distributed.defer_fsdp_grad_sync", true);
@@ -406,7 +413,7 @@ Json sharding_of(const Document& d) {
   framework["reshard_after_forward"] =
       experts ? flag_at(d, "distributed.moe.reshard_after_forward", false) &&
                     !flag_at(d, "model.backend.enable_fsdp_optimizations", false)
-              : flag_at(d, "distributed.reshard_after_forward", true);
+              : flag_at(d, "distributed.reshard_after_forward", stages_of(d) <= 1);
   return framework;
 }
 
@@ -420,6 +427,8 @@ void read_automodel(const Document& d, Recipe& recipe) {
                  .field = "framework: " + framework.dump()});
     recipe.set_default("/framework", framework);
   }
+  take_chunks(d, recipe);
+  if (stages_of(d) > 1) recipe.set_default("/parallel/balance", "blocks");
   recipe.set_default("/trainer", "loop");
   recipe.set_default("/checkpointing", "none");
   recipe.set_default("/gradient_clipping", 1.0);

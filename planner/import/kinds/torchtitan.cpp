@@ -134,11 +134,54 @@ void read_schedule(Key& key) {
   const std::string word = name == "1F1B"              ? "1f1b"
                            : name == "GPipe"           ? "gpipe"
                            : name == "Interleaved1F1B" ? "interleaved"
+                           : name == "ZBVZeroBubble"   ? "zbv"
                                                        : "";
   if (word.empty())
     key.refuse(fmt::format("the schedule '{}' is not estimated", name),
-               "GPipe, 1F1B or Interleaved1F1B");
+               "GPipe, 1F1B, Interleaved1F1B or ZBVZeroBubble");
   key.take("/parallel/schedule", word);
+  if (word != "interleaved" && word != "zbv") return;
+  if (key.other("parallelism.pipeline_parallel_layers_per_stage") != nullptr)
+    key.refuse("chunks by parallelism.pipeline_parallel_layers_per_stage are not read",
+               "leave it out: two chunks on each stage");
+  key.recipe().set("/parallel/virtual_pipeline", 2, key.origin());
+}
+
+/// Layers that the embedding and the head count as (_generate_llm_fqn_per_model_part).
+void read_end_layers(Key& key) {
+  if (integer_at(key.document(), "parallelism.pipeline_parallel_degree", 1) <= 1)
+    return key.ignore("no pipeline");
+  const std::int64_t first =
+      integer_at(key.document(), "parallelism.pipeline_parallel_first_stage_less_layers", 1);
+  const std::int64_t last =
+      integer_at(key.document(), "parallelism.pipeline_parallel_last_stage_less_layers", 1);
+  if (first != last || first > 1)
+    key.refuse(fmt::format("ends that count as {} and {} layers are not read", first, last),
+               "1 for both, 0 for both, or parallel.stage_layers in a job");
+  key.take("/parallel/balance", first == 0 ? "blocks" : "blocks_and_ends");
+}
+
+/// A pipeline cuts the local batch into micro-batches (pipeline_parallel_microbatch_size).
+std::int64_t micro_batch_of(const Document& d, std::int64_t local) {
+  if (integer_at(d, "parallelism.pipeline_parallel_degree", 1) <= 1) return local;
+  const std::int64_t size = integer_at(d, "parallelism.pipeline_parallel_microbatch_size", 1);
+  if (size < 1 || local % size != 0)
+    throw InputError(
+        {.file = d.file,
+         .key = "parallelism.pipeline_parallel_microbatch_size",
+         .message = fmt::format("{} does not divide the local batch of {}", size, local),
+         .expected = "a divisor of training.local_batch_size"});
+  return size;
+}
+
+void read_local_batch(Key& key) {
+  const std::int64_t local = key.integer(1);
+  const std::int64_t size = micro_batch_of(key.document(), local);
+  key.take("/workload/micro_batch", size);
+  const Json* global = key.other("training.global_batch_size");
+  const bool said = global != nullptr && global->is_number_integer() && *global > 0;
+  if (size != local && !said)
+    key.recipe().set("/workload/gradient_accumulation", local / size, key.origin());
 }
 
 void read_expert_tensor(Key& key) {
@@ -150,8 +193,8 @@ void read_expert_tensor(Key& key) {
 constexpr std::array kRules{
     KeyRule{"model.flavor", "", read_flavor},
     KeyRule{"hf_transformers.model", "", read_hf_model},
-    KeyRule{"training.local_batch_size", "/workload/micro_batch", as_integer},
-    KeyRule{"training.batch_size", "/workload/micro_batch", as_integer},
+    KeyRule{"training.local_batch_size", "", read_local_batch},
+    KeyRule{"training.batch_size", "", read_local_batch},
     KeyRule{"training.global_batch_size", "", read_global_batch},
     KeyRule{"training.seq_len", "/workload/sequence_length", as_integer},
     KeyRule{"training.max_norm", "/gradient_clipping", as_number},
@@ -169,6 +212,9 @@ constexpr std::array kRules{
     KeyRule{"parallelism.expert_tensor_parallel_degree", "/parallel/expert_tensor",
             read_expert_tensor},
     KeyRule{"parallelism.pipeline_parallel_schedule", "", read_schedule},
+    KeyRule{"parallelism.pipeline_parallel_first_stage_less_layers", "", read_end_layers},
+    KeyRule{"parallelism.pipeline_parallel_last_stage_less_layers", "", read_end_layers},
+    KeyRule{"parallelism.pipeline_parallel_schedule_csv", "", refuse_if_said},
     KeyRule{"parallelism.module_fqns_per_model_part", "", refuse_if_said},
     KeyRule{"experimental.custom_args_module", "", refuse_if_said},
 };
@@ -228,6 +274,8 @@ void read_sharding(const Document& d, Recipe& recipe) {
   const std::string reshard = text_at(d, "parallelism.fsdp_reshard_after_forward", "default");
   const bool pipeline = integer_at(d, "parallelism.pipeline_parallel_degree", 1) > 1;
   framework["reshard_after_forward"] = reshard == "always" || (reshard == "default" && !pipeline);
+  if (text_at(d, "parallelism.context_parallel_rotate_method", "allgather") == "alltoall")
+    framework["context_rotation"] = "alltoall";
   const Json* offload = value_below(d.value, "training.enable_cpu_offload");
   if (offload != nullptr && *offload == true) framework["cpu_offload"] = true;
   if (replicas > 1) {
@@ -236,7 +284,8 @@ void read_sharding(const Document& d, Recipe& recipe) {
                         .key = "parallelism.data_parallel_shard_degree",
                         .message = fmt::format("is left open beside {} replicas", replicas),
                         .expected = "the GPUs that divide one copy"});
-    framework["hybrid_shard_size"] = shards;
+    framework["hybrid_shard_size"] =
+        shards * integer_at(d, "parallelism.context_parallel_degree", 1);
   }
   recipe.note({.kind = Note::Kind::took,
                .file = d.file,
@@ -261,6 +310,9 @@ void read(const Document& d, Recipe& recipe) {
   read_keys(d, {&kOwn}, recipe);
   read_sharding(d, recipe);
   read_precision(d, recipe);
+  // Its plans divide tokens along with layers (models/llama3/infra/parallelize.py, apply_tp).
+  if (recipe.find("/parallel/tensor") != nullptr)
+    recipe.set_default("/parallel/sequence_parallel", true);
   recipe.set_default("/trainer", "torchtitan");
   recipe.assume("/workload/micro_batch", 8, "torchtitan's default");
   recipe.assume("/workload/sequence_length", 2048, "torchtitan's default");

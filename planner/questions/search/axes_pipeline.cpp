@@ -68,8 +68,13 @@ Axis schedule_axis(const Plan& base, const AxisValues& values,
        [](const Plan& p, std::size_t value) { return p.parallel.pipeline == 1 && value > 0; }},
       {"the interleaved schedule is that of several chunks on each stage", kChunksFlag,
        [](const Plan& p, std::size_t) {
-         const bool interleaved = p.parallel.schedule == PipelineSchedule::interleaved;
-         return p.parallel.pipeline > 1 && interleaved != (p.parallel.virtual_pipeline > 1);
+         return p.parallel.pipeline > 1 &&
+                p.parallel.has_chunks() != (p.parallel.virtual_pipeline > 1);
+       }},
+      {"a V has two chunks on each stage, and is PyTorch's alone", kStrategyFlag,
+       [](const Plan& p, std::size_t) {
+         return p.parallel.pipeline > 1 && p.parallel.schedule == PipelineSchedule::zbv &&
+                (p.parallel.virtual_pipeline != 2 || !traits_of(p).torch_pipelining);
        }}};
   return axis;
 }

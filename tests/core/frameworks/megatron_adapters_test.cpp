@@ -6,6 +6,7 @@
 #include "load/hardware.h"
 #include "load/job.h"
 #include "lowering/lower.h"
+#include "parallel/problem.h"
 #include "parallel/shard.h"
 #include "support/error_of.h"
 #include "support/plan_testing.h"

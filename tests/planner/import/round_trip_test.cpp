@@ -106,6 +106,13 @@ std::vector<Trip> trips() {
                    {"trainer", "torchtitan"},
                    {"precision", "bf16-autocast"},
                    {"checkpointing", {{"policy", "selective_op"}, {"every", 2}}}};
+  Json staged = titan;
+  staged["model"] = "llama-2-7b";
+  staged["framework"]["reshard_after_forward"] = false;
+  staged["framework"]["context_rotation"] = "alltoall";
+  staged["workload"]["gradient_accumulation"] = 4;
+  staged["parallel"] = {{"pipeline", 2}, {"virtual_pipeline", 2}, {"context", 2}, {"tensor", 2}};
+  staged["parallel"]["sequence_parallel"] = true;
   const Json megatron{{"framework", "megatron"},
                       {"trainer", nullptr},
                       {"model", "llama-3.2-1b"},
@@ -143,6 +150,7 @@ std::vector<Trip> trips() {
           {"VerlFsdp2", "verl", base("4xH100", verl)},
           {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
           {"Torchtitan", "torchtitan", base("4xH100", titan)},
+          {"TorchtitanStages", "torchtitan", base("8xH100", staged)},
           {"Megatron", "megatron", base("4xH100", megatron)}};
 }
 
