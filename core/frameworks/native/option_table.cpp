@@ -16,6 +16,22 @@ constexpr std::array kNativeOptions{
                                                             .integers = {0, 3}}),
     option<&Framework::native, &NativeOptions::device>(
         {.key = "device", .help = "what the step runs on", .choices = kNativeDevices}),
+    option<&Framework::native, &NativeOptions::offload_optimizer>(
+        {.key = "offload_optimizer",
+         .flag = "--offload-optimizer",
+         .help = "where optimizer states are kept and updated",
+         .choices = kOffloadDevices}),
+    option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
+                                                               .flag = "--offload-param",
+                                                               .help = "where parameters are kept",
+                                                               .choices = kOffloadDevices}),
+    option<&Framework::native, &NativeOptions::delayed_update>(
+        {.key = "delayed_update",
+         .flag = "--delayed-update",
+         .help = "a step is updated beside the next one, which does not have the update yet",
+         .doc =
+             "with `offload_optimizer`: a step's update is made beside the next step, which does "
+             "not have it yet (ZeRO-Offload's delayed parameter update)"}),
 };
 
 }  // namespace
