@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "device/random.h"
