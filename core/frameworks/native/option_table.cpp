@@ -1,4 +1,6 @@
 // What jobs can say of shardplan's own engine.
+#include <span>
+
 #include "options/choices.h"
 #include "options/member.h"
 #include "options/tables.h"
@@ -8,6 +10,9 @@ namespace {
 
 constexpr std::array kNativeDevices{named("cuda", NativeDevice::cuda),
                                     named("host", NativeDevice::host)};
+
+/// Nothing is kept on NVMe.
+constexpr std::span<const NamedValue> kKeptOn = std::span(kOffloadDevices).first<2>();
 
 constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::zero_stage>({.key = "zero_stage",
@@ -20,11 +25,11 @@ constexpr std::array kNativeOptions{
         {.key = "offload_optimizer",
          .flag = "--offload-optimizer",
          .help = "where optimizer states are kept and updated",
-         .choices = kOffloadDevices}),
+         .choices = kKeptOn}),
     option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
                                                                .flag = "--offload-param",
                                                                .help = "where parameters are kept",
-                                                               .choices = kOffloadDevices}),
+                                                               .choices = kKeptOn}),
     option<&Framework::native, &NativeOptions::delayed_update>(
         {.key = "delayed_update",
          .flag = "--delayed-update",

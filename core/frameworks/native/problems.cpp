@@ -14,10 +14,6 @@ std::optional<DivisionProblem> native_options_problem(const Framework& framework
   const auto problem = [](std::string_view key, std::string what, std::string expected) {
     return DivisionProblem{std::string(key), std::move(what), std::move(expected)};
   };
-  for (const auto& [key, device] : {std::pair{"offload_optimizer", n.offload_optimizer},
-                                    std::pair{"offload_param", n.offload_param}})
-    if (device == OffloadDevice::nvme)
-      return problem(key, "the native engine keeps nothing on NVMe", "none or cpu");
   if (n.parameters_on_host() && n.zero_stage != 3)
     return problem("offload_param",
                    fmt::format("stage {} has all parameters on every GPU", n.zero_stage),
