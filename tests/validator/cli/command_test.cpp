@@ -106,7 +106,7 @@ TEST_F(Validate, names_the_offload_that_cannot_be_and_exits_3) {
   EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "cpus"; }),
               HasSubstr("framework.offload_optimizer"));
   EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "nvme"; }),
-              HasSubstr("none or cpu"));
+              HasSubstr("expected one of none, cpu"));
   EXPECT_THAT(refused([](Json& f) { f["offload_param"] = "cpu"; }),
               HasSubstr("framework.offload_param"));
   EXPECT_THAT(refused([](Json& f) { f["delayed_update"] = true; }),
