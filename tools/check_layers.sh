@@ -83,6 +83,7 @@ job          model engine
 data         device model engine
 launch       memory device engine kernels comm job data
 record       launch
+host_check memory device engine kernels
 kernel_check memory device model engine kernels comm
 cli          memory device engine kernels comm launch record
 '

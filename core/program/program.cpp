@@ -202,11 +202,12 @@ void ProgramBuilder::exchange(Collective kind, Group group, std::int64_t bytes,
   program_.events.back().ahead = ahead;
 }
 
-void ProgramBuilder::host_optimizer(HostOptimizer optimizer, std::int64_t elements) {
+void ProgramBuilder::host_optimizer(HostOptimizer optimizer, std::int64_t elements, bool ahead) {
   Event e;
   e.kind = Event::Kind::host_optimizer;
   e.optimizer = optimizer;
   e.bytes = elements;
+  e.ahead = ahead;
   program_.events.push_back(e);
 }
 

@@ -39,8 +39,9 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr std::size_t kPhaseCount = 9;
 enum class LinkKind : std::uint8_t { gpu, host, nvme };
-/// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, or PyTorch's own.
-enum class HostOptimizer : std::uint8_t { deepspeed, torch };
+/// Who updates parameters on the host: DeepSpeed's vectorised CPUAdam, PyTorch's own, or our
+/// engine.
+enum class HostOptimizer : std::uint8_t { deepspeed, torch, native };
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -68,7 +69,9 @@ struct Event {
     mark,            ///< the host records how far it has given work to `stream`: `count` marks
     throttle,        ///< the host waits for the oldest marks of the same name and forgets them,
                      ///< where there are `count` or more
-    host_optimizer,  ///< the host updates `bytes` elements, when gradients have reached it
+    host_optimizer,  ///< the host updates `bytes` elements (native: moves so many bytes), when
+                     ///< gradients have reached it; with `ahead`: those of the step before, beside
+                     ///< what the GPU does
     begin_phase,
     end_phase,
     begin_repeat,  ///< the events up to the matching end happen `count` times
@@ -244,7 +247,7 @@ class ProgramBuilder {
   void mark(Stream stream, std::int32_t name, std::int64_t marks = 1);
   /// `keeps_passed`: see Event.
   void throttle(std::int32_t name, std::int64_t marks, bool keeps_passed);
-  void host_optimizer(HostOptimizer optimizer, std::int64_t elements);
+  void host_optimizer(HostOptimizer optimizer, std::int64_t elements, bool ahead = false);
   void copy(LinkKind link, bool to_device, std::int64_t bytes, std::string_view what);
   /// To the GPU, before the computation under way is done.
   void fetch_ahead(LinkKind link, std::int64_t bytes, std::string_view what);

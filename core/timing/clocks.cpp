@@ -28,6 +28,18 @@ ClockMove described(const Event& e) {
           .count = e.count};
 }
 
+double update_rate(HostOptimizer optimizer, const HostRates& rates) {
+  switch (optimizer) {
+    case HostOptimizer::deepspeed:
+      return rates.deepspeed_adam_elements_per_second;
+    case HostOptimizer::torch:
+      return rates.torch_adam_elements_per_second;
+    case HostOptimizer::native:
+      return rates.native_adam_bytes_per_second;
+  }
+  return rates.deepspeed_adam_elements_per_second;
+}
+
 }  // namespace
 
 ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
@@ -47,10 +59,9 @@ ClockMove clock_move(const Event& e, const Program& program, const Plan& plan,
       move.seconds = copy_seconds(e, plan.cluster, rates.links);
       break;
     case Event::Kind::host_optimizer:
-      move.seconds =
-          static_cast<double>(e.bytes) * static_cast<double>(plan.cluster.gpus_per_node) /
-          (e.optimizer == HostOptimizer::torch ? rates.host.torch_adam_elements_per_second
-                                               : rates.host.deepspeed_adam_elements_per_second);
+      move.seconds = static_cast<double>(e.bytes) *
+                     static_cast<double>(plan.cluster.gpus_per_node) /
+                     update_rate(e.optimizer, rates.host);
       break;
     default:
       break;
@@ -173,11 +184,11 @@ StreamClocks::Cost StreamClocks::wait(Stream stream, double but_last) {
   return cost;
 }
 
-StreamClocks::Cost StreamClocks::host_optimizer(double seconds) {
-  at.host = std::max({at.host, at.compute, at.copies});
-  const Cost cost{.start = at.host, .exposed = wait_until(at.host)};
-  at.host += seconds;
-  at.compute = at.host;
+StreamClocks::Cost StreamClocks::host_optimizer(const ClockMove& m) {
+  if (!m.ahead) at.host = std::max({at.host, at.compute, at.copies});
+  const Cost cost{.start = at.host, .exposed = m.ahead ? 0 : wait_until(at.host)};
+  at.host += m.seconds;
+  if (!m.ahead) at.compute = at.host;
   return cost;
 }
 
@@ -231,7 +242,7 @@ void StreamClocks::move(const ClockMove& m) {
       synchronize();
       break;
     case Event::Kind::host_optimizer:
-      host_optimizer(m.seconds);
+      host_optimizer(m);
       break;
     case Event::Kind::begin_phase:
       begin_phase(m.phase);

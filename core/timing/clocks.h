@@ -20,14 +20,15 @@ struct ClockMove {
   Stream stream = Stream::compute;  ///< wait, follow, mark
   std::int32_t name = kUnnamed;     ///< mark, throttle
   Phase phase = Phase::forward;     ///< begin_phase
-  bool ahead = false;               ///< collective, copy: reads nothing that is being computed
-  bool bucketed = false;            ///< collective
-  bool once_a_step = false;         ///< collective
-  bool to_device = false;           ///< copy
-  bool keeps_passed = false;        ///< throttle
-  std::int64_t count = 1;           ///< collective: calls; mark, throttle
-  double seconds = 0;               ///< collective, copy, host_optimizer; wait: not waited for
-  KernelSequence sequence;          ///< compute
+  /// collective, copy, host_optimizer: reads nothing that is being computed
+  bool ahead = false;
+  bool bucketed = false;      ///< collective
+  bool once_a_step = false;   ///< collective
+  bool to_device = false;     ///< copy
+  bool keeps_passed = false;  ///< throttle
+  std::int64_t count = 1;     ///< collective: calls; mark, throttle
+  double seconds = 0;         ///< collective, copy, host_optimizer; wait: not waited for
+  KernelSequence sequence;    ///< compute
   bool operator==(const ClockMove&) const = default;
 };
 
@@ -84,7 +85,7 @@ class StreamClocks {
   Cost copy(const ClockMove& move);
   /// `but_last`: seconds of copies, the last ones, that it does not wait for.
   Cost wait(Stream stream, double but_last = 0);
-  Cost host_optimizer(double seconds);
+  Cost host_optimizer(const ClockMove& move);
   /// Seconds that the rank waits for other stages of a pipeline before its optimizer.
   double begin_phase(Phase phase);
   void synchronize();

@@ -78,6 +78,8 @@ struct HostRates {
   /// Of a node's CPUs together.
   double deepspeed_adam_elements_per_second = 1.4e9;
   double torch_adam_elements_per_second = 2e9;
+  /// Of our engine's AdamW: read and written, by a node's CPUs together.
+  double native_adam_bytes_per_second = 90e9;
 };
 
 /// Collectives: seconds + bytes sent at a share of the link's bandwidth.

@@ -170,7 +170,7 @@ class Simulation {
   }
 
   void run_host_optimizer(const Step& s) {
-    const StreamClocks::Cost cost = clocks_.host_optimizer(s.move.seconds);
+    const StreamClocks::Cost cost = clocks_.host_optimizer(s.move);
     times_.exposed_copies += cost.exposed;
     add_span(Stream::compute, true, cost.start, s.move.seconds, s.event);
     times_.optimizer += s.move.seconds;

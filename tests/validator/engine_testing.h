@@ -11,6 +11,8 @@
 #include "engine/decoder.h"
 #include "engine/perceptron.h"
 #include "engine/trainer.h"
+#include "kernels/host/crew/host_crew.h"
+#include "launch/host_memory.h"
 #include "launch/ranks.h"
 
 namespace shardplan::validator::testing {
@@ -125,14 +127,20 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
     const auto alone = make_dry_communicator(rank, run.world);
     TestBatches batches(spec, run, rank);
-    Arena plan(0, std::int64_t{1} << 40);
-    Trainer planned({*dry, *alone, plan}, make_network(spec, run), run.options);
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);
+    const auto nobody = make_dry_host();
+    HostSide beside{*nobody, pinned, pageable};
+    Trainer planned({*dry, *alone, plan, &beside}, make_network(spec, run), run.options);
     planned.step(batches);
+    const auto cores = make_host_crew({rank, run.world});
+    RankHostMemory host(*device.backend, *cores, {pinned.extent(), pageable.extent()});
     Arena arena(device.backend->allocate(plan.extent()), plan.extent());
-    Trainer trainer({*device.backend, *device.communicator, arena}, make_network(spec, run),
-                    run.options);
+    Trainer trainer({*device.backend, *device.communicator, arena, host.side()},
+                    make_network(spec, run), run.options);
     trainer.initialise();
     body(trainer, batches);
+    trainer.finish();
   });
 }
 

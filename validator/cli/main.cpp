@@ -40,7 +40,7 @@ enum class Exit { done = 0, internal = 1, usage = 2, bad_input = 3, device = 5, 
 struct Arguments {
   std::string job, device, record, data, weights, name;
   std::optional<std::int64_t> steps, seed;
-  std::int64_t memory_limit = 0;
+  std::int64_t memory_limit = 0, host_memory_limit = 0;
   bool dry_run = false, json = false, quiet = false;
 };
 
@@ -53,6 +53,8 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--data", a.data, "file of text or tokens; overrides run.data");
   app.add_option("--weights", a.weights, "safetensors file or folder; overrides run.weights");
   app.add_option("--memory-limit", a.memory_limit, "largest arena of each rank, in bytes");
+  app.add_option("--host-memory-limit", a.host_memory_limit,
+                 "most memory of the host that each rank may take, in bytes");
   app.add_option("--record", a.record, "write a measurement record to this file");
   app.add_option("--name", a.name, "name of the record; default: the job file's");
   app.add_flag("--dry-run", a.dry_run, "plan the memory without running");
@@ -121,12 +123,15 @@ Exit run(const Arguments& a, const std::string& command) {
     const std::int64_t limit =
         a.memory_limit > 0 ? a.memory_limit : std::numeric_limits<std::int64_t>::max();
     report.ranks.resize(1);
-    report.ranks[0].planned =
-        plan_memory(job, 0, world, dry_workspace(job), limit, &report.ranks[0].arena_bytes);
+    const MemoryPlan plan = plan_memory(job, 0, world, dry_workspace(job), limit);
+    report.ranks[0].planned = plan.device;
+    report.ranks[0].arena_bytes = plan.extent;
+    report.ranks[0].planned_host = plan.host;
     if (!quiet) print_header(job);
   } else {
     Placement placement = place(job);
     placement.memory_limit = a.memory_limit;
+    placement.host_memory_limit = a.host_memory_limit;
     const bool speaks = placement.first_rank == 0;
     if (!quiet && speaks) print_header(job);
     report = run_job(job, placement, [&](std::int64_t i, const StepResult& s) {
@@ -135,7 +140,7 @@ Exit run(const Arguments& a, const std::string& command) {
     if (!speaks) return Exit::done;
   }
   if (a.json) {
-    Json out = comparison_json(predicted, report);
+    Json out = comparison_json(job, predicted, report);
     if (!a.dry_run) out["record"] = make_record(job, report, {kVersion, kCommit, command}, a.name);
     fmt::print("{}\n", out.dump(2));
   } else {

@@ -55,13 +55,7 @@ Placement place_on_gpus(const std::optional<Environment>& e, int world) {
   return p;
 }
 
-}  // namespace
-
-Placement place(const EngineJob& job) {
-  const int world = static_cast<int>(job.plan().cluster.world());
-  const std::optional<Environment> e = read_environment(process_variable);
-  if (e) check_world(*e, world, job.file);
-  if (!job.on_host()) return place_on_gpus(e, world);
+Placement place_on_host(const std::optional<Environment>& e, int world, const EngineJob& job) {
   Placement p{.count = world,
               .world = world,
               .make = host_ranks(world, 0),
@@ -71,6 +65,18 @@ Placement place(const EngineJob& job) {
     p.count = 1;
     p.make = host_process_rank(*e);
   }
+  return p;
+}
+
+}  // namespace
+
+Placement place(const EngineJob& job) {
+  const int world = static_cast<int>(job.plan().cluster.world());
+  const std::optional<Environment> e = read_environment(process_variable);
+  if (e) check_world(*e, world, job.file);
+  Placement p = job.on_host() ? place_on_host(e, world, job) : place_on_gpus(e, world);
+  p.host_ranks = e ? e->local_world : world;
+  p.host_index = e ? e->local_rank : 0;
   return p;
 }
 

@@ -2,9 +2,9 @@
 // (kernels/cuda); dry_run.h answers nothing and computes nothing.
 //
 // One Backend is one rank's device and is used by one thread. Operations run in order on the
-// compute stream and may return before they are done; only download() and synchronize() wait.
-// Collectives (communicator.h) run on the communication stream. record() and wait() order the
-// two streams.
+// compute stream and may return before they are done; only download(), await() and synchronize()
+// wait. Collectives (communicator.h) run on the communication stream, fetch() and send() on streams
+// of their own. record() and wait() order the streams.
 //
 // Arithmetic: inputs are widened to fp32, sums are accumulated in fp32, results are rounded to
 // nearest-even once. Tensors of one call have the model's element type unless it says otherwise.
@@ -24,7 +24,13 @@
 
 namespace shardplan::validator {
 
-enum class Stream : std::uint8_t { compute, communication };
+enum class Stream : std::uint8_t {
+  compute,
+  communication,
+  to_host,    ///< fetch()
+  to_device,  ///< send()
+};
+inline constexpr std::size_t kStreamCount = 4;
 
 /// A point in a stream, made by new_event() and reused for the run.
 using Event = std::int32_t;
@@ -82,8 +88,20 @@ class Backend {
   virtual void wait(Stream stream, Event event) = 0;
   /// Seconds between two recorded events; waits for the second.
   virtual double seconds_between(Event first, Event second) = 0;
+  /// The caller waits for a recorded event; throws DeviceError for what failed meanwhile.
+  virtual void await(Event event) = 0;
   /// Waits for everything; throws DeviceError for what failed meanwhile.
   virtual void synchronize() = 0;
+
+  // ---- memory of the host that the device is in
+  /// Lets fetch() and send() run beside the device's work with this memory, until unpin(). Throws
+  /// DeviceError when the machine refuses.
+  virtual void pin(std::span<std::byte> memory) = 0;
+  virtual void unpin(std::span<std::byte> memory) noexcept = 0;
+  /// to: in pinned memory; from: on the device.
+  virtual void fetch(const Tensor& to, const Tensor& from) = 0;
+  /// to: on the device; from: in pinned memory.
+  virtual void send(const Tensor& to, const Tensor& from) = 0;
 
   // ---- memory
   virtual void upload(const Tensor& to, std::span<const std::byte> from) = 0;

@@ -25,7 +25,13 @@ class DryBackend final : public Backend {
   void record(Event, Stream) override {}
   void wait(Stream, Event) override {}
   double seconds_between(Event, Event) override { return 0; }
+  void await(Event) override {}
   void synchronize() override {}
+
+  void pin(std::span<std::byte>) override {}
+  void unpin(std::span<std::byte>) noexcept override {}
+  void fetch(const Tensor&, const Tensor&) override {}
+  void send(const Tensor&, const Tensor&) override {}
 
   void upload(const Tensor&, std::span<const std::byte>) override {}
   /// Whatever is read is 0: a loss, a norm.
@@ -64,6 +70,16 @@ class DryBackend final : public Backend {
   WorkspaceRule workspace_;
 };
 
+class DryHost final : public HostCompute {
+ public:
+  std::string description() const override { return "dry run"; }
+  void zero(const Tensor&) override {}
+  void cast(const Tensor&, const Tensor&) override {}
+  void add(const Tensor&, const Tensor&) override {}
+  double squared_norm(const Tensor&) override { return 0; }
+  void adamw(const AdamW&) override {}
+};
+
 class DryCommunicator final : public Communicator {
  public:
   DryCommunicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -85,6 +101,10 @@ class DryCommunicator final : public Communicator {
 
 std::unique_ptr<Backend> make_dry_backend(WorkspaceRule workspace) {
   return std::make_unique<DryBackend>(std::move(workspace));
+}
+
+std::unique_ptr<HostCompute> make_dry_host() {
+  return std::make_unique<DryHost>();
 }
 
 std::unique_ptr<Communicator> make_dry_communicator(int rank, int size) {

@@ -7,6 +7,7 @@
 
 #include "device/backend.h"
 #include "device/communicator.h"
+#include "device/host_compute.h"
 
 namespace shardplan::validator {
 
@@ -14,6 +15,9 @@ namespace shardplan::validator {
 using WorkspaceRule = std::function<std::int64_t(const StepShapes&)>;
 
 std::unique_ptr<Backend> make_dry_backend(WorkspaceRule workspace);
+
+/// Cores that do nothing.
+std::unique_ptr<HostCompute> make_dry_host();
 
 /// Rank `rank` of `size` that hears and says nothing.
 std::unique_ptr<Communicator> make_dry_communicator(int rank, int size);

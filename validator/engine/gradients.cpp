@@ -1,17 +1,21 @@
 #include "engine/gradients.h"
 
+#include <utility>
+
 namespace shardplan::validator {
 
 Gradients::Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                     DType dtype, bool tied)
+                     DType dtype, bool tied, GradientSink* sink)
     : runtime_(runtime),
       units_(units),
       sharding_(sharding),
       slots_(map_slots(units, sharding, tied)),
+      sink_(sink),
       written_(runtime.device.new_event()),
       reduced_(runtime.device.new_event()) {
   for (const Unit& unit : units_) {
     const bool whole = sharding_.stage < 2;
+    if (!whole && sink_ != nullptr) continue;
     const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
     const Tensor here =
         runtime_.arena.allocate(unit.name + ".gradients", Category::gradients, dtype, {numel});
@@ -30,6 +34,7 @@ Gradients::Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sha
 void Gradients::begin_micro_batch(bool first, bool last) {
   first_ = first;
   last_ = last;
+  if (first && sink_ != nullptr) sink_->begin_step();
 }
 
 OpenGradient Gradients::open(int unit) {
@@ -52,11 +57,11 @@ void Gradients::close(int unit) {
   const Unit& u = at(units_, unit);
   if (sharding_.stage == 0) {
     if (sharding_.world > 1) runtime_.ranks.all_reduce(at(whole_, unit));
-    return;
+    return give(unit);
   }
   if (sharding_.stage == 1) {
     runtime_.ranks.reduce_scatter(at(owned_, unit), at(whole_, unit));
-    return;
+    return give(unit);
   }
   ReduceBuffer& buffer = buffer_of(unit);
   const Tensor flat = buffer.tensor.slice(0, sharding_.padded(u));
@@ -64,17 +69,28 @@ void Gradients::close(int unit) {
   runtime_.device.record(buffer.reduced, Stream::communication);
   buffer.pending = unit;
   buffer.accumulate = !first_;
+  if (sink_ == nullptr) return;
+  sink_->take(unit, flat.slice(sharding_.first(u), sharding_.shard(u)), buffer.reduced, !first_);
+  runtime_.device.record(buffer.reduced, Stream::to_host);
 }
 
-/// Brings the reduced shard from its slot to where it is kept.
+/// What was reduced in place goes to the sink.
+void Gradients::give(int unit) {
+  if (sink_ == nullptr) return;
+  runtime_.device.record(reduced_, Stream::communication);
+  sink_->take(unit, at(owned_, unit), reduced_, false);
+}
+
+/// Brings the reduced shard from its slot to where it is kept, if that is here.
 void Gradients::drain(ReduceBuffer& buffer) {
   if (buffer.pending < 0) return;
-  const Unit& unit = at(units_, buffer.pending);
   runtime_.device.wait(Stream::compute, buffer.reduced);
+  const int reduced = std::exchange(buffer.pending, -1);
+  if (sink_ != nullptr) return;
+  const Unit& unit = at(units_, reduced);
   const Tensor shard = buffer.tensor.slice(sharding_.first(unit), sharding_.shard(unit));
-  const Tensor to = at(owned_, buffer.pending);
+  const Tensor to = at(owned_, reduced);
   buffer.accumulate ? runtime_.device.add(to, shard) : runtime_.device.copy(to, shard);
-  buffer.pending = -1;
 }
 
 void Gradients::finish() {

@@ -16,10 +16,21 @@ struct OpenGradient {
   bool accumulate = false;  ///< there is something to add to: an earlier micro-batch's
 };
 
+/// Where gradients are kept that do not stay on the device.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  virtual void begin_step() = 0;
+  /// Copies this rank's part of a unit's gradient on Stream::to_host, when `ready` is done. `adds`:
+  /// to what earlier micro-batches gave.
+  virtual void take(int unit, const Tensor& shard, Event ready, bool adds) = 0;
+};
+
 class Gradients {
  public:
+  /// `sink`: null: gradients stay here.
   Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding, DType dtype,
-            bool tied);
+            bool tied, GradientSink* sink);
 
   void begin_micro_batch(bool first, bool last);
   /// Where kernels enqueued from now on write the unit's gradient.
@@ -30,7 +41,7 @@ class Gradients {
   void finish();
 
   /// The sum over all ranks and micro-batches: of the whole unit at stage 0, of the shard
-  /// otherwise.
+  /// otherwise. Not where a sink has them.
   Tensor owned(int unit) const { return at(owned_, unit); }
 
  private:
@@ -43,11 +54,13 @@ class Gradients {
   };
   ReduceBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
   void drain(ReduceBuffer& buffer);
+  void give(int unit);
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;
   Sharding sharding_;
   SlotMap slots_;
+  GradientSink* sink_;
   bool first_ = true, last_ = true;
   std::vector<Tensor> whole_, owned_;
   std::vector<ReduceBuffer> buffers_;  ///< stages 2 and 3

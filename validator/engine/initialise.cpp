@@ -16,7 +16,7 @@ ElementRange overlap(const ElementRange& range, std::int64_t first, std::int64_t
 }
 
 void initialise(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                const Weights& weights, std::uint32_t seed) {
+                Weights& weights, std::uint32_t seed) {
   for (std::size_t u = 0; u < units.size(); ++u) {
     const Unit& unit = units[u];
     const Tensor resident = weights.resident(static_cast<int>(u));
@@ -35,6 +35,7 @@ void initialise(Runtime& runtime, const std::vector<Unit>& units, const Sharding
         runtime.device.fill_normal(x, p.init.stddev, seed, unit.first_element + part.first);
       }
     }
+    weights.keep(static_cast<int>(u));
   }
 }
 

@@ -9,7 +9,7 @@ namespace shardplan::validator {
 
 /// Random by each parameter's Init, the same for every division among ranks.
 void initialise(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                const Weights& weights, std::uint32_t seed);
+                Weights& weights, std::uint32_t seed);
 
 /// The range of a unit's elements that Weights::resident() holds.
 struct ElementRange {

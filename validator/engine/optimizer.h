@@ -21,28 +21,57 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  Optimizer(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-            const Weights& weights, const OptimizerOptions& options);
-
-  /// Copies the parameters into the masters: after they have been initialised.
-  void begin(const Weights& weights);
+  virtual ~Optimizer() = default;
+  /// Copies the parameters to where they are updated: after they have been initialised.
+  virtual void begin(Weights& weights) = 0;
   /// The gradients' squared norm, over all ranks, to `norm` [1].
-  void measure(const Gradients& gradients, const Tensor& norm);
+  virtual void measure(Weights& weights, const Gradients& gradients, const Tensor& norm) = 0;
   /// One update with that norm; none if it is not finite. `step` counts from 1.
+  virtual void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
+                      double inverse_scale, const Rate& rate, std::int64_t step) = 0;
+  /// Makes what updates are not made yet.
+  virtual void finish(Weights& weights) = 0;
+
+ protected:
+  Optimizer(Runtime& runtime, const Sharding& sharding, const OptimizerOptions& options)
+      : runtime_(runtime),
+        sharding_(sharding),
+        options_(options),
+        measured_(runtime.device.new_event()),
+        reduced_(runtime.device.new_event()) {}
+
+  /// The operands that all units of a step have in common.
+  AdamW operands(const Tensor& norm, double inverse_scale, const Rate& rate,
+                 std::int64_t step) const;
+  /// `norm` becomes its sum over the ranks that own parts.
+  void reduce_norm(const Tensor& norm);
+
+  Runtime& runtime_;
+  Sharding sharding_;
+  OptimizerOptions options_;
+
+ private:
+  Event measured_, reduced_;
+};
+
+/// States in the device's memory.
+class DeviceOptimizer final : public Optimizer {
+ public:
+  DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
+                  const Weights& weights, const OptimizerOptions& options);
+  void begin(Weights& weights) override;
+  void measure(Weights& weights, const Gradients& gradients, const Tensor& norm) override;
   void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
-              double inverse_scale, const Rate& rate, std::int64_t step);
+              double inverse_scale, const Rate& rate, std::int64_t step) override;
+  void finish(Weights&) override {}
 
  private:
   struct State {
     Tensor master, first_moment, second_moment;
   };
 
-  Runtime& runtime_;
   const std::vector<Unit>& units_;
-  Sharding sharding_;
-  OptimizerOptions options_;
   std::vector<State> states_;
-  Event measured_ = 0, reduced_ = 0;
 };
 
 }  // namespace shardplan::validator

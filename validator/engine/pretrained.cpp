@@ -90,6 +90,7 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
                  piece.first - start);
       }
     }
+    trainer.weights().keep(static_cast<int>(u));
   }
   trainer.begin();
 }

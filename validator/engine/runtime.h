@@ -3,15 +3,24 @@
 
 #include "device/backend.h"
 #include "device/communicator.h"
+#include "device/host_compute.h"
 #include "memory/arena.h"
 #include "model/unit.h"
 
 namespace shardplan::validator {
 
+/// The host's part in a run that keeps states there.
+struct HostSide {
+  HostCompute& compute;
+  Arena& pinned;    ///< what is copied to the device and from it
+  Arena& pageable;  ///< what only the host's cores use
+};
+
 struct Runtime {
   Backend& device;
   Communicator& ranks;
   Arena& arena;
+  HostSide* host = nullptr;  ///< of runs that offload
 };
 
 /// Element i of a list by unit or slot, which are numbered with int.

@@ -8,6 +8,7 @@
 
 #include "engine/diverged.h"
 #include "engine/initialise.h"
+#include "engine/offload/host_optimizer.h"
 
 namespace shardplan::validator {
 namespace {
@@ -38,9 +39,12 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
                                    {1})),
       norm_(runtime.arena.allocate("gradient_norm", Category::other, statistic_type(options.dtype),
                                    {1})),
-      weights_(runtime_, network_->units(), sharding_, options.dtype, network_->tied()),
-      gradients_(runtime_, network_->units(), sharding_, options.dtype, network_->tied()),
-      optimizer_(runtime_, network_->units(), sharding_, weights_, options.optimizer),
+      weights_(runtime_, network_->units(), sharding_, options.dtype, network_->tied(),
+               options.offload.parameters),
+      sink_(make_sink()),
+      gradients_(runtime_, network_->units(), sharding_, options.dtype, network_->tied(),
+                 sink_.get()),
+      optimizer_(make_optimizer()),
       scaler_(options.dtype == DType::f16 ? options.loss_scaling : no_scaling()),
       computed_(runtime.device.new_event()) {
   const std::int64_t workspace = runtime_.device.workspace_bytes(network_->shapes());
@@ -50,13 +54,33 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
   network_->prepare(runtime_);
 }
 
+std::unique_ptr<HostGradients> Trainer::make_sink() {
+  if (!options_.offload.states) return nullptr;
+  const bool adds = options_.stage >= 2 && options_.accumulation > 1;
+  return std::make_unique<HostGradients>(runtime_, network_->units(), sharding_, options_.dtype,
+                                         options_.offload.delayed ? 2 : 1, adds);
+}
+
+std::unique_ptr<Optimizer> Trainer::make_optimizer() {
+  if (sink_ == nullptr)
+    return std::make_unique<DeviceOptimizer>(runtime_, network_->units(), sharding_, weights_,
+                                             options_.optimizer);
+  return std::make_unique<HostOptimizer>(runtime_, network_->units(), sharding_, weights_, *sink_,
+                                         options_.optimizer, options_.offload.delayed);
+}
+
+void Trainer::finish() {
+  optimizer_->finish(weights_);
+  runtime_.device.synchronize();
+}
+
 void Trainer::initialise() {
   validator::initialise(runtime_, network_->units(), sharding_, weights_, options_.seed);
   begin();
 }
 
 void Trainer::begin() {
-  optimizer_.begin(weights_);
+  optimizer_->begin(weights_);
   runtime_.device.synchronize();
   runtime_.ranks.barrier();
 }
@@ -115,8 +139,8 @@ StepResult Trainer::step(BatchSource& batches) {
   result.loss_scale = scaler_.scale();
   // Before the update: its gathers go on while the next step begins, and the loss is not to wait.
   reduce_loss();
-  optimizer_.measure(gradients_, norm_);
-  optimizer_.update(weights_, gradients_, norm_, 1 / scaler_.scale(), rate, updates_ + 1);
+  optimizer_->measure(weights_, gradients_, norm_);
+  optimizer_->update(weights_, gradients_, norm_, 1 / scaler_.scale(), rate, updates_ + 1);
   result.loss = mean_loss();
   const double squared = read_scalar(runtime_.device, norm_);
   runtime_.arena.end_phase();

@@ -5,6 +5,7 @@
 
 #include "engine/loss_scaler.h"
 #include "engine/network.h"
+#include "engine/offload/host_gradients.h"
 #include "engine/optimizer.h"
 
 namespace shardplan::validator {
@@ -16,6 +17,7 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   Schedule schedule;
   LossScaling loss_scaling;  ///< fp16 only
+  Offload offload;
   std::uint32_t seed = 0;
 };
 
@@ -52,10 +54,14 @@ class Trainer {
 
   /// One optimizer step. Throws Diverged when the loss is not finite and no loss scale is to blame.
   StepResult step(BatchSource& batches);
+  /// Makes updates that are still to be made; afterwards weights() are those of the last step.
+  void finish();
   /// The step's micro-batches only: owned gradients and the loss, without an update.
   double gradients_of(BatchSource& batches);
 
  private:
+  std::unique_ptr<HostGradients> make_sink();
+  std::unique_ptr<Optimizer> make_optimizer();
   void accumulate(BatchSource& batches);
   void reduce_loss();  ///< to the sum over ranks
   double mean_loss();  ///< of the reduced loss; waits for it
@@ -66,8 +72,9 @@ class Trainer {
   Sharding sharding_;
   Tensor loss_, norm_;  ///< [1], on the device
   Weights weights_;
+  std::unique_ptr<HostGradients> sink_;  ///< of runs that keep states on the host
   Gradients gradients_;
-  Optimizer optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   std::int64_t steps_ = 0, updates_ = 0;
   Event computed_ = 0;

@@ -3,31 +3,43 @@
 namespace shardplan::validator {
 
 Weights::Weights(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
-                 DType dtype, bool tied)
+                 DType dtype, bool tied, bool on_host)
     : runtime_(runtime),
       units_(units),
       sharding_(sharding),
-      slots_(map_slots(units, sharding, tied)) {
+      slots_(map_slots(units, sharding, tied)),
+      on_host_(on_host) {
   for (const Unit& unit : units_) {
     const bool whole = sharding_.stage < 3;
     const std::int64_t numel = whole ? sharding_.padded(unit) : sharding_.shard(unit);
+    Arena& arena = on_host_ ? runtime_.host->pinned : runtime_.arena;
     const Tensor here =
-        runtime_.arena.allocate(unit.name + ".parameters", Category::parameters, dtype, {numel});
+        arena.allocate(unit.name + ".parameters", Category::parameters, dtype, {numel});
     resident_.push_back(here);
     owned_.push_back(whole ? here.slice(sharding_.first(unit), sharding_.shard(unit)) : here);
     updated_.push_back(runtime_.device.new_event());
-    gathered_.push_back(runtime_.device.new_event());
+    whole_.push_back(runtime_.device.new_event());
+    released_.push_back(runtime_.device.new_event());
   }
   if (sharding_.stage < 3) return;
   for (const Slot& slot : slots_.slots)
     buffers_.push_back({runtime_.arena.allocate("gathered." + slot.name,
                                                 Category::gathered_parameters, dtype, {slot.numel}),
                         -1, runtime_.device.new_event(), runtime_.device.new_event()});
+  if (!on_host_) return;
+  for (std::size_t u = 0; u < units_.size(); ++u) resident_[u] = place_of(static_cast<int>(u));
+}
+
+Tensor Weights::place_of(int unit) const {
+  const Unit& u = at(units_, unit);
+  return at(buffers_, at(slots_.of_unit, unit))
+      .tensor.slice(sharding_.first(u), sharding_.shard(u));
 }
 
 Tensor Weights::acquire(int unit) {
   if (sharding_.stage < 3) {
-    runtime_.device.wait(Stream::compute, at(gathered_, unit));
+    before_use_(unit);
+    runtime_.device.wait(Stream::compute, at(whole_, unit));
     return at(resident_, unit);
   }
   prefetch(unit);
@@ -37,31 +49,52 @@ Tensor Weights::acquire(int unit) {
 }
 
 void Weights::release(int unit) {
+  runtime_.device.record(at(released_, unit), Stream::compute);
   if (sharding_.stage == 3) runtime_.device.record(buffer_of(unit).vacant, Stream::compute);
 }
 
 void Weights::prefetch(int unit) {
   if (sharding_.stage < 3) return;
+  before_use_(unit);
   GatherBuffer& buffer = buffer_of(unit);
   if (buffer.holder == unit) return;
   buffer.holder = unit;
-  runtime_.device.wait(Stream::communication, buffer.vacant);
+  const Tensor full = buffer.tensor.slice(0, sharding_.padded(at(units_, unit)));
+  if (on_host_) {
+    runtime_.device.wait(Stream::to_device, buffer.vacant);
+    runtime_.device.send(place_of(unit), at(owned_, unit));
+    runtime_.device.record(at(updated_, unit), Stream::to_device);
+  } else {
+    runtime_.device.wait(Stream::communication, buffer.vacant);
+  }
   runtime_.device.wait(Stream::communication, at(updated_, unit));
-  runtime_.ranks.all_gather(buffer.tensor.slice(0, sharding_.padded(at(units_, unit))),
-                            at(owned_, unit));
+  runtime_.ranks.all_gather(full, on_host_ ? place_of(unit) : at(owned_, unit));
   runtime_.device.record(buffer.filled, Stream::communication);
 }
 
-void Weights::updated(int unit) {
-  if (sharding_.stage == 0) return;
-  runtime_.device.record(at(updated_, unit), Stream::compute);
+void Weights::keep(int unit) {
+  if (!on_host_) return;
+  const Event written = at(updated_, unit);
+  runtime_.device.record(written, Stream::compute);
+  runtime_.device.wait(Stream::to_host, written);
+  runtime_.device.fetch(at(owned_, unit), at(resident_, unit));
+  runtime_.device.record(written, Stream::to_host);
+  runtime_.device.await(written);  // the next unit may have the same place
+}
+
+void Weights::updated(int unit, Stream by) {
+  if (!on_host_) runtime_.device.record(at(updated_, unit), by);
   if (sharding_.stage == 3) {
     if (buffer_of(unit).holder == unit) buffer_of(unit).holder = -1;
     return;
   }
+  if (sharding_.stage == 0) {
+    runtime_.device.record(at(whole_, unit), by);
+    return;
+  }
   runtime_.device.wait(Stream::communication, at(updated_, unit));
   runtime_.ranks.all_gather(at(resident_, unit), at(owned_, unit));
-  runtime_.device.record(at(gathered_, unit), Stream::communication);
+  runtime_.device.record(at(whole_, unit), Stream::communication);
 }
 
 }  // namespace shardplan::validator

@@ -112,6 +112,10 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   TrainingOptions& t = engine.training;
   t.stage = static_cast<int>(plan.framework.native.zero_stage);
   t.dtype = plan.precision.params;
+  const NativeOptions& native = plan.framework.native;
+  t.offload = {.states = native.offload_optimizer != OffloadDevice::none,
+               .parameters = native.offload_param != OffloadDevice::none,
+               .delayed = native.delayed_update};
   t.accumulation = plan.workload.gradient_accumulation;
   t.optimizer.master = plan.precision.master;
   t.optimizer.states = plan.precision.optimizer_states;

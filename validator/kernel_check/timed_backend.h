@@ -56,7 +56,13 @@ class TimedBackend final : public Backend {
   double seconds_between(Event first, Event second) override {
     return inner_.seconds_between(first, second);
   }
+  void await(Event event) override { inner_.await(event); }
   void synchronize() override { inner_.synchronize(); }
+
+  void pin(std::span<std::byte> memory) override { inner_.pin(memory); }
+  void unpin(std::span<std::byte> memory) noexcept override { inner_.unpin(memory); }
+  void fetch(const Tensor& to, const Tensor& from) override { inner_.fetch(to, from); }
+  void send(const Tensor& to, const Tensor& from) override { inner_.send(to, from); }
 
   void upload(const Tensor& to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const Tensor& from) override { inner_.download(to, from); }

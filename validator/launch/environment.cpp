@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -16,11 +17,13 @@ struct Launcher {
   const char* rank;
   const char* world;
   const char* local_rank;
+  const char* local_world;
 };
 constexpr std::array<Launcher, 3> kLaunchers{
-    {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}};
+    {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+      "OMPI_COMM_WORLD_LOCAL_SIZE"},
+     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}}};
 
 int number(const std::string& text, const char* name, int least) {
   int value = 0;
@@ -49,6 +52,8 @@ std::optional<Environment> read_environment(const ReadVariable& read) {
                         .expected = fmt::format("less than {}", l.world)});
     if (e.world == 1) return std::nullopt;
     if (const auto local = read(l.local_rank)) e.local_rank = number(*local, l.local_rank, 0);
+    if (const auto local = read(l.local_world)) e.local_world = number(*local, l.local_world, 1);
+    e.local_world = std::max(e.local_world, e.local_rank + 1);
     e.address = read("MASTER_ADDR").value_or("");
     if (const auto port = read("MASTER_PORT")) e.port = number(*port, "MASTER_PORT", 1);
     return e;

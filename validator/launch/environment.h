@@ -13,6 +13,7 @@ struct Environment {
   int rank = 0;
   int world = 1;
   int local_rank = 0;
+  int local_world = 1;  ///< ranks of this host
   std::string address;  ///< of rank 0's host; empty: this host
   int port = 29500;
 };

@@ -1,9 +1,11 @@
 #include "launch/run.h"
 
 #include <limits>
+#include <optional>
 
 #include "data/batches.h"
 #include "engine/pretrained.h"
+#include "kernels/host/crew/host_crew.h"
 
 namespace shardplan::validator {
 namespace {
@@ -41,10 +43,24 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   report.rank = rank;
   report.device = backend.info();
   const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };
-  report.planned = plan_memory(job, rank, placement.world, workspace, limit, &report.arena_bytes);
+  const MemoryPlan plan = plan_memory(job, rank, placement.world, workspace, limit);
+  report.planned = plan.device;
+  report.arena_bytes = plan.extent;
+  report.planned_host = plan.host;
+  const std::int64_t resident = host_bytes_resident();
+  std::unique_ptr<HostCompute> cores;
+  std::optional<RankHostMemory> host;
+  if (job.training.offload.states) {
+    check_host_memory(plan.host, placement.host_ranks, placement.host_memory_limit);
+    cores =
+        make_host_crew({placement.host_index + rank - placement.first_rank, placement.host_ranks});
+    host.emplace(backend, *cores, plan.host);
+    report.host_compute = cores->description();
+  }
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
-  const auto trainer = make_trainer(job, {backend, *device.communicator, arena});
+  const auto trainer =
+      make_trainer(job, {backend, *device.communicator, arena, host ? host->side() : nullptr});
   if (job.run.weights.empty()) {
     trainer->initialise();
   } else {
@@ -57,7 +73,12 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     steps->push_back(result);
     if (progress) progress(i, result);
   }
+  trainer->finish();
   report.measured = arena.profile();
+  if (host) {
+    report.host = host->used();
+    report.host_growth = host_bytes_resident() - resident;
+  }
   report.overheads = backend.overheads();
   if (const std::int64_t bytes = device.communicator->overhead_bytes(); bytes > 0)
     report.overheads.push_back({"communicator", Category::nccl, bytes});
@@ -67,16 +88,19 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
 
 }  // namespace
 
-MemoryProfile plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
-                          std::int64_t limit, std::int64_t* extent) {
+MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
+                       std::int64_t limit) {
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
   const auto backend = make_dry_backend(workspace);
   const auto communicator = make_dry_communicator(rank, world);
-  Arena arena(0, limit);
-  const auto trainer = make_trainer(job, {*backend, *communicator, arena});
+  const auto cores = make_dry_host();
+  Arena arena(0, limit), pinned(0, kNoLimit), pageable(0, kNoLimit);
+  HostSide host{*cores, pinned, pageable};
+  const auto trainer = make_trainer(job, {*backend, *communicator, arena, &host});
   NoBatches batches;
   trainer->step(batches);
-  if (extent != nullptr) *extent = arena.extent();
-  return arena.profile();
+  trainer->finish();
+  return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent()}};
 }
 
 RunReport run_job(const EngineJob& job, const Placement& placement,

@@ -7,6 +7,7 @@
 
 #include "device/dry_run.h"
 #include "job/engine_job.h"
+#include "launch/host_memory.h"
 #include "launch/ranks.h"
 #include "memory/arena.h"
 
@@ -18,8 +19,18 @@ struct Placement {
   int count = 1;
   int world = 1;
   MakeRank make;
-  WorkspaceRule workspace;        ///< for the dry run
-  std::int64_t memory_limit = 0;  ///< bytes of the arena; 0: what the device has
+  WorkspaceRule workspace;             ///< for the dry run
+  std::int64_t memory_limit = 0;       ///< bytes of the arena; 0: what the device has
+  int host_ranks = 1;                  ///< ranks of the world that share this host
+  int host_index = 0;                  ///< of them, which the first one of this process is
+  std::int64_t host_memory_limit = 0;  ///< bytes of a rank on its host; 0: what the host has
+};
+
+/// What a dry run of a rank allocates.
+struct MemoryPlan {
+  MemoryProfile device;
+  std::int64_t extent = 0;  ///< of the device's arena
+  HostBytes host;
 };
 
 struct RankReport {
@@ -30,6 +41,9 @@ struct RankReport {
   std::int64_t arena_bytes = 0;
   std::vector<Overhead> overheads;
   std::int64_t device_bytes = 0;  ///< in use on the device during the run; 0: not known
+  HostBytes planned_host, host;   ///< of runs that offload: of the dry run, and as used
+  std::int64_t host_growth = 0;   ///< how much more of the process lies in memory than before
+  std::string host_compute;       ///< what updates there
 };
 
 struct RunReport {
@@ -38,8 +52,8 @@ struct RunReport {
 };
 
 /// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.
-MemoryProfile plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
-                          std::int64_t limit, std::int64_t* extent = nullptr);
+MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
+                       std::int64_t limit);
 
 /// Calls `progress` on one rank's thread after each step.
 RunReport run_job(const EngineJob& job, const Placement& placement,

@@ -23,10 +23,11 @@ struct Row {
 struct Rows {
   std::vector<Row> categories, phases;
   Row peak;
+  std::vector<Row> host;  ///< of jobs that offload
 };
 
 /// The breakdown counts gradients "once all of them exist", which for this engine is always.
-Rows rows_of(const Estimate& e, const RunReport& report) {
+Rows rows_of(const EngineJob& job, const Estimate& e, const RunReport& report) {
   const bool ran = !report.steps.empty();
   const RankReport& r = ran ? fullest_rank(report) : report.ranks.front();
   const MemoryProfile& plan = r.planned;
@@ -57,6 +58,12 @@ Rows rows_of(const Estimate& e, const RunReport& report) {
     add(name + " end", e.phases[p].end, plan.of(kPhases[p]).end, real.of(kPhases[p]).end);
   }
   rows.peak = {"peak", e.allocated.point, plan.peak(), measured(real.peak())};
+  if (r.planned_host.total() == 0) return rows;
+  const std::int64_t ranks = job.plan().cluster.gpus_per_node;
+  rows.host = {{"host, pinned", e.host_per_node.pinned / ranks, r.planned_host.pinned,
+                measured(r.host.pinned)},
+               {"host, pageable", e.host_per_node.pageable / ranks, r.planned_host.pageable,
+                measured(r.host.pageable)}};
   return rows;
 }
 
@@ -81,12 +88,14 @@ Json json_of(const Row& row) {
 }  // namespace
 
 std::string comparison_text(const EngineJob& job, const Estimate& e, const RunReport& report) {
-  const Rows rows = rows_of(e, report);
+  const Rows rows = rows_of(job, e, report);
   std::string text = fmt::format("  {:<24}{:>14}{:>14}{:>14}   {}\n", "memory of a rank",
                                  "predicted", "dry run", "measured", "prediction");
   for (const Row& row : rows.categories) text += line_of(row);
   text += line_of(rows.peak) + "\n";
   for (const Row& row : rows.phases) text += line_of(row);
+  if (!rows.host.empty()) text += "\n";
+  for (const Row& row : rows.host) text += line_of(row);
   if (report.steps.empty()) return text;
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
@@ -101,12 +110,15 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   return text;
 }
 
-Json comparison_json(const Estimate& e, const RunReport& report) {
-  const Rows rows = rows_of(e, report);
-  Json categories = Json::object(), phases = Json::object();
+Json comparison_json(const EngineJob& job, const Estimate& e, const RunReport& report) {
+  const Rows rows = rows_of(job, e, report);
+  Json categories = Json::object(), phases = Json::object(), host = Json::object();
+  for (const Row& row : rows.host) host[row.name] = json_of(row);
   for (const Row& row : rows.categories) categories[row.name] = json_of(row);
   for (const Row& row : rows.phases) phases[row.name] = json_of(row);
-  return {{"categories", categories}, {"phases", phases}, {"peak", json_of(rows.peak)}};
+  Json out{{"categories", categories}, {"phases", phases}, {"peak", json_of(rows.peak)}};
+  if (!host.empty()) out["host"] = host;
+  return out;
 }
 
 }  // namespace shardplan::validator

@@ -13,6 +13,6 @@ std::string comparison_text(const EngineJob& job, const Estimate& predicted,
                             const RunReport& report);
 
 /// The same for programs: {"categories": {name: {"predicted", "dry_run", "measured"}}, ...}.
-Json comparison_json(const Estimate& predicted, const RunReport& report);
+Json comparison_json(const EngineJob& job, const Estimate& predicted, const RunReport& report);
 
 }  // namespace shardplan::validator

@@ -46,6 +46,15 @@ Json rank_json(const RankReport& r) {
           {"overheads", overheads}};
 }
 
+/// What a rank that offloads holds of its host.
+Json host_json(const RankReport& r) {
+  return {{"pinned", r.host.pinned},
+          {"pageable", r.host.pageable},
+          {"resident_growth", r.host_growth},
+          {"dry_run", {{"pinned", r.planned_host.pinned}, {"pageable", r.planned_host.pageable}}},
+          {"update", r.host_compute}};
+}
+
 }  // namespace
 
 double median_seconds(const EngineJob& job, const std::vector<StepResult>& steps) {
@@ -83,6 +92,7 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
                 {"allocated_peak", worst.measured.peak()},
                 {"reserved", worst.arena_bytes}};
   if (!job.on_host()) measured["device"] = worst.device_bytes;
+  if (worst.host.total() > 0) measured["host"] = host_json(worst);
   measured["step_seconds"] = seconds;
   measured["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;
 

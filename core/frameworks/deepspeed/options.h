@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/dtype.h"
+#include "plan/offload_device.h"
 
 namespace shardplan {
 
@@ -17,13 +18,6 @@ struct DeepSpeedVersion {
   int major = 0, minor = 19, patch = 6;
   friend auto operator<=>(const DeepSpeedVersion&, const DeepSpeedVersion&) = default;
 };
-
-enum class OffloadDevice : std::uint8_t { none, cpu, nvme };
-
-/// The name used in ds_config files.
-constexpr std::string_view name_of(OffloadDevice device) {
-  return device == OffloadDevice::nvme ? "nvme" : device == OffloadDevice::cpu ? "cpu" : "none";
-}
 
 struct OffloadOptimizer {
   OffloadDevice device = OffloadDevice::none;

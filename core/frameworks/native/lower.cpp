@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "frameworks/native/kernels.h"
+#include "frameworks/native/offload.h"
 #include "frameworks/native/sizes.h"
 #include "lowering/micro_batches.h"
 
@@ -38,10 +39,13 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   const Precision& precision = n.plan.precision;
   const std::int64_t states = size_of(precision.optimizer_states);
   for (const NativeUnit& u : n.layout.units()) {
-    b.resident(Category::parameters, native_tensor(n.stage < 3 ? n.padded(u) : n.shard(u), n.width),
-               u.count);
-    b.resident(Category::gradients, native_tensor(n.stage < 2 ? n.padded(u) : n.shard(u), n.width),
-               u.count);
+    if (!n.parameters_on_host)
+      b.resident(Category::parameters,
+                 native_tensor(n.stage < 3 ? n.padded(u) : n.shard(u), n.width), u.count);
+    if (n.stage < 2 || !n.offloads)
+      b.resident(Category::gradients,
+                 native_tensor(n.stage < 2 ? n.padded(u) : n.shard(u), n.width), u.count);
+    if (n.offloads) continue;
     if (precision.master)
       b.resident(Category::master_parameters, native_tensor(n.shard(u), size_of(*precision.master)),
                  u.count);
@@ -69,8 +73,16 @@ void add_residents(ProgramBuilder& b, const Native& n) {
 /// At stage 3 a unit is gathered one ahead of where it is used.
 void emit_gather(ProgramBuilder& b, const Native& n, const NativeUnit& u) {
   if (n.stage < 3) return;
+  if (n.parameters_on_host)
+    b.fetch_ahead(LinkKind::host, n.shard(u) * n.width, "parameter shards to the GPU");
   b.gather_ahead(n.padded(u) * n.width, "parameter all-gather");
   b.wait(Stream::communication);
+}
+
+/// What the step's first micro-batch does before it computes with a unit.
+void emit_first_use(ProgramBuilder& b, const Native& n, const NativeUnit& u, bool first) {
+  if (first) emit_update(b, n, u);
+  emit_gather(b, n, u);
 }
 
 /// Reduces a unit's gradient while the next unit is computed.
@@ -81,6 +93,7 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
   } else {
     b.collective(Collective::reduce_scatter, n.padded(u) * n.width, "gradient reduce-scatter");
   }
+  emit_departure(b, n, u, last);
 }
 
 /// What a decoder's forward pass leaves for its backward pass, in bytes.
@@ -103,17 +116,17 @@ DecoderMemory decoder_memory(const Native& n) {
   return m;
 }
 
-/// `kernels` for each block; the last `gathered` of them gather their parameters first. `after`
-/// follows each.
+/// `kernels` for each block; the last `gathered` of them gather their parameters first, `updates`:
+/// when they have been updated. `after` follows each.
 template <typename After>
-void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered,
+void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
                  const std::vector<Kernel>& kernels, After&& after) {
   const NativeUnit& block = n.layout.blocks.front();
   const std::int32_t first = b.add_kernels(kernels);
   const auto run = [&](std::int64_t times, bool gather) {
     if (times <= 0) return;
     b.begin_repeat(times);
-    if (gather) emit_gather(b, n, block);
+    if (gather) emit_first_use(b, n, block, updates);
     b.compute(first, static_cast<std::int64_t>(kernels.size()));
     after();
     b.end_repeat();
@@ -132,15 +145,15 @@ std::int64_t gathered_again(const Native& n) {
 void emit_decoder_forward(ProgramBuilder& b, const Native& n, const DecoderMemory& m, bool first,
                           bool last) {
   b.begin_phase(Phase::forward);
-  if (first || !n.layout.tied) emit_gather(b, n, n.layout.embedding);
+  if (first || !n.layout.tied) emit_first_use(b, n, n.layout.embedding, first);
   b.alloc(Category::activations, m.stream);
   b.alloc(Category::logits_and_loss, n.statistic());
   b.compute(native_embedding(n));
   b.alloc(Category::activations, m.kept);
   if (n.plan.checkpointing == Checkpointing::full) b.transient(Category::activations, m.everything);
-  emit_layers(b, n, first ? n.layout.blocks.front().count : gathered_again(n),
+  emit_layers(b, n, first ? n.layout.blocks.front().count : gathered_again(n), first,
               native_block_forward(n), [] {});
-  emit_gather(b, n, n.layout.head);
+  emit_first_use(b, n, n.layout.head, first);
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width));
   b.compute(native_head(n));
@@ -159,7 +172,7 @@ void emit_decoder_backward(ProgramBuilder& b, const Native& n, const DecoderMemo
   if (recomputes) kernels = native_block_forward(n);
   const std::vector<Kernel> backward = native_block_backward(n);
   kernels.insert(kernels.end(), backward.begin(), backward.end());
-  emit_layers(b, n, gathered_again(n), kernels,
+  emit_layers(b, n, gathered_again(n), false, kernels,
               [&] { emit_reduction(b, n, n.layout.blocks.front(), last); });
   b.compute(native_embedding_backward(n));
   emit_reduction(b, n, n.layout.embedding, last);
@@ -177,7 +190,7 @@ void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
 }
 
 /// A perceptron keeps the input and the sum of every layer; the last sums are the logits.
-void emit_perceptron(ProgramBuilder& b, const Native& n, bool last) {
+void emit_perceptron(ProgramBuilder& b, const Native& n, bool first, bool last) {
   std::int64_t activations = 0;
   for (std::size_t i = 0; i + 1 < n.layout.widths.size(); ++i) {
     activations += n.matrix(n.layout.widths[i]);
@@ -189,7 +202,7 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool last) {
   b.alloc(Category::logits_and_loss, logits);
   const std::vector<NativeUnit>& layers = n.layout.blocks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    emit_gather(b, n, layers[i]);
+    emit_first_use(b, n, layers[i], first);
     b.compute(native_layer_forward(n, i));
   }
   b.end_phase(Phase::forward);
@@ -214,14 +227,21 @@ Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, 
   const Native n(model, plan);
   add_residents(b, n);
   program.model_bytes = total_bytes(program.resident);
+  program.host = native_host_memory(n);
   bool first = true;
   emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
-    n.layout.decoder ? emit_decoder(b, n, first, last) : emit_perceptron(b, n, last);
+    n.layout.decoder ? emit_decoder(b, n, first, last) : emit_perceptron(b, n, first, last);
     first = false;
   });
   b.begin_phase(Phase::step);
-  b.compute(native_update(n));
-  if (n.stage == 1 || n.stage == 2)
+  if (n.offloads) {
+    emit_delayed_update(b, n);
+    b.wait(Stream::copy);
+    b.synchronize();
+  } else {
+    b.compute(native_update(n));
+  }
+  if (!n.offloads && (n.stage == 1 || n.stage == 2))
     for (const NativeUnit& u : n.layout.units())
       b.collective(Collective::all_gather, checked_mul(n.padded(u) * n.width, u.count),
                    "parameter all-gather", u.count);

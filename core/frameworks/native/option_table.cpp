@@ -1,4 +1,6 @@
 // What jobs can say of shardplan's own engine.
+#include <span>
+
 #include "options/choices.h"
 #include "options/member.h"
 #include "options/tables.h"
@@ -9,6 +11,9 @@ namespace {
 constexpr std::array kNativeDevices{named("cuda", NativeDevice::cuda),
                                     named("host", NativeDevice::host)};
 
+/// Nothing is kept on NVMe.
+constexpr std::span<const NamedValue> kKeptOn = std::span(kOffloadDevices).first<2>();
+
 constexpr std::array kNativeOptions{
     option<&Framework::native, &NativeOptions::zero_stage>({.key = "zero_stage",
                                                             .flag = "--zero-stage",
@@ -16,6 +21,22 @@ constexpr std::array kNativeOptions{
                                                             .integers = {0, 3}}),
     option<&Framework::native, &NativeOptions::device>(
         {.key = "device", .help = "what the step runs on", .choices = kNativeDevices}),
+    option<&Framework::native, &NativeOptions::offload_optimizer>(
+        {.key = "offload_optimizer",
+         .flag = "--offload-optimizer",
+         .help = "where optimizer states are kept and updated",
+         .choices = kKeptOn}),
+    option<&Framework::native, &NativeOptions::offload_param>({.key = "offload_param",
+                                                               .flag = "--offload-param",
+                                                               .help = "where parameters are kept",
+                                                               .choices = kKeptOn}),
+    option<&Framework::native, &NativeOptions::delayed_update>(
+        {.key = "delayed_update",
+         .flag = "--delayed-update",
+         .help = "a step is updated beside the next one, which does not have the update yet",
+         .doc =
+             "with `offload_optimizer`: a step's update is made beside the next step, which does "
+             "not have it yet (ZeRO-Offload's delayed parameter update)"}),
 };
 
 }  // namespace

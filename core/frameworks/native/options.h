@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "plan/offload_device.h"
+
 namespace shardplan {
 
 /// The device that it runs on decides its workspace.
@@ -11,6 +13,13 @@ enum class NativeDevice : std::uint8_t { cuda, host };
 struct NativeOptions {
   std::int64_t zero_stage = 0;
   NativeDevice device = NativeDevice::cuda;
+  OffloadDevice offload_optimizer = OffloadDevice::none;
+  OffloadDevice offload_param = OffloadDevice::none;
+  /// A step's update is made beside the next step, which does not have it yet (ZeRO-Offload).
+  bool delayed_update = false;
+
+  bool states_on_host() const { return offload_optimizer != OffloadDevice::none; }
+  bool parameters_on_host() const { return offload_param != OffloadDevice::none; }
 };
 
 }  // namespace shardplan

@@ -2,9 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
+
 #include "optimizers/description.h"
 
 namespace shardplan {
+
+std::optional<DivisionProblem> native_options_problem(const Framework& framework) {
+  const NativeOptions& n = framework.native;
+  const auto problem = [](std::string_view key, std::string what, std::string expected) {
+    return DivisionProblem{std::string(key), std::move(what), std::move(expected)};
+  };
+  if (n.parameters_on_host() && n.zero_stage != 3)
+    return problem("offload_param",
+                   fmt::format("stage {} has all parameters on every GPU", n.zero_stage),
+                   "zero_stage 3 with it, or none");
+  if (n.parameters_on_host() && !n.states_on_host())
+    return problem("offload_param", "parameters on the host are updated there",
+                   "offload_optimizer cpu with it, or none");
+  if (n.delayed_update && !n.states_on_host())
+    return problem("delayed_update", "the GPU updates at once",
+                   "offload_optimizer cpu with it, or false");
+  return std::nullopt;
+}
 
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
   const auto cannot = [](std::string_view what) {

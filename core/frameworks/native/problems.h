@@ -7,6 +7,9 @@
 
 namespace shardplan {
 
+/// Offloads that do not go together, or that the engine does not have.
+std::optional<DivisionProblem> native_options_problem(const Framework& framework);
+
 /// What the engine cannot do: another optimizer than AdamW, autocast, LoRA, eager attention. Which
 /// networks it runs is the lowering's to say.
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan);

@@ -29,12 +29,18 @@ struct Native {
         world(run.cluster.world()),
         rows(checked_mul(run.workload.micro_batch,
                          layout.decoder ? run.workload.sequence_length : 1)),
-        width(size_of(run.precision.params)) {}
+        width(size_of(run.precision.params)),
+        offloads(run.framework.native.states_on_host()),
+        parameters_on_host(run.framework.native.parameters_on_host()),
+        delayed(run.framework.native.delayed_update) {}
 
   const Plan& plan;
   NativeLayout layout;
   std::int64_t stage, world, rows;
-  std::int64_t width;  ///< bytes of a parameter, and of everything that is computed with it
+  std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
+  bool offloads;            ///< masters and moments are on the host
+  bool parameters_on_host;  ///< and the shards of the parameters
+  bool delayed;             ///< a step is updated beside the next one
 
   std::int64_t parts() const { return stage == 0 ? 1 : world; }
   std::int64_t padded(const NativeUnit& u) const {

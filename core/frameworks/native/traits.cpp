@@ -39,7 +39,7 @@ constinit const FrameworkTraits kNativeTraits{
     .name = "native",
     .label = "shardplan-validate's engine",
     .options = &kNativeOptionTable,
-    .options_problem = usual::no_options_problem,
+    .options_problem = native_options_problem,
     .plan_problem = native_plan_problem,
     .degrees = {.tensor = Support::never,
                 .pipeline = Support::never,

@@ -18,13 +18,16 @@ def predict(program, job):
     if not answer.stdout:
         return {"refused": answer.stderr.decode().split(": ", 2)[-1].strip()}
     estimate = json.loads(answer.stdout)
-    peak = estimate["gpu"]["peak"]
+    peak, host = estimate["gpu"]["peak"], estimate["host"]
+    on_host = {"host": {"pinned": host["pinned_bytes_per_node"],
+                        "pageable": host["bytes_per_node"] - host["pinned_bytes_per_node"]}}
     return {"phases": estimate["gpu"]["phases"],
             "allocated_peak": peak["allocated"]["point"],
             "reserved": peak["reserved"]["point"],
             "reserved_upper": peak["reserved"]["upper"],
             "device": peak["device"]["point"],
-            "step_seconds": estimate["time"]["step_seconds"]}
+            "step_seconds": estimate["time"]["step_seconds"],
+            **(on_host if host["bytes_per_node"] > 0 else {})}
 
 
 if __name__ == "__main__":

@@ -76,6 +76,51 @@ TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
               HasSubstr("n_positions"));
 }
 
+TEST_F(Validate, keeps_states_on_the_host_and_predicts_every_byte_there) {
+  const auto losses = [&](const std::function<void(Json&)>& change) {
+    const Finished r = run({job_with(change), "--format", "json"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const Json out = Json::parse(r.out);
+    if (out.contains("host"))
+      for (const auto& [name, row] : out.at("host").items()) {
+        EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+        EXPECT_EQ(row.at("dry_run"), row.at("measured")) << name;
+      }
+    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+    return out.at("record").at("steps").back().at("loss").get<double>();
+  };
+  const double here = losses([](Json& j) { j["framework"]["zero_stage"] = 3; });
+  EXPECT_EQ(here, losses([](Json& j) {
+              j["framework"]["zero_stage"] = 3;
+              j["framework"]["offload_optimizer"] = "cpu";
+              j["framework"]["offload_param"] = "cpu";
+            }));
+}
+
+TEST_F(Validate, names_the_offload_that_cannot_be_and_exits_3) {
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    const Finished r = run({job_with([&](Json& j) { change(j["framework"]); })});
+    EXPECT_EQ(r.exit_code, 3) << r.out;
+    return r.err;
+  };
+  EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "cpus"; }),
+              HasSubstr("framework.offload_optimizer"));
+  EXPECT_THAT(refused([](Json& f) { f["offload_optimizer"] = "nvme"; }),
+              HasSubstr("expected one of none, cpu"));
+  EXPECT_THAT(refused([](Json& f) { f["offload_param"] = "cpu"; }),
+              HasSubstr("framework.offload_param"));
+  EXPECT_THAT(refused([](Json& f) { f["delayed_update"] = true; }),
+              HasSubstr("framework.delayed_update"));
+}
+
+TEST_F(Validate, says_that_the_host_has_too_little_memory_and_exits_5) {
+  const Finished r = run({job_with([](Json& j) { j["framework"]["offload_optimizer"] = "cpu"; }),
+                          "--host-memory-limit", "100000"});
+  EXPECT_EQ(r.exit_code, 5);
+  EXPECT_THAT(r.err, HasSubstr("out of memory: each rank needs"));
+  EXPECT_THAT(r.err, HasSubstr("of its host"));
+}
+
 TEST_F(Validate, refuses_a_folder_that_it_cannot_write_to_before_it_trains) {
   const Finished r = run({kJob, "--steps", "2", "--record", "/proc/nothing/r.json"});
   EXPECT_EQ(r.exit_code, 3);

@@ -16,7 +16,8 @@ namespace {
 
 struct Compared {
   Estimate predicted;
-  MemoryProfile planned;
+  MemoryPlan plan;
+  std::int64_t ranks_per_node = 1;
 };
 
 Compared compare(const Json& document) {
@@ -28,11 +29,15 @@ Compared compare(const Json& document) {
           plan_memory(
               job, world - 1, world,
               [=](const StepShapes& s) { return on_host ? 0 : documented_cuda_workspace(s); },
-              std::int64_t{1} << 50)};
+              std::int64_t{1} << 50),
+          job.plan().cluster.gpus_per_node};
 }
 
 void expect_same(const Json& document, const std::string& what) {
-  const auto [predicted, planned] = compare(document);
+  const auto [predicted, plan, ranks] = compare(document);
+  const MemoryProfile& planned = plan.device;
+  EXPECT_EQ(predicted.host_per_node.pinned, ranks * plan.host.pinned) << what << ": pinned";
+  EXPECT_EQ(predicted.host_per_node.pageable, ranks * plan.host.pageable) << what << ": pageable";
   EXPECT_EQ(predicted.model_bytes, planned.of(Phase::model).end) << what;
   constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
   for (std::size_t p = 0; p < 3; ++p) {
@@ -64,6 +69,20 @@ Json job(const Json& model, std::int64_t stage, const std::string& cluster,
             {"gradient_accumulation", accumulation}}},
           {"precision", precision},
           {"checkpointing", checkpointing}};
+}
+
+/// The same with states on the host, and at stage 3 with parameters there too.
+void expect_same_offloaded(Json document, const std::string& what) {
+  Json& framework = document["framework"];
+  framework["offload_optimizer"] = "cpu";
+  expect_same(document, what + ", offloaded");
+  framework["delayed_update"] = true;
+  expect_same(document, what + ", delayed");
+  if (framework["zero_stage"] != 3) return;
+  framework["offload_param"] = "cpu";
+  expect_same(document, what + ", delayed, parameters on the host");
+  framework["delayed_update"] = false;
+  expect_same(document, what + ", parameters on the host");
 }
 
 class EveryStage : public ::testing::TestWithParam<int> {};
@@ -104,6 +123,19 @@ TEST_P(EveryStage, of_odd_shapes_is_predicted_to_the_byte) {
     expect_same(job({{"mlp", {13, 7, 11, 5}}}, GetParam(), cluster, "bf16-pure", "none", 3, 1),
                 "odd mlp");
   }
+}
+
+TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
+  for (const char* precision : {"fp32", "bf16-pure", "bf16-master", "fp16-master"})
+    for (const char* cluster : {"1xH200", "2x8xH200"})
+      for (const std::int64_t accumulation : {1, 2})
+        expect_same_offloaded(
+            job("qwen3-0.6b", GetParam(), cluster, precision, "full", 3, 777, accumulation),
+            fmt::format("{} on {} × {}", precision, cluster, accumulation));
+  expect_same_offloaded(job("llama-2-7b", GetParam(), "4xH200", "bf16-master", "full", 2, 2048),
+                        "llama-2-7b");
+  expect_same_offloaded(job({{"mlp", {784, 128, 10}}}, GetParam(), "3xH200", "fp32", "none", 32, 1),
+                        "mlp");
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));

@@ -47,12 +47,10 @@ CudaBackend::CudaBackend(int device) : device_(device) {
   int least = 0;
   int greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-  check(cudaStreamCreateWithPriority(&compute_, cudaStreamNonBlocking, least),
-        "cudaStreamCreateWithPriority");
+  make_stream(Stream::compute, least);
   // Collectives go first when both streams have work: others wait for them.
-  check(cudaStreamCreateWithPriority(&communication_, cudaStreamNonBlocking, greatest),
-        "cudaStreamCreateWithPriority");
-  launch_.stream = compute_;
+  make_stream(Stream::communication, greatest);
+  launch_.stream = stream(Stream::compute);
   note("CUDA streams");
   linear_ = std::make_unique<Linear>();
   note("cuBLAS handle");
@@ -66,15 +64,17 @@ CudaBackend::CudaBackend(int device) : device_(device) {
 
 CudaBackend::~CudaBackend() {
   cudaSetDevice(device_);
-  cudaStreamSynchronize(compute_);
+  cudaStreamSynchronize(stream(Stream::compute));
   for (const cudaEvent_t event : events_) cudaEventDestroy(event);
   for (void* block : blocks_) cudaFree(block);
-  cudaStreamDestroy(compute_);
-  cudaStreamDestroy(communication_);
+  for (const cudaStream_t s : streams_)
+    if (s != nullptr) cudaStreamDestroy(s);
 }
 
-cudaStream_t CudaBackend::stream(Stream stream) const {
-  return stream == Stream::compute ? compute_ : communication_;
+void CudaBackend::make_stream(Stream stream, int priority) {
+  check(cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(stream)],
+                                     cudaStreamNonBlocking, priority),
+        "cudaStreamCreateWithPriority");
 }
 
 DeviceInfo CudaBackend::info() const {
@@ -146,47 +146,93 @@ double CudaBackend::seconds_between(Event first, Event second) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
-void CudaBackend::wait_for(cudaStream_t awaited) {
+template <typename Query, typename Block>
+void CudaBackend::wait_until(Query&& query, Block&& block) {
   if (!watcher_) {
-    check(cudaStreamSynchronize(awaited), "cudaStreamSynchronize");
+    check(block(), "waiting for the GPU");
     return;
   }
   // A collective whose peer is gone never ends: look at the watcher while waiting.
   constexpr auto kPause = std::chrono::microseconds(20);
   for (;;) {
-    const cudaError_t state = cudaStreamQuery(awaited);
+    const cudaError_t state = query();
     if (state == cudaSuccess) return;
-    if (state != cudaErrorNotReady) check(state, "cudaStreamQuery");
+    if (state != cudaErrorNotReady) check(state, "waiting for the GPU");
     watcher_();
     std::this_thread::sleep_for(kPause);
   }
 }
 
+void CudaBackend::wait_for(Stream on) {
+  wait_until([&] { return cudaStreamQuery(stream(on)); },
+             [&] { return cudaStreamSynchronize(stream(on)); });
+}
+
+void CudaBackend::await(Event event) {
+  const cudaEvent_t awaited = events_[static_cast<std::size_t>(event)];
+  wait_until([&] { return cudaEventQuery(awaited); },
+             [&] { return cudaEventSynchronize(awaited); });
+}
+
 void CudaBackend::synchronize() {
-  wait_for(compute_);
-  wait_for(communication_);
+  wait_for(Stream::compute);
+  wait_for(Stream::communication);
+  if (stream(Stream::to_host) == nullptr) return;
+  wait_for(Stream::to_host);
+  wait_for(Stream::to_device);
+}
+
+void CudaBackend::pin(std::span<std::byte> memory) {
+  if (stream(Stream::to_host) == nullptr) {  // a run that copies nothing has no such streams
+    make_stream(Stream::to_host, 0);
+    make_stream(Stream::to_device, 0);
+  }
+  const cudaError_t error = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterDefault);
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // the error is handled: later calls must not see it
+  throw DeviceError("the driver does not pin " + std::to_string(memory.size()) +
+                    " bytes of the host's memory: " + cudaGetErrorString(error));
+}
+
+void CudaBackend::unpin(std::span<std::byte> memory) noexcept {
+  cudaDeviceSynchronize();
+  cudaHostUnregister(memory.data());
+}
+
+void CudaBackend::fetch(const Tensor& to, const Tensor& from) {
+  check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(from.bytes()),
+                        cudaMemcpyDeviceToHost, stream(Stream::to_host)),
+        "copying from the GPU");
+}
+
+void CudaBackend::send(const Tensor& to, const Tensor& from) {
+  check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(from.bytes()),
+                        cudaMemcpyHostToDevice, stream(Stream::to_device)),
+        "copying to the GPU");
 }
 
 void CudaBackend::upload(const Tensor& to, std::span<const std::byte> from) {
-  check(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, compute_),
+  check(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice,
+                        stream(Stream::compute)),
         "copying to the GPU");
 }
 
 void CudaBackend::download(std::span<std::byte> to, const Tensor& from) {
-  wait_for(compute_);
-  check(cudaMemcpyAsync(to.data(), from.data(), to.size(), cudaMemcpyDeviceToHost, compute_),
+  wait_for(Stream::compute);
+  const cudaStream_t compute = stream(Stream::compute);
+  check(cudaMemcpyAsync(to.data(), from.data(), to.size(), cudaMemcpyDeviceToHost, compute),
         "copying from the GPU");
-  check(cudaStreamSynchronize(compute_), "copying from the GPU");
+  check(cudaStreamSynchronize(compute), "copying from the GPU");
 }
 
 void CudaBackend::copy(const Tensor& to, const Tensor& from) {
   check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(to.bytes()),
-                        cudaMemcpyDeviceToDevice, compute_),
+                        cudaMemcpyDeviceToDevice, stream(Stream::compute)),
         "copying on the GPU");
 }
 
 void CudaBackend::zero(const Tensor& x) {
-  check(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(x.bytes()), compute_),
+  check(cudaMemsetAsync(x.data(), 0, static_cast<std::size_t>(x.bytes()), stream(Stream::compute)),
         "clearing memory of the GPU");
 }
 

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -22,7 +23,7 @@ class CudaBackend : public Backend {
   explicit CudaBackend(int device);
   ~CudaBackend() override;
 
-  cudaStream_t stream(Stream stream) const;
+  cudaStream_t stream(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   const Launch& launch() const { return launch_; }
   /// In the order in which operations choose among them.
   const std::vector<std::unique_ptr<Attention>>& attentions() const { return attentions_; }
@@ -41,7 +42,13 @@ class CudaBackend : public Backend {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   double seconds_between(Event first, Event second) override;
+  void await(Event event) override;
   void synchronize() override;
+
+  void pin(std::span<std::byte> memory) override;
+  void unpin(std::span<std::byte> memory) noexcept override;
+  void fetch(const Tensor& to, const Tensor& from) override;
+  void send(const Tensor& to, const Tensor& from) override;
 
   void upload(const Tensor& to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const Tensor& from) override;
@@ -82,11 +89,14 @@ class CudaBackend : public Backend {
  private:
   /// The first implementation that can do it: cuDNN's, our flash kernels, the simple ones.
   Attention& attention_for(DType dtype, const Heads& heads) const;
-  void wait_for(cudaStream_t stream);
+  void make_stream(Stream stream, int priority);
+  /// Until `query` says that what it asks about is done.
+  template <typename Query, typename Block>
+  void wait_until(Query&& query, Block&& block);
+  void wait_for(Stream stream);
 
   int device_;
-  cudaStream_t compute_ = nullptr;
-  cudaStream_t communication_ = nullptr;
+  std::array<cudaStream_t, kStreamCount> streams_{};  ///< by Stream
   Launch launch_;
   std::vector<Overhead> overheads_;
   std::vector<cudaEvent_t> events_;

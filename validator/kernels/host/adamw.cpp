@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "device/random.h"
+#include "kernels/host/adamw_factors.h"
 #include "kernels/host/kernels.h"
 #include "memory/elements.h"
 
@@ -22,18 +23,12 @@ T stored(Wide<T> x, std::uint16_t random) {
 template <typename P, typename S>
 void update(const AdamW& o) {
   using W = Wide<P>;
-  const double norm_squared = o.clipping.squared_norm.dtype == DType::f64
-                                  ? o.clipping.squared_norm.as<double>()[0]
-                                  : static_cast<double>(o.clipping.squared_norm.as<float>()[0]);
-  if (!std::isfinite(norm_squared)) return;
-  const W norm = static_cast<W>(std::sqrt(norm_squared)) * o.clipping.inverse_scale;
-  W scale = o.clipping.inverse_scale;
-  if (o.clipping.largest_norm > 0)
-    scale *= std::min(W{1}, o.clipping.largest_norm / (norm + static_cast<W>(1e-6)));
+  const auto factors = step_factors(o);
+  if (!factors) return;
+  const W scale = static_cast<W>(factors->gradient), decay = static_cast<W>(factors->decay);
+  const W step_size = static_cast<W>(factors->step_size);
+  const W inverse_root = static_cast<W>(factors->inverse_root);
   const W beta1 = o.beta1, beta2 = o.beta2;
-  const W correction1 = 1 - std::pow(beta1, static_cast<W>(o.step));
-  const W correction2 = 1 - std::pow(beta2, static_cast<W>(o.step));
-  const W decay = 1 - static_cast<W>(o.learning_rate) * o.weight_decay;
   float* master = optional_data<float>(o.master);
   P* parameter = o.parameter.as<P>();
   for (std::int64_t i = 0; i < o.parameter.numel(); ++i) {
@@ -42,9 +37,9 @@ void update(const AdamW& o) {
     S& v = o.second_moment.as<S>()[i];
     const W first = beta1 * static_cast<W>(m) + (1 - beta1) * g;
     const W second = beta2 * static_cast<W>(v) + (1 - beta2) * g * g;
-    const W denominator = std::sqrt(second / correction2) + o.epsilon;
+    const W denominator = std::sqrt(second) * inverse_root + o.epsilon;
     const W old = master != nullptr ? static_cast<W>(master[i]) : widen(parameter[i]);
-    const W updated = old * decay - o.learning_rate * (first / correction1) / denominator;
+    const W updated = old * decay - step_size * first / denominator;
     const std::uint64_t bits = random_bits(o.seed, static_cast<std::uint64_t>(o.step),
                                            static_cast<std::uint64_t>(o.first_element + i));
     m = stored<S>(static_cast<Wide<S>>(first), static_cast<std::uint16_t>(bits >> 16U));

@@ -3,10 +3,19 @@
 
 #include "device/random.h"
 #include "kernels/host/kernels.h"
+#include "kernels/host/vectors/vectors.h"
 #include "memory/elements.h"
 
 namespace shardplan::validator::host {
 namespace {
+
+void store_total(const Tensor& out, double total, bool accumulate) {
+  dispatch(out.dtype, [&](auto statistic) {
+    using S = decltype(statistic);
+    S& sum = out.as<S>()[0];
+    sum = static_cast<S>((accumulate ? static_cast<double>(sum) : 0) + total);
+  });
+}
 
 template <typename Term>
 void reduce(const Tensor& out, const Tensor& x, bool accumulate, Term&& term) {
@@ -15,11 +24,7 @@ void reduce(const Tensor& out, const Tensor& x, bool accumulate, Term&& term) {
     double total = 0;
     for (std::int64_t i = 0; i < x.numel(); ++i)
       total += term(static_cast<double>(widen(x.as<T>()[i])));
-    dispatch(out.dtype, [&](auto statistic) {
-      using S = decltype(statistic);
-      S& sum = out.as<S>()[0];
-      sum = static_cast<S>((accumulate ? static_cast<double>(sum) : 0) + total);
-    });
+    store_total(out, total, accumulate);
   });
 }
 
@@ -70,8 +75,10 @@ void sum(const Tensor& out, const Tensor& x, bool accumulate) {
   reduce(out, x, accumulate, [](double v) { return v; });
 }
 
+/// As the host's cores take it where gradients are there: the same bits.
 void squared_norm(const Tensor& out, const Tensor& x, bool accumulate) {
-  reduce(out, x, accumulate, [](double v) { return v * v; });
+  if (x.dtype == DType::f64) return reduce(out, x, accumulate, [](double v) { return v * v; });
+  store_total(out, sum_of_squares(*vectors_of_this_machine().front(), x), accumulate);
 }
 
 }  // namespace shardplan::validator::host

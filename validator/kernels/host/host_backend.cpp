@@ -65,7 +65,19 @@ class HostBackend final : public Backend {
   double seconds_between(Event first, Event second) override {
     return std::chrono::duration<double>(at(second) - at(first)).count();
   }
+  void await(Event) override {}
   void synchronize() override {}
+
+  /// All memory is fit for its copies; there is no more of it than the device has.
+  void pin(std::span<std::byte> memory) override {
+    const auto bytes = static_cast<std::int64_t>(memory.size());
+    if (bytes > capacity_)
+      throw DeviceError(fmt::format("the host does not pin {} of its {}", format_bytes(bytes),
+                                    format_bytes(capacity_)));
+  }
+  void unpin(std::span<std::byte>) noexcept override {}
+  void fetch(const Tensor& to, const Tensor& from) override { copy(to, from); }
+  void send(const Tensor& to, const Tensor& from) override { copy(to, from); }
 
   void upload(const Tensor& to, std::span<const std::byte> from) override {
     assert(static_cast<std::int64_t>(from.size()) == to.bytes());

@@ -1,0 +1,131 @@
+// With states on the host the same training comes out.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "validator/engine_testing.h"
+
+namespace shardplan::validator::testing {
+namespace {
+
+struct Kind {
+  const char* name;
+  DType dtype;
+  std::optional<DType> master;
+  DType states = DType::f32;
+};
+constexpr Kind kFp32{"fp32", DType::f32, std::nullopt};
+const Kind kKinds[] = {kFp32,
+                       {"bf16-master", DType::bf16, DType::f32},
+                       {"bf16-pure", DType::bf16, std::nullopt, DType::bf16},
+                       {"fp16-master", DType::f16, DType::f32}};
+
+TestRun run_of(const Kind& kind, int stage, int world, std::int64_t accumulation) {
+  TestRun run{.world = world};
+  TrainingOptions& o = run.options;
+  o.stage = stage;
+  o.dtype = kind.dtype;
+  o.accumulation = accumulation;
+  o.optimizer.master = kind.master;
+  o.optimizer.states = kind.states;
+  o.optimizer.largest_norm = 1;
+  o.schedule = ConstantLr{3e-3};
+  return run;
+}
+
+std::vector<StepResult> offloaded(const NetworkSpec& spec, TestRun run, bool parameters,
+                                  int steps) {
+  run.options.offload = {.states = true, .parameters = parameters};
+  return train(spec, run, steps);
+}
+
+void expect_equal(const std::vector<StepResult>& a, const std::vector<StepResult>& b,
+                  const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].loss, b[i].loss) << what << ", loss of step " << i + 1;
+    EXPECT_EQ(a[i].skipped, b[i].skipped) << what << ", step " << i + 1;
+    if (a[i].skipped) continue;  // NaN is equal to nothing
+    EXPECT_EQ(a[i].gradient_norm, b[i].gradient_norm) << what << ", norm of step " << i + 1;
+  }
+}
+
+class Offload : public ::testing::TestWithParam<int> {};
+
+TEST_P(Offload, gives_the_same_losses_to_the_bit) {
+  const int stage = GetParam();
+  const NetworkSpec specs[] = {tiny_gpt2(), tiny_llama(), tiny_qwen3(), MlpSpec{{7, 9, 6, 5}}};
+  for (const NetworkSpec& spec : specs)
+    for (const int world : {1, 2, 4}) {
+      const TestRun run = run_of(kFp32, stage, world, 4 / world);
+      const auto here = train(spec, run, 30);
+      EXPECT_LT(here.back().loss, here.front().loss);
+      const std::string what = "world " + std::to_string(world);
+      expect_equal(here, offloaded(spec, run, false, 30), what);
+      if (stage == 3) expect_equal(here, offloaded(spec, run, true, 30), what + ", parameters");
+    }
+}
+
+TEST_P(Offload, gives_the_same_bits_in_every_precision) {
+  for (const Kind& kind : kKinds) {
+    const TestRun run = run_of(kind, GetParam(), 2, 2);
+    const auto here = train(tiny_qwen3(), run, 20);
+    expect_equal(here, offloaded(tiny_qwen3(), run, false, 20), kind.name);
+    if (GetParam() == 3) expect_equal(here, offloaded(tiny_qwen3(), run, true, 20), kind.name);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, Offload, ::testing::Values(0, 1, 2, 3));
+
+TEST(OffloadedFp16, skips_the_steps_that_overflow) {
+  TestRun run = run_of(kKinds[3], 2, 2, 1);
+  run.options.loss_scaling.initial = 0x1p24;
+  run.options.loss_scaling.hysteresis = 1;
+  const auto here = train(tiny_llama(), run, 30);
+  EXPECT_TRUE(here.front().skipped);
+  EXPECT_FALSE(here.back().skipped);
+  expect_equal(here, offloaded(tiny_llama(), run, false, 30), "fp16");
+}
+
+TEST(OffloadedParameters, are_those_of_the_last_step_when_a_run_is_finished) {
+  std::vector<float> here, there;
+  const auto parameters = [](bool offload, std::vector<float>& to) {
+    TestRun run = run_of(kFp32, 2, 1, 1);
+    run.options.offload.states = offload;
+    with_trainers(tiny_llama(), run, [&](Trainer& trainer, BatchSource& batches) {
+      for (int i = 0; i < 3; ++i) trainer.step(batches);
+      trainer.finish();
+      const Tensor x = trainer.weights().owned(1);
+      to.assign(x.as<float>(), x.as<float>() + x.numel());
+    });
+  };
+  parameters(false, here);
+  parameters(true, there);
+  EXPECT_EQ(here, there);
+}
+
+/// Of a delayed update the second step knows nothing: its loss is that of a step with the first
+/// weights. What a step computes with is what the steps up to the one before the last made.
+TEST(DelayedUpdate, comes_one_step_later) {
+  const auto losses = [](double rate, bool delayed, int stage, bool parameters) {
+    TestRun run = run_of(kFp32, stage, 2, 1);
+    run.options.schedule = ConstantLr{rate};
+    run.options.optimizer.weight_decay = 0;
+    run.options.offload = {.states = true, .parameters = parameters, .delayed = delayed};
+    return train(tiny_llama(), run, 40);
+  };
+  for (const int stage : {0, 1, 2, 3}) {
+    const bool parameters = stage == 3;
+    const auto still = losses(0, false, stage, parameters);
+    const auto prompt = losses(3e-3, false, stage, parameters);
+    const auto delayed = losses(3e-3, true, stage, parameters);
+    EXPECT_EQ(delayed[0].loss, still[0].loss);
+    EXPECT_EQ(delayed[1].loss, still[1].loss);
+    EXPECT_NE(prompt[1].loss, still[1].loss);
+    EXPECT_NE(delayed[2].loss, still[2].loss);
+    EXPECT_LT(delayed.back().loss, 0.9 * delayed.front().loss);
+  }
+}
+
+}  // namespace
+}  // namespace shardplan::validator::testing

@@ -1,0 +1,156 @@
+#include "engine/offload/host_optimizer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <span>
+
+namespace shardplan::validator {
+
+HostOptimizer::HostOptimizer(Runtime& runtime, const std::vector<Unit>& units,
+                             const Sharding& sharding, Weights& weights, HostGradients& gradients,
+                             const OptimizerOptions& options, bool delayed)
+    : Optimizer(runtime, sharding, options),
+      units_(units),
+      gradients_(gradients),
+      delayed_(delayed),
+      copied_(runtime.device.new_event()) {
+  allocate(weights);
+  if (delayed_) return;
+  weights.before_use([this, &weights](int unit) { update_unit(weights, unit); });
+}
+
+void HostOptimizer::allocate(const Weights& weights) {
+  std::int64_t largest = 0;
+  const DType dtype = weights.owned(0).dtype;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const std::int64_t shard = sharding_.shard(units_[u]);
+    largest = std::max(largest, std::min(shard, kBucketElements));
+    const auto tensor = [&](Arena& arena, const char* name, Category category, DType type) {
+      return arena.allocate(units_[u].name + "." + name, category, type, {shard});
+    };
+    HostSide& host = *runtime_.host;
+    State state;
+    if (options_.master) {
+      state.master = tensor(host.pageable, "master", Category::master_parameters, *options_.master);
+    } else if (!weights.on_host()) {
+      state.parameter = tensor(host.pinned, "updated", Category::parameters, dtype);
+    }
+    state.first_moment =
+        tensor(host.pageable, "first_moment", Category::optimizer_states, options_.states);
+    state.second_moment =
+        tensor(host.pageable, "second_moment", Category::optimizer_states, options_.states);
+    // Bucket by bucket, as they are updated: each thread writes its own part first.
+    for (const Tensor& moment : {state.first_moment, state.second_moment})
+      for_each_bucket(shard, [&](auto, auto&& range) { host.compute.zero(range(moment)); });
+    state.sent = runtime_.device.new_event();
+    states_.push_back(state);
+  }
+  if (!options_.master || weights.on_host()) return;
+  for (int i = 0; i < 2; ++i)
+    staging_.push_back(
+        {runtime_.host->pinned.allocate(fmt::format("staging.{}", i),
+                                        Category::communication_buffers, dtype, {largest}),
+         runtime_.device.new_event()});
+}
+
+void HostOptimizer::begin(Weights& weights) {
+  for (int u = 0; u < static_cast<int>(units_.size()); ++u) {
+    const State& state = at(states_, u);
+    Tensor first = weights.owned(u);
+    if (!weights.on_host()) {
+      // A unit's gradient is not there yet: its room will do until the masters are made.
+      first = state.parameter.empty() ? gradients_.of(0, u) : state.parameter;
+      runtime_.device.record(copied_, Stream::compute);
+      runtime_.device.wait(Stream::to_host, copied_);
+      runtime_.device.fetch(first, weights.owned(u));
+      runtime_.device.record(copied_, Stream::to_host);
+      runtime_.device.await(copied_);
+    }
+    if (!state.master.empty())
+      for_each_bucket(first.numel(), [&](auto, auto&& range) {
+        runtime_.host->compute.cast(range(state.master), range(first));
+      });
+  }
+}
+
+void HostOptimizer::measure(Weights& weights, const Gradients&, const Tensor& norm) {
+  update_all(weights);  // of a delayed update: beside this step's passes, which are under way
+  norm_ = static_cast<float>(gradients_.squared_norm());
+  runtime_.device.upload(norm, std::as_bytes(std::span(&norm_, 1)));
+  reduce_norm(norm);
+}
+
+void HostOptimizer::update(Weights&, const Gradients&, const Tensor& norm, double inverse_scale,
+                           const Rate& rate, std::int64_t step) {
+  runtime_.device.download(std::as_writable_bytes(std::span(&norm_, 1)), norm);
+  if (!std::isfinite(norm_)) return;
+  const Tensor here{reinterpret_cast<std::uintptr_t>(&norm_), DType::f32, Shape{1}};
+  pending_ = {operands(here, inverse_scale, rate, step), gradients_.set(),
+              std::vector<std::uint8_t>(units_.size(), 1)};
+}
+
+void HostOptimizer::finish(Weights& weights) {
+  update_all(weights);
+}
+
+void HostOptimizer::update_all(Weights& weights) {
+  // As the backward pass lets go of them.
+  for (int u = static_cast<int>(units_.size()) - 1; u >= 0; --u) update_unit(weights, u);
+}
+
+void HostOptimizer::update_unit(Weights& weights, int unit) {
+  if (!pending_ || at(pending_->left, unit) == 0) return;
+  at(pending_->left, unit) = 0;
+  const State& state = at(states_, unit);
+  const Tensor gradient = gradients_.of(pending_->gradients, unit);
+  const Tensor owned = weights.owned(unit);
+  wait_for_readers(weights, unit);
+  for_each_bucket(gradient.numel(), [&](std::int64_t b, auto&& range) {
+    AdamW o = pending_->common;
+    o.gradient = range(gradient);
+    o.master = range(state.master);
+    o.first_moment = range(state.first_moment);
+    o.second_moment = range(state.second_moment);
+    o.first_element =
+        at(units_, unit).first_element + sharding_.first(at(units_, unit)) + b * kBucketElements;
+    if (weights.on_host()) {
+      o.parameter = range(owned);
+      runtime_.host->compute.adamw(o);
+    } else {
+      update_bucket(o, range(state.parameter), range(owned));
+    }
+  });
+  runtime_.device.record(state.sent, Stream::to_device);
+  weights.updated(unit, Stream::to_device);
+}
+
+void HostOptimizer::wait_for_readers(const Weights& weights, int unit) {
+  runtime_.device.await(at(states_, unit).sent);
+  if (!delayed_) return;  // the passes of the step are over
+  // Those of the step after it go on without the update.
+  if (weights.on_host()) {
+    runtime_.device.await(weights.released(unit));
+  } else {
+    runtime_.device.wait(Stream::to_device, weights.released(unit));
+  }
+}
+
+void HostOptimizer::update_bucket(AdamW& o, const Tensor& home, const Tensor& on_device) {
+  if (!home.empty()) {
+    o.parameter = home;
+    runtime_.host->compute.adamw(o);
+    runtime_.device.send(on_device, home);
+    return;
+  }
+  Staging& staging = staging_[next_staging_];
+  next_staging_ = (next_staging_ + 1) % staging_.size();
+  if (staging.used) runtime_.device.await(staging.sent);
+  o.parameter = staging.tensor.slice(0, on_device.numel());
+  runtime_.host->compute.adamw(o);
+  runtime_.device.send(on_device, o.parameter);
+  runtime_.device.record(staging.sent, Stream::to_device);
+  staging.used = true;
+}
+
+}  // namespace shardplan::validator

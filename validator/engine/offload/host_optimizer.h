@@ -1,0 +1,64 @@
+// AdamW on the host's cores over what this rank owns, with masters and moments in the host's
+// memory.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/offload/host_gradients.h"
+#include "engine/optimizer.h"
+
+namespace shardplan::validator {
+
+class HostOptimizer final : public Optimizer {
+ public:
+  HostOptimizer(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding,
+                Weights& weights, HostGradients& gradients, const OptimizerOptions& options,
+                bool delayed);
+
+  void begin(Weights& weights) override;
+  void measure(Weights& weights, const Gradients& gradients, const Tensor& norm) override;
+  void update(Weights& weights, const Gradients& gradients, const Tensor& norm,
+              double inverse_scale, const Rate& rate, std::int64_t step) override;
+  void finish(Weights& weights) override;
+
+ private:
+  struct State {
+    /// What is updated where there is no master and the parameters themselves are on the device.
+    Tensor parameter;
+    Tensor master, first_moment, second_moment;
+    Event sent = 0;  ///< `parameter` has been read by the last copy
+  };
+  /// Rounded parameters on their way to the device.
+  struct Staging {
+    Tensor tensor;
+    Event sent = 0;
+    bool used = false;
+  };
+  /// A step's update, of which some units may be done.
+  struct Pending {
+    AdamW common;
+    int gradients = 0;               ///< their set
+    std::vector<std::uint8_t> left;  ///< by unit: 1: not done
+  };
+
+  void allocate(const Weights& weights);
+  void update_unit(Weights& weights, int unit);
+  void update_all(Weights& weights);
+  /// Before a unit's parameters are written: until nothing reads them any more.
+  void wait_for_readers(const Weights& weights, int unit);
+  /// One bucket, and its way to the device.
+  void update_bucket(AdamW& o, const Tensor& home, const Tensor& on_device);
+
+  const std::vector<Unit>& units_;
+  HostGradients& gradients_;
+  bool delayed_;
+  std::vector<State> states_;
+  std::vector<Staging> staging_;
+  std::size_t next_staging_ = 0;
+  float norm_ = 0;  ///< the squared norm of the pending update
+  std::optional<Pending> pending_;
+  Event copied_ = 0;
+};
+
+}  // namespace shardplan::validator
