@@ -6,6 +6,7 @@
 #include "lowering/rlhf/idle.h"
 #include "lowering/tensors.h"
 #include "parallel/shard.h"
+#include "program/tape.h"
 #include "trainers/description.h"
 
 namespace shardplan {

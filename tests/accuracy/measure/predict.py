@@ -19,7 +19,9 @@ def predict(program, job):
         return {"refused": answer.stderr.decode().split(": ", 2)[-1].strip()}
     estimate = json.loads(answer.stdout)
     peak = estimate["gpu"]["peak"]
-    return {"phases": estimate["gpu"]["phases"],
+    served = {"serving": estimate["serving"]} if "serving" in estimate else {}
+    return {**served,
+            "phases": estimate["gpu"]["phases"],
             "allocated_peak": peak["allocated"]["point"],
             "reserved": peak["reserved"]["point"],
             "reserved_upper": peak["reserved"]["upper"],
