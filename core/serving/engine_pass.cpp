@@ -17,9 +17,10 @@ std::int64_t whole(double x) {
   return std::max<std::int64_t>(1, std::llround(x));
 }
 
-/// Engines fill a pass up to the next size that they have a graph of.
+/// Engines fill a pass up to the next size that they have a graph of: one that products of every
+/// format take at full rate.
 std::int64_t padded(double rows) {
-  constexpr std::int64_t kMultiple = 8;
+  constexpr std::int64_t kMultiple = 16;
   return round_up(whole(rows), kMultiple);
 }
 

@@ -3,8 +3,7 @@
     python run_serving.py cases/serving.json --output serving.jsonl
 
 Packed q, k, v and gate, up; norms, rotation and gates fused by Inductor; keys and values in tensors that are there
-from the start; CUDA graphs, so that no Python runs between kernels (torch.compile, mode "reduce-overhead"). A case is a
-job (shardplan.job/1) of kind inference with an engine: `batch` sequences that have prompt_length + new_tokens / 2
+from the start; one CUDA graph for a pass, so that no Python runs between its kernels. A case is a job (shardplan.job/1) of kind inference with an engine: `batch` sequences that have prompt_length + new_tokens / 2
 tokens decode one token each, and one prompt of prompt_length tokens is taken in. One JSON line per case: seconds of both
 passes, medians of 20.
 """
@@ -38,32 +37,69 @@ class Weights:
         self.norm = make(h)
 
 
-def turned(x, cos, sin):
-    a, b = x.chunk(2, dim=-1)
-    return x * cos + torch.cat((-b, a), dim=-1) * sin
+@torch.compile
+def normed(x, weight):
+    return F.rms_norm(x, x.shape[-1:], weight)
 
 
-def split(w, qkv, batch, tokens):
-    q, k, v = qkv.view(batch, tokens, -1).split(
-        [w.heads * w.width, w.kv * w.width, w.kv * w.width], dim=-1)
-    parts = ((q, w.heads), (k, w.kv), (v, w.kv))
-    return [t.view(batch, tokens, n, w.width).transpose(1, 2) for t, n in parts]
+@torch.compile
+def added_and_normed(x, more, weight):
+    x = x + more
+    return x, F.rms_norm(x, x.shape[-1:], weight)
+
+
+@torch.compile
+def gated(both):
+    gate, up = both.chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
+@torch.compile
+def split_and_turned(qkv, cos, sin, heads, kv, width):
+    """[batch, tokens, (heads + 2 kv) width] to q, k, v of [batch, heads, tokens, width]."""
+    batch, tokens, _ = qkv.shape
+    q, k, v = qkv.split([heads * width, kv * width, kv * width], dim=-1)
+
+    def laid(t, n):
+        return t.view(batch, tokens, n, width).transpose(1, 2)
+
+    def turned(x):
+        a, b = x.chunk(2, dim=-1)
+        return x * cos + torch.cat((-b, a), dim=-1) * sin
+
+    return turned(laid(q, heads)), turned(laid(k, kv)), laid(v, kv)
+
+
+@torch.compile
+def chosen(logits):
+    return logits.float().argmax(-1)
 
 
 def network(w, ids, cos, sin, attend):
-    """ids: [batch, tokens]. Logits of the last token of each sequence, chosen from: [batch]."""
+    """ids: [batch, tokens]. The next token of each sequence: [batch]."""
     batch, tokens = ids.shape
     x = F.embedding(ids, w.embed)
+    n = normed(x, w.layers[0]["norm1"])
     for i, layer in enumerate(w.layers):
-        n = F.rms_norm(x, x.shape[-1:], layer["norm1"])
-        q, k, v = split(w, F.linear(n, layer["qkv"]), batch, tokens)
-        a = attend(i, turned(q, cos, sin), turned(k, cos, sin), v)
-        x = x + F.linear(a.transpose(1, 2).reshape(batch, tokens, -1), layer["out"])
-        n = F.rms_norm(x, x.shape[-1:], layer["norm2"])
-        gate, up = F.linear(n, layer["up"]).chunk(2, dim=-1)
-        x = x + F.linear(F.silu(gate) * up, layer["down"])
-    last = F.rms_norm(x[:, -1], x.shape[-1:], w.norm)
-    return F.linear(last, w.head).float().argmax(-1)
+        q, k, v = split_and_turned(F.linear(n, layer["qkv"]), cos, sin, w.heads, w.kv, w.width)
+        a = attend(i, q, k, v).transpose(1, 2).reshape(batch, tokens, -1)
+        x, n = added_and_normed(x, F.linear(a, layer["out"]), layer["norm2"])
+        following = w.layers[i + 1]["norm1"] if i + 1 < len(w.layers) else w.norm
+        x, n = added_and_normed(x, F.linear(gated(F.linear(n, layer["up"])), layer["down"]), following)
+    return chosen(F.linear(n[:, -1], w.head))
+
+
+def captured(run):
+    """The kernels of `run` as one CUDA graph."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
 
 
 def decode_pass(w, batch, context):
@@ -81,7 +117,7 @@ def decode_pass(w, batch, context):
         return F.scaled_dot_product_attention(q, keys, values).reshape(batch, w.heads, 1, w.width)
 
     ids = torch.randint(0, w.embed.shape[0], (batch, 1), device="cuda")
-    return torch.compile(lambda: network(w, ids, cos, sin, attend), mode="reduce-overhead")
+    return captured(lambda: network(w, ids, cos, sin, attend))
 
 
 def prompt_pass(w, tokens):
@@ -91,7 +127,7 @@ def prompt_pass(w, tokens):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=w.heads != w.kv)
 
     ids = torch.randint(0, w.embed.shape[0], (1, tokens), device="cuda")
-    return torch.compile(lambda: network(w, ids, cos, sin, attend), mode="reduce-overhead")
+    return captured(lambda: network(w, ids, cos, sin, attend))
 
 
 @torch.no_grad()
@@ -109,12 +145,12 @@ def median_seconds(run, warm=5, times=20):
     return sorted(seconds)[times // 2]
 
 
+@torch.no_grad()
 def measured(case, configs):
     w = case["job"]["workload"]
     weights = Weights(json.loads((configs / case["job"]["model"]).read_text()))
     context = w["prompt_length"] + w["new_tokens"] // 2
     out = {"decode_seconds": median_seconds(decode_pass(weights, w["batch"], context))}
-    torch._dynamo.reset()
     torch.cuda.empty_cache()
     out["prompt_seconds"] = median_seconds(prompt_pass(weights, w["prompt_length"]))
     return out
