@@ -63,6 +63,7 @@ void add_typical_step(Estimate& e, const Model& model, const Plan& plan,
 
 Estimate estimate(const Model& model, const Plan& plan, const Calibration& calibration,
                   ReservedMemory reserved) {
+  if (plan.workload.generation.engine) return estimate_serving(model, plan, calibration);
   Estimate e =
       estimate(model, plan, run_passes(model, plan, calibration.time), calibration, reserved);
   add_typical_step(e, model, plan, calibration);
@@ -83,6 +84,8 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
                                     const Calibration& calibration) {
+  if (plan.workload.generation.engine)
+    return {estimate_serving(model, plan, calibration), {}, {}};
   const Passes passes = run_passes(model, plan, calibration.time);
   const PlanEstimates of_plan{model, plan, passes, calibration};
   RankPrograms ranks = lower_ranks(passes.rank, plan);

@@ -9,6 +9,7 @@
 #include "estimate/calibration.h"
 #include "estimate/device_memory.h"
 #include "estimate/passes.h"
+#include "estimate/serving.h"
 #include "estimate/time.h"
 #include "estimate/traffic.h"
 #include "estimate/typical_step.h"
@@ -39,6 +40,7 @@ struct Estimate {
   std::vector<TrafficLine> traffic;
   TimeEstimate time;  ///< of the typical step, where samples have several lengths
   std::optional<TypicalStep> typical;
+  std::optional<ServingEstimate> serving;  ///< of a job that an engine serves
 };
 
 /// Where reserved memory comes from.

@@ -21,6 +21,7 @@ std::vector<OptionGroup> all_option_groups() {
   groups.push_back(listed("lora", lora_table()));
   groups.push_back(listed("kind", kind_option_table()));
   groups.push_back(listed("inference", generation_table()));
+  groups.push_back(listed("engine", serving_table()));
   groups.push_back(listed("rlhf", rlhf_table()));
   groups.push_back(listed("hybrid_engine", hybrid_table()));
   groups.push_back(listed("rollout", rollout_table()));

@@ -117,69 +117,6 @@ constexpr std::array kRlhfOptions{
                    .kind = OptionKind::block}),
 };
 
-constexpr auto kEngineNames = [] {
-  std::array<NamedValue, kEngines.size()> all{};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = {kEngines[i]->name, static_cast<std::int64_t>(i), kEngines[i]->words, ""};
-  return all;
-}();
-constexpr std::array kPlaces{
-    NamedValue{"colocated", static_cast<std::int64_t>(EnginePlace::colocated),
-               "on the trainer's GPUs", ""},
-    NamedValue{"separate", static_cast<std::int64_t>(EnginePlace::separate), "on GPUs of its own",
-               ""}};
-
-constexpr std::array kRollout{
-    special<RolloutEngine>({.key = "engine",
-                            .help = "which one",
-                            .default_text = "`vllm`",
-                            .kind = OptionKind::choice,
-                            .choices = kEngineNames}),
-    option<&RolloutEngine::place>(
-        {.key = "placement", .help = "whose GPUs it runs on", .choices = kPlaces}),
-    option<&RolloutEngine::utilization>(
-        {.key = "gpu_memory_utilization",
-         .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
-         .doc = "share of a GPU's memory that it takes, and of which its cache is what the rest "
-                "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
-         .default_text = "0.92; of SGLang 0.88",
-         .numbers = {0.01, 1}}),
-    option<&RolloutEngine::tensor_parallel>(
-        {.key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}}),
-    option<&RolloutEngine::expert_parallel>({.key = "expert_parallel",
-                                             .help = "GPUs that divide its experts, if more",
-                                             .integers = {1, 1 << 12}}),
-    option<&RolloutEngine::cuda_graphs>(
-        {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
-    option<&RolloutEngine::sleep_level>(
-        {.key = "sleep_level",
-         .help = "while others work: 0 keeps all, 1 moves weights to the host, 2 drops them too",
-         .integers = {0, 2}}),
-    option<&RolloutEngine::block_tokens>({.key = "block_size",
-                                          .help = "tokens of a block of its cache",
-                                          .default_text = "16; of SGLang 1",
-                                          .integers = {1, 1 << 16}}),
-    option<&RolloutEngine::batched_tokens>({.key = "max_num_batched_tokens",
-                                            .help = "tokens of one of its passes at most",
-                                            .integers = {1, 1 << 24}}),
-    option<&RolloutEngine::sequences>({.key = "max_num_seqs",
-                                       .help = "sequences that it runs at once at most",
-                                       .integers = {1, 1 << 20}}),
-    option<&RolloutEngine::weight_bucket>(
-        {.key = "weight_bucket",
-         .help = "bytes of the buffer through which the trainer hands weights over; 0: none",
-         .integers = {0, std::int64_t{1} << 40}}),
-    option<&RolloutEngine::layered_summon>(
-        {.key = "layered_summon",
-         .help =
-             "verl: adapters are collected layer by layer, not with all of the model gathered"}),
-    special<RolloutEngine>({.key = "max_model_length",
-                            .help = "tokens of a sequence at most",
-                            .default_text = "prompt and new tokens",
-                            .kind = OptionKind::integer,
-                            .integers = {1, kLargestCount}}),
-};
-
 constexpr std::array kHybrid{
     special<HybridEngine>({.key = "enabled",
                            .help = "false: as without the block",
@@ -205,11 +142,6 @@ constexpr std::array kHybrid{
 
 const OptionTable<Rlhf>& rlhf_table() {
   static constexpr OptionTable<Rlhf> kTable{"workload", "rlhf", kRlhfOptions};
-  return kTable;
-}
-
-const OptionTable<RolloutEngine>& rollout_table() {
-  static constexpr OptionTable<RolloutEngine> kTable{"workload.rollout", "rlhf", kRollout};
   return kTable;
 }
 

@@ -18,6 +18,7 @@ const OptionTable<Workload>& generation_table();       ///< workload, kind infer
 const OptionTable<Rlhf>& rlhf_table();                 ///< workload, kind rlhf
 const OptionTable<HybridEngine>& hybrid_table();       ///< workload.hybrid_engine, kind rlhf
 const OptionTable<RolloutEngine>& rollout_table();     ///< workload.rollout, kind rlhf
+const OptionTable<RolloutEngine>& serving_table();     ///< workload.engine, kind inference
 const OptionTable<Plan>& parallel_table();             ///< parallel
 const OptionTable<Plan>& preset_option_table();        ///< precision, a preset or an object
 const OptionTable<Precision>& precision_table();       ///< precision as an object

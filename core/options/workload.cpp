@@ -213,6 +213,7 @@ constexpr std::array kLoraOptions{
 constexpr std::array kGenerationOptions{
     option<&Workload::micro_batch>({.key = "batch",
                                     .flag = "--batch",
+                                    .also = "--concurrency --concurrent-sequences",
                                     .help = "sequences at once",
                                     .label = "Sequences",
                                     .integers = {1, kLargestCount}}),
@@ -244,6 +245,16 @@ constexpr std::array kGenerationOptions{
          .help = "type of keys and values, as computed (auto)",
          .label = "KV cache",
          .choices = kCacheTypes}),
+    option<&Workload::generation, &Generation::shared_prefix>(
+        {.key = "shared_prefix",
+         .flag = "--shared-prefix",
+         .help = "of an engine: tokens at the begin of every prompt that are the same",
+         .integers = {0, kLargestCount},
+         .magnitude = Magnitude::length}),
+    special<Workload>({.key = "engine",
+                       .help = "an engine that serves, as below",
+                       .default_text = "the framework's own loop",
+                       .kind = OptionKind::block}),
 };
 
 }  // namespace

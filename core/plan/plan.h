@@ -17,6 +17,7 @@
 #include "plan/optimizer.h"
 #include "plan/parallel.h"
 #include "plan/precision.h"
+#include "rollout/engine.h"
 
 namespace shardplan {
 
@@ -83,6 +84,10 @@ struct Generation {
   Quantization weights = Quantization::none;  ///< of the linear layers inside the blocks
   bool fp8_cache = false;  ///< keys and values in one byte, widened inside the attention kernel
   std::optional<KernelInjection> injection;
+  /// A serving engine that runs all of it, with a paged cache; absent: the framework's own loop.
+  std::optional<RolloutEngine> engine;
+  /// Tokens at the begin of every prompt that are the same: the engine keeps them once.
+  std::int64_t shared_prefix = 0;
 };
 
 /// Which parts before the text model do not train.
@@ -101,7 +106,7 @@ struct ImageWork {
 
 struct Workload {
   WorkKind kind = WorkKind::train;
-  std::int64_t micro_batch = 1;
+  std::int64_t micro_batch = 1;  ///< of an engine 0: as many sequences as its cache has room for
   std::int64_t sequence_length = 2048;  ///< of the longest batch that the loader makes
   /// Absent: all samples are that long.
   std::optional<SampleLengths> lengths;

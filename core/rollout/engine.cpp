@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/stored_format.h"
 #include "frameworks/registry.h"
 #include "lowering/inference/generate.h"
 #include "model/model.h"
@@ -15,10 +16,16 @@ namespace {
 /// Engines compute in 16 bits.
 constexpr std::int64_t kEach = 2;
 
+/// Of `numel` elements of a parameter, as its format stores them.
+std::int64_t bytes_of(const Parameter& p, std::int64_t numel, Quantization format) {
+  if (!p.quantized()) return checked_mul(numel, kEach);
+  return ceil_div(bytes_in(format_of(format), p.numel, p.shape.front()), ceil_div(p.numel, numel));
+}
+
 /// Matrices are cut over the ranks, tables of words padded before (vllm/model_executor/layers/
 /// vocab_parallel_embedding.py, pad_vocab_size); the rest is whole. Adapters are merged, and
 /// trained copies take the place of their originals.
-std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model) {
+std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quantization format) {
   std::int64_t bytes = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
     if (p.adapter || p.copy) return;
@@ -31,7 +38,7 @@ std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model) {
                                    ? std::max(engine.tensor_parallel, engine.expert_parallel)
                                    : engine.tensor_parallel;
     const std::int64_t own = cut ? ceil_div(numel, ranks) : numel;
-    bytes = checked_add(bytes, checked_mul(round_up(own * kEach, kAllocationUnit), repeat));
+    bytes = checked_add(bytes, checked_mul(round_up(bytes_of(p, own, format), kAllocationUnit), repeat));
   });
   return bytes;
 }
@@ -89,7 +96,7 @@ EngineMemory engine_memory(const RolloutEngine& engine, const Model& generator,
   EngineMemory m;
   const auto share = static_cast<std::int64_t>(
       std::ceil(engine.utilization * static_cast<double>(plan.cluster.gpu.usable.count())));
-  m.weights = weight_bytes(engine, generator);
+  m.weights = weight_bytes(engine, generator, generation.workload.generation.weights);
   m.activations = activation_bytes(engine, generator, plan);
   m.block_bytes = block_bytes(engine, generator, plan);
   const std::int64_t outside = engine.engine->share_is_static ? m.activations : 0;

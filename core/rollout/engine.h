@@ -28,6 +28,12 @@ struct EngineDescription {
   bool share_is_static = false;
   /// Of CUDA graphs for each sequence at once, where they are outside of the share.
   std::int64_t graph_bytes = 0;
+  /// Of an all-reduce among the GPUs of a node, beside what its bytes take: kernels of the engine's
+  /// own that write to the others' memory (vllm/distributed/device_communicators/
+  /// custom_all_reduce.py; SGLang's are the same). Assumed.
+  double exchange_seconds = 10e-6;
+  /// Between two passes that the next one's scheduling does not hide. Assumed.
+  double pass_seconds = 0.5e-3;
   std::string_view share_key = {};  ///< what the engine calls the share
   std::string_view source = {};
 };

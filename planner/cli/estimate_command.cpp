@@ -3,7 +3,6 @@
 
 #include "cli/commands.h"
 #include "cli/estimate_question.h"
-#include "render/estimate_text.h"
 
 namespace shardplan::cli {
 namespace {
@@ -18,7 +17,7 @@ Exit run_estimate(const EstimateArguments& arguments) {
   if (arguments.output.json())
     arguments.output.write_json(to_json(a));
   else
-    arguments.output.write_text(estimate_text(a.estimate, a.job, a.calibration, a.cost));
+    arguments.output.write_text(text_of(a));
   return a.estimate.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
 

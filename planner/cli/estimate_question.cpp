@@ -1,9 +1,9 @@
 #include "cli/estimate_question.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/cost_options.h"
-#include "questions/estimate_job.h"
 
 namespace shardplan::cli {
 
@@ -15,12 +15,9 @@ void EstimateQuestion::add_to(CLI::App& command) {
 }
 
 JobAnswer answer(const EstimateQuestion& question) {
-  JobAnswer a;
-  a.job = question.job.load(question.job.merged(Json::object()));
-  a.calibration = question.calibration.load_for(a.job);
-  a.estimate = estimate_job(a.job, a.calibration);
-  a.cost = cost_of(a.job.model, a.job.plan, a.estimate, question.cost);
-  return a;
+  Job job = question.job.load(question.job.merged(Json::object()));
+  Calibration calibration = question.calibration.load_for(job);
+  return answer_job(std::move(job), std::move(calibration), question.cost);
 }
 
 }  // namespace shardplan::cli

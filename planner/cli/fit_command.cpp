@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/fit_question.h"
-#include "render/fit_text.h"
 
 namespace shardplan::cli {
 namespace {
@@ -20,7 +19,7 @@ Exit run_fit(const FitArguments& arguments) {
   if (arguments.output.json())
     arguments.output.write_json(to_json(a));
   else
-    arguments.output.write_text(fit_text(a.estimate, a.job, *a.fixes, a.calibration, a.cost));
+    arguments.output.write_text(text_of(a));
   return a.estimate.verdict.fits ? Exit::done : Exit::does_not_fit;
 }
 

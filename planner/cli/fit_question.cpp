@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/cost_options.h"
 #include "import/import.h"
 #include "json/given_texts.h"
 #include "load/hardware.h"
-#include "questions/estimate_job.h"
 
 namespace shardplan::cli {
 namespace {
@@ -81,13 +81,12 @@ JobAnswer answer(const FitQuestion& asked) {
   const HardwareCatalog hardware = load_hardware_catalog();
   const WrittenJob written{
       options.merged(defaults(question)), "<command line>", {.hardware = &hardware}};
-  JobAnswer a;
-  a.job = load_job(written.json, written.file, written.context);
-  if (options.files.empty() && !options.merged(Json::object()).contains("checkpointing"))
-    a.job.assumed.emplace_back("checkpointing: full");
-  a.calibration = question.calibration.load_for(a.job);
-  a.estimate = estimate_job(a.job, a.calibration);
-  a.cost = cost_of(a.job.model, a.job.plan, a.estimate, question.cost);
+  Job job = load_job(written.json, written.file, written.context);
+  if (options.files.empty() && !job.plan.workload.generation.engine &&
+      !options.merged(Json::object()).contains("checkpointing"))
+    job.assumed.emplace_back("checkpointing: full");
+  Calibration calibration = question.calibration.load_for(job);
+  JobAnswer a = answer_job(std::move(job), std::move(calibration), question.cost);
   a.fixes = find_fixes(a.job, written, a.estimate, a.calibration, {.threads = 0});
   return a;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimate/estimate.h"
@@ -9,6 +10,7 @@
 #include "load/job.h"
 #include "questions/cost.h"
 #include "questions/fixes.h"
+#include "questions/serving.h"
 
 namespace shardplan::cli {
 
@@ -18,7 +20,14 @@ struct JobAnswer {
   Estimate estimate;
   Cost cost;
   std::optional<std::vector<Fix>> fixes;  ///< where they were asked for
+  std::vector<ServingChoice> serving;     ///< of a job that an engine serves
 };
+
+/// Estimates `job` and what follows from the estimate; fixes are left out.
+JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms);
+
+/// The whole answer of `fit`, or of `estimate` where there are no fixes.
+std::string text_of(const JobAnswer& answer);
 
 /// shardplan.estimate/1, with the cost and the fixes.
 Json to_json(const JobAnswer& answer);

@@ -186,13 +186,18 @@ Json JobOptions::merged(const Json& base) const {
   return job;
 }
 
-/// "--lora-rank 16" asks for LoRA, unless somebody has said which method.
+/// "--lora-rank 16" asks for LoRA and "--serve" for inference, unless somebody has said another.
 void JobOptions::take_method(Json& job) const {
-  const bool adapts = std::ranges::any_of(flags_, [](const Flag& flag) {
-    return flag.option->count() > 0 && flag.field->pointer.starts_with("/workload/lora/");
-  });
-  if (!adapts || !job.contains("workload") || job["workload"].contains("method")) return;
-  job["workload"]["method"] = "lora";
+  const auto says_of = [&](std::string_view block) {
+    return std::ranges::any_of(flags_, [&](const Flag& flag) {
+      return flag.option->count() > 0 && flag.field->pointer.starts_with(block);
+    });
+  };
+  const auto imply = [&](const char* key, const char* value) {
+    if (!job["workload"].contains(key)) job["workload"][key] = value;
+  };
+  if (says_of("/workload/lora/")) imply("method", "lora");
+  if (says_of("/workload/engine/")) imply("kind", "inference");
 }
 
 Job JobOptions::load(const Json& job) const {

@@ -25,7 +25,7 @@ struct MaxArguments {
 
 LargestResult answer(const std::string& of, const Job& job, const Calibration& calibration,
                      StepLimit most) {
-  if (of == "batch" || of == "micro_batch")
+  if (of == "batch" || of == "micro_batch" || of == "concurrency")
     return largest_micro_batch(job.model, job.plan, calibration, most);
   if (of == "prompt_length" || of == "sequence_length")
     return largest_sequence(job.model, job.plan, calibration, most);
@@ -40,7 +40,7 @@ LargestResult answer(const std::string& of, const Job& job, const Calibration& c
 /// Batch and prompt are inference's, micro-batch and sequence training's.
 void check_kind(const MaxArguments& a, const Job& job) {
   const bool inference = job.plan.workload.kind == WorkKind::inference;
-  const bool asks_inference = a.of == "batch" || a.of == "prompt_length";
+  const bool asks_inference = a.of == "batch" || a.of == "concurrency" || a.of == "prompt_length";
   const bool asks_training = a.of == "micro_batch" || a.of == "sequence_length";
   if (inference ? !asks_training : !asks_inference && !job.rlhf) return;
   throw InputError({.file = "<command line>",
@@ -98,9 +98,11 @@ void add_max(CLI::App& app, Run& run) {
   command
       ->add_option(
           "--of", a->of,
-          "micro_batch, sequence_length, parameters, gpus; of inference batch, prompt_length")
+          "micro_batch, sequence_length, parameters, gpus; of inference batch (concurrency), "
+          "prompt_length")
       ->check(CLI::IsMember(
-          {"micro_batch", "sequence_length", "parameters", "gpus", "batch", "prompt_length"}));
+          {"micro_batch", "sequence_length", "parameters", "gpus", "batch", "prompt_length",
+                           "concurrency"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
       ->transform(positive_number());
   command->footer(

@@ -6,6 +6,7 @@
 #include "cli/calibration_option.h"
 #include "cli/commands.h"
 #include "cli/job_options.h"
+#include "questions/estimate_job.h"
 #include "questions/simulate.h"
 #include "render/simulation_text.h"
 #include "render/trace.h"
@@ -24,6 +25,7 @@ struct SimulateArguments {
 
 Exit run_simulate(const SimulateArguments& a) {
   const Job job = a.job.load(a.job.merged(Json::object()));
+  require_steps(job, "simulate", a.job.file);
   const Calibration calibration = a.calibration.load_for(job);
   const std::vector<SimulatedRank> ranks = simulate_job(job, calibration, a.ranks);
   if (!a.trace.empty()) write_file(a.trace, trace_json(ranks, job.plan.cluster.label));

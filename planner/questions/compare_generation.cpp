@@ -53,7 +53,7 @@ std::vector<Alternative> compare_generation(const Model& model, const Plan& plan
     add(fmt::format("a batch of {}", batch), std::move(changed));
   }
   const bool streams = zero != nullptr && zero->offload_param.device != OffloadDevice::none;
-  if (!now.injection && !streams) {
+  if (!now.injection && !now.engine && !streams) {
     Plan changed = plan;
     stream_weights(changed);
     add("weights on the host (ZeRO-Inference)", std::move(changed));

@@ -16,6 +16,14 @@ DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calib
                   : estimate_in_detail(job.model, job.plan, calibration);
 }
 
+void require_steps(const Job& job, std::string_view command, const std::string& file) {
+  if (!job.plan.workload.generation.engine) return;
+  throw InputError({.file = file,
+                    .key = "workload.engine",
+                    .message = fmt::format("'{}' shows a step, and an engine has none", command),
+                    .expected = "shardplan fit, estimate, compare or max; or no engine"});
+}
+
 void require_training(const Job& job, std::string_view command, const std::string& file) {
   const WorkKind kind = job.plan.workload.kind;
   if (kind == WorkKind::train) return;

@@ -16,6 +16,9 @@ constexpr std::string_view name_of(WorkKind kind) {
 Estimate estimate_job(const Job& job, const Calibration& calibration);
 DetailedEstimate estimate_job_in_detail(const Job& job, const Calibration& calibration);
 
+/// Throws InputError for a job that an engine serves: `command` shows a step, and it has none.
+void require_steps(const Job& job, std::string_view command, const std::string& file);
+
 /// Throws InputError unless the job trains one model: `command` asks about nothing else.
 void require_training(const Job& job, std::string_view command, const std::string& file);
 

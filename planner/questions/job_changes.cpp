@@ -67,6 +67,14 @@ void add_generation_sizes(Collector& out, const Workload& w) {
             {{"/workload/prompt_length", w.sequence_length / 2}});
 }
 
+/// Nodes with so many times the GPUs, whose price is not known.
+Cluster more_gpus(Cluster cluster, std::int64_t times) {
+  cluster.gpus_per_node *= times;
+  cluster.price_per_hour.reset();  // was that of fewer
+  cluster.spot_price_per_hour.reset();
+  return cluster;
+}
+
 /// DeepSpeed-Inference cuts each layer over all GPUs: over those that there are, or twice as many.
 void add_tensor_parallel(Collector& out, const Job& job) {
   const Plan& plan = job.plan;
@@ -86,15 +94,21 @@ void add_tensor_parallel(Collector& out, const Job& job) {
                Json{{"name", "deepspeed"}, {"kernel_inject", true}, {"max_out_tokens", tokens}}},
               {"/workload/quantization", nullptr},
               {"/workload/kv_cache_dtype", nullptr}};
-  if (ranks != world) {
-    Cluster more = plan.cluster;
-    more.gpus_per_node *= ranks / world;
-    more.price_per_hour.reset();  // was that of fewer
-    more.spot_price_per_hour.reset();
-    fields.push_back({"/cluster", cluster_json(more, false)});
-  }
+  if (ranks != world) fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, ranks / world), false)});
   out.add(fmt::format("each layer over {} GPUs (DeepSpeed-Inference)", ranks), "tensor",
           std::move(fields));
+}
+
+/// The engine's layers over twice as many GPUs: of those that there are, or twice as many.
+void add_engine_degree(Collector& out, const Job& job) {
+  const Plan& plan = job.plan;
+  const std::int64_t degree = 2 * plan.workload.generation.engine->tensor_parallel;
+  const std::int64_t heads = job.model.facts.attention_heads;
+  if (heads == 0 || heads % degree != 0) return;
+  std::vector<FieldEdit> fields{{"/workload/engine/tensor_parallel", degree}};
+  if (degree > plan.cluster.gpus_per_node || plan.cluster.world() % degree != 0)
+    fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, 2), false)});
+  out.add(fmt::format("each layer over {} GPUs", degree), "tensor", std::move(fields));
 }
 
 /// Weights stay in the host's memory and stream through the GPU in every pass.
@@ -220,8 +234,12 @@ std::vector<Change> lighter_changes(const Job& job, const Json& written) {
   } else if (job.plan.workload.kind == WorkKind::inference) {
     add_formats(out, job.plan);
     add_generation_sizes(out, job.plan.workload);
-    add_tensor_parallel(out, job);
-    add_streaming(out, job.plan);
+    if (job.plan.workload.generation.engine) {
+      add_engine_degree(out, job);
+    } else {
+      add_tensor_parallel(out, job);
+      add_streaming(out, job.plan);
+    }
   }
   return out.take();
 }

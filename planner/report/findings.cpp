@@ -40,6 +40,7 @@ Findings find_out(Job job, const Calibration& calibration, const MeasuredRuns& r
   const Plan& plan = job.plan;
   Findings f;
   f.calibration = calibration;
+  require_steps(job, "report", origin.name);
   f.estimate = estimate_job(job, calibration);
   f.ranks = {f.estimate};
   f.cost = cost_of(model, plan, f.estimate, {});

@@ -92,6 +92,15 @@ std::vector<Cell> training_words(const Plan& p) {
   return {how, degree_words(p), batch};
 }
 
+/// What an engine is asked, whatever it runs at once.
+Cell serving_line(const Workload& w) {
+  const Cell line = message("plan.serving", {{"prompt", count(w.sequence_length)},
+                                             {"new", count(w.generation.new_tokens)}});
+  if (w.generation.shared_prefix == 0) return line;
+  return with(line,
+              message("plan.shared_prefix", {{"tokens", count(w.generation.shared_prefix)}}));
+}
+
 /// How it generates, and on how much at a time.
 std::vector<Cell> generation_words(const Plan& p) {
   const Workload& w = p.workload;
@@ -99,9 +108,12 @@ std::vector<Cell> generation_words(const Plan& p) {
   Cell how = message("plan.generation", {{"framework", framework_words(p)}});
   if (g.injection && g.injection->tensor_parallel > 1)
     how = message("plan.over_gpus", {{"what", how}, {"gpus", count(g.injection->tensor_parallel)}});
+  if (g.engine && g.engine->tensor_parallel > 1)
+    how = message("plan.over_gpus", {{"what", how}, {"gpus", count(g.engine->tensor_parallel)}});
   how = with(how, std::string(name_of(p.precision.params)));
   if (g.weights != Quantization::none) how = with(how, words_of(g.weights));
   if (g.fp8_cache) how = with(how, message("plan.fp8_cache"));
+  if (g.engine) return {how, serving_line(w)};
   how = with(how, plan_attention(p.attention));
   return {how, message("plan.prompts", {{"batch", count(w.micro_batch)},
                                         {"prompt", count(w.sequence_length)},

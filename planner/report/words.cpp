@@ -53,6 +53,8 @@ Text framework_words(const Framework& framework) {
 
 Text framework_words(const Plan& plan) {
   if (plan.workload.kind != WorkKind::inference) return framework_words(plan.framework);
+  if (const auto& engine = plan.workload.generation.engine)
+    return message("framework.engine", {{"engine", std::string(engine->engine->words)}});
   if (plan.workload.generation.injection) return message("framework.injection");
   if (zero_options(plan) != nullptr)
     return message("framework.zero_inference", {{"framework", framework_words(plan.framework)}});

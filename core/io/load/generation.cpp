@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "frameworks/registry.h"
+#include "load/engine.h"
 #include "load/options.h"
 #include "options/tables.h"
 
@@ -48,6 +49,10 @@ Workload read_generation(ObjectReader& w) {
   workload.kind = WorkKind::inference;
   workload.micro_batch = workload.sequence_length = workload.generation.new_tokens = 0;  // open
   read_options(w, generation_table(), workload);
+  Generation& g = workload.generation;
+  g.engine = read_engine(w, "engine", serving_table());
+  if (!g.engine && g.shared_prefix > 0)
+    w.fail("shared_prefix", "is for an engine, which keeps it once", "with \"engine\"");
   return workload;
 }
 

@@ -18,6 +18,7 @@
 #include "load/compile.h"
 #include "load/deepspeed.h"
 #include "load/ds_config/load.h"
+#include "load/engine.h"
 #include "load/framework.h"
 #include "load/images.h"
 #include "load/model.h"
@@ -48,7 +49,10 @@ class JobLoader {
     if (schema && *schema != "shardplan.job/1")
       reader_.fail("schema", fmt::format("found '{}'", *schema), "shardplan.job/1");
     read_cluster();
-    read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
+    if (is_served())
+      read_.framework.kind = default_framework(1);
+    else
+      read_ = read_framework(reader_, plan().cluster.world(), context_, job_.assumed);
     plan().framework = read_.framework;
     plan().workload = read_workload(reader_, context_.directory);
     take_injection();
@@ -59,11 +63,12 @@ class JobLoader {
     plan().entropy = context_.entropy;
     read_model();
     plan().parallel = read_parallel(reader_, plan(), read_.ds_config);
-    if (is_inference() && plan().data_ranks() != plan().cluster.world() && !generates_divided())
+    const bool in_loop = is_inference() && !plan().workload.generation.engine;
+    if (in_loop && plan().data_ranks() != plan().cluster.world() && !generates_divided())
       reader_.fail("parallel", "this division is not modelled for inference",
                    "tensor, as many as there are GPUs, with framework single; or framework "
                    "deepspeed with kernel_inject, one group of all GPUs");
-    check_parallel(reader_, job_.model, plan());  // before the batch, whose ranks follow from it
+    check_degrees();  // before the batch, whose ranks follow from it
     if (zero_options(plan()) != nullptr) {
       apply_ds_config();
     } else {
@@ -73,7 +78,8 @@ class JobLoader {
     }
     take_trainer();
     fill_defaults();
-    check_parallel(reader_, job_.model, plan());
+    check_degrees();
+    if (is_served()) check_engine();
     if (const auto problem = sharding_problem(job_.model, plan()))
       reader_.fail(problem->key, problem->message, problem->expected);
     check_precision();
@@ -100,6 +106,25 @@ class JobLoader {
   bool generates_divided() const {
     const Plan& p = job_.plan;
     return !traits_of(p).data_parallel && p.parallel.model_ranks() == p.parallel.tensor;
+  }
+  /// An engine of its own runs all of it, so that there is no framework.
+  bool is_served() {
+    const Json* workload = reader_.find("workload");
+    if (workload == nullptr || !workload->is_object() || !workload->contains("engine")) return false;
+    if (reader_.has("framework"))
+      reader_.fail("framework", "an engine serves this job, and runs without one",
+                   "no framework; or no workload.engine");
+    return true;
+  }
+  /// An engine's degree is its own.
+  void check_degrees() {
+    if (!plan().workload.generation.engine) check_parallel(reader_, job_.model, plan());
+  }
+  void check_engine() {
+    Workload& w = plan().workload;
+    fit_length(reader_, "workload.engine", *w.generation.engine,
+               w.sequence_length + w.generation.new_tokens);
+    check_serving(reader_, job_.model, plan());
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
@@ -336,7 +361,7 @@ class JobLoader {
       value = fallback;
       job_.assumed.push_back(fmt::format("{}: {}", what, fallback));
     };
-    assume(w.micro_batch, 1, "batch");
+    if (!w.generation.engine) assume(w.micro_batch, 1, "batch");
     assume(w.generation.new_tokens, 256, "new tokens");
     const std::int64_t room = job_.model.facts.max_positions - w.generation.new_tokens;
     assume(w.sequence_length, room > 0 ? std::min<std::int64_t>(2048, room) : 2048,
@@ -356,7 +381,7 @@ class JobLoader {
     Workload& w = plan().workload;
     const ModelFacts& facts = job_.model.facts;
     if (is_inference()) assume_generation();
-    if (w.micro_batch == 0) assume_micro_batch();
+    if (w.micro_batch == 0 && !w.generation.engine) assume_micro_batch();
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
     take_lengths();
     if (w.sequence_length == 0) {

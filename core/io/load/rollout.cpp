@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
-#include "load/options.h"
+#include "load/engine.h"
 #include "options/tables.h"
 
 namespace shardplan {
@@ -48,22 +48,8 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m) {
 }  // namespace
 
 std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence) {
-  auto o = workload.object("rollout");
-  if (!o) return std::nullopt;
-  RolloutEngine engine;
-  engine.engine = kEngines[static_cast<std::size_t>(
-      read_as<int>(*o, info_of(rollout_table(), "engine")).value_or(0))];
-  engine.utilization = engine.engine->utilization;
-  engine.block_tokens = engine.engine->block_tokens;
-  read_options(*o, rollout_table(), engine);
-  engine.model_length =
-      read_as<std::int64_t>(*o, info_of(rollout_table(), "max_model_length")).value_or(sequence);
-  if (engine.model_length < sequence)
-    o->fail(
-        "max_model_length",
-        fmt::format("{} holds no prompt and answer of {} tokens", engine.model_length, sequence),
-        fmt::format("at least {}", sequence));
-  o->finish();
+  auto engine = read_engine(workload, "rollout", rollout_table());
+  if (engine) fit_length(workload, "rollout", *engine, sequence);
   return engine;
 }
 

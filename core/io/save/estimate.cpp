@@ -139,6 +139,27 @@ std::string_view name_of(Phase phase) {
   return "";
 }
 
+Json to_json(const ServingEstimate& s) {
+  return Json{{"replicas", s.replicas},
+              {"sequences", s.sequences},
+              {"sequences_limited_by", s.limited_by},
+              {"room", s.room},
+              {"cache_bytes", s.memory.cache},
+              {"cache_blocks", s.memory.blocks},
+              {"block_bytes", s.memory.block_bytes},
+              {"weight_bytes", s.memory.weights},
+              {"budget_bytes", s.memory.budget},
+              {"tokens_per_second", s.tokens_per_second},
+              {"tokens_per_second_of_a_sequence", s.token_seconds > 0 ? 1 / s.token_seconds : 0.0},
+              {"requests_per_second", s.requests_per_second},
+              {"first_token_seconds", s.first_token_seconds},
+              {"first_token_seconds_when_full", s.loaded_first_seconds},
+              {"pass_seconds", s.pass.seconds()},
+              {"pass_seconds_without_prompts", s.quiet_token_seconds},
+              {"host_seconds_per_pass", s.pass.host},
+              {"prompt_tokens_per_pass", s.prompt_tokens}};
+}
+
 Json to_json(const Estimate& e, const Job& job) {
   Json json;
   json["schema"] = "shardplan.estimate/1";
@@ -162,6 +183,7 @@ Json to_json(const Estimate& e, const Job& job) {
                            {"count", line.count}});
   json["traffic"] = std::move(traffic);
   json["time"] = time(e.time);
+  if (e.serving) json["serving"] = to_json(*e.serving);
   if (e.typical)
     json["typical_step"] = Json{{"tokens_per_sample", e.typical->tokens},
                                 {"counted_share", e.typical->counted},

@@ -10,6 +10,9 @@ namespace shardplan {
 /// The whole estimate of a job, with its warnings and what was assumed.
 Json to_json(const Estimate& estimate, const Job& job);
 
+/// What an engine gives, of one of them unless it says of all.
+Json to_json(const ServingEstimate& serving);
+
 /// name of a link as the format has it: "gpu", "host", "nvme".
 std::string_view name_of(LinkKind link);
 std::string_view name_of(Phase phase);

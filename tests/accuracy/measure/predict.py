@@ -21,7 +21,9 @@ def predict(program, job):
     peak, host = estimate["gpu"]["peak"], estimate["host"]
     on_host = {"host": {"pinned": host["pinned_bytes_per_node"],
                         "pageable": host["bytes_per_node"] - host["pinned_bytes_per_node"]}}
-    return {"phases": estimate["gpu"]["phases"],
+    served = {"serving": estimate["serving"]} if "serving" in estimate else {}
+    return {**served,
+            "phases": estimate["gpu"]["phases"],
             "allocated_peak": peak["allocated"]["point"],
             "reserved": peak["reserved"]["point"],
             "reserved_upper": peak["reserved"]["upper"],

@@ -1,0 +1,155 @@
+#include "estimate/serving.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "estimate/estimate.h"
+#include "estimate/time.h"
+#include "parallel/groups.h"
+
+namespace shardplan {
+namespace {
+
+/// The engine's GPUs as a group.
+Plan divided(const Plan& plan) {
+  Plan own = plan;
+  own.parallel.tensor = plan.workload.generation.engine->tensor_parallel;
+  return own;
+}
+
+std::int64_t tokens_of(const Workload& w) {
+  return checked_add(w.sequence_length, w.generation.new_tokens);
+}
+
+std::int64_t shared_blocks(const Plan& plan) {
+  const Generation& g = plan.workload.generation;
+  return g.shared_prefix / g.engine->block_tokens;
+}
+
+/// Blocks of one sequence beside those that all share.
+std::int64_t own_blocks(const Plan& plan) {
+  const Workload& w = plan.workload;
+  return ceil_div(tokens_of(w), w.generation.engine->block_tokens) - shared_blocks(plan);
+}
+
+void count_sequences(ServingEstimate& s, const Plan& plan) {
+  const Generation& g = plan.workload.generation;
+  const std::int64_t left = std::max<std::int64_t>(s.memory.blocks - shared_blocks(plan), 0);
+  s.room = left / own_blocks(plan);
+  s.sequences = s.room;
+  s.limited_by = "cache";
+  if (g.engine->sequences < s.sequences) {
+    s.sequences = g.engine->sequences;
+    s.limited_by = "max_num_seqs";
+  }
+  const std::int64_t asked = plan.workload.micro_batch;
+  if (asked > 0 && asked <= s.sequences) {
+    s.sequences = asked;
+    s.limited_by = "batch";
+  }
+}
+
+/// A prompt alone, in passes of as many tokens as the engine takes at once.
+double first_token(const ServedNetwork& network, const Plan& plan, double beside, double context) {
+  const Workload& w = plan.workload;
+  const RolloutEngine& engine = *w.generation.engine;
+  const auto most = std::max(1.0, static_cast<double>(engine.batched_tokens) - beside);
+  auto past = static_cast<double>(w.generation.shared_prefix);
+  double left = static_cast<double>(w.sequence_length) - past, seconds = 0;
+  while (left > 0) {
+    const double tokens = std::min(left, most);
+    seconds += network.time_of({beside, context, tokens, tokens, past}).seconds();
+    past += tokens;
+    left -= tokens;
+  }
+  return seconds;
+}
+
+/// As many prompts begin as answers end. Where a pass has no room for that many tokens of prompts,
+/// they decide how many sequences decode.
+void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const Plan& plan) {
+  const Workload& w = plan.workload;
+  const RolloutEngine& engine = *w.generation.engine;
+  const auto prompt = static_cast<double>(w.sequence_length - w.generation.shared_prefix);
+  const auto answer = static_cast<double>(std::max<std::int64_t>(w.generation.new_tokens, 1));
+  const double context = static_cast<double>(w.sequence_length) + answer / 2;
+  const auto running = static_cast<double>(s.sequences);
+  const double room = std::max(1.0, static_cast<double>(engine.batched_tokens) - running);
+  s.prompt_tokens = std::min(running * prompt / answer, room);
+  const double decoding =
+      prompt > 0 ? std::min(running, s.prompt_tokens / prompt * answer) : running;
+  s.pass = network.time_of({decoding, context, s.prompt_tokens, prompt,
+                            static_cast<double>(w.generation.shared_prefix)});
+  s.token_seconds = s.pass.seconds();
+  if (s.token_seconds <= 0) return;
+  const auto replicas = static_cast<double>(s.replicas);
+  s.tokens_per_second = replicas * decoding / s.token_seconds;
+  s.requests_per_second = s.tokens_per_second / answer;
+  s.quiet_token_seconds = network.time_of({.decoding = running, .context = context}).seconds();
+  s.first_token_seconds = first_token(network, plan, 0, 0);
+  s.loaded_first_seconds = first_token(network, plan, decoding, context);
+}
+
+void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
+                const ProcessMemory& process) {
+  const std::int64_t asked = std::max<std::int64_t>(plan.workload.micro_batch, 1);
+  const std::int64_t blocks = checked_add(shared_blocks(plan), checked_mul(asked, own_blocks(plan)));
+  const EngineMemory& m = s.memory;
+  const std::int64_t needed =
+      m.weights + m.activations + checked_mul(blocks, m.block_bytes) + process.point();
+  const bool has_room = s.room >= asked;
+  const std::int64_t taken = has_room ? m.budget : needed - process.point();
+  e.allocated = e.reserved = {taken, taken, taken};
+  const std::int64_t others = process.upper - process.point();
+  e.device = {taken + process.point(), taken + process.upper, taken + process.point()};
+  e.model_bytes = m.weights;
+  e.peak_phase = Phase::decode;
+  e.run = {Phase::prefill, Phase::decode};
+  for (const Phase phase : e.run) e.phases[static_cast<std::size_t>(phase)] = {taken, taken};
+  MemoryProfile memory;
+  const auto add = [&](Category category, std::int64_t bytes) {
+    memory.at_start[index_of(category)] = memory.at_peak[index_of(category)] = bytes;
+  };
+  add(Category::parameters, m.weights);
+  add(Category::activations, m.activations);
+  add(Category::kv_cache, taken - m.weights - m.activations);
+  e.breakdown = breakdown_of(memory, process, 0, {});
+  e.verdict = verdict_of(e.device, {}, plan.cluster);
+  const std::int64_t available = std::min(e.usable_bytes, m.budget + process.point());
+  e.verdict.headroom_bytes = available - needed;
+  if (has_room && e.device.point + others <= e.usable_bytes) return;
+  e.verdict.gpu = {Fit::does_not_fit, needed, available};
+  e.verdict.fits = false;
+  e.verdict.limited_by = "gpu";
+}
+
+}  // namespace
+
+Estimate estimate_serving(const Model& model, const Plan& plan, const Calibration& calibration) {
+  const RolloutEngine& engine = *plan.workload.generation.engine;
+  Estimate e;
+  e.parameters = model.parameter_count();
+  e.tensors = model.tensor_count();
+  e.capacity_bytes = plan.cluster.gpu.capacity.count();
+  e.usable_bytes = plan.cluster.gpu.usable.count();
+  ServingEstimate s;
+  s.replicas = plan.cluster.world() / engine.tensor_parallel;
+  s.memory = engine_memory(engine, model, plan);
+  count_sequences(s, plan);
+  Program groups;  // nothing runs in it: whose communicators a process has
+  groups.groups = group_shapes(divided(plan));
+  add_memory(e, plan, s, process_memory(divided(plan), calibration, groups));
+  if (knows_time(plan) && s.sequences > 0)
+    time_steady_state(s, ServedNetwork(model, plan, calibration.time), plan);
+  e.time.source = Source::assumed;  // rates of an engine's kernels: PyTorch's and Inductor's
+  e.time.step_seconds = s.token_seconds;
+  e.time.tokens_per_second = s.tokens_per_second;
+  if (s.token_seconds > 0)
+    e.time.generation = GenerationTime{.prefill_seconds = s.first_token_seconds,
+                                       .decode_tokens_per_second = s.tokens_per_second};
+  e.serving = s;
+  return e;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,77 @@
+#include "load/engine.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+#include "load/options.h"
+#include "options/tables.h"
+#include "parallel/degrees.h"
+
+namespace shardplan {
+
+std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_view key,
+                                         const OptionTable<RolloutEngine>& table) {
+  auto o = workload.object(std::string(key));
+  if (!o) return std::nullopt;
+  RolloutEngine engine;
+  engine.engine = kEngines[static_cast<std::size_t>(
+      read_as<int>(*o, info_of(table, "engine")).value_or(0))];
+  engine.utilization = engine.engine->utilization;
+  engine.block_tokens = engine.engine->block_tokens;
+  read_options(*o, table, engine);
+  engine.model_length =
+      read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
+  o->finish();
+  return engine;
+}
+
+void fit_length(ObjectReader& workload, std::string_view key, RolloutEngine& engine,
+                std::int64_t sequence) {
+  if (engine.model_length == 0) engine.model_length = sequence;
+  if (engine.model_length >= sequence) return;
+  workload.fail(
+      fmt::format("{}.max_model_length", key),
+      fmt::format("{} holds no prompt and answer of {} tokens", engine.model_length, sequence),
+      fmt::format("at least {}", sequence));
+}
+
+namespace {
+
+void check_degree(ObjectReader& job, const Model& model, const Plan& plan) {
+  const std::int64_t degree = plan.workload.generation.engine->tensor_parallel;
+  const auto refuse = [&](std::string message, std::string expected) {
+    job.fail("workload.engine.tensor_parallel", std::move(message), std::move(expected));
+  };
+  const std::int64_t heads = model.facts.attention_heads;
+  if (heads > 0 && heads % degree != 0)
+    refuse(fmt::format("{} does not divide the {} heads", degree, heads), "a divisor of them");
+  const std::int64_t world = plan.cluster.world();
+  if (world % degree != 0)
+    refuse(fmt::format("{} does not divide the {} GPUs", degree, world), "a divisor of them");
+  if (degree > plan.cluster.gpus_per_node)
+    refuse(fmt::format("{} GPUs are more than the {} of a node", degree, plan.cluster.gpus_per_node),
+           "a degree within a node, and an engine on each");
+  Plan divided = plan;
+  divided.parallel.tensor = degree;
+  if (const auto problem = degree_problem(model, divided))
+    refuse(problem->message, problem->expected);
+}
+
+}  // namespace
+
+void check_serving(ObjectReader& job, const Model& model, const Plan& plan) {
+  const Workload& w = plan.workload;
+  const Generation& g = w.generation;
+  check_degree(job, model, plan);
+  if (g.shared_prefix >= w.sequence_length)
+    job.fail("workload.shared_prefix",
+             fmt::format("{} tokens are the whole prompt of {}", g.shared_prefix, w.sequence_length),
+             "fewer: the last tokens of a prompt are its own");
+  if (g.engine->batched_tokens < g.engine->sequences)
+    job.fail("workload.engine.max_num_batched_tokens",
+             fmt::format("{} is less than max_num_seqs, {}: each sequence takes a token of a pass",
+                         g.engine->batched_tokens, g.engine->sequences),
+             fmt::format("at least {}", g.engine->sequences));
+}
+
+}  // namespace shardplan

@@ -1,0 +1,122 @@
+// Engines that generate: beside a trainer (workload.rollout), or to serve (workload.engine). What both
+// say is described once.
+#include <array>
+
+#include "options/limits.h"
+#include "options/member.h"
+#include "options/tables.h"
+
+namespace shardplan {
+namespace {
+
+constexpr auto kEngineNames = [] {
+  std::array<NamedValue, kEngines.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {kEngines[i]->name, static_cast<std::int64_t>(i), kEngines[i]->words, ""};
+  return all;
+}();
+constexpr std::array kPlaces{
+    NamedValue{"colocated", static_cast<std::int64_t>(EnginePlace::colocated),
+               "on the trainer's GPUs", ""},
+    NamedValue{"separate", static_cast<std::int64_t>(EnginePlace::separate), "on GPUs of its own",
+               ""}};
+
+constexpr OptionInfo kEngine{.key = "engine",
+                             .help = "which one",
+                             .default_text = "`vllm`",
+                             .kind = OptionKind::choice,
+                             .choices = kEngineNames};
+constexpr OptionInfo kShare{
+    .key = "gpu_memory_utilization",
+    .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
+    .doc = "share of a GPU's memory that it takes, and of which its cache is what the rest "
+           "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
+    .default_text = "0.92; of SGLang 0.88",
+    .numbers = {0.01, 1}};
+constexpr OptionInfo kTensorParallel{
+    .key = "tensor_parallel", .help = "GPUs that share each layer", .integers = {1, 1 << 10}};
+constexpr OptionInfo kBlock{.key = "block_size",
+                            .help = "tokens of a block of its cache",
+                            .default_text = "16; of SGLang 1",
+                            .integers = {1, 1 << 16}};
+constexpr OptionInfo kBatchedTokens{.key = "max_num_batched_tokens",
+                                    .help = "tokens of one of its passes at most",
+                                    .integers = {1, 1 << 24}};
+constexpr OptionInfo kSequences{.key = "max_num_seqs",
+                                .help = "sequences that it runs at once at most",
+                                .integers = {1, 1 << 20}};
+constexpr OptionInfo kModelLength{.key = "max_model_length",
+                                  .help = "tokens of a sequence at most",
+                                  .default_text = "prompt and new tokens",
+                                  .kind = OptionKind::integer,
+                                  .integers = {1, kLargestCount}};
+
+constexpr OptionInfo with_flag(OptionInfo option, std::string_view flag,
+                               std::string_view also = {}) {
+  option.flag = flag;
+  option.also = also;
+  return option;
+}
+
+constexpr std::array kRollout{
+    special<RolloutEngine>(kEngine),
+    option<&RolloutEngine::place>(
+        {.key = "placement", .help = "whose GPUs it runs on", .choices = kPlaces}),
+    option<&RolloutEngine::utilization>(kShare),
+    option<&RolloutEngine::tensor_parallel>(kTensorParallel),
+    option<&RolloutEngine::expert_parallel>({.key = "expert_parallel",
+                                             .help = "GPUs that divide its experts, if more",
+                                             .integers = {1, 1 << 12}}),
+    option<&RolloutEngine::cuda_graphs>(
+        {.key = "cuda_graphs", .help = "decode by CUDA graphs, not by single kernels"}),
+    option<&RolloutEngine::sleep_level>(
+        {.key = "sleep_level",
+         .help = "while others work: 0 keeps all, 1 moves weights to the host, 2 drops them too",
+         .integers = {0, 2}}),
+    option<&RolloutEngine::block_tokens>(kBlock),
+    option<&RolloutEngine::batched_tokens>(kBatchedTokens),
+    option<&RolloutEngine::sequences>(kSequences),
+    option<&RolloutEngine::weight_bucket>(
+        {.key = "weight_bucket",
+         .help = "bytes of the buffer through which the trainer hands weights over; 0: none",
+         .integers = {0, std::int64_t{1} << 40}}),
+    option<&RolloutEngine::layered_summon>(
+        {.key = "layered_summon",
+         .help =
+             "verl: adapters are collected layer by layer, not with all of the model gathered"}),
+    special<RolloutEngine>(kModelLength),
+};
+
+constexpr OptionInfo kServingEngine = [] {
+  OptionInfo option = with_flag(kEngine, "--engine");
+  option.switches = "--serve=vllm";
+  return option;
+}();
+
+constexpr std::array kServing{
+    special<RolloutEngine>(kServingEngine),
+    option<&RolloutEngine::utilization>(with_flag(kShare, "--gpu-memory-utilization",
+                                                  "--mem-fraction-static")),
+    option<&RolloutEngine::tensor_parallel>(
+        with_flag(kTensorParallel, "--engine-tensor-parallel", "--tensor-parallel-size --tp-size")),
+    option<&RolloutEngine::block_tokens>(with_flag(kBlock, "--block-size", "--page-size")),
+    option<&RolloutEngine::batched_tokens>(
+        with_flag(kBatchedTokens, "--max-num-batched-tokens", "--chunked-prefill-size")),
+    option<&RolloutEngine::sequences>(
+        with_flag(kSequences, "--max-num-seqs", "--max-running-requests")),
+    special<RolloutEngine>(with_flag(kModelLength, "--max-model-len", "--max-model-length")),
+};
+
+}  // namespace
+
+const OptionTable<RolloutEngine>& rollout_table() {
+  static constexpr OptionTable<RolloutEngine> kTable{"workload.rollout", "rlhf", kRollout};
+  return kTable;
+}
+
+const OptionTable<RolloutEngine>& serving_table() {
+  static constexpr OptionTable<RolloutEngine> kTable{"workload.engine", "inference", kServing};
+  return kTable;
+}
+
+}  // namespace shardplan
