@@ -28,6 +28,17 @@ const KeyRule* rule_of(std::string_view path, std::initializer_list<const KeyTab
   return nullptr;
 }
 
+/// Whether a rule is about something in the object at `path`: a pattern of ignored keys does not
+/// hide it.
+bool is_above_rules(std::string_view path, std::initializer_list<const KeyTable*> tables) {
+  return std::ranges::any_of(tables, [&](const KeyTable* table) {
+    return std::ranges::any_of(table->rules, [&](const KeyRule& rule) {
+      return rule.key.size() > path.size() && rule.key.starts_with(path) &&
+             rule.key[path.size()] == '.';
+    });
+  });
+}
+
 const IgnoredKeys* ignored_of(std::string_view path,
                               std::initializer_list<const KeyTable*> tables) {
   const auto matches = [&](std::string_view pattern) {
@@ -69,6 +80,7 @@ class Walk {
       if (!key.said()) key.took("");
       return;
     }
+    if (value.is_object() && is_above_rules(path, tables_)) return below(value, path);
     if (const IgnoredKeys* group = ignored_of(path, tables_)) {
       Key(document_, path, value, "", recipe_).ignore(std::string(group->reason));
       return;

@@ -394,52 +394,6 @@ optimizer: {_target_: torch.optim.Adam}
   EXPECT_EQ(recipe.at("framework").at("reshard_after_forward"), true);
 }
 
-TEST(Accelerate, ItsMeshGivesCopiesContextAndRotation) {
-  const Json job = import_text(R"(
-compute_environment: LOCAL_MACHINE
-distributed_type: FSDP
-mixed_precision: bf16
-num_processes: 8
-parallelism_config:
-  parallelism_config_dp_replicate_size: 2
-  parallelism_config_dp_shard_size: 2
-  parallelism_config_cp_size: 2
-  parallelism_config_cp_comm_strategy: alltoall
-fsdp_config: {fsdp_version: 2}
-)",
-                               {{"model", "llama-2-7b"}})
-                       .job;
-  EXPECT_EQ(job.at("parallel").at("context"), 2);
-  EXPECT_EQ(job.at("framework").at("hybrid_shard_size"), 4) << "context GPUs divide states too";
-  EXPECT_EQ(job.at("framework").at("context_rotation"), "alltoall");
-}
-
-TEST(Torchtitan, StagesTakeTheLocalBatchInParts) {
-  const std::string text = R"(
-[model]
-name = "llama3"
-flavor = "8B"
-[training]
-local_batch_size = 8
-seq_len = 8192
-[parallelism]
-data_parallel_replicate_degree = 2
-data_parallel_shard_degree = 2
-pipeline_parallel_degree = 4
-context_parallel_degree = 2
-pipeline_parallel_microbatch_size = 2
-pipeline_parallel_schedule = ")";
-  const Json job = job_of(text + "ZBVZeroBubble\"\n");
-  EXPECT_EQ(job.at("parallel").at("schedule"), "zbv");
-  EXPECT_EQ(job.at("parallel").at("virtual_pipeline"), 2);
-  EXPECT_EQ(job.at("workload").at("micro_batch"), 2);
-  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 4);
-  EXPECT_EQ(job.at("framework").at("reshard_after_forward"), false);
-  EXPECT_EQ(job.at("framework").at("hybrid_shard_size"), 4);
-  EXPECT_NE(error_of(text + "DualPipeV\"\n").find("pipeline_parallel_schedule"),
-            std::string::npos);
-}
-
 Json automodel_framework(const std::string& more) {
   return job_of("step_scheduler: {global_batch_size: 64, local_batch_size: 8}\n" + more)
       .at("framework");
