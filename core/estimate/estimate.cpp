@@ -84,8 +84,7 @@ Estimate estimate(const Model& model, const Plan& plan, const Passes& passes,
 
 DetailedEstimate estimate_in_detail(const Model& model, const Plan& plan,
                                     const Calibration& calibration) {
-  if (plan.workload.generation.engine)
-    return {estimate_serving(model, plan, calibration), {}, {}};
+  if (plan.workload.generation.engine) return {estimate_serving(model, plan, calibration), {}, {}};
   const Passes passes = run_passes(model, plan, calibration.time);
   const PlanEstimates of_plan{model, plan, passes, calibration};
   RankPrograms ranks = lower_ranks(passes.rank, plan);

@@ -94,7 +94,8 @@ void time_steady_state(ServingEstimate& s, const ServedNetwork& network, const P
 void add_memory(Estimate& e, const Plan& plan, const ServingEstimate& s,
                 const ProcessMemory& process) {
   const std::int64_t asked = std::max<std::int64_t>(plan.workload.micro_batch, 1);
-  const std::int64_t blocks = checked_add(shared_blocks(plan), checked_mul(asked, own_blocks(plan)));
+  const std::int64_t blocks =
+      checked_add(shared_blocks(plan), checked_mul(asked, own_blocks(plan)));
   const EngineMemory& m = s.memory;
   const std::int64_t needed =
       m.weights + m.activations + checked_mul(blocks, m.block_bytes) + process.point();

@@ -1,5 +1,5 @@
-// Engines that generate: beside a trainer (workload.rollout), or to serve (workload.engine). What both
-// say is described once.
+// Engines that generate: beside a trainer (workload.rollout), or to serve (workload.engine). What
+// both say is described once.
 #include <array>
 
 #include "options/limits.h"
@@ -29,8 +29,9 @@ constexpr OptionInfo kEngine{.key = "engine",
 constexpr OptionInfo kShare{
     .key = "gpu_memory_utilization",
     .help = "share of a GPU's memory that it takes in all; its cache is what the rest leaves",
-    .doc = "share of a GPU's memory that it takes, and of which its cache is what the rest "
-           "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
+    .doc =
+        "share of a GPU's memory that it takes, and of which its cache is what the rest "
+        "leaves: of vLLM in all; of SGLang, `mem_fraction_static`, for weights and cache",
     .default_text = "0.92; of SGLang 0.88",
     .numbers = {0.01, 1}};
 constexpr OptionInfo kTensorParallel{
@@ -95,8 +96,8 @@ constexpr OptionInfo kServingEngine = [] {
 
 constexpr std::array kServing{
     special<RolloutEngine>(kServingEngine),
-    option<&RolloutEngine::utilization>(with_flag(kShare, "--gpu-memory-utilization",
-                                                  "--mem-fraction-static")),
+    option<&RolloutEngine::utilization>(
+        with_flag(kShare, "--gpu-memory-utilization", "--mem-fraction-static")),
     option<&RolloutEngine::tensor_parallel>(
         with_flag(kTensorParallel, "--engine-tensor-parallel", "--tensor-parallel-size --tp-size")),
     option<&RolloutEngine::block_tokens>(with_flag(kBlock, "--block-size", "--page-size")),

@@ -38,7 +38,8 @@ std::int64_t weight_bytes(const RolloutEngine& engine, const Model& model, Quant
                                    ? std::max(engine.tensor_parallel, engine.expert_parallel)
                                    : engine.tensor_parallel;
     const std::int64_t own = cut ? ceil_div(numel, ranks) : numel;
-    bytes = checked_add(bytes, checked_mul(round_up(bytes_of(p, own, format), kAllocationUnit), repeat));
+    bytes = checked_add(bytes,
+                        checked_mul(round_up(bytes_of(p, own, format), kAllocationUnit), repeat));
   });
   return bytes;
 }

@@ -53,8 +53,8 @@ double product_bytes(const Kernel& p, double weight_bytes) {
 /// written once on the way.
 double bytes_between(const Kernel& before, const Kernel& after) {
   const auto rows = [](const Kernel& p) { return static_cast<double>(p.m * p.batch); };
-  return static_cast<double>(size_of(DType::bf16)) *
-         (rows(before) * static_cast<double>(before.n) + rows(after) * static_cast<double>(after.k));
+  return static_cast<double>(size_of(DType::bf16)) * (rows(before) * static_cast<double>(before.n) +
+                                                      rows(after) * static_cast<double>(after.k));
 }
 
 }  // namespace
@@ -125,9 +125,9 @@ double ServedNetwork::product_seconds(const Kernel& product, bool in_blocks) con
   GpuPeaks computing = peaks_;
   computing.memory = peaks_.memory * 1e3;  // what it computes takes as long as it does
   const double moved = product_bytes(product, static_cast<double>(format.bits) / 8);
-  return std::max(kernel_seconds(product, computing, rates_.kernels),
-                  rates_.kernels.product.seconds +
-                      moved / (rates_.kernels.product.memory * peaks_.memory));
+  return std::max(
+      kernel_seconds(product, computing, rates_.kernels),
+      rates_.kernels.product.seconds + moved / (rates_.kernels.product.memory * peaks_.memory));
 }
 
 void ServedNetwork::add_products(EnginePassTime& time, const Products& products) const {
@@ -158,9 +158,9 @@ void ServedNetwork::add_body(EnginePassTime& time, const ModelRun& run) const {
     for (const TapeExchange& e : s.forward.exchanges) detail::emit_exchange(b, e);
     for (const Event& e : exchanges.events)
       if (e.kind == Event::Kind::collective)
-        time.exchanges += static_cast<double>(s.segment->repeat) *
-                          collective_seconds(e, groups[static_cast<std::size_t>(e.group)],
-                                             plan_.cluster, links);
+        time.exchanges +=
+            static_cast<double>(s.segment->repeat) *
+            collective_seconds(e, groups[static_cast<std::size_t>(e.group)], plan_.cluster, links);
   }
 }
 
@@ -172,10 +172,8 @@ void ServedNetwork::add_head(EnginePassTime& time, double rows) const {
   const MemoryRate& r =
       rates_.kernels.memory[static_cast<std::size_t>(KernelKind::triton_reduction)];
   constexpr double kFloat = 4;
-  const auto passes =
-      static_cast<double>(plan_.workload.generation.engine->engine->sampler_rows);
-  const double bytes =
-      passes * 2 * kFloat * rows * static_cast<double>(model().facts.vocabulary);
+  const auto passes = static_cast<double>(plan_.workload.generation.engine->engine->sampler_rows);
+  const double bytes = passes * 2 * kFloat * rows * static_cast<double>(model().facts.vocabulary);
   time.between += passes * r.seconds + bytes / (r.bandwidth * peaks_.memory);
 }
 

@@ -100,9 +100,8 @@ void add_max(CLI::App& app, Run& run) {
           "--of", a->of,
           "micro_batch, sequence_length, parameters, gpus; of inference batch (concurrency), "
           "prompt_length")
-      ->check(CLI::IsMember(
-          {"micro_batch", "sequence_length", "parameters", "gpus", "batch", "prompt_length",
-                           "concurrency"}));
+      ->check(CLI::IsMember({"micro_batch", "sequence_length", "parameters", "gpus", "batch",
+                             "prompt_length", "concurrency"}));
   command->add_option("--max-step-seconds", a->step_seconds, "of one optimizer step")
       ->transform(positive_number());
   command->footer(

@@ -94,7 +94,8 @@ void add_tensor_parallel(Collector& out, const Job& job) {
                Json{{"name", "deepspeed"}, {"kernel_inject", true}, {"max_out_tokens", tokens}}},
               {"/workload/quantization", nullptr},
               {"/workload/kv_cache_dtype", nullptr}};
-  if (ranks != world) fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, ranks / world), false)});
+  if (ranks != world)
+    fields.push_back({"/cluster", cluster_json(more_gpus(plan.cluster, ranks / world), false)});
   out.add(fmt::format("each layer over {} GPUs (DeepSpeed-Inference)", ranks), "tensor",
           std::move(fields));
 }

@@ -34,12 +34,11 @@ void add_assumptions(std::vector<Statement>& out, const Job& job) {
 
 /// Optimizers, NVMe and networks that no run has confirmed are called what they are.
 void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan) {
-  const auto states =
-      std::find_if(e.breakdown.begin(), e.breakdown.end(), [](const CategoryLine& line) {
-        return line.category == Category::optimizer_states;
-      });
-  const bool confirmed = states == e.breakdown.end() || states->resident == 0 ||
-                         states->source == Source::exact;
+  const auto states = std::find_if(
+      e.breakdown.begin(), e.breakdown.end(),
+      [](const CategoryLine& line) { return line.category == Category::optimizer_states; });
+  const bool confirmed =
+      states == e.breakdown.end() || states->resident == 0 || states->source == Source::exact;
   if (confirmed) {
     out.push_back(
         {"exact", "parameters, gradients and optimizer states: counted tensor by tensor"});
@@ -51,9 +50,10 @@ void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan
   if (e.host_per_node.nvme > 0)
     out.push_back({"modelled", "NVMe: from DeepSpeed's source; no run with NVMe was measured"});
   if (plan.cluster.nodes > 1 && e.time.step_seconds > 0)
-    out.push_back({"assumed",
-                   "time between nodes: from NCCL's rules and the links' rates; no machine of several "
-                   "nodes was measured"});
+    out.push_back(
+        {"assumed",
+         "time between nodes: from NCCL's rules and the links' rates; no machine of several "
+         "nodes was measured"});
 }
 
 }  // namespace

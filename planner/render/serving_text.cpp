@@ -28,20 +28,21 @@ std::string rate(double per_second) {
 
 std::string limit_words(const ServingEstimate& s, const Plan& plan) {
   if (s.limited_by == "max_num_seqs")
-    return fmt::format("max_num_seqs; the cache has room for {}", whole(static_cast<double>(s.room)));
+    return fmt::format("max_num_seqs; the cache has room for {}",
+                       whole(static_cast<double>(s.room)));
   if (s.limited_by == "batch")
     return fmt::format("as asked; the cache has room for {}", whole(static_cast<double>(s.room)));
-  return fmt::format("as many sequences of {} tokens as the cache has room for",
-                     format_count(plan.workload.sequence_length + plan.workload.generation.new_tokens));
+  return fmt::format(
+      "as many sequences of {} tokens as the cache has room for",
+      format_count(plan.workload.sequence_length + plan.workload.generation.new_tokens));
 }
 
 std::string room_lines(const Estimate& e, const Plan& plan) {
   const ServingEstimate& s = *e.serving;
-  const std::string cache =
-      fmt::format("cache of {} on each GPU: {} blocks of {} tokens, {} per token",
-                  format_bytes(s.memory.cache), format_count(s.memory.blocks),
-                  plan.workload.generation.engine->block_tokens,
-                  format_bytes(s.memory.block_bytes / plan.workload.generation.engine->block_tokens));
+  const std::string cache = fmt::format(
+      "cache of {} on each GPU: {} blocks of {} tokens, {} per token", format_bytes(s.memory.cache),
+      format_count(s.memory.blocks), plan.workload.generation.engine->block_tokens,
+      format_bytes(s.memory.block_bytes / plan.workload.generation.engine->block_tokens));
   std::string text = fmt::format("\nSequences at once\n  {} per engine: {}\n",
                                  format_count(s.sequences), limit_words(s, plan));
   text += wrapped(cache, "  ", "  ");
@@ -53,11 +54,12 @@ std::string speed_lines(const Estimate& e) {
   const ServingEstimate& s = *e.serving;
   if (s.token_seconds <= 0)
     return s.sequences > 0 ? "  not estimated: the GPU's rates are not known\n" : "  none\n";
-  std::string text = fmt::format(
-      "  {} tokens/s in all, {} to each sequence, {:.3g} requests per second\n",
-      whole(s.tokens_per_second), rate(1 / s.token_seconds), s.requests_per_second);
-  text += fmt::format("  first token after about {} on an idle engine, {} on a full one\n",
-                      format_seconds(s.first_token_seconds), format_seconds(s.loaded_first_seconds));
+  std::string text =
+      fmt::format("  {} tokens/s in all, {} to each sequence, {:.3g} requests per second\n",
+                  whole(s.tokens_per_second), rate(1 / s.token_seconds), s.requests_per_second);
+  text +=
+      fmt::format("  first token after about {} on an idle engine, {} on a full one\n",
+                  format_seconds(s.first_token_seconds), format_seconds(s.loaded_first_seconds));
   const EnginePassTime& p = s.pass;
   const std::string parts = fmt::format(
       "a pass takes {}: {} of it matrix products, {} attention, {} other kernels{}, {} between "

@@ -97,8 +97,7 @@ Cell serving_line(const Workload& w) {
   const Cell line = message("plan.serving", {{"prompt", count(w.sequence_length)},
                                              {"new", count(w.generation.new_tokens)}});
   if (w.generation.shared_prefix == 0) return line;
-  return with(line,
-              message("plan.shared_prefix", {{"tokens", count(w.generation.shared_prefix)}}));
+  return with(line, message("plan.shared_prefix", {{"tokens", count(w.generation.shared_prefix)}}));
 }
 
 /// How it generates, and on how much at a time.

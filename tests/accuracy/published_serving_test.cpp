@@ -1,5 +1,5 @@
-// Throughput of a serving engine as its documentation prints it (data/published/serving.json), against
-// what the planner predicts. No constant was fitted to it.
+// Throughput of a serving engine as its documentation prints it (data/published/serving.json),
+// against what the planner predicts. No constant was fitted to it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,8 +25,7 @@ struct Row {
 std::vector<Row> rows() {
   const Json table = read_json_file(SHARDPLAN_SOURCE_DIR "/data/published/serving.json");
   std::vector<Row> all;
-  for (const Json& r : table.at("rows"))
-    all.push_back({r[0], r[1], r[2], r[3], r[4], r[5]});
+  for (const Json& r : table.at("rows")) all.push_back({r[0], r[1], r[2], r[3], r[4], r[5]});
   return all;
 }
 
@@ -63,8 +62,8 @@ TEST(PublishedServing, ThroughputIsWithinTwentyPercentInTheMean) {
   for (const Row& row : rows()) {
     const double error = predicted(row, hardware) / row.tokens_per_second - 1;
     errors[row.model].push_back(error);
-    EXPECT_LT(std::abs(error), 0.55) << row.model << " " << row.gpu << " " << row.prompt << "/"
-                                     << row.answer << ": " << error;
+    EXPECT_LT(std::abs(error), 0.55)
+        << row.model << " " << row.gpu << " " << row.prompt << "/" << row.answer << ": " << error;
     sum += std::abs(error);
     ++count;
   }

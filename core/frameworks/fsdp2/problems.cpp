@@ -62,9 +62,10 @@ std::optional<DivisionProblem> fsdp2_stage_problem(const Plan& plan) {
 
 std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const Plan& plan) {
   if (plan.parallel.pipeline > 1 && ties_head(model))
-    return DivisionProblem{"parallel.pipeline",
-                           "stages of torch.distributed.pipelining share no embedding with the head",
-                           "1, or a network whose head has a weight of its own"};
+    return DivisionProblem{
+        "parallel.pipeline",
+        "stages of torch.distributed.pipelining share no embedding with the head",
+        "1, or a network whose head has a weight of its own"};
   if (plan.parallel.context > 1)
     if (const Op* op = unlike_blocks(model, plan.workload.sequence_length))
       return DivisionProblem{

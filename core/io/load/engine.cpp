@@ -14,13 +14,12 @@ std::optional<RolloutEngine> read_engine(ObjectReader& workload, std::string_vie
   auto o = workload.object(std::string(key));
   if (!o) return std::nullopt;
   RolloutEngine engine;
-  engine.engine = kEngines[static_cast<std::size_t>(
-      read_as<int>(*o, info_of(table, "engine")).value_or(0))];
+  engine.engine =
+      kEngines[static_cast<std::size_t>(read_as<int>(*o, info_of(table, "engine")).value_or(0))];
   engine.utilization = engine.engine->utilization;
   engine.block_tokens = engine.engine->block_tokens;
   read_options(*o, table, engine);
-  engine.model_length =
-      read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
+  engine.model_length = read_as<std::int64_t>(*o, info_of(table, "max_model_length")).value_or(0);
   o->finish();
   return engine;
 }
@@ -49,8 +48,9 @@ void check_degree(ObjectReader& job, const Model& model, const Plan& plan) {
   if (world % degree != 0)
     refuse(fmt::format("{} does not divide the {} GPUs", degree, world), "a divisor of them");
   if (degree > plan.cluster.gpus_per_node)
-    refuse(fmt::format("{} GPUs are more than the {} of a node", degree, plan.cluster.gpus_per_node),
-           "a degree within a node, and an engine on each");
+    refuse(
+        fmt::format("{} GPUs are more than the {} of a node", degree, plan.cluster.gpus_per_node),
+        "a degree within a node, and an engine on each");
   Plan divided = plan;
   divided.parallel.tensor = degree;
   if (const auto problem = degree_problem(model, divided))
@@ -64,9 +64,10 @@ void check_serving(ObjectReader& job, const Model& model, const Plan& plan) {
   const Generation& g = w.generation;
   check_degree(job, model, plan);
   if (g.shared_prefix >= w.sequence_length)
-    job.fail("workload.shared_prefix",
-             fmt::format("{} tokens are the whole prompt of {}", g.shared_prefix, w.sequence_length),
-             "fewer: the last tokens of a prompt are its own");
+    job.fail(
+        "workload.shared_prefix",
+        fmt::format("{} tokens are the whole prompt of {}", g.shared_prefix, w.sequence_length),
+        "fewer: the last tokens of a prompt are its own");
   if (g.engine->batched_tokens < g.engine->sequences)
     job.fail("workload.engine.max_num_batched_tokens",
              fmt::format("{} is less than max_num_seqs, {}: each sequence takes a token of a pass",

@@ -110,7 +110,8 @@ class JobLoader {
   /// An engine of its own runs all of it, so that there is no framework.
   bool is_served() {
     const Json* workload = reader_.find("workload");
-    if (workload == nullptr || !workload->is_object() || !workload->contains("engine")) return false;
+    if (workload == nullptr || !workload->is_object() || !workload->contains("engine"))
+      return false;
     if (reader_.has("framework"))
       reader_.fail("framework", "an engine serves this job, and runs without one",
                    "no framework; or no workload.engine");

@@ -35,8 +35,7 @@ std::vector<const ExportFormat*> fsdp2_formats(const Plan& plan) {
   std::erase_if(formats, [](const ExportFormat* f) { return f->name == "accelerate"; });
   if (p.expert == 1 && p.pipeline == 1 && !p.sequence_parallel)
     formats.insert(formats.begin(), &kAccelerateFormat);
-  if (p.expert > 1 || p.pipeline > 1 || p.context > 1 || p.sequence_parallel)
-    return formats;
+  if (p.expert > 1 || p.pipeline > 1 || p.context > 1 || p.sequence_parallel) return formats;
   formats.insert(formats.begin(), &kFsdp2Format);
   return formats;
 }

@@ -66,16 +66,16 @@ void take_chunks(const Document& d, Recipe& recipe) {
                       .expected = std::move(expected)});
   };
   const Json* model = recipe.find("/model");
-  const auto found = model == nullptr
-                         ? std::nullopt
-                         : find_config(*model, {d.file, "model", recipe.directory});
+  const auto found =
+      model == nullptr ? std::nullopt : find_config(*model, {d.file, "model", recipe.directory});
   const Json& whole = found ? found->config : d.value;
   const Json text = whole.value("text_config", whole);
   const std::int64_t layers = found ? text.value("num_hidden_layers", std::int64_t{0}) : 0;
   if (layers == 0)
     fail("the network's number of layers is not known", "parallel.virtual_pipeline in a job");
   std::int64_t all = (layers + each - 1) / each;
-  const Json* round = value_below(d.value, "distributed.pipeline.round_virtual_stages_to_pp_multiple");
+  const Json* round =
+      value_below(d.value, "distributed.pipeline.round_virtual_stages_to_pp_multiple");
   const std::string to = round != nullptr && round->is_string() ? round->get<std::string>() : "";
   if (to == "up") all += (stages - all % stages) % stages;
   if (to == "down") all -= all % stages;

@@ -60,10 +60,10 @@ TEST(Serving, MoreSequencesThanTheCacheHoldsDoNotFit) {
   EXPECT_EQ(all.serving->sequences, room);
   const Estimate more = estimated(served({{"batch", room + 1}}));
   EXPECT_FALSE(more.verdict.fits);
-  EXPECT_EQ(more.verdict.gpu.needed,
-            more.serving->memory.weights + more.serving->memory.activations +
-                (room + 1) * (2304 / 16) * 16 * kTokenBytes + more.device.point -
-                more.allocated.point);
+  EXPECT_EQ(more.verdict.gpu.needed, more.serving->memory.weights +
+                                         more.serving->memory.activations +
+                                         (room + 1) * (2304 / 16) * 16 * kTokenBytes +
+                                         more.device.point - more.allocated.point);
 }
 
 TEST(Serving, FewerBitsLeaveMoreRoom) {
@@ -82,8 +82,8 @@ TEST(Serving, NoPassIsFasterThanTheMemory) {
   for (const std::int64_t batch : {1, 16, 64, 200}) {
     const Job job = served({{"batch", batch}});
     const Estimate e = estimated(job);
-    const double bytes =
-        static_cast<double>(e.serving->memory.weights) + static_cast<double>(batch * 2176 * kTokenBytes);
+    const double bytes = static_cast<double>(e.serving->memory.weights) +
+                         static_cast<double>(batch * 2176 * kTokenBytes);
     EXPECT_GT(e.serving->quiet_token_seconds, bytes / *job.plan.cluster.gpu.memory_bandwidth)
         << batch;
     EXPECT_GE(e.serving->token_seconds, e.serving->quiet_token_seconds) << batch;
@@ -114,7 +114,8 @@ TEST(Serving, EnginesShareTheGpus) {
 
 // A pass has room for so many tokens: prompts that need more decide how many sequences decode.
 TEST(Serving, LongPromptsAndShortAnswersAreLimitedByPrompts) {
-  const ServingEstimate s = *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;
+  const ServingEstimate s =
+      *estimated(served({{"prompt_length", 8000}, {"new_tokens", 16}})).serving;
   EXPECT_DOUBLE_EQ(s.prompt_tokens, 8192 - static_cast<double>(s.sequences));
   EXPECT_NEAR(s.tokens_per_second * s.token_seconds, s.prompt_tokens / 8000 * 16, 1e-9);
 }
@@ -124,8 +125,9 @@ TEST(Serving, RefusesWhatAnEngineCannotDo) {
                         const Json& more = Json::object()) {
     return error_text([&] { served(workload, cluster, more); });
   };
-  EXPECT_NE(error({{"engine", Json{{"tensor_parallel", 3}}}}).find("3 does not divide the 32 heads"),
-            std::string::npos);
+  EXPECT_NE(
+      error({{"engine", Json{{"tensor_parallel", 3}}}}).find("3 does not divide the 32 heads"),
+      std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"tensor_parallel", 8}}}}).find("8 does not divide the 4 GPUs"),
             std::string::npos);
   EXPECT_NE(error({{"engine", Json{{"max_num_batched_tokens", 128}}}}).find("max_num_seqs"),

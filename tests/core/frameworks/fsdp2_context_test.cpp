@@ -90,8 +90,9 @@ TEST(ContextBlocks, TakeWhatPyTorchsOwnRingTakes) {
     const std::int64_t queries = kTokens / c.ranks * kHidden * 2;
     const std::int64_t keys = 2 * queries * c.key_heads / kHeads;
     const std::int64_t row_sums = kTokens / c.ranks * kHeads * 4;
-    // The counter has two row sums more, of the merge, and two numbers of the kernel's generator, and the
-    // GPU what it sends until that has arrived. Before the first buffer keys are made contiguous.
+    // The counter has two row sums more, of the merge, and two numbers of the kernel's generator,
+    // and the GPU what it sends until that has arrived. Before the first buffer keys are made
+    // contiguous.
     const std::int64_t sent = c.rotation == KeyRotation::alltoall ? keys : 0;
     EXPECT_EQ(rise_of_blocks(block.forward.forward, 1) + queries,
               c.forward - 2 * row_sums - 2 * kAllocationUnit + sent)
@@ -141,7 +142,8 @@ TEST(ContextBlocks, StatesAreDividedOverSamplesAndPiecesOfThem) {
 TEST(ContextBlocks, AttentionWithAMaskIsRefusedByItsKey) {
   const Plan plan = context_plan(2);
   const Model windows = model_of(R"({"model_type": "gemma2", "num_hidden_layers": 2,
-      "sliding_window": 1024})", build_options(plan));
+      "sliding_window": 1024})",
+                                 build_options(plan));
   const auto problem = division_problem(windows, plan);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->key, "parallel.context");

@@ -76,8 +76,7 @@ pipeline_parallel_schedule = ")";
   EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 4);
   EXPECT_EQ(job.at("framework").at("reshard_after_forward"), false);
   EXPECT_EQ(job.at("framework").at("hybrid_shard_size"), 4);
-  EXPECT_NE(error_of(text + "DualPipeV\"\n").find("pipeline_parallel_schedule"),
-            std::string::npos);
+  EXPECT_NE(error_of(text + "DualPipeV\"\n").find("pipeline_parallel_schedule"), std::string::npos);
 }
 
 }  // namespace
