@@ -16,6 +16,7 @@ class JobFlags(TypedDict, total=False):
     cpu_offload: bool | None
     hybrid_shard_size: float | str | None
     reduce_dtype: Document | None
+    context_rotation: Document | None
     sync_each_batch: bool | None
     state_dict_type: Document | None
     zero_stage: float | str | None
@@ -26,6 +27,7 @@ class JobFlags(TypedDict, total=False):
     offload_param: Document | None
     checkpoint_function: Document | None
     model_dtype: Document | None
+    delayed_update: bool | None
     distributed_optimizer: bool | None
     distributed_optimizer_instances: float | str | None
     shard_gradients: bool | None
@@ -75,6 +77,14 @@ class JobFlags(TypedDict, total=False):
     new_tokens: float | str | None
     quantization: Document | None
     kv_cache_dtype: Document | None
+    shared_prefix: float | str | None
+    engine: Document | None
+    gpu_memory_utilization: float | str | None
+    engine_tensor_parallel: float | str | None
+    block_size: float | str | None
+    max_num_batched_tokens: float | str | None
+    max_num_seqs: float | str | None
+    max_model_len: float | str | None
     data_parallel: float | str | None
     tensor_parallel: float | str | None
     pipeline_parallel: float | str | None
