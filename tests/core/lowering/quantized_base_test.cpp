@@ -29,8 +29,9 @@ Plan plan_of(Quantization base, std::string_view precision = "bf16-pure") {
 }
 
 Model llama(const Plan& plan) {
-  return load_named_model("llama-2-7b", {"test", "model", ""},
-                          {plan.attention, plan.workload.lora, plan.loss});
+  return load_named_model(
+      "llama-2-7b", {"test", "model", ""},
+      {.attention = plan.attention, .lora = plan.workload.lora, .loss = plan.loss});
 }
 
 /// The largest block of `category` that one block's run allocates in both passes.

@@ -26,7 +26,8 @@ Plan single_gpu() {
 }
 
 MemoryProfile profile(const Plan& plan) {
-  const BuildOptions options{plan.attention, plan.workload.lora, plan.loss};
+  const BuildOptions options{
+      .attention = plan.attention, .lora = plan.workload.lora, .loss = plan.loss};
   const Model model = load_named_model("llama-2-7b", {"test", "model", ""}, options);
   return simulate_memory(lower(model, plan, run_segments(model, plan), 0));
 }
@@ -72,7 +73,8 @@ TEST(FusedLinearLoss, NeverHoldsAllLogits) {
 TEST(FourBitBase, TakesHalfAByteAndItsScalesForEveryLinearOfTheBlocks) {
   Plan plan = single_gpu();
   plan.workload.lora = Lora{16, {"q_proj", "v_proj"}, Quantization::nf4_double};
-  const BuildOptions options{plan.attention, plan.workload.lora, plan.loss};
+  const BuildOptions options{
+      .attention = plan.attention, .lora = plan.workload.lora, .loss = plan.loss};
   const Model model = load_named_model("llama-2-7b", {"test", "model", ""}, options);
   std::int64_t linears = 0, packed = 0;
   model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "program/tape/autocast_cache.h"
+#include "program/tape/offloading.h"
 #include "program/tape/saved_tensors.h"
 
 namespace shardplan::tape {
@@ -77,7 +78,8 @@ TEST(Storages, AreFoundByTheRecomputationUnderTheSlotOfTheForwardPass) {
 
 TEST(SavedTensors, KeepTheirReferencesUntilReleased) {
   Fixture f;
-  SavedTensors saved(3, f.storages);
+  Offloading nothing(f.storages, f.writer, ActivationOffloading::none);
+  SavedTensors saved(3, f.storages, nothing);
   EXPECT_EQ(saved.end(), 0U);
   const StorageId id = f.storages.allocate(512, Category::activations);
   saved.move_in(1, id);
