@@ -54,6 +54,11 @@ Problem policy_problem(const Plan& plan) {
   if (plan.checkpoint_share.offload)
     return problem("what save_on_cpu moves to the host around compiled blocks is not estimated",
                    "false, or checkpointing without offload");
+  if (plan.keeps_some_blocks() && plan.compiles_whole() && traits_of(plan).graph_bytes(plan) > 0)
+    return problem(
+        "some blocks checkpointed in a compiled model whose graph Dynamo cuts at buckets "
+        "are not estimated",
+        R"({"scope": "block"}, or checkpointing full or none)");
   if (tags && plan.compiles_whole())
     return problem(
         "policies of checkpointing in a model that is compiled in one piece are not "

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "estimate/rlhf.h"
@@ -225,18 +226,40 @@ TEST(Catalogue, TellsThirteenFromOnePointThreeBillion) {
   EXPECT_EQ(changed(R"({"model": "facebook/OPT-1.3B"})").model.facts.layers, 24);
 }
 
-TEST(Rlhf, MeetsThePeaksOfMeasuredSteps) {
-  int records = 0;
+/// By name, (predicted - measured) / measured of the allocated peak, for the records of a trainer.
+std::map<std::string, double> peak_errors(std::string_view trainer) {
+  std::map<std::string, double> errors;
   for (const auto& file :
        std::filesystem::directory_iterator(SHARDPLAN_SOURCE_DIR "/data/measurements/rlhf/single")) {
     const Json record = read_json_file(file.path().string());
+    if (record.at("job").value("trainer", "loop") != trainer) continue;
     const Job job = load(record.at("job"));
     const Estimate e = estimate_rlhf(*job.rlhf, load_calibration());
     const double measured = record.at("measured").at("allocated_peak").get<double>();
-    EXPECT_NEAR(static_cast<double>(e.allocated.point) / measured, 1.0, 0.01) << record.at("name");
-    ++records;
+    errors[record.at("name").get<std::string>()] =
+        static_cast<double>(e.allocated.point) / measured - 1;
   }
-  EXPECT_EQ(records, 4);
+  return errors;
+}
+
+TEST(Rlhf, MeetsThePeaksOfMeasuredSteps) {
+  const auto errors = peak_errors("loop");
+  for (const auto& [name, error] : errors) EXPECT_NEAR(error, 0, 0.01) << name;
+  EXPECT_EQ(errors.size(), 4U);
+}
+
+// Predicted before they ran on an H100: DPO, KTO, reward models and GRPO of TRL 1.16. An estimate
+// that is too low is the worse error.
+TEST(Rlhf, MeetsThePeaksOfTrlsTrainers) {
+  const auto errors = peak_errors("trl");
+  double sum = 0;
+  for (const auto& [name, error] : errors) {
+    EXPECT_GT(error, -0.01) << name;
+    EXPECT_LT(error, 0.02) << name;
+    sum += std::abs(error);
+  }
+  ASSERT_EQ(errors.size(), 12U);
+  EXPECT_LE(sum / 12, 0.01);
 }
 
 }  // namespace
