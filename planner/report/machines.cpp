@@ -106,14 +106,13 @@ Row machine_row(const MachineAnswer& a, std::size_t n, bool cheapest, bool whole
   const auto money = [&](const std::optional<double>& amount) {
     return runs ? money_cell(c, amount) : Cell();
   };
-  Row row{
-      fmt::format("machine_{}", n),
-      {a.name, a.method, machine_words(a), framework_words(a.plan), words_of(overall(e.verdict)),
-       count(a.plan.workload.micro_batch, Source::modelled),
-       bytes(e.device.point, Source::modelled),
-       bytes(e.usable_bytes, a.plan.cluster.gpu.usable_source),
-       time(throughput(a)), time({c.gpu_hours_per_billion_tokens, Unit::gpu_hours, e.time.source}),
-       money(c.per_billion_tokens.on_demand), money(c.per_billion_tokens.spot)}};
+  Row row{fmt::format("machine_{}", n),
+          {a.name, a.method, machine_words(a), framework_words(a.plan),
+           words_of(overall(e.verdict)), count(a.plan.workload.micro_batch, Source::modelled),
+           bytes(e.device.point, Source::modelled),
+           bytes(e.usable_bytes, a.plan.cluster.gpu.usable_source), time(throughput(a)),
+           time({c.gpu_hours_per_billion_tokens, Unit::gpu_hours, e.time.source}),
+           money(c.per_billion_tokens.on_demand), money(c.per_billion_tokens.spot)}};
   row.marked = cheapest;
   if (!whole_run) return row;
   row.cells.push_back(time({c.days.value_or(0), Unit::days, e.time.source}));

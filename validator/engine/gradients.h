@@ -43,6 +43,7 @@ class Gradients {
   };
   ReduceBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
   void drain(ReduceBuffer& buffer);
+  void join(const Unit& unit, const Tensor& flat);
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/element_range.h"
 #include "engine/gradients.h"
 #include "engine/runtime.h"
 #include "engine/schedule.h"
@@ -37,12 +38,15 @@ class Optimizer {
     Tensor master, first_moment, second_moment;
   };
 
+  std::vector<ElementRange> counted(const Unit& unit) const;
+
   Runtime& runtime_;
   const std::vector<Unit>& units_;
   Sharding sharding_;
   OptimizerOptions options_;
   std::vector<State> states_;
-  Event measured_ = 0, reduced_ = 0;
+  std::vector<std::vector<ElementRange>> counted_;  ///< by unit, of what is owned
+  Event reduced_ = 0;
 };
 
 }  // namespace shardplan::validator

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "comm/groups.h"
 #include "data/batches.h"
 #include "engine/pretrained.h"
 
@@ -17,15 +18,17 @@ class NoBatches final : public BatchSource {
 /// A trainer whose allocations of the run are the model's phase.
 std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
   runtime.arena.begin_phase(Phase::model);
-  auto trainer = std::make_unique<Trainer>(runtime, job.make_network(), job.training);
+  auto trainer =
+      std::make_unique<Trainer>(runtime, job.make_network(runtime.tensor.rank()), job.training);
   runtime.arena.end_phase();
   return trainer;
 }
 
-std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens, int rank,
-                                          int world) {
+std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens,
+                                          const Communicator& data) {
   const Workload& w = job.plan().workload;
-  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, rank, world};
+  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, data.rank(),
+                          data.size()};
   if (const auto* mlp = std::get_if<MlpSpec>(&job.network))
     return class_batches(*mlp, division, job.training.seed);
   return token_batches(tokens, division);
@@ -44,13 +47,14 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   report.planned = plan_memory(job, rank, placement.world, workspace, limit, &report.arena_bytes);
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
-  const auto trainer = make_trainer(job, {backend, *device.communicator, arena});
+  const Groups groups(backend, *device.communicator, job.tensor_ranks());
+  const auto trainer = make_trainer(job, {backend, groups.data(), groups.tensor(), arena});
   if (job.run.weights.empty()) {
     trainer->initialise();
   } else {
     load_pretrained(*trainer, job.network, job.run.weights);
   }
-  const auto batches = make_batches(job, tokens, rank, placement.world);
+  const auto batches = make_batches(job, tokens, groups.data());
   for (std::int64_t i = 0; i < job.run.steps; ++i) {
     const StepResult result = trainer->step(*batches);
     if (steps == nullptr) continue;
@@ -59,7 +63,8 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   }
   report.measured = arena.profile();
   report.overheads = backend.overheads();
-  if (const std::int64_t bytes = device.communicator->overhead_bytes(); bytes > 0)
+  if (const std::int64_t bytes = device.communicator->overhead_bytes() + groups.overhead_bytes();
+      bytes > 0)
     report.overheads.push_back({"communicator", Category::nccl, bytes});
   report.device_bytes = backend.used_bytes();
   device.communicator->barrier();
@@ -72,7 +77,8 @@ MemoryProfile plan_memory(const EngineJob& job, int rank, int world, const Works
   const auto backend = make_dry_backend(workspace);
   const auto communicator = make_dry_communicator(rank, world);
   Arena arena(0, limit);
-  const auto trainer = make_trainer(job, {*backend, *communicator, arena});
+  const Groups groups(*backend, *communicator, job.tensor_ranks());
+  const auto trainer = make_trainer(job, {*backend, groups.data(), groups.tensor(), arena});
   NoBatches batches;
   trainer->step(batches);
   if (extent != nullptr) *extent = arena.extent();
