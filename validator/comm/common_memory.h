@@ -1,5 +1,5 @@
-// What ranks of one process do with memory that all of them reach: a host's, or one GPU's. One object
-// a rank.
+// What ranks of one process do with memory that all of them reach: a host's, or one GPU's. One
+// object a rank.
 #pragma once
 
 #include <memory>

@@ -11,8 +11,8 @@ namespace shardplan::validator {
 
 class Groups {
  public:
-  /// Every rank of `world` makes its own at the same time. `tensor` ranks share each layer; the world
-  /// is a multiple of that.
+  /// Every rank of `world` makes its own at the same time. `tensor` ranks share each layer; the
+  /// world is a multiple of that.
   Groups(Backend& device, Communicator& world, int tensor);
 
   /// With other samples and the same parameters.

@@ -2,8 +2,8 @@
 
 namespace shardplan::validator {
 
-LossRows::LossRows(Arena& arena, const TensorRanks& ranks, const DecoderSpec& spec,
-                   DType dtype, std::int64_t most_rows)
+LossRows::LossRows(Arena& arena, const TensorRanks& ranks, const DecoderSpec& spec, DType dtype,
+                   std::int64_t most_rows)
     : ranks_(ranks), spec_(spec) {
   if (!ranks.divided()) return;
   parts_ = arena.allocate("loss_parts", Category::logits_and_loss, statistic_type(dtype),

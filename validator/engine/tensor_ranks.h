@@ -1,7 +1,7 @@
-// The ranks that share each layer, as Megatron-LM divides it (arXiv 1909.08053, 2205.05198). Between
-// the products each rank has the same number of rows of a micro-batch; a product needs the rows of
-// all, and what products onto the residual stream make on each rank is summed. One rank has all rows
-// and nothing to exchange: the same code runs, and every tensor is the part itself.
+// The ranks that share each layer, as Megatron-LM divides it (arXiv 1909.08053, 2205.05198).
+// Between the products each rank has the same number of rows of a micro-batch; a product needs the
+// rows of all, and what products onto the residual stream make on each rank is summed. One rank has
+// all rows and nothing to exchange: the same code runs, and every tensor is the part itself.
 #pragma once
 
 #include "engine/runtime.h"

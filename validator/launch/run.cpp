@@ -39,8 +39,9 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
               const std::function<void(std::int64_t, const StepResult&)>& progress) {
   Backend& backend = *device.backend;
   const int rank = device.communicator->rank();
-  const std::int64_t limit =
-      placement.memory_limit > 0 ? placement.memory_limit : backend.available_bytes();
+  const std::int64_t limit = placement.memory_limit > 0
+                                 ? placement.memory_limit
+                                 : backend.available_bytes() / placement.ranks_per_device;
   report.rank = rank;
   report.device = backend.info();
   const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };
@@ -62,11 +63,12 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     if (progress) progress(i, result);
   }
   report.measured = arena.profile();
-  report.overheads = backend.overheads();
-  if (const std::int64_t bytes = device.communicator->overhead_bytes() + groups.overhead_bytes();
-      bytes > 0)
-    report.overheads.push_back({"communicator", Category::nccl, bytes});
-  report.device_bytes = backend.used_bytes();
+  if (placement.ranks_per_device == 1) {
+    report.overheads = backend.overheads();
+    const std::int64_t bytes = device.communicator->overhead_bytes() + groups.overhead_bytes();
+    if (bytes > 0) report.overheads.push_back({"communicator", Category::nccl, bytes});
+    report.device_bytes = backend.used_bytes();
+  }
   device.communicator->barrier();
 }
 
@@ -91,6 +93,7 @@ RunReport run_job(const EngineJob& job, const Placement& placement,
   if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
     tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);
   RunReport report;
+  report.ranks_per_device = placement.ranks_per_device;
   report.ranks.resize(static_cast<std::size_t>(placement.count));
   run_ranks(placement.first_rank, placement.count, placement.make, [&](RankDevice& device) {
     const int index = device.communicator->rank() - placement.first_rank;

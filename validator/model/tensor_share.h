@@ -1,6 +1,6 @@
-// One rank's part of a decoder that ranks share layer by layer, as Megatron-LM divides it: heads, the
-// inner width of the MLP and the vocabulary are divided, norms and the biases of what is summed over
-// the ranks are on all of them. The part is a decoder again, with fewer heads.
+// One rank's part of a decoder that ranks share layer by layer, as Megatron-LM divides it: heads,
+// the inner width of the MLP and the vocabulary are divided, norms and the biases of what is summed
+// over the ranks are on all of them. The part is a decoder again, with fewer heads.
 #pragma once
 
 #include "model/decoder_layout.h"

@@ -94,6 +94,12 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   text += "\n";
   for (const Overhead& o : worst.overheads)
     text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", o.name, "", "", format_bytes(o.bytes));
+  if (report.ranks_per_device > 1)
+    return text + fmt::format(
+                      "  {} per step of {} ranks that share a GPU; {} is predicted for a GPU "
+                      "each\n",
+                      format_seconds(seconds), report.ranks_per_device,
+                      format_seconds(e.time.step_seconds));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "device", format_bytes(e.device.point), "",
                       format_bytes(worst.device_bytes));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step", format_seconds(e.time.step_seconds),

@@ -43,8 +43,8 @@ struct NativeLayout {
   std::vector<NativeUnit> units() const;
 };
 
-/// `model`: a rank's share (parallel/shard.h) under `parallel`. Throws InputError for a network that
-/// the engine does not run.
+/// `model`: a rank's share (parallel/shard.h) under `parallel`. Throws InputError for a network
+/// that the engine does not run.
 NativeLayout native_layout(const Model& model, const Parallel& parallel);
 
 }  // namespace shardplan

@@ -85,7 +85,8 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
   }
 }
 
-/// What the ranks that share each layer have alike, and each has made a part of its gradient: norms.
+/// What the ranks that share each layer have alike, and each has made a part of its gradient:
+/// norms.
 void emit_joint_gradients(ProgramBuilder& b, const Native& n, std::int64_t tensors,
                           std::int64_t elements, bool last) {
   if (n.tensor == 1 || (n.stage < 2 && !last)) return;
@@ -157,8 +158,8 @@ DecoderMemory decoder_memory(const Native& n) {
   return m;
 }
 
-/// `work` for each block; the last `gathered` of them gather their parameters first. `after` follows
-/// each.
+/// `work` for each block; the last `gathered` of them gather their parameters first. `after`
+/// follows each.
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, const NativeWork& work,
                  After&& after) {

@@ -66,8 +66,7 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   };
   if (!layout.decoder) return problem("the native engine does not divide the layers of an mlp", 1);
   const NativeBlock& b = layout.block;
-  const std::int64_t rows =
-      checked_mul(plan.workload.micro_batch, plan.workload.sequence_length);
+  const std::int64_t rows = checked_mul(plan.workload.micro_batch, plan.workload.sequence_length);
   const std::int64_t degree = degree_below(
       tensor, {b.query_heads, b.key_value_heads, b.inner, b.hidden, rows, plan.cluster.world()});
   const auto not_divided = [&](std::int64_t whole, std::string_view what) {

@@ -38,7 +38,7 @@ struct Native {
   std::int64_t world;   ///< ranks with other samples, which ZeRO divides over
   std::int64_t tensor;  ///< ranks that share each layer
   std::int64_t rows;    ///< of a micro-batch
-  std::int64_t width;  ///< bytes of a parameter, and of everything that is computed with it
+  std::int64_t width;   ///< bytes of a parameter, and of everything that is computed with it
 
   std::int64_t parts() const { return stage == 0 ? 1 : world; }
   std::int64_t padded(const NativeUnit& u) const {

@@ -56,9 +56,9 @@ TEST_P(TensorParallel, gives_the_losses_of_one_rank_over_50_steps_in_fp32) {
     const auto one = train(spec, run_of(0, 1, 1, 2), 50);
     EXPECT_LT(one.back().loss, 0.98 * one.front().loss);
     for (const auto& [tensor, data] : {std::pair{2, 1}, {4, 1}, {2, 2}})
-      expect_losses(one, train(spec, run_of(GetParam(), tensor, data, 2 / data), 50), 1e-6,
-                    spec.family + ", tensor " + std::to_string(tensor) + ", data " +
-                        std::to_string(data));
+      expect_losses(
+          one, train(spec, run_of(GetParam(), tensor, data, 2 / data), 50), 1e-6,
+          spec.family + ", tensor " + std::to_string(tensor) + ", data " + std::to_string(data));
   }
 }
 

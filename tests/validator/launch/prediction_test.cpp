@@ -121,9 +121,8 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
             fmt::format("{} on {}, {}", model, cluster, checkpointing));
   for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
     for (const char* cluster : {"4xH200", "8xH200"})
-      expect_same(
-          shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
-          fmt::format("{} on {}", precision, cluster));
+      expect_same(shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
+                  fmt::format("{} on {}", precision, cluster));
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
