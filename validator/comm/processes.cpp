@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,7 @@ class ProcessCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> group(std::span<const int> members) override {
     std::shared_ptr<Star> star = star_->group(members);
+    const std::lock_guard lock(mutex_);
     groups_.push_back(star);
     return std::make_unique<ProcessCommunicator>(std::move(star));
   }
@@ -81,6 +83,7 @@ class ProcessCommunicator final : public Communicator {
 
   void abort() noexcept override {
     star_->shut();
+    const std::lock_guard lock(mutex_);
     for (const auto& group : groups_)
       if (const auto star = group.lock()) star->shut();
   }
@@ -111,6 +114,7 @@ class ProcessCommunicator final : public Communicator {
   }
 
   std::shared_ptr<Star> star_;
+  std::mutex mutex_;  ///< of what another rank's thread looks at when it aborts this one
   std::vector<std::weak_ptr<Star>> groups_;
 };
 

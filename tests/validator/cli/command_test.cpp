@@ -51,6 +51,26 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
             out.at("peak").at("measured").get<double>());
 }
 
+TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
+  const auto last_loss = [&](std::int64_t tensor) {
+    const Finished r = run({job_with([&](Json& j) {
+                              j["parallel"]["tensor"] = tensor;
+                              // As many samples a step, whoever has them.
+                              j["workload"]["gradient_accumulation"] = 2 * tensor;
+                              j["precision"] = "fp32";
+                            }),
+                            "--format", "json"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const Json out = Json::parse(r.out);
+    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+    for (const auto& [name, row] : out.at("phases").items())
+      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+    return out.at("record").at("steps").back().at("loss").get<double>();
+  };
+  const double whole = last_loss(1);
+  for (const std::int64_t tensor : {2, 4}) EXPECT_NEAR(last_loss(tensor), whole, 1e-6 * whole);
+}
+
 TEST_F(Validate, says_what_does_not_fit_and_exits_5) {
   const Finished r = run({kJob, "--memory-limit", "1500000"});
   EXPECT_EQ(r.exit_code, 5);
@@ -70,6 +90,13 @@ TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
   EXPECT_THAT(refused([](Json& j) { j["framework"] = "fsdp2"; }), HasSubstr("framework.name"));
   EXPECT_THAT(refused([](Json& j) { j["run"]["scheduler"]["type"] = "WarmupLRR"; }),
               HasSubstr("did you mean 'WarmupLR'"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["parallel"]["tensor"] = 2;
+                j["parallel"]["sequence_parallel"] = false;
+              }),
+              HasSubstr("parallel.sequence_parallel"));
+  EXPECT_THAT(refused([](Json& j) { j["parallel"]["pipeline"] = 2; }),
+              HasSubstr("parallel.pipeline"));
   EXPECT_THAT(refused([](Json& j) { j["run"]["data"] = "/nowhere/tokens.bin"; }),
               HasSubstr("/nowhere/tokens.bin: run.data: cannot be read"));
   EXPECT_THAT(refused([](Json& j) { j["workload"]["sequence_length"] = 65; }),
