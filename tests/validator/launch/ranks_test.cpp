@@ -57,9 +57,8 @@ void expect_collectives(Backend& backend, Communicator& c) {
 }
 
 void expect_collectives(const MakeRank& make, int ranks) {
-  run_ranks(0, ranks, make, [&](RankDevice& device) {
-    expect_collectives(*device.backend, *device.communicator);
-  });
+  run_ranks(0, ranks, make,
+            [&](RankDevice& device) { expect_collectives(*device.backend, *device.communicator); });
 }
 
 /// Of ranks that are `groups` groups: neighbours are in one, and those at the same place in each.

@@ -86,8 +86,8 @@ __device__ Softmax of_row(const T* row, int columns, Softmax* scratch) {
   return block_merge(mine, scratch);
 }
 
-/// Writes the gradient of the loss over the block's row of logits: scale · softmax, less the scale at
-/// column `target`, which need not be among them, and 0 in the columns of padding.
+/// Writes the gradient of the loss over the block's row of logits: scale · softmax, less the scale
+/// at column `target`, which need not be among them, and 0 in the columns of padding.
 template <int W, class T>
 __device__ void write_gradient(T* row, int columns, int width, Softmax all, int target,
                                float gradient_scale) {
