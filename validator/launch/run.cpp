@@ -39,9 +39,8 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
               const std::function<void(std::int64_t, const StepResult&)>& progress) {
   Backend& backend = *device.backend;
   const int rank = device.communicator->rank();
-  const std::int64_t limit = placement.memory_limit > 0
-                                 ? placement.memory_limit
-                                 : backend.available_bytes() / placement.ranks_per_device;
+  const std::int64_t limit =
+      placement.memory_limit > 0 ? placement.memory_limit : backend.available_bytes();
   report.rank = rank;
   report.device = backend.info();
   const WorkspaceRule workspace = [&](const StepShapes& s) { return backend.workspace_bytes(s); };

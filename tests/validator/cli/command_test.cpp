@@ -132,7 +132,7 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
   // that takes more than 30 seconds.
   const std::string script = folder_.file(
       "launch.sh",
-      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log\n"
+      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log killed\n"
       "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
       " $1 --quiet & done\n"
       "last=$!\n"
@@ -144,13 +144,20 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
       "code=$?\nwait\ncat log\n"
       "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
       "exit $code\n");
-  const Finished good = run_program("bash", {script, job_with([](Json&) {})});
-  EXPECT_EQ(good.exit_code, 0) << good.err;
-  EXPECT_THAT(good.out, HasSubstr("step     2"));
-  const Finished killed =
-      run_program("bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
-  EXPECT_EQ(killed.exit_code, 5) << killed.err;
-  EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
+  for (const std::int64_t tensor : {1, 2}) {
+    const auto job = [&](std::int64_t steps) {
+      return job_with([&](Json& j) {
+        j["parallel"]["tensor"] = tensor;
+        j["run"]["steps"] = steps;
+      });
+    };
+    const Finished good = run_program("bash", {script, job(2)});
+    EXPECT_EQ(good.exit_code, 0) << good.err;
+    EXPECT_THAT(good.out, HasSubstr("step     2"));
+    const Finished killed = run_program("bash", {script, job(1000000), "kill"});
+    EXPECT_EQ(killed.exit_code, 5) << killed.err;
+    EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
+  }
 }
 
 }  // namespace
