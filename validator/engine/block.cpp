@@ -1,6 +1,21 @@
 #include "engine/block.h"
 
 namespace shardplan::validator {
+namespace {
+
+/// Adds to the gradient of the residual stream that a norm reads.
+NormBackward back_through(const NormForward& f, const Tensor& dout, const Tensor& dresidual) {
+  return {.kind = f.kind,
+          .dx = dresidual,
+          .accumulate_dx = true,
+          .dout = dout,
+          .x = f.x,
+          .mean = f.mean,
+          .rstd = f.rstd,
+          .weight = f.weight};
+}
+
+}  // namespace
 
 BlockActivations Block::allocate_shared(Arena& arena) const {
   const std::int64_t rows = heads_.rows();
@@ -172,17 +187,11 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
     device.linear_backward_input(dx, dy, weight(w_index));
   };
   const auto norm = [&](const NormForward& f, int w_index, int b_index, const Tensor& dout) {
-    device.norm_backward({.kind = f.kind,
-                          .dx = dresidual,
-                          .accumulate_dx = true,
-                          .dweight = slope(w_index),
-                          .dbias = slope(b_index),
-                          .accumulate_weights = add,
-                          .dout = dout,
-                          .x = f.x,
-                          .mean = f.mean,
-                          .rstd = f.rstd,
-                          .weight = f.weight});
+    NormBackward o = back_through(f, dout, dresidual);
+    o.dweight = slope(w_index);
+    o.dbias = slope(b_index);
+    o.accumulate_weights = add;
+    device.norm_backward(o);
   };
 
   linear(p.down_weight, p.down_bias, ranks.gather(dresidual, ranks.gradients()), a.activated,

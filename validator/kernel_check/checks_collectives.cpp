@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <exception>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "comm/gpu_memory.h"
@@ -12,12 +14,17 @@
 #include "kernel_check/checks.h"
 #include "kernel_check/elements.h"
 #include "kernels/cuda.h"
-#include "launch/ranks.h"
 
 namespace shardplan::validator {
 namespace {
 
 constexpr std::int64_t kPart = 3000;  // elements of a rank's shard
+
+struct Rank {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Communicator> communicator;
+};
+using MakeRank = std::function<Rank(int rank)>;
 
 /// The first wrong result of one rank, or "".
 std::string check_collectives_of(Backend* device, Communicator* ranks, DType dtype) {
@@ -63,7 +70,7 @@ std::string check_collectives_of(Backend* device, Communicator* ranks, DType dty
 
 /// All ranks together, then ranks with even and those with odd numbers among themselves.
 std::string check_rank(const MakeRank& make, int rank, DType dtype) {
-  const RankDevice made = make(rank);
+  const Rank made = make(rank);
   const int size = made.communicator->size();
   std::string wrong = check_collectives_of(made.backend.get(), made.communicator.get(), dtype);
   if (!wrong.empty() || size < 4) return wrong;
@@ -77,7 +84,7 @@ std::string check_rank(const MakeRank& make, int rank, DType dtype) {
 
 MakeRank gpu_each(int size) {
   return [id = new_nccl_id(), size](int rank) {
-    RankDevice made{make_cuda_backend(rank), nullptr};
+    Rank made{make_cuda_backend(rank), nullptr};
     made.communicator = make_nccl_communicator(*made.backend, id, rank, size);
     return made;
   };
@@ -85,7 +92,7 @@ MakeRank gpu_each(int size) {
 
 MakeRank one_gpu(int size) {
   return [meeting = make_meeting(size)](int rank) {
-    RankDevice made{make_cuda_backend(0), nullptr};
+    Rank made{make_cuda_backend(0), nullptr};
     made.communicator = make_thread_communicator(meeting, rank, gpu_memory(*made.backend));
     return made;
   };

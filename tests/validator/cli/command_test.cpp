@@ -132,7 +132,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
   // that takes more than 30 seconds.
   const std::string script = folder_.file(
       "launch.sh",
-      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log killed\n"
+      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log "
+      "killed\n"
       "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
       " $1 --quiet & done\n"
       "last=$!\n"
