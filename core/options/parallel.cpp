@@ -97,7 +97,8 @@ constexpr std::array kParallelOptions{
         {.key = "sequence_parallel",
          .flag = "--sequence-parallel",
          .help = "tensor-parallel GPUs divide along tokens what each would keep (Megatron)",
-         .default_text = "true with megatron where `tensor` is above 1, else false",
+         .default_text = "true with megatron and native where `tensor` is above 1, else "
+                         "false",
          .changes_passes = true},
         {.open = divides_tokens, .written = differs<&Parallel::tensor>}),
     option<&Plan::parallel, &Parallel::schedule>(

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "comm/groups.h"
 #include "device/dry_run.h"
 #include "device/random.h"
 #include "engine/decoder.h"
@@ -65,15 +66,21 @@ struct TestRun {
   std::int64_t micro_batch = 2, sequence = 5;
   int world = 1;
   Keep keep = Keep::everything;
+  int tensor = 1;  ///< of the world, ranks that share each layer
+  int data() const { return world / tensor; }
 };
 
-inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run) {
+inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run,
+                                             int tensor_rank) {
   if (const auto* decoder = std::get_if<DecoderSpec>(&spec))
-    return make_decoder(*decoder, {run.micro_batch, run.sequence, run.options.dtype, run.keep});
+    return make_decoder(
+        *decoder,
+        {run.micro_batch, run.sequence, run.options.dtype, run.keep, {tensor_rank, run.tensor}});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 
-/// The same samples of a step for every division into ranks and micro-batches.
+/// The same samples of a step for every division into ranks and micro-batches. `rank` among those
+/// with other samples.
 class TestBatches final : public BatchSource {
  public:
   TestBatches(const NetworkSpec& spec, const TestRun& run, int rank)
@@ -83,7 +90,7 @@ class TestBatches final : public BatchSource {
     Batch batch;
     for (std::int64_t b = 0; b < run_.micro_batch; ++b) {
       const std::int64_t sample =
-          ((step * run_.options.accumulation + micro) * run_.world + rank_) * run_.micro_batch + b;
+          ((step * run_.options.accumulation + micro) * run_.data() + rank_) * run_.micro_batch + b;
       add_sample(batch, static_cast<std::uint64_t>(sample));
     }
     return batch;
@@ -126,21 +133,26 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const int rank = device.communicator->rank();
     const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
     const auto alone = make_dry_communicator(rank, run.world);
-    TestBatches batches(spec, run, rank);
+    const Groups planned_groups(*dry, *alone, run.tensor);
+    const Groups groups(*device.backend, *device.communicator, run.tensor);
+    TestBatches batches(spec, run, groups.data().rank());
+    const auto make_trainer = [&](Backend& backend, const Groups& of, Arena& arena,
+                                  HostSide* host) {
+      return std::make_unique<Trainer>(Runtime{backend, of.data(), of.tensor(), arena, host},
+                                       make_network(spec, run, of.tensor().rank()), run.options);
+    };
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);
     const auto nobody = make_dry_host();
     HostSide beside{*nobody, pinned, pageable};
-    Trainer planned({*dry, *alone, plan, &beside}, make_network(spec, run), run.options);
-    planned.step(batches);
+    make_trainer(*dry, planned_groups, plan, &beside)->step(batches);
     const auto cores = make_host_crew({rank, run.world});
     RankHostMemory host(*device.backend, *cores, {pinned.extent(), pageable.extent()});
     Arena arena(device.backend->allocate(plan.extent()), plan.extent());
-    Trainer trainer({*device.backend, *device.communicator, arena, host.side()},
-                    make_network(spec, run), run.options);
-    trainer.initialise();
-    body(trainer, batches);
-    trainer.finish();
+    const auto trainer = make_trainer(*device.backend, groups, arena, host.side());
+    trainer->initialise();
+    body(*trainer, batches);
+    trainer->finish();
   });
 }
 
@@ -149,7 +161,8 @@ inline std::vector<StepResult> train(const NetworkSpec& spec, const TestRun& run
   with_trainers(spec, run, [&](Trainer& trainer, BatchSource& batches) {
     for (int i = 0; i < steps; ++i) {
       const StepResult result = trainer.step(batches);
-      if (trainer.sharding().rank == 0) results.push_back(result);
+      const Runtime& rt = trainer.runtime();
+      if (rt.ranks.rank() == 0 && rt.tensor.rank() == 0) results.push_back(result);
     }
   });
   return results;

@@ -97,8 +97,12 @@ void print_header(const EngineJob& job) {
              format_parameters(job.job.model.parameter_count()), plan.framework.native.zero_stage,
              plan.cluster.world(), job.on_host() ? "ranks on the host" : "GPUs",
              plan.precision.name);
-  fmt::print("micro-batch {} × {} tokens, {} per step\n\n", w.micro_batch, w.sequence_length,
+  fmt::print("micro-batch {} × {} tokens, {} per step\n", w.micro_batch, w.sequence_length,
              w.gradient_accumulation);
+  if (plan.parallel.tensor > 1)
+    fmt::print("tensor parallel over {} ranks, data parallel over {}\n", plan.parallel.tensor,
+               plan.data_ranks());
+  fmt::print("\n");
 }
 
 void print_step(const EngineJob& job, std::int64_t index, const StepResult& s) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "comm/gpu_memory.h"
 #include "comm/nccl.h"
+#include "comm/threads.h"
 #include "device/errors.h"
 #include "kernels/cuda.h"
 #include "launch/environment.h"
@@ -21,8 +23,21 @@ void check_world(const Environment& e, int world, const std::string& file) {
          .expected = "as many ranks as the cluster has GPUs"});
 }
 
+/// All ranks on the one GPU that is there, as threads of this process.
+Placement place_on_one_gpu(int world) {
+  Placement p{
+      .count = world, .world = world, .workspace = cuda_workspace_bytes, .ranks_per_device = world};
+  p.make = [meeting = make_meeting(world)](int rank) {
+    RankDevice device{make_cuda_backend(0), nullptr};
+    device.communicator = make_thread_communicator(meeting, rank, gpu_memory(*device.backend));
+    return device;
+  };
+  return p;
+}
+
 Placement place_on_gpus(const std::optional<Environment>& e, int world) {
   const int there = cuda_device_count();
+  if (there == 1 && world > 1 && !e) return place_on_one_gpu(world);
   const int wanted = e ? e->local_rank + 1 : world;
   if (there < wanted)
     throw DeviceError(fmt::format("the job asks for {} on this host, and there {}{}",
@@ -30,7 +45,9 @@ Placement place_on_gpus(const std::optional<Environment>& e, int world) {
                                   there == 0   ? "is none"
                                   : there == 1 ? "is 1"
                                                : fmt::format("are {}", there),
-                                  there == 0 ? "; --device host runs it on the CPU" : ""));
+                                  there == 0        ? "; --device host runs it on the CPU"
+                                  : there == 1 && e ? "; without a launcher, all ranks share it"
+                                                    : ""));
   Placement p{.count = world, .world = world, .workspace = cuda_workspace_bytes};
   NcclId id{};
   if (e) {

@@ -8,7 +8,8 @@ namespace shardplan::validator {
 inline constexpr const char* kVersion = SHARDPLAN_VERSION;
 inline constexpr const char* kCommit = SHARDPLAN_COMMIT;
 
-/// Throws DeviceError for fewer GPUs than the job needs, InputError for a launcher's world that is
+/// A rank has a GPU of its own, or all share the one that is there. Throws DeviceError for other
+/// numbers of GPUs than those, InputError for a launcher's world that is
 /// not the job's.
 Placement place(const EngineJob& job);
 

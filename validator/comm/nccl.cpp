@@ -8,10 +8,13 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,8 +83,28 @@ class NcclCommunicator : public Communicator {
     backend_.watch([this] { look_for_dead_peers(); });
   }
 
+  /// A group of `whole`'s ranks.
+  NcclCommunicator(NcclCommunicator& whole, std::span<const int> members)
+      : backend_(whole.backend_),
+        whole_(&whole),
+        rank_(static_cast<int>(std::find(members.begin(), members.end(), whole.rank_) -
+                               members.begin())),
+        size_(static_cast<int>(members.size())) {
+    const std::int64_t before = backend_.used_bytes();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    check(ncclCommSplit(whole.comm_, members.front(), rank_, &comm_, &config), "ncclCommSplit");
+    whole.await("waiting for the ranks of a group");
+    await("waiting for the ranks of a group");
+    barrier_word_ = whole.barrier_word_;
+    barrier();
+    overhead_ = backend_.used_bytes() - before;
+    whole.adopt(*this);
+  }
+
   ~NcclCommunicator() override {
-    backend_.watch({});
+    if (whole_ == nullptr) backend_.watch({});
+    if (whole_ != nullptr) whole_->disown(*this);
     for (const InFlight& flight : flights_) release(flight);
     for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
     if (!aborted_) ncclCommDestroy(comm_);
@@ -118,6 +141,10 @@ class NcclCommunicator : public Communicator {
     });
   }
 
+  std::unique_ptr<Communicator> group(std::span<const int> members) override {
+    return std::make_unique<NcclCommunicator>(*this, members);
+  }
+
   void barrier() override {
     all_reduce(Tensor{barrier_word_, DType::f32, Shape{1}});
     backend_.synchronize();
@@ -126,6 +153,8 @@ class NcclCommunicator : public Communicator {
   void abort() noexcept override {
     if (aborted_.exchange(true)) return;
     ncclCommAbort(comm_);
+    const std::lock_guard lock(groups_mutex_);
+    for (NcclCommunicator* group : groups_) group->abort();
   }
 
  private:
@@ -185,7 +214,18 @@ class NcclCommunicator : public Communicator {
     cudaGetLastError();  // "not ready" is no error
   }
 
+  void adopt(NcclCommunicator& group) {
+    const std::lock_guard lock(groups_mutex_);
+    groups_.push_back(&group);
+    if (aborted_) group.abort();
+  }
+  void disown(NcclCommunicator& group) {
+    const std::lock_guard lock(groups_mutex_);
+    std::erase(groups_, &group);
+  }
+
   void look_for_dead_peers() {
+    for (NcclCommunicator* group : groups_) group->look_for_dead_peers();
     ncclResult_t state = ncclSuccess;
     check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
     check(state, "a collective");
@@ -208,6 +248,7 @@ class NcclCommunicator : public Communicator {
   }
 
   cuda::CudaBackend& backend_;
+  NcclCommunicator* whole_ = nullptr;  ///< of which this is a group
   int rank_;
   int size_;
   ncclComm_t comm_ = nullptr;
@@ -216,6 +257,8 @@ class NcclCommunicator : public Communicator {
   std::atomic<bool> aborted_ = false;
   std::deque<InFlight> flights_;
   std::vector<cudaEvent_t> spare_;
+  std::mutex groups_mutex_;
+  std::vector<NcclCommunicator*> groups_;  ///< alive; changed by this rank's thread alone
 };
 
 }  // namespace

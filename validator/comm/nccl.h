@@ -1,4 +1,4 @@
-// NCCL's way in, without a CUDA header. nccl_absent.cpp answers in its place where the program was
+// NCCL's way in, without a CUDA header. cuda_absent.cpp answers in its place where the program was
 // built without a CUDA toolkit.
 #pragma once
 

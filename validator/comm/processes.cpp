@@ -1,6 +1,8 @@
 #include "comm/processes.h"
 
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -11,7 +13,7 @@ namespace {
 
 class ProcessCommunicator final : public Communicator {
  public:
-  explicit ProcessCommunicator(std::unique_ptr<Star> star) : star_(std::move(star)) {}
+  explicit ProcessCommunicator(std::shared_ptr<Star> star) : star_(std::move(star)) {}
 
   int rank() const override { return star_->rank(); }
   int size() const override { return star_->world(); }
@@ -60,6 +62,13 @@ class ProcessCommunicator final : public Communicator {
       if (r != root) star_->to(r).send(data(x));
   }
 
+  std::unique_ptr<Communicator> group(std::span<const int> members) override {
+    std::shared_ptr<Star> star = star_->group(members);
+    const std::lock_guard lock(mutex_);
+    groups_.push_back(star);
+    return std::make_unique<ProcessCommunicator>(std::move(star));
+  }
+
   void barrier() override {
     std::byte token{};
     const std::span<std::byte> one(&token, 1);
@@ -72,7 +81,12 @@ class ProcessCommunicator final : public Communicator {
     for (int r = 1; r < size(); ++r) star_->to(r).send(one);
   }
 
-  void abort() noexcept override { star_->shut(); }
+  void abort() noexcept override {
+    star_->shut();
+    const std::lock_guard lock(mutex_);
+    for (const auto& group : groups_)
+      if (const auto star = group.lock()) star->shut();
+  }
   std::int64_t overhead_bytes() const override { return 0; }
 
  private:
@@ -99,7 +113,9 @@ class ProcessCommunicator final : public Communicator {
     });
   }
 
-  std::unique_ptr<Star> star_;
+  std::shared_ptr<Star> star_;
+  std::mutex mutex_;  ///< of what another rank's thread looks at when it aborts this one
+  std::vector<std::weak_ptr<Star>> groups_;
 };
 
 }  // namespace

@@ -15,6 +15,9 @@ class SoleRank final : public Communicator {
   void reduce_scatter(const Tensor& shard, const Tensor& full) override { move(shard, full); }
   void all_gather(const Tensor& full, const Tensor& shard) override { move(full, shard); }
   void broadcast(const Tensor& /*x*/, int /*root*/) override {}
+  std::unique_ptr<Communicator> group(std::span<const int> /*members*/) override {
+    return make_sole_communicator(backend_);
+  }
   void barrier() override { backend_.synchronize(); }
   void abort() noexcept override {}
   std::int64_t overhead_bytes() const override { return 0; }

@@ -1,5 +1,6 @@
 #include "comm/star.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -8,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -37,6 +40,50 @@ void configure(int descriptor) {
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
+
+constexpr int kAnyPort = 0;
+
+Socket listen_on(int port, int ranks) {
+  Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_ANY);
+  here.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (bind(listener.descriptor(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+      listen(listener.descriptor(), ranks) != 0)
+    throw PeerFailure(fmt::format("rank 0 cannot listen on port {}: {}; set MASTER_PORT", port,
+                                  std::strerror(errno)));
+  return listener;
+}
+
+/// Where a rank listens: IPv4 in network order, as it is seen from rank 0.
+struct Place {
+  std::uint32_t address = 0;
+  std::int32_t port = 0;
+};
+
+std::int32_t port_of(const Socket& listener) {
+  sockaddr_in here{};
+  socklen_t length = sizeof here;
+  getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&here), &length);
+  return ntohs(here.sin_port);
+}
+
+std::uint32_t peer_of(const Socket& socket) {
+  sockaddr_in there{};
+  socklen_t length = sizeof there;
+  getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&there), &length);
+  return there.sin_addr.s_addr;
+}
+
+std::string text_of(std::uint32_t address) {
+  const in_addr in{address};
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &in, text.data(), text.size());
+  return text.data();
+}
 
 }  // namespace
 
@@ -73,7 +120,39 @@ void Socket::shut() const noexcept {
 
 Star::Star(const std::string& address, int port, int rank, int world, std::chrono::seconds patience)
     : rank_(rank), world_(world) {
-  rank == 0 ? listen_on(port, patience) : connect_to(address, port, patience);
+  rank == 0 ? welcome(listen_on(port, world), patience) : connect_to(address, port, patience);
+}
+
+std::unique_ptr<Star> Star::group(std::span<const int> members) const {
+  constexpr std::chrono::seconds kPatience(60);
+  const auto me = std::find(members.begin(), members.end(), rank_) - members.begin();
+  const auto count = static_cast<int>(members.size());
+  std::unique_ptr<Star> star(new Star(static_cast<int>(me), count));
+  const bool hub = members.front() == rank_;
+  const Socket listener = hub ? listen_on(kAnyPort, count) : Socket();
+  const Place here{.port = hub ? port_of(listener) : 0};
+  // Everybody learns where the first of every group listens.
+  std::vector<Place> places(static_cast<std::size_t>(world_));
+  const auto all = std::as_writable_bytes(std::span(places));
+  if (rank_ == 0) {
+    places[0] = here;
+    for (int r = 1; r < world_; ++r) {
+      Place& place = places[static_cast<std::size_t>(r)];
+      to(r).receive(std::as_writable_bytes(std::span(&place, 1)));
+      place.address = peer_of(to(r));
+    }
+    for (int r = 1; r < world_; ++r) to(r).send(all);
+  } else {
+    to(0).send(std::as_bytes(std::span(&here, 1)));
+    to(0).receive(all);
+  }
+  const Place& first = places[static_cast<std::size_t>(members.front())];
+  if (hub) {
+    star->welcome(listener, kPatience);
+  } else {
+    star->connect_to(members.front() == 0 ? hub_ : text_of(first.address), first.port, kPatience);
+  }
+  return star;
 }
 
 const Socket& Star::to(int rank) const {
@@ -84,19 +163,8 @@ void Star::shut() const noexcept {
   for (const Socket& socket : sockets_) socket.shut();
 }
 
-void Star::listen_on(int port, std::chrono::seconds patience) {
+void Star::welcome(const Socket& listener, std::chrono::seconds patience) {
   sockets_.resize(static_cast<std::size_t>(world_));
-  const Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_addr.s_addr = htonl(INADDR_ANY);
-  here.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (bind(listener.descriptor(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
-      listen(listener.descriptor(), world_) != 0)
-    throw PeerFailure(fmt::format("rank 0 cannot listen on port {}: {}; set MASTER_PORT", port,
-                                  std::strerror(errno)));
   const auto deadline = Clock::now() + patience;
   for (int missing = world_ - 1; missing > 0; --missing) {
     const auto left =
@@ -116,6 +184,7 @@ void Star::listen_on(int port, std::chrono::seconds patience) {
 }
 
 void Star::connect_to(const std::string& address, int port, std::chrono::seconds patience) {
+  hub_ = address;
   const std::string host = address.empty() ? "127.0.0.1" : address;
   const auto deadline = Clock::now() + patience;
   while (Clock::now() < deadline) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Star {
   Star(const std::string& address, int port, int rank, int world,
        std::chrono::seconds patience = std::chrono::seconds(60));
 
+  /// A star of those ranks of this one, in that order, around the first of them. Every rank calls
+  /// it at the same time, with lists that share the ranks out.
+  std::unique_ptr<Star> group(std::span<const int> members) const;
+
   int rank() const { return rank_; }
   int world() const { return world_; }
   /// Of rank 0: the way to `rank`. Of the others: the way to rank 0.
@@ -44,10 +49,12 @@ class Star {
   void shut() const noexcept;
 
  private:
-  void listen_on(int port, std::chrono::seconds patience);
+  Star(int rank, int world) : rank_(rank), world_(world) {}
+  void welcome(const Socket& listener, std::chrono::seconds patience);
   void connect_to(const std::string& address, int port, std::chrono::seconds patience);
 
   int rank_, world_;
+  std::string hub_;              ///< where this rank found rank 0
   std::vector<Socket> sockets_;  ///< by rank at rank 0; one elsewhere
 };
 

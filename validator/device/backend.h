@@ -140,13 +140,16 @@ class Backend {
   virtual void activation_forward(Activation kind, const Tensor& y, const Tensor& x) = 0;
   /// x becomes dx, given dy.
   virtual void activation_backward(Activation kind, const Tensor& x, const Tensor& dy) = 0;
-  /// y[r] = table[tokens[r]] (+ positions[r mod sequence] if there are any). tokens: [rows] int32.
+  /// y[r] = table[tokens[r]] (+ positions[r mod sequence] if there are any). tokens: [rows] int32;
+  /// a negative one has no row: 0 in its place, and no gradient.
   virtual void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
                                  const Tensor& positions, std::int64_t sequence) = 0;
   /// Adds to dtable and dpositions, in a fixed order.
   virtual void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
                                   const Tensor& tokens, std::int64_t sequence) = 0;
   virtual void cross_entropy(const CrossEntropy& o) = 0;
+  virtual void loss_parts(const LossParts& o) = 0;
+  virtual void joined_cross_entropy(const JoinedCrossEntropy& o) = 0;
 
   // ---- the optimizer's step
   /// out [1] fp32 (+)= Σ x

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "memory/tensor.h"
 
@@ -30,6 +31,10 @@ class Communicator {
   /// full: the shards of all ranks in rank order. The shard may lie inside `full`, in its place.
   virtual void all_gather(const Tensor& full, const Tensor& shard) = 0;
   virtual void broadcast(const Tensor& x, int root) = 0;
+  /// A communicator of those ranks of this one, in that order. Every rank calls it at the same
+  /// time, with lists of the same length that share the ranks out. It lives no longer than this
+  /// one, and ends with it when this one is aborted.
+  virtual std::unique_ptr<Communicator> group(std::span<const int> members) = 0;
   /// Returns when all ranks have called it and their streams are empty.
   virtual void barrier() = 0;
   /// Makes every call that other ranks wait in, now and later, throw PeerFailure there.

@@ -62,6 +62,8 @@ class DryBackend final : public Backend {
   void embedding_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                           std::int64_t) override {}
   void cross_entropy(const CrossEntropy&) override {}
+  void loss_parts(const LossParts&) override {}
+  void joined_cross_entropy(const JoinedCrossEntropy&) override {}
   void sum(const Tensor&, const Tensor&, bool) override {}
   void squared_norm(const Tensor&, const Tensor&, bool) override {}
   void adamw(const AdamW&) override {}
@@ -89,6 +91,11 @@ class DryCommunicator final : public Communicator {
   void reduce_scatter(const Tensor&, const Tensor&) override {}
   void all_gather(const Tensor&, const Tensor&) override {}
   void broadcast(const Tensor&, int) override {}
+  std::unique_ptr<Communicator> group(std::span<const int> members) override {
+    const auto me = std::find(members.begin(), members.end(), rank_);
+    return std::make_unique<DryCommunicator>(static_cast<int>(me - members.begin()),
+                                             static_cast<int>(members.size()));
+  }
   void barrier() override {}
   void abort() noexcept override {}
   std::int64_t overhead_bytes() const override { return 0; }

@@ -98,6 +98,26 @@ struct CrossEntropy {
   float gradient_scale = 1;
 };
 
+/// What a rank tells the others of each row of its columns of the logits, where ranks divide the
+/// vocabulary: the largest logit, the sum of exp(logit − largest), and the target's logit, 0 if it
+/// is not among these columns. Without columns the largest is −∞ and the sum 0.
+struct LossParts {
+  static constexpr std::int64_t kNumbers = 3;
+  Tensor parts;                 ///< [rows, kNumbers] fp32
+  Tensor logits;                ///< [rows, padded columns]
+  Tensor targets;               ///< [rows] int32, tokens of the whole vocabulary
+  std::int64_t first = 0;       ///< the token of the first column
+  std::int64_t vocabulary = 0;  ///< columns from here on are padding
+};
+
+/// Softmax and cross-entropy of such columns, once all ranks' parts are there. They are put
+/// together in rank order, so that every rank has the same losses.
+struct JoinedCrossEntropy {
+  CrossEntropy loss;       ///< of these columns; targets of the whole vocabulary
+  Tensor all;              ///< [ranks · rows, LossParts::kNumbers], rank by rank
+  std::int64_t first = 0;  ///< the token of the first column
+};
+
 /// What the gradients of a step have in common before the optimizer sees them.
 struct Clipping {
   Tensor squared_norm;      ///< [1] fp32, on the device: of all gradients, as scaled

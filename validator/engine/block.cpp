@@ -1,6 +1,21 @@
 #include "engine/block.h"
 
 namespace shardplan::validator {
+namespace {
+
+/// Adds to the gradient of the residual stream that a norm reads.
+NormBackward back_through(const NormForward& f, const Tensor& dout, const Tensor& dresidual) {
+  return {.kind = f.kind,
+          .dx = dresidual,
+          .accumulate_dx = true,
+          .dout = dout,
+          .x = f.x,
+          .mean = f.mean,
+          .rstd = f.rstd,
+          .weight = f.weight};
+}
+
+}  // namespace
 
 BlockActivations Block::allocate_shared(Arena& arena) const {
   const std::int64_t rows = heads_.rows();
@@ -8,9 +23,9 @@ BlockActivations Block::allocate_shared(Arena& arena) const {
     return arena.allocate(std::string("renewed.") + name, Category::activations, dtype_, shape);
   };
   BlockActivations a;
-  a.norm1 = tensor("norm1", {rows, spec_.hidden});
+  a.norm1 = tensor("norm1", {part(), spec_.hidden});
   if (spec_.head_norms) a.heads = tensor("heads", {rows, heads_.packed_width()});
-  a.norm2 = tensor("norm2", {rows, spec_.hidden});
+  a.norm2 = tensor("norm2", {part(), spec_.hidden});
   a.activated = tensor("activated", {rows, spec_.inner});
   return a;
 }
@@ -27,9 +42,9 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   const DType statistic = statistic_type(dtype_);
   const bool layer = spec_.norm == NormKind::layer;
   BlockActivations a;
-  if (layer) a.mean1 = tensor("mean1", statistic, {rows});
-  a.rstd1 = tensor("rstd1", statistic, {rows});
-  a.norm1 = renewed("norm1", shared.norm1, {rows, spec_.hidden});
+  if (layer) a.mean1 = tensor("mean1", statistic, {part()});
+  a.rstd1 = tensor("rstd1", statistic, {part()});
+  a.norm1 = renewed("norm1", shared.norm1, {part(), spec_.hidden});
   a.qkv = tensor("qkv", dtype_, {rows, heads_.packed_width()});
   a.heads = a.qkv;
   if (spec_.head_norms) {
@@ -39,10 +54,10 @@ BlockActivations Block::allocate(Arena& arena, const std::string& name, Keep kee
   }
   a.lse = tensor("lse", statistic, {heads_.batch, heads_.query_heads, heads_.sequence});
   a.attended = tensor("attended", dtype_, {rows, heads_.query_width()});
-  a.mid = tensor("mid", dtype_, {rows, spec_.hidden});
-  if (layer) a.mean2 = tensor("mean2", statistic, {rows});
-  a.rstd2 = tensor("rstd2", statistic, {rows});
-  a.norm2 = renewed("norm2", shared.norm2, {rows, spec_.hidden});
+  a.mid = tensor("mid", dtype_, {part(), spec_.hidden});
+  if (layer) a.mean2 = tensor("mean2", statistic, {part()});
+  a.rstd2 = tensor("rstd2", statistic, {part()});
+  a.norm2 = renewed("norm2", shared.norm2, {part(), spec_.hidden});
   a.up = tensor("up", dtype_, {rows, spec_.up_width()});
   a.activated = renewed("activated", shared.activated, {rows, spec_.inner});
   return a;
@@ -79,73 +94,87 @@ NormForward Block::norm2(const Unit& unit, const Tensor& w, const BlockActivatio
 }
 
 /// From the projection to what attention reads: head norms out of place, rotary in place.
-void Block::turn_heads(Backend& device, const Unit& unit, const Tensor& w,
+void Block::turn_heads(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                        const BlockActivations& a, const Tensor& rotary) const {
   if (spec_.head_norms)
-    device.head_norm_forward({.heads = heads_,
-                              .epsilon = spec_.epsilon,
-                              .out = a.heads,
-                              .rstd = a.head_rstd,
-                              .qkv = a.qkv,
-                              .q_weight = unit.parameter(w, parameters_.q_norm),
-                              .k_weight = unit.parameter(w, parameters_.k_norm)});
-  if (spec_.rotary) device.rotary(a.heads, rotary, heads_, false);
+    ranks.device().head_norm_forward({.heads = heads_,
+                                      .epsilon = spec_.epsilon,
+                                      .out = a.heads,
+                                      .rstd = a.head_rstd,
+                                      .qkv = a.qkv,
+                                      .q_weight = unit.parameter(w, parameters_.q_norm),
+                                      .k_weight = unit.parameter(w, parameters_.k_norm)});
+  if (spec_.rotary) ranks.device().rotary(a.heads, rotary, heads_, false);
 }
 
-void Block::attention_half(Backend& device, const Unit& unit, const Tensor& w,
+void Block::project(const TensorRanks& ranks, const Tensor& part, const Tensor& x, const Tensor& w,
+                    const Tensor& bias) const {
+  const Tensor addend = ranks.addend(part, ranks.values());
+  ranks.device().linear_forward(addend, x, w, ranks.first() ? bias : Tensor{});
+  ranks.sum(part, addend);
+}
+
+void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                            const BlockActivations& a, const Residual& in, const Tensor& branch,
                            const Tensor& rotary) const {
+  Backend& device = ranks.device();
   NormForward first = norm1(unit, w, a);
   first.x = in.x;
   first.branch = in.branch;
   if (!in.branch.empty()) first.sum = a.x;
   device.norm_forward(first);
-  device.linear_forward(a.qkv, a.norm1, unit.parameter(w, parameters_.qkv_weight),
+  device.linear_forward(a.qkv, ranks.gather(a.norm1, ranks.values()),
+                        unit.parameter(w, parameters_.qkv_weight),
                         unit.parameter(w, parameters_.qkv_bias));
-  turn_heads(device, unit, w, a, rotary);
+  turn_heads(ranks, unit, w, a, rotary);
   device.attention_forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
-  device.linear_forward(branch, a.attended, unit.parameter(w, parameters_.out_weight),
-                        unit.parameter(w, parameters_.out_bias));
+  project(ranks, branch, a.attended, unit.parameter(w, parameters_.out_weight),
+          unit.parameter(w, parameters_.out_bias));
 }
 
-void Block::mlp_half(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
-                     const Tensor& branch) const {
+void Block::mlp_half(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                     const BlockActivations& a, const Tensor& branch) const {
+  Backend& device = ranks.device();
   NormForward second = norm2(unit, w, a);
   second.x = a.x;
   second.branch = branch;
   second.sum = a.mid;
   device.norm_forward(second);
-  device.linear_forward(a.up, a.norm2, unit.parameter(w, parameters_.up_weight),
+  device.linear_forward(a.up, ranks.gather(a.norm2, ranks.values()),
+                        unit.parameter(w, parameters_.up_weight),
                         unit.parameter(w, parameters_.up_bias));
   device.activation_forward(spec_.activation, a.activated, a.up);
 }
 
-void Block::forward(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
-                    const Residual& in, const Tensor& branch, const Tensor& rotary) const {
-  attention_half(device, unit, w, a, in, branch, rotary);
-  mlp_half(device, unit, w, a, branch);
-  device.linear_forward(branch, a.activated, unit.parameter(w, parameters_.down_weight),
-                        unit.parameter(w, parameters_.down_bias));
+void Block::forward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                    const BlockActivations& a, const Residual& in, const Tensor& branch,
+                    const Tensor& rotary) const {
+  attention_half(ranks, unit, w, a, in, branch, rotary);
+  mlp_half(ranks, unit, w, a, branch);
+  project(ranks, branch, a.activated, unit.parameter(w, parameters_.down_weight),
+          unit.parameter(w, parameters_.down_bias));
 }
 
-void Block::repeat(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
-                   const Tensor& branch, const Tensor& rotary) const {
-  attention_half(device, unit, w, a, {a.x, {}}, branch, rotary);
-  mlp_half(device, unit, w, a, branch);
+void Block::repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                   const BlockActivations& a, const Tensor& branch, const Tensor& rotary) const {
+  attention_half(ranks, unit, w, a, {a.x, {}}, branch, rotary);
+  mlp_half(ranks, unit, w, a, branch);
 }
 
-void Block::renew(Backend& device, const Unit& unit, const Tensor& w, const BlockActivations& a,
-                  const Tensor& rotary) const {
+void Block::renew(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
+                  const BlockActivations& a, const Tensor& rotary) const {
+  Backend& device = ranks.device();
   device.norm_forward(norm1(unit, w, a));
-  if (spec_.head_norms) turn_heads(device, unit, w, a, rotary);
+  if (spec_.head_norms) turn_heads(ranks, unit, w, a, rotary);
   device.norm_forward(norm2(unit, w, a));
   device.activation_forward(spec_.activation, a.activated, a.up);
 }
 
-void Block::backward(Backend& device, const Unit& unit, const Tensor& w,
+void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w,
                      const OpenGradient& gradient, const BlockActivations& a,
                      const BlockScratch& scratch, const Tensor& dresidual,
                      const Tensor& rotary) const {
+  Backend& device = ranks.device();
   const auto& p = parameters_;
   const bool add = gradient.accumulate;
   const auto weight = [&](int index) { return unit.parameter(w, index); };
@@ -158,25 +187,23 @@ void Block::backward(Backend& device, const Unit& unit, const Tensor& w,
     device.linear_backward_input(dx, dy, weight(w_index));
   };
   const auto norm = [&](const NormForward& f, int w_index, int b_index, const Tensor& dout) {
-    device.norm_backward({.kind = f.kind,
-                          .dx = dresidual,
-                          .accumulate_dx = true,
-                          .dweight = slope(w_index),
-                          .dbias = slope(b_index),
-                          .accumulate_weights = add,
-                          .dout = dout,
-                          .x = f.x,
-                          .mean = f.mean,
-                          .rstd = f.rstd,
-                          .weight = f.weight});
+    NormBackward o = back_through(f, dout, dresidual);
+    o.dweight = slope(w_index);
+    o.dbias = slope(b_index);
+    o.accumulate_weights = add;
+    device.norm_backward(o);
   };
 
-  linear(p.down_weight, p.down_bias, dresidual, a.activated, a.activated);
+  linear(p.down_weight, p.down_bias, ranks.gather(dresidual, ranks.gradients()), a.activated,
+         a.activated);
   device.activation_backward(spec_.activation, a.up, a.activated);
-  linear(p.up_weight, p.up_bias, a.up, a.norm2, a.norm2);
+  Tensor read = ranks.gather(a.norm2, ranks.values());
+  linear(p.up_weight, p.up_bias, a.up, read, read);
+  ranks.sum(a.norm2, read);
   norm(norm2(unit, w, a), p.norm2_weight, p.norm2_bias, a.norm2);
 
-  linear(p.out_weight, p.out_bias, dresidual, a.attended, scratch.dattended);
+  linear(p.out_weight, p.out_bias, ranks.gather(dresidual, ranks.gradients()), a.attended,
+         scratch.dattended);
   device.attention_backward({.heads = heads_,
                              .dqkv = scratch.dqkv,
                              .dout = scratch.dattended,
@@ -194,7 +221,9 @@ void Block::backward(Backend& device, const Unit& unit, const Tensor& w,
                                .rstd = a.head_rstd,
                                .q_weight = weight(p.q_norm),
                                .k_weight = weight(p.k_norm)});
-  linear(p.qkv_weight, p.qkv_bias, scratch.dqkv, a.norm1, a.norm1);
+  read = ranks.gather(a.norm1, ranks.values());
+  linear(p.qkv_weight, p.qkv_bias, scratch.dqkv, read, read);
+  ranks.sum(a.norm1, read);
   norm(norm1(unit, w, a), p.norm1_weight, p.norm1_bias, a.norm1);
 }
 

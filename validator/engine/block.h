@@ -12,23 +12,26 @@
 #include <string>
 
 #include "engine/network.h"
+#include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
 
 namespace shardplan::validator {
 
-/// What a block's forward makes and its backward reads; rows = batch · sequence.
+/// What a block's forward makes and its backward reads; rows = batch · sequence, part = those that
+/// this rank has between the products: rows / ranks that share each layer. Heads and inner width
+/// are this rank's.
 struct BlockActivations {
-  Tensor x;             ///< [rows, hidden]
-  Tensor mean1, rstd1;  ///< [rows]
-  Tensor norm1;         ///< [rows, hidden]; then its gradient
+  Tensor x;             ///< [part, hidden]
+  Tensor mean1, rstd1;  ///< [part]
+  Tensor norm1;         ///< [part, hidden]; then its gradient
   Tensor qkv;           ///< [rows, packed]: of the projection
   Tensor head_rstd;     ///< [rows, q + kv heads]; head norms only
   Tensor heads;         ///< [rows, packed]: what attention reads; qkv itself without head norms
   Tensor lse;           ///< [batch, q heads, sequence]
   Tensor attended;      ///< [rows, q heads · head_dim]
-  Tensor mid;           ///< [rows, hidden]
-  Tensor mean2, rstd2;  ///< [rows]
-  Tensor norm2;         ///< [rows, hidden]; then its gradient
+  Tensor mid;           ///< [part, hidden]
+  Tensor mean2, rstd2;  ///< [part]
+  Tensor norm2;         ///< [part, hidden]; then its gradient
   Tensor up;            ///< [rows, up width]; then its gradient
   Tensor activated;     ///< [rows, inner]; then its gradient
 };
@@ -47,6 +50,7 @@ struct Residual {
 
 class Block {
  public:
+  /// `spec` of this rank's part (tensor_share.h).
   Block(const DecoderSpec& spec, const BlockParameters& parameters, const Heads& heads, DType dtype)
       : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype) {}
 
@@ -58,27 +62,33 @@ class Block {
   BlockScratch allocate_scratch(Arena& arena) const;
 
   /// Leaves (mid, branch) as the residual of the next block; writes a.x if `in` has a branch.
-  void forward(Backend& device, const Unit& unit, const Tensor& weights, const BlockActivations& a,
-               const Residual& in, const Tensor& branch, const Tensor& rotary) const;
+  void forward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+               const BlockActivations& a, const Residual& in, const Tensor& branch,
+               const Tensor& rotary) const;
   /// Makes again what Keep::products did not keep.
-  void renew(Backend& device, const Unit& unit, const Tensor& weights, const BlockActivations& a,
-             const Tensor& rotary) const;
+  void renew(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+             const BlockActivations& a, const Tensor& rotary) const;
   /// Makes everything again from a.x; `branch` is scratch.
-  void repeat(Backend& device, const Unit& unit, const Tensor& weights, const BlockActivations& a,
-              const Tensor& branch, const Tensor& rotary) const;
+  void repeat(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+              const BlockActivations& a, const Tensor& branch, const Tensor& rotary) const;
   /// dresidual: the gradient of the block's result, becomes that of its input.
-  void backward(Backend& device, const Unit& unit, const Tensor& weights,
+  void backward(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                 const OpenGradient& gradient, const BlockActivations& a,
                 const BlockScratch& scratch, const Tensor& dresidual, const Tensor& rotary) const;
 
  private:
-  void attention_half(Backend& device, const Unit& unit, const Tensor& weights,
+  void attention_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                       const BlockActivations& a, const Residual& in, const Tensor& branch,
                       const Tensor& rotary) const;
-  void mlp_half(Backend& device, const Unit& unit, const Tensor& weights, const BlockActivations& a,
-                const Tensor& branch) const;
-  void turn_heads(Backend& device, const Unit& unit, const Tensor& weights,
+  void mlp_half(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
+                const BlockActivations& a, const Tensor& branch) const;
+  /// part: this rank's rows of x wᵀ + b, summed over the ranks.
+  void project(const TensorRanks& ranks, const Tensor& part, const Tensor& x, const Tensor& w,
+               const Tensor& bias) const;
+  void turn_heads(const TensorRanks& ranks, const Unit& unit, const Tensor& weights,
                   const BlockActivations& a, const Tensor& rotary) const;
+  /// Rows that this rank has between the products.
+  std::int64_t part() const { return heads_.rows() / spec_.share.ranks; }
   NormForward norm1(const Unit& unit, const Tensor& weights, const BlockActivations& a) const;
   NormForward norm2(const Unit& unit, const Tensor& weights, const BlockActivations& a) const;
 

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/block.h"
+#include "engine/loss_rows.h"
 #include "engine/rotary_table.h"
+#include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
+#include "model/tensor_share.h"
 
 namespace shardplan::validator {
 namespace {
@@ -18,10 +22,10 @@ Heads heads_of(const DecoderSpec& spec, const DecoderRun& run) {
 class Decoder final : public Network {
  public:
   Decoder(const DecoderSpec& spec, const DecoderRun& run)
-      : spec_(spec),
+      : spec_(share_of(spec, run.share)),
         run_(run),
-        layout_(lay_out(spec)),
-        block_(spec, layout_.block, heads_of(spec, run), run.dtype) {}
+        layout_(lay_out_share(spec, run.share)),
+        block_(spec_, layout_.block, heads_of(spec_, run), run.dtype) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
@@ -39,6 +43,7 @@ class Decoder final : public Network {
   }
 
   void prepare(Runtime& rt) override {
+    ranks_.emplace(rt);
     const auto ids = [&](const char* name) {
       return rt.arena.allocate(name, Category::other, DType::i32, {rows()});
     };
@@ -58,7 +63,7 @@ class Decoder final : public Network {
 
   void forward(Runtime& rt, Weights& weights, Gradients& gradients, const MicroBatch& micro,
                const Tensor& loss) override {
-    rt.device.upload(tokens_, std::as_bytes(std::span(micro.batch.tokens)));
+    upload_tokens(rt.device, micro.batch.tokens);
     rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
     allocate_residuals(rt.arena);
     weights.prefetch(DecoderLayout::kEmbedding);
@@ -76,12 +81,12 @@ class Decoder final : public Network {
   void backward(Runtime& rt, Weights& weights, Gradients& gradients) override {
     const Arena::Scope scope(rt.arena);
     const BlockScratch scratch = block_.allocate_scratch(rt.arena);
+    if (ranks_->divided()) ranks_->lend(ranks_->values(), all_rows(rt.arena, "gradients"));
     BlockActivations again;
     Tensor branch;
     if (run_.keep == Keep::inputs) {
       again = block_.allocate(rt.arena, "repeated", Keep::everything, {});
-      branch = rt.arena.allocate("repeated.branch", Category::activations, run_.dtype,
-                                 {rows(), spec_.hidden});
+      branch = residual(rt.arena, "repeated.branch");
     }
     for (std::int64_t i = spec_.layers - 1; i >= 0; --i) {
       const int u = DecoderLayout::block_unit(i);
@@ -90,13 +95,13 @@ class Decoder final : public Network {
       BlockActivations& kept = blocks_[static_cast<std::size_t>(i)];
       if (run_.keep == Keep::inputs) {
         again.x = kept.x;
-        block_.repeat(rt.device, units()[index(u)], w, again, branch, table_);
+        block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_);
       } else if (run_.keep == Keep::products) {
-        block_.renew(rt.device, units()[index(u)], w, kept, table_);
+        block_.renew(*ranks_, units()[index(u)], w, kept, table_);
       }
       const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
-      block_.backward(rt.device, units()[index(u)], w, gradient, a, scratch, dresidual_, table_);
+      block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, dresidual_, table_);
       gradients.close(u);
       weights.release(u);
     }
@@ -107,9 +112,26 @@ class Decoder final : public Network {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const Unit& embedding() const { return layout_.units.front(); }
 
+  /// Rows that this rank has between the products.
+  std::int64_t part() const { return rows() / spec_.share.ranks; }
+
   Tensor residual(Arena& arena, std::string name) const {
     return arena.allocate(std::move(name), Category::activations, run_.dtype,
+                          {part(), spec_.hidden});
+  }
+  Tensor all_rows(Arena& arena, const std::string& name) const {
+    return arena.allocate("exchanged." + name, Category::communication_buffers, run_.dtype,
                           {rows(), spec_.hidden});
+  }
+
+  /// Tokens of other ranks' rows of the table become -1.
+  void upload_tokens(Backend& device, std::span<const std::int32_t> tokens) const {
+    std::vector<std::int32_t> here(tokens.begin(), tokens.end());
+    for (std::int32_t& token : here) {
+      const std::int64_t row = token - spec_.first_token();
+      token = row >= 0 && row < spec_.padded_vocabulary() ? static_cast<std::int32_t>(row) : -1;
+    }
+    device.upload(tokens_, std::as_bytes(std::span(here)));
   }
 
   void allocate_residuals(Arena& arena) {
@@ -120,20 +142,24 @@ class Decoder final : public Network {
     normed_ = residual(arena, "head.norm");
     branch_ = residual(arena, "branch");
     const DType statistic = statistic_type(run_.dtype);
-    const auto row_statistic = [&](const char* name, Category category) {
-      return arena.allocate(name, category, statistic, {rows()});
+    const auto row_statistic = [&](const char* name) {
+      return arena.allocate(name, Category::activations, statistic, {part()});
     };
-    if (spec_.norm == NormKind::layer) mean_ = row_statistic("head.mean", Category::activations);
-    rstd_ = row_statistic("head.rstd", Category::activations);
-    losses_ = row_statistic("losses", Category::logits_and_loss);
+    if (spec_.norm == NormKind::layer) mean_ = row_statistic("head.mean");
+    rstd_ = row_statistic("head.rstd");
+    losses_ = arena.allocate("losses", Category::logits_and_loss, statistic, {rows()});
+    if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
   }
 
   void embed(Runtime& rt, Weights& weights) {
     const Tensor w = weights.acquire(DecoderLayout::kEmbedding);
     weights.prefetch(DecoderLayout::block_unit(0));
-    rt.device.embedding_forward(blocks_.front().x, tokens_,
-                                embedding().parameter(w, layout_.tokens),
-                                embedding().parameter(w, layout_.positions), run_.sequence);
+    const Tensor addend = ranks_->addend(blocks_.front().x, ranks_->values());
+    const Tensor positions =
+        ranks_->first() ? embedding().parameter(w, layout_.positions) : Tensor{};
+    rt.device.embedding_forward(addend, tokens_, embedding().parameter(w, layout_.tokens),
+                                positions, run_.sequence);
+    ranks_->sum(blocks_.front().x, addend);
     weights.release(DecoderLayout::kEmbedding);
   }
 
@@ -153,7 +179,7 @@ class Decoder final : public Network {
       const int u = DecoderLayout::block_unit(i);
       const Tensor w = weights.acquire(u);
       weights.prefetch(u + 1);
-      block_.forward(rt.device, units()[index(u)], w, a, residual, branch_, table_);
+      block_.forward(*ranks_, units()[index(u)], w, a, residual, branch_, table_);
       weights.release(u);
       residual = {a.mid, branch_};
     }
@@ -193,25 +219,27 @@ class Decoder final : public Network {
       weight = unit.parameter(w, layout_.head);
       dweight = unit.parameter(gradient.flat, layout_.head);
     }
+    const Tensor normed = ranks_->gather(normed_, ranks_->values());
     {
       const Arena::Scope scope(rt.arena);
       const std::int64_t most = shapes().logit_rows;
       const Tensor logits = rt.arena.allocate("logits", Category::logits_and_loss, run_.dtype,
                                               {most, spec_.padded_vocabulary()});
+      const LossRows loss_rows(rt.arena, *ranks_, spec_, run_.dtype, most);
       for (std::int64_t first = 0; first < rows(); first += most) {
         const std::int64_t count = std::min(most, rows() - first);
         const Tensor chunk = logits.row_range(0, count);
-        const Tensor x = normed_.row_range(first, count);
+        const Tensor x = normed.row_range(first, count);
         rt.device.linear_forward(chunk, x, weight, {});
-        rt.device.cross_entropy({.logits = chunk,
-                                 .losses = losses_.slice(first, count),
-                                 .targets = targets_.slice(first, count),
-                                 .vocabulary = spec_.vocabulary,
-                                 .gradient_scale = micro.gradient_scale});
+        loss_rows.compute({.logits = chunk,
+                           .losses = losses_.slice(first, count),
+                           .targets = targets_.slice(first, count),
+                           .gradient_scale = micro.gradient_scale});
         rt.device.linear_backward_weight(dweight, chunk, x, add || first > 0);
         rt.device.linear_backward_input(x, chunk, weight);
       }
     }
+    ranks_->sum(normed_, normed);
     rt.device.sum(loss, losses_, !micro.first);
     // Nothing is left in the branch: the gradient of the residual stream begins there.
     dresidual_ = branch_;
@@ -240,23 +268,25 @@ class Decoder final : public Network {
   void embed_backward(Runtime& rt, Gradients& gradients) {
     if (!spec_.tied) open_embedding(rt, gradients);
     rt.device.embedding_backward(embedding().parameter(dembedding_, layout_.tokens),
-                                 embedding().parameter(dembedding_, layout_.positions), dresidual_,
-                                 tokens_, run_.sequence);
+                                 embedding().parameter(dembedding_, layout_.positions),
+                                 ranks_->gather(dresidual_, ranks_->gradients()), tokens_,
+                                 run_.sequence);
     gradients.close(DecoderLayout::kEmbedding);
   }
 
-  DecoderSpec spec_;
+  DecoderSpec spec_;  ///< of this rank's part
   DecoderRun run_;
   DecoderLayout layout_;
   Block block_;
+  std::optional<TensorRanks> ranks_;
   Tensor tokens_, targets_;  ///< [rows] int32
   Tensor table_;             ///< [sequence, head_dim]
   // Of the micro-batch under way.
   std::vector<BlockActivations> blocks_;
   Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
-  Tensor branch_;                       ///< [rows, hidden]: what is to be added to the residual
+  Tensor branch_;                       ///< [part, hidden]: what is to be added to the residual
   Tensor losses_;                       ///< [rows]
-  Tensor dresidual_;                    ///< [rows, hidden]
+  Tensor dresidual_;                    ///< [part, hidden]
   Tensor dembedding_;                   ///< the embedding unit's gradient
 };
 

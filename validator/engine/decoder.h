@@ -13,6 +13,7 @@ struct DecoderRun {
   std::int64_t sequence = 1;
   DType dtype = DType::bf16;
   Keep keep = Keep::everything;
+  TensorShare share;  ///< of the ranks that share each layer
 };
 
 /// Rows of logits that are alive at once: the loss is computed in chunks of at most about
@@ -20,6 +21,7 @@ struct DecoderRun {
 inline constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
 std::int64_t logit_rows(std::int64_t rows, std::int64_t padded_vocabulary, DType dtype);
 
+/// `spec` of the whole network.
 std::unique_ptr<Network> make_decoder(const DecoderSpec& spec, const DecoderRun& run);
 
 }  // namespace shardplan::validator

@@ -55,6 +55,7 @@ void Gradients::close(int unit) {
   runtime_.device.record(written_, Stream::compute);
   runtime_.device.wait(Stream::communication, written_);
   const Unit& u = at(units_, unit);
+  join(u, sharding_.stage < 2 ? at(whole_, unit) : buffer_of(unit).tensor);
   if (sharding_.stage == 0) {
     if (sharding_.world > 1) runtime_.ranks.all_reduce(at(whole_, unit));
     return give(unit);
@@ -79,6 +80,14 @@ void Gradients::give(int unit) {
   if (sink_ == nullptr) return;
   runtime_.device.record(reduced_, Stream::communication);
   sink_->take(unit, at(owned_, unit), reduced_, false);
+}
+
+/// Sums what the ranks that share each layer have made of the same parameter's gradient.
+void Gradients::join(const Unit& unit, const Tensor& flat) {
+  if (runtime_.tensor.size() == 1) return;
+  for (const ParameterSpec& p : unit.parameters)
+    if (p.sharing == Sharing::summed)
+      runtime_.tensor.all_reduce(flat.slice(p.offset, p.shape.numel()));
 }
 
 /// Brings the reduced shard from its slot to where it is kept, if that is here.

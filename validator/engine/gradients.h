@@ -55,6 +55,7 @@ class Gradients {
   ReduceBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
   void drain(ReduceBuffer& buffer);
   void give(int unit);
+  void join(const Unit& unit, const Tensor& flat);
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;

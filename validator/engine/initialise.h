@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/element_range.h"
 #include "engine/weights.h"
 
 namespace shardplan::validator {
@@ -12,12 +13,6 @@ void initialise(Runtime& runtime, const std::vector<Unit>& units, const Sharding
                 Weights& weights, std::uint32_t seed);
 
 /// The range of a unit's elements that Weights::resident() holds.
-struct ElementRange {
-  std::int64_t first = 0, count = 0;
-};
 ElementRange resident_range(const Unit& unit, const Sharding& sharding);
-
-/// The part of [first, first + count) of a unit that is within `range`.
-ElementRange overlap(const ElementRange& range, std::int64_t first, std::int64_t count);
 
 }  // namespace shardplan::validator

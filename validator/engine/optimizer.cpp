@@ -17,12 +17,11 @@ AdamW Optimizer::operands(const Tensor& norm, double inverse_scale, const Rate& 
 }
 
 void Optimizer::reduce_norm(const Tensor& norm) {
-  if (sharding_.parts() == 1) return;
-  runtime_.device.record(measured_, Stream::compute);
-  runtime_.device.wait(Stream::communication, measured_);
-  runtime_.ranks.all_reduce(norm);
-  runtime_.device.record(reduced_, Stream::communication);
-  runtime_.device.wait(Stream::compute, reduced_);
+  if (sharding_.parts() == 1 && runtime_.tensor.size() == 1) return;
+  in_line(runtime_.device, reduced_, [&] {
+    if (sharding_.parts() > 1) runtime_.ranks.all_reduce(norm);
+    if (runtime_.tensor.size() > 1) runtime_.tensor.all_reduce(norm);
+  });
 }
 
 DeviceOptimizer::DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& units,
@@ -42,6 +41,7 @@ DeviceOptimizer::DeviceOptimizer(Runtime& runtime, const std::vector<Unit>& unit
     runtime_.device.zero(state.first_moment);
     runtime_.device.zero(state.second_moment);
     states_.push_back(state);
+    counted_.push_back(counted(units_[u]));
   }
 }
 
@@ -52,9 +52,34 @@ void DeviceOptimizer::begin(Weights& weights) {
 }
 
 void DeviceOptimizer::measure(Weights&, const Gradients& gradients, const Tensor& norm) {
+  bool more = false;
   for (std::size_t u = 0; u < units_.size(); ++u)
-    runtime_.device.squared_norm(norm, gradients.owned(static_cast<int>(u)), u > 0);
+    for (const ElementRange& range : counted_[u]) {
+      const Tensor owned = gradients.owned(static_cast<int>(u));
+      runtime_.device.squared_norm(norm, owned.slice(range.first, range.count), more);
+      more = true;
+    }
+  if (!more) runtime_.device.zero(norm);
   reduce_norm(norm);
+}
+
+/// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
+/// share each layer have alike only the first rank's.
+std::vector<ElementRange> DeviceOptimizer::counted(const Unit& unit) const {
+  const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
+  std::vector<ElementRange> ranges;
+  std::int64_t begin = 0;
+  const auto count_to = [&](std::int64_t end) {
+    const ElementRange part = overlap(owned, begin, end - begin);
+    if (part.count > 0) ranges.push_back({part.first - owned.first, part.count});
+  };
+  for (const ParameterSpec& p : unit.parameters) {
+    if (runtime_.tensor.rank() == 0 || p.sharing == Sharing::parts) continue;
+    count_to(p.offset);
+    begin = p.offset + p.shape.numel();
+  }
+  count_to(sharding_.padded(unit));
+  return ranges;
 }
 
 void DeviceOptimizer::update(Weights& weights, const Gradients& gradients, const Tensor& norm,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/element_range.h"
 #include "engine/gradients.h"
 #include "engine/runtime.h"
 #include "engine/schedule.h"
@@ -37,13 +38,12 @@ class Optimizer {
       : runtime_(runtime),
         sharding_(sharding),
         options_(options),
-        measured_(runtime.device.new_event()),
         reduced_(runtime.device.new_event()) {}
 
   /// The operands that all units of a step have in common.
   AdamW operands(const Tensor& norm, double inverse_scale, const Rate& rate,
                  std::int64_t step) const;
-  /// `norm` becomes its sum over the ranks that own parts.
+  /// `norm` becomes its sum over the ranks that own parts and those that share layers.
   void reduce_norm(const Tensor& norm);
 
   Runtime& runtime_;
@@ -51,7 +51,7 @@ class Optimizer {
   OptimizerOptions options_;
 
  private:
-  Event measured_, reduced_;
+  Event reduced_;
 };
 
 /// States in the device's memory.
@@ -70,8 +70,11 @@ class DeviceOptimizer final : public Optimizer {
     Tensor master, first_moment, second_moment;
   };
 
+  std::vector<ElementRange> counted(const Unit& unit) const;
+
   const std::vector<Unit>& units_;
   std::vector<State> states_;
+  std::vector<std::vector<ElementRange>> counted_;  ///< by unit, of what is owned
 };
 
 }  // namespace shardplan::validator

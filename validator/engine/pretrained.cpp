@@ -80,14 +80,18 @@ void load_pretrained(Trainer& trainer, const NetworkSpec& network, const std::st
     device.zero(resident);
     const ElementRange here = resident_range(units[u], trainer.sharding());
     for (const ParameterSpec& p : units[u].parameters) {
-      const std::int64_t columns = p.shape.numel() / p.shape[0];
+      const std::int64_t columns = p.whole.numel() / p.whole[0];
       for (const PretrainedRows& part : pretrained_rows(*spec, units[u].name, p.name)) {
         const Source source = checked(find(file, part.name), part.name, part, columns);
-        const std::int64_t start = p.offset + part.first * columns;
-        const ElementRange piece = overlap(here, start, part.count * columns);
-        if (piece.count > 0)
-          upload(device, resident.slice(piece.first - here.first, piece.count), source,
-                 piece.first - start);
+        const std::int64_t start = part.first * columns;
+        for_each_run(p, [&](const Run& run) {
+          const ElementRange in_run = overlap({run.whole, run.length}, start, part.count * columns);
+          const std::int64_t moved = p.offset + run.here - run.whole;
+          const ElementRange piece = overlap(here, in_run.first + moved, in_run.count);
+          if (piece.count > 0)
+            upload(device, resident.slice(piece.first - here.first, piece.count), source,
+                   piece.first - moved - start);
+        });
       }
     }
     trainer.weights().keep(static_cast<int>(u));

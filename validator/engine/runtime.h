@@ -18,10 +18,22 @@ struct HostSide {
 
 struct Runtime {
   Backend& device;
-  Communicator& ranks;
+  Communicator& ranks;   ///< with other samples: ZeRO divides the states over them
+  Communicator& tensor;  ///< with the same samples and other parts of each layer
   Arena& arena;
   HostSide* host = nullptr;  ///< of runs that offload
 };
+
+/// A collective in line with the computation: what is enqueued before makes its inputs, what is
+/// enqueued afterwards finds its results. `event` is free again at once.
+template <typename Collective>
+void in_line(Backend& device, Event event, Collective&& collective) {
+  device.record(event, Stream::compute);
+  device.wait(Stream::communication, event);
+  collective();
+  device.record(event, Stream::communication);
+  device.wait(Stream::compute, event);
+}
 
 /// Element i of a list by unit or slot, which are numbered with int.
 template <typename List>

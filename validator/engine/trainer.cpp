@@ -108,11 +108,7 @@ void Trainer::accumulate(BatchSource& batches) {
 
 void Trainer::reduce_loss() {
   if (sharding_.world == 1) return;
-  runtime_.device.record(computed_, Stream::compute);
-  runtime_.device.wait(Stream::communication, computed_);
-  runtime_.ranks.all_reduce(loss_);
-  runtime_.device.record(computed_, Stream::communication);
-  runtime_.device.wait(Stream::compute, computed_);
+  in_line(runtime_.device, computed_, [&] { runtime_.ranks.all_reduce(loss_); });
 }
 
 double Trainer::mean_loss() {

@@ -85,10 +85,12 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
 
 }  // namespace
 
-std::unique_ptr<Network> EngineJob::make_network() const {
+std::unique_ptr<Network> EngineJob::make_network(int tensor_rank) const {
   const Workload& w = plan().workload;
   if (const auto* decoder = std::get_if<DecoderSpec>(&network))
-    return make_decoder(*decoder, {w.micro_batch, w.sequence_length, training.dtype, keep});
+    return make_decoder(
+        *decoder,
+        {w.micro_batch, w.sequence_length, training.dtype, keep, {tensor_rank, tensor_ranks()}});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -31,7 +31,10 @@ struct EngineJob {
 
   const Plan& plan() const { return job.plan; }
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
-  std::unique_ptr<Network> make_network() const;
+  /// Ranks that share each layer.
+  int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
+  /// The part of one of them.
+  std::unique_ptr<Network> make_network(int tensor_rank) const;
 };
 
 /// Throws InputError naming what is wrong, or what the engine cannot do.

@@ -20,7 +20,8 @@ void check_loss(Laboratory& lab, DType dtype);
 void check_sums(Laboratory& lab, DType dtype);
 void check_adamw(Laboratory& lab, DType dtype);
 
-/// NCCL over all GPUs of this host; prints a line per rank and returns how many were wrong.
+/// NCCL over all GPUs of this host, and ranks that share one; prints a line per rank and returns
+/// how many were wrong.
 int check_collectives();
 
 }  // namespace shardplan::validator

@@ -1,11 +1,16 @@
-// Collectives over all GPUs of the host, a thread per GPU as shardplan-validate runs them. The
-// ranks' numbers are small integers, so that sums are exact in every type.
+// Collectives over all GPUs of the host, a thread per GPU as shardplan-validate runs them, and
+// among ranks that share one GPU. The ranks' numbers are small integers, so that sums are exact in
+// every type.
 #include <fmt/core.h>
 
 #include <exception>
+#include <functional>
+#include <memory>
 #include <thread>
 
+#include "comm/gpu_memory.h"
 #include "comm/nccl.h"
+#include "comm/threads.h"
 #include "kernel_check/checks.h"
 #include "kernel_check/elements.h"
 #include "kernels/cuda.h"
@@ -15,10 +20,15 @@ namespace {
 
 constexpr std::int64_t kPart = 3000;  // elements of a rank's shard
 
+struct Rank {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Communicator> communicator;
+};
+using MakeRank = std::function<Rank(int rank)>;
+
 /// The first wrong result of one rank, or "".
-std::string check_rank(const NcclId& id, int rank, int size, DType dtype) {
-  const auto device = make_cuda_backend(rank);
-  const auto ranks = make_nccl_communicator(*device, id, rank, size);
+std::string check_collectives_of(Backend* device, Communicator* ranks, DType dtype) {
+  const int rank = ranks->rank(), size = ranks->size();
   const std::int64_t count = kPart * size;
   const Tensor full{device->allocate(count * size_of(dtype)), dtype, Shape{count}};
   const Tensor mine = full.slice(rank * kPart, kPart);
@@ -58,32 +68,69 @@ std::string check_rank(const NcclId& id, int rank, int size, DType dtype) {
   return "";
 }
 
+/// All ranks together, then ranks with even and those with odd numbers among themselves.
+std::string check_rank(const MakeRank& make, int rank, DType dtype) {
+  const Rank made = make(rank);
+  const int size = made.communicator->size();
+  std::string wrong = check_collectives_of(made.backend.get(), made.communicator.get(), dtype);
+  if (!wrong.empty() || size < 4) return wrong;
+  std::vector<int> members;
+  for (int other = rank % 2; other < size; other += 2) members.push_back(other);
+  const auto group = made.communicator->group(members);
+  wrong = check_collectives_of(made.backend.get(), group.get(), dtype);
+  made.communicator->barrier();
+  return wrong.empty() ? wrong : wrong + " of a group";
+}
+
+MakeRank gpu_each(int size) {
+  return [id = new_nccl_id(), size](int rank) {
+    Rank made{make_cuda_backend(rank), nullptr};
+    made.communicator = make_nccl_communicator(*made.backend, id, rank, size);
+    return made;
+  };
+}
+
+MakeRank one_gpu(int size) {
+  return [meeting = make_meeting(size)](int rank) {
+    Rank made{make_cuda_backend(0), nullptr};
+    made.communicator = make_thread_communicator(meeting, rank, gpu_memory(*made.backend));
+    return made;
+  };
+}
+
+/// How many ranks were wrong.
+int check_world(const char* where, const MakeRank& make, int size, DType dtype) {
+  std::vector<std::string> wrong(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::string& mine = wrong[static_cast<std::size_t>(rank)];
+      try {
+        mine = check_rank(make, rank, dtype);
+      } catch (const std::exception& error) {
+        mine = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int failed = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    const std::string& what = wrong[static_cast<std::size_t>(rank)];
+    fmt::print("collectives on {}, {}, rank {} of {}: {}\n", where, shardplan::name_of(dtype), rank,
+               size, what.empty() ? "right" : "WRONG: " + what);
+    if (!what.empty()) ++failed;
+  }
+  return failed;
+}
+
 }  // namespace
 
 int check_collectives() {
-  const int size = cuda_device_count();
+  const int gpus = cuda_device_count();
   int failed = 0;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    const NcclId id = new_nccl_id();
-    std::vector<std::string> wrong(static_cast<std::size_t>(size));
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back([&, rank] {
-        std::string& mine = wrong[static_cast<std::size_t>(rank)];
-        try {
-          mine = check_rank(id, rank, size, dtype);
-        } catch (const std::exception& error) {
-          mine = error.what();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (int rank = 0; rank < size; ++rank) {
-      const std::string& what = wrong[static_cast<std::size_t>(rank)];
-      fmt::print("collectives, {}, rank {} of {}: {}\n", shardplan::name_of(dtype), rank, size,
-                 what.empty() ? "right" : "WRONG: " + what);
-      if (!what.empty()) ++failed;
-    }
+    failed += check_world("a GPU each", gpu_each(gpus), gpus, dtype);
+    for (const int ranks : {2, 4}) failed += check_world("one GPU", one_gpu(ranks), ranks, dtype);
   }
   return failed;
 }

@@ -1,6 +1,9 @@
 // Embedding, loss, sums, the optimizer, and the plain operations on elements.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+
 #include "kernel_check/checks.h"
 
 namespace shardplan::validator {
@@ -8,11 +11,13 @@ namespace {
 
 void check_table(Laboratory& lab, DType dtype, const char* shape, std::int64_t batch,
                  std::int64_t sequence, std::int64_t width, std::int32_t vocabulary,
-                 std::int32_t used) {
+                 std::int32_t used, std::int32_t elsewhere = 0) {
   const std::int64_t rows = batch * sequence;
   lab.begin("embedding", fmt::format("{} × {}, {}", rows, width, shape), dtype);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
-  for (std::int32_t& id : ids) id = lab.random_below(used);
+  for (std::int32_t& id : ids) id = lab.random_below(used + elsewhere);
+  for (std::int32_t& id : ids)
+    if (id >= used) id = -1;  // in another rank's rows
   const Pair tokens = lab.integers(ids);
   const Pair table = lab.normal({vocabulary, width});
   const Pair positions = lab.normal({sequence, width});
@@ -71,7 +76,53 @@ void check_embedding(Laboratory& lab, DType dtype) {
   check_table(lab, dtype, "many tokens", 3, 128, 768, 5000, 5000);
   check_table(lab, dtype, "five tokens", 4, 200, 100, 300, 5);
   check_table(lab, dtype, "one token", 2, 97, 256, 10, 1);
+  check_table(lab, dtype, "half elsewhere", 3, 128, 768, 4096, 4096, 4096);
+  check_table(lab, dtype, "most elsewhere", 2, 97, 100, 127, 127, 5000);
 }
+
+namespace {
+
+/// Two ranks with `width` columns each.
+void check_divided_loss(Laboratory& lab, DType dtype, std::int64_t vocabulary, std::int64_t width) {
+  const std::int64_t rows = 24;
+  lab.begin("divided cross-entropy", fmt::format("{} × {}", rows, vocabulary), dtype);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
+  for (std::int32_t& id : ids) id = lab.random_below(static_cast<std::int32_t>(vocabulary));
+  ids[5] = -1;
+  const Pair targets = lab.integers(ids);
+  const std::array<Pair, 2> logits{lab.normal({rows, width}, 2.0), lab.normal({rows, width}, 2.0)};
+  const std::array<Pair, 2> losses{lab.statistic({rows}), lab.statistic({rows})};
+  const Pair parts = lab.statistic({2 * rows, LossParts::kNumbers});
+  lab.run(
+      [&](Backend& backend, const Side& of) {
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+          const auto at = static_cast<std::int64_t>(rank);
+          backend.loss_parts(
+              {.parts = of(parts).row_range(at * rows, rows),
+               .logits = of(logits[rank]),
+               .targets = of(targets),
+               .first = at * width,
+               .vocabulary = std::clamp<std::int64_t>(vocabulary - at * width, 0, width)});
+        }
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+          const std::int64_t first = static_cast<std::int64_t>(rank) * width;
+          backend.joined_cross_entropy(
+              {.loss = {.logits = of(logits[rank]),
+                        .losses = of(losses[rank]),
+                        .targets = of(targets),
+                        .vocabulary = std::clamp<std::int64_t>(vocabulary - first, 0, width),
+                        .gradient_scale = 1.0F / 23.0F},
+               .all = of(parts),
+               .first = first});
+        }
+      },
+      {{"losses of rank 0", losses[0]},
+       {"losses of rank 1", losses[1]},
+       {"dlogits of rank 0", logits[0]},
+       {"dlogits of rank 1", logits[1]}});
+}
+
+}  // namespace
 
 void check_loss(Laboratory& lab, DType dtype) {
   for (const std::int64_t vocabulary :
@@ -95,6 +146,9 @@ void check_loss(Laboratory& lab, DType dtype) {
         },
         {{"losses", losses}, {"dlogits", logits}});
   }
+  check_divided_loss(lab, dtype, 50257, 25216);
+  check_divided_loss(lab, dtype, 130, 128);
+  check_divided_loss(lab, dtype, 14, 7);
 }
 
 void check_sums(Laboratory& lab, DType dtype) {

@@ -179,6 +179,15 @@ void TimedBackend::cross_entropy(const CrossEntropy& o) {
   time("loss", {0, bytes_of(o.logits, o.logits)}, [&] { inner_.cross_entropy(o); });
 }
 
+void TimedBackend::loss_parts(const LossParts& o) {
+  time("loss", {0, bytes_of(o.logits)}, [&] { inner_.loss_parts(o); });
+}
+
+void TimedBackend::joined_cross_entropy(const JoinedCrossEntropy& o) {
+  time("loss", {0, bytes_of(o.loss.logits, o.loss.logits)},
+       [&] { inner_.joined_cross_entropy(o); });
+}
+
 void TimedBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
   time("sums", {0, bytes_of(x)}, [&] { inner_.sum(out, x, accumulate); });
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{25};
 
 /// What the threads share; they keep it alive, because one may be left behind.
-struct Crew {
+struct RankThreads {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Communicator*> communicators;  ///< of running ranks
@@ -45,7 +45,7 @@ struct Crew {
   }
 };
 
-void run_rank(Crew& crew, std::size_t slot, int rank, const MakeRank& make,
+void run_rank(RankThreads& crew, std::size_t slot, int rank, const MakeRank& make,
               const std::function<void(RankDevice&)>& body) {
   try {
     RankDevice device = make(rank);
@@ -70,7 +70,7 @@ void run_rank(Crew& crew, std::size_t slot, int rank, const MakeRank& make,
 
 void run_ranks(int first_rank, int count, const MakeRank& make,
                const std::function<void(RankDevice&)>& body) {
-  const auto crew = std::make_shared<Crew>();
+  const auto crew = std::make_shared<RankThreads>();
   crew->communicators.resize(static_cast<std::size_t>(count));
   crew->running = count;
   std::vector<std::thread> threads;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "comm/groups.h"
 #include "data/batches.h"
 #include "engine/pretrained.h"
 #include "kernels/host/crew/host_crew.h"
@@ -19,15 +20,17 @@ class NoBatches final : public BatchSource {
 /// A trainer whose allocations of the run are the model's phase.
 std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
   runtime.arena.begin_phase(Phase::model);
-  auto trainer = std::make_unique<Trainer>(runtime, job.make_network(), job.training);
+  auto trainer =
+      std::make_unique<Trainer>(runtime, job.make_network(runtime.tensor.rank()), job.training);
   runtime.arena.end_phase();
   return trainer;
 }
 
-std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens, int rank,
-                                          int world) {
+std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens,
+                                          const Communicator& data) {
   const Workload& w = job.plan().workload;
-  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, rank, world};
+  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, data.rank(),
+                          data.size()};
   if (const auto* mlp = std::get_if<MlpSpec>(&job.network))
     return class_batches(*mlp, division, job.training.seed);
   return token_batches(tokens, division);
@@ -59,14 +62,15 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   }
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
-  const auto trainer =
-      make_trainer(job, {backend, *device.communicator, arena, host ? host->side() : nullptr});
+  const Groups groups(backend, *device.communicator, job.tensor_ranks());
+  const auto trainer = make_trainer(
+      job, {backend, groups.data(), groups.tensor(), arena, host ? host->side() : nullptr});
   if (job.run.weights.empty()) {
     trainer->initialise();
   } else {
     load_pretrained(*trainer, job.network, job.run.weights);
   }
-  const auto batches = make_batches(job, tokens, rank, placement.world);
+  const auto batches = make_batches(job, tokens, groups.data());
   for (std::int64_t i = 0; i < job.run.steps; ++i) {
     const StepResult result = trainer->step(*batches);
     if (steps == nullptr) continue;
@@ -79,10 +83,12 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
     report.host = host->used();
     report.host_growth = host_bytes_resident() - resident;
   }
-  report.overheads = backend.overheads();
-  if (const std::int64_t bytes = device.communicator->overhead_bytes(); bytes > 0)
-    report.overheads.push_back({"communicator", Category::nccl, bytes});
-  report.device_bytes = backend.used_bytes();
+  if (placement.ranks_per_device == 1) {
+    report.overheads = backend.overheads();
+    const std::int64_t bytes = device.communicator->overhead_bytes() + groups.overhead_bytes();
+    if (bytes > 0) report.overheads.push_back({"communicator", Category::nccl, bytes});
+    report.device_bytes = backend.used_bytes();
+  }
   device.communicator->barrier();
 }
 
@@ -96,7 +102,8 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   const auto cores = make_dry_host();
   Arena arena(0, limit), pinned(0, kNoLimit), pageable(0, kNoLimit);
   HostSide host{*cores, pinned, pageable};
-  const auto trainer = make_trainer(job, {*backend, *communicator, arena, &host});
+  const Groups groups(*backend, *communicator, job.tensor_ranks());
+  const auto trainer = make_trainer(job, {*backend, groups.data(), groups.tensor(), arena, &host});
   NoBatches batches;
   trainer->step(batches);
   trainer->finish();
@@ -109,6 +116,7 @@ RunReport run_job(const EngineJob& job, const Placement& placement,
   if (const auto* decoder = std::get_if<DecoderSpec>(&job.network))
     tokens = load_tokens(job.run.data, decoder->vocabulary, job.plan().workload.sequence_length);
   RunReport report;
+  report.ranks_per_device = placement.ranks_per_device;
   report.ranks.resize(static_cast<std::size_t>(placement.count));
   run_ranks(placement.first_rank, placement.count, placement.make, [&](RankDevice& device) {
     const int index = device.communicator->rank() - placement.first_rank;

@@ -21,6 +21,7 @@ struct Placement {
   MakeRank make;
   WorkspaceRule workspace;             ///< for the dry run
   std::int64_t memory_limit = 0;       ///< bytes of the arena; 0: what the device has
+  int ranks_per_device = 1;            ///< above 1: ranks share a device, its time and its memory
   int host_ranks = 1;                  ///< ranks of the world that share this host
   int host_index = 0;                  ///< of them, which the first one of this process is
   std::int64_t host_memory_limit = 0;  ///< bytes of a rank on its host; 0: what the host has
@@ -39,8 +40,8 @@ struct RankReport {
   MemoryProfile planned;   ///< of the dry run
   MemoryProfile measured;  ///< of the last step
   std::int64_t arena_bytes = 0;
-  std::vector<Overhead> overheads;
-  std::int64_t device_bytes = 0;  ///< in use on the device during the run; 0: not known
+  std::vector<Overhead> overheads;  ///< empty where ranks share the device
+  std::int64_t device_bytes = 0;  ///< in use on the device during the run; 0: not this rank's alone
   HostBytes planned_host, host;   ///< of runs that offload: of the dry run, and as used
   std::int64_t host_growth = 0;   ///< how much more of the process lies in memory than before
   std::string host_compute;       ///< what updates there
@@ -49,6 +50,7 @@ struct RankReport {
 struct RunReport {
   std::vector<RankReport> ranks;  ///< of this process, in order
   std::vector<StepResult> steps;  ///< of rank first_rank; losses are of all ranks
+  int ranks_per_device = 1;       ///< as Placement's: above 1 no time is that of a rank
 };
 
 /// What a rank of the job would allocate; throws OutOfMemory if that is more than `limit` bytes.

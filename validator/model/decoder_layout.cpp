@@ -50,7 +50,7 @@ BlockParameters add_block(Unit& unit, const DecoderSpec& s) {
 
 DecoderLayout lay_out(const DecoderSpec& s) {
   DecoderLayout layout;
-  const Init table = normal(s.init_stddev, s.vocabulary);
+  const Init table = s.tokens_here() > 0 ? normal(s.init_stddev, s.tokens_here()) : kZeros;
   Unit embedding{.name = "embedding", .kind = Unit::Kind::embedding};
   layout.tokens =
       add_parameter(embedding, "tokens.weight", {s.padded_vocabulary(), s.hidden}, table);

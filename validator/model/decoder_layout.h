@@ -32,6 +32,7 @@ struct DecoderLayout {
   int head_unit() const { return static_cast<int>(units.size()) - 1; }
 };
 
+/// Of one rank's part where the spec is of one; tensor_share.h says how parts and whole agree.
 DecoderLayout lay_out(const DecoderSpec& spec);
 
 }  // namespace shardplan::validator

@@ -2,6 +2,7 @@
 // engine's own description; core's model of the same network plays no part in it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,11 @@ struct Rotary {
   std::optional<RotaryScaling> scaling;
 };
 
+/// Which of the ranks that share each layer.
+struct TensorShare {
+  int rank = 0, ranks = 1;
+};
+
 /// A causal decoder: embedding, blocks of attention and MLP with a norm before each, norm, head.
 struct DecoderSpec {
   std::string family;  ///< model_type: gpt2, llama, mistral, qwen2, qwen3
@@ -43,11 +49,22 @@ struct DecoderSpec {
   std::optional<Rotary> rotary;  ///< otherwise positions are learned
   float init_stddev = 0.02F;
   bool scaled_init = false;  ///< GPT-2: projections onto the residual by 1/√(2·layers)
+  /// One rank's part of each layer (tensor_share.h): heads and inner widths are this rank's, the
+  /// vocabulary is all of it.
+  TensorShare share;
 
   bool gated() const { return activation == Activation::swiglu; }
   std::int64_t up_width() const { return gated() ? 2 * inner : inner; }
-  /// Rows of the embedding and the head: a multiple of 128, so that rows of logits are aligned.
-  std::int64_t padded_vocabulary() const { return round_up(vocabulary, 128); }
+  /// Rows of the embedding and the head on this rank: a multiple of 128, so that rows of logits are
+  /// aligned.
+  std::int64_t padded_vocabulary() const {
+    return round_up(vocabulary, 128 * share.ranks) / share.ranks;
+  }
+  /// The first token of this rank's rows, and how many of them are tokens.
+  std::int64_t first_token() const { return padded_vocabulary() * share.rank; }
+  std::int64_t tokens_here() const {
+    return std::clamp<std::int64_t>(vocabulary - first_token(), 0, padded_vocabulary());
+  }
 };
 
 /// Linear layers with bias, ReLU between them, cross-entropy over the last; a token is a sample.

@@ -6,7 +6,12 @@
 namespace shardplan::validator {
 
 int add_parameter(Unit& unit, std::string name, Shape shape, Init init) {
-  unit.parameters.push_back({std::move(name), shape, init, unit.numel});
+  ParameterSpec p{std::move(name), shape, init, unit.numel};
+  const std::int64_t rows = init.rows > 0 ? init.rows : shape[0];
+  p.whole = shape;
+  p.whole_offset = unit.numel;
+  p.stretches = {{.length = shape.numel() / shape[0] * rows}};
+  unit.parameters.push_back(std::move(p));
   unit.numel = round_up(checked_add(unit.numel, shape.numel()), kElementAlignment);
   return static_cast<int>(unit.parameters.size()) - 1;
 }

@@ -21,12 +21,46 @@ struct Init {
   std::int64_t rows = 0;  ///< normal: rows from here on are padding, zero; 0: no padding
 };
 
+/// How the ranks that share each layer have a parameter.
+enum class Sharing : std::uint8_t {
+  alike,   ///< the same on all of them, and so is its gradient
+  summed,  ///< the same on all of them, but each makes a part of its gradient: of its rows or heads
+  parts,   ///< each has elements of its own
+};
+
+/// Where values come from: `runs` of `length` elements that lie one behind the other here, and
+/// `stride` apart in the undivided network's parameter.
+struct Stretch {
+  std::int64_t here = 0;   ///< element of the parameter
+  std::int64_t whole = 0;  ///< element of the undivided one
+  std::int64_t length = 0;
+  std::int64_t runs = 1, stride = 0;
+};
+
 struct ParameterSpec {
   std::string name;
   Shape shape;
   Init init;
   std::int64_t offset = 0;  ///< elements, in the unit
+  // Of the undivided network, of which this may be a part.
+  Sharing sharing = Sharing::alike;
+  Shape whole;                     ///< its shape there
+  std::int64_t whole_offset = 0;   ///< elements, in the unit there
+  std::vector<Stretch> stretches;  ///< all of its values; what they leave out is padding
 };
+
+/// One run of a parameter's stretches.
+struct Run {
+  std::int64_t here = 0, whole = 0, length = 0;
+};
+
+/// Calls visit(run) for all runs of all stretches.
+template <typename Visit>
+void for_each_run(const ParameterSpec& p, Visit&& visit) {
+  for (const Stretch& s : p.stretches)
+    for (std::int64_t i = 0; i < s.runs; ++i)
+      visit(Run{s.here + i * s.length, s.whole + i * s.stride, s.length});
+}
 
 struct Unit {
   std::string name;  ///< "embedding", "blocks.3", "head"
@@ -35,7 +69,7 @@ struct Unit {
   Kind kind = Kind::block;
   std::vector<ParameterSpec> parameters;
   std::int64_t numel = 0;          ///< with the gaps of alignment
-  std::int64_t first_element = 0;  ///< of the whole model's numbering, for random bits
+  std::int64_t first_element = 0;  ///< of the undivided model's numbering, for random bits
 
   /// Parameter `index` in the unit's flat array; empty when index is negative.
   Tensor parameter(const Tensor& flat, int index) const {

@@ -13,7 +13,7 @@
 namespace shardplan::validator {
 namespace {
 
-struct Row {
+struct FigureRow {
   std::string name;
   std::int64_t predicted = 0, planned = 0;
   std::optional<std::int64_t> measured;
@@ -21,9 +21,9 @@ struct Row {
 
 /// What is alive between steps by category, then the phases, then the whole.
 struct Rows {
-  std::vector<Row> categories, phases;
-  Row peak;
-  std::vector<Row> host;  ///< of jobs that offload
+  std::vector<FigureRow> categories, phases;
+  FigureRow peak;
+  std::vector<FigureRow> host;  ///< of jobs that offload
 };
 
 /// The breakdown counts gradients "once all of them exist", which for this engine is always.
@@ -67,7 +67,7 @@ Rows rows_of(const EngineJob& job, const Estimate& e, const RunReport& report) {
   return rows;
 }
 
-std::string line_of(const Row& row) {
+std::string line_of(const FigureRow& row) {
   const std::int64_t truth = row.measured.value_or(row.planned);
   std::string delta = "exact";
   if (row.predicted != truth && truth > 0)
@@ -79,7 +79,7 @@ std::string line_of(const Row& row) {
                      delta);
 }
 
-Json json_of(const Row& row) {
+Json json_of(const FigureRow& row) {
   Json out{{"predicted", row.predicted}, {"dry_run", row.planned}};
   if (row.measured) out["measured"] = *row.measured;
   return out;
@@ -91,11 +91,11 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   const Rows rows = rows_of(job, e, report);
   std::string text = fmt::format("  {:<24}{:>14}{:>14}{:>14}   {}\n", "memory of a rank",
                                  "predicted", "dry run", "measured", "prediction");
-  for (const Row& row : rows.categories) text += line_of(row);
+  for (const FigureRow& row : rows.categories) text += line_of(row);
   text += line_of(rows.peak) + "\n";
-  for (const Row& row : rows.phases) text += line_of(row);
+  for (const FigureRow& row : rows.phases) text += line_of(row);
   if (!rows.host.empty()) text += "\n";
-  for (const Row& row : rows.host) text += line_of(row);
+  for (const FigureRow& row : rows.host) text += line_of(row);
   if (report.steps.empty()) return text;
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
@@ -103,6 +103,12 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
   text += "\n";
   for (const Overhead& o : worst.overheads)
     text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", o.name, "", "", format_bytes(o.bytes));
+  if (report.ranks_per_device > 1)
+    return text + fmt::format(
+                      "  {} per step of {} ranks that share a GPU; {} is predicted for a GPU "
+                      "each\n",
+                      format_seconds(seconds), report.ranks_per_device,
+                      format_seconds(e.time.step_seconds));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "device", format_bytes(e.device.point), "",
                       format_bytes(worst.device_bytes));
   text += fmt::format("  {:<24}{:>14}{:>14}{:>14}\n", "step", format_seconds(e.time.step_seconds),
@@ -113,9 +119,9 @@ std::string comparison_text(const EngineJob& job, const Estimate& e, const RunRe
 Json comparison_json(const EngineJob& job, const Estimate& e, const RunReport& report) {
   const Rows rows = rows_of(job, e, report);
   Json categories = Json::object(), phases = Json::object(), host = Json::object();
-  for (const Row& row : rows.host) host[row.name] = json_of(row);
-  for (const Row& row : rows.categories) categories[row.name] = json_of(row);
-  for (const Row& row : rows.phases) phases[row.name] = json_of(row);
+  for (const FigureRow& row : rows.host) host[row.name] = json_of(row);
+  for (const FigureRow& row : rows.categories) categories[row.name] = json_of(row);
+  for (const FigureRow& row : rows.phases) phases[row.name] = json_of(row);
   Json out{{"categories", categories}, {"phases", phases}, {"peak", json_of(rows.peak)}};
   if (!host.empty()) out["host"] = host;
   return out;

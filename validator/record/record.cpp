@@ -79,10 +79,11 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const RankReport& worst = fullest_rank(report);
   const double seconds = median_seconds(job, report.steps);
   const Workload& w = job.plan().workload;
-  const double tokens = static_cast<double>(job.make_network()->rows() * w.gradient_accumulation *
-                                            job.plan().cluster.world());
+  const double tokens = static_cast<double>(job.make_network(0)->rows() * w.gradient_accumulation *
+                                            job.plan().data_ranks());
   Json environment{{"gpu", worst.device.name}, {"gpu_bytes", worst.device.capacity_bytes}};
   for (const auto& [what, version] : worst.device.versions) environment[what] = version;
+  if (report.ranks_per_device > 1) environment["ranks_per_gpu"] = report.ranks_per_device;
   environment["command"] = producer.command;
 
   Json measured{{"parameters", job.job.model.parameter_count()},
@@ -91,10 +92,13 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
                 {"phases", phases_json(worst.measured)},
                 {"allocated_peak", worst.measured.peak()},
                 {"reserved", worst.arena_bytes}};
-  if (!job.on_host()) measured["device"] = worst.device_bytes;
+  // Ranks that share a GPU share its time and its memory: neither is a rank's.
+  const bool shared = report.ranks_per_device > 1;
+  if (!job.on_host() && !shared) measured["device"] = worst.device_bytes;
   if (worst.host.total() > 0) measured["host"] = host_json(worst);
-  measured["step_seconds"] = seconds;
-  measured["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;
+  Json& times = shared ? measured["on_a_shared_gpu"] : measured;
+  times["step_seconds"] = seconds;
+  times["tokens_per_second"] = seconds > 0 ? tokens / seconds : 0;
 
   Json ranks = Json::array(), steps = Json::array();
   for (const RankReport& r : report.ranks) ranks.push_back(rank_json(r));

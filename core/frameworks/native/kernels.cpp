@@ -1,5 +1,8 @@
 #include "frameworks/native/kernels.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "lowering/optimizer_kernels.h"
 
 namespace shardplan {
@@ -25,12 +28,16 @@ Kernel product(const Native& n, std::int64_t rows, std::int64_t outputs, std::in
   return k;
 }
 
-/// Reads and writes `columns` of every row in all, and writes `written` of them.
-Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns, std::int64_t written) {
+/// Reads and writes `columns` of each of `rows` in all, and writes `written` of them.
+Kernel some_rows(const Native& n, KernelKind kind, std::int64_t rows, std::int64_t columns,
+                 std::int64_t written) {
   Kernel k = started(n, kind);
-  k.bytes = static_cast<double>(n.rows) * static_cast<double>(columns * n.width);
-  k.elements = static_cast<double>(n.rows) * static_cast<double>(written);
+  k.bytes = static_cast<double>(rows) * static_cast<double>(columns * n.width);
+  k.elements = static_cast<double>(rows) * static_cast<double>(written);
   return k;
+}
+Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns, std::int64_t written) {
+  return some_rows(n, kind, n.rows, columns, written);
 }
 
 Kernel attention(const Native& n, KernelKind kind) {
@@ -40,7 +47,7 @@ Kernel attention(const Native& n, KernelKind kind) {
   k.causal = true;
   k.by_rows = !n.cudnn_attention();
   k.m = k.n = w.sequence_length;
-  k.k = n.layout.rotary_dim;
+  k.k = n.layout.head_dim;
   k.batch = w.micro_batch * b.query_heads;
   k.bytes = static_cast<double>(n.rows) * static_cast<double>((b.packed + b.query_width) * n.width);
   k.elements = static_cast<double>(n.rows) * static_cast<double>(b.query_width);
@@ -49,84 +56,161 @@ Kernel attention(const Native& n, KernelKind kind) {
 
 Kernel norm(const Native& n, std::int64_t passes) {
   const std::int64_t h = n.layout.block.hidden;
-  return rows_of(n, KernelKind::layer_norm, passes * h, h);
+  return some_rows(n, KernelKind::layer_norm, n.part(), passes * h, h);
 }
 Kernel norm_backward(const Native& n) {
   const std::int64_t h = n.layout.block.hidden;
-  return rows_of(n, KernelKind::layer_norm_backward, 4 * h, h);
+  return some_rows(n, KernelKind::layer_norm_backward, n.part(), 4 * h, h);
 }
 
-/// Rotary embeddings and norms of heads, over q and k.
-void add_turns(std::vector<Kernel>& list, const Native& n) {
+/// What a rank does, stretch by stretch.
+class WorkList {
+ public:
+  explicit WorkList(const Native& n) : n_(n) {}
+
+  void add(const Kernel& kernel) { work_.back().kernels.push_back(kernel); }
+  /// The rows of all ranks that share each layer.
+  void gather() { exchange(Collective::all_gather, n_.exchanged()); }
+  /// Each rank's rows of the sum over them.
+  void sum() { exchange(Collective::reduce_scatter, n_.exchanged()); }
+  void exchange(Collective kind, std::int64_t bytes) {
+    if (bytes == 0) return;
+    work_.back().exchange = kind;
+    work_.back().bytes = bytes;
+    work_.emplace_back();
+  }
+  void append(const NativeWork& work) {
+    for (const NativeStretch& s : work) {
+      for (const Kernel& k : s.kernels) add(k);
+      if (s.exchange) exchange(*s.exchange, s.bytes);
+    }
+  }
+
+  void add_linear_backward(std::int64_t rows, std::int64_t outputs, std::int64_t inputs) {
+    add(product(n_, outputs, inputs, rows));  // of the weight
+    add(product(n_, rows, inputs, outputs));  // of the input
+  }
+  /// Rotary embeddings and norms of heads, over q and k.
+  void add_turns() {
+    const NativeBlock& b = n_.layout.block;
+    if (b.head_norms) add(rows_of(n_, KernelKind::elementwise, 2 * b.packed, b.packed));
+    if (n_.layout.rotary) add(rows_of(n_, KernelKind::elementwise, 2 * b.packed, b.packed));
+  }
+  void add_activation() {
+    const NativeBlock& b = n_.layout.block;
+    add(rows_of(n_, KernelKind::elementwise, b.up + b.inner, b.inner));
+  }
+
+  NativeWork take() { return std::move(work_); }
+
+ private:
+  const Native& n_;
+  NativeWork work_{1};
+};
+
+/// Up to what the last product reads.
+NativeWork block_to_activation(const Native& n) {
   const NativeBlock& b = n.layout.block;
-  if (b.head_norms) list.push_back(rows_of(n, KernelKind::elementwise, 2 * b.packed, b.packed));
-  if (n.layout.rotary) list.push_back(rows_of(n, KernelKind::elementwise, 2 * b.packed, b.packed));
+  WorkList list(n);
+  list.add(norm(n, 4));
+  list.gather();
+  list.add(product(n, n.rows, b.packed, b.hidden));
+  list.add_turns();
+  list.add(attention(n, KernelKind::attention));
+  list.add(product(n, n.rows, b.hidden, b.query_width));
+  list.sum();
+  list.add(norm(n, 4));
+  list.gather();
+  list.add(product(n, n.rows, b.up, b.hidden));
+  list.add_activation();
+  return list.take();
 }
 
-void add_linear_backward(std::vector<Kernel>& list, const Native& n, std::int64_t rows,
-                         std::int64_t outputs, std::int64_t inputs) {
-  list.push_back(product(n, outputs, inputs, rows));  // of the weight
-  list.push_back(product(n, rows, inputs, outputs));  // of the input
+/// What a block does again before its backward pass. The last product of a block that is done again
+/// whole is counted, though the engine leaves it out: with it the times of checkpointed steps are
+/// nearer to those of the records (docs/explanation/validation.md).
+NativeWork done_again(const Native& n) {
+  WorkList list(n);
+  if (n.plan.checkpointing == Checkpointing::full) {
+    list.append(block_to_activation(n));
+    list.add(product(n, n.rows, n.layout.block.hidden, n.layout.block.inner));
+  }
+  if (n.plan.checkpointing == Checkpointing::selective) {
+    list.add(norm(n, 2));
+    list.add(norm(n, 2));
+    list.add_activation();
+    if (n.layout.block.head_norms) list.add_turns();
+  }
+  return list.take();
 }
 
 }  // namespace
 
-std::vector<Kernel> native_embedding(const Native& n) {
+NativeWork native_embedding(const Native& n) {
   const std::int64_t h = n.layout.block.hidden;
-  return {rows_of(n, KernelKind::embedding, 2 * h, h)};
+  WorkList list(n);
+  list.add(rows_of(n, KernelKind::embedding, 2 * h, h));
+  list.sum();
+  return list.take();
 }
 
-std::vector<Kernel> native_embedding_backward(const Native& n) {
+NativeWork native_embedding_backward(const Native& n) {
   const std::int64_t h = n.layout.block.hidden;
-  return {rows_of(n, KernelKind::embedding_backward, 3 * h, h)};
+  WorkList list(n);
+  list.gather();
+  list.add(rows_of(n, KernelKind::embedding_backward, 3 * h, h));
+  return list.take();
 }
 
-std::vector<Kernel> native_block_forward(const Native& n) {
+NativeWork native_block_forward(const Native& n) {
   const NativeBlock& b = n.layout.block;
-  std::vector<Kernel> list{norm(n, 4), product(n, n.rows, b.packed, b.hidden)};
-  add_turns(list, n);
-  list.push_back(attention(n, KernelKind::attention));
-  list.push_back(product(n, n.rows, b.hidden, b.query_width));
-  list.push_back(norm(n, 4));
-  list.push_back(product(n, n.rows, b.up, b.hidden));
-  list.push_back(rows_of(n, KernelKind::elementwise, b.up + b.inner, b.inner));
-  list.push_back(product(n, n.rows, b.hidden, b.inner));
-  return list;
+  WorkList list(n);
+  list.append(block_to_activation(n));
+  list.add(product(n, n.rows, b.hidden, b.inner));
+  list.sum();
+  return list.take();
 }
 
-std::vector<Kernel> native_block_backward(const Native& n) {
+NativeWork native_block_backward(const Native& n) {
   const NativeBlock& b = n.layout.block;
-  std::vector<Kernel> list;
-  if (n.plan.checkpointing == Checkpointing::selective) {
-    list = {norm(n, 2), norm(n, 2), rows_of(n, KernelKind::elementwise, b.up + b.inner, b.inner)};
-    if (b.head_norms) add_turns(list, n);
-  }
-  add_linear_backward(list, n, n.rows, b.hidden, b.inner);
-  list.push_back(rows_of(n, KernelKind::elementwise, 2 * b.up + b.inner, b.up));
-  add_linear_backward(list, n, n.rows, b.up, b.hidden);
-  list.push_back(norm_backward(n));
-  add_linear_backward(list, n, n.rows, b.hidden, b.query_width);
-  list.push_back(attention(n, KernelKind::attention_backward));
-  add_turns(list, n);
-  add_linear_backward(list, n, n.rows, b.packed, b.hidden);
-  list.push_back(norm_backward(n));
-  return list;
+  WorkList list(n);
+  list.append(done_again(n));
+  list.gather();  // the gradient of the block's result
+  list.add_linear_backward(n.rows, b.hidden, b.inner);
+  list.add(rows_of(n, KernelKind::elementwise, 2 * b.up + b.inner, b.up));
+  list.gather();  // what the norm made, again
+  list.add_linear_backward(n.rows, b.up, b.hidden);
+  list.sum();
+  list.add(norm_backward(n));
+  list.gather();
+  list.add_linear_backward(n.rows, b.hidden, b.query_width);
+  list.add(attention(n, KernelKind::attention_backward));
+  list.add_turns();
+  list.gather();
+  list.add_linear_backward(n.rows, b.packed, b.hidden);
+  list.sum();
+  list.add(norm_backward(n));
+  return list.take();
 }
 
-std::vector<Kernel> native_head(const Native& n) {
+NativeWork native_head(const Native& n) {
   const std::int64_t h = n.layout.block.hidden, vocabulary = n.layout.padded_vocabulary;
-  std::vector<Kernel> list{norm(n, 4)};
+  WorkList list(n);
+  list.add(norm(n, 4));
+  list.gather();
   for (std::int64_t first = 0; first < n.rows; first += n.logit_rows()) {
     const std::int64_t rows = std::min(n.logit_rows(), n.rows - first);
-    list.push_back(product(n, rows, vocabulary, h));
+    list.add(product(n, rows, vocabulary, h));
     Kernel loss = started(n, KernelKind::softmax);
     loss.elements = static_cast<double>(rows) * static_cast<double>(vocabulary);
     loss.bytes = 2 * loss.elements * static_cast<double>(n.width);
-    list.push_back(loss);
-    add_linear_backward(list, n, rows, vocabulary, h);
+    list.add(loss);
+    if (n.tensor > 1) list.exchange(Collective::all_gather, 4 * 3 * n.tensor * rows);
+    list.add_linear_backward(rows, vocabulary, h);
   }
-  list.push_back(norm_backward(n));
-  return list;
+  list.sum();
+  list.add(norm_backward(n));
+  return list.take();
 }
 
 std::vector<Kernel> native_update(const Native& n) {

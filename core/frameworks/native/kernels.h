@@ -2,20 +2,31 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "frameworks/native/sizes.h"
 #include "program/kernel.h"
+#include "program/program.h"
 
 namespace shardplan {
 
-std::vector<Kernel> native_embedding(const Native& n);
-std::vector<Kernel> native_embedding_backward(const Native& n);
-std::vector<Kernel> native_block_forward(const Native& n);
-/// Under selective checkpointing with what is made again.
-std::vector<Kernel> native_block_backward(const Native& n);
+/// Kernels, and then what the ranks that share each layer exchange.
+struct NativeStretch {
+  std::vector<Kernel> kernels;
+  std::optional<Collective> exchange;
+  std::int64_t bytes = 0;  ///< of what is exchanged, whole
+};
+/// Stretch by stretch; one rank's kernels are one stretch, as it exchanges nothing.
+using NativeWork = std::vector<NativeStretch>;
+
+NativeWork native_embedding(const Native& n);
+NativeWork native_embedding_backward(const Native& n);
+NativeWork native_block_forward(const Native& n);
+/// With what checkpointing makes again.
+NativeWork native_block_backward(const Native& n);
 /// The last norm, the logits chunk by chunk and their way back.
-std::vector<Kernel> native_head(const Native& n);
+NativeWork native_head(const Native& n);
 /// Clipping and AdamW over what the rank owns.
 std::vector<Kernel> native_update(const Native& n);
 

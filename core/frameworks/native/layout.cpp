@@ -69,23 +69,23 @@ std::int64_t weights(const Model& model, std::initializer_list<std::string_view>
   return sum;
 }
 
-NativeBlock read_block(const Model& model) {
+NativeBlock read_block(const Model& model, std::int64_t tensor) {
   NativeBlock b;
   b.hidden = model.facts.hidden;
   b.packed = weights(model, {"attn.c_attn", "q_proj", "k_proj", "v_proj"}) / b.hidden;
   b.query_width = weights(model, {"attn.c_proj", "o_proj"}) / b.hidden;
   b.up = weights(model, {"mlp.c_fc", "gate_proj", "up_proj"}) / b.hidden;
   b.inner = weights(model, {"mlp.c_proj", "down_proj"}) / b.hidden;
-  b.query_heads = model.facts.attention_heads;
-  b.key_value_heads = model.facts.key_value_heads;
+  b.query_heads = model.facts.attention_heads / tensor;
+  b.key_value_heads = model.facts.key_value_heads / tensor;
   b.layer_norm = model.facts.model_type == "gpt2";
   b.head_norms = weights(model, {"q_norm"}) > 0;
   return b;
 }
 
-NativeLayout decoder_layout(const Model& model) {
+NativeLayout decoder_layout(const Model& model, std::int64_t tensor) {
   NativeLayout layout;
-  layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary);
+  layout.padded_vocabulary = round_up(model.facts.vocabulary, kVocabulary * tensor) / tensor;
   layout.tied = true;
   UnitSize embedding, block, head;
   bool after_blocks = false;
@@ -105,9 +105,9 @@ NativeLayout decoder_layout(const Model& model) {
   layout.embedding.elements = embedding.total();
   layout.head.elements = head.total();
   layout.blocks = {{block.total(), model.facts.layers}};
-  layout.block = read_block(model);
+  layout.block = read_block(model, tensor);
   layout.rotary = model.facts.model_type != "gpt2";
-  layout.rotary_dim = layout.block.query_width / layout.block.query_heads;
+  layout.head_dim = layout.block.query_width / layout.block.query_heads;
   return layout;
 }
 
@@ -138,12 +138,12 @@ std::vector<NativeUnit> NativeLayout::units() const {
   return all;
 }
 
-NativeLayout native_layout(const Model& model) {
+NativeLayout native_layout(const Model& model, const Parallel& parallel) {
   constexpr std::array<std::string_view, 5> kDecoders{"gpt2", "llama", "mistral", "qwen2", "qwen3"};
   const std::string& type = model.facts.model_type;
   if (type == "mlp") return perceptron_layout(model);
   if (std::find(kDecoders.begin(), kDecoders.end(), type) == kDecoders.end()) refuse(model);
-  return decoder_layout(model);
+  return decoder_layout(model, parallel.tensor);
 }
 
 }  // namespace shardplan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "plan/parallel.h"
 
 namespace shardplan {
 
@@ -16,7 +17,7 @@ struct NativeUnit {
   std::int64_t count = 1;     ///< units alike
 };
 
-/// Sizes of a block, per token unless it says otherwise, read off its parameters.
+/// Sizes of a rank's share of a block, per token unless it says otherwise, read off its parameters.
 struct NativeBlock {
   std::int64_t hidden = 0;
   std::int64_t packed = 0;       ///< q, k and v of all heads
@@ -35,14 +36,15 @@ struct NativeLayout {
   std::vector<NativeUnit> blocks;      ///< a decoder has one entry
   NativeBlock block;                   ///< decoders
   std::vector<std::int64_t> widths;    ///< perceptrons: inputs, then each layer's padded outputs
-  std::int64_t padded_vocabulary = 0;  ///< columns of the logits
+  std::int64_t padded_vocabulary = 0;  ///< columns of a rank's logits
   bool rotary = false;
-  std::int64_t rotary_dim = 0;
+  std::int64_t head_dim = 0;
 
   std::vector<NativeUnit> units() const;
 };
 
-/// Throws InputError for a network that the engine does not run.
-NativeLayout native_layout(const Model& model);
+/// `model`: a rank's share (parallel/shard.h) under `parallel`. Throws InputError for a network
+/// that the engine does not run.
+NativeLayout native_layout(const Model& model, const Parallel& parallel);
 
 }  // namespace shardplan

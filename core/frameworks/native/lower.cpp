@@ -3,6 +3,8 @@
 #include "frameworks/native/lower.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "frameworks/native/kernels.h"
 #include "frameworks/native/offload.h"
@@ -67,7 +69,7 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   b.resident(Category::other, native_tensor(n.rows, 4));  // tokens
   if (n.layout.rotary)
     b.resident(Category::other,
-               native_tensor(checked_mul(n.plan.workload.sequence_length, n.layout.rotary_dim), 4));
+               native_tensor(checked_mul(n.plan.workload.sequence_length, n.layout.head_dim), 4));
 }
 
 /// At stage 3 a unit is gathered one ahead of where it is used.
@@ -96,12 +98,65 @@ void emit_reduction(ProgramBuilder& b, const Native& n, const NativeUnit& u, boo
   emit_departure(b, n, u, last);
 }
 
+/// What the ranks that share each layer have alike, and each has made a part of its gradient:
+/// norms.
+void emit_joint_gradients(ProgramBuilder& b, const Native& n, std::int64_t tensors,
+                          std::int64_t elements, bool last) {
+  if (n.tensor == 1 || (n.stage < 2 && !last)) return;
+  b.collective(Collective::all_reduce, elements * n.width, "norm gradient all-reduce", tensors,
+               Group::tensor);
+}
+void emit_joint_block(ProgramBuilder& b, const Native& n, bool last) {
+  const NativeBlock& k = n.layout.block;
+  const std::int64_t norms = k.layer_norm ? 4 : 2;
+  emit_joint_gradients(b, n, norms, norms * k.hidden, last);
+  if (k.head_norms) emit_joint_gradients(b, n, 2, 2 * n.layout.head_dim, last);
+}
+void emit_joint_head(ProgramBuilder& b, const Native& n, bool last) {
+  const NativeBlock& k = n.layout.block;
+  const std::int64_t norms = k.layer_norm ? 2 : 1;
+  emit_joint_gradients(b, n, norms, norms * k.hidden, last);
+}
+
 /// What a decoder's forward pass leaves for its backward pass, in bytes.
 struct DecoderMemory {
   std::int64_t everything = 0;  ///< of one block
   std::int64_t kept = 0;        ///< of all blocks, under the plan's checkpointing
   std::int64_t stream = 0;      ///< the residual stream, the head's norm, the branch
 };
+
+/// What was made known to a program of a stretch.
+struct KnownStretch {
+  std::int32_t first = 0;
+  std::int64_t count = 0;
+  std::optional<Collective> exchange;
+  std::int64_t bytes = 0;
+};
+using KnownWork = std::vector<KnownStretch>;
+
+KnownWork make_known(ProgramBuilder& b, const NativeWork& work) {
+  KnownWork known;
+  for (const NativeStretch& s : work)
+    known.push_back({b.add_kernels(s.kernels), static_cast<std::int64_t>(s.kernels.size()),
+                     s.exchange, s.bytes});
+  return known;
+}
+
+/// The ranks that share each layer wait for what they exchange.
+void emit_work(ProgramBuilder& b, const KnownWork& work) {
+  for (const KnownStretch& s : work) {
+    if (s.count > 0) b.compute(s.first, s.count);
+    if (!s.exchange) continue;
+    b.exchange(*s.exchange, Group::tensor, s.bytes,
+               *s.exchange == Collective::all_gather ? "tensor-parallel all-gather"
+                                                     : "tensor-parallel reduce-scatter",
+               false);
+    b.wait(Stream::communication);
+  }
+}
+void emit_work(ProgramBuilder& b, const NativeWork& work) {
+  emit_work(b, make_known(b, work));
+}
 
 DecoderMemory decoder_memory(const Native& n) {
   const NativeBlock& k = n.layout.block;
@@ -112,22 +167,22 @@ DecoderMemory decoder_memory(const Native& n) {
   if (keep == Checkpointing::none) m.kept = layers * m.everything;
   if (keep == Checkpointing::selective) m.kept = layers * n.products() + n.renewed();
   // The residual stream before each block and after the last; the head's norm; the branch.
-  m.stream = (layers + 3) * n.matrix(k.hidden) + (k.layer_norm ? 2 : 1) * n.statistic();
+  m.stream = (layers + 3) * n.stream() + (k.layer_norm ? 2 : 1) * n.stream_statistic();
   return m;
 }
 
-/// `kernels` for each block; the last `gathered` of them gather their parameters first, `updates`:
+/// `work` for each block; the last `gathered` of them gather their parameters first, `updates`:
 /// when they have been updated. `after` follows each.
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
-                 const std::vector<Kernel>& kernels, After&& after) {
+                 const NativeWork& work, After&& after) {
   const NativeUnit& block = n.layout.blocks.front();
-  const std::int32_t first = b.add_kernels(kernels);
+  const KnownWork known = make_known(b, work);
   const auto run = [&](std::int64_t times, bool gather) {
     if (times <= 0) return;
     b.begin_repeat(times);
     if (gather) emit_first_use(b, n, block, updates);
-    b.compute(first, static_cast<std::int64_t>(kernels.size()));
+    emit_work(b, known);
     after();
     b.end_repeat();
   };
@@ -148,15 +203,18 @@ void emit_decoder_forward(ProgramBuilder& b, const Native& n, const DecoderMemor
   if (first || !n.layout.tied) emit_first_use(b, n, n.layout.embedding, first);
   b.alloc(Category::activations, m.stream);
   b.alloc(Category::logits_and_loss, n.statistic());
-  b.compute(native_embedding(n));
+  b.alloc(Category::communication_buffers, n.exchanged());
+  emit_work(b, native_embedding(n));
   b.alloc(Category::activations, m.kept);
   if (n.plan.checkpointing == Checkpointing::full) b.transient(Category::activations, m.everything);
   emit_layers(b, n, first ? n.layout.blocks.front().count : gathered_again(n), first,
               native_block_forward(n), [] {});
   emit_first_use(b, n, n.layout.head, first);
   b.transient(Category::logits_and_loss,
-              native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width));
-  b.compute(native_head(n));
+              native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width) +
+                  n.loss_parts());
+  emit_work(b, native_head(n));
+  emit_joint_head(b, n, last);
   emit_reduction(b, n, n.layout.head, last);
   b.end_phase(Phase::forward);
 }
@@ -166,17 +224,17 @@ void emit_decoder_backward(ProgramBuilder& b, const Native& n, const DecoderMemo
   const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   b.begin_phase(Phase::backward);
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = recomputes ? m.everything + n.matrix(k.hidden) : 0;
+  const std::int64_t again = recomputes ? m.everything + n.stream() : 0;
+  b.alloc(Category::communication_buffers, n.exchanged());
   b.transient(Category::activations, scratch + again);
-  std::vector<Kernel> kernels;
-  if (recomputes) kernels = native_block_forward(n);
-  const std::vector<Kernel> backward = native_block_backward(n);
-  kernels.insert(kernels.end(), backward.begin(), backward.end());
-  emit_layers(b, n, gathered_again(n), false, kernels,
-              [&] { emit_reduction(b, n, n.layout.blocks.front(), last); });
-  b.compute(native_embedding_backward(n));
+  emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
+    emit_joint_block(b, n, last);
+    emit_reduction(b, n, n.layout.blocks.front(), last);
+  });
+  emit_work(b, native_embedding_backward(n));
   emit_reduction(b, n, n.layout.embedding, last);
   if (last) b.wait(Stream::communication);
+  b.free(Category::communication_buffers, 2 * n.exchanged());
   b.free(Category::activations, m.stream);
   b.free(Category::logits_and_loss, n.statistic());
   b.free(Category::activations, m.kept);

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
+#include "frameworks/native/layout.h"
 #include "optimizers/description.h"
 
 namespace shardplan {
@@ -49,9 +53,52 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan) {
                            std::string(name_of(p.gradients))};
   if (!plan.optimizer.kind->native || plan.optimizer.amsgrad)
     return DivisionProblem{"optimizer", cannot("optimizer but AdamW"), "adamw"};
+  if (plan.parallel.tensor > 1 && !plan.parallel.sequence_parallel)
+    return DivisionProblem{"parallel.sequence_parallel",
+                           cannot("tensor-parallel ranks that all keep the same tokens"), "true"};
+  if (plan.parallel.tensor > 1 && plan.framework.native.states_on_host())
+    return DivisionProblem{"framework.offload_optimizer",
+                           cannot("states on the host where ranks share layers"),
+                           "none, or parallel.tensor 1"};
   if (plan.workload.lora) return DivisionProblem{"workload.method", cannot("LoRA"), "full"};
   if (plan.attention == AttentionKind::eager)
     return DivisionProblem{"attention", cannot("eager attention"), "sdpa"};
+  return std::nullopt;
+}
+
+namespace {
+
+/// The largest degree below `degree` that divides all of `wholes`.
+std::int64_t degree_below(std::int64_t degree, std::initializer_list<std::int64_t> wholes) {
+  const auto divides = [&](std::int64_t d) {
+    return std::all_of(wholes.begin(), wholes.end(), [d](std::int64_t w) { return w % d == 0; });
+  };
+  do --degree;
+  while (degree > 1 && !divides(degree));
+  return degree;
+}
+
+}  // namespace
+
+std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan) {
+  const std::int64_t tensor = plan.parallel.tensor;
+  if (tensor == 1) return std::nullopt;
+  const NativeLayout layout = native_layout(model, Parallel{});
+  const auto problem = [](std::string message, std::int64_t degree) {
+    return DivisionProblem{"parallel.tensor", std::move(message), fmt::format("{}", degree)};
+  };
+  if (!layout.decoder) return problem("the native engine does not divide the layers of an mlp", 1);
+  const NativeBlock& b = layout.block;
+  const std::int64_t rows = checked_mul(plan.workload.micro_batch, plan.workload.sequence_length);
+  const std::int64_t degree = degree_below(
+      tensor, {b.query_heads, b.key_value_heads, b.inner, b.hidden, rows, plan.cluster.world()});
+  const auto not_divided = [&](std::int64_t whole, std::string_view what) {
+    return problem(fmt::format("{} does not divide the {} {}", tensor, whole, what), degree);
+  };
+  if (b.query_heads % tensor != 0) return not_divided(b.query_heads, "attention heads");
+  if (b.key_value_heads % tensor != 0) return not_divided(b.key_value_heads, "key-value heads");
+  if (b.inner % tensor != 0) return not_divided(b.inner, "inner dimensions of the MLP");
+  if (rows % tensor != 0) return not_divided(rows, "tokens of a micro-batch");
   return std::nullopt;
 }
 

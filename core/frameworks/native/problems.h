@@ -14,6 +14,9 @@ std::optional<DivisionProblem> native_options_problem(const Framework& framework
 /// networks it runs is the lowering's to say.
 std::optional<DivisionProblem> native_plan_problem(const Plan& plan);
 
+/// Heads, widths and rows that the ranks which share each layer do not divide.
+std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan);
+
 std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan);
 
 }  // namespace shardplan

@@ -24,9 +24,10 @@ struct Native {
 
   Native(const Model& model, const Plan& run)
       : plan(run),
-        layout(native_layout(model)),
+        layout(native_layout(model, run.parallel)),
         stage(run.framework.native.zero_stage),
-        world(run.cluster.world()),
+        world(run.data_ranks()),
+        tensor(run.parallel.tensor),
         rows(checked_mul(run.workload.micro_batch,
                          layout.decoder ? run.workload.sequence_length : 1)),
         width(size_of(run.precision.params)),
@@ -36,7 +37,10 @@ struct Native {
 
   const Plan& plan;
   NativeLayout layout;
-  std::int64_t stage, world, rows;
+  std::int64_t stage;
+  std::int64_t world;       ///< ranks with other samples, which ZeRO divides over
+  std::int64_t tensor;      ///< ranks that share each layer
+  std::int64_t rows;        ///< of a micro-batch
   std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
   bool offloads;            ///< masters and moments are on the host
   bool parameters_on_host;  ///< and the shards of the parameters
@@ -71,6 +75,8 @@ struct Native {
     return sizes;
   }
 
+  /// Rows that a rank has between the products.
+  std::int64_t part() const { return rows / tensor; }
   /// Bytes of [rows, columns], and of a row statistic.
   std::int64_t matrix(std::int64_t columns) const {
     return native_tensor(checked_mul(rows, columns), width);
@@ -78,17 +84,28 @@ struct Native {
   std::int64_t statistic(std::int64_t per_row = 1) const {
     return native_tensor(checked_mul(rows, per_row), 4);
   }
+  /// The same of the residual stream and the norms: [part, hidden].
+  std::int64_t stream() const {
+    return native_tensor(checked_mul(part(), layout.block.hidden), width);
+  }
+  std::int64_t stream_statistic() const { return native_tensor(part(), 4); }
+  /// What ranks that share each layer exchange of a micro-batch: [rows, hidden]; nothing to
+  /// exchange with nobody.
+  std::int64_t exchanged() const { return tensor > 1 ? matrix(layout.block.hidden) : 0; }
+  /// The numbers about each row of logits that they tell each other: [tensor, logit rows, 3].
+  std::int64_t loss_parts() const {
+    return tensor > 1 ? native_tensor(checked_mul(3 * tensor, logit_rows()), 4) : 0;
+  }
 
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
     const NativeBlock& k = layout.block;
-    return 2 * matrix(k.hidden) + matrix(k.inner) + (k.head_norms ? matrix(k.packed) : 0);
+    return 2 * stream() + matrix(k.inner) + (k.head_norms ? matrix(k.packed) : 0);
   }
   std::int64_t products() const {
     const NativeBlock& k = layout.block;
-    std::int64_t sum = (k.layer_norm ? 4 : 2) * statistic() + matrix(k.packed) +
-                       statistic(k.query_heads) + matrix(k.query_width) + matrix(k.hidden) +
-                       matrix(k.up);
+    std::int64_t sum = (k.layer_norm ? 4 : 2) * stream_statistic() + matrix(k.packed) +
+                       statistic(k.query_heads) + matrix(k.query_width) + stream() + matrix(k.up);
     if (k.head_norms) sum += statistic(k.query_heads + k.key_value_heads);
     return sum;
   }

@@ -22,7 +22,11 @@ std::int64_t native_divided_over(const Plan& plan, Category category) {
 }
 
 void native_communicators(CommunicatorList& list, const Plan& plan) {
-  if (plan.cluster.world() > 1) list.add("world", list.world(), GroupUse::collectives);
+  if (plan.cluster.world() == 1) return;
+  list.add("world", list.world(), GroupUse::collectives);
+  // A group that is the world is the world's communicator.
+  for (const Group group : {Group::tensor, Group::data})
+    if (list.ranks(group) < plan.cluster.world()) list.add_divided(group);
 }
 
 /// It trains to be measured, and keeps no run.
@@ -41,21 +45,21 @@ constinit const FrameworkTraits kNativeTraits{
     .options = &kNativeOptionTable,
     .options_problem = native_options_problem,
     .plan_problem = native_plan_problem,
-    .degrees = {.tensor = Support::never,
+    .degrees = {.tensor = Support::yes,
                 .pipeline = Support::never,
                 .virtual_pipeline = Support::never,
                 .sequence = Support::never,
                 .context = Support::never,
                 .expert = Support::never},
-    .split = SplitStyle::transformers,
+    .split = SplitStyle::megatron,
     .experts = usual::has_all_tokens,
     .keys = usual::passes_keys_round,
     .data_parallel = true,
-    .divides_tokens = false,
+    .divides_tokens = true,
     .divides_experts = false,
     .balance = StageBalance::blocks,
     .pipeline_problem = usual::no_pipeline_problem,
-    .sharding_problem = usual::no_sharding_problem,
+    .sharding_problem = native_sharding_problem,
     .build = usual::builds_as_written,
     .regime = usual::regime,
     .default_precision = "bf16-master",

@@ -51,6 +51,26 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
             out.at("peak").at("measured").get<double>());
 }
 
+TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
+  const auto last_loss = [&](std::int64_t tensor) {
+    const Finished r = run({job_with([&](Json& j) {
+                              j["parallel"]["tensor"] = tensor;
+                              // As many samples a step, whoever has them.
+                              j["workload"]["gradient_accumulation"] = 2 * tensor;
+                              j["precision"] = "fp32";
+                            }),
+                            "--format", "json"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const Json out = Json::parse(r.out);
+    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+    for (const auto& [name, row] : out.at("phases").items())
+      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+    return out.at("record").at("steps").back().at("loss").get<double>();
+  };
+  const double whole = last_loss(1);
+  for (const std::int64_t tensor : {2, 4}) EXPECT_NEAR(last_loss(tensor), whole, 1e-6 * whole);
+}
+
 TEST_F(Validate, says_what_does_not_fit_and_exits_5) {
   const Finished r = run({kJob, "--memory-limit", "1500000"});
   EXPECT_EQ(r.exit_code, 5);
@@ -70,6 +90,13 @@ TEST_F(Validate, names_what_the_engine_cannot_do_and_exits_3) {
   EXPECT_THAT(refused([](Json& j) { j["framework"] = "fsdp2"; }), HasSubstr("framework.name"));
   EXPECT_THAT(refused([](Json& j) { j["run"]["scheduler"]["type"] = "WarmupLRR"; }),
               HasSubstr("did you mean 'WarmupLR'"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["parallel"]["tensor"] = 2;
+                j["parallel"]["sequence_parallel"] = false;
+              }),
+              HasSubstr("parallel.sequence_parallel"));
+  EXPECT_THAT(refused([](Json& j) { j["parallel"]["pipeline"] = 2; }),
+              HasSubstr("parallel.pipeline"));
   EXPECT_THAT(refused([](Json& j) { j["run"]["data"] = "/nowhere/tokens.bin"; }),
               HasSubstr("/nowhere/tokens.bin: run.data: cannot be read"));
   EXPECT_THAT(refused([](Json& j) { j["workload"]["sequence_length"] = 65; }),
@@ -111,6 +138,13 @@ TEST_F(Validate, names_the_offload_that_cannot_be_and_exits_3) {
               HasSubstr("framework.offload_param"));
   EXPECT_THAT(refused([](Json& f) { f["delayed_update"] = true; }),
               HasSubstr("framework.delayed_update"));
+  const Finished shared = run({job_with([](Json& j) {
+    j["cluster"] = "2xH200";
+    j["parallel"] = {{"tensor", 2}};
+    j["framework"]["offload_optimizer"] = "cpu";
+  })});
+  EXPECT_EQ(shared.exit_code, 3) << shared.out;
+  EXPECT_THAT(shared.err, HasSubstr("states on the host where ranks share layers"));
 }
 
 TEST_F(Validate, says_that_the_host_has_too_little_memory_and_exits_5) {
@@ -150,7 +184,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
   // that takes more than 30 seconds.
   const std::string script = folder_.file(
       "launch.sh",
-      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log\n"
+      "cd $(dirname $0); export WORLD_SIZE=4 MASTER_PORT=$((20000 + $$ % 10000)); rm -f log "
+      "killed\n"
       "for rank in 1 2 3; do RANK=$rank " SHARDPLAN_VALIDATE
       " $1 --quiet & done\n"
       "last=$!\n"
@@ -162,13 +197,20 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
       "code=$?\nwait\ncat log\n"
       "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
       "exit $code\n");
-  const Finished good = run_program("bash", {script, job_with([](Json&) {})});
-  EXPECT_EQ(good.exit_code, 0) << good.err;
-  EXPECT_THAT(good.out, HasSubstr("step     2"));
-  const Finished killed =
-      run_program("bash", {script, job_with([](Json& j) { j["run"]["steps"] = 1000000; }), "kill"});
-  EXPECT_EQ(killed.exit_code, 5) << killed.err;
-  EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
+  for (const std::int64_t tensor : {1, 2}) {
+    const auto job = [&](std::int64_t steps) {
+      return job_with([&](Json& j) {
+        j["parallel"]["tensor"] = tensor;
+        j["run"]["steps"] = steps;
+      });
+    };
+    const Finished good = run_program("bash", {script, job(2)});
+    EXPECT_EQ(good.exit_code, 0) << good.err;
+    EXPECT_THAT(good.out, HasSubstr("step     2"));
+    const Finished killed = run_program("bash", {script, job(1000000), "kill"});
+    EXPECT_EQ(killed.exit_code, 5) << killed.err;
+    EXPECT_THAT(killed.err, HasSubstr("another rank's process failed"));
+  }
 }
 
 }  // namespace

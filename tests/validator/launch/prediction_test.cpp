@@ -138,6 +138,25 @@ TEST_P(EveryStage, of_offloaded_states_is_predicted_to_the_byte) {
                         "mlp");
 }
 
+/// `document` with layers shared among `tensor` ranks.
+Json shared(Json document, std::int64_t tensor) {
+  document["parallel"] = {{"tensor", tensor}};
+  return document;
+}
+
+TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* cluster : {"2xH200", "4xH200", "2x8xH200"})
+        expect_same(
+            shared(job(model, GetParam(), cluster, "bf16-master", checkpointing, 4, 1000, 2), 2),
+            fmt::format("{} on {}, {}", model, cluster, checkpointing));
+  for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
+    for (const char* cluster : {"4xH200", "8xH200"})
+      expect_same(shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
+                  fmt::format("{} on {}", precision, cluster));
+}
+
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
 
 TEST(DryRun, names_the_tensor_that_does_not_fit) {

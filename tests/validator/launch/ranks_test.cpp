@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "comm/groups.h"
 #include "comm/processes.h"
 #include "comm/threads.h"
 #include "device/errors.h"
@@ -18,38 +19,60 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Every collective on `ranks` ranks: each rank's element i is 10·rank + i.
-void expect_collectives(const MakeRank& make, int ranks) {
-  run_ranks(0, ranks, make, [&](RankDevice& device) {
-    Communicator& c = *device.communicator;
-    const auto tensor = [&](std::int64_t n) {
-      const Tensor x{device.backend->allocate(n * 4), DType::f32, {n}};
-      for (std::int64_t i = 0; i < n; ++i) x.as<float>()[i] = static_cast<float>(10 * c.rank() + i);
-      return x;
-    };
-    const float ranks_sum = 10.0F * static_cast<float>(ranks * (ranks - 1)) / 2;
-    const Tensor sum = tensor(5);  // no multiple of the ranks
-    c.all_reduce(sum);
-    for (int i = 0; i < 5; ++i)
-      EXPECT_EQ(sum.as<float>()[i], ranks_sum + static_cast<float>(ranks * i));
+/// Every collective: each rank's element i is 10·rank + i.
+void expect_collectives(Backend& backend, Communicator& c) {
+  const int ranks = c.size();
+  const auto tensor = [&](std::int64_t n) {
+    const Tensor x{backend.allocate(n * 4), DType::f32, {n}};
+    for (std::int64_t i = 0; i < n; ++i) x.as<float>()[i] = static_cast<float>(10 * c.rank() + i);
+    return x;
+  };
+  const float ranks_sum = 10.0F * static_cast<float>(ranks * (ranks - 1)) / 2;
+  const Tensor sum = tensor(5);  // no multiple of the ranks
+  c.all_reduce(sum);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(sum.as<float>()[i], ranks_sum + static_cast<float>(ranks * i));
+  const Tensor long_sum = tensor(200);  // in which every rank has a part to sum
+  c.all_reduce(long_sum);
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(long_sum.as<float>()[i], ranks_sum + static_cast<float>(ranks * i));
 
-    const Tensor full = tensor(2 * ranks);
-    const Tensor mine = full.slice(2 * c.rank(), 2);  // in place
-    c.reduce_scatter(mine, full);
+  const Tensor full = tensor(2 * ranks);
+  const Tensor mine = full.slice(2 * c.rank(), 2);  // in place
+  c.reduce_scatter(mine, full);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(mine.as<float>()[i], ranks_sum + static_cast<float>(ranks * (2 * c.rank() + i)));
+
+  const Tensor all = tensor(2 * ranks);
+  const Tensor part = tensor(2);
+  c.all_gather(all, part);
+  for (int r = 0; r < ranks; ++r)
     for (int i = 0; i < 2; ++i)
-      EXPECT_EQ(mine.as<float>()[i], ranks_sum + static_cast<float>(ranks * (2 * c.rank() + i)));
+      EXPECT_EQ(all.as<float>()[2 * r + i], static_cast<float>(10 * r + i));
 
-    const Tensor all = tensor(2 * ranks);
-    const Tensor part = tensor(2);
-    c.all_gather(all, part);
-    for (int r = 0; r < ranks; ++r)
-      for (int i = 0; i < 2; ++i)
-        EXPECT_EQ(all.as<float>()[2 * r + i], static_cast<float>(10 * r + i));
+  const Tensor told = tensor(3);
+  c.broadcast(told, ranks - 1);
+  EXPECT_EQ(told.as<float>()[2], static_cast<float>(10 * (ranks - 1) + 2));
+  c.barrier();
+}
 
-    const Tensor told = tensor(3);
-    c.broadcast(told, ranks - 1);
-    EXPECT_EQ(told.as<float>()[2], static_cast<float>(10 * (ranks - 1) + 2));
-    c.barrier();
+void expect_collectives(const MakeRank& make, int ranks) {
+  run_ranks(0, ranks, make,
+            [&](RankDevice& device) { expect_collectives(*device.backend, *device.communicator); });
+}
+
+/// Of ranks that are `groups` groups: neighbours are in one, and those at the same place in each.
+void expect_groups(const MakeRank& make, int ranks, int groups) {
+  run_ranks(0, ranks, make, [&](RankDevice& device) {
+    const int each = ranks / groups, rank = device.communicator->rank();
+    const Groups made(*device.backend, *device.communicator, each);
+    EXPECT_EQ(made.tensor().size(), each);
+    EXPECT_EQ(made.tensor().rank(), rank % each);
+    EXPECT_EQ(made.data().size(), groups);
+    EXPECT_EQ(made.data().rank(), rank / each);
+    for (Communicator* group : {&made.tensor(), &made.data()})
+      expect_collectives(*device.backend, *group);
+    device.communicator->barrier();
   });
 }
 
@@ -57,17 +80,52 @@ TEST(ThreadRanks, collect_in_memory) {
   for (const int ranks : {1, 2, 4}) expect_collectives(host_ranks(ranks, 0), ranks);
 }
 
-TEST(ProcessRanks, collect_over_sockets) {
-  // The same sockets that processes use, from threads.
-  const auto over_sockets = [](int ranks, int port) -> MakeRank {
-    return [=](int rank) {
-      RankDevice device = host_ranks(1, 0)(0);
-      device.communicator =
-          make_process_communicator(std::make_unique<Star>("", port, rank, ranks, 20s));
-      return device;
-    };
+TEST(ThreadRanks, collect_in_groups) {
+  for (const int groups : {1, 2, 3, 6}) expect_groups(host_ranks(6, 0), 6, groups);
+}
+
+/// The same sockets that processes use, from threads.
+MakeRank over_sockets(int ranks, int port) {
+  return [=](int rank) {
+    RankDevice device = host_ranks(1, 0)(0);
+    device.communicator =
+        make_process_communicator(std::make_unique<Star>("", port, rank, ranks, 20s));
+    return device;
   };
+}
+
+TEST(ProcessRanks, collect_over_sockets) {
   expect_collectives(over_sockets(3, 29731), 3);
+}
+
+TEST(ProcessRanks, collect_in_groups) {
+  expect_groups(over_sockets(4, 29733), 4, 2);
+}
+
+/// One rank dies while the others wait for it in a collective of a group.
+void expect_all_end_with_a_group(const MakeRank& make) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    run_ranks(0, 4, make, [](RankDevice& device) {
+      const Groups groups(*device.backend, *device.communicator, 2);
+      if (device.communicator->rank() == 3) throw std::runtime_error("rank 3 broke");
+      for (;;) {
+        groups.tensor().barrier();
+        groups.data().barrier();
+      }
+    });
+    FAIL() << "the failure was lost";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "rank 3 broke");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+}
+
+TEST(ThreadRanks, all_end_soon_when_one_of_a_group_fails) {
+  expect_all_end_with_a_group(host_ranks(4, 0));
+}
+TEST(ProcessRanks, all_end_soon_when_one_of_a_group_fails) {
+  expect_all_end_with_a_group(over_sockets(4, 29734));
 }
 
 TEST(ThreadRanks, all_end_soon_when_one_fails) {

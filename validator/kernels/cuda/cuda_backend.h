@@ -81,6 +81,8 @@ class CudaBackend : public Backend {
   void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
                           const Tensor& tokens, std::int64_t sequence) override;
   void cross_entropy(const CrossEntropy& o) override;
+  void loss_parts(const LossParts& o) override;
+  void joined_cross_entropy(const JoinedCrossEntropy& o) override;
 
   void sum(const Tensor& out, const Tensor& x, bool accumulate) override;
   void squared_norm(const Tensor& out, const Tensor& x, bool accumulate) override;

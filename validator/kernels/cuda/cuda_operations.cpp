@@ -90,6 +90,14 @@ void CudaBackend::cross_entropy(const CrossEntropy& o) {
   cuda::cross_entropy(launch_, o);
 }
 
+void CudaBackend::loss_parts(const LossParts& o) {
+  cuda::loss_parts(launch_, o);
+}
+
+void CudaBackend::joined_cross_entropy(const JoinedCrossEntropy& o) {
+  cuda::joined_cross_entropy(launch_, o);
+}
+
 void CudaBackend::sum(const Tensor& out, const Tensor& x, bool accumulate) {
   cuda::sum(launch_, out, x, accumulate);
 }

@@ -10,10 +10,11 @@ template <class T, int W>
 __global__ void embedding_forward_kernel(T* y, const std::int32_t* tokens, const T* table,
                                          const T* positions, int width, std::int64_t sequence) {
   const std::int64_t row = blockIdx.x;
-  const T* from = table + std::int64_t{tokens[row]} * width;
+  const int token = tokens[row];
+  const T* from = table + std::int64_t{token} * width;
   const T* position = positions + row % sequence * width;
   for (int col = static_cast<int>(threadIdx.x) * W; col < width; col += kThreads * W) {
-    Pack<T, W> values = load<W>(from + col);
+    Pack<T, W> values = token < 0 ? zero_pack<T, W>() : load<W>(from + col);
     if (positions != nullptr) {
       const Pack<T, W> added = load<W>(position + col);
 #pragma unroll

@@ -1,7 +1,8 @@
 // The gradient of the embedding table, in a fixed order. The rows of dy are sorted by token (a
 // stable sort), so that a token's rows lie together; the sorted rows are cut into chunks of equal
 // length, however often each token occurs, and a token that crosses chunks is put together from
-// their partial sums at the end.
+// their partial sums at the end. Tokens below 0 have no row; the bits that are sorted by are all
+// ones in them, which no row's token has, so that they come last.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <bit>
@@ -58,8 +59,11 @@ struct SegmentArgs {
   int width;
 };
 
+/// Adds to the table's row of a token, if it has one. `table` is at the column.
 template <class T, int W>
-__device__ void add_row(T* row, const float (&sums)[W]) {
+__device__ void add_row(T* table, int token, int width, const float (&sums)[W]) {
+  if (token < 0) return;
+  T* row = table + std::int64_t{token} * width;
   Pack<T, W> values = load<W>(row);
 #pragma unroll
   for (int i = 0; i < W; ++i) values.set(i, values[i] + sums[i]);
@@ -85,7 +89,7 @@ __global__ void segment_kernel(SegmentArgs<T> a) {
     const bool ends = i + 1 == a.rows || a.sorted_tokens[i + 1] != token;
     if (!ends && i + 1 < end) continue;
     if (begins_here && ends) {
-      add_row<T, W>(a.dtable + std::int64_t{token} * a.width + col, sums);
+      add_row<T, W>(a.dtable + col, token, a.width, sums);
     } else {
       float* partial = partials + (begins_here ? a.width : 0);
 #pragma unroll
@@ -118,7 +122,7 @@ __global__ void join_kernel(SegmentArgs<T> a) {
 #pragma unroll
     for (int e = 0; e < W; ++e) sums[e] += partials[std::int64_t{next} * 2 * a.width + e];
   }
-  add_row<T, W>(a.dtable + std::int64_t{token} * a.width + col, sums);
+  add_row<T, W>(a.dtable + col, token, a.width, sums);
 }
 
 template <class T, int W>
@@ -126,7 +130,8 @@ __global__ void position_kernel(T* dpositions, const T* dy, int width, std::int6
                                 std::int64_t batch) {
   const int col = static_cast<int>(blockIdx.y * kThreads + threadIdx.x) * W;
   if (col >= width) return;
-  const std::int64_t at = std::int64_t{blockIdx.x} * width + col;
+  const auto position = static_cast<int>(blockIdx.x);
+  const std::int64_t at = std::int64_t{position} * width + col;
   float sums[W] = {};
 #pragma unroll 4
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -134,7 +139,7 @@ __global__ void position_kernel(T* dpositions, const T* dy, int width, std::int6
 #pragma unroll
     for (int e = 0; e < W; ++e) sums[e] += grad[e];
   }
-  add_row<T, W>(dpositions + at, sums);
+  add_row<T, W>(dpositions + col, position, width, sums);
 }
 
 void sort_by_token(const Launch& launch, const Tensor& tokens, std::int64_t vocabulary,

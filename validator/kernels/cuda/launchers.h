@@ -3,7 +3,9 @@
 // bytes of scratch that a family needs; they depend on shapes alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "device/backend.h"
 #include "kernels/cuda/launch.h"
@@ -50,6 +52,15 @@ std::int64_t embedding_workspace(std::int64_t rows, std::int64_t width);
 
 // cross_entropy.cu
 void cross_entropy(const Launch& launch, const CrossEntropy& o);
+
+// divided_loss.cu
+void loss_parts(const Launch& launch, const LossParts& o);
+void joined_cross_entropy(const Launch& launch, const JoinedCrossEntropy& o);
+
+// rank_sums.cu
+inline constexpr std::size_t kMostRanksOfAGpu = 32;
+/// to = the sum of `parts` in their order; one of them may be `to`.
+void rank_sum(cudaStream_t stream, const Tensor& to, std::span<const Tensor> parts);
 
 // sums.cu
 void sum(const Launch& launch, const Tensor& out, const Tensor& x, bool accumulate);

@@ -10,12 +10,14 @@ void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& tabl
     const std::int64_t width = y.width();
     const T* places = optional_data<T>(positions);
     for (std::int64_t r = 0; r < y.rows(); ++r) {
-      const T* word = table.as<T>() + tokens.as<std::int32_t>()[r] * width;
+      const std::int32_t token = tokens.as<std::int32_t>()[r];
+      const T* word = token < 0 ? nullptr : table.as<T>() + token * width;
       T* out = y.as<T>() + r * width;
-      for (std::int64_t i = 0; i < width; ++i)
-        out[i] = places == nullptr
-                     ? word[i]
-                     : static_cast<T>(widen(word[i]) + widen(places[r % sequence * width + i]));
+      for (std::int64_t i = 0; i < width; ++i) {
+        const Wide<T> value = word == nullptr ? Wide<T>(0) : widen(word[i]);
+        out[i] = static_cast<T>(
+            places == nullptr ? value : value + widen(places[r % sequence * width + i]));
+      }
     }
   });
 }
@@ -27,10 +29,11 @@ void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Te
     const std::int64_t width = dy.width();
     T* places = optional_data<T>(dpositions);
     for (std::int64_t r = 0; r < dy.rows(); ++r) {
-      T* word = dtable.as<T>() + tokens.as<std::int32_t>()[r] * width;
+      const std::int32_t token = tokens.as<std::int32_t>()[r];
+      T* word = token < 0 ? nullptr : dtable.as<T>() + token * width;
       const T* d = dy.as<T>() + r * width;
       for (std::int64_t i = 0; i < width; ++i) {
-        word[i] = static_cast<T>(widen(word[i]) + widen(d[i]));
+        if (word != nullptr) word[i] = static_cast<T>(widen(word[i]) + widen(d[i]));
         if (places == nullptr) continue;
         T& place = places[r % sequence * width + i];
         place = static_cast<T>(widen(place) + widen(d[i]));

@@ -139,6 +139,8 @@ class HostBackend final : public Backend {
     host::embedding_backward(dtable, dpositions, dy, tokens, sequence);
   }
   void cross_entropy(const CrossEntropy& o) override { host::cross_entropy(o); }
+  void loss_parts(const LossParts& o) override { host::loss_parts(o); }
+  void joined_cross_entropy(const JoinedCrossEntropy& o) override { host::joined_cross_entropy(o); }
   void sum(const Tensor& out, const Tensor& x, bool accumulate) override {
     host::sum(out, x, accumulate);
   }

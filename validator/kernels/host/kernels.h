@@ -37,6 +37,10 @@ void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Te
 // cross_entropy.cpp
 void cross_entropy(const CrossEntropy& o);
 
+// divided_loss.cpp
+void loss_parts(const LossParts& o);
+void joined_cross_entropy(const JoinedCrossEntropy& o);
+
 // elementwise.cpp
 void fill(const Tensor& x, float value);
 void fill_normal(const Tensor& x, float stddev, std::uint32_t seed, std::int64_t first_element);

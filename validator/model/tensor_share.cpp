@@ -1,0 +1,93 @@
+#include "model/tensor_share.h"
+
+#include <cassert>
+#include <string_view>
+
+namespace shardplan::validator {
+namespace {
+
+/// Whole bands of rows one below the other, and this rank's part of each.
+std::vector<Stretch> bands_of_rows(const std::vector<std::int64_t>& whole_rows,
+                                   std::int64_t columns, const TensorShare& share) {
+  std::vector<Stretch> bands;
+  std::int64_t above = 0, here = 0;
+  for (const std::int64_t rows : whole_rows) {
+    const std::int64_t part = rows / share.ranks;
+    bands.push_back({.here = here * columns,
+                     .whole = (above + part * share.rank) * columns,
+                     .length = part * columns});
+    above += rows;
+    here += part;
+  }
+  return bands;
+}
+
+/// This rank's columns of every row.
+Stretch some_columns(const ParameterSpec& p, const TensorShare& share) {
+  return {.whole = p.shape[1] * share.rank,
+          .length = p.shape[1],
+          .runs = p.shape[0],
+          .stride = p.whole[1]};
+}
+
+std::string_view module_of(std::string_view parameter) {
+  return parameter.substr(0, parameter.find('.'));
+}
+
+/// Where the elements of a parameter that is divided, or summed, come from.
+void place(ParameterSpec& p, const DecoderSpec& s) {
+  const TensorShare& share = s.share;
+  const std::string_view module = module_of(p.name);
+  const std::int64_t columns = p.whole.numel() / p.whole[0];
+  if (module == "qkv") {
+    const std::int64_t query = s.query_heads * s.head_dim * share.ranks;
+    const std::int64_t key = s.key_value_heads * s.head_dim * share.ranks;
+    p.sharing = Sharing::parts;
+    p.stretches = bands_of_rows({query, key, key}, columns, share);
+  } else if (module == "up") {
+    const std::int64_t inner = s.inner * share.ranks;
+    p.sharing = Sharing::parts;
+    p.stretches = s.gated() ? bands_of_rows({inner, inner}, columns, share)
+                            : bands_of_rows({inner}, columns, share);
+  } else if (p.name == "out.weight" || p.name == "down.weight") {
+    p.sharing = Sharing::parts;
+    p.stretches = {some_columns(p, share)};
+  } else if (module == "tokens" || module == "head") {
+    p.sharing = Sharing::parts;
+    p.stretches = {{.whole = s.first_token() * columns, .length = s.tokens_here() * columns}};
+  } else if (module.find("norm") != std::string_view::npos) {
+    p.sharing = Sharing::summed;
+  }
+}
+
+}  // namespace
+
+DecoderSpec share_of(const DecoderSpec& whole, const TensorShare& share) {
+  assert(whole.key_value_heads % share.ranks == 0 && whole.inner % share.ranks == 0);
+  DecoderSpec s = whole;
+  s.query_heads /= share.ranks;
+  s.key_value_heads /= share.ranks;
+  s.inner /= share.ranks;
+  s.share = share;
+  return s;
+}
+
+DecoderLayout lay_out_share(const DecoderSpec& whole, const TensorShare& share) {
+  const DecoderSpec spec = share_of(whole, share);
+  DecoderLayout part = lay_out(spec);
+  if (share.ranks == 1) return part;
+  const DecoderLayout all = lay_out(whole);
+  for (std::size_t u = 0; u < part.units.size(); ++u) {
+    Unit& unit = part.units[u];
+    unit.first_element = all.units[u].first_element;
+    for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
+      ParameterSpec& p = unit.parameters[i];
+      p.whole = all.units[u].parameters[i].shape;
+      p.whole_offset = all.units[u].parameters[i].offset;
+      place(p, spec);
+    }
+  }
+  return part;
+}
+
+}  // namespace shardplan::validator
