@@ -61,7 +61,7 @@ std::optional<double> measured_outside(const Record& r) {
   const auto json = nlohmann::json::parse(file);
   std::optional<double> most;
   for (const auto& rank : json.at("ranks"))
-    if (rank.contains("device"))
+    if (rank.value("device", 0.0) > 0)  // 0: ranks share the GPU
       most = std::max(most.value_or(0),
                       rank.at("device").get<double>() - rank.at("reserved").get<double>());
   return most;

@@ -48,7 +48,7 @@ Json job_of(const Row& row) {
 double predicted(const Row& row, const HardwareCatalog& hardware) {
   const Job job = load_job(job_of(row), "job.json", {.hardware = &hardware});
   const Estimate e = estimate(job.model, job.plan, load_calibration());
-  EXPECT_TRUE(e.verdict.fits) << row.model << " on " << row.gpu;
+  EXPECT_GT(e.serving->room, 0) << row.model << " on " << row.gpu;
   return e.serving->tokens_per_second;
 }
 

@@ -36,7 +36,7 @@ TEST(NativeLowering, keeps_the_states_of_the_closed_forms) {
 
 TEST(NativeLowering, needs_room_for_the_units_that_are_gathered_and_reduced) {
   const Model model = model_of(kLlama);
-  const NativeLayout layout = native_layout(model);
+  const NativeLayout layout = native_layout(model, Parallel{});
   // Two blocks, and the embedding or the larger head.
   const std::int64_t slots = 2 * (2 * layout.blocks[0].elements + layout.head.elements);
   const Estimate e = estimate(model, native_plan(3, "bf16-master", 4), Calibration{});
@@ -61,7 +61,7 @@ TEST(NativeLowering, sends_what_each_stage_sends) {
   EXPECT_EQ(payload(1, "parameter all-gather"), bytes);
   EXPECT_EQ(payload(3, "gradient reduce-scatter"), bytes);
   // Once forward; backward without embedding, head and the two blocks that are still there.
-  const NativeLayout layout = native_layout(model);
+  const NativeLayout layout = native_layout(model, Parallel{});
   EXPECT_EQ(payload(3, "parameter all-gather"), bytes + 2 * 4 * layout.blocks[0].elements);
 }
 
