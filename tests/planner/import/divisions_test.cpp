@@ -47,7 +47,7 @@ parallelism_config:
   parallelism_config_cp_comm_strategy: alltoall
 fsdp_config: {fsdp_version: 2}
 )",
-                               {{"model", "llama-2-7b"}})
+                               {{"model", "llama-2-7b"}, {"cluster", "8xH100-80GB"}})
                        .job;
   EXPECT_EQ(job.at("parallel").at("context"), 2);
   EXPECT_EQ(job.at("framework").at("hybrid_shard_size"), 4) << "context GPUs divide states too";
