@@ -126,7 +126,7 @@ constexpr std::array kArchitectures{
     Architecture{"qwen2_audio",
                  build_qwen2_audio,
                  {"Qwen2Audio", "", kConditionalClass},
-                 kCounted | kOfSeveral},
+                 kPatched | kOfSeveral},
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
     Architecture{
         "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kPatched | kOfSeveral},

@@ -34,7 +34,10 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
       .causal = source == x && g.value(x).extent.scale == Scale::target_tokens,
       .softmax_f32 = false,
       .mask = mask};
-  return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);
+  const bool masked = s.padded && kind == AttentionKind::sdpa;
+  const ValueId mixed =
+      masked ? masked_attention(g, shape, q, k, v, kNone) : attention(g, kind, shape, q, k, v);
+  return dropout(g, apply(g, a.out, mixed), s.dropout);
 }
 
 }  // namespace

@@ -102,6 +102,12 @@ CASES["clip"] = {"model_type": "clip", "architectures": ["CLIPModel"], "projecti
                  "text_config": {**PAIR_TEXT, "eos_token_id": 500}, "vision_config": dict(TOWER)}
 CASES["siglip"] = {"model_type": "siglip", "architectures": ["SiglipModel"],
                    "text_config": {**PAIR_TEXT, "projection_size": TOWER["hidden_size"]}, "vision_config": dict(TOWER)}
+CASES["qwen2_audio"] = {
+    "model_type": "qwen2_audio", "audio_token_index": IMAGE, "text_config": {"model_type": "qwen2", **WITHOUT_HEAD_DIM},
+    "audio_config": {"d_model": 64, "encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
+                     "num_mel_bins": 32, "max_source_positions": 32},
+}
+CASES["qwen2_audio-padded"] = {**CASES["qwen2_audio"], "sound_tokens": 8}  # a key of this program
 PAIRS = ("clip", "siglip")
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
@@ -115,6 +121,8 @@ def tokens_of(config: dict) -> int:
     """Tokens that an image takes in the sequence."""
     if config["model_type"] in PAIRS:
         return 0
+    if "audio_config" in config:
+        return config.get("sound_tokens", config["audio_config"]["max_source_positions"] // 2)
     if "mm_tokens_per_image" in config:
         return config["mm_tokens_per_image"]
     if "depth" in config["vision_config"]:
@@ -130,7 +138,7 @@ def part_of(name: str) -> str:
     """Which part of the network a parameter belongs to."""
     if "projector" in name or "visual_projection" in name or "connector" in name or "image_newline" in name or ".merger" in name or "deepstack_merger" in name:
         return "projector"
-    return "tower" if "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
+    return "tower" if "audio_tower" in name or "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
 
 
 def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> torch.nn.Module:
@@ -138,7 +146,8 @@ def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> to
     parsed = transformers.AutoConfig.for_model(config["model_type"], **options)
     parsed.get_text_config().use_cache = False
     pair = config["model_type"] in PAIRS
-    cls = (transformers.MODEL_MAPPING if pair else transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)[type(parsed)]
+    mapping = transformers.MODEL_MAPPING if pair else transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    cls = transformers.Qwen2AudioForConditionalGeneration if "audio_config" in config else mapping[type(parsed)]
     torch.manual_seed(0)
     model = cls._from_config(parsed, attn_implementation=attention, dtype=dtype).train()
     for name, parameter in model.named_parameters():
@@ -153,6 +162,12 @@ def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> di
     ids = torch.randint(1, 500, (batch, sequence))
     ids[:, 1 : 1 + tokens] = IMAGE
     inputs = {"input_ids": ids, "labels": ids, "attention_mask": torch.ones_like(ids)}
+    if "audio_config" in config:
+        frames = 2 * config["audio_config"]["max_source_positions"]
+        inputs["input_features"] = torch.randn(batch, config["audio_config"]["num_mel_bins"], frames)
+        inputs["feature_attention_mask"] = torch.ones(batch, frames, dtype=torch.long)
+        inputs["feature_attention_mask"][:, 4 * tokens:] = 0
+        return inputs
     if "depth" in config["vision_config"]:
         rows = batch * QWEN_GRID[1] * QWEN_GRID[2]
         inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14)
