@@ -35,8 +35,12 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
       .softmax_f32 = false,
       .mask = mask};
   const bool masked = s.padded && kind == AttentionKind::sdpa;
-  const ValueId mixed =
-      masked ? masked_attention(g, shape, q, k, v, kNone) : attention(g, kind, shape, q, k, v);
+  // Kernels that give their output the layout of q leave a copy to the projection.
+  const auto under_mask = [&] {
+    const ValueId out = masked_attention(g, shape, q, k, v);
+    return s.heads_first ? g.map(OpKind::copy, out) : out;
+  };
+  const ValueId mixed = masked ? under_mask() : attention(g, kind, shape, q, k, v);
   return dropout(g, apply(g, a.out, mixed), s.dropout);
 }
 
