@@ -81,28 +81,6 @@ TEST(MegatronSwift, CountsTheLayersOfTheModelThatAFlagNames) {
   EXPECT_NE(error_of(script, {{"cluster", "4xH100"}}).find("layers are not"), std::string::npos);
 }
 
-TEST(MegatronSwift, GeneratesForGrpoInAnEngine) {
-  const std::string command =
-      "NPROC_PER_NODE=2 megatron rlhf --model Qwen/Qwen2.5-7B --max_length 2048 --rlhf_type grpo "
-      "--tuner_type lora --global_batch_size 32 --micro_batch_size 2 --steps_per_generation 2 "
-      "--vllm_mode colocate --vllm_gpu_memory_utilization 0.4 --sleep_level 2 "
-      "--offload_model true ";
-  const Json work =
-      job_of(command + "--max_completion_length 1024\n", {{"cluster", "2xH100"}}).at("workload");
-  EXPECT_EQ(work.at("algorithm"), "grpo");
-  EXPECT_EQ(work.at("prompt_length"), 2048);
-  EXPECT_EQ(work.at("new_tokens"), 1024);
-  EXPECT_EQ(work.at("generation_batch"), 32);  // two steps of 32, over 2 ranks
-  EXPECT_EQ(work.at("scoring_batch"), 2);
-  EXPECT_EQ(work.at("reference"), "base");
-  EXPECT_EQ(work.at("models").at("actor").at("idle"), "parameters");
-  EXPECT_EQ(work.at("rollout").at("gpu_memory_utilization"), 0.4);
-  EXPECT_EQ(work.at("rollout").at("sleep_level"), 2);
-  const Json without = job_of(command + "--beta 0\n", {{"cluster", "2xH100"}}).at("workload");
-  EXPECT_EQ(without.at("reference"), "none");
-  EXPECT_EQ(without.at("new_tokens"), 512);
-}
-
 TEST(MegatronSwift, CountsTheLayersOfTheModelForUnevenStages) {
   const Json job = job_of(
       "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen3-30B-A3B --max_length 2048 "

@@ -179,12 +179,17 @@ TEST(ImportVerl, RunsARewardModelInAnEngineOfItsOwn) {
 }
 
 TEST(ImportVerl, ReadsAProgramThatAVariableHasInSeveralWords) {
-  const Json job = job_of(R"(ENTRYPOINT=${ENTRYPOINT:-"-m verl.trainer.sft_trainer"}
-torchrun --standalone --nnodes=1 --nproc_per_node=8 ${ENTRYPOINT} \
-    model.path=Qwen/Qwen2.5-0.5B data.micro_batch_size_per_gpu=2
-)",
-                          {{"cluster", "8xH100"}});
+  const auto script = [](const std::string& program, const std::string& model) {
+    return "ENTRYPOINT=${ENTRYPOINT:-\"-m verl.trainer." + program +
+           "\"}\ntorchrun --standalone --nnodes=1 --nproc_per_node=8 ${ENTRYPOINT} " + model +
+           "=Qwen/Qwen2.5-0.5B\n";
+  };
+  const Json job =
+      job_of(script("fsdp_sft_trainer", "model.partial_pretrain"), {{"cluster", "8xH100"}});
   EXPECT_EQ(job["model"], "Qwen/Qwen2.5-0.5B");
+  // Never read as reinforcement learning.
+  EXPECT_THAT(error_of(script("sft_trainer", "model.path")),
+              HasSubstr("verl.trainer.sft_trainer is not read"));
 }
 
 }  // namespace
