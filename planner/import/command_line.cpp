@@ -169,13 +169,25 @@ class Shell {
   void read_word() {
     if (read_assignment()) return;
     const int line = line_;
-    for (std::string& text : expand()) {
+    std::vector<std::string> texts = expand();
+    if (texts.empty() && follows_argument()) texts.emplace_back(kUnset);
+    for (std::string& text : texts) {
       if (++count_ > kMostWords) return;
       if (in_array_)
         variables_[array_].push_back(std::move(text));
       else
         words_.push_back({std::move(text), line});
     }
+  }
+
+  static bool is_argument(std::string_view word) {
+    return word.starts_with("--") && word.find('=') == word.npos;
+  }
+  /// Whether the last word is an argument that waits for a value.
+  bool follows_argument() {
+    if (!in_array_) return !words_.empty() && is_argument(words_.back().text);
+    const std::vector<std::string>& array = variables_[array_];
+    return !array.empty() && is_argument(array.back());
   }
 
   /// One word of the script: as many as its variables have, none where it is empty.
@@ -238,6 +250,7 @@ class Shell {
         at_ += 2;
       } else if (peek() == '$') {
         const std::vector<std::string> values = variable();
+        if (values.empty() && !list && stands_alone(word)) append(word, kUnset);
         for (std::size_t i = 0; i < values.size(); ++i) {
           if (i > 0) {
             done.push_back(std::move(word));
@@ -253,6 +266,16 @@ class Shell {
     }
     if (at_ < text_.size()) ++at_;
     return !list || done.size() + word.size() > before;
+  }
+
+  /// Whether what was just read is a whole value behind an argument in `word`.
+  bool stands_alone(std::string_view word) const {
+    const char next = peek();
+    if (next != ' ' && next != '\n' && next != '\t' && next != '"' && next != '\\') return false;
+    if (word.empty() || (word.back() != ' ' && word.back() != '\n')) return false;
+    const std::size_t end = word.find_last_not_of(" \n\t");
+    const std::size_t begin = end == word.npos ? word.npos : word.find_last_of(" \n\t", end) + 1;
+    return end != word.npos && is_argument(word.substr(begin, end - begin + 1));
   }
 
   /// "${NAME[@]}" and nothing else between the quotes.

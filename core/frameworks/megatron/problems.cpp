@@ -101,6 +101,8 @@ std::optional<DivisionProblem> megatron_options_problem(const Framework& framewo
                            "more than 1, without distributed_optimizer", "1"};
   if (m.shard_gradients && !m.distributed_optimizer)
     return DivisionProblem{"shard_gradients", "true, without distributed_optimizer", "false"};
+  if (m.shard_parameters && !m.shard_gradients)
+    return DivisionProblem{"shard_parameters", "true, without shard_gradients", "false"};
   if (m.tp_comm_overlap && !m.transformer_engine)
     return DivisionProblem{"tp_comm_overlap",
                            "true, with transformer_impl 'local': it is Transformer Engine's",

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "model/layers/attention.h"
+#include "model/layers/token_prediction.h"
 
 namespace shardplan {
 namespace {
@@ -223,24 +225,22 @@ ValueId add_residual(Graph& g, const DecoderDescription& d, ValueId x, ValueId d
   return g.map(OpKind::add, x, d.scales_residuals ? g.map(OpKind::scalar, delta) : delta);
 }
 
-void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
-               const LayerContext& context) {
-  const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+ValueId layer_output(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
+                     const LayerContext& context, ValueId x) {
   const ValueId n1 = norm_at(g, d, l, NormPlace::before_attention, x);
   const ValueId mixed =
       norm_at(g, d, l, NormPlace::after_attention, self_attention(g, d, l, context, n1));
   if (d.parallel) {
     const ValueId delta = feed_forward(g, d, l, n1);
     g.name_until(n1, delta);
-    g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
-    return;
+    return g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta);
   }
   const ValueId middle = add_residual(g, d, x, mixed);
   const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
   const ValueId fed = feed_forward(g, d, l, n2);
   g.name_until(n2, fed);
   const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, fed);
-  g.set_output(add_residual(g, d, middle, delta));
+  return add_residual(g, d, middle, delta);
 }
 
 /// Consecutive layers of one kind.
@@ -372,6 +372,13 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
     m.end_repeat();
   }
   const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
+  std::vector<std::pair<TokenPredictor, DecoderLayer>> predictors;
+  for (std::int64_t i = 0; i < options.further_tokens; ++i) {
+    m.begin_repeat("mtp.layers", 1, i);
+    const TokenPredictor own = token_predictor(m, d.hidden, d.norm);
+    predictors.emplace_back(own, register_layer(m, d, runs.back().sparse));
+    m.end_repeat();
+  }
   const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
                            : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
 
@@ -404,12 +411,23 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
     Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
     LayerContext context = run.sliding ? sliding : full;
     context.turned = run.turned;
-    add_layer(g, d, run.layer, context);
+    const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+    g.set_output(layer_output(g, d, run.layer, context, x));
+  }
+  for (std::size_t i = 0; i < predictors.size(); ++i) {
+    LayerContext context = runs.back().sliding ? sliding : full;
+    context.turned = runs.back().turned;
+    add_prediction(
+        m, predictors[i].first, embed, d.norm, norm, static_cast<std::int64_t>(i),
+        [&](Graph& g, ValueId x) { return layer_output(g, d, predictors[i].second, context, x); });
   }
 
   Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({d.hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, normalize(h, d.norm, norm, last), d.logits));
+  const std::int64_t further = options.further_tokens;
+  const ValueId last = h.chained_input({d.hidden * (1 + further), Scale::tokens});
+  h.set_output(further > 0
+                   ? predicted_losses(h, head, last, d.hidden, further, d.logits)
+                   : language_model_loss(h, head, normalize(h, d.norm, norm, last), d.logits));
   return m.build();
 }
 

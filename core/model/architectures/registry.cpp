@@ -279,6 +279,15 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
     for (Module& m : model.modules) drop_prefix(m.name, found->classes.base);
     model.facts.assumed.push_back("loss: the mean of the last hidden states, the class has none");
   }
+  const bool predicts = std::any_of(model.segments.begin(), model.segments.end(),
+                                    [](const Segment& s) { return s.behind; });
+  if (known.further_tokens > 0 && !predicts)
+    throw InputError({.file = config.file(),
+                      .key = "framework.mtp_num_layers",
+                      .message = fmt::format("layers of multi-token prediction of a network of "
+                                             "model_type '{}' are not described",
+                                             type),
+                      .expected = "0, or a decoder such as deepseek_v3"});
   model.facts.model_type = type;
   return model;
 }

@@ -9,6 +9,7 @@
 #include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
+#include "load/model.h"
 
 namespace shardplan::importing::axolotl {
 namespace {
@@ -115,10 +116,47 @@ void read_liger_kernel(Key& key) {
   key.take("/kernels", names);
 }
 
+/// Energy-based fine-tuning is GRPO whose rewards are features of a frozen network: the trained one
+/// with its adapters off, or a copy (core/trainers/ebft/trainer.py, EBFTMixin).
+void read_rl(Key& key) {
+  if (key.text() != "ebft") return read_algorithm(key);
+  const Json* mode = key.other("ebft.mode");
+  if (mode != nullptr && *mode == "strided")
+    key.refuse(
+        "EBFT's blocks that one pass generates and trains on (ebft.mode strided) are not "
+        "estimated",
+        "ebft.mode structured");
+  key.recipe().take_algorithm("grpo", key.origin());
+  key.warn(
+      "is estimated as GRPO with a reference, whose logits take more than the features that EBFT "
+      "reads; features of the given answers, one for each prompt, take time that is not counted");
+}
+
+/// A head of so many labels for each token, and a cross-entropy over it (TRL's PRMTrainer).
+void read_step_rewards(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  const Json* model = key.recipe().find("/model");
+  const Json* base = key.other("base_model");
+  const Json named = model != nullptr ? *model : base != nullptr ? *base : Json();
+  const auto found = find_config(named, {key.document().file, key.path()});
+  const auto classes = found ? found->config.find("architectures") : Json::const_iterator{};
+  const bool known = found && classes != found->config.end() && classes->is_array() &&
+                     !classes->empty() && classes->front().is_string();
+  std::string name = known ? classes->front().get<std::string>() : "";
+  constexpr std::string_view kCausal = "ForCausalLM";
+  if (!name.ends_with(kCausal))
+    key.refuse("which class it makes of this model is not known", "a causal model with its class");
+  name.replace(name.size() - kCausal.size(), kCausal.size(), "ForTokenClassification");
+  Json config = found->config;
+  config["architectures"] = Json::array({name});
+  const Json* labels = key.other("num_labels");
+  config["num_labels"] = labels != nullptr && labels->is_number_integer() ? *labels : Json(2);
+  key.recipe().job["model"] = config;
+  key.took("model.architectures: " + name);
+}
+
 void read_reward(Key& key) {
   if (!key.flag()) return key.ignore("off");
-  if (key.path() == "process_reward_model")
-    key.refuse("rewards of single steps are not estimated", "reward_model");
   key.recipe().take_algorithm("reward", key.origin());
   key.took("workload.algorithm: reward");
 }
@@ -232,9 +270,9 @@ constexpr std::array kRules{
     KeyRule{"liger_swiglu", "", read_liger_kernel},
     KeyRule{"liger_cross_entropy", "", read_liger_kernel},
     KeyRule{"liger_fused_linear_cross_entropy", "", read_liger_kernel},
-    KeyRule{"rl", "", read_algorithm},
+    KeyRule{"rl", "", read_rl},
     KeyRule{"reward_model", "", read_reward},
-    KeyRule{"process_reward_model", "", read_reward},
+    KeyRule{"process_reward_model", "", read_step_rewards},
     KeyRule{"trl.max_completion_length", "", read_new_tokens},
     KeyRule{"trl.use_vllm", "", read_vllm},
     KeyRule{"trl.beta", "", read_beta},
@@ -413,6 +451,8 @@ void read(const Document& d, Recipe& recipe) {
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
   }
   settle_reference(recipe, 0);  // trl 1.8, grpo_config.py
+  if (const Json* rl = value_below(d.value, "rl"); rl != nullptr && *rl == "ebft")
+    recipe.rlhf["reference"] = recipe.lora.is_null() ? "copy" : "base";
 }
 
 }  // namespace

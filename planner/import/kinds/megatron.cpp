@@ -154,7 +154,9 @@ void read_optimizer_name(Key& key) {
   const std::string name = key.text();
   if (name == "adam" || name == "adamw" || name == "sgd")
     return key.take("/optimizer/name", name == "adam" ? "adamw" : name);
-  key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam or sgd");
+  // dist_muon is an old name of muon beside --use-distributed-optimizer.
+  if (name == "muon" || name == "dist_muon") return key.take("/optimizer", Json{{"name", "muon"}});
+  key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam, sgd or muon");
 }
 
 void read_backend(Key& key) {
@@ -280,7 +282,7 @@ constexpr std::array kRules{
     KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
     KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},
     KeyRule{"decoder_last_pipeline_num_layers", "", read_end_stages},
-    KeyRule{"mtp_num_layers", "", refuse_if_true},
+    KeyRule{"mtp_num_layers", "", taken_elsewhere},
     KeyRule{"moe_layer_recompute", "", warn_if_true},
     KeyRule{"fp8_param_gather", "", warn_if_true},
     KeyRule{"moe_shared_expert_overlap", "", warn_if_true},
@@ -292,7 +294,9 @@ const KeyTable kOwn{kRules, megatron_ignored_keys()};
 /// told otherwise; the distributed optimizer and overlapping are off.
 Json framework_of(const Document& d) {
   Json f{{"name", "megatron"}};
-  f["distributed_optimizer"] = on(d, "use_distributed_optimizer") || on(d, "use_megatron_fsdp");
+  const Json* optimizer = value_below(d.value, "optimizer");
+  f["distributed_optimizer"] = on(d, "use_distributed_optimizer") || on(d, "use_megatron_fsdp") ||
+                               (optimizer != nullptr && *optimizer == "dist_muon");
   f["overlap_grad_reduce"] = on(d, "overlap_grad_reduce");
   f["overlap_param_gather"] = on(d, "overlap_param_gather");
   if (on(d, "grad_reduce_in_bf16")) f["grad_reduce_dtype"] = "bf16";
@@ -311,14 +315,14 @@ Json framework_of(const Document& d) {
   if (layers != nullptr && layers->is_string()) f["transformer_impl"] = *layers;
   if (on(d, "tp_comm_overlap")) f["tp_comm_overlap"] = true;
   if (on(d, "distribute_saved_activations")) f["distribute_saved_activations"] = true;
+  if (const Json* further = value_below(d.value, "mtp_num_layers");
+      further != nullptr && further->is_number_integer() && *further > 0)
+    f["mtp_num_layers"] = *further;
   const Json* sharding = value_below(d.value, "data_parallel_sharding_strategy");
   if (sharding != nullptr && on(d, "use_megatron_fsdp")) {
-    if (*sharding == "optim_grads") f["shard_gradients"] = true;
-    if (*sharding == "optim_grads_params")
-      throw InputError({.file = d.file,
-                        .key = "--data-parallel-sharding-strategy",
-                        .message = "Megatron-FSDP with divided parameters is not estimated",
-                        .expected = "optim, or optim_grads"});
+    const bool parameters = *sharding == "optim_grads_params";
+    if (parameters || *sharding == "optim_grads") f["shard_gradients"] = true;
+    if (parameters) f["shard_parameters"] = true;
   }
   return f;
 }

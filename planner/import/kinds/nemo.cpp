@@ -18,11 +18,20 @@ bool is_automodel(const Document& d) {
          has_any(d, {"model.pretrained_model_name_or_path", "model.config", "distributed"});
 }
 
-bool is_nemo(const Document& d) {
-  if (is_automodel(d)) return true;
-  return has_any(d, {"trainer", "run"}) &&
-         has_any(d,
+bool is_of_core(const Document& d) {
+  return has_any(d,
                  {"model.tensor_model_parallel_size", "model.micro_batch_size", "model.mcore_gpt"});
+}
+
+/// NeMo's networks from before Megatron Core.
+bool is_older(const Document& d) {
+  return has_any(d, {"trainer"}) && has_any(d, {"model.optim"}) &&
+         has_any(d, {"model.language_model", "model.encoder.library", "exp_manager"});
+}
+
+bool is_nemo(const Document& d) {
+  if (is_automodel(d) || is_older(d)) return true;
+  return has_any(d, {"trainer", "run"}) && is_of_core(d);
 }
 
 struct Renamed {
@@ -235,9 +244,7 @@ void read_dispatcher(Key& key) {
   const Json* ranks = key.other("distributed.ep_size");
   if (ranks == nullptr || !ranks->is_number_integer() || *ranks <= 1)
     return key.ignore("no expert parallelism");
-  if (key.text() == "torch")
-    key.refuse("tokens gathered on every rank of an expert degree are not estimated",
-               "deepep or hybridep");
+  if (key.text() == "torch") return key.took("framework.expert_dispatch: allgather");
   key.ignore("rows are estimated as sent one for each expert, which is more");
 }
 
@@ -288,7 +295,12 @@ void read_target_optimizer(Key& key) {
                                                        {"master", nullptr},
                                                        {"optimizer_states", "fp32"}});
   }
-  key.refuse(fmt::format("the optimizer '{}' is not read", name), "torch.optim.Adam or AdamW");
+  if (name == "dion.Muon" || name == "torch.optim.Muon") {
+    if (name == "dion.Muon") key.warn("is estimated as torch.optim.Muon beside AdamW");
+    return key.take("/optimizer", Json{{"name", "muon"}});
+  }
+  key.refuse(fmt::format("the optimizer '{}' is not read", name),
+             "torch.optim.Adam, AdamW or Muon");
 }
 
 void read_packed(Key& key) {
@@ -408,6 +420,10 @@ bool flag_at(const Document& d, std::string_view path, bool otherwise) {
 /// does parallelizer.py under a pipeline.
 Json sharding_of(const Document& d) {
   Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
+  const Json* dispatcher = value_below(d.value, "model.backend.dispatcher");
+  if (dispatcher != nullptr && *dispatcher == "torch" &&
+      integer_at(d, "distributed.ep_size").value_or(1) > 1)
+    framework["expert_dispatch"] = "allgather";
   framework["sync_each_batch"] = !flag_at(d, "distributed.defer_fsdp_grad_sync", true);
   const bool experts = integer_at(d, "distributed.ep_size").value_or(1) > 1;
   framework["reshard_after_forward"] =
@@ -440,10 +456,12 @@ void read_automodel(const Document& d, Recipe& recipe) {
 }
 
 void read(const Document& d, Recipe& recipe) {
-  if (is_automodel(d))
-    read_automodel(d, recipe);
-  else
-    read_core(d, recipe);
+  if (is_automodel(d)) return read_automodel(d, recipe);
+  if (is_of_core(d)) return read_core(d, recipe);
+  const Json* model = value_below(d.value, "model");
+  Key(d, "model", *model, "", recipe)
+      .refuse("NeMo's networks from before Megatron Core are not read",
+              "a model of Megatron Core, or a recipe of NeMo Automodel");
 }
 
 }  // namespace

@@ -7,12 +7,13 @@ files.json says which of their files are of which kind (`holds`), which are anot
 by what they hold and why (`apart`, of a kind or of a set): they train no language model, or nothing. A shell script that
 starts no program (`runs`) is a part of another one, and counts apart too.
 
-A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), and
-a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
+A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), no
+image in a sample of texts, and a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
 Outcomes:
 
     imported       exit code 0
     refused        exit code 3, and the message names file and key
+    stops          the same, and the message says where the trainer itself stops: not counted among the files
     apart          not asked, for a reason of files.json
     wrong          everything else: a crash, another exit code, a message without a key, an answer later than --limit
 
@@ -37,6 +38,12 @@ NO_MODEL = re.compile(
     r"|layers are not in the arguments|layers are not known"
 )
 NO_BATCH = re.compile(r"neither said nor use_dynamic_bsz")
+# A network with a tower that is not described, in a recipe whose data are texts.
+NO_IMAGES = re.compile(r"workload\.images 0")
+TEXTS = re.compile(r"datasets\.llm\.")
+IMAGES = re.compile(r"datasets\.vlm\.")
+# Where the trainer itself would stop, as the message says.
+STOPS = re.compile(r"\bstops\b")
 # What the stand-in of another sort would answer.
 MISMATCH = re.compile(r"a dense model has no experts|no module of this model|tokens have no room for")
 
@@ -87,6 +94,9 @@ class Survey:
         if NO_BATCH.search(answer.message):
             flags += ["--micro-batch", "1"]
             answer = self.ask(root, "import", file, *flags)
+        if NO_IMAGES.search(answer.message) and holds_texts(root / file):
+            flags += ["--images", "0"]
+            answer = self.ask(root, "import", file, *flags)
         if answer.code != 3 or not NO_MODEL.search(answer.message):
             return answer, False
         refused = []
@@ -109,7 +119,7 @@ class Survey:
             if answer.code != 3:
                 return answer, given
             shown = shown or (answer, given)
-            if not re.search(r"rank|GPU|divide|degree|world", answer.message):
+            if not re.search(r"rank|GPU|divide|degree|world|micro-batches", answer.message):
                 break
         return shown
 
@@ -122,10 +132,16 @@ class Survey:
         elif answer.code == 0:
             word = "imported"
         elif answer.code == 3 and re.match(r"[^:]+: (line \d+[^:]*: )?[^:]+: ", message):
-            word = "refused"
+            word = "stops" if STOPS.search(message) else "refused"
         else:
             word = "wrong"
         return Outcome(kind, f"{root.name}/{file}", word, given, message, answer.seconds)
+
+
+def holds_texts(path: pathlib.Path) -> bool:
+    """Whether a recipe names data of texts alone: it then has no image a sample."""
+    text = path.read_text(errors="replace")
+    return bool(TEXTS.search(text)) and not IMAGES.search(text)
 
 
 def why_apart(entry: dict, of_kind: list, name: str, text: str) -> str:
@@ -165,16 +181,16 @@ def show(outcomes: list[Outcome], most: int) -> None:
     by_kind = collections.defaultdict(list)
     for outcome in outcomes:
         by_kind[outcome.kind].append(outcome)
-    print(f"{'kind':20}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'apart':>7}"
+    print(f"{'kind':20}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'stops':>7}{'apart':>7}"
           f"{'slowest ms':>12}")
     for kind, all_of_it in sorted(by_kind.items()):
         count = collections.Counter(o.outcome for o in all_of_it)
-        asked = len(all_of_it) - count["apart"]
+        asked = len(all_of_it) - count["apart"] - count["stops"]
         given = sum(o.stand_in and o.outcome == "imported" for o in all_of_it)
         share = 100 * count["imported"] / max(asked, 1)
         slowest = max(o.seconds for o in all_of_it) * 1e3
         print(f"{kind:20}{asked:7}{count['imported']:10}{share:6.1f}{given:14}{count['refused']:9}{count['wrong']:7}"
-              f"{count['apart']:7}{slowest:12.0f}")
+              f"{count['stops']:7}{count['apart']:7}{slowest:12.0f}")
     for kind, all_of_it in sorted(by_kind.items()):
         reasons = collections.Counter((o.outcome, reason(o.message)) for o in all_of_it if o.outcome != "imported")
         if reasons:
