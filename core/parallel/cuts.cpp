@@ -83,6 +83,7 @@ constexpr std::array kPlans{
     PublishedPlan{"gpt_neox", {kNeox}},
     PublishedPlan{"deepseek_v2", {kLatent, kExperts, kSharedExperts, kMlp}},
     PublishedPlan{"deepseek_v3", {kExperts, kSharedExperts, kMlp}},
+    PublishedPlan{"ernie4_5_moe", {kAttention, kExperts, kSharedExperts, kMlp}},
 };
 
 /// What DeepSpeed takes of a published plan (module_inject/tp_plan_converter.py): a plan with

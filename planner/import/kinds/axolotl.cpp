@@ -132,27 +132,29 @@ void read_rl(Key& key) {
       "reads; features of the given answers, one for each prompt, take time that is not counted");
 }
 
-/// A head of so many labels for each token, and a cross-entropy over it (TRL's PRMTrainer).
 void read_step_rewards(Key& key) {
   if (!key.flag()) return key.ignore("off");
-  const Json* model = key.recipe().find("/model");
-  const Json* base = key.other("base_model");
-  const Json named = model != nullptr ? *model : base != nullptr ? *base : Json();
-  const auto found = find_config(named, {key.document().file, key.path()});
-  const auto classes = found ? found->config.find("architectures") : Json::const_iterator{};
-  const bool known = found && classes != found->config.end() && classes->is_array() &&
-                     !classes->empty() && classes->front().is_string();
-  std::string name = known ? classes->front().get<std::string>() : "";
-  constexpr std::string_view kCausal = "ForCausalLM";
-  if (!name.ends_with(kCausal))
-    key.refuse("which class it makes of this model is not known", "a causal model with its class");
-  name.replace(name.size() - kCausal.size(), kCausal.size(), "ForTokenClassification");
+  key.took("model.architectures");
+}
+
+/// A head of so many labels for each token, and a cross-entropy over it (TRL's PRMTrainer).
+void make_step_rewards(const Document& d, Recipe& recipe) {
+  const Json* asked = value_below(d.value, "process_reward_model");
+  if (asked == nullptr) return;
+  const Key key(d, "process_reward_model", *asked, "", recipe);
+  if (!key.flag()) return;
+  const Json* named = recipe.has_model ? &recipe.asked_model : recipe.find("/model");
+  const auto found = named == nullptr
+                         ? std::nullopt
+                         : find_config(*named, {d.file, key.path(), recipe.directory});
+  if (!found) key.refuse("the model is not known", "a model of the catalogue");
   Json config = found->config;
-  config["architectures"] = Json::array({name});
+  std::string stem = config.value("model_type", "");  // "qwen3_moe" is Qwen3Moe's, in any case
+  std::erase(stem, '_');
+  config["architectures"] = Json::array({stem + "ForTokenClassification"});
   const Json* labels = key.other("num_labels");
   config["num_labels"] = labels != nullptr && labels->is_number_integer() ? *labels : Json(2);
-  key.recipe().job["model"] = config;
-  key.took("model.architectures: " + name);
+  recipe.job["model"] = config;
 }
 
 void read_reward(Key& key) {
@@ -169,8 +171,20 @@ void read_vllm(Key& key) {
 /// Ring attention of its own (monkeypatch/ring_attn), which gathers keys and values head by head.
 void read_context_degree(Key& key) {
   if (key.integer(1) <= 1) return key.ignore("not divided");
+  if (key.other("deepspeed") != nullptr && key.other("deepspeed")->is_string()) {
+    key.recipe().set("/parallel/sequence", key.integer(1), key.origin());
+    return key.warn("is estimated as DeepSpeed's Ulysses, which exchanges queries too");
+  }
   key.recipe().set("/parallel/context", key.integer(1), key.origin());
   key.warn("is estimated as PyTorch's context_parallel, which keeps more");
+}
+
+/// GPTQ's 4 bits have a 16-bit scale and 4 bits of zero for a group, 128 weights as a rule; nf4
+/// has an fp32 scale for 64.
+void read_gptq(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  quantize_base(key, "nf4");
+  key.warn("the base is estimated in nf4, which takes more than GPTQ's groups of 64 or more");
 }
 
 /// Weights that are no experts' are whole on each rank of the degree, or sharded over the others
@@ -288,7 +302,7 @@ constexpr std::array kRules{
     KeyRule{"layer_offloading", "", refuse_if_true},
     KeyRule{"fp8", "", read_fp8},
     KeyRule{"qat", "", read_qat},
-    KeyRule{"gptq", "", refuse_if_true},
+    KeyRule{"gptq", "", read_gptq},
     KeyRule{"relora", "", warn_if_true},
     KeyRule{"lisa_n_layers", "", read_unfrozen_layers},
     KeyRule{"model_quantization_config", "", read_quantized_loading},
@@ -439,6 +453,9 @@ void read(const Document& d, Recipe& recipe) {
   const Json* adapter = value_below(d.value, "adapter");
   if (adapter == nullptr || adapter->is_null()) recipe.lora = Json();  // lora_r says nothing then
   read_loading(recipe);
+  make_step_rewards(d, recipe);
+  // common/datasets.py, core/builders/causal.py: without a processor the data are texts.
+  recipe.texts = !has_any(d, {"processor_type"});
   recipe.set_default("/trainer", "axolotl");
   recipe.assume("/workload/micro_batch", 1, "axolotl's default");
   recipe.set_default("/workload/gradient_accumulation", 1);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <array>
 #include <sstream>
 #include <string>
@@ -54,6 +55,18 @@ bool on(const Document& d, std::string_view key) {
 void read_global(Key& key) {
   key.recipe().global_batch = key.integer(1);
   key.took("workload.gradient_accumulation follows");
+}
+
+/// "0:384 200B:768 400B:1152": sequences of a step from so many tokens on. The last is the largest.
+void read_batch_schedule(Key& key) {
+  const std::string text = key.text();
+  const std::size_t colon = text.rfind(':');
+  std::int64_t batch = 0;
+  if (colon != text.npos)
+    std::from_chars(text.data() + colon + 1, text.data() + text.size(), batch);
+  if (batch < 1) key.refuse(fmt::format("found '{}'", text), "a schedule such as 0:384 200B:768");
+  key.recipe().global_batch = batch;
+  key.took("workload.gradient_accumulation of its last batch");
 }
 
 void read_16bit(Key& key) {
@@ -228,6 +241,8 @@ void taken_elsewhere(Key& key) {
 constexpr std::array kRules{
     KeyRule{"micro_batch_size", "/workload/micro_batch", as_integer},
     KeyRule{"global_batch_size", "", read_global},
+    KeyRule{"step_batch_size_schedule", "", read_batch_schedule},
+    KeyRule{"spec", "", taken_elsewhere},
     KeyRule{"seq_length", "/workload/sequence_length", as_integer},
     KeyRule{"bf16", "", read_16bit},
     KeyRule{"fp16", "", read_16bit},
@@ -313,6 +328,8 @@ Json framework_of(const Document& d) {
   if (on(d, "ddp_pad_buckets_for_high_nccl_busbw")) f["pad_buckets"] = true;
   const Json* layers = value_below(d.value, "transformer_impl");
   if (layers != nullptr && layers->is_string()) f["transformer_impl"] = *layers;
+  if (const Json* spec = value_below(d.value, "spec"); spec != nullptr && *spec == "local")
+    f["transformer_impl"] = "local";
   if (on(d, "tp_comm_overlap")) f["tp_comm_overlap"] = true;
   if (on(d, "distribute_saved_activations")) f["distribute_saved_activations"] = true;
   if (const Json* further = value_below(d.value, "mtp_num_layers");

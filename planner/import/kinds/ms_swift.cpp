@@ -36,6 +36,10 @@ bool is_ms_swift(const Document& d) {
 void read_bits(Key& key) {
   const std::int64_t bits = key.integer(1);
   const Json* method = key.other("quant_method");
+  if (method != nullptr && *method == "hqq" && bits == 4) {
+    quantize_base(key, "nf4");
+    return key.warn("HQQ's groups of 64 take as many bits as nf4, in which the base is estimated");
+  }
   if ((method != nullptr && *method != "bnb") || (bits != 4 && bits != 8))
     key.refuse(fmt::format("{} bits of such a method are not estimated", bits),
                "4 or 8 with quant_method bnb");

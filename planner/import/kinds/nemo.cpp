@@ -444,6 +444,9 @@ void read_automodel(const Document& d, Recipe& recipe) {
     recipe.set_default("/framework", framework);
   }
   take_chunks(d, recipe);
+  const Json* data = value_below(d.value, "dataset._target_");
+  recipe.texts = data != nullptr && data->is_string() &&
+                 data->get<std::string>().find("datasets.llm.") != std::string::npos;
   if (stages_of(d) > 1) recipe.set_default("/parallel/balance", "blocks");
   recipe.set_default("/trainer", "loop");
   recipe.set_default("/checkpointing", "none");

@@ -126,6 +126,14 @@ TEST(Megatron, ReadsMuonAndDividedParameters) {
   EXPECT_EQ(sharded.at("framework").at("shard_gradients"), true);
 }
 
+TEST(Megatron, TakesTheLastBatchOfASchedule) {
+  const Json job = job_of("num_layers: 4\nhidden_size: 512\nnum_attention_heads: 8\n"
+                          "micro_batch_size: 4\nvocab_size: 32000\nseq_length: 512\nspec: local\n"
+                          "step_batch_size_schedule: \"0:64 200B:128\"\n");
+  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 128 / (4 * 8));
+  EXPECT_EQ(job.at("framework").at("transformer_impl"), "local");
+}
+
 /// What only the caller's shell knows is left out, and said.
 TEST(Scripts, LeaveOutArgumentsOfUnsetVariables) {
   const std::string script = "EP=$1\nARGS=(--expert-model-parallel-size $EP --no-such $2)\n" +
@@ -154,6 +162,31 @@ TEST(Axolotl, ReadsEnergyBasedTuningAsGrpoWithAReference) {
                 .at("reference"),
             "base");
   EXPECT_THAT(error_of(own + "ebft: {mode: strided}\n"), HasSubstr("rl: EBFT's blocks"));
+}
+
+/// common/datasets.py: images are read by a processor alone.
+TEST(Axolotl, TrainsTextsWithoutAProcessor) {
+  const std::string vision =
+      "base_model: Qwen/Qwen2.5-VL-7B-Instruct\nsequence_len: 4096\nmicro_batch_size: 1\n"
+      "bf16: true\ndatasets: [{path: a}]\n";
+  EXPECT_EQ(job_of(vision).at("workload").at("images"), 0);
+  EXPECT_FALSE(job_of(vision + "processor_type: AutoProcessor\n").at("workload").contains("images"));
+  EXPECT_FALSE(job_of(kAxolotl).at("workload").contains("images"));
+}
+
+TEST(Axolotl, EstimatesGptqAsNf4) {
+  const Json job = job_of(std::string(kAxolotl) +
+                          "gptq: true\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n");
+  EXPECT_EQ(job.at("workload").at("lora").at("quantization"), "nf4");
+}
+
+TEST(LlamaFactory, DividesExpertsUnderFsdpTurbo) {
+  const Json job = job_of("model: Qwen/Qwen3-30B-A3B\nmodel_class: llm\nbf16: true\n"
+                          "dist_config: {name: fsdpturbo, ep_size: 8, ep_dispatcher: eager}\n"
+                          "train_dataset: a.yaml\n");
+  EXPECT_EQ(job.at("framework").at("name"), "fsdp2");
+  EXPECT_EQ(job.at("parallel").at("expert"), 8);
+  EXPECT_EQ(job.at("precision"), "bf16-pure");
 }
 
 TEST(Axolotl, TrainsAHeadOfStepRewards) {

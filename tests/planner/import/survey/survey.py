@@ -7,8 +7,8 @@ files.json says which of their files are of which kind (`holds`), which are anot
 by what they hold and why (`apart`, of a kind or of a set): they train no language model, or nothing. A shell script that
 starts no program (`runs`) is a part of another one, and counts apart too.
 
-A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), no
-image in a sample of texts, and a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
+A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), and
+a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
 Outcomes:
 
     imported       exit code 0
@@ -32,16 +32,12 @@ import sys
 import time
 
 GPU_COUNTS = (8, 1, 2, 4, 16, 32, 64, 128, 12, 24, 48, 256, 512, 1024)
-STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased")
+STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased", "gpt2-xl")
 NO_MODEL = re.compile(
     r"which model is trained is not in the file|is no model of the catalogue|is not in the arguments; expected --model"
     r"|layers are not in the arguments|layers are not known"
 )
 NO_BATCH = re.compile(r"neither said nor use_dynamic_bsz")
-# A network with a tower that is not described, in a recipe whose data are texts.
-NO_IMAGES = re.compile(r"workload\.images 0")
-TEXTS = re.compile(r"datasets\.llm\.")
-IMAGES = re.compile(r"datasets\.vlm\.")
 # Where the trainer itself would stop, as the message says.
 STOPS = re.compile(r"\bstops\b")
 # What the stand-in of another sort would answer.
@@ -94,9 +90,6 @@ class Survey:
         if NO_BATCH.search(answer.message):
             flags += ["--micro-batch", "1"]
             answer = self.ask(root, "import", file, *flags)
-        if NO_IMAGES.search(answer.message) and holds_texts(root / file):
-            flags += ["--images", "0"]
-            answer = self.ask(root, "import", file, *flags)
         if answer.code != 3 or not NO_MODEL.search(answer.message):
             return answer, False
         refused = []
@@ -136,12 +129,6 @@ class Survey:
         else:
             word = "wrong"
         return Outcome(kind, f"{root.name}/{file}", word, given, message, answer.seconds)
-
-
-def holds_texts(path: pathlib.Path) -> bool:
-    """Whether a recipe names data of texts alone: it then has no image a sample."""
-    text = path.read_text(errors="replace")
-    return bool(TEXTS.search(text)) and not IMAGES.search(text)
 
 
 def why_apart(entry: dict, of_kind: list, name: str, text: str) -> str:
