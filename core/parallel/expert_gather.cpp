@@ -48,9 +48,7 @@ class GatheredExperts {
     extent.per = static_cast<std::int64_t>(std::ceil(static_cast<double>(extent.per) * imbalance_));
     return extent;
   }
-  Extent of_all(Extent extent) const {
-    return {checked_mul(extent.per, ranks_), extent.scale};
-  }
+  Extent of_all(Extent extent) const { return {checked_mul(extent.per, ranks_), extent.scale}; }
 
   void append(const Op& op) {
     const auto out = static_cast<std::size_t>(op.out);

@@ -13,9 +13,9 @@ namespace shardplan {
 
 /// What of a stage's parameters such an optimizer takes.
 struct Matrices {
-  std::int64_t elements = 0;             ///< of all that it takes
-  std::int64_t all = 0;                  ///< of all that trains
-  const Parameter* largest = nullptr;    ///< an expert counts alone
+  std::int64_t elements = 0;           ///< of all that it takes
+  std::int64_t all = 0;                ///< of all that trains
+  const Parameter* largest = nullptr;  ///< an expert counts alone
   std::int64_t largest_elements = 0;
 
   /// Elements of `part` of all that trains that are in matrices.

@@ -144,9 +144,8 @@ void make_step_rewards(const Document& d, Recipe& recipe) {
   const Key key(d, "process_reward_model", *asked, "", recipe);
   if (!key.flag()) return;
   const Json* named = recipe.has_model ? &recipe.asked_model : recipe.find("/model");
-  const auto found = named == nullptr
-                         ? std::nullopt
-                         : find_config(*named, {d.file, key.path(), recipe.directory});
+  const auto found =
+      named == nullptr ? std::nullopt : find_config(*named, {d.file, key.path(), recipe.directory});
   if (!found) key.refuse("the model is not known", "a model of the catalogue");
   Json config = found->config;
   std::string stem = config.value("model_type", "");  // "qwen3_moe" is Qwen3Moe's, in any case

@@ -433,6 +433,15 @@ Json sharding_of(const Document& d) {
   return framework;
 }
 
+/// Data sets for language models, and Tulu 3, which a processor formats as texts
+/// (components/datasets/vlm/datasets.py, make_tulu3_dataset).
+bool holds_texts(const Document& d) {
+  const Json* data = value_below(d.value, "dataset._target_");
+  if (data == nullptr || !data->is_string()) return false;
+  const std::string name = *data;
+  return name.find("datasets.llm.") != name.npos || name.find(".make_tulu3_") != name.npos;
+}
+
 void read_automodel(const Document& d, Recipe& recipe) {
   read_keys(d, {&kOwn}, recipe);
   if (recipe.find("/framework") == nullptr) {
@@ -444,9 +453,7 @@ void read_automodel(const Document& d, Recipe& recipe) {
     recipe.set_default("/framework", framework);
   }
   take_chunks(d, recipe);
-  const Json* data = value_below(d.value, "dataset._target_");
-  recipe.texts = data != nullptr && data->is_string() &&
-                 data->get<std::string>().find("datasets.llm.") != std::string::npos;
+  recipe.texts = holds_texts(d);
   if (stages_of(d) > 1) recipe.set_default("/parallel/balance", "blocks");
   recipe.set_default("/trainer", "loop");
   recipe.set_default("/checkpointing", "none");

@@ -68,10 +68,11 @@ TEST(MegatronMuon, MultipliesMatricesAloneAndOfExpertsEach) {
     flops += 2.0 * k.calls * static_cast<double>(k.m) * static_cast<double>(k.n) *
              static_cast<double>(k.k);
   // Five times X Xᵀ, its square and their product, of the smaller side s and the larger l.
-  const auto each = [](double s, double l) { return 5 * (2 * s * s * l + 2 * s * s * s + 2 * s * s * l); };
+  const auto each = [](double s, double l) {
+    return 5 * (2 * s * s * l + 2 * s * s * s + 2 * s * s * l);
+  };
   const double h = kHidden;
-  const double expected =
-      kLayers * (2 * each(h, h) + 2 * each(kKeys, h) + 3 * each(h, kFfn));
+  const double expected = kLayers * (2 * each(h, h) + 2 * each(kKeys, h) + 3 * each(h, kFfn));
   EXPECT_DOUBLE_EQ(flops, expected);
   EXPECT_TRUE(matrices_of(model, on(1, "adamw").optimizer).elements == 0);
 }
@@ -85,8 +86,8 @@ TEST(MegatronSharding, DividesParametersAndGathersLayers) {
   const std::int64_t all = kMatrices + kOthers;
   EXPECT_NEAR(static_cast<double>(of(whole, Category::parameters)), 2.0 * all, 0.01 * all);
   EXPECT_NEAR(static_cast<double>(of(divided, Category::parameters)), 0.5 * all, 0.01 * all);
-  const std::int64_t gathered = of(divided, Category::communication_buffers) -
-                                of(whole, Category::communication_buffers);
+  const std::int64_t gathered =
+      of(divided, Category::communication_buffers) - of(whole, Category::communication_buffers);
   const std::int64_t layer = kMatrices / kLayers + 2 * kHidden;
   const std::int64_t ends = 2 * kWords * kHidden + kHidden;
   EXPECT_NEAR(static_cast<double>(gathered), static_cast<double>(2 * 2 * layer + 2 * ends), 4096);

@@ -32,7 +32,7 @@ import sys
 import time
 
 GPU_COUNTS = (8, 1, 2, 4, 16, 32, 64, 128, 12, 24, 48, 256, 512, 1024)
-STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased", "gpt2-xl")
+STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased", "gpt2-xl", "bert-large-uncased")
 NO_MODEL = re.compile(
     r"which model is trained is not in the file|is no model of the catalogue|is not in the arguments; expected --model"
     r"|layers are not in the arguments|layers are not known"
