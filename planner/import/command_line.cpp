@@ -141,18 +141,20 @@ class Shell {
     if (end == at_ || (!adds && (end >= text_.size() || text_[end] != '='))) return false;
     const std::string name(text_.substr(at_, end - at_));
     at_ = end + (adds ? 2 : 1);
-    std::vector<std::string>& value = variables_[name];
-    if (!adds) value.clear();
     if (peek() == '(') {
       ++at_;
       in_array_ = true;
       array_ = name;
+      before_ = variables_[name];
+      if (!adds) variables_[name].clear();
       return true;
     }
     // A shell splits nothing here: `A=${B:-"-m x"}` is one text.
     std::string whole;
     const std::vector<std::string> words = expand();
     for (std::size_t i = 0; i < words.size(); ++i) append(whole, i > 0 ? " " + words[i] : words[i]);
+    std::vector<std::string>& value = variables_[name];  // until here the one that it had
+    if (!adds) value.clear();
     if (adds && !value.empty())
       append(value.back(), whole);
     else if (!words.empty())
@@ -363,11 +365,13 @@ class Shell {
     return {std::string(rest)};
   }
 
+  /// A list that is being written has its former words: NAME=("${NAME[@]}" more).
   std::vector<std::string> value_of(const std::string& name, bool all) const {
     const auto found = variables_.find(name);
-    if (found == variables_.end() || found->second.empty()) return {};
-    if (all) return found->second;
-    return {found->second.front()};
+    if (found == variables_.end()) return {};
+    const std::vector<std::string>& words = in_array_ && name == array_ ? before_ : found->second;
+    if (words.empty() || all) return words;
+    return {words.front()};
   }
 
   /// Names and $NAMEs of a sum as their values.
@@ -410,6 +414,7 @@ class Shell {
   std::size_t count_ = 0;
   bool in_array_ = false;
   std::string array_;
+  std::vector<std::string> before_;  ///< words of that array before it was assigned
   Variables variables_;
   std::vector<std::string> assigned_;
   std::vector<Word> words_;

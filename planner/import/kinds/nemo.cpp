@@ -369,6 +369,7 @@ constexpr std::array kRules{
     KeyRule{"freeze_config", "", read_frozen},
     KeyRule{"kd_loss_fn", "", refuse_if_said},
     KeyRule{"teacher_model", "", refuse_if_said},
+    KeyRule{"model.drafter_path", "", refuse_if_said},  // a second network that trains
     KeyRule{"flow_matching", "", refuse_if_said},
 };
 

@@ -151,6 +151,19 @@ TEST(Scripts, LeaveOutArgumentsOfUnsetVariables) {
             "megatron");
 }
 
+TEST(Scripts, AddToTheirOwnVariables) {
+  const std::string script =
+      "A=(--micro-batch-size 2)\nA=(\"${A[@]}\" --global-batch-size 32)\n"
+      "B=\"--bf16\"\nB=\"$B --seq-length 256\"\n"
+      "python pretrain_gpt.py --num-layers 2 --hidden-size 256 "
+      "--num-attention-heads 4 --vocab-size 1000 ${A[@]} $B\n";
+  const Json job = job_of(script);
+  EXPECT_EQ(job.at("workload").at("micro_batch"), 2);
+  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 2);
+  EXPECT_EQ(job.at("workload").at("sequence_length"), 256);
+  EXPECT_EQ(job.at("precision"), "bf16-master");
+}
+
 constexpr const char* kAxolotl =
     "base_model: meta-llama/Llama-3.2-1B\nsequence_len: 512\nmicro_batch_size: 1\nbf16: true\n"
     "datasets: [{path: a}]\n";
