@@ -65,7 +65,7 @@ void expect_collectives(const MakeRank& make, int ranks) {
 void expect_groups(const MakeRank& make, int ranks, int groups) {
   run_ranks(0, ranks, make, [&](RankDevice& device) {
     const int each = ranks / groups, rank = device.communicator->rank();
-    const Groups made(*device.backend, *device.communicator, each);
+    const Groups made(*device.backend, *device.communicator, {.tensor = each});
     EXPECT_EQ(made.tensor().size(), each);
     EXPECT_EQ(made.tensor().rank(), rank % each);
     EXPECT_EQ(made.data().size(), groups);
@@ -107,7 +107,7 @@ void expect_all_end_with_a_group(const MakeRank& make) {
   const auto start = std::chrono::steady_clock::now();
   try {
     run_ranks(0, 4, make, [](RankDevice& device) {
-      const Groups groups(*device.backend, *device.communicator, 2);
+      const Groups groups(*device.backend, *device.communicator, {.tensor = 2});
       if (device.communicator->rank() == 3) throw std::runtime_error("rank 3 broke");
       for (;;) {
         groups.tensor().barrier();
