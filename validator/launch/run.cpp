@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "comm/groups.h"
 #include "data/batches.h"
@@ -116,6 +117,19 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   trainer->step(batches);
   trainer->finish();
   return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent()}};
+}
+
+FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
+                              std::int64_t limit) {
+  const int stages = job.training.pipeline.stages;
+  FullestRank fullest;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int rank = stage * (world / stages);
+    MemoryPlan plan = plan_memory(job, rank, world, workspace, limit);
+    if (stage == 0 || plan.device.peak() > fullest.plan.device.peak())
+      fullest = {rank, std::move(plan)};
+  }
+  return fullest;
 }
 
 RunReport run_job(const EngineJob& job, const Placement& placement,
