@@ -1,5 +1,5 @@
-// Our own engine's runs of ranks that share one GPU, all predicted before they ran: bytes, and losses
-// that do not depend on how a network is divided.
+// Our own engine's runs of ranks that share one GPU, all predicted before they ran: bytes, and
+// losses that do not depend on how a network is divided.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -102,9 +102,10 @@ void print_header(const EngineJob& job) {
   const Parallel& p = plan.parallel;
   if (p.tensor > 1) fmt::print("tensor parallel over {} ranks\n", p.tensor);
   if (p.pipeline > 1)
-    fmt::print("pipeline of {} stages{}, {}\n", p.pipeline,
-               p.virtual_pipeline > 1 ? fmt::format(" with {} chunks each", p.virtual_pipeline) : "",
-               name_of(p.schedule));
+    fmt::print(
+        "pipeline of {} stages{}, {}\n", p.pipeline,
+        p.virtual_pipeline > 1 ? fmt::format(" with {} chunks each", p.virtual_pipeline) : "",
+        name_of(p.schedule));
   if (p.model_ranks() > 1) fmt::print("data parallel over {}\n", plan.data_ranks());
   fmt::print("\n");
 }

@@ -12,8 +12,8 @@ namespace shardplan::validator {
 
 /// Over how many ranks a model is divided.
 struct ModelDegrees {
-  int tensor = 1;         ///< ranks that share each layer
-  int stages = 1;         ///< of layers
+  int tensor = 1;          ///< ranks that share each layer
+  int stages = 1;          ///< of layers
   bool tied_ends = false;  ///< the first stage and the last have a table in common
 };
 

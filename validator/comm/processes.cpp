@@ -91,9 +91,7 @@ class ProcessCommunicator final : public Communicator {
       if (r != root) star_->to(r).send(data(x));
   }
 
-  void connect_neighbours() override {
-    ways_->open_ring();
-  }
+  void connect_neighbours() override { ways_->open_ring(); }
 
   void exchange(std::span<const Parcel> out, std::span<const Parcel> in) override {
     ways_->ring().exchange(out, in);

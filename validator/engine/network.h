@@ -27,7 +27,7 @@ struct Batch {
 };
 
 struct MicroBatch {
-  const Batch& batch;  ///< empty for a stage that is neither first nor last
+  const Batch& batch;        ///< empty for a stage that is neither first nor last
   bool first = true;         ///< of its step: losses and gradients are overwritten
   float gradient_scale = 1;  ///< of a token's loss: loss scale / tokens of the step on all ranks
 };

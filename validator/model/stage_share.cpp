@@ -31,7 +31,8 @@ DecoderLayout stage_layout(const DecoderLayout& whole, const StageShare& share) 
   part.embedding_unit = DecoderLayout::kNone;
   if (share.first()) {
     part.units.push_back(whole.units.front());
-    if (tied) part.units.back().parameters[static_cast<std::size_t>(whole.tokens)].ends = Ends::original;
+    if (tied)
+      part.units.back().parameters[static_cast<std::size_t>(whole.tokens)].ends = Ends::original;
   } else if (share.last() && tied) {
     part.units.push_back(copy_of_tokens(whole));
     part.tokens = 0;

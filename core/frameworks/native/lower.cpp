@@ -172,8 +172,8 @@ void emit_kept(const Native& n, Event&& event) {
   if (keep == Checkpointing::selective) kept = n.products();
   // The residual stream before each block; the branch.
   const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
-  event(Category::activations, checked_mul(n.pipeline.slots, slot) +
-                                   (keep == Checkpointing::selective ? n.renewed() : 0));
+  event(Category::activations,
+        checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
   event(Category::communication_buffers, n.exchanged());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.
@@ -188,8 +188,8 @@ void free_kept(ProgramBuilder& b, const Native& n) {
   emit_kept(n, [&](Category category, std::int64_t bytes) { b.free(category, bytes); });
 }
 
-/// `work` for each block of a chunk; the last `gathered` of them gather their parameters first, `updates`:
-/// when they have been updated. `after` follows each.
+/// `work` for each block of a chunk; the last `gathered` of them gather their parameters first,
+/// `updates`: when they have been updated. `after` follows each.
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
                  const NativeWork& work, After&& after) {
@@ -220,8 +220,8 @@ struct NativePass {
 
 /// Gives the next stage, or the one before, what it waits for.
 void emit_message(ProgramBuilder& b, const Native& n, std::string_view what) {
-  b.exchange(Collective::send, Group::pipeline, checked_mul(n.part(), n.layout.block.hidden) * n.width,
-             what, false);
+  b.exchange(Collective::send, Group::pipeline,
+             checked_mul(n.part(), n.layout.block.hidden) * n.width, what, false);
   b.wait(Stream::communication);
 }
 
@@ -364,8 +364,7 @@ void emit_passes(ProgramBuilder& b, const Native& n) {
 
 }  // namespace
 
-Program lower_native(const Model& model, const Plan& plan, const ModelRun& run,
-                     std::int64_t rank) {
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
   Program program = program_of(run);
   program.one_block = true;
   program.rank = rank;

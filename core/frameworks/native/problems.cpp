@@ -119,8 +119,8 @@ std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan) {
     return DivisionProblem{"parallel.stage_layers",
                            "the native engine gives every chunk as many blocks", "no such list"};
   if (plan.parallel.balance != StageBalance::blocks)
-    return DivisionProblem{"parallel.balance",
-                           "the native engine gives every chunk as many blocks", "blocks"};
+    return DivisionProblem{"parallel.balance", "the native engine gives every chunk as many blocks",
+                           "blocks"};
   return std::nullopt;
 }
 

@@ -36,8 +36,8 @@ NativeLayout layout_of_stage(const NativeLayout& whole, const NativeStage& stage
   part.embedding.count = 0;
   if (!whole.tied || !stage.last()) return part;
   constexpr std::int64_t kElements = 64;
-  part.embedding = {
-      round_up(checked_mul(whole.padded_vocabulary, whole.block.hidden), kElements), 1};
+  part.embedding = {round_up(checked_mul(whole.padded_vocabulary, whole.block.hidden), kElements),
+                    1};
   return part;
 }
 

@@ -13,7 +13,8 @@ struct NativeStage {
   std::int64_t index = 0;
   std::int64_t stages = 1;
   std::int64_t chunks = 1;  ///< of the stage
-  std::int64_t slots = 1;   ///< micro-batches in a chunk whose backward pass is still to come, at most
+  std::int64_t slots =
+      1;  ///< micro-batches in a chunk whose backward pass is still to come, at most
 
   bool first() const { return index == 0; }
   bool last() const { return index == stages - 1; }

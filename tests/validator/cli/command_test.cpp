@@ -121,7 +121,10 @@ TEST_F(Validate, names_the_pipeline_that_cannot_be_and_exits_3) {
                 HasSubstr("framework.zero_stage"));
   EXPECT_THAT(refused(kTwo, [](Json& j) { j["framework"]["offload_optimizer"] = "cpu"; }),
               HasSubstr("framework.offload_optimizer"));
-  EXPECT_THAT(refused(kTwo, [](Json& j) { j["model"] = {{"mlp", {8, 8, 8}}}; }),
+  EXPECT_THAT(refused(kTwo,
+                      [](Json& j) {
+                        j["model"] = {{"mlp", {8, 8, 8}}};
+                      }),
               HasSubstr("parallel.pipeline"));
   EXPECT_THAT(refused(R"({"pipeline": 2, "stage_layers": [1, 3]})", as_it_is),
               HasSubstr("parallel.stage_layers"));
@@ -259,7 +262,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
       "code=$?\nwait\ncat log\n"
       "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
       "exit $code\n");
-  for (const char* parallel : {R"({})", R"({"tensor": 2})", R"({"pipeline": 2, "virtual_pipeline": 2})"}) {
+  for (const char* parallel :
+       {R"({})", R"({"tensor": 2})", R"({"pipeline": 2, "virtual_pipeline": 2})"}) {
     const auto job = [&](std::int64_t steps) {
       return job_with([&](Json& j) {
         j["parallel"] = Json::parse(parallel);

@@ -7,10 +7,10 @@
 
 #include "estimate/estimate.h"
 #include "launch/run.h"
-#include "lowering/lower.h"
-#include "lowering/rank_model.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "lowering/lower.h"
+#include "lowering/rank_model.h"
 #include "simulator/memory.h"
 #include "validator/documented_workspace.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -80,7 +80,8 @@ void expect_exchange(const MakeRank& make, int ranks) {
       const std::vector<Parcel> out{{next, tensor(100 * me + 1)},
                                     {previous, tensor(100 * me + 2)},
                                     {next, tensor(100 * me + 3 + round)}};
-      const std::vector<Parcel> in{{previous, tensor(-1)}, {previous, tensor(-1)}, {next, tensor(-1)}};
+      const std::vector<Parcel> in{
+          {previous, tensor(-1)}, {previous, tensor(-1)}, {next, tensor(-1)}};
       const std::vector<Parcel> in_pair{{next, tensor(-1)}, {next, tensor(-1)}, {next, tensor(-1)}};
       const auto expect = [&](const Parcel& p, int value) {
         EXPECT_EQ(p.tensor.as<float>()[0], static_cast<float>(value));

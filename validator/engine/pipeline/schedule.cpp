@@ -66,8 +66,12 @@ class Slots {
 };
 
 /// The stage from which a pass has what it reads, or to which it gives what it makes.
-int stage_before(const Pipeline& p, int stage) { return (stage + p.stages - 1) % p.stages; }
-int stage_after(const Pipeline& p, int stage) { return (stage + 1) % p.stages; }
+int stage_before(const Pipeline& p, int stage) {
+  return (stage + p.stages - 1) % p.stages;
+}
+int stage_after(const Pipeline& p, int stage) {
+  return (stage + 1) % p.stages;
+}
 
 }  // namespace
 

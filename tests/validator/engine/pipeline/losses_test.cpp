@@ -30,10 +30,8 @@ DecoderSpec tied_qwen3() {
 constexpr std::int64_t kSamplesAtOnce = 8;  // micro-batches of a step, of all data-parallel ranks
 
 TestRun run_of(int zero, const Pipeline& pipeline, int data = 1, int tensor = 1) {
-  TestRun run{.micro_batch = 2,
-              .sequence = 6,
-              .world = pipeline.stages * data * tensor,
-              .tensor = tensor};
+  TestRun run{
+      .micro_batch = 2, .sequence = 6, .world = pipeline.stages * data * tensor, .tensor = tensor};
   run.options.stage = zero;
   run.options.accumulation = kSamplesAtOnce / data;
   run.options.dtype = DType::f32;

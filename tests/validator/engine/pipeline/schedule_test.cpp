@@ -145,7 +145,9 @@ bool play(const Case& c) {
     players.push_back({schedule_of(p, stage, c.micro_batches), 0, {}, {}});
     players.back().open();
   }
-  const auto player = [&](int stage) -> Player& { return players[static_cast<std::size_t>(stage)]; };
+  const auto player = [&](int stage) -> Player& {
+    return players[static_cast<std::size_t>(stage)];
+  };
   const auto hand_over = [&](int stage) {
     Player& to = player(stage);
     if (to.done() || to.in.empty()) return false;
