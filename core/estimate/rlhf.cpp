@@ -38,8 +38,10 @@ void add(TimeEstimate& sum, const TimeEstimate& part, Phase phase) {
 }
 
 bool sleeps_beside(const Rlhf& rlhf) {
-  return rlhf.rollout && rlhf.rollout->place == EnginePlace::colocated &&
-         rlhf.rollout->sleep_level > 0;
+  const auto sleeps = [](const RolloutEngine& engine) {
+    return engine.place == EnginePlace::colocated && engine.sleep_level > 0;
+  };
+  return (rlhf.rollout && sleeps(*rlhf.rollout)) || (rlhf.judge && sleeps(rlhf.judge->engine));
 }
 
 /// Of the iteration; with an engine that sleeps on the GPU, of the larger of its two turns.

@@ -31,7 +31,7 @@ Sizes sizes_of(const Plan& plan) {
 Sizes sizes_of(const Plan& plan, const Model& model) {
   Sizes sizes = sizes_of(plan);
   const ImageFacts& image = model.facts.image;
-  if (image.tokens == 0) return sizes;
+  if (image.patches == 0) return sizes;
   sizes.images =
       checked_mul(sizes.batch, checked_mul(plan.workload.images.per_sample, image.pieces));
   sizes.patches = image.patches;

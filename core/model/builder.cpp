@@ -418,6 +418,7 @@ Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
   model_.segments.back().graph.set_fused(options_.fused);
   model_.segments.back().graph.set_widens_outputs(options_.widens_outputs);
   model_.segments.back().graph.set_clones_outputs(options_.clones_outputs);
+  model_.segments.back().graph.set_picks_labels(options_.picks_labels);
   model_.segments.back().graph.set_head_loss(options_.head_loss);
   model_.segments.back().graph.set_token_loss(options_.token_loss, options_.entropy);
   model_.segments.back().graph.set_cached(options_.cached);

@@ -41,6 +41,8 @@ struct BuildOptions {
   bool masked = false;
   /// Rotary tables have a row for each token of the batch.
   bool tables_of_batch = false;
+  /// The loss is over the rows that the attention mask picks of the logits, in their own type.
+  bool picks_labels = false;
   /// So many first layers are segments of their own: something is added to their results.
   std::int64_t layers_apart = 0;
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)

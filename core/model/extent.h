@@ -42,6 +42,7 @@ enum class Scale : std::uint8_t {
   patches,          ///< i·p
   patch_scores,     ///< i·p·p
   patch_square,     ///< (i·p)·(i·p): all images are one sequence
+  batch_square,     ///< b·b: each text beside each image
   // Of layers with a state, which cut each sequence into c chunks of Extent::chunk tokens.
   chunk_tokens,  ///< b·c·chunk: the last chunk is filled up
   chunks,        ///< b·c
@@ -102,6 +103,8 @@ inline std::int64_t units(const Extent& extent, const Sizes& n) {
       return checked_mul(n.images, checked_mul(n.patches, n.patches));
     case Scale::patch_square:
       return checked_mul(checked_mul(n.images, n.patches), checked_mul(n.images, n.patches));
+    case Scale::batch_square:
+      return checked_mul(n.batch, n.batch);
     case Scale::chunk_tokens:
       return checked_mul(n.batch, checked_mul(chunks(), extent.chunk));
     case Scale::chunks:

@@ -257,6 +257,9 @@ class Graph {
   }
   const FusedKernel* token_loss() const { return token_loss_; }
   EntropyKind entropy() const { return entropy_; }
+  /// The loss is over rows picked of the logits, in their own type.
+  void set_picks_labels(bool picks) { picks_labels_ = picks; }
+  bool picks_labels() const { return picks_labels_; }
   /// Whether routers compute in fp32.
   bool routes_in_f32() const { return kernels_ == KernelSet::deepspeed_moe; }
   /// Everything made from here on belongs to the logits and the loss.
@@ -319,6 +322,7 @@ class Graph {
   bool logits_ = false;
   bool autocast_ = true;
   bool lets_input_go_ = false;
+  bool picks_labels_ = false;
   bool cached_ = false, frozen_ = false;
   bool attention_again_ = false;
 };

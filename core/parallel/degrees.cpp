@@ -89,7 +89,8 @@ class Checker {
     const Workload& w = plan_.workload;
     if (value > 1 && facts_.image.has_tower && degree != Degree::expert)
       return "a network that reads images cannot be estimated divided";
-    if (value > 1 && facts_.undivided)
+    // Experts are whole where they are; the frameworks say whose they can send rows to.
+    if (value > 1 && facts_.undivided && degree != Degree::expert)
       return fmt::format("a network of type '{}' cannot be estimated divided", facts_.model_type);
     const bool along = degree == Degree::sequence || degree == Degree::context;
     if (value > 1 && along && convolves_tokens(model_))

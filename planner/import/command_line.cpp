@@ -149,12 +149,14 @@ class Shell {
       array_ = name;
       return true;
     }
-    std::vector<std::string> words = expand();
-    if (adds && !value.empty() && !words.empty()) {
-      value.back() += words.front();
-      words.erase(words.begin());
-    }
-    value.insert(value.end(), words.begin(), words.end());
+    // A shell splits nothing here: `A=${B:-"-m x"}` is one text.
+    std::string whole;
+    const std::vector<std::string> words = expand();
+    for (std::size_t i = 0; i < words.size(); ++i) append(whole, i > 0 ? " " + words[i] : words[i]);
+    if (adds && !value.empty())
+      append(value.back(), whole);
+    else if (!words.empty())
+      value.push_back(std::move(whole));
     assigned_.push_back(name);
     return true;
   }

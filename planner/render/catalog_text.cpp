@@ -64,11 +64,12 @@ std::string models_text() {
   TextTable table({Align::left, Align::right, Align::left, Align::left});
   table.add({"name", "parameters", "", "also found as"});
   for (const CatalogModel& m : catalog_models())
-    table.add({m.name, format_count(m.parameters),
+    table.add({m.name, marked(format_count(m.parameters), m.unverified),
                can_be_estimated(type_of(m)) ? "" : "counted only",
                m.aliases.empty() ? "" : m.aliases.front()});
   return table.text("") +
-         "\n  A path to a config.json, or a size such as 7B, is as good as a name.\n";
+         "\n  A path to a config.json, or a size such as 7B, is as good as a name.\n"
+         "  ?: put together from other copies; the published config.json was not seen.\n";
 }
 
 Json models_json() {
@@ -80,6 +81,7 @@ Json models_json() {
                         {"parameters", m.parameters},
                         {"estimated", can_be_estimated(type_of(m))},
                         {"source", m.source},
+                        {"unverified", m.unverified},
                         {"config", m.config}});
   return list;
 }

@@ -145,6 +145,15 @@ TEST(Boundary, IsWhereItWasPredicted) {
   EXPECT_EQ(o.ran_though_beyond, 0);
 }
 
+/// FSDP2 on two H100, asked before the runs.
+TEST(Boundary, IsRightForTwoGpus) {
+  const Outcomes o = judged({"h100-2gpu.json"});
+  EXPECT_EQ(o.fits, 2);
+  EXPECT_EQ(o.died_though_fits, 0);
+  EXPECT_EQ(o.beyond, 2);
+  EXPECT_EQ(o.ran_though_beyond, 0);
+}
+
 TEST(Boundary, IsRightForTheRunsOfItsMargins) {
   const Outcomes o = judged({"h100-trainer.json", "h200-trainer.json"});
   EXPECT_GE(o.fits, 12);

@@ -93,7 +93,29 @@ bool loads_fewer_kernels(const Record& r) {
   return r.name.find("fsdp1") != std::string::npos && size_of(r.job.plan.precision.compute) == 4;
 }
 
-std::vector<Outside> errors(bool fitted, bool fewer_kernels = false) {
+/// Runs whose miss docs/evidence/measurements.md tells.
+enum class Miss {
+  none,
+  fewer_kernels,  ///< a smaller context
+  fewer_groups,   ///< HF Trainer's ZeRO-3 opens one communicator fewer than is counted
+  more_on_host,   ///< two GPUs that read and write their hosts' memory take up to 30 MiB more
+};
+
+Miss miss_of(const Record& r) {
+  if (loads_fewer_kernels(r)) return Miss::fewer_kernels;
+  std::ifstream file(r.file);
+  const auto job = nlohmann::json::parse(file).at("job");
+  const auto& framework = job.at("framework");
+  if (job.value("trainer", "") == "hf_trainer" && framework.contains("ds_config") &&
+      framework.at("ds_config").at("zero_optimization").value("stage", 0) == 3)
+    return Miss::fewer_groups;
+  const bool native = framework.at("name") == "native" && r.job.plan.cluster.gpus_per_node > 1;
+  return native && framework.value("zero_stage", 0) == 3 && framework.contains("offload_optimizer")
+             ? Miss::more_on_host
+             : Miss::none;
+}
+
+std::vector<Outside> errors(bool fitted, Miss miss = Miss::none) {
   std::set<std::string> names;
   const auto file = built_in_calibration();
   for (const auto& name : file.at("nccl_records")) names.insert(name.get<std::string>());
@@ -102,8 +124,7 @@ std::vector<Outside> errors(bool fitted, bool fewer_kernels = false) {
   for (const Record& r : load_records({folder}, load_hardware_catalog()).records) {
     const Plan& plan = r.job.plan;
     const bool opens = !communicators(plan, 0).empty();
-    if (!opens || names.contains(r.name) != fitted || loads_fewer_kernels(r) != fewer_kernels)
-      continue;
+    if (!opens || names.contains(r.name) != fitted || miss_of(r) != miss) continue;
     if (const auto measured = measured_outside(r)) {
       all.push_back({r.name, predicted_outside(r) / kBytesPerMiB, *measured / kBytesPerMiB});
     }
@@ -132,9 +153,19 @@ TEST(Communicators, AreWithinAPercentWhereNothingWasFitted) {
 }
 
 TEST(Communicators, AreTooHighWhereFewerKernelsAreLoaded) {
-  const std::vector<Outside> list = errors(false, true);
+  const std::vector<Outside> list = errors(false, Miss::fewer_kernels);
   expect_within(list, 2, 1.8, 2.0);
   for (const Outside& o : list) EXPECT_GE(o.predicted, o.measured) << o.name;
+}
+
+TEST(Communicators, AreTooManyUnderTrainersZero3) {
+  const std::vector<Outside> list = errors(false, Miss::fewer_groups);
+  expect_within(list, 4, 15.8, 15.8);
+  for (const Outside& o : list) EXPECT_GE(o.predicted, o.measured) << o.name;
+}
+
+TEST(Communicators, AreTooLowWhereGpusUseTheirHostsMemory) {
+  expect_within(errors(false, Miss::more_on_host), 4, 1.5, 2.1);
 }
 
 /// One communicator, operation after operation.

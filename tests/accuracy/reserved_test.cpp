@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "load/hardware.h"
 #include "questions/accuracy.h"
@@ -35,19 +37,32 @@ bool shards_few_bits(const Record& r) {
   return lora && lora->base != Quantization::none;
 }
 
-Accuracy errors_of_records(bool few_bits) {
+/// Those of HF Trainer on two H100, which ran after the limits were set.
+bool ran_on_two_h100(const Record& r) {
+  const Cluster& cluster = r.job.plan.cluster;
+  return cluster.gpu.name.starts_with("H100") && cluster.gpus_per_node * cluster.nodes == 2;
+}
+
+enum class Kind { known, few_bits, two_h100 };
+
+Kind kind_of(const Record& r) {
+  if (shards_few_bits(r)) return Kind::few_bits;
+  return ran_on_two_h100(r) ? Kind::two_h100 : Kind::known;
+}
+
+Accuracy errors_of_records(Kind kind) {
   std::vector<std::string> files;
   for (const char* framework : {"fsdp1", "fsdp2", "deepspeed"})
     for (const auto& entry : std::filesystem::directory_iterator(
              std::string(SHARDPLAN_SOURCE_DIR "/data/measurements/training/") + framework))
       files.push_back(entry.path().string());
   RecordList list = load_records(files, load_hardware_catalog());
-  std::erase_if(list.records, [&](const Record& r) { return shards_few_bits(r) != few_bits; });
+  std::erase_if(list.records, [&](const Record& r) { return kind_of(r) != kind; });
   return compare_with_records(list, AccuracyGroup::framework);
 }
 
 TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
-  const Accuracy accuracy = errors_of_records(false);
+  const Accuracy accuracy = errors_of_records(Kind::known);
   EXPECT_TRUE(accuracy.bad.empty()) << to_string(accuracy.bad.front());
   for (const Limit& limit : kLimits) {
     const auto group = std::find_if(accuracy.groups.begin(), accuracy.groups.end(),
@@ -62,9 +77,24 @@ TEST(Reserved, IsAsGoodAsItWasWhereStreamsShareBlocks) {
 }
 
 TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
-  for (const GroupSummary& group : errors_of_records(true).groups) {
+  for (const GroupSummary& group : errors_of_records(Kind::few_bits).groups) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
     EXPECT_LE(100 * std::abs(s.largest), 2.3) << group.name;
+  }
+}
+
+/// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
+/// DeepSpeed, and of FSDP1 over several micro-batches, reserve more than is predicted.
+TEST(Reserved, KnowsWhatItMissesOnTwoH100) {
+  const std::map<std::string, double> largest{
+      {"fsdp1", 5.3}, {"fsdp2", 1.8}, {"deepspeed stage 2", 7.4}, {"deepspeed stage 3", 7.0}};
+  const Accuracy accuracy = errors_of_records(Kind::two_h100);
+  EXPECT_GE(accuracy.groups.size(), largest.size());
+  for (const GroupSummary& group : accuracy.groups) {
+    const auto limit = largest.find(group.name);
+    if (limit == largest.end()) continue;  // the sum of all
+    const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
+    EXPECT_LE(100 * std::abs(s.largest), limit->second) << group.name << ": " << s.worst;
   }
 }
 

@@ -37,6 +37,7 @@ CatalogModel entry_of(const Json& j, std::string_view path) {
   m.aliases = j.at("aliases").get<std::vector<std::string>>();
   m.source = j.at("source").get<std::string>();
   m.parameters = j.at("parameters").get<std::int64_t>();
+  m.unverified = j.value("unverified", false);
   m.config = j.at("config");
   return m;
 }

@@ -18,6 +18,7 @@ struct CatalogModel {
   std::vector<std::string> aliases;  ///< names on the Hugging Face Hub and others
   std::string source;                ///< where the configuration was published
   std::int64_t parameters = 0;
+  bool unverified = false;  ///< put together from other copies: the published file was not seen
   Json config;
 };
 

@@ -30,6 +30,10 @@ std::string own_name(const Json& config) {
 Model from_config(const NamedConfig& found, const BuildOptions& options) {
   Model model = build_model(load_model_config(found.config, found.file), options);
   model.facts.name = found.name.empty() ? own_name(found.config) : found.name;
+  if (found.unverified)
+    model.facts.assumed.push_back(
+        "the configuration: put together from other copies, the published config.json was not "
+        "seen");
   return model;
 }
 
@@ -95,7 +99,8 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   if (!value.is_string()) return std::nullopt;
   const auto& text = value.get_ref<const std::string&>();
   if (auto entry = find_model(text))
-    return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name};
+    return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name,
+                       entry->unverified};
   fs::path path = fs::path(at.directory) / text;
   std::error_code error;
   if (text.empty() || (!is_readable(path.string()) && !fs::exists(path, error)))

@@ -20,8 +20,9 @@ struct ModelContext {
 /// A model's configuration and where it was found.
 struct NamedConfig {
   Json config;
-  std::string file;  ///< for errors: "catalogue entry gpt2"
-  std::string name;  ///< catalogue name or path; empty for an object
+  std::string file;         ///< for errors: "catalogue entry gpt2"
+  std::string name;         ///< catalogue name or path; empty for an object
+  bool unverified = false;  ///< CatalogModel::unverified
 };
 
 /// The configuration that `value` names or is: a catalogue name, a path, an object with model_type.

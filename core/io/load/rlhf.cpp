@@ -60,10 +60,12 @@ class RlhfLoader {
     if (algorithm_->has_critic) add(rlhf, RoleKind::critic, load_role(RoleKind::critic), true);
     if (rlhf.reference == ReferenceModel::copy)
       add(rlhf, RoleKind::reference, load_role(RoleKind::reference), false);
-    if ((algorithm_->needs_reward && models_reward_) ||
-        (algorithm_->has_reward && says(RoleKind::reward)))
+    const bool judges = (algorithm_->needs_reward && models_reward_) ||
+                        (algorithm_->has_reward && says(RoleKind::reward));
+    if (judges && !judged_in_engine())
       add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
     if (algorithm_->generates) add_generation(rlhf, job);
+    if (judges && judged_in_engine()) job.diagnostics.push_back(add_judge(rlhf));
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
     job.plan.workload.kind = WorkKind::rlhf;
@@ -173,7 +175,7 @@ class RlhfLoader {
     job.erase("workload");
     if (says(kind)) {
       Json own = models_->at(std::string(name_of(kind)));
-      for (const char* key : {"idle", "token_budget"}) own.erase(key);
+      for (const char* key : {"idle", "token_budget", "engine"}) own.erase(key);
       if (own.contains("model")) job.erase("model");  // another network, not a change of this one
       overlay(job, own);
     }
@@ -307,15 +309,39 @@ class RlhfLoader {
     w.micro_batch = sizes_.generation_batch;
     w.sequence_length = sizes_.prompt;
     w.generation.new_tokens = sizes_.new_tokens;
-    Plan generates = actor.plan;
-    if (rollout_) generates.framework = Framework{.kind = default_framework(1)};
-    BuildOptions options = build_options(generates);
-    options.cached = true;
-    const Json job = patched(RoleKind::actor);
-    rlhf.generator = load_model(job.at("model"), {file_, "model", context_.directory}, options);
+    rlhf.generator = generator_of(RoleKind::actor, actor.plan, rollout_.has_value());
     rlhf.hybrid = hybrid_;
     rlhf.rollout = rollout_;
     if (hybrid_) w.generation.injection = {hybrid_->max_out_tokens, 1};
+  }
+
+  /// A model with a cache, as an engine of its own runs it or as its trainer does.
+  Model generator_of(RoleKind kind, Plan plan, bool in_engine) const {
+    if (in_engine) plan.framework = Framework{.kind = default_framework(1)};
+    BuildOptions options = build_options(plan);
+    options.cached = true;
+    const Json job = patched(kind);
+    return load_model(job.at("model"), {file_, "model", context_.directory}, options);
+  }
+
+  bool judged_in_engine() const {
+    const Json* own =
+        says(RoleKind::reward) ? &models_->at(std::string(name_of(RoleKind::reward))) : nullptr;
+    return own != nullptr && own->is_object() && own->contains("engine");
+  }
+
+  /// A reward model that an engine of its own runs. Its head of a value a token is counted as one
+  /// of words, which takes more.
+  Diagnostic add_judge(Rlhf& rlhf) const {
+    ObjectReader own(models_->at(std::string(name_of(RoleKind::reward))), file_,
+                     "workload.models.reward");
+    if (!rlhf.rollout)
+      own.fail("engine", "an engine for the reward model alone is not modelled",
+               "a workload.rollout beside it");
+    rlhf.judge =
+        Judge{read_judge(own, sizes_.sequence),
+              generator_of(RoleKind::reward, rlhf.roles.front().plan, true), rlhf.generation};
+    return check_judge(own, *rlhf.judge);
   }
 
   /// Programs that start out from different processes cannot be run in turn.

@@ -9,24 +9,32 @@
 namespace shardplan {
 namespace {
 
-/// The workload's reader has no place in the block: errors name its keys all the same.
-[[noreturn]] void refuse(ObjectReader& workload, const char* key, std::string message,
-                         std::string expected) {
-  workload.fail(fmt::format("rollout.{}", key), std::move(message), std::move(expected));
-}
+/// An engine as a block of `reader` has it, and what it is asked of.
+struct Asked {
+  ObjectReader& reader;
+  std::string_view block;
+  const RolloutEngine& engine;
+  const Model& model;
+  const Plan& plan;
 
-void check_degree(ObjectReader& workload, const RolloutEngine& engine, const Rlhf& rlhf) {
-  const ModelFacts& facts = rlhf.generator->facts;
-  const std::int64_t degree = engine.tensor_parallel;
+  /// The reader has no place in the block: errors name its keys all the same.
+  [[noreturn]] void refuse(const char* key, std::string message, std::string expected) const {
+    reader.fail(fmt::format("{}.{}", block, key), std::move(message), std::move(expected));
+  }
+};
+
+void check_degree(const Asked& asked) {
+  const ModelFacts& facts = asked.model.facts;
+  const std::int64_t degree = asked.engine.tensor_parallel;
   if (facts.attention_heads > 0 && facts.attention_heads % degree != 0)
-    refuse(workload, "tensor_parallel",
-           fmt::format("{} does not divide the {} heads", degree, facts.attention_heads),
-           "a divisor of them");
-  const std::int64_t world = rlhf.generation.cluster.world();
-  if (engine.place == EnginePlace::colocated && world % degree != 0)
-    refuse(workload, "tensor_parallel",
-           fmt::format("{} does not divide the {} GPUs that it shares", degree, world),
-           "a divisor of them, or placement separate");
+    asked.refuse("tensor_parallel",
+                 fmt::format("{} does not divide the {} heads", degree, facts.attention_heads),
+                 "a divisor of them");
+  const std::int64_t world = asked.plan.cluster.world();
+  if (asked.engine.place == EnginePlace::colocated && world % degree != 0)
+    asked.refuse("tensor_parallel",
+                 fmt::format("{} does not divide the {} GPUs that it shares", degree, world),
+                 "a divisor of them, or placement separate");
 }
 
 std::string told(const RolloutEngine& engine, const EngineMemory& m) {
@@ -45,6 +53,24 @@ std::string told(const RolloutEngine& engine, const EngineMemory& m) {
                      : std::string("; it keeps all while the trainer works (sleep_level 0)"));
 }
 
+Diagnostic check_engine(const Asked& asked, std::string key) {
+  check_degree(asked);
+  const RolloutEngine& engine = asked.engine;
+  const EngineMemory m = engine_memory(engine, asked.model, asked.plan);
+  if (m.blocks < m.blocks_needed) {
+    const double least = least_utilization(engine, m, asked.plan);
+    asked.refuse(
+        "gpu_memory_utilization",
+        fmt::format("{} of a GPU leaves {} blocks of {} tokens beside weights of {} and "
+                    "activations of {}; one sequence of {} tokens wants {}",
+                    engine.utilization, m.blocks, engine.block_tokens, format_bytes(m.weights),
+                    format_bytes(m.activations), engine.model_length, m.blocks_needed),
+        least <= 1 ? fmt::format("at least {:.2f}", least)
+                   : std::string("a larger tensor_parallel: a whole GPU is too small"));
+  }
+  return {.severity = Severity::note, .key = std::move(key), .message = told(engine, m)};
+}
+
 }  // namespace
 
 std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t sequence) {
@@ -54,23 +80,22 @@ std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t s
 }
 
 Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf) {
-  const RolloutEngine& engine = *rlhf.rollout;
+  const Asked asked{workload, "rollout", *rlhf.rollout, *rlhf.generator, rlhf.generation};
   if (quantization_of(rlhf.roles.front().plan.workload) != Quantization::none)
-    refuse(workload, "engine", "weights in few bits inside an engine are not estimated yet",
-           "no rollout, or a base in 16 bits");
-  check_degree(workload, engine, rlhf);
-  const EngineMemory m = engine_memory(engine, *rlhf.generator, rlhf.generation);
-  if (m.blocks < m.blocks_needed) {
-    const double least = least_utilization(engine, m, rlhf.generation);
-    refuse(workload, "gpu_memory_utilization",
-           fmt::format("{} of a GPU leaves {} blocks of {} tokens beside weights of {} and "
-                       "activations of {}; one sequence of {} tokens wants {}",
-                       engine.utilization, m.blocks, engine.block_tokens, format_bytes(m.weights),
-                       format_bytes(m.activations), engine.model_length, m.blocks_needed),
-           least <= 1 ? fmt::format("at least {:.2f}", least)
-                      : std::string("a larger tensor_parallel: a whole GPU is too small"));
-  }
-  return {.severity = Severity::note, .key = "workload.rollout", .message = told(engine, m)};
+    asked.refuse("engine", "weights in few bits inside an engine are not estimated yet",
+                 "no rollout, or a base in 16 bits");
+  return check_engine(asked, "workload.rollout");
+}
+
+RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence) {
+  RolloutEngine engine = read_engine(reward, "engine", rollout_table()).value_or(RolloutEngine{});
+  fit_length(reward, "engine", engine, engine.model_length > 0 ? 0 : sequence);
+  return engine;
+}
+
+Diagnostic check_judge(ObjectReader& reward, const Judge& judge) {
+  return check_engine({reward, "engine", judge.engine, judge.model, judge.plan},
+                      "workload.models.reward.engine");
 }
 
 }  // namespace shardplan

@@ -16,4 +16,10 @@ std::optional<RolloutEngine> read_rollout(ObjectReader& workload, std::int64_t s
 /// divides no heads, too small a share for one sequence.
 Diagnostic check_rollout(ObjectReader& workload, const Rlhf& rlhf);
 
+/// The block `engine` of the model that judges answers, which has one; sequences of its own length
+/// where it says one, else of `sequence` tokens.
+RolloutEngine read_judge(ObjectReader& reward, std::int64_t sequence);
+/// As check_rollout.
+Diagnostic check_judge(ObjectReader& reward, const Judge& judge);
+
 }  // namespace shardplan

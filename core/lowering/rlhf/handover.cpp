@@ -81,13 +81,39 @@ std::int64_t collect_weights(ProgramBuilder& b, const Rlhf& rlhf, const Program&
   return shards;
 }
 
+bool is_here(const RolloutEngine& engine) {
+  return engine.place == EnginePlace::colocated;
+}
+
+/// What an engine keeps on the GPU, or on the host, while others work.
+void add_sleeper(Program& whole, const RolloutEngine& engine, const EngineMemory& memory) {
+  if (!is_here(engine)) return;
+  ProgramBuilder b(whole);
+  b.resident(Category::workspace, memory.activations);
+  if (engine.sleep_level == 0) {
+    b.resident(Category::parameters, memory.weights);
+    b.resident(Category::kv_cache, memory.cache);
+  }
+  if (engine.sleep_level == 1) whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
+}
+
+/// The judge wakes with weights of its own, which nobody hands over, and its whole cache (verl 0.8,
+/// experimental/reward_loop/reward_loop.py, compute_rm_score).
+void wake_judge(ProgramBuilder& b, const Judge& judge) {
+  if (!is_here(judge.engine) || judge.engine.sleep_level == 0) return;
+  const EngineMemory memory = engine_memory(judge.engine, judge.model, judge.plan);
+  b.alloc(Category::parameters, memory.weights);
+  b.alloc(Category::kv_cache, memory.cache);
+  b.free(Category::kv_cache, memory.cache);
+  b.free(Category::parameters, memory.weights);
+}
+
 }  // namespace
 
 Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
   const Role& actor = rlhf.roles.front();
-  const bool here = rlhf.rollout->place == EnginePlace::colocated;
-  const bool wakes = here && rlhf.rollout->sleep_level > 0;
+  const bool wakes = is_here(*rlhf.rollout) && rlhf.rollout->sleep_level > 0;
   Program program;
   ProgramBuilder b(program);
   b.begin_phase(Phase::prefill);
@@ -105,21 +131,18 @@ Program lower_rollout(const Rlhf& rlhf, const Program& training) {
   if (wakes) b.alloc(Category::kv_cache, memory.cache);
   if (wakes) b.free(Category::kv_cache, memory.cache);
   if (wakes) b.free(Category::parameters, memory.weights);
+  if (rlhf.judge) wake_judge(b, *rlhf.judge);
   b.end_phase(Phase::prefill);
   return program;
 }
 
 void add_engine(Program& whole, const Rlhf& rlhf) {
-  if (!rlhf.rollout || rlhf.rollout->place != EnginePlace::colocated) return;
-  const EngineMemory memory = engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation);
-  ProgramBuilder b(whole);
-  b.resident(Category::workspace, memory.activations);
-  if (rlhf.rollout->sleep_level == 0) {
-    b.resident(Category::parameters, memory.weights);
-    b.resident(Category::kv_cache, memory.cache);
-  }
-  if (rlhf.rollout->sleep_level == 1)
-    whole.host.pinned = checked_add(whole.host.pinned, memory.weights);
+  if (rlhf.rollout)
+    add_sleeper(whole, *rlhf.rollout,
+                engine_memory(*rlhf.rollout, *rlhf.generator, rlhf.generation));
+  if (rlhf.judge)
+    add_sleeper(whole, rlhf.judge->engine,
+                engine_memory(rlhf.judge->engine, rlhf.judge->model, rlhf.judge->plan));
 }
 
 }  // namespace shardplan

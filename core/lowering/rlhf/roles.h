@@ -53,6 +53,14 @@ struct HybridEngine {
   std::int64_t tp_gather_partition_size = 8;  ///< layers gathered at once
 };
 
+/// A reward model in an engine of its own on the trainer's GPUs, which wakes once all answers are
+/// there.
+struct Judge {
+  RolloutEngine engine;
+  Model model;  ///< with a KV cache
+  Plan plan;    ///< how it is asked
+};
+
 struct Rlhf {
   Algorithm algorithm = Algorithm::ppo;
   std::vector<Role> roles;         ///< the actor, or what trains in its place, first
@@ -61,6 +69,7 @@ struct Rlhf {
   Plan generation;                 ///< how it generates
   std::optional<HybridEngine> hybrid;
   std::optional<RolloutEngine> rollout;  ///< generates in place of the actor's own model
+  std::optional<Judge> judge;            ///< in place of a role that scores answers
   ReferenceModel reference = ReferenceModel::copy;
   std::int64_t rank = 0;            ///< whose program is made, of several pipeline stages
   std::int64_t scoring_batch = 0;   ///< samples scored at once; 0: as many as the trainer does

@@ -28,6 +28,7 @@ constexpr std::array kSuffixes{
     ClassSuffix{kSpeechClass, "ForCTC", HeadKind::language_model},
     ClassSuffix{kBaseClass, "Model", HeadKind::none},
     ClassSuffix{kBaseClass, "TextModel", HeadKind::none, false},
+    ClassSuffix{kPairClass, "Model", HeadKind::language_model},
     ClassSuffix{kSequenceClass, "ForSequenceClassification", HeadKind::sequence},
     ClassSuffix{kSequenceClass, "TextForSequenceClassification", HeadKind::sequence, false},
     ClassSuffix{kTokenClass, "ForTokenClassification", HeadKind::token},

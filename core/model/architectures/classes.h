@@ -10,7 +10,7 @@
 namespace shardplan {
 
 /// Sets of class names, by what follows the stem.
-enum ClassSet : std::uint8_t {
+enum ClassSet : std::uint16_t {
   kCausalClass = 1,        ///< ForCausalLM, LMHeadModel
   kBaseClass = 2,          ///< Model, TextModel
   kSequenceClass = 4,      ///< ForSequenceClassification with a head "score" without bias
@@ -18,6 +18,7 @@ enum ClassSet : std::uint8_t {
   kConditionalClass = 16,  ///< ForConditionalGeneration
   kMaskedClass = 64,       ///< ForMaskedLM
   kSpeechClass = 128,      ///< ForCTC
+  kPairClass = 256,        ///< Model, of two encoders with a loss of their own
   kReadByBuilder = 32,     ///< the family's builder reads "architectures" itself
   kDecoderClasses = kCausalClass | kBaseClass,
   kScoringClasses = kDecoderClasses | kSequenceClass,
@@ -29,7 +30,7 @@ enum ClassSet : std::uint8_t {
 struct ModelClasses {
   std::string_view stem;             ///< "Llama" of LlamaForCausalLM
   std::string_view base = "model.";  ///< in front of the base model's parameters; ...Model has none
-  std::uint8_t known = kDecoderClasses;
+  std::uint16_t known = kDecoderClasses;
 };
 
 /// The head of the class that "architectures" names, or a language model's without that key.

@@ -106,11 +106,6 @@ struct Llama4Context {
   std::int32_t table = kNone;  ///< complex numbers; where heads are turned
 };
 
-/// Pairs of columns as complex fp32 numbers, times those of the positions.
-ValueId turn_complex(Graph& g, ValueId x, ValueId table) {
-  return g.map(OpKind::to_like, g.map(OpKind::mul, g.map(OpKind::to_f32, x), table), x);
-}
-
 /// Llama4TextL2Norm: no weight.
 ValueId unit_heads(Graph& g, ValueId x, std::int64_t head_dim) {
   const ValueId wide = g.map(OpKind::to_f32, x);
@@ -134,8 +129,7 @@ ValueId llama4_attention(Graph& g, const Llama4& t, const Llama4Modules& l,
   const ValueId v = apply(g, l.v, x);
   if (context.table != kNone) {
     const ValueId table = g.shared_input(context.table, {t.shape.head_dim, Scale::sequence});
-    q = turn_complex(g, q, table);
-    k = turn_complex(g, k, table);
+    rotate_complex(g, q, k, table);
   }
   if (context.table != kNone && t.normalizes) {
     q = unit_heads(g, q, t.shape.head_dim);

@@ -33,7 +33,7 @@ constexpr std::array kArchitectures{
     Architecture{"bert", build_bert, {"Bert", "", kReadByBuilder}},
     Architecture{"bloom", build_bloom, {"Bloom", "transformer.", kScoringClasses}},
     Architecture{"camembert", build_camembert, {"Camembert", "", kReadByBuilder}},
-    Architecture{"clip", build_clip, {"CLIP", "", kBaseClass}, kCounted | kOfSeveral},
+    Architecture{"clip", build_clip, {"CLIP", "", kPairClass}, kPatched | kOfSeveral},
     Architecture{"cohere", build_cohere, {"Cohere"}},
     Architecture{"cohere2", build_cohere2, {"Cohere2"}},
     Architecture{"deberta-v2", build_deberta_v2, {"DebertaV2", "deberta.", kEncoderClasses}},
@@ -126,7 +126,7 @@ constexpr std::array kArchitectures{
     Architecture{"qwen2_audio",
                  build_qwen2_audio,
                  {"Qwen2Audio", "", kConditionalClass},
-                 kCounted | kOfSeveral},
+                 kPatched | kOfSeveral},
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
     Architecture{
         "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kPatched | kOfSeveral},
@@ -152,7 +152,7 @@ constexpr std::array kArchitectures{
     Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kPatched},
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
-    Architecture{"siglip", build_siglip, {"Siglip", "", kBaseClass}, kCounted | kOfSeveral},
+    Architecture{"siglip", build_siglip, {"Siglip", "", kPairClass}, kPatched | kOfSeveral},
     Architecture{
         "smolvlm", build_smolvlm, {"SmolVLM", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"smollm3", build_smollm3, {"SmolLM3", "model.", kAllClasses}, kPatched},

@@ -44,14 +44,17 @@ TowerShape read_tower(const ModelConfig& v, const TowerDefaults& d) {
 }
 
 /// SiglipMultiheadAttentionPoolingHead.
-void pooling_head(ModelBuilder& m, const std::string& prefix, const TowerShape& s) {
-  m.tensor(prefix + "probe", {1, 1, s.hidden}, ParameterKind::other);
-  m.tensor(prefix + "attention.in_proj_weight", {3 * s.hidden, s.hidden}, ParameterKind::linear);
-  m.tensor(prefix + "attention.in_proj_bias", {3 * s.hidden}, ParameterKind::bias);
-  m.linear(prefix + "attention.out_proj", s.hidden, s.hidden, true);
-  m.layer_norm(prefix + "layernorm", s.hidden);
-  m.linear(prefix + "mlp.fc1", s.hidden, s.ffn, true);
-  m.linear(prefix + "mlp.fc2", s.ffn, s.hidden, true);
+PoolingHead pooling_head(ModelBuilder& m, const std::string& prefix, const TowerShape& s) {
+  PoolingHead h;
+  h.probe = m.tensor(prefix + "probe", {1, 1, s.hidden}, ParameterKind::other);
+  h.joined = m.tensor(prefix + "attention.in_proj_weight", {3 * s.hidden, s.hidden},
+                      ParameterKind::linear);
+  h.joined_bias = m.tensor(prefix + "attention.in_proj_bias", {3 * s.hidden}, ParameterKind::bias);
+  h.out = m.linear(prefix + "attention.out_proj", s.hidden, s.hidden, true);
+  h.norm = m.layer_norm(prefix + "layernorm", s.hidden);
+  h.up = m.linear(prefix + "mlp.fc1", s.hidden, s.ffn, true);
+  h.down = m.linear(prefix + "mlp.fc2", s.ffn, s.hidden, true);
+  return h;
 }
 
 }  // namespace
@@ -134,8 +137,9 @@ Tower siglip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig
   t.places = m.embedding(prefix + "embeddings.position_embedding", s.patches, s.hidden);
   register_layers(m, t, prefix, s, use, PairOrder::siglip);
   const bool trains = m.trains();
-  m.set_trains(trains && m.options().counts_only);
-  if (v.flag("vision_use_head", defaults.pooling_head)) pooling_head(m, prefix + "head.", s);
+  m.set_trains(trains && (use.head || m.options().counts_only));
+  if (v.flag("vision_use_head", defaults.pooling_head))
+    t.head = pooling_head(m, prefix + "head.", s);
   m.set_trains(trains);
   return t;
 }
@@ -193,7 +197,6 @@ ValueId embed_patches(Graph& g, const ModelBuilder& m, const Tower& t) {
 }
 
 ValueId tower_layer(Graph& g, const Tower& t, AttentionKind kind, ValueId x) {
-  const PairLayer& l = t.layer;
   const AttentionShape shape{.heads = t.heads,
                              .kv_heads = t.heads,
                              .head_dim = t.hidden / t.heads,
@@ -201,14 +204,48 @@ ValueId tower_layer(Graph& g, const Tower& t, AttentionKind kind, ValueId x) {
                              .keys = Scale::patches,
                              .dropout = t.dropout,
                              .causal = false};
-  const ValueId n1 = layer_norm(g, l.before, x);
-  const ValueId q = apply(g, l.q, n1), k = apply(g, l.k, n1), v = apply(g, l.v, n1);
-  const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, attention(g, kind, shape, q, k, v)));
-  const ValueId inner = activate(g, t.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
-  return g.map(OpKind::add, middle, apply(g, l.down, inner));
+  return apply(g, t.layer, shape, kind, t.activation, x);
 }
 
 }  // namespace
+
+ValueId apply(Graph& g, const PairLayer& l, const AttentionShape& shape, AttentionKind kind,
+              Activation activation, ValueId x) {
+  const ValueId n1 = layer_norm(g, l.before, x);
+  const ValueId q = apply(g, l.q, n1), k = apply(g, l.k, n1), v = apply(g, l.v, n1);
+  const ValueId middle = g.map(OpKind::add, x, apply(g, l.out, attention(g, kind, shape, q, k, v)));
+  const ValueId inner = activate(g, activation, apply(g, l.up, layer_norm(g, l.after, middle)));
+  return g.map(OpKind::add, middle, apply(g, l.down, inner));
+}
+
+ValueId pooled(Graph& g, const ModelBuilder& m, const Tower& t, ValueId rows) {
+  const PoolingHead& head = *t.head;
+  const Extent one{t.hidden, Scale::images}, all{t.hidden, Scale::patches};
+  const auto projected = [&](ValueId x, std::int64_t parts) {
+    const Extent in = g.value(x).extent;
+    Op op{OpKind::linear, {x, kNone, kNone}};
+    op.module = m.owner(head.joined);
+    op.weight = head.joined;
+    op.bias = head.joined_bias;
+    op.work = {checked_mul(in.per, parts * t.hidden), in.scale};
+    return g.op(op, {parts * t.hidden, in.scale});
+  };
+  const ValueId probe = parameter_value(g, m, head.probe, t.hidden);
+  const ValueId q = projected(g.op({OpKind::copy, {probe, kNone, kNone}}, one), 1);
+  // Rows first, images second: a product reads several images from a copy. Keys and values are
+  // made at once and taken apart by another.
+  const ValueId turned = g.op({OpKind::fold_heads, {rows, kNone, kNone}}, all);
+  const ValueId apart = g.map(OpKind::copy, projected(turned, 2));
+  Op scores{OpKind::matmul, {g.map(OpKind::scalar, q), g.view(apart, all), kNone}};
+  scores.work = all;
+  const ValueId chances = g.map(OpKind::softmax, g.op(scores, {t.heads, Scale::patches}));
+  Op mix{OpKind::matmul, {chances, g.view(apart, all), kNone}};
+  mix.work = all;
+  const ValueId seen = apply(g, head.out, g.op(mix, one));
+  const ValueId inner =
+      activate(g, t.activation, apply(g, head.up, layer_norm(g, head.norm, seen)));
+  return g.map(OpKind::add, seen, apply(g, head.down, inner));
+}
 
 void write_tower(ModelBuilder& m, const Tower& t) {
   Graph& e = m.begin_segment("tower embedding");

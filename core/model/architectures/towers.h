@@ -7,6 +7,7 @@
 
 #include "model/builder.h"
 #include "model/config.h"
+#include "model/layers/attention.h"
 #include "model/layers/mlp.h"
 
 namespace shardplan {
@@ -26,6 +27,13 @@ struct PairLayer {
   NormModule before, after;
 };
 
+/// SigLIP's head: a trained row that attends to the rows of an image.
+struct PoolingHead {
+  ParameterId probe = kNone, joined = kNone, joined_bias = kNone;  ///< joined: of q, k and v
+  LinearModule out, up, down;
+  NormModule norm;
+};
+
 /// A tower of CLIP's kind, which sees images of one size.
 struct Tower {
   ParameterId kernel = kNone, kernel_bias = kNone;  ///< of the patches
@@ -34,6 +42,7 @@ struct Tower {
   bool copies_pixels = false;  ///< the class puts them together anew before the tower
   bool own_places = false;     ///< looked up for each image apart, by indices that are kept
   std::optional<NormModule> before, after;  ///< the layers
+  std::optional<PoolingHead> head;
   PairLayer layer;
   std::int64_t hidden = 0, heads = 0;
   std::int64_t layers = 0;   ///< that are read
@@ -48,6 +57,7 @@ struct Tower {
 struct TowerUse {
   std::int64_t layers = kLargestDimension;  ///< the first ones
   bool norm = true;                         ///< the one behind the last layer
+  bool head = false;                        ///< the pooling one
 };
 
 Tower clip_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
@@ -64,6 +74,10 @@ PairLayer pair_layers(ModelBuilder& m, const std::string& list, std::int64_t lay
                       std::int64_t hidden, std::int64_t ffn, PairOrder order,
                       std::int64_t start = 0);
 
+/// One of these layers over x.
+ValueId apply(Graph& g, const PairLayer& layer, const AttentionShape& shape, AttentionKind kind,
+              Activation activation, ValueId x);
+
 /// The tower of CLIP's kind that vision_config names by its model_type.
 Tower named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig& vision,
                   std::string_view type, const TowerDefaults& defaults, const TowerUse& use = {});
@@ -73,5 +87,7 @@ Tower named_tower(ModelBuilder& m, const std::string& prefix, const ModelConfig&
 void write_tower(ModelBuilder& m, const Tower& tower);
 /// Its last norm, a segment of its own.
 void write_tower_norm(ModelBuilder& m, const Tower& tower);
+/// Its pooling head over normal rows: one row for each image.
+ValueId pooled(Graph& g, const ModelBuilder& m, const Tower& tower, ValueId rows);
 
 }  // namespace shardplan

@@ -1,41 +1,15 @@
 // Whisper (models/whisper), ForConditionalGeneration. sequence_length counts encoder positions:
 // half the mel frames, 1500 for 30 seconds.
 #include "model/architectures/architectures.h"
+#include "model/layers/convolution.h"
 #include "model/layers/heads.h"
 #include "model/layers/sequence_layer.h"
 
 namespace shardplan {
 namespace {
 
-/// A convolution along time: a product over kernel·in columns for each output position.
-struct Convolution {
-  ModuleId module = kNone;
-  ParameterId weight = kNone, bias = kNone;
-  std::int64_t out = 0, width = 0;  ///< width: kernel·in
-};
-
-Convolution declare(ModelBuilder& m, const std::string& name, std::int64_t in, std::int64_t out) {
-  Convolution c;
-  c.weight = m.tensor(name + ".weight", {out, in, 3}, ParameterKind::linear);
-  c.bias = m.tensor(name + ".bias", {out}, ParameterKind::bias);
-  c.module = m.owner(c.weight);
-  c.out = out;
-  c.width = 3 * in;
-  return c;
-}
-
-/// `rows` output positions for each encoder position; kNone as x: the batch's features.
-ValueId convolve(Graph& g, const Convolution& c, std::int64_t rows, ValueId x) {
-  Op op{OpKind::linear, {x, kNone, kNone}};
-  op.module = c.module;
-  op.weight = c.weight;
-  op.bias = c.bias;
-  op.work = {checked_mul(rows * c.out, c.width), Scale::tokens};
-  return g.map(OpKind::gelu, g.op(op, {rows * c.out, Scale::tokens}));
-}
-
 struct WhisperEncoder {
-  Convolution conv1, conv2;
+  TimeConvolution conv1, conv2;
   EmbeddingModule places;
   SequenceLayer layer;
   NormModule norm;
@@ -45,7 +19,8 @@ struct WhisperEncoder {
 std::int32_t add_encoder(ModelBuilder& m, const WhisperEncoder& w, std::int64_t layers,
                          std::int64_t hidden, double dropped, AttentionKind kind) {
   Graph& f = m.begin_segment("encoder embedding");
-  const ValueId frames = convolve(f, w.conv2, 1, convolve(f, w.conv1, 2, kNone));
+  const ValueId mel = convolve(f, w.conv1, 2, Scale::tokens, kNone);
+  const ValueId frames = convolve(f, w.conv2, 1, Scale::tokens, mel);
   const ValueId placed = f.map(OpKind::add, frames, apply(f, w.places, Scale::sequence));
   f.set_output(dropout(f, placed, dropped));
   Graph& e = m.begin_segment("encoder layers", layers, true);
@@ -77,8 +52,9 @@ Model build_whisper(const ModelConfig& c, const BuildOptions& options) {
                .attention_heads = decoder_shape.heads,
                .key_value_heads = decoder_shape.heads,
                .encoder_decoder = true};
-  const auto conv1 = declare(m, "model.encoder.conv1", c.count({"num_mel_bins"}, 80), hidden);
-  const auto conv2 = declare(m, "model.encoder.conv2", hidden, hidden);
+  const auto conv1 =
+      time_convolution(m, "model.encoder.conv1", c.count({"num_mel_bins"}, 80), hidden);
+  const auto conv2 = time_convolution(m, "model.encoder.conv2", hidden, hidden);
   const auto source_places = m.embedding("model.encoder.embed_positions", source_positions, hidden);
   m.freeze(source_places.weight);
   m.begin_repeat("model.encoder.layers", encoder_layers);

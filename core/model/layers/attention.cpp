@@ -197,6 +197,17 @@ ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t hea
   return rotate(g, rotation(g, tables, g.value(x).extent.scale), x, heads, head_dim);
 }
 
+void rotate_complex(Graph& g, ValueId& q, ValueId& k, ValueId table) {
+  const auto turned = [&](ValueId x) {
+    const ValueId wide = g.map(OpKind::to_f32, x);
+    const ValueId product =
+        table == kNone ? g.map(OpKind::scalar, wide) : g.map(OpKind::mul, wide, table);
+    return g.map(OpKind::to_like, product, x);
+  };
+  q = turned(q);
+  k = turned(k);
+}
+
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v) {
   if (!g.cached() || !shape.causal || shape.keys != shape.queries) return;
   const ValueId new_keys = k, new_values = v;

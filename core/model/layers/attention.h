@@ -60,6 +60,10 @@ ValueId rotate(Graph& g, const Rotation& rotation, ValueId x, std::int64_t heads
 ValueId rotate(Graph& g, const RotaryTables& tables, ValueId x, std::int64_t heads,
                std::int64_t head_dim);
 
+/// Pairs of columns of queries and keys as complex fp32 numbers, times `table`, which is constant
+/// (Llama 4); kNone: times a buffer of the module.
+void rotate_complex(Graph& g, ValueId& q, ValueId& k, ValueId table = kNone);
+
 /// With a KV cache: keys and values of all tokens so far in place of this pass's own, and `shape`
 /// told so. For attention of a sequence to itself; the functions below call it.
 void through_cache(Graph& g, AttentionShape& shape, ValueId& k, ValueId& v);

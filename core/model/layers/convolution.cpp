@@ -27,6 +27,26 @@ ValueId apply(Graph& g, const Convolution1d& c, ValueId x) {
   return g.op(op, all);
 }
 
+TimeConvolution time_convolution(ModelBuilder& m, const std::string& name, std::int64_t in,
+                                 std::int64_t out) {
+  TimeConvolution c;
+  c.weight = m.tensor(name + ".weight", {out, in, 3}, ParameterKind::linear);
+  c.bias = m.tensor(name + ".bias", {out}, ParameterKind::bias);
+  c.module = m.owner(c.weight);
+  c.out = out;
+  c.width = 3 * in;
+  return c;
+}
+
+ValueId convolve(Graph& g, const TimeConvolution& c, std::int64_t rows, Scale scale, ValueId x) {
+  Op op{OpKind::linear, {x, kNone, kNone}};
+  op.module = c.module;
+  op.weight = c.weight;
+  op.bias = c.bias;
+  op.work = {checked_mul(rows * c.out, c.width), scale};
+  return g.map(OpKind::gelu, g.op(op, {rows * c.out, scale}));
+}
+
 bool convolves_tokens(const Model& model) {
   return std::any_of(model.parameters.begin(), model.parameters.end(), [](const Parameter& p) {
     return p.shape.size() == 3 && p.shape[1] == 1 && p.kind == ParameterKind::other;

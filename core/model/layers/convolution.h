@@ -1,7 +1,8 @@
-// Convolutions along the sequence, a channel for itself (torch.nn.Conv1d with as many groups as
-// channels), as layers with a state have them.
+// Convolutions along the sequence: a channel for itself (torch.nn.Conv1d with as many groups as
+// channels), as layers with a state have them, and of all channels, as encoders of sound do.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "model/builder.h"
@@ -22,6 +23,18 @@ Convolution1d convolution1d(ModelBuilder& m, std::string_view name, std::int64_t
 /// x [tokens, channels] convolved with what went before; the kernel - 1 columns that each sequence
 /// is longer by before they are cut off are left out.
 ValueId apply(Graph& g, const Convolution1d& c, ValueId x);
+
+/// A convolution along time with a kernel of 3: a product over 3·in columns for each output
+/// position (Whisper).
+struct TimeConvolution {
+  ModuleId module = kNone;
+  ParameterId weight = kNone, bias = kNone;
+  std::int64_t out = 0, width = 0;  ///< width: 3·in
+};
+TimeConvolution time_convolution(ModelBuilder& m, const std::string& name, std::int64_t in,
+                                 std::int64_t out);
+/// Its gelu; `rows` output positions for each unit of `scale`. kNone as x: the batch's features.
+ValueId convolve(Graph& g, const TimeConvolution& c, std::int64_t rows, Scale scale, ValueId x);
 
 /// Whether a layer of the network mixes neighbouring tokens in another way than by attention: it
 /// has such a convolution.

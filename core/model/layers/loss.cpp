@@ -59,6 +59,14 @@ ValueId mean_loss_of(Graph& g, ValueId wide) {
   return g.op(mean, {1, Scale::one});
 }
 
+/// logits[mask]: a copy of the rows that the attention mask picks, which it keeps.
+ValueId picked(Graph& g, ValueId logits) {
+  const Extent all = g.value(logits).extent;
+  Op pick{OpKind::masked, {logits, kNone, kNone}};
+  pick.side = {1, all.scale};
+  return g.op(pick, all);
+}
+
 /// What the entropy of each token adds to the loss; `kernel`: one over logits that it leaves whole.
 ValueId entropy_of(Graph& g, ValueId logits, const FusedKernel* kernel) {
   const Extent each{1, g.value(logits).extent.scale};
@@ -133,7 +141,7 @@ ValueId language_model_loss(Graph& g, const LinearModule& head, ValueId x, Logit
     g.hold(logits, loss);
     return loss;
   }
-  const ValueId wide = g.map(OpKind::to_f32, logits);
+  const ValueId wide = g.picks_labels() ? picked(g, logits) : g.map(OpKind::to_f32, logits);
   const ValueId loss = mean_loss_of(g, wide);
   g.hold(wide, loss);  // the loss function still names them when the loss is made
   g.hold(x, loss);

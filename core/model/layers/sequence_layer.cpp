@@ -34,7 +34,14 @@ ValueId attend(Graph& g, const SequenceAttention& a, const SequenceShape& s, Att
       .causal = source == x && g.value(x).extent.scale == Scale::target_tokens,
       .softmax_f32 = false,
       .mask = mask};
-  return dropout(g, apply(g, a.out, attention(g, kind, shape, q, k, v)), s.dropout);
+  const bool masked = s.padded && kind == AttentionKind::sdpa;
+  // Kernels that give their output the layout of q leave a copy to the projection.
+  const auto under_mask = [&] {
+    const ValueId out = masked_attention(g, shape, q, k, v);
+    return s.heads_first ? g.map(OpKind::copy, out) : out;
+  };
+  const ValueId mixed = masked ? under_mask() : attention(g, kind, shape, q, k, v);
+  return dropout(g, apply(g, a.out, mixed), s.dropout);
 }
 
 }  // namespace

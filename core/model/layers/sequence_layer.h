@@ -15,6 +15,7 @@ struct SequenceShape {
   bool norm_first = false;
   bool key_bias = true;
   bool heads_first = false;  ///< q, k and v are copied head by head (Whisper)
+  bool padded = false;       ///< sdpa is given a boolean mask of what was filled up
   Activation activation = Activation::gelu;
   std::string_view activation_name = "gelu";  ///< that the class has by default
   double dropout = 0, attention_dropout = 0, activation_dropout = 0;
@@ -41,7 +42,7 @@ SequenceShape read_sequence_shape(const ModelConfig& config, std::string_view pr
 SequenceLayer sequence_layer(ModelBuilder& m, const SequenceShape& shape, bool decoder);
 
 /// One layer over x; `encoded` is the encoder's output for a decoder layer, `mask` (in
-/// Model::shared) the causal mask of its eager attention.
+/// Model::shared) what is added to its scores: eager attention's causal mask, or one of padding.
 ValueId apply(Graph& g, const SequenceLayer& layer, AttentionKind kind, ValueId x,
               ValueId encoded = kNone, std::int32_t mask = kNone);
 

@@ -8,6 +8,7 @@
 
 #include "import/kinds/megatron.h"
 #include "import/kinds/ms_swift_keys.h"
+#include "import/kinds/ms_swift_teacher.h"
 #include "import/preference.h"
 #include "import/vocabulary.h"
 
@@ -37,13 +38,46 @@ Json parts_of_joint(const Json& targets) {
   return names;
 }
 
-/// Of `megatron rlhf`: those that compare answers. GRPO and GKD generate in an engine beside
-/// Megatron Core's ranks.
+/// Of `megatron rlhf`: distillation compares whole logits, whose vocabulary tensor ranks divide.
 void read_megatron_algorithm(Key& key) {
   const std::string name = key.text();
-  if (name == "grpo" || name == "gkd")
-    key.refuse(fmt::format("'{}' under Megatron-LM is not estimated", name), "dpo, kto or rm");
+  if (name == "gkd")
+    key.refuse(fmt::format("'{}' under Megatron-LM is not estimated", name),
+               "dpo, kto, rm or grpo");
   read_algorithm(key);
+}
+
+/// What GRPO generates (megatron_args.py, RLHFMegatronArgumentsMixin): in vLLM unless told
+/// otherwise, as many answers as `steps_per_generation` steps train on; `offload_model` and
+/// `offload_optimizer` move parameters, gradients and states away meanwhile (rollout_mixin.py,
+/// offload_context).
+void take_generation(const Document& d, Recipe& recipe) {
+  const Json* vllm = value_below(d.value, "use_vllm");
+  const Json yes = true;
+  Key engine(d, "use_vllm", vllm == nullptr ? yes : *vllm, "", recipe);
+  read_vllm_engine(engine, {});
+  const Json* length = recipe.find("/workload/sequence_length");
+  recipe.rlhf["prompt_length"] = length == nullptr ? Json(2048) : *length;
+  if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
+  const auto is_on = [&](const char* key) {
+    const Json* value = value_below(d.value, key);
+    return value != nullptr && Key(d, key, *value, "", recipe).flag();
+  };
+  const bool model = is_on("offload_model"), states = is_on("offload_optimizer");
+  if (model || states)
+    recipe.rlhf["models"]["actor"]["idle"] = model && states ? "host"
+                                             : model         ? "parameters"
+                                                             : "optimizer";
+  const auto count = [&](const char* key, std::int64_t otherwise) {
+    const Json* value = value_below(d.value, key);
+    return value == nullptr ? otherwise : Key(d, key, *value, "", recipe).integer(1);
+  };
+  const std::int64_t steps = count("steps_per_generation", 1);
+  recipe.generated = count("generation_batch_size", recipe.global_batch.value_or(16) * steps);
+  // Scores are made a micro-batch at a time (grpo_trainer.py).
+  if (const Json* micro = recipe.find("/workload/micro_batch"); micro != nullptr)
+    recipe.rlhf["scoring_batch"] = *micro;
+  settle_reference(recipe, 0.04);
 }
 
 /// megatron_args.py, where its defaults are not Megatron-LM's.
@@ -84,6 +118,12 @@ void read_megatron(const Document& d, Recipe& recipe) {
   read_own("padding_free", read_padding_free);
   read_own("max_length", [](Key& key) { key.take("/workload/sequence_length", key.integer(1)); });
   read_own("rlhf_type", read_megatron_algorithm);
+  if (generates(recipe)) {
+    read_own("max_completion_length", read_new_tokens);
+    read_own("beta", read_beta);
+    read_own("teacher_model", read_teacher);
+    read_own("teacher_model_server", refuse_teacher_server);
+  }
   read_own("lora_rank", of_adapters(read_rank));
   read_own("lora_dropout", of_adapters(read_lora_dropout));
   read_own("modules_to_save", of_adapters(read_saved));
@@ -98,6 +138,7 @@ void read_megatron(const Document& d, Recipe& recipe) {
   assume_megatron_defaults(d, recipe);
   static const KeyTable kOthers{{}, ignored_keys()};
   read_megatron_arguments(arguments, recipe, &kOthers);
+  if (generates(recipe)) take_generation(d, recipe);
   if (!has_any(d, {"use_distributed_optimizer"}))
     recipe.job["framework"]["distributed_optimizer"] = true;
 }

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "import/known_layers.h"
 #include "import/vocabulary.h"
-#include "load/model.h"
 
 namespace shardplan::importing::nemo {
 std::optional<std::int64_t> integer_at(const Document& d, std::string_view path) {
@@ -65,14 +65,8 @@ void take_chunks(const Document& d, Recipe& recipe) {
                       .message = std::move(message),
                       .expected = std::move(expected)});
   };
-  const Json* model = recipe.find("/model");
-  const auto found =
-      model == nullptr ? std::nullopt : find_config(*model, {d.file, "model", recipe.directory});
-  const Json& whole = found ? found->config : d.value;
-  const Json text = whole.value("text_config", whole);
-  const std::int64_t layers = found ? text.value("num_hidden_layers", std::int64_t{0}) : 0;
-  if (layers == 0)
-    fail("the network's number of layers is not known", "parallel.virtual_pipeline in a job");
+  const std::int64_t layers = known_layers(recipe, d);
+  if (layers == 0) fail("the model's layers are not known", "a model of the catalogue, or --model");
   std::int64_t all = (layers + each - 1) / each;
   const Json* round =
       value_below(d.value, "distributed.pipeline.round_virtual_stages_to_pp_multiple");

@@ -240,8 +240,20 @@ const std::vector<KeyRule>& all_rules() {
   return kAll;
 }
 
+/// Its supervised trainer of engines (trainer/sft_trainer.py, sft_trainer_ray.py), whose keys are
+/// others than fsdp_sft_trainer's, and no reinforcement learning.
+void refuse_sft_of_engines(const Document& d) {
+  if (d.program.find(".sft_trainer") == std::string::npos) return;
+  throw InputError({.file = d.file,
+                    .key = "model.path",
+                    .message = fmt::format("{} is not read", d.program),
+                    .expected = "verl.trainer.fsdp_sft_trainer, or verl.trainer.main_ppo",
+                    .position = d.positions.find("model.path")});
+}
+
 void read(const Document& d, Recipe& recipe) {
   if (has_any(d, {"model.partial_pretrain"})) return read_sft(d, recipe);
+  refuse_sft_of_engines(d);
   const KeyTable own{all_rules(), kIgnored};
   read_keys(d, {&own}, recipe);
   compose_rl(Config(d, recipe));

@@ -382,19 +382,38 @@ class Composer {
                     .reason = "the reward model is on GPUs of its own, which are not estimated"});
       return;
     }
-    if (c_.flag("reward_model.use_reward_loop", true))
-      c_.refuse("reward_model.use_reward_loop",
-                "a reward model in a second engine on the same GPUs is not estimated",
-                "use_reward_loop: false, or enable_resource_pool: true");
     Json& role = recipe_.rlhf["models"]["reward"];
     role = Json::object();
     take_model(role, "reward_model.model.path");
+    if (c_.flag("reward_model.use_reward_loop", true)) {
+      role["engine"] = judging_engine();
+      return;
+    }
     role["framework"] = framework_of("reward_model.", c_.text("reward_model.strategy", "fsdp"),
                                      "model.fsdp_config.");
     keep_on_host(role);
     role["precision"] = "bf16-pure";
     if (const std::int64_t micro = batch_of("reward_model.", "micro_batch_size", 1); micro > 0)
       role["workload"]["micro_batch"] = micro;
+  }
+
+  /// config/reward_model/dp_reward_loop.yaml; it sleeps with its weights on the host (rollout/
+  /// vllm_rollout/vllm_async_server.py, sleep).
+  Json judging_engine() const {
+    const auto key = [](std::string_view name) { return at("reward_model.rollout.", name); };
+    const std::string name = c_.text(key("name"), "vllm");
+    if (name != "vllm" && name != "sglang")
+      c_.refuse(key("name"), fmt::format("'{}' is not estimated", name), "vllm or sglang");
+    const std::int64_t length =
+        c_.integer(key("prompt_length"), 2048) + c_.integer(key("response_length"), 2048);
+    return {{"engine", name},
+            {"gpu_memory_utilization", c_.number(key("gpu_memory_utilization"), 0.5)},
+            {"tensor_parallel", c_.integer(key("tensor_model_parallel_size"), 2)},
+            {"cuda_graphs", !c_.flag(key("enforce_eager"), true)},
+            {"max_num_batched_tokens", c_.integer(key("max_num_batched_tokens"), 8192)},
+            {"max_num_seqs", c_.integer(key("max_num_seqs"), 1024)},
+            {"max_model_length", c_.integer(key("max_model_len"), length)},
+            {"sleep_level", c_.flag(key("free_cache_engine"), true) ? 1 : 0}};
   }
 
   void take_rollout() {

@@ -30,7 +30,8 @@ def saved_storages(model: torch.nn.Module, inputs: dict, alive: bool = False) ->
     """Every storage that autograd keeps and that is no parameter, buffer or input: bytes, tensors, and
     [count, bytes, dtype, shape of the first tensor] of those that are alike. `alive`: without those of nodes that
     nothing needs any more when the forward pass ends."""
-    known = [*model.parameters(), *model.buffers(), *inputs.values()]
+    given = [value for value in inputs.values() if isinstance(value, torch.Tensor)]
+    known = [*model.parameters(), *model.buffers(), *given]
     outside = {t.untyped_storage().data_ptr() for t in known}
     kept: dict[int, torch.Tensor] = {}
     holders: list[weakref.ref] = []

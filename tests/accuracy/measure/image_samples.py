@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import Dataset
 
 TOWER = ("vision_tower", "visual.", "vision_model")
-PROJECTOR = ("projector", ".merger", "deepstack_merger")
+PROJECTOR = ("projector", ".merger", "deepstack_merger", "visual_projection")
 FROZEN = {"nothing": (), "tower": ("tower",), "tower_and_projector": ("tower", "projector")}
 HIGHEST_TOKEN = 1000  # of text: below all that stand for something else
 
@@ -41,6 +41,10 @@ class RandomImages(Dataset):
 
     def _pixels(self):
         vision = self.config.vision_config
+        if self.config.model_type == "llama4":  # tiles of one size, the whole among them
+            each = int((vision.image_size // vision.patch_size * vision.pixel_shuffle_ratio) ** 2)
+            tiles = self.images * self.tokens // each
+            return {"pixel_values": torch.randn(tiles, 3, vision.image_size, vision.image_size)}
         if not self.any_size:
             return {"pixel_values": torch.randn(self.images, 3, vision.image_size, vision.image_size)}
         merged = vision.spatial_merge_size
@@ -62,6 +66,26 @@ class RandomImages(Dataset):
         elif self.config.model_type in ("gemma3", "paligemma"):
             sample["token_type_ids"] = shown.long()
         return sample
+
+
+class RandomPairs(Dataset):
+    """Texts of random tokens, each with an image, for networks that tell which belong together."""
+
+    def __init__(self, config, work):
+        self.vision, self.length = config.vision_config, work["sequence_length"]
+
+    def __len__(self):
+        return 4096
+
+    def __getitem__(self, index):
+        ids = torch.randint(1, HIGHEST_TOKEN, (self.length,), generator=torch.Generator().manual_seed(index))
+        side = self.vision.image_size
+        return {"input_ids": ids, "pixel_values": torch.randn(1, self.vision.num_channels, side, side)}
+
+
+def collate_pairs(samples):
+    """A batch, and what asks these classes for their loss."""
+    return {**collate(samples), "return_loss": True}
 
 
 def collate(samples):

@@ -8,6 +8,7 @@ from jobs import parameter_dtype
 
 SEQ2SEQ = {"t5", "bart"}
 MASKED = {"bert", "roberta"}
+PAIRS = {"clip", "siglip"}  # of an encoder of texts and one of images
 
 
 def make_config(job):
@@ -28,6 +29,8 @@ def auto_class(config, scores=False):
         return transformers.AutoModelForSeq2SeqLM
     if config.model_type in MASKED:
         return transformers.AutoModelForMaskedLM
+    if config.model_type in PAIRS:
+        return transformers.AutoModel
     if hasattr(config, "vision_config"):
         return transformers.AutoModelForImageTextToText
     return transformers.AutoModelForCausalLM

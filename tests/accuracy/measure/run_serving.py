@@ -90,7 +90,7 @@ def network(w, ids, cos, sin, attend):
 
 
 def captured(run):
-    """The kernels of `run` as one CUDA graph."""
+    """The kernels of `run` as one CUDA graph, which keeps the tensors that it reads."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -99,7 +99,11 @@ def captured(run):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         run()
-    return graph.replay
+
+    def replay(_tensors_of=run):
+        graph.replay()
+
+    return replay
 
 
 def decode_pass(w, batch, context):

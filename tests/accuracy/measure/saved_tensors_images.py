@@ -82,13 +82,33 @@ CASES["qwen3_vl_moe"] = {
     "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_vl_moe_text", "num_experts": 8,
                     "num_experts_per_tok": 2, "moe_intermediate_size": 96},
 }
-JOINING = ("mistral3", "internvl", "idefics3", "smolvlm")  # four patches to a token
+JOINING = ("mistral3", "internvl", "idefics3", "smolvlm", "llama4")  # four patches to a token
 CASES["qwen3_5"] = {
     **CASES["qwen3_vl"], "model_type": "qwen3_5",
     "text_config": {**CASES["qwen3_vl"]["text_config"], "model_type": "qwen3_5_text", "linear_num_value_heads": 4,
                     "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
                     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}},
 }
+CASES["llama4"] = {
+    "model_type": "llama4", "image_token_index": IMAGE, "boi_token_index": 509, "eoi_token_index": 508,
+    "text_config": {"model_type": "llama4_text", **TEXT, "num_local_experts": 4, "num_experts_per_tok": 1,
+                    "intermediate_size_mlp": 224, "interleave_moe_layer_step": 2, "attention_chunk_size": 128},
+    "vision_config": {**TOWER, "intermediate_size": 256, "pixel_shuffle_ratio": 0.5, "projector_input_dim": 96,
+                      "projector_output_dim": 96, "vision_output_dim": 96},
+}
+PAIR_TEXT = {k: TEXT[k] for k in ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                  "vocab_size", "max_position_embeddings")}
+CASES["clip"] = {"model_type": "clip", "architectures": ["CLIPModel"], "projection_dim": 96,
+                 "text_config": {**PAIR_TEXT, "eos_token_id": 500}, "vision_config": dict(TOWER)}
+CASES["siglip"] = {"model_type": "siglip", "architectures": ["SiglipModel"],
+                   "text_config": {**PAIR_TEXT, "projection_size": TOWER["hidden_size"]}, "vision_config": dict(TOWER)}
+CASES["qwen2_audio"] = {
+    "model_type": "qwen2_audio", "audio_token_index": IMAGE, "text_config": {"model_type": "qwen2", **WITHOUT_HEAD_DIM},
+    "audio_config": {"d_model": 64, "encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
+                     "num_mel_bins": 32, "max_source_positions": 32},
+}
+CASES["qwen2_audio-padded"] = {**CASES["qwen2_audio"], "sound_tokens": 8}  # a key of this program
+PAIRS = ("clip", "siglip")
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
 
@@ -99,6 +119,10 @@ def side_of(config: dict) -> int:
 
 def tokens_of(config: dict) -> int:
     """Tokens that an image takes in the sequence."""
+    if config["model_type"] in PAIRS:
+        return 0
+    if "audio_config" in config:
+        return config.get("sound_tokens", config["audio_config"]["max_source_positions"] // 2)
     if "mm_tokens_per_image" in config:
         return config["mm_tokens_per_image"]
     if "depth" in config["vision_config"]:
@@ -112,16 +136,18 @@ def tokens_of(config: dict) -> int:
 
 def part_of(name: str) -> str:
     """Which part of the network a parameter belongs to."""
-    if "projector" in name or "connector" in name or "image_newline" in name or ".merger" in name or "deepstack_merger" in name:
+    if "projector" in name or "visual_projection" in name or "connector" in name or "image_newline" in name or ".merger" in name or "deepstack_merger" in name:
         return "projector"
-    return "tower" if "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
+    return "tower" if "audio_tower" in name or "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
 
 
 def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> torch.nn.Module:
     options = {k: v for k, v in config.items() if k != "model_type"}
     parsed = transformers.AutoConfig.for_model(config["model_type"], **options)
     parsed.get_text_config().use_cache = False
-    cls = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(parsed)]
+    pair = config["model_type"] in PAIRS
+    mapping = transformers.MODEL_MAPPING if pair else transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    cls = transformers.Qwen2AudioForConditionalGeneration if "audio_config" in config else mapping[type(parsed)]
     torch.manual_seed(0)
     model = cls._from_config(parsed, attn_implementation=attention, dtype=dtype).train()
     for name, parameter in model.named_parameters():
@@ -130,12 +156,18 @@ def build(config: dict, attention: str, dtype: torch.dtype, frozen: tuple) -> to
     return model
 
 
-def inputs_of(config: dict, batch: int, sequence: int) -> dict:
+def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> dict:
     """One image a sample, at the begin of the sequence."""
     tokens = tokens_of(config)
     ids = torch.randint(1, 500, (batch, sequence))
     ids[:, 1 : 1 + tokens] = IMAGE
     inputs = {"input_ids": ids, "labels": ids, "attention_mask": torch.ones_like(ids)}
+    if "audio_config" in config:
+        frames = 2 * config["audio_config"]["max_source_positions"]
+        inputs["input_features"] = torch.randn(batch, config["audio_config"]["num_mel_bins"], frames)
+        inputs["feature_attention_mask"] = torch.ones(batch, frames, dtype=torch.long)
+        inputs["feature_attention_mask"][:, 4 * tokens:] = 0
+        return inputs
     if "depth" in config["vision_config"]:
         rows = batch * QWEN_GRID[1] * QWEN_GRID[2]
         inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14)
@@ -144,9 +176,13 @@ def inputs_of(config: dict, batch: int, sequence: int) -> dict:
         return inputs
     side = side_of(config)
     inputs["pixel_values"] = torch.randn(batch, 3, side, side)
+    if config["model_type"] in PAIRS:
+        return {"input_ids": ids, "pixel_values": inputs["pixel_values"], "return_loss": True}
     if config["model_type"] == "llava_next":
         inputs["pixel_values"] = torch.randn(batch, 5, 3, side, side)
         inputs["image_sizes"] = torch.tensor([[2 * side, 2 * side]] * batch)
+    if config["model_type"] == "llama4":  # its tower does not cast them
+        inputs["pixel_values"] = inputs["pixel_values"].to(dtype)
     if config["model_type"] in ("idefics3", "smolvlm"):
         inputs["pixel_values"] = inputs["pixel_values"][:, None]
     if config["vision_config"].get("model_type") == "pixtral":
@@ -168,7 +204,7 @@ def measure(name: str, config: dict, attention: str, frozen: str, run: tuple) ->
         "dtype": str(dtype).removeprefix("torch."),
         "batch": batch,
         "sequence": sequence,
-        **saved_storages(model, inputs_of(config, batch, sequence), alive=True),
+        **saved_storages(model, inputs_of(config, batch, sequence, dtype), alive=True),
     }
 
 

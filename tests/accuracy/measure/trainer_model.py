@@ -10,7 +10,7 @@ import torch
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
 from image_samples import freeze
 from jobs import parameter_dtype
-from models import auto_class, make_config
+from models import PAIRS, auto_class, make_config
 
 
 def _plain(job, config, dtype, device):
@@ -93,7 +93,8 @@ def _with_adapters(model, job):
     lora = job["workload"]["lora"]
     model = get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0,
                                              target_modules=_targets(lora), use_dora=lora.get("dora", False),
-                                             use_rslora=lora.get("rank_stabilized", False), task_type="CAUSAL_LM"))
+                                             use_rslora=lora.get("rank_stabilized", False),
+                                             task_type=None if model.config.model_type in PAIRS else "CAUSAL_LM"))
     if checkpoints(job):
         model.enable_input_require_grads()
     return model

@@ -11,7 +11,8 @@ import torch
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback
 
-from image_samples import RandomImages, collate
+from image_samples import RandomImages, RandomPairs, collate, collate_pairs
+from models import PAIRS
 
 WARM_UP = 2
 
@@ -127,6 +128,8 @@ def host_bytes():
 
 
 def _samples(config, work):
+    if config.model_type in PAIRS:
+        return {"train_dataset": RandomPairs(config, work), "data_collator": collate_pairs}
     if work.get("images"):
         return {"train_dataset": RandomImages(config, work), "data_collator": collate}
     return {"train_dataset": RandomTokens(config.vocab_size, work["sequence_length"])}

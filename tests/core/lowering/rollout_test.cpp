@@ -116,6 +116,47 @@ TEST(Rollout, LeavesNothingBehind) {
   }
 }
 
+constexpr const char* kJudged = R"({"workload": {"rollout": {"sleep_level": 2}, "models": {"reward":
+  {"model": "llama-3.2-1b", "engine": {"gpu_memory_utilization": 0.8, "sleep_level": 1,
+   "max_model_length": 4096}}}}})";
+
+/// A reward model in an engine of its own wakes once the first engine sleeps.
+TEST(Rollout, WakesAJudgeAfterTheAnswers) {
+  const Job alone = changed(R"({"workload": {"rollout": {"sleep_level": 2}}})");
+  const Job judged = changed(kJudged);
+  ASSERT_TRUE(judged.rlhf->judge);
+  EXPECT_EQ(judged.rlhf->roles.size(), alone.rlhf->roles.size());
+  const Judge& judge = *judged.rlhf->judge;
+  const EngineMemory m = engine_memory(judge.engine, judge.model, judge.plan);
+  EXPECT_EQ(judge.engine.model_length, 4096);
+  EXPECT_EQ(m.weights, std::int64_t{1235814400} * 2);  // all of Llama 3.2 1B in 16 bits
+  // Asleep it keeps its activations, and its weights on the host.
+  EXPECT_EQ(peak(judged, Phase::actor_training) - peak(alone, Phase::actor_training),
+            m.activations);
+  EXPECT_EQ(lower_rlhf(*judged.rlhf).host.pinned - lower_rlhf(*alone.rlhf).host.pinned, m.weights);
+  // 0.8 of a GPU is more than the 0.5 of the engine that generates.
+  EXPECT_GE(peak(judged, Phase::generation), m.weights + m.cache + m.activations);
+  EXPECT_GT(peak(judged, Phase::generation), peak(alone, Phase::generation));
+  const Played played = play(lower_rlhf(*judged.rlhf));
+  EXPECT_EQ(played.at_end, played.profile.at_start);
+}
+
+TEST(Rollout, RefusesAJudgeByItsKeys) {
+  const auto judge_error = [](const std::string& engine) {
+    return error_text(
+        [&] { changed(R"({"workload": {"models": {"reward": {"engine": )" + engine + "}}}}"); });
+  };
+  EXPECT_THAT(judge_error(R"({"gpu_memory_utilization": 0.1})"),
+              HasSubstr("workload.models.reward.engine.gpu_memory_utilization"));
+  EXPECT_THAT(judge_error(R"({"tensor_parallel": 3})"), HasSubstr("engine.tensor_parallel"));
+  EXPECT_THAT(judge_error(R"({"sleep": 1})"), HasSubstr("sleep_level"));
+  EXPECT_THAT(error_text([] {
+                changed(R"({"framework": "ddp", "workload": {"rollout": null,
+                            "models": {"reward": {"engine": {}}}}})");
+              }),
+              HasSubstr("workload.rollout beside it"));
+}
+
 /// An engine that takes most of a GPU and sleeps: one allocator would keep what training has cut
 /// up.
 TEST(Rollout, ReservesNoMoreThanTheLargerOfTwoTurns) {

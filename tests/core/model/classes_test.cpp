@@ -186,8 +186,10 @@ TEST(InnerNetworks, OfEveryTypeAreCountedWholeOrRefused) {
 TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
   const std::string llama4 = R"({"model_type": "llama4", "vision_config": {"num_hidden_layers": 2},
                                  "text_config": {"num_hidden_layers": 4}})";
-  EXPECT_EQ(refused_key(llama4), "model_type");
-  EXPECT_THAT(message_of(llama4), testing::HasSubstr("keeps of images is not described"));
+  const std::string gemma4 = R"({"model_type": "gemma4", "vision_config": {"num_hidden_layers": 2},
+                                 "text_config": {"num_hidden_layers": 6}})";
+  EXPECT_EQ(refused_key(gemma4), "model_type");
+  EXPECT_THAT(message_of(gemma4), testing::HasSubstr("keeps of images is not described"));
   EXPECT_THAT(message_of(R"({"model_type": "gemma3n_text"})"),
               testing::HasSubstr("counted but not estimated"));
   const ModelConfig config = load_model_config(Json::parse(llama4), "config.json");

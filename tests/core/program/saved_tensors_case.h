@@ -48,7 +48,7 @@ struct Case {
   /// The sizes of the batch, with its images.
   Sizes sizes_for(const Model& model) const {
     Sizes all = sizes;
-    all.images = model.facts.image.tokens > 0 ? sizes.batch * model.facts.image.pieces : 0;
+    all.images = model.facts.image.patches > 0 ? sizes.batch * model.facts.image.pieces : 0;
     all.patches = model.facts.image.patches;
     return all;
   }

@@ -32,6 +32,14 @@ distributed:
                 .at("parallel")
                 .at("virtual_pipeline"),
             3);
+  // A model that the catalogue lacks, beside one that a flag names.
+  std::string other = text + "layers_per_stage: 6}\n";
+  other.replace(other.find("llama-2-7b"), 10, "nobody/knows");
+  EXPECT_NE(error_of(other).find("layers are not known"), std::string::npos);
+  EXPECT_EQ(job_of(other, {{"cluster", "8xH100"}, {"model", "qwen3-30b-a3b"}})
+                .at("parallel")
+                .at("virtual_pipeline"),
+            4);
 }
 
 TEST(Accelerate, ItsMeshGivesCopiesContextAndRotation) {

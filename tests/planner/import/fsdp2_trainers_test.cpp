@@ -44,6 +44,32 @@ TEST(AxolotlFsdp2, ShardsTheTypeThatWasLoaded) {
   EXPECT_EQ(job_of(first)["precision"], "bf16-autocast");
 }
 
+/// A network that nothing else divides sends rows to experts as every other does. Weights and their
+/// states are divided whatever the degree; gathered are fewer.
+TEST(NemoFsdp2, DividesExpertsOfStateSpaceModels) {
+  const auto estimate_over = [](int experts) {
+    return estimate_of(job_of(R"(
+step_scheduler: {global_batch_size: 8, local_batch_size: 1}
+model: {pretrained_model_name_or_path: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16}
+optimizer: {_target_: torch.optim.Adam}
+dataset: {seq_len: 512}
+distributed: {strategy: fsdp2, activation_checkpointing: true, ep_size: )" +
+                                  std::to_string(experts) + "}\n",
+                              {{"cluster", "8xH100"}}));
+  };
+  const Estimate whole = estimate_over(1), divided = estimate_over(8);
+  const auto of = [](const Estimate& e, Category category) {
+    for (const CategoryLine& c : e.breakdown)
+      if (c.category == category) return std::pair{c.resident, c.at_peak};
+    return std::pair{std::int64_t{0}, std::int64_t{0}};
+  };
+  const auto states = of(whole, Category::optimizer_states).first;
+  EXPECT_NEAR(static_cast<double>(of(divided, Category::optimizer_states).first),
+              static_cast<double>(states), 0.01 * static_cast<double>(states));
+  EXPECT_LT(of(divided, Category::gathered_parameters).second,
+            of(whole, Category::gathered_parameters).second);
+}
+
 /// accelerate 1.15, utils/fsdp_utils.py: what does not train keeps its type.
 TEST(AccelerateFsdp2, LeavesAFrozenModelInTheTypeThatWasLoaded) {
   constexpr const char* kArguments = R"({"model_name_or_path": "llama-3.2-1b", "bf16": true,

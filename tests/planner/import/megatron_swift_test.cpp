@@ -41,13 +41,35 @@ TEST(MegatronSwift, SaysWhatLoraKeysDoWithoutLora) {
 TEST(MegatronSwift, NeverReadsPreferencesAsPlainTraining) {
   const std::string command =
       "NPROC_PER_NODE=2 megatron rlhf --model Qwen/Qwen2.5-7B --max_length 2048 ";
-  EXPECT_THAT(error_of(command + "--rlhf_type grpo\n", {{"cluster", "2xH100"}}),
-              HasSubstr("rlhf_type: 'grpo' under Megatron-LM is not estimated"));
+  EXPECT_THAT(error_of(command + "--rlhf_type gkd\n", {{"cluster", "2xH100"}}),
+              HasSubstr("rlhf_type: 'gkd' under Megatron-LM is not estimated"));
   const Json job = job_of(command + "--rlhf_type dpo\n", {{"cluster", "2xH100"}});
   EXPECT_EQ(job.at("workload").at("kind"), "rlhf");
   const Json adapted =
       job_of(command + "--rlhf_type dpo --tuner_type lora\n", {{"cluster", "2xH100"}});
   EXPECT_EQ(adapted.at("workload").at("reference"), "base");
+}
+
+TEST(MegatronSwift, GeneratesForGrpoInAnEngine) {
+  const std::string command =
+      "NPROC_PER_NODE=2 megatron rlhf --model Qwen/Qwen2.5-7B --max_length 2048 --rlhf_type grpo "
+      "--tuner_type lora --global_batch_size 32 --micro_batch_size 2 --steps_per_generation 2 "
+      "--vllm_mode colocate --vllm_gpu_memory_utilization 0.4 --sleep_level 2 "
+      "--offload_model true ";
+  const Json work =
+      job_of(command + "--max_completion_length 1024\n", {{"cluster", "2xH100"}}).at("workload");
+  EXPECT_EQ(work.at("algorithm"), "grpo");
+  EXPECT_EQ(work.at("prompt_length"), 2048);
+  EXPECT_EQ(work.at("new_tokens"), 1024);
+  EXPECT_EQ(work.at("generation_batch"), 32);  // two steps of 32, over 2 ranks
+  EXPECT_EQ(work.at("scoring_batch"), 2);
+  EXPECT_EQ(work.at("reference"), "base");
+  EXPECT_EQ(work.at("models").at("actor").at("idle"), "parameters");
+  EXPECT_EQ(work.at("rollout").at("gpu_memory_utilization"), 0.4);
+  EXPECT_EQ(work.at("rollout").at("sleep_level"), 2);
+  const Json without = job_of(command + "--beta 0\n", {{"cluster", "2xH100"}}).at("workload");
+  EXPECT_EQ(without.at("reference"), "none");
+  EXPECT_EQ(without.at("new_tokens"), 512);
 }
 
 TEST(MegatronSwift, CountsTheLayersOfTheModelThatAFlagNames) {

@@ -158,7 +158,38 @@ TEST(ImportVerl, RefusesWithTheKeyAndTheFigure) {
   EXPECT_THAT(error("actor_rollout_ref.actor.use_dynamic_bsz=True "
                     "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=1024"),
               HasSubstr("at least 2048"));
-  EXPECT_THAT(error("reward_model.enable=True"), HasSubstr("use_reward_loop"));
+  EXPECT_THAT(error("reward_model.enable=True reward_model.rollout.name=trtllm"),
+              HasSubstr("reward_model.rollout.name"));
+}
+
+TEST(ImportVerl, RunsARewardModelInAnEngineOfItsOwn) {
+  const Json job =
+      loaded(with("reward_model.enable=True reward_model.model.path=meta-llama/Llama-3.1-8B "
+                  "reward_model.rollout.name=vllm reward_model.rollout.gpu_memory_utilization=0.8 "
+                  "reward_model.rollout.tensor_model_parallel_size=1 "
+                  "reward_model.rollout.response_length=1024"));
+  const Json& reward = job["workload"]["models"]["reward"];
+  EXPECT_EQ(reward["model"], "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(reward["engine"]["gpu_memory_utilization"], 0.8);
+  EXPECT_EQ(reward["engine"]["tensor_parallel"], 1);
+  EXPECT_EQ(reward["engine"]["max_model_length"], 2048 + 1024);
+  EXPECT_EQ(reward["engine"]["sleep_level"], 1);  // its weights wait on the host
+  EXPECT_EQ(reward["engine"]["cuda_graphs"], false);
+  EXPECT_FALSE(reward.contains("framework"));
+}
+
+TEST(ImportVerl, ReadsAProgramThatAVariableHasInSeveralWords) {
+  const auto script = [](const std::string& program, const std::string& model) {
+    return "ENTRYPOINT=${ENTRYPOINT:-\"-m verl.trainer." + program +
+           "\"}\ntorchrun --standalone --nnodes=1 --nproc_per_node=8 ${ENTRYPOINT} " + model +
+           "=Qwen/Qwen2.5-0.5B\n";
+  };
+  const Json job =
+      job_of(script("fsdp_sft_trainer", "model.partial_pretrain"), {{"cluster", "8xH100"}});
+  EXPECT_EQ(job["model"], "Qwen/Qwen2.5-0.5B");
+  // Never read as reinforcement learning.
+  EXPECT_THAT(error_of(script("sft_trainer", "model.path")),
+              HasSubstr("verl.trainer.sft_trainer is not read"));
 }
 
 }  // namespace

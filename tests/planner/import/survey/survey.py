@@ -3,7 +3,9 @@
     python tests/planner/import/survey/survey.py FOLDER [--program PATH] [--kind KIND] [--rows FILE]
 
 FOLDER has the trainers' repositories as `git clone URL FOLDER/OWNER+NAME` makes them; those that are absent are left out.
-files.json says which of their files are of which kind, and which are not counted and why.
+files.json says which of their files are of which kind (`holds`), which are another set's (`without`), and which count apart,
+by what they hold and why (`apart`): they train no language model, or nothing. A shell script that starts no program (`runs`) is
+a part of another one, and counts apart too.
 
 A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), and
 a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
@@ -11,6 +13,7 @@ Outcomes:
 
     imported       exit code 0
     refused        exit code 3, and the message names file and key
+    apart          not asked, for a reason of files.json
     wrong          everything else: a crash, another exit code, a message without a key, an answer later than --limit
 
 Prints a table by kind and, for each kind, the refusals by frequency. --rows writes a line of JSON for each file.
@@ -125,8 +128,17 @@ class Survey:
         return Outcome(kind, f"{root.name}/{file}", word, given, message, answer.seconds)
 
 
+def why_apart(entry: dict, name: str, text: str) -> str:
+    """Why a file counts apart from its kind; empty where it does not."""
+    for pattern, why in entry.get("apart", []):
+        if re.search(pattern, text, re.M):
+            return why
+    part = name.endswith(".sh") and "runs" in entry and not re.search(entry["runs"], text)
+    return "a part of a script, which starts no program" if part else ""
+
+
 def chosen(folder: pathlib.Path, sets: list[dict]):
-    """(kind, repository's folder, file in it) of each file to read, each once."""
+    """(kind, repository's folder, file in it, why it counts apart) of each file, each once."""
     seen = set()
     for entry in sets:
         holds = re.compile(entry["holds"], re.M)
@@ -140,7 +152,7 @@ def chosen(folder: pathlib.Path, sets: list[dict]):
             if not holds.search(text) or leaves.search(text):
                 continue
             seen.add(path)
-            yield entry["kind"], root, name
+            yield entry["kind"], root, name, why_apart(entry, name, text)
 
 
 def reason(message: str) -> str:
@@ -153,20 +165,25 @@ def show(outcomes: list[Outcome], most: int) -> None:
     by_kind = collections.defaultdict(list)
     for outcome in outcomes:
         by_kind[outcome.kind].append(outcome)
-    print(f"{'kind':22}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'slowest ms':>12}")
+    print(f"{'kind':20}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'apart':>7}"
+          f"{'slowest ms':>12}")
     for kind, all_of_it in sorted(by_kind.items()):
         count = collections.Counter(o.outcome for o in all_of_it)
+        asked = len(all_of_it) - count["apart"]
         given = sum(o.stand_in and o.outcome == "imported" for o in all_of_it)
-        share = 100 * count["imported"] / len(all_of_it)
+        share = 100 * count["imported"] / max(asked, 1)
         slowest = max(o.seconds for o in all_of_it) * 1e3
-        print(f"{kind:22}{len(all_of_it):7}{count['imported']:10}{share:6.1f}{given:14}{count['refused']:9}{count['wrong']:7}"
-              f"{slowest:12.0f}")
+        print(f"{kind:20}{asked:7}{count['imported']:10}{share:6.1f}{given:14}{count['refused']:9}{count['wrong']:7}"
+              f"{count['apart']:7}{slowest:12.0f}")
     for kind, all_of_it in sorted(by_kind.items()):
         reasons = collections.Counter((o.outcome, reason(o.message)) for o in all_of_it if o.outcome != "imported")
         if reasons:
             print(f"\n{kind}")
         for (word, text), count in reasons.most_common(most):
             print(f"  {count:4} {word:8} {text}")
+    print("\nslowest")
+    for o in sorted(outcomes, key=lambda o: -o.seconds)[:10]:
+        print(f"  {o.seconds * 1e3:6.0f} ms {o.file}")
 
 
 def main() -> None:
@@ -184,10 +201,11 @@ def main() -> None:
     outcomes = []
     if a.rows:
         a.rows.unlink(missing_ok=True)
-    for kind, root, name in chosen(a.folder, sets):
+    for kind, root, name, apart in chosen(a.folder, sets):
         if a.kind and kind not in a.kind:
             continue
-        outcomes.append(survey.outcome(kind, root, name))
+        outcomes.append(Outcome(kind, f"{root.name}/{name}", "apart", False, f"{name}: {apart}", 0.0) if apart
+                        else survey.outcome(kind, root, name))
         if a.rows:
             with a.rows.open("a") as rows:
                 rows.write(json.dumps(dataclasses.asdict(outcomes[-1])) + "\n")
