@@ -173,7 +173,7 @@ bool play(const Case& c) {
       }
     }
   }
-  return std::all_of(players.begin(), players.end(), [](const Player& p) { return p.done(); });
+  return std::all_of(players.begin(), players.end(), [](const Player& one) { return one.done(); });
 }
 
 TEST(PipelineSchedule, gives_every_stage_what_it_reads_and_never_waits_in_a_circle) {
