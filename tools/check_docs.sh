@@ -45,9 +45,16 @@ def output_of(command, folder):
     return run.stdout.decode()
 
 
-def likeliest(line, output):
-    candidates = [c.rstrip() for c in output.splitlines() if c.strip()]
-    best = difflib.get_close_matches(line.strip(), [c.strip() for c in candidates], 1, 0.5)
+def begins_like(line, other):
+    """Rows of one table: the names in front of the first figure are the same."""
+    return re.split(r"\d|  ", line.strip())[0] == re.split(r"\d|  ", other.strip())[0]
+
+
+def likeliest(line, output, shown):
+    """The line of the output that takes this one's place: none that is shown already."""
+    free = [c.strip() for c in output.splitlines() if c.strip() and squeezed(c) not in shown]
+    named = [c for c in free if begins_like(line, c)]
+    best = difflib.get_close_matches(line.strip(), named or free, 1, 0.5)
     return line[: len(line) - len(line.lstrip())] + best[0] if best else line
 
 
@@ -58,7 +65,11 @@ def checked(shown, output, whole):
         return (shown, []) if squeezed("\n".join(shown)) == squeezed(output) else (right, ["(whole output)"])
     stale = [line for line in shown
              if line.strip() not in ("", "...") and squeezed(line) not in squeezed(output)]
-    return [likeliest(line, output) if line in stale else line for line in shown], stale
+    right, taken = [], {squeezed(line) for line in shown}
+    for line in shown:
+        right.append(likeliest(line, output, taken) if line in stale else line)
+        taken.add(squeezed(right[-1]))
+    return right, stale
 
 
 UNITS = r"(?:[KMGT]iB|tokens/s|ms|GPU-hours|days)"

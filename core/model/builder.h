@@ -47,6 +47,7 @@ struct BuildOptions {
   std::int64_t layers_apart = 0;
   bool scalar_head = false;  ///< a value for each token in place of logits (reward models, critics)
   ModelHead head;            ///< of the class that the configuration names
+  bool inside = false;       ///< of another network, whose class brings the head
   /// Parameters are counted and nothing is estimated: networks whose layers are known by their
   /// tensors only are taken too.
   bool counts_only = false;

@@ -145,21 +145,21 @@ TEST(Boundary, IsWhereItWasPredicted) {
   EXPECT_EQ(o.ran_though_beyond, 0);
 }
 
-/// FSDP2 on two H100, asked before the runs.
-TEST(Boundary, IsRightForTwoGpus) {
-  const Outcomes o = judged({"h100-2gpu.json"});
-  EXPECT_EQ(o.fits, 2);
+/// No answer is wrong, over at least so many that fit and that do not.
+void expect_right(const Outcomes& o, int fits, int beyond) {
+  EXPECT_GE(o.fits, fits);
   EXPECT_EQ(o.died_though_fits, 0);
-  EXPECT_EQ(o.beyond, 2);
+  EXPECT_GE(o.beyond, beyond);
   EXPECT_EQ(o.ran_though_beyond, 0);
 }
 
+/// FSDP2 on two H100, asked before the runs.
+TEST(Boundary, IsRightForTwoGpus) {
+  expect_right(judged({"h100-2gpu.json"}), 2, 2);
+}
+
 TEST(Boundary, IsRightForTheRunsOfItsMargins) {
-  const Outcomes o = judged({"h100-trainer.json", "h200-trainer.json"});
-  EXPECT_GE(o.fits, 12);
-  EXPECT_EQ(o.died_though_fits, 0);
-  EXPECT_GE(o.beyond, 6);
-  EXPECT_EQ(o.ran_though_beyond, 0);
+  expect_right(judged({"h100-trainer.json", "h200-trainer.json"}), 12, 6);
 }
 
 }  // namespace

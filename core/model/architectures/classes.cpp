@@ -45,7 +45,8 @@ bool same_class(std::string_view a, std::string_view b) {
 
 ModelHead read_head(const ModelConfig& c, const ModelClasses& classes) {
   const std::vector<std::string> named = c.texts("architectures");
-  if (named.empty()) return {};
+  if (named.empty())
+    return {.kind = classes.known == kBaseClass ? HeadKind::none : HeadKind::language_model};
   std::string known;
   for (const ClassSuffix& s : kSuffixes) {
     if ((classes.known & s.set) == 0) continue;

@@ -33,7 +33,8 @@ struct ModelClasses {
   std::uint16_t known = kDecoderClasses;
 };
 
-/// The head of the class that "architectures" names, or a language model's without that key.
+/// The head of the class that "architectures" names; without that key a language model's, where
+/// the type has a class with one.
 /// Throws InputError naming the class where it is none of `classes`.
 ModelHead read_head(const ModelConfig& config, const ModelClasses& classes);
 

@@ -45,7 +45,9 @@ Model text_inside(const ModelConfig& config, const BuildOptions& options, std::s
                   bool tied) {
   ModelConfig text = config.inner("text_config").without("architectures");
   text = text.with("tie_word_embeddings", tied).with("model_type", text.text("model_type", type));
-  Model model = build_model(text, options);
+  BuildOptions within = options;
+  within.inside = true;
+  Model model = build_model(text, within);
   if (!options.counts_only) return model;
   model.segments.clear();
   model.shared.clear();

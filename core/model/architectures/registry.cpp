@@ -122,7 +122,8 @@ constexpr std::array kArchitectures{
                  build_qwen2_5_vl,
                  {"Qwen2_5_VL", "", kConditionalClass},
                  kPatched | kOfSeveral},
-    Architecture{"qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VL", "", 0}, kPatched},
+    Architecture{
+        "qwen2_5_vl_text", build_qwen2_vl_text, {"Qwen2_5_VLText", "model.", kBaseClass}, kPatched},
     Architecture{"qwen2_audio",
                  build_qwen2_audio,
                  {"Qwen2Audio", "", kConditionalClass},
@@ -130,7 +131,8 @@ constexpr std::array kArchitectures{
     Architecture{"qwen2_moe", build_qwen2_moe, {"Qwen2Moe", "model.", kAllClasses}},
     Architecture{
         "qwen2_vl", build_qwen2_vl, {"Qwen2VL", "", kConditionalClass}, kPatched | kOfSeveral},
-    Architecture{"qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VL", "", 0}, kPatched},
+    Architecture{
+        "qwen2_vl_text", build_qwen2_vl_text, {"Qwen2VLText", "model.", kBaseClass}, kPatched},
     Architecture{"qwen3", build_qwen3, {"Qwen3", "model.", kAllClasses}},
     Architecture{
         "qwen3_5", build_qwen3_5, {"Qwen3_5", "", kConditionalClass}, kPatched | kOfSeveral},
@@ -148,8 +150,12 @@ constexpr std::array kArchitectures{
                  build_qwen3_vl_moe,
                  {"Qwen3VLMoe", "", kConditionalClass},
                  kPatched | kOfSeveral},
-    Architecture{"qwen3_vl_moe_text", build_qwen3_vl_moe_text, {"Qwen3VLMoe", "", 0}, kPatched},
-    Architecture{"qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VL", "", 0}, kPatched},
+    Architecture{"qwen3_vl_moe_text",
+                 build_qwen3_vl_moe_text,
+                 {"Qwen3VLMoeText", "model.", kBaseClass},
+                 kPatched},
+    Architecture{
+        "qwen3_vl_text", build_qwen3_vl_text, {"Qwen3VLText", "model.", kBaseClass}, kPatched},
     Architecture{"roberta", build_roberta, {"Roberta", "", kReadByBuilder}},
     Architecture{"seed_oss", build_seed_oss, {"SeedOss", "model.", kAllClasses}},
     Architecture{"siglip", build_siglip, {"Siglip", "", kPairClass}, kPatched | kOfSeveral},
@@ -262,7 +268,8 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                       .expected = "torch"});
   BuildOptions known = options;
   known.fused = kernels_of(type, options.requested);
-  if ((found->classes.known & kReadByBuilder) == 0) known.head = read_head(config, found->classes);
+  if (!known.inside && (found->classes.known & kReadByBuilder) == 0)
+    known.head = read_head(config, found->classes);
   if (known.cached && known.head.kind != HeadKind::language_model)
     config.fail("architectures", "a class without a language model's head generates nothing",
                 "a ...ForCausalLM");

@@ -100,10 +100,8 @@ def captured(run):
     with torch.cuda.graph(graph):
         run()
 
-    def replay(_tensors_of=run):
-        graph.replay()
-
-    return replay
+    kept = graph, run
+    return lambda: kept[0].replay()
 
 
 def decode_pass(w, batch, context):

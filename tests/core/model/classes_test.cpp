@@ -34,6 +34,20 @@ TEST(Classes, DecideWhatTheNetworkEndsIn) {
   EXPECT_EQ(count("MistralForTokenClassification"), base + 3 * 4096 + 3);
 }
 
+/// transformers' models/auto has no class with a head for them.
+TEST(Classes, GiveTextPartsNoHeadAlone) {
+  for (const char* type : {"qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text"}) {
+    const Model alone = build(fmt::format(R"({{"model_type": "{}"}})", type));
+    EXPECT_TRUE(std::ranges::none_of(alone.parameters, [](const Parameter& p) {
+      return p.name.find("lm_head") != std::string::npos || p.name.starts_with("model.");
+    })) << type;
+  }
+  const Model whole = build(R"({"model_type": "qwen3_vl", "tie_word_embeddings": false})");
+  EXPECT_TRUE(std::ranges::any_of(whole.parameters, [](const Parameter& p) {
+    return p.name.find("lm_head") != std::string::npos;
+  }));
+}
+
 TEST(Classes, TakeTheNumberOfLabelsFromTheirNames) {
   const Model model = build(R"({"model_type": "llama", "id2label": {"0": "LABEL_0"},
                                 "architectures": ["LlamaForSequenceClassification"]})");

@@ -4,8 +4,8 @@
 
 FOLDER has the trainers' repositories as `git clone URL FOLDER/OWNER+NAME` makes them; those that are absent are left out.
 files.json says which of their files are of which kind (`holds`), which are another set's (`without`), and which count apart,
-by what they hold and why (`apart`): they train no language model, or nothing. A shell script that starts no program (`runs`) is
-a part of another one, and counts apart too.
+by what they hold and why (`apart`, of a kind or of a set): they train no language model, or nothing. A shell script that
+starts no program (`runs`) is a part of another one, and counts apart too.
 
 A file gets what it cannot say: GPUs (as many as it asks for, else the first count of GPU_COUNTS that its degrees divide), and
 a model of about the right sort where the one that it names is not in the catalogue or it names none (`with a model`).
@@ -128,16 +128,16 @@ class Survey:
         return Outcome(kind, f"{root.name}/{file}", word, given, message, answer.seconds)
 
 
-def why_apart(entry: dict, name: str, text: str) -> str:
-    """Why a file counts apart from its kind; empty where it does not."""
-    for pattern, why in entry.get("apart", []):
+def why_apart(entry: dict, of_kind: list, name: str, text: str) -> str:
+    """Why a file counts apart from its kind; empty where it does not. Rules are [pattern, reason]."""
+    for pattern, why in entry.get("apart", []) + of_kind:
         if re.search(pattern, text, re.M):
             return why
     part = name.endswith(".sh") and "runs" in entry and not re.search(entry["runs"], text)
     return "a part of a script, which starts no program" if part else ""
 
 
-def chosen(folder: pathlib.Path, sets: list[dict]):
+def chosen(folder: pathlib.Path, sets: list[dict], apart: dict[str, list]):
     """(kind, repository's folder, file in it, why it counts apart) of each file, each once."""
     seen = set()
     for entry in sets:
@@ -152,7 +152,7 @@ def chosen(folder: pathlib.Path, sets: list[dict]):
             if not holds.search(text) or leaves.search(text):
                 continue
             seen.add(path)
-            yield entry["kind"], root, name, why_apart(entry, name, text)
+            yield entry["kind"], root, name, why_apart(entry, apart.get(entry["kind"], []), name, text)
 
 
 def reason(message: str) -> str:
@@ -197,11 +197,11 @@ def main() -> None:
     arguments.add_argument("--rows", type=pathlib.Path, help="write a line of JSON for each file")
     a = arguments.parse_args()
     survey = Survey(a.program.resolve(), a.limit)
-    sets = json.loads((here.parent / "files.json").read_text())["sets"]
+    files = json.loads((here.parent / "files.json").read_text())
     outcomes = []
     if a.rows:
         a.rows.unlink(missing_ok=True)
-    for kind, root, name, apart in chosen(a.folder, sets):
+    for kind, root, name, apart in chosen(a.folder, files["sets"], files["apart"]):
         if a.kind and kind not in a.kind:
             continue
         outcomes.append(Outcome(kind, f"{root.name}/{name}", "apart", False, f"{name}: {apart}", 0.0) if apart
