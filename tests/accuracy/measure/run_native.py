@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 
+import host_probe
 from jobs import load_cases
 
 if __name__ == "__main__":
@@ -36,6 +37,7 @@ if __name__ == "__main__":
             continue
         with open("record.json", encoding="utf-8") as file:
             record = json.load(file)
+        record["environment"]["machine"] = host_probe.machine()
         with open(options.output, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         times = record["measured"].get("on_a_shared_gpu", record["measured"])
