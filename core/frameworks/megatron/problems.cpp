@@ -166,8 +166,8 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
                            "false"};
   if (auto problem = instances_problem(plan)) return problem;
   if (plan.optimizer.kind->megatron.empty())
-    return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
-                           "adamw or sgd"};
+    return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam, SGD and Muon here",
+                           "adamw, sgd or muon"};
   if (auto problem = adapters_problem(plan)) return problem;
   if (auto problem = recipe_problem(plan)) return problem;
   return saved_activations_problem(plan);

@@ -327,6 +327,17 @@ void read_float8(Key& key) {
   key.take("/precision/linear", "fp8-" + name);
 }
 
+/// recipes/llm/kd.py: an ordinary loss beside a divergence from a frozen teacher over all logits.
+void read_teacher(Key& key) {
+  const Json* name = key.other("teacher_model.pretrained_model_name_or_path");
+  if (name == nullptr || !name->is_string())
+    key.refuse("which model teaches is not said", "pretrained_model_name_or_path");
+  key.recipe().take_algorithm("asft", key.origin());
+  key.recipe().rlhf["models"]["reference"]["model"] = *name;
+  key.recipe().rlhf["reference"] = "copy";
+  key.warn("is estimated as ASFT, whose divergence from a mixture of both keeps more than KDLoss");
+}
+
 void read_frozen(Key& key) {
   key.warn("parts of the model are frozen: the estimate is for all of it, which is more");
 }
@@ -367,8 +378,9 @@ constexpr std::array kRules{
     KeyRule{"compile.enabled", "", read_compile},
     KeyRule{"fp8.enabled", "", read_float8},
     KeyRule{"freeze_config", "", read_frozen},
-    KeyRule{"kd_loss_fn", "", refuse_if_said},
-    KeyRule{"teacher_model", "", refuse_if_said},
+    KeyRule{"teacher_model", "", read_teacher},
+    KeyRule{"separate_meshes", "", refuse_if_true},
+    KeyRule{"offload_teacher_model", "", refuse_if_true},
     KeyRule{"model.drafter_path", "", refuse_if_said},  // a second network that trains
     KeyRule{"flow_matching", "", refuse_if_said},
 };
@@ -404,6 +416,7 @@ const std::array kIgnored{
                  "model.config._target_",
                  "model.config.trust_remote_code",
                  "clip_grad_norm.*"}},
+    IgnoredKeys{"taken with teacher_model", {"kd_loss_fn*", "kd_ratio"}},
     IgnoredKeys{"the loader runs on the host",
                 {"dataset.*", "dataloader.*", "validation_*", "tokenizer.*", "processor.*",
                  "packed_sequence.*"}},

@@ -92,6 +92,20 @@ TEST(Nemo, ReadsMuonAndRefusesOlderNetworksByKey) {
       HasSubstr("model: NeMo's networks"));
 }
 
+TEST(Nemo, ReadsATeacherOnTheSameGpus) {
+  const std::string recipe =
+      "step_scheduler: {global_batch_size: 8, local_batch_size: 1}\ndataset: {seq_len: 512}\n"
+      "model: {pretrained_model_name_or_path: meta-llama/Llama-3.2-1B, torch_dtype: bf16}\n"
+      "teacher_model: {pretrained_model_name_or_path: meta-llama/Llama-3.2-3B}\nkd_ratio: 0.5\n"
+      "kd_loss_fn: {temperature: 1.0}\noptimizer: {_target_: torch.optim.Adam}\n"
+      "distributed: {strategy: fsdp2}\n";
+  const Json workload = job_of(recipe).at("workload");
+  EXPECT_EQ(workload.at("algorithm"), "asft");
+  EXPECT_EQ(workload.at("models").at("reference").at("model"), "meta-llama/Llama-3.2-3B");
+  EXPECT_EQ(workload.at("sequence_length"), 512);
+  EXPECT_THAT(error_of(recipe + "separate_meshes: true\n"), HasSubstr("separate_meshes: is not"));
+}
+
 constexpr const char* kScript =
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
     "--num-attention-heads 8 --swiglu --normalization RMSNorm --disable-bias-linear "
