@@ -59,7 +59,8 @@ void read_global(Key& key) {
 
 /// "0:384 200B:768 400B:1152": sequences of a step from so many tokens on. The last is the largest.
 void read_batch_schedule(Key& key) {
-  const std::string text = key.text();
+  const std::vector<std::string> steps = key.list();  // of a command several words
+  const std::string text = steps.empty() ? "" : steps.back();
   const std::size_t colon = text.rfind(':');
   std::int64_t batch = 0;
   if (colon != text.npos)
