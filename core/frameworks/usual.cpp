@@ -76,7 +76,7 @@ HostMemory inputs_on_host(const Plan& plan, const ModelRun& run) {
   for (const SegmentRun& s : run.segments) {
     host.pinned = checked_add(host.pinned, checked_mul(s.forward.pinned, s.segment->repeat));
     if (!plan.recomputes_blocks()) continue;
-    for (std::int64_t k = 0; s.segment->recomputable() && k < s.segment->repeat; ++k, ++place)
+    for (std::int64_t k = 0; s.segment->checkpointable && k < s.segment->repeat; ++k, ++place)
       if (!s.others || run.own_tapes.has(place))
         host.pinned = checked_add(host.pinned, pinned_block(input));
     input = s.forward.output_bytes;

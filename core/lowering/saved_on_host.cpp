@@ -43,7 +43,7 @@ std::vector<TailedFree> inputs_being_sent(const Plan& plan, const Segment& segme
                                           std::int64_t input_bytes) {
   std::vector<TailedFree> inputs;
   const bool sends = plan.activation_offloading == ActivationOffloading::streams &&
-                     plan.recomputes_blocks() && segment.recomputable();
+                     plan.recomputes_blocks() && segment.checkpointable;
   const std::int64_t count = sends ? std::min(kInputsBeingSent, segment.repeat - 1) : 0;
   for (std::int64_t k = 0; k < count; ++k)
     inputs.push_back(

@@ -49,7 +49,7 @@ std::vector<bool> kept_in_backward(const Model& model, const Plan& plan, const M
     if (s.others)
       for (const std::int32_t i : s.others->forward.saved_shared)
         kept[static_cast<std::size_t>(i)] = true;
-    if (!plan.recomputes_blocks() || !s.segment->recomputable()) continue;
+    if (!plan.recomputes_blocks() || !s.segment->checkpointable) continue;
     for (const Input& in : s.segment->graph.inputs())
       if (in.kind == InputKind::shared) kept[static_cast<std::size_t>(in.shared)] = true;
   }
@@ -195,7 +195,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
   const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
-  if (checkpointed && segment.recomputable()) options.kept = kept_results(plan.checkpointing);
+  if (checkpointed && segment.checkpointable) options.kept = kept_results(plan.checkpointing);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
@@ -217,7 +217,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && options.kept != KeptResults::none;
-  if (checkpointed && segment.recomputable() && !tagged) {
+  if (checkpointed && segment.checkpointable && !tagged) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
     if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
@@ -277,7 +277,7 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
   if (!plan.sends_inputs()) return 0;
   const TapeRun* before = nullptr;
   for (const SegmentRun& s : run.segments) {
-    const bool block = s.segment->recomputable();
+    const bool block = s.segment->checkpointable;
     if (block && (before == nullptr || (s.others && !run.own_tapes.has(0)))) return 0;
     if (block) return before->output_needs_grad ? 0 : before->output_bytes;
     before = &s.forward;
@@ -421,7 +421,7 @@ std::int32_t shared_slots(const SegmentRun& s) {
 }
 
 std::int64_t block_count(const ModelRun& run, const SegmentRepeat& repeat) {
-  return run.segments[repeat.segment].segment->recomputable() ? repeat.count : 0;
+  return run.segments[repeat.segment].segment->checkpointable ? repeat.count : 0;
 }
 
 std::int64_t block_count(const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {

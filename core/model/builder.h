@@ -136,8 +136,6 @@ class ModelBuilder {
 
   /// Starts the next segment; the reference stays valid until the next call.
   Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false);
-  /// The current segment is a block that activation checkpointing leaves as it is.
-  void keep_results() { model_.segments.back().keeps_results = true; }
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
   /// `f32`: in fp32 whatever the parameters' type.
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);

@@ -51,11 +51,8 @@ struct ParameterGroup {
 struct Segment {
   std::string name;
   std::int64_t repeat = 1;
-  bool checkpointable = false;  ///< a block, which activation checkpointing recomputes
+  bool checkpointable = false;  ///< a block that activation checkpointing recomputes
   Graph graph;
-  /// Its class is no GradientCheckpointingLayer: a block all the same, never computed again.
-  bool keeps_results = false;
-  bool recomputable() const { return checkpointable && !keeps_results; }
 };
 
 /// A tensor that one segment makes and many use: rotary tables, an attention mask, the encoder's

@@ -20,7 +20,7 @@ SavedBlocks saved_blocks(const SavedInput& how, const ModelRun& run) {
   SavedBlocks blocks;
   std::int64_t input = 0;
   for (const SegmentRun& s : run.segments) {
-    if (s.segment->recomputable()) {
+    if (s.segment->checkpointable) {
       blocks.count += s.segment->repeat;
       blocks.bytes = std::max(blocks.bytes, input);
     }

@@ -112,8 +112,8 @@ ValueId joined_to(Graph& g, const ModelBuilder& m, ParameterId gate, ValueId str
 
 void write_layers(ModelBuilder& m, const MllamaTower& t, const MllamaTowerLayer& l,
                   std::int64_t count, std::int32_t mask) {
-  Graph& g = m.begin_segment("tower layers", count, true);
-  m.keep_results();
+  // No GradientCheckpointingLayer: activation checkpointing leaves them as they are.
+  Graph& g = m.begin_segment("tower layers", count);
   const ValueId x = g.chained_input({t.width, Scale::patches});
   const AttentionShape shape{.heads = t.heads,
                              .kv_heads = t.heads,

@@ -54,7 +54,7 @@ def counted_by_transformers(path: pathlib.Path) -> int:
 def counted_by_program(program: str, path: pathlib.Path) -> int:
     done = subprocess.run([program, "model", str(path), "--format", "json"], capture_output=True, text=True)
     if done.returncode != 0:
-        raise ValueError(done.stderr.strip().splitlines()[0])
+        raise ValueError(done.stderr.strip().splitlines()[0].removeprefix(f"shardplan: {path}: "))
     return json.loads(done.stdout)["parameters"]
 
 
