@@ -1,5 +1,5 @@
-// The front ends under mutated inputs, the same ones in every run: what libFuzzer's targets do where
-// there is no clang, and what ctest runs (Fuzz.*). docs/how-to/fuzzing.md has the commands.
+// The front ends under mutated inputs, the same ones in every run: what libFuzzer's targets do
+// where there is no clang, and what ctest runs (Fuzz.*). docs/how-to/fuzzing.md has the commands.
 //
 //     fuzz_mutations TARGET CORPUS_FOLDER [--runs N | --seconds N] [--seed N]
 //
@@ -100,9 +100,9 @@ class Mutator {
   /// Another value in the place of a word or a number near `at`.
   void replace_value(std::string& text, std::size_t at) {
     constexpr std::array<std::string_view, 22> kValues{
-        "0",    "-1",    "1",     "2",    "7",      "100000", "9223372036854775807",
-        "1e30", "0.5",   "1e-9",  "null", "true",   "false",  "\"auto\"",
-        "\"\"", "[]",    "{}",    "[1]",  "\"8k\"", "NaN",    "18446744073709551616",
+        "0",    "-1",  "1",    "2",    "7",      "100000", "9223372036854775807",
+        "1e30", "0.5", "1e-9", "null", "true",   "false",  "\"auto\"",
+        "\"\"", "[]",  "{}",   "[1]",  "\"8k\"", "NaN",    "18446744073709551616",
         "-0.0"};
     constexpr std::string_view kEnds = " \t\n,:]}";
     const std::size_t start = text.find_first_of(":[=", at);

@@ -1,5 +1,5 @@
-// The tower of Llama 3.2 with vision (models/mllama): tiles of an image, padded to a whole number of
-// eights of rows, which see each other; layers of the tower are read beside its last one.
+// The tower of Llama 3.2 with vision (models/mllama): tiles of an image, padded to a whole number
+// of eights of rows, which see each other; layers of the tower are read beside its last one.
 #pragma once
 
 #include <vector>
@@ -23,9 +23,9 @@ struct MllamaTilePlaces {
 
 struct MllamaTower {
   std::int64_t width = 0, ffn = 0, heads = 0, layers = 0, global_layers = 0;
-  std::int64_t tiles = 0, forms = 0;       ///< of an image at most; its forms
-  std::int64_t patches = 0, values = 0;    ///< of a tile; numbers of an image
-  std::vector<std::int64_t> read;          ///< layers whose results are read, in order
+  std::int64_t tiles = 0, forms = 0;     ///< of an image at most; its forms
+  std::int64_t patches = 0, values = 0;  ///< of a tile; numbers of an image
+  std::vector<std::int64_t> read;        ///< layers whose results are read, in order
   Activation activation = Activation::gelu;
   ParameterId class_token = kNone, patch = kNone, gate = kNone, places = kNone;
   EmbeddingModule tile_places;

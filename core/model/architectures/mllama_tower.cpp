@@ -68,12 +68,11 @@ ValueId opened(Graph& g, const ModelBuilder& m, ParameterId gate) {
   return g.map(OpKind::tanh, parameter_value(g, m, gate, 1));
 }
 
-/// Rows of a table, one for each image.
+/// Rows of a table, one for each image, by numbers that the batch brings.
 ValueId picked(Graph& g, const EmbeddingModule& table) {
   Op op{OpKind::embedding};
   op.module = table.module;
   op.weight = table.weight;
-  op.side = {1, Scale::images};
   return g.op(op, {table.width, Scale::images});
 }
 
@@ -128,8 +127,7 @@ void write_layers(ModelBuilder& m, const MllamaTower& t, const MllamaTowerLayer&
   const ValueId mixed = kind == AttentionKind::sdpa ? masked_attention(g, shape, q, k, v, bias)
                                                     : attention(g, kind, shape, q, k, v, bias);
   const ValueId middle = joined_to(g, m, l.attention_gate, x, apply(g, l.out, mixed));
-  const ValueId inner =
-      activate(g, t.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
+  const ValueId inner = activate(g, t.activation, apply(g, l.up, layer_norm(g, l.after, middle)));
   g.set_output(joined_to(g, m, l.mlp_gate, middle, apply(g, l.down, inner)));
 }
 

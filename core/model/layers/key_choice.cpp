@@ -13,8 +13,7 @@ ValueId without_gradient(Graph& g, ValueId x) {
 /// The first columns of each head turned, the others behind them.
 ValueId turned_heads(Graph& g, const KeyIndexerShape& s, const RotaryTables& tables, ValueId x,
                      std::int64_t heads) {
-  const ValueId turned =
-      turn(g, s.rotary, tables, slice(g, x, heads * s.rope), heads, s.rope);
+  const ValueId turned = turn(g, s.rotary, tables, slice(g, x, heads * s.rope), heads, s.rope);
   const ValueId rest = slice(g, x, heads * (s.dim - s.rope));
   return g.op({OpKind::cat, {turned, rest, kNone}}, {heads * s.dim, Scale::tokens});
 }
@@ -50,8 +49,7 @@ ValueId choose_keys(Graph& g, const KeyIndexer& i, const RotaryTables& tables, V
   product.autocast = false;
   const ValueId scaled = g.map(OpKind::scalar, g.op(product, {s.heads, Scale::scores}));
   const ValueId scores = g.map(OpKind::relu, scaled);
-  const ValueId weights =
-      g.map(OpKind::scalar, g.map(OpKind::to_f32, apply(g, i.weights, hidden)));
+  const ValueId weights = g.map(OpKind::scalar, g.map(OpKind::to_f32, apply(g, i.weights, hidden)));
   Op sum{OpKind::matmul, {weights, scores, kNone}};
   sum.work = {s.heads, Scale::scores};
   sum.autocast = false;

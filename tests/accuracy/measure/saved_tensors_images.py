@@ -186,7 +186,7 @@ def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> di
         return inputs
     side = side_of(config)
     if config["model_type"] == "mllama":
-        inputs["pixel_values"] = torch.randn(batch, 1, 4, 3, side, side, dtype=dtype)
+        inputs["pixel_values"] = torch.randn(batch, 1, 4, 3, side, side)
         inputs["aspect_ratio_ids"] = torch.full((batch, 1), 6)
         inputs["aspect_ratio_mask"] = torch.ones(batch, 1, 4, dtype=torch.long)
         inputs["cross_attention_mask"] = torch.ones(batch, sequence, 1, 4, dtype=torch.long)

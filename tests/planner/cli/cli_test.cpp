@@ -94,8 +94,8 @@ TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
 
 TEST(Fit, RefusesAWordWhosePlaceAFlagHasTaken) {
   const TemporaryFolder folder;
-  const std::string accelerate =
-      folder.file("acc.yaml", "distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: bf16\n");
+  const std::string accelerate = folder.file(
+      "acc.yaml", "distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: bf16\n");
   const Finished file = shardplan({"fit", "gpt2", accelerate, "--cluster", "8xH100"});
   EXPECT_EQ(file.exit_code, 3);
   EXPECT_THAT(file.err, HasSubstr("fit " + accelerate + " --model gpt2 --cluster"));
