@@ -70,7 +70,7 @@ bool FitQuestion::lacks_cluster() const {
   return has_model ? model.empty() : !is_whole_job(model);
 }
 
-JobAnswer answer(const FitQuestion& asked) {
+JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
   const FitQuestion question = with_file(asked);
   if (!question.cluster.empty() && is_whole_job(question.model))
     throw InputError({.file = question.model,
@@ -87,7 +87,7 @@ JobAnswer answer(const FitQuestion& asked) {
     job.assumed.emplace_back("checkpointing: full");
   Calibration calibration = question.calibration.load_for(job);
   JobAnswer a = answer_job(std::move(job), std::move(calibration), question.cost);
-  a.fixes = find_fixes(a.job, written, a.estimate, a.calibration, {.threads = 0});
+  a.fixes = find_fixes(a.job, written, a.estimate, a.calibration, {.threads = 0, .most = fixes});
   return a;
 }
 

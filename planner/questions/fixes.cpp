@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/checked.h"
 #include "checkpointing/problems.h"
@@ -50,26 +52,53 @@ bool better(const Fix& a, const Fix& b) {
   return a.gpu_saved > b.gpu_saved;
 }
 
-/// What each of the sets of changes would do, on several threads.
-std::vector<Fix> evaluate_all(const Asked& asked, const std::vector<std::vector<Change>>& sets,
-                              const Effort& effort) {
-  std::vector<std::optional<Fix>> found(sets.size());
-  for_each_index(sets.size(), effort.threads, [&](std::size_t i) {
-    if (!effort.stop.stop_requested()) found[i] = asked.evaluate(sets[i]);
-  });
-  std::vector<Fix> fixes;
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (!found[i]) continue;
-    fixes.push_back(std::move(*found[i]));
-    fixes.back().changes = sets[i];
+/// What sets of changes would do, each asked about once: searches with more and less to give up
+/// meet many of them again.
+class Evaluations {
+ public:
+  Evaluations(const Asked& asked, const Effort& effort) : asked_(asked), effort_(effort) {}
+
+  /// Of those that can be had, in their order, on several threads.
+  std::vector<Fix> of(const std::vector<std::vector<Change>>& sets) {
+    std::vector<const std::vector<Change>*> unknown;
+    for (const std::vector<Change>& set : sets)
+      if (known_.emplace(name_of(set), std::nullopt).second) unknown.push_back(&set);
+    std::vector<std::optional<Fix>> found(unknown.size());
+    for_each_index(unknown.size(), effort_.threads, [&](std::size_t i) {
+      if (!stopped()) found[i] = asked_.evaluate(*unknown[i]);
+    });
+    for (std::size_t i = 0; i < found.size(); ++i)
+      known_[name_of(*unknown[i])] = std::move(found[i]);
+    std::vector<Fix> fixes;
+    for (const std::vector<Change>& set : sets) {
+      const std::optional<Fix>& fix = known_[name_of(set)];
+      if (!fix) continue;
+      fixes.push_back(*fix);
+      fixes.back().changes = set;
+    }
+    return fixes;
   }
-  return fixes;
-}
+
+  const Asked& asked() const { return asked_; }
+  bool stopped() const { return effort_.stop.stop_requested(); }
+  std::size_t wanted() const { return effort_.most; }
+
+ private:
+  static std::string name_of(const std::vector<Change>& set) {
+    std::string name;
+    for (const Change& change : set) name += change.what + '\n';
+    return name;
+  }
+
+  const Asked& asked_;
+  const Effort& effort_;
+  std::map<std::string, std::optional<Fix>> known_;
+};
 
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
 /// `singles`: all changes, each alone. None gives up more than `at_most`.
-Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& singles,
-            Sacrifice at_most, const Effort& effort) {
+Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix>& singles,
+            Sacrifice at_most) {
   Fix best;
   best.after = now;
   std::vector<Change> taken;
@@ -87,15 +116,15 @@ Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& sin
     best = *next;
     if (best.after.verdict.fits || taken.size() == kMostChanges) break;
     std::vector<std::vector<Change>> together;
-    for (const Change& change : asked.possible(taken)) {
+    for (const Change& change : evaluations.asked().possible(taken)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
                                     [&](const Change& t) { return t.subject == change.subject; });
       if (used || change.sacrifice > at_most) continue;
       together.push_back(taken);
       together.back().push_back(change);
     }
-    candidates = evaluate_all(asked, together, effort);
-    if (effort.stop.stop_requested()) break;
+    candidates = evaluations.of(together);
+    if (evaluations.stopped()) break;
   }
   return best;
 }
@@ -111,28 +140,39 @@ bool worthwhile(const Fix& fix, const Estimate& now) {
   return static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point);
 }
 
-bool takes_more_gpus(const Change& change) {
-  return change.sacrifice == Sacrifice::more_gpus;
+bool is_enough(const Fix& fix, const Estimate& now) {
+  return fix.after.verdict.fits && worthwhile(fix, now);
 }
 
-/// Each change alone. Of clusters that grow, smallest first, those after the first that is enough
-/// are not asked about: nobody would be told.
-std::vector<Fix> evaluate_alone(const Asked& asked, const Estimate& now, const Effort& effort) {
-  std::vector<std::vector<Change>> sets, larger;
-  for (Change& change : asked.possible({})) {
-    const bool first =
-        !takes_more_gpus(change) || std::ranges::none_of(sets, [](const std::vector<Change>& set) {
-          return takes_more_gpus(set.front());
-        });
-    (first ? sets : larger).push_back({std::move(change)});
+/// Clusters that grow, smallest first. Those after the first that is enough are not asked about:
+/// nobody would be told.
+std::vector<Fix> evaluate_clusters(Evaluations& evaluations, const Estimate& now,
+                                   const std::vector<std::vector<Change>>& sets) {
+  std::vector<Fix> fixes;
+  for (const std::vector<Change>& set : sets) {
+    if (!fixes.empty() && is_enough(fixes.back(), now)) break;
+    for (Fix& fix : evaluations.of({set})) fixes.push_back(std::move(fix));
   }
-  std::vector<Fix> fixes = evaluate_all(asked, sets, effort);
-  const auto enough = [&](const Fix& fix) {
-    return takes_more_gpus(fix.changes.front()) && fix.after.verdict.fits && worthwhile(fix, now);
-  };
-  for (const std::vector<Change>& set : larger) {
-    if (std::ranges::any_of(fixes, enough)) break;
-    for (Fix& fix : evaluate_all(asked, {set}, effort)) fixes.push_back(std::move(fix));
+  return fixes;
+}
+
+/// Each change alone, those that give up least first. Once as many as are wanted are enough, the
+/// rest is not asked about: it gives up more, and ranks behind them.
+std::vector<Fix> evaluate_alone(Evaluations& evaluations, const Estimate& now) {
+  std::map<Sacrifice, std::vector<std::vector<Change>>> sets;
+  for (Change& change : evaluations.asked().possible({})) {
+    const Sacrifice sacrifice = change.sacrifice;
+    sets[sacrifice].push_back({std::move(change)});
+  }
+  std::vector<Fix> fixes;
+  std::size_t enough = 0;
+  for (const auto& [sacrifice, alone] : sets) {
+    if (enough >= evaluations.wanted()) break;
+    for (Fix& fix : sacrifice == Sacrifice::more_gpus ? evaluate_clusters(evaluations, now, alone)
+                                                      : evaluations.of(alone)) {
+      if (is_enough(fix, now)) ++enough;
+      fixes.push_back(std::move(fix));
+    }
   }
   return fixes;
 }
@@ -173,8 +213,9 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const std::vector<Fix>& sin
 }
 
 std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Effort& effort) {
-  const std::vector<Fix> singles = evaluate_alone(asked, now, effort);
-  if (effort.stop.stop_requested()) return {};
+  Evaluations evaluations(asked, effort);
+  const std::vector<Fix> singles = evaluate_alone(evaluations, now);
+  if (evaluations.stopped()) return {};
   std::vector<Fix> fixes;
   for (const Fix& fix : singles)
     if (worthwhile(fix, now)) fixes.push_back(fix);
@@ -186,12 +227,13 @@ std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Eff
   if (!now.verdict.fits && !one_is_enough) {
     Fix combined;
     for (const Sacrifice at_most : sacrifices_of(singles)) {
-      combined = combine(asked, now, singles, at_most, effort);
-      if (effort.stop.stop_requested()) return {};
+      combined = combine(evaluations, now, singles, at_most);
+      if (evaluations.stopped()) return {};
       if (combined.after.verdict.fits) break;
     }
     if (combined.changes.size() > 1) fixes.insert(fixes.begin(), std::move(combined));
   }
+  if (fixes.size() > effort.most) fixes.resize(effort.most);
   return fixes;
 }
 
