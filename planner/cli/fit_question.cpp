@@ -86,8 +86,10 @@ JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
       !options.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   Calibration calibration = question.calibration.load_for(job);
-  JobAnswer a = answer_job(std::move(job), std::move(calibration), question.cost);
-  a.fixes = find_fixes(a.job, written, a.estimate, a.calibration, {.threads = 0, .most = fixes});
+  FixedEstimate found = estimate_and_fix(job, written, calibration, {.threads = 0, .most = fixes});
+  JobAnswer a =
+      answer_job(std::move(job), std::move(calibration), question.cost, std::move(found.now));
+  a.fixes = std::move(found.fixes);
   return a;
 }
 

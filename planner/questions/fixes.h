@@ -49,4 +49,14 @@ struct WrittenJob {
 std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort = {});
 
+struct FixedEstimate {
+  Estimate now;
+  std::vector<Fix> fixes;
+};
+
+/// The estimate of a job with its fixes, those that give nothing up beside it on other threads:
+/// where somebody waits for both, that takes less time. Not to be asked to stop.
+FixedEstimate estimate_and_fix(const Job& job, const WrittenJob& written,
+                               const Calibration& calibration, const Effort& effort);
+
 }  // namespace shardplan

@@ -78,8 +78,8 @@ class KnownReader {
   }
 
   Json number() {
-    const char* const last =
-        std::find_if(at_, end_, [](char c) { return c == ',' || c == '}' || c == ']' || c <= ' '; });
+    const char* const last = std::find_if(
+        at_, end_, [](char c) { return c == ',' || c == '}' || c == ']' || c <= ' '; });
     const std::string_view digits(at_, static_cast<std::size_t>(last - at_));
     at_ = last;
     if (digits.find_first_of(".eE") != std::string_view::npos) return parsed<double>(digits);
@@ -99,7 +99,8 @@ class KnownReader {
   std::string string() {
     std::string text;
     for (++at_;; ++at_) {
-      const char* const stop = std::find_if(at_, end_, [](char c) { return c == '"' || c == '\\'; });
+      const char* const stop =
+          std::find_if(at_, end_, [](char c) { return c == '"' || c == '\\'; });
       assert(stop != end_);
       text.append(at_, stop);
       at_ = stop + 1;
