@@ -26,7 +26,7 @@ if [[ ! -x "$program" ]]; then
   exit 2
 fi
 python3 - "$program" "$update" <<'PYTHON'
-import difflib, os, pathlib, re, shlex, subprocess, sys, tempfile
+import concurrent.futures, difflib, os, pathlib, re, shlex, subprocess, sys, tempfile
 
 program, update = sys.argv[1], sys.argv[2] == "true"
 root = pathlib.Path.cwd()
@@ -41,7 +41,7 @@ def output_of(command, folder):
     run = subprocess.run([program, *arguments], cwd=folder, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     if run.returncode == 2:
-        sys.exit(f"check_docs: {command}: {run.stdout.decode()}")
+        raise RuntimeError(f"check_docs: {command}: {run.stdout.decode()}")
     return run.stdout.decode()
 
 
@@ -130,13 +130,22 @@ def check(page, folder):
     return lines, stale, unfounded_figures(text, outputs)
 
 
-pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-count = others = 0
-for page in pages:
+def check_alone(page):
+    """The same in a folder of the page's own, so that several can be checked at a time."""
     with tempfile.TemporaryDirectory() as folder:
         for entry in ("configs", "data", "tests"):
             os.symlink(root / entry, os.path.join(folder, entry))
-        lines, stale, unfounded = check(page, pathlib.Path(folder))
+        return check(page, pathlib.Path(folder))
+
+
+pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+    try:
+        checked_pages = list(workers.map(check_alone, pages))
+    except RuntimeError as error:
+        sys.exit(str(error))
+count = others = 0
+for page, (lines, stale, unfounded) in zip(pages, checked_pages):
     faults = [f"no command of the page prints it: {figure}" for figure in unfounded]
     if page.parent.name == "commands" and not begins_with_an_example(page):
         faults.append(f"does not begin with an example of {page.stem}")

@@ -121,8 +121,9 @@ void BlockRun::give_back(const Live& live, const BlockRow& row) {
     return;
   }
   allocator_.set_aside(live.block);
-  used_[static_cast<std::size_t>(row.used_on)].push_back({clocks_.at.of(row.used_on), live.block});
-  ++waiting_;
+  const double until = clocks_.at.of(row.used_on);
+  used_[static_cast<std::size_t>(row.used_on)].push_back({until, live.block});
+  earliest_ = std::min(earliest_, until);
 }
 
 void BlockRun::move_clocks(const ClockMove& move) {
@@ -160,12 +161,13 @@ void BlockRun::throttle(const ClockMove& move) {
 /// Every request asks first what the streams have done (process_events). A stream's blocks come
 /// back in the order in which they were freed.
 void BlockRun::take_passed() {
-  if (waiting_ == 0) return;
-  for (std::deque<Used>& used : used_)
-    for (; !used.empty() && used.front().until <= clocks_.at.host; --waiting_) {
+  if (clocks_.at.host < earliest_) return;
+  earliest_ = kNever;
+  for (std::deque<Used>& used : used_) {
+    for (; !used.empty() && used.front().until <= clocks_.at.host; used.pop_front())
       allocator_.give_back(used.front().block);
-      used.pop_front();
-    }
+    if (!used.empty()) earliest_ = std::min(earliest_, used.front().until);
+  }
 }
 
 /// Before cached segments go back to the driver the host waits for every block that is used

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ class BlockRun {
 
  private:
   using BlockId = CachingAllocator::BlockId;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   struct Live {
     BlockId block = CachingAllocator::kNone;
@@ -107,7 +109,7 @@ class BlockRun {
   std::vector<Loop> loops_;                      ///< those under way, the outermost first
   std::array<std::deque<Used>, kStreams> used_;  ///< by Stream: blocks that wait for it
   std::vector<Marks> marks_;                     ///< by name
-  std::int64_t waiting_ = 0;                     ///< blocks in used_
+  double earliest_ = kNever;                     ///< of all in used_
   StreamClocks clocks_;
   std::size_t at_ = 0;
   std::array<PhaseBytes, kPhaseCount> phases_{};

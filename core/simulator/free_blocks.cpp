@@ -38,8 +38,14 @@ FreeBlocks::ListId FreeBlocks::find(std::int64_t size) {
 }
 
 FreeBlocks::ListId FreeBlocks::add_list(std::int64_t size) {
-  const auto list = static_cast<ListId>(lists_.size());
   const std::size_t place = place_of(size);
+  if (sizes_.size() >= kManySizes)
+    for (const std::size_t near : {place, place - 1}) {
+      if (near >= sizes_.size() || !lists_[sizes_[near].list].entries.empty()) continue;
+      sizes_[near].size = lists_[sizes_[near].list].size = size;
+      return recent(size) = sizes_[near].list;
+    }
+  const auto list = static_cast<ListId>(lists_.size());
   sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(place), {size, list});
   lists_.push_back({size, place, {}});
   filled_.resize(sizes_.size() / kWord + 1, 0);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/cost_options.h"
+#include "questions/estimate_job.h"
 
 namespace shardplan::cli {
 
@@ -17,7 +18,8 @@ void EstimateQuestion::add_to(CLI::App& command) {
 JobAnswer answer(const EstimateQuestion& question) {
   Job job = question.job.load(question.job.merged(Json::object()));
   Calibration calibration = question.calibration.load_for(job);
-  return answer_job(std::move(job), std::move(calibration), question.cost);
+  Estimate estimate = estimate_job(job, calibration);
+  return answer_job(std::move(job), std::move(calibration), question.cost, std::move(estimate));
 }
 
 }  // namespace shardplan::cli

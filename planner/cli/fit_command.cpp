@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/fit_question.h"
+#include "render/fixes_text.h"
 
 namespace shardplan::cli {
 namespace {
@@ -15,8 +16,9 @@ struct FitArguments {
 };
 
 Exit run_fit(const FitArguments& arguments) {
-  const JobAnswer a = answer(arguments.question);
-  if (arguments.output.json())
+  const bool json = arguments.output.json();
+  const JobAnswer a = answer(arguments.question, json ? kAllFixes : kShownFixes);
+  if (json)
     arguments.output.write_json(to_json(a));
   else
     arguments.output.write_text(text_of(a));

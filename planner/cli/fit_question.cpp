@@ -93,7 +93,7 @@ bool FitQuestion::lacks_cluster() const {
   return has_model ? model.empty() : !is_whole_job(model);
 }
 
-JobAnswer answer(const FitQuestion& asked) {
+JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
   const FitQuestion question = with_file(asked);
   refuse_unread(question);
   if (!question.cluster.empty() && is_whole_job(question.model))
@@ -110,8 +110,10 @@ JobAnswer answer(const FitQuestion& asked) {
       !options.merged(Json::object()).contains("checkpointing"))
     job.assumed.emplace_back("checkpointing: full");
   Calibration calibration = question.calibration.load_for(job);
-  JobAnswer a = answer_job(std::move(job), std::move(calibration), question.cost);
-  a.fixes = find_fixes(a.job, written, a.estimate, a.calibration, {.threads = 0});
+  FixedEstimate found = estimate_and_fix(job, written, calibration, {.threads = 0, .most = fixes});
+  JobAnswer a =
+      answer_job(std::move(job), std::move(calibration), question.cost, std::move(found.now));
+  a.fixes = std::move(found.fixes);
   return a;
 }
 

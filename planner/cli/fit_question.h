@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <string>
 
 #include "cli/calibration_option.h"
@@ -24,6 +25,7 @@ struct FitQuestion {
   bool lacks_cluster() const;
 };
 
-JobAnswer answer(const FitQuestion& question);
+/// With `fixes` of the changes that would help, at most.
+JobAnswer answer(const FitQuestion& question, std::size_t fixes);
 
 }  // namespace shardplan::cli

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "questions/estimate_job.h"
 #include "render/cost_text.h"
 #include "render/estimate_text.h"
 #include "render/fit_text.h"
@@ -13,11 +12,11 @@
 
 namespace shardplan::cli {
 
-JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms) {
+JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms, Estimate estimate) {
   JobAnswer a;
   a.job = std::move(job);
   a.calibration = std::move(calibration);
-  a.estimate = estimate_job(a.job, a.calibration);
+  a.estimate = std::move(estimate);
   a.cost = cost_of(a.job.model, a.job.plan, a.estimate, terms);
   if (a.estimate.serving) a.serving = serving_choices(a.job, a.calibration, terms);
   return a;

@@ -23,8 +23,8 @@ struct JobAnswer {
   std::vector<ServingChoice> serving;     ///< of a job that an engine serves
 };
 
-/// Estimates `job` and what follows from the estimate; fixes are left out.
-JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms);
+/// The estimate of `job` and what follows from it; fixes are left out.
+JobAnswer answer_job(Job job, Calibration calibration, const CostTerms& terms, Estimate estimate);
 
 /// The whole answer of `fit`, or of `estimate` where there are no fixes.
 std::string text_of(const JobAnswer& answer);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/checked.h"
 #include "checkpointing/problems.h"
@@ -26,13 +28,21 @@ double slowdown(const Estimate& before, const Estimate& after) {
   return was > 0 && is > 0 ? was / is : 0;
 }
 
+Fix fix_of(const Estimate& now, const Estimate& after, const std::vector<Change>& changes) {
+  return {.changes = changes,
+          .after = after,
+          .gpu_saved = now.device.point - after.device.point,
+          .slowdown = slowdown(now, after)};
+}
+
 /// What a search for fixes asks of the job that it is about.
 struct Asked {
   std::int64_t blocks = 0;  ///< that can be checkpointed one by one; 0: none
-  /// The changes that a job with these ones can take besides.
-  std::function<std::vector<Change>(const std::vector<Change>& taken)> possible;
-  /// Nothing when the job cannot be run, or estimated, with them.
-  std::function<std::optional<Fix>(const std::vector<Change>& changes)> evaluate;
+  /// The changes that a job with these ones can take besides. Of a job that fits: a part of those
+  /// of one that does not.
+  std::function<std::vector<Change>(const std::vector<Change>& taken, bool fits)> possible;
+  /// Nothing when the job cannot be run, or estimated, with them. Without any: the job as it is.
+  std::function<std::optional<Estimate>(const std::vector<Change>& changes)> evaluate;
 };
 
 /// The most that one of its changes gives up.
@@ -50,26 +60,61 @@ bool better(const Fix& a, const Fix& b) {
   return a.gpu_saved > b.gpu_saved;
 }
 
-/// What each of the sets of changes would do, on several threads.
-std::vector<Fix> evaluate_all(const Asked& asked, const std::vector<std::vector<Change>>& sets,
-                              const Effort& effort) {
-  std::vector<std::optional<Fix>> found(sets.size());
-  for_each_index(sets.size(), effort.threads, [&](std::size_t i) {
-    if (!effort.stop.stop_requested()) found[i] = asked.evaluate(sets[i]);
-  });
-  std::vector<Fix> fixes;
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (!found[i]) continue;
-    fixes.push_back(std::move(*found[i]));
-    fixes.back().changes = sets[i];
+using Sets = std::vector<std::vector<Change>>;
+
+/// What sets of changes would do, each asked about once: searches with more and less to give up
+/// meet many of them again.
+class Evaluations {
+ public:
+  Evaluations(const Asked& asked, const Effort& effort) : asked_(asked), effort_(effort) {}
+
+  /// Asks about those that were not asked about yet, on several threads.
+  void ask(const Sets& sets) {
+    std::vector<const std::vector<Change>*> unknown;
+    for (const std::vector<Change>& set : sets)
+      if (known_.emplace(name_of(set), std::nullopt).second) unknown.push_back(&set);
+    std::vector<std::optional<Estimate>> found(unknown.size());
+    for_each_index(unknown.size(), effort_.threads, [&](std::size_t i) {
+      if (!stopped()) found[i] = asked_.evaluate(*unknown[i]);
+    });
+    for (std::size_t i = 0; i < found.size(); ++i)
+      known_[name_of(*unknown[i])] = std::move(found[i]);
   }
-  return fixes;
-}
+
+  /// Of those that can be had, in their order. `now`: the job as it is.
+  std::vector<Fix> of(const Sets& sets, const Estimate& now) {
+    ask(sets);
+    std::vector<Fix> fixes;
+    for (const std::vector<Change>& set : sets)
+      if (const auto& after = known_[name_of(set)]) fixes.push_back(fix_of(now, *after, set));
+    return fixes;
+  }
+
+  /// Of a set that was asked about.
+  const std::optional<Estimate>& known(const std::vector<Change>& set) {
+    return known_[name_of(set)];
+  }
+
+  const Asked& asked() const { return asked_; }
+  bool stopped() const { return effort_.stop.stop_requested(); }
+  std::size_t wanted() const { return effort_.most; }
+
+ private:
+  static std::string name_of(const std::vector<Change>& set) {
+    std::string name;
+    for (const Change& change : set) name += change.what + '\n' + change.how + '\n';
+    return name;
+  }
+
+  const Asked& asked_;
+  const Effort& effort_;
+  std::map<std::string, std::optional<Estimate>> known_;
+};
 
 /// Adds the change that saves most for the time it costs until the job fits or nothing helps.
 /// `singles`: all changes, each alone. None gives up more than `at_most`.
-Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& singles,
-            Sacrifice at_most, const Effort& effort) {
+Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix>& singles,
+            Sacrifice at_most) {
   Fix best;
   best.after = now;
   std::vector<Change> taken;
@@ -86,16 +131,16 @@ Fix combine(const Asked& asked, const Estimate& now, const std::vector<Fix>& sin
     taken = next->changes;
     best = *next;
     if (best.after.verdict.fits || taken.size() == kMostChanges) break;
-    std::vector<std::vector<Change>> together;
-    for (const Change& change : asked.possible(taken)) {
+    Sets together;
+    for (const Change& change : evaluations.asked().possible(taken, now.verdict.fits)) {
       const bool used = std::any_of(taken.begin(), taken.end(),
                                     [&](const Change& t) { return t.subject == change.subject; });
       if (used || change.sacrifice > at_most) continue;
       together.push_back(taken);
       together.back().push_back(change);
     }
-    candidates = evaluate_all(asked, together, effort);
-    if (effort.stop.stop_requested()) break;
+    candidates = evaluations.of(together, now);
+    if (evaluations.stopped()) break;
   }
   return best;
 }
@@ -111,28 +156,44 @@ bool worthwhile(const Fix& fix, const Estimate& now) {
   return static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point);
 }
 
-bool takes_more_gpus(const Change& change) {
-  return change.sacrifice == Sacrifice::more_gpus;
+bool is_enough(const Fix& fix, const Estimate& now) {
+  return fix.after.verdict.fits && worthwhile(fix, now);
 }
 
-/// Each change alone. Of clusters that grow, smallest first, those after the first that is enough
-/// are not asked about: nobody would be told.
-std::vector<Fix> evaluate_alone(const Asked& asked, const Estimate& now, const Effort& effort) {
-  std::vector<std::vector<Change>> sets, larger;
-  for (Change& change : asked.possible({})) {
-    const bool first =
-        !takes_more_gpus(change) || std::ranges::none_of(sets, [](const std::vector<Change>& set) {
-          return takes_more_gpus(set.front());
-        });
-    (first ? sets : larger).push_back({std::move(change)});
+/// Clusters that grow, smallest first. Those after the first that is enough are not asked about:
+/// nobody would be told.
+std::vector<Fix> evaluate_clusters(Evaluations& evaluations, const Estimate& now,
+                                   const Sets& sets) {
+  std::vector<Fix> fixes;
+  for (const std::vector<Change>& set : sets) {
+    if (!fixes.empty() && is_enough(fixes.back(), now)) break;
+    for (Fix& fix : evaluations.of({set}, now)) fixes.push_back(std::move(fix));
   }
-  std::vector<Fix> fixes = evaluate_all(asked, sets, effort);
-  const auto enough = [&](const Fix& fix) {
-    return takes_more_gpus(fix.changes.front()) && fix.after.verdict.fits && worthwhile(fix, now);
-  };
-  for (const std::vector<Change>& set : larger) {
-    if (std::ranges::any_of(fixes, enough)) break;
-    for (Fix& fix : evaluate_all(asked, {set}, effort)) fixes.push_back(std::move(fix));
+  return fixes;
+}
+
+/// Each change alone, those that give up least first.
+std::map<Sacrifice, Sets> alone(std::vector<Change> changes) {
+  std::map<Sacrifice, Sets> sets;
+  for (Change& change : changes) {
+    const Sacrifice sacrifice = change.sacrifice;
+    sets[sacrifice].push_back({std::move(change)});
+  }
+  return sets;
+}
+
+/// Each change alone. Once as many as are wanted are enough, the rest is not asked about: it gives
+/// up more, and ranks behind them.
+std::vector<Fix> evaluate_alone(Evaluations& evaluations, const Estimate& now) {
+  std::vector<Fix> fixes;
+  std::size_t enough = 0;
+  for (const auto& [sacrifice, sets] : alone(evaluations.asked().possible({}, now.verdict.fits))) {
+    if (enough >= evaluations.wanted()) break;
+    for (Fix& fix : sacrifice == Sacrifice::more_gpus ? evaluate_clusters(evaluations, now, sets)
+                                                      : evaluations.of(sets, now)) {
+      if (is_enough(fix, now)) ++enough;
+      fixes.push_back(std::move(fix));
+    }
   }
   return fixes;
 }
@@ -149,7 +210,8 @@ void keep_one_cluster(std::vector<Fix>& fixes) {
 
 /// The fewest blocks whose checkpointing is enough, where that of all is; the time it costs grows
 /// with each.
-std::optional<Fix> fewest_blocks(const Asked& asked, const std::vector<Fix>& singles) {
+std::optional<Fix> fewest_blocks(const Asked& asked, const Estimate& now,
+                                 const std::vector<Fix>& singles) {
   const bool all_are_enough = std::ranges::any_of(singles, [](const Fix& fix) {
     return fix.changes.front().subject == "checkpointing" && fix.after.verdict.fits;
   });
@@ -159,54 +221,47 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const std::vector<Fix>& sin
   while (enough - too_few > 1) {
     const std::int64_t count = too_few + (enough - too_few) / 2;
     const std::vector<Change> changes{first_blocks(count)};
-    std::optional<Fix> fix = asked.evaluate(changes);
-    if (!fix) return std::nullopt;
-    if (!fix->after.verdict.fits) {
+    const std::optional<Estimate> after = asked.evaluate(changes);
+    if (!after) return std::nullopt;
+    if (!after->verdict.fits) {
       too_few = count;
       continue;
     }
     enough = count;
-    best = std::move(fix);
-    best->changes = changes;
+    best = fix_of(now, *after, changes);
   }
   return best;
 }
 
-std::vector<Fix> search_fixes(const Asked& asked, const Estimate& now, const Effort& effort) {
-  const std::vector<Fix> singles = evaluate_alone(asked, now, effort);
-  if (effort.stop.stop_requested()) return {};
+std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
+  const Asked& asked = evaluations.asked();
+  const std::vector<Fix> singles = evaluate_alone(evaluations, now);
+  if (evaluations.stopped()) return {};
   std::vector<Fix> fixes;
   for (const Fix& fix : singles)
     if (worthwhile(fix, now)) fixes.push_back(fix);
   if (!now.verdict.fits && asked.blocks > 1)
-    if (auto fewest = fewest_blocks(asked, singles)) fixes.push_back(std::move(*fewest));
+    if (auto fewest = fewest_blocks(asked, now, singles)) fixes.push_back(std::move(*fewest));
   keep_one_cluster(fixes);
   std::stable_sort(fixes.begin(), fixes.end(), better);
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
   if (!now.verdict.fits && !one_is_enough) {
     Fix combined;
     for (const Sacrifice at_most : sacrifices_of(singles)) {
-      combined = combine(asked, now, singles, at_most, effort);
-      if (effort.stop.stop_requested()) return {};
+      combined = combine(evaluations, now, singles, at_most);
+      if (evaluations.stopped()) return {};
       if (combined.after.verdict.fits) break;
     }
     if (combined.changes.size() > 1) fixes.insert(fixes.begin(), std::move(combined));
   }
+  if (fixes.size() > evaluations.wanted()) fixes.resize(evaluations.wanted());
   return fixes;
 }
 
-Fix fix_of(const Estimate& now, Estimate after) {
-  Fix fix;
-  fix.gpu_saved = now.device.point - after.device.point;
-  fix.slowdown = slowdown(now, after);
-  fix.after = std::move(after);
-  return fix;
-}
-
-/// The changes of a plan that still divide the network as the plan does. `now`: its estimate.
-std::vector<Change> plan_changes(const Model& model, const Plan& plan, const Estimate& now) {
+/// The changes of a plan that still divide the network as the plan does.
+std::vector<Change> plan_changes(const Model& model, const Plan& plan, bool fits) {
   std::vector<Change> changes = lighter_changes(model, plan);
-  if (!now.verdict.fits)
+  if (!fits)
     for (Change& change : finer_checkpointing(model, plan)) changes.push_back(std::move(change));
   std::erase_if(changes, [&](const Change& change) {
     Plan divided = plan;
@@ -236,6 +291,32 @@ Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Cha
   return changed;
 }
 
+Asked asked_of(const Job& job, const WrittenJob& written, const Calibration& calibration) {
+  Asked asked;
+  if (!job.rlhf) asked.blocks = blocks_to_checkpoint(job.model, job.plan);
+  asked.possible = [&](const std::vector<Change>& taken, bool fits) {
+    const Job other = changed_job(job, written, taken);
+    const Json said = with_fields(written.json, taken);
+    if (job.plan.workload.kind != WorkKind::train) return lighter_changes(other, said);
+    std::vector<Change> changes = plan_changes(other.model, other.plan, fits);
+    for (Change& change : training_changes(other, said)) changes.push_back(std::move(change));
+    return changes;
+  };
+  asked.evaluate = [&](const std::vector<Change>& changes) -> std::optional<Estimate> {
+    if (changes.empty()) return estimate_job(job, calibration);
+    try {
+      const Job other = changed_job(job, written, changes);
+      if (!job.rlhf && checkpointing_problem(other.model, other.plan)) return std::nullopt;
+      return estimate_job(other, calibration);
+    } catch (const InputError&) {  // the change cannot be had with all else in this job
+      return std::nullopt;
+    } catch (const OverflowError&) {
+      return std::nullopt;
+    }
+  };
+  return asked;
+}
+
 }  // namespace
 
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
@@ -248,39 +329,36 @@ std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate
   };
   Asked asked;
   asked.blocks = blocks_to_checkpoint(model, plan);
-  asked.possible = [&](const std::vector<Change>& taken) {
-    return plan_changes(model, changed(taken), now);
+  asked.possible = [&](const std::vector<Change>& taken, bool fits) {
+    return plan_changes(model, changed(taken), fits);
   };
   asked.evaluate = [&](const std::vector<Change>& changes) {
-    return std::optional(fix_of(now, estimate(model, changed(changes), calibration)));
+    return std::optional(estimate(model, changed(changes), calibration));
   };
-  return search_fixes(asked, now, effort);
+  Evaluations evaluations(asked, effort);
+  return search_fixes(evaluations, now);
 }
 
 std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort) {
-  Asked asked;
-  if (!job.rlhf) asked.blocks = blocks_to_checkpoint(job.model, job.plan);
-  asked.possible = [&](const std::vector<Change>& taken) {
-    const Job other = changed_job(job, written, taken);
-    const Json said = with_fields(written.json, taken);
-    if (job.plan.workload.kind != WorkKind::train) return lighter_changes(other, said);
-    std::vector<Change> changes = plan_changes(other.model, other.plan, now);
-    for (Change& change : training_changes(other, said)) changes.push_back(std::move(change));
-    return changes;
-  };
-  asked.evaluate = [&](const std::vector<Change>& changes) -> std::optional<Fix> {
-    try {
-      const Job other = changed_job(job, written, changes);
-      if (!job.rlhf && checkpointing_problem(other.model, other.plan)) return std::nullopt;
-      return fix_of(now, estimate_job(other, calibration));
-    } catch (const InputError&) {  // the change cannot be had with all else in this job
-      return std::nullopt;
-    } catch (const OverflowError&) {
-      return std::nullopt;
-    }
-  };
-  return search_fixes(asked, now, effort);
+  const Asked asked = asked_of(job, written, calibration);
+  Evaluations evaluations(asked, effort);
+  return search_fixes(evaluations, now);
+}
+
+FixedEstimate estimate_and_fix(const Job& job, const WrittenJob& written,
+                               const Calibration& calibration, const Effort& effort) {
+  const Asked asked = asked_of(job, written, calibration);
+  Evaluations evaluations(asked, effort);
+  const std::vector<Change> as_it_is;
+  Sets first{as_it_is};
+  for (std::vector<Change>& change : alone(asked.possible({}, true))[Sacrifice::nothing])
+    first.push_back(std::move(change));
+  evaluations.ask(first);
+  FixedEstimate both;
+  both.now = evaluations.known(as_it_is).value();
+  both.fixes = search_fixes(evaluations, both.now);
+  return both;
 }
 
 }  // namespace shardplan

@@ -1,7 +1,9 @@
 // What would change the verdict, with its price.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -20,14 +22,18 @@ struct Fix {
   double slowdown = 0;         ///< time for each token after over before; 0: unknown
 };
 
+inline constexpr std::size_t kAllFixes = std::numeric_limits<std::size_t>::max();
+
 struct Effort {
   unsigned threads = 1;  ///< 0: as many as the machine has
   std::stop_token stop;
+  std::size_t most = kAllFixes;  ///< that are wanted
 };
 
 /// Changes that save at least 1 % of the GPU, each alone, best first: those that make the job fit,
 /// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
-/// found greedily is put first. Deterministic; empty when it was asked to stop.
+/// found greedily is put first. The first `effort.most` of them. Deterministic; empty when it was
+/// asked to stop.
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration, const Effort& effort = {});
 
@@ -42,5 +48,15 @@ struct WrittenJob {
 /// one a few fields of `written`, which means `job`.
 std::vector<Fix> find_fixes(const Job& job, const WrittenJob& written, const Estimate& now,
                             const Calibration& calibration, const Effort& effort = {});
+
+struct FixedEstimate {
+  Estimate now;
+  std::vector<Fix> fixes;
+};
+
+/// The estimate of a job with its fixes, those that give nothing up beside it on other threads:
+/// where somebody waits for both, that takes less time. Not to be asked to stop.
+FixedEstimate estimate_and_fix(const Job& job, const WrittenJob& written,
+                               const Calibration& calibration, const Effort& effort);
 
 }  // namespace shardplan

@@ -31,10 +31,9 @@ std::string outcome(const Fix& fix) {
 }  // namespace
 
 std::string fix_lines(const std::vector<Fix>& fixes) {
-  constexpr std::size_t kShown = 5;
   constexpr std::string_view kIndent = "     ";
   std::string text;
-  for (std::size_t i = 0; i < std::min(fixes.size(), kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(fixes.size(), kShownFixes); ++i) {
     std::vector<std::string> what;
     for (const Change& c : fixes[i].changes) what.push_back(c.what);
     text +=

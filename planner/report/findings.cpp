@@ -23,13 +23,14 @@ void ask_training(Findings& f, const Model& model, const Plan& plan) {
 /// Most changes are fields of what was written; of a plan alone there are those of training.
 std::vector<Fix> fixes_of(const Job& job, const Origin& origin, const Estimate& now,
                           const Calibration& calibration) {
-  if (origin.job.empty()) return find_fixes(job.model, job.plan, now, calibration);
+  const Effort shown{.most = 8};
+  if (origin.job.empty()) return find_fixes(job.model, job.plan, now, calibration, shown);
   const HardwareCatalog hardware = load_hardware_catalog();
   return find_fixes(job,
                     {parse_json(origin.job, origin.name),
                      origin.name,
                      {.hardware = &hardware, .directory = origin.directory}},
-                    now, calibration);
+                    now, calibration, shown);
 }
 
 }  // namespace

@@ -71,28 +71,29 @@ std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int
                                                   std::int64_t most) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  std::string expected = "an integer";
-  if (least != std::numeric_limits<std::int64_t>::min())
-    expected = most == std::numeric_limits<std::int64_t>::max()
-                   ? fmt::format("an integer of at least {}", least)
-                   : fmt::format("an integer from {} to {}", least, most);
+  const auto refuse = [&] {
+    std::string expected = "an integer";
+    if (least != std::numeric_limits<std::int64_t>::min())
+      expected = most == std::numeric_limits<std::int64_t>::max()
+                     ? fmt::format("an integer of at least {}", least)
+                     : fmt::format("an integer from {} to {}", least, most);
+    fail(key, say("found {}", describe(*value)), std::move(expected));
+  };
   std::int64_t result = 0;
   if (value->is_number_unsigned()) {
     const auto n = value->get<std::uint64_t>();
-    if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      fail(key, say("found {}", describe(*value)), expected);
+    if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) refuse();
     result = static_cast<std::int64_t>(n);
   } else if (value->is_number_integer()) {
     result = value->get<std::int64_t>();
   } else if (value->is_number_float()) {
     const double x = value->get<double>();
-    if (std::floor(x) != x || std::abs(x) > 9e18)
-      fail(key, say("found {}", describe(*value)), expected);
+    if (std::floor(x) != x || std::abs(x) > 9e18) refuse();
     result = static_cast<std::int64_t>(x);
   } else {
-    fail(key, say("found {}", describe(*value)), expected);
+    refuse();
   }
-  if (result < least || result > most) fail(key, say("found {}", describe(*value)), expected);
+  if (result < least || result > most) refuse();
   return result;
 }
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "render/describe.h"
 #include "report/sections/sections.h"
 #include "report/words.h"
@@ -25,7 +23,6 @@ Row row(std::size_t number, const Fix& fix) {
 }  // namespace
 
 Section fixes_section(const Findings& f) {
-  constexpr std::size_t kShown = 8;
   if (f.fixes.empty()) return {"fixes", {Paragraph{message("fixes.none")}}};
   Table table{"fixes",
               message("table.fixes"),
@@ -37,8 +34,7 @@ Section fixes_section(const Findings& f) {
                {"host_needed", true},
                {"time_factor", true}},
               {}};
-  for (std::size_t i = 0; i < std::min(f.fixes.size(), kShown); ++i)
-    table.rows.push_back(row(i + 1, f.fixes[i]));
+  for (std::size_t i = 0; i < f.fixes.size(); ++i) table.rows.push_back(row(i + 1, f.fixes[i]));
   const bool fits = f.estimate.verdict.fits;
   return {
       "fixes",

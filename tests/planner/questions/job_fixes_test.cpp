@@ -25,10 +25,10 @@ class JobFixes : public testing::Test {
     return load_job(json, "job.json", {.hardware = &hardware_});
   }
 
-  std::vector<Fix> fixes_of(const Json& json) const {
+  std::vector<Fix> fixes_of(const Json& json, std::size_t most = kAllFixes) const {
     const Job job = loaded(json);
     return find_fixes(job, {json, "job.json", {.hardware = &hardware_}},
-                      estimate_job(job, calibration_), calibration_);
+                      estimate_job(job, calibration_), calibration_, {.most = most});
   }
 
   static std::vector<std::string> singles(const std::vector<Fix>& fixes) {
@@ -184,6 +184,30 @@ TEST_F(JobFixes, OfTrainingOfferLigerWhereLogitsAreLarge) {
   EXPECT_THAT(singles(fixes_of(job)), Contains(liger));
   job["model"] = "t5-base";  // Liger has no kernels for it
   EXPECT_THAT(singles(fixes_of(job)), Not(Contains(liger)));
+}
+
+/// What is left out because nobody asked for so many must not be what ranks first.
+TEST_F(JobFixes, TheFirstFewAreThoseOfTheWholeList) {
+  const auto told = [](const std::vector<Fix>& fixes) {
+    std::vector<std::string> lines;
+    for (const Fix& fix : fixes) {
+      std::string line = std::to_string(fix.after.device.upper);
+      for (const Change& change : fix.changes) line += " " + change.what;
+      lines.push_back(line);
+    }
+    return lines;
+  };
+  Json roomy = training_, cramped = training_;
+  roomy["cluster"] = "1xH100";
+  cramped["cluster"] = "1x1GB";
+  for (const Json& json : {training_, roomy, cramped, serving_, ppo_}) {
+    const std::vector<std::string> all = told(fixes_of(json));
+    for (const std::size_t most : {1U, 3U, 5U, 8U}) {
+      std::vector<std::string> first = all;
+      if (first.size() > most) first.resize(most);
+      EXPECT_EQ(told(fixes_of(json, most)), first) << json.dump();
+    }
+  }
 }
 
 /// The fewest checkpointed blocks that are enough: with one less the job does not fit.

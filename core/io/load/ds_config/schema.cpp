@@ -62,7 +62,8 @@ DsDeprecation read_deprecation(const Json& json) {
 
 /// The fields that keys and blocks share.
 void read_common(DsNode& node, const Json& json) {
-  for (const auto& [field, value] : json.items()) {
+  for (const auto& [name, value] : json.items()) {
+    const std::string_view field = name;
     if (field == "null") node.nullable = value.get<bool>();
     if (field == "stages") node.stages = value.get<std::vector<int>>();
     if (field == "effect") node.effect = value.get<std::string>();
@@ -76,7 +77,8 @@ void read_common(DsNode& node, const Json& json) {
 
 void read_key(DsNode& node, const Json& json) {
   read_common(node, json);
-  for (const auto& [field, value] : json.items()) {
+  for (const auto& [name, value] : json.items()) {
+    const std::string_view field = name;
     if (field == "type") read_types(node, value);
     if (field == "default") node.fallback = value;
     if (field == "min") node.least = value.get<double>();
