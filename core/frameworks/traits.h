@@ -51,6 +51,7 @@ enum class ExpertExchange : std::uint8_t {
   autoep,       ///< DeepSpeed's AutoEP
   slots,        ///< layers that say it themselves: as many slots arrive as leave
   reordered,    ///< torchtitan's: rows are put in order again where they arrive (FSDP2)
+  gathered,     ///< NeMo Automodel's with PyTorch's collectives: all tokens on every rank (FSDP2)
   same_tokens,  ///< transformers': no exchange, each rank has all tokens (tensor_split.h)
 };
 

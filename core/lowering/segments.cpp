@@ -396,6 +396,7 @@ constexpr std::array kExchanges{
                  "key and value all-gather"},
     ExchangeName{Group::expert, Exchange::all_to_all, Collective::all_to_all, "expert all-to-all"},
     ExchangeName{Group::expert, Exchange::all_reduce, Collective::all_reduce, "expert all-reduce"},
+    ExchangeName{Group::expert, Exchange::all_gather, Collective::all_gather, "expert all-gather"},
 };
 
 }  // namespace

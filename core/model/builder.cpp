@@ -409,9 +409,9 @@ ModuleId ModelBuilder::owner(ParameterId parameter) const {
   return model_.parameters[static_cast<std::size_t>(parameter)].module;
 }
 
-Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat,
-                                   bool checkpointable) {
-  model_.segments.push_back({std::string(name), repeat, checkpointable, {}});
+Graph& ModelBuilder::begin_segment(std::string_view name, std::int64_t repeat, bool checkpointable,
+                                   bool balanced) {
+  model_.segments.push_back({std::string(name), repeat, checkpointable, {}, !balanced});
   model_.segments.back().graph.set_loss(options_.loss);
   if (!options_.scalar_head) model_.segments.back().graph.set_head(options_.head);
   model_.segments.back().graph.set_kernels(options_.kernels);

@@ -35,6 +35,7 @@ struct BuildOptions {
   /// and every expert has a pair.
   bool joins_adapters = false;
   std::optional<DeepSpeedMoe> moe;  ///< with KernelSet::deepspeed_moe
+  std::int64_t further_tokens = 0;  ///< that layers behind the others predict (Megatron-LM)
   ImageWork images;
   bool all_f32 = false;  ///< parameters and products in fp32: casts to it make no copies
   /// Attention is given a mask whatever the length: tokens of an image see each other.
@@ -135,7 +136,9 @@ class ModelBuilder {
   ModuleId owner(ParameterId parameter) const;
 
   /// Starts the next segment; the reference stays valid until the next call.
-  Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false);
+  /// `balanced`: whether pipeline stages divide its repetitions.
+  Graph& begin_segment(std::string_view name, std::int64_t repeat = 1, bool checkpointable = false,
+                       bool balanced = true);
   /// A tensor made by the current segment for the later ones. Returns its index in Model::shared.
   /// `f32`: in fp32 whatever the parameters' type.
   std::int32_t share(std::string_view name, Extent extent, bool f32 = false);

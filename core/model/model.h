@@ -53,6 +53,10 @@ struct Segment {
   std::int64_t repeat = 1;
   bool checkpointable = false;  ///< a block that activation checkpointing recomputes
   Graph graph;
+  bool behind = false;  ///< such a block that goes with the head: stages are not balanced over it
+
+  /// Whether it is among the layers that pipeline stages divide.
+  bool is_block() const { return checkpointable && !behind; }
 };
 
 /// A tensor that one segment makes and many use: rotary tables, an attention mask, the encoder's

@@ -112,6 +112,7 @@ constinit const OptimizerDescription kDescription{
     .takes = takes,
     .products = products,
     .deepspeed = {.types = kTypes},
+    .megatron = "muon",
     .evidence = {{{Source::exact, "PyTorch's own states on a CPU"},
                   {Source::exact, "PyTorch's own states on two CPU ranks"},
                   {Source::exact, "DeepSpeed's own states on two CPU ranks, at every stage"}}},

@@ -83,6 +83,7 @@ constexpr std::array kPlans{
     PublishedPlan{"gpt_neox", {kNeox}},
     PublishedPlan{"deepseek_v2", {kLatent, kExperts, kSharedExperts, kMlp}},
     PublishedPlan{"deepseek_v3", {kExperts, kSharedExperts, kMlp}},
+    PublishedPlan{"ernie4_5_moe", {kAttention, kExperts, kSharedExperts, kMlp}},
 };
 
 /// What DeepSpeed takes of a published plan (module_inject/tp_plan_converter.py): a plan with
@@ -193,7 +194,9 @@ Cut Cuts::by_plan(const Parameter& p) const {
 
 Cut Cuts::by_flow(const Parameter& p) const {
   const std::string_view module = module_of(p.name);
-  const bool goes_down = ends_with_one_of(module, {"q_a_proj", "kv_a_proj_with_mqa"});
+  // eh_proj's result is gathered by whoever divides it: whole, it takes a little more.
+  const bool goes_down =
+      ends_with_one_of(module, {"q_a_proj", "kv_a_proj_with_mqa", "mtp.layers.{}.eh_proj"});
   if (is_router(p.name) || goes_down) return Cut::whole;  // goes_down: to MLA's latent rows
   const bool megatron = style_ == SplitStyle::megatron;
   if (p.kind == ParameterKind::embedding)

@@ -254,7 +254,7 @@ std::int64_t interleaved_group(const Plan& plan) {
 std::int64_t block_count(const Model& model) {
   std::int64_t blocks = 0;
   for (const Segment& segment : model.segments)
-    if (segment.checkpointable) blocks += segment.repeat;
+    if (segment.is_block()) blocks += segment.repeat;
   return blocks;
 }
 

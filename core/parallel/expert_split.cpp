@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "frameworks/registry.h"
+#include "parallel/expert_gather.h"
 #include "parallel/rewrite.h"
 
 namespace shardplan {
@@ -251,14 +252,16 @@ Graph send_slots(const Graph& graph) {
 
 void split_experts(Model& model, const Plan& plan) {
   const ExpertExchange how = traits_of(plan).experts(plan);
+  const std::int64_t ranks = plan.parallel.expert;
   ExpertSplit split(plan.parallel.expert_imbalance,
                     how == ExpertExchange::reordered ? Reorder::on_arrival : Reorder::by_layer);
   AutoEpSplit autoep_split(plan.parallel.expert_imbalance);
   for (Segment& segment : model.segments)
     segment.graph = how == ExpertExchange::slots    ? send_slots(segment.graph)
                     : how == ExpertExchange::autoep ? autoep_split.split(segment.graph)
-                                                    : split.split(segment.graph);
-  const std::int64_t ranks = plan.parallel.expert;
+                    : how == ExpertExchange::gathered
+                        ? gather_tokens(segment.graph, ranks, plan.parallel.expert_imbalance)
+                        : split.split(segment.graph);
   for (Parameter& p : model.parameters) {
     if (p.kind != ParameterKind::expert) continue;
     if (p.shape.front() % ranks != 0)

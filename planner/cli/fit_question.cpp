@@ -49,6 +49,29 @@ FitQuestion with_file(FitQuestion a) {
   return a;
 }
 
+/// A word in a place that a flag has taken would be read by nobody.
+void refuse_unread(const FitQuestion& a) {
+  const bool model_flag = a.job.given("--model") || a.job.given("--mlp");
+  const bool has_file = !a.job.files.empty();
+  if (model_flag && !has_file && !a.model.empty() && !a.cluster.empty())
+    throw InputError(
+        {.file = "<command line>",
+         .key = "MODEL",
+         .message = fmt::format("found '{}' beside a flag that says the model", a.model),
+         .expected = "one of the two"});
+  const std::string& word = model_flag && !has_file ? a.model : a.cluster;
+  if (word.empty() || !a.job.given("--cluster")) return;
+  const std::string before = model_flag ? "" : fmt::format(" --model {}", a.model);
+  throw InputError({.file = "<command line>",
+                    .key = "CLUSTER",
+                    .message = fmt::format("found '{}' beside --cluster", word),
+                    .expected = importing::is_trainer_file(word)
+                                    ? fmt::format("a trainer's file first: shardplan fit {}{} "
+                                                  "--cluster ...",
+                                                  word, before)
+                                    : "one of the two"});
+}
+
 }  // namespace
 
 void FitQuestion::add_to(CLI::App& command) {
@@ -72,6 +95,7 @@ bool FitQuestion::lacks_cluster() const {
 
 JobAnswer answer(const FitQuestion& asked, std::size_t fixes) {
   const FitQuestion question = with_file(asked);
+  refuse_unread(question);
   if (!question.cluster.empty() && is_whole_job(question.model))
     throw InputError({.file = question.model,
                       .message = "is a whole job, with a cluster of its own",

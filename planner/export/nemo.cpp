@@ -114,6 +114,9 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
        {std::pair{"tp_size", plan.parallel.tensor}, std::pair{"cp_size", plan.parallel.context},
         std::pair{"pp_size", plan.parallel.pipeline}, std::pair{"ep_size", plan.parallel.expert}})
     if (degree > 1) block[key] = degree;
+  if (plan.parallel.expert > 1)
+    recipe["model"]["backend"]["dispatcher"] =
+        plan.framework.fsdp2.dispatch == ExpertDispatch::allgather ? "torch" : "deepep";
   put_checkpointing(block, plan);
   if (w.lora) put_adapters(recipe, *w.lora);
   if (w.packing) recipe["packed_sequence"] = Json{{"packed_sequence_size", w.sequence_length}};

@@ -141,18 +141,20 @@ class Shell {
     if (end == at_ || (!adds && (end >= text_.size() || text_[end] != '='))) return false;
     const std::string name(text_.substr(at_, end - at_));
     at_ = end + (adds ? 2 : 1);
-    std::vector<std::string>& value = variables_[name];
-    if (!adds) value.clear();
     if (peek() == '(') {
       ++at_;
       in_array_ = true;
       array_ = name;
+      before_ = variables_[name];
+      if (!adds) variables_[name].clear();
       return true;
     }
     // A shell splits nothing here: `A=${B:-"-m x"}` is one text.
     std::string whole;
     const std::vector<std::string> words = expand();
     for (std::size_t i = 0; i < words.size(); ++i) append(whole, i > 0 ? " " + words[i] : words[i]);
+    std::vector<std::string>& value = variables_[name];  // until here the one that it had
+    if (!adds) value.clear();
     if (adds && !value.empty())
       append(value.back(), whole);
     else if (!words.empty())
@@ -169,13 +171,25 @@ class Shell {
   void read_word() {
     if (read_assignment()) return;
     const int line = line_;
-    for (std::string& text : expand()) {
+    std::vector<std::string> texts = expand();
+    if (texts.empty() && follows_argument()) texts.emplace_back(kUnset);
+    for (std::string& text : texts) {
       if (++count_ > kMostWords) return;
       if (in_array_)
         variables_[array_].push_back(std::move(text));
       else
         words_.push_back({std::move(text), line});
     }
+  }
+
+  static bool is_argument(std::string_view word) {
+    return word.starts_with("--") && word.find('=') == word.npos;
+  }
+  /// Whether the last word is an argument that waits for a value.
+  bool follows_argument() {
+    if (!in_array_) return !words_.empty() && is_argument(words_.back().text);
+    const std::vector<std::string>& array = variables_[array_];
+    return !array.empty() && is_argument(array.back());
   }
 
   /// One word of the script: as many as its variables have, none where it is empty.
@@ -238,6 +252,7 @@ class Shell {
         at_ += 2;
       } else if (peek() == '$') {
         const std::vector<std::string> values = variable();
+        if (values.empty() && !list && stands_alone(word)) append(word, kUnset);
         for (std::size_t i = 0; i < values.size(); ++i) {
           if (i > 0) {
             done.push_back(std::move(word));
@@ -253,6 +268,16 @@ class Shell {
     }
     if (at_ < text_.size()) ++at_;
     return !list || done.size() + word.size() > before;
+  }
+
+  /// Whether what was just read is a whole value behind an argument in `word`.
+  bool stands_alone(std::string_view word) const {
+    const char next = peek();
+    if (next != ' ' && next != '\n' && next != '\t' && next != '"' && next != '\\') return false;
+    if (word.empty() || (word.back() != ' ' && word.back() != '\n')) return false;
+    const std::size_t end = word.find_last_not_of(" \n\t");
+    const std::size_t begin = end == word.npos ? word.npos : word.find_last_of(" \n\t", end) + 1;
+    return end != word.npos && is_argument(word.substr(begin, end - begin + 1));
   }
 
   /// "${NAME[@]}" and nothing else between the quotes.
@@ -340,11 +365,13 @@ class Shell {
     return {std::string(rest)};
   }
 
+  /// A list that is being written has its former words: NAME=("${NAME[@]}" more).
   std::vector<std::string> value_of(const std::string& name, bool all) const {
     const auto found = variables_.find(name);
-    if (found == variables_.end() || found->second.empty()) return {};
-    if (all) return found->second;
-    return {found->second.front()};
+    if (found == variables_.end()) return {};
+    const std::vector<std::string>& words = in_array_ && name == array_ ? before_ : found->second;
+    if (words.empty() || all) return words;
+    return {words.front()};
   }
 
   /// Names and $NAMEs of a sum as their values.
@@ -387,6 +414,7 @@ class Shell {
   std::size_t count_ = 0;
   bool in_array_ = false;
   std::string array_;
+  std::vector<std::string> before_;  ///< words of that array before it was assigned
   Variables variables_;
   std::vector<std::string> assigned_;
   std::vector<Word> words_;

@@ -178,7 +178,11 @@ void read_arguments(Document& document, const std::vector<Word>& words, std::siz
       continue;
     }
     Json values = Json::array();
-    while (i < last && !is_flag(words[i].text)) values.push_back(value_of(words[i++].text));
+    for (; i < last && !is_flag(words[i].text); ++i)
+      if (words[i].text != kUnset)
+        values.push_back(value_of(words[i].text));
+      else if (values.empty())
+        document.unset.insert(name_of_flag(word.text));
     Json value = values.empty() ? Json(true) : values.size() == 1 ? Json(values[0]) : values;
     put(document, name_of_flag(word.text), std::move(value), word.line);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct Document {
   KeyPositions positions;
   std::vector<std::string> repeated;  ///< keys that appear again: the last one counts
   std::vector<std::string> words;     ///< of a command: what is no argument, such as a file
+  /// Of a command: arguments whose values are variables that the script does not set.
+  std::set<std::string, std::less<>> unset;
   bool is_command() const { return !program.empty(); }
 };
 

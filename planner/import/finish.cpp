@@ -159,9 +159,12 @@ class Finisher {
   /// What a trainer freezes before the text model, where the model has such parts.
   void take_images() {
     const Json* model = said("model");
-    if (!recipe_.frozen_tower || model == nullptr) return;
+    if ((!recipe_.frozen_tower && !recipe_.texts) || model == nullptr) return;
     const auto config = find_config(*model, {first_file(recipe_), "model", recipe_.directory});
     if (!config || !reads_images(config->config.value("model_type", ""))) return;
+    if (recipe_.texts && recipe_.find("/workload/images") == nullptr && !flags_.contains("images"))
+      recipe_.assume("/workload/images", 0, "the data are texts");
+    if (!recipe_.frozen_tower) return;
     const bool projector = recipe_.frozen_projector.value_or(false);
     const char* frozen = !*recipe_.frozen_tower ? "nothing"
                          : projector            ? "tower_and_projector"

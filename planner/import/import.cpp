@@ -97,6 +97,7 @@ class Teller {
     const Json* options = value_below(document.value, "_target_");
     if ((options != nullptr && options->is_string()) || refers_elsewhere(document.value))
       throw InputError({.file = document.file,
+                        .key = document.value.contains("defaults") ? "defaults" : "_target_",
                         .message = "has the options of one worker alone",
                         .expected = "the whole configuration, which names it under defaults, or "
                                     "the script that starts the trainer"});

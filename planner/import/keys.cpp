@@ -76,6 +76,7 @@ class Walk {
     if (path.empty()) return below(value, path);
     if (const KeyRule* rule = rule_of(path, tables_)) {
       Key key(document_, path, value, rule->field, recipe_);
+      if (document_.unset.contains(path)) return without_value(key);
       rule->read(key);
       if (!key.said()) key.took("");
       return;
@@ -94,6 +95,10 @@ class Walk {
     if (!object.is_object()) return;
     for (const auto& [name, value] : object.items())
       visit(value, path.empty() ? name : path + "." + name);
+  }
+
+  static void without_value(Key& key) {
+    key.warn("its value is a variable that the script does not set: left out");
   }
 
   void unknown(const Json& value, const std::string& path) {

@@ -17,6 +17,7 @@ class JobFlags(TypedDict, total=False):
     hybrid_shard_size: float | str | None
     reduce_dtype: Document | None
     context_rotation: Document | None
+    expert_dispatch: Document | None
     sync_each_batch: bool | None
     state_dict_type: Document | None
     zero_stage: float | str | None
@@ -31,6 +32,7 @@ class JobFlags(TypedDict, total=False):
     distributed_optimizer: bool | None
     distributed_optimizer_instances: float | str | None
     shard_gradients: bool | None
+    shard_parameters: bool | None
     overlap_grad_reduce: bool | None
     overlap_param_gather: bool | None
     grad_reduce_dtype: Document | None
@@ -41,6 +43,7 @@ class JobFlags(TypedDict, total=False):
     async_tensor_model_parallel_allreduce: bool | None
     transformer_impl: Document | None
     tp_comm_overlap: bool | None
+    mtp_num_layers: float | str | None
     distribute_saved_activations: bool | None
     sharding_strategy: Document | None
     limit_all_gathers: bool | None

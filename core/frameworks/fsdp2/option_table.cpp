@@ -16,6 +16,11 @@ constexpr std::array kRotations{
     named("alltoall", KeyRotation::alltoall, "from rank to rank"),
 };
 
+constexpr std::array kDispatches{
+    named("alltoall", ExpertDispatch::alltoall, "each to the GPU that has its expert"),
+    named("allgather", ExpertDispatch::allgather, "all to every GPU, sums back"),
+};
+
 constexpr std::array kFsdp2Options{
     option<&Framework::fsdp2, &Fsdp2Options::units>(
         {.key = "units",
@@ -50,6 +55,14 @@ constexpr std::array kFsdp2Options{
          .flag = "--context-rotation",
          .help = "how keys and values reach the GPUs of a context degree",
          .choices = kRotations,
+         .changes_passes = true}),
+    option<&Framework::fsdp2, &Fsdp2Options::dispatch>(
+        {.key = "expert_dispatch",
+         .flag = "--expert-dispatch",
+         .help = "how tokens reach the GPUs that have their experts",
+         .doc = "how tokens reach the GPUs that have their experts: torchtitan's all-to-all, or "
+                "all tokens on every GPU (NeMo Automodel's dispatcher `torch`; modelled)",
+         .choices = kDispatches,
          .changes_passes = true}),
     option<&Framework::fsdp2, &Fsdp2Options::sync_each_batch>(
         {.key = "sync_each_batch",

@@ -16,6 +16,9 @@ enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
 /// How PyTorch's context_parallel gives each rank the others' keys and values (set_rotate_method).
 enum class KeyRotation : std::uint8_t { allgather, alltoall };
 
+/// How tokens reach the GPUs that have their experts.
+enum class ExpertDispatch : std::uint8_t { alltoall, allgather };
+
 struct Fsdp2Options {
   Fsdp2Wrap units = Fsdp2Wrap::blocks;
   bool reshard_after_forward = true;
@@ -24,6 +27,7 @@ struct Fsdp2Options {
   /// Hybrid sharding: GPUs that divide one copy of the states; the others have copies of their own.
   std::optional<std::int64_t> hybrid_shard_size;
   KeyRotation rotation = KeyRotation::allgather;           ///< of a context degree
+  ExpertDispatch dispatch = ExpertDispatch::alltoall;      ///< of an expert degree
   std::optional<bool> sync_each_batch;                     ///< absent: what the trainer does
   StateDictType state_dict_type = StateDictType::sharded;  ///< of checkpoints
 };

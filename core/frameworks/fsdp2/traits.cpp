@@ -27,6 +27,11 @@ KeyExchange fsdp2_keys(const Plan& plan) {
                                                                  : KeyExchange::blocks_passed;
 }
 
+ExpertExchange fsdp2_experts(const Plan& plan) {
+  return plan.framework.fsdp2.dispatch == ExpertDispatch::allgather ? ExpertExchange::gathered
+                                                                    : ExpertExchange::reordered;
+}
+
 std::int64_t fsdp2_shard_ranks(const Plan& plan) {
   return plan.framework.fsdp2.hybrid_shard_size.value_or(plan.replicas());
 }
@@ -50,7 +55,8 @@ void fsdp2_communicators(CommunicatorList& list, const Plan& plan) {
     list.at(name_of(Group::pipeline)).peers = {neighbours, neighbours};
   }
   if (plan.parallel.expert > 1) {
-    list.add(Group::expert, GroupUse::all_to_all);
+    const bool sends = fsdp2_experts(plan) == ExpertExchange::reordered;
+    list.add(Group::expert, sends ? GroupUse::all_to_all : GroupUse::collectives);
     list.add_divided(Group::expert_data);
   }
   if (const auto shard = plan.framework.fsdp2.hybrid_shard_size) {
@@ -86,7 +92,7 @@ constinit const FrameworkTraits kFsdp2Traits{
                 .context = Support::yes,
                 .expert = Support::yes},
     .split = SplitStyle::transformers,
-    .experts = [](const Plan&) { return ExpertExchange::reordered; },
+    .experts = fsdp2_experts,
     .keys = fsdp2_keys,
     .data_parallel = true,
     .divides_tokens = false,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frameworks/megatron/buffers.h"
+#include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
 #include "frameworks/megatron/transformer_engine.h"
 #include "lowering/optimizer_kernels.h"
@@ -62,6 +63,7 @@ class MegatronLowering {
         stage_(
             stage_of(model, plan.parallel, rank / (plan.cluster.world() / plan.parallel.pipeline))),
         own_(parameters_of(model, stage_)),
+        matrices_(matrices_of(own_, plan.optimizer)),
         b_(program_) {
     program_.rank = rank;
     program_.groups = groups_;
@@ -74,14 +76,15 @@ class MegatronLowering {
     add_residents();
     Hooks hooks{model_, options_, 0, 0, {}};
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
-    const bool gathers = divides() && options_.overlap_param_gather;
+    const bool shards = options_.shard_parameters;
+    const bool gathers = divides() && (options_.overlap_param_gather || shards);
     std::vector<bool> gathered(stage_.chunks.size(), !gathers);
     emit_schedule(
         b_, schedule, gathers,
         [&](std::int64_t c) {
           const auto at = static_cast<std::size_t>(c);
           const bool gathers_now = !gathered[at];
-          gathered[at] = true;
+          gathered[at] = !shards;
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::first_bucket);
           const std::int64_t named = embedding_bytes(chunk(c));
           hooks.named_input = named;
@@ -89,13 +92,16 @@ class MegatronLowering {
           emit_chunk_forward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           b_.free(Category::activations, named);
           if (gathers_now) gather_chunk(buffers_[at], GatherPart::other_buckets);
-          if (gathers && at + 1 < gathered.size() && schedule.warmup[at + 1] == 0 &&
+          if (gathers && !shards && at + 1 < gathered.size() && schedule.warmup[at + 1] == 0 &&
               !gathered[at + 1]) {
             gathered[at + 1] = true;
             gather_chunk(buffers_[at + 1], GatherPart::first_bucket);
           }
         },
         [&](std::int64_t c, bool last) {
+          if (shards)
+            for (const GatherPart part : {GatherPart::first_bucket, GatherPart::other_buckets})
+              gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           if (last || options_.shard_gradients) reduce_gradients();
           if (last) add_up_tied();
@@ -169,15 +175,19 @@ class MegatronLowering {
     if (!divides()) return own_.trainable_count();
     const GradientBuffers all = buffers_from(0);
     return all.dense.elements / owners(Group::data) +
-           all.experts.elements / owners(Group::expert_data);
+           all.experts.elements / owners(Group::expert_data) +
+           matrices_.above_share(owners(Group::data));
   }
 
   /// Of `elements` in one of the optimizer's vectors.
   std::int64_t state_bytes(std::int64_t elements) const {
     const DType type = plan_.precision.optimizer_states;
-    return shardplan::state_bytes({.given = Given::flat, .numel = elements, .whole = elements},
-                                  plan_.optimizer, {type, type})
-        .total();
+    const auto of = [&](std::int64_t count, bool special) {
+      const Updated flat{.given = Given::flat, .numel = count, .whole = count, .special = special};
+      return shardplan::state_bytes(flat, plan_.optimizer, {type, type}).total();
+    };
+    const std::int64_t special = matrices_.of(elements);
+    return of(special, true) + of(elements - special, false);
   }
 
   void add_residents() {
@@ -189,7 +199,9 @@ class MegatronLowering {
     add_cast_weights(b_, own_, plan_);
     if (logits) add_gathered_input();
     append_frozen_parameters(program_.resident, own_, plan_);
-    if (divides())  // those that train are moved into their buffers
+    if (options_.shard_parameters)
+      add_sharded_parameters();
+    else if (divides())  // those that train are moved into their buffers
       add_buffers(Category::parameters, size_of(p.params));
     else
       add_whole(Category::parameters, size_of(p.params));
@@ -197,7 +209,8 @@ class MegatronLowering {
     b_.resident(Category::other, batch_bytes(plan_));
     b_.resident(Category::other, run_.resident_shared);
     const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
-    program_.optimizer_source = states_source(plan_.optimizer, Given::flat);
+    program_.optimizer_source =
+        matrices_.elements > 0 ? Source::modelled : states_source(plan_.optimizer, Given::flat);
     if (divides()) {
       b_.resident(Category::master_parameters, round_up(owned() * master, kAllocationUnit));
       program_.model_bytes = total_bytes(program_.resident);
@@ -224,6 +237,32 @@ class MegatronLowering {
                 round_up(elements * size_of(plan_.precision.params), kAllocationUnit));
   }
 
+  /// Elements of the largest block, or of all that is in none.
+  std::int64_t largest_block(bool blocks) const {
+    std::int64_t block = 0, rest = 0;
+    for (const ParameterGroup& group : own_.groups) {
+      std::int64_t elements = 0;
+      for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+        elements += own_.parameters[static_cast<std::size_t>(i)].numel;
+      if (group.repeat > 1)
+        block = std::max(block, elements);
+      else
+        rest += elements;
+    }
+    return blocks ? block : rest;
+  }
+
+  /// A rank's part, the whole of two blocks, of which one is gathered while the other is used
+  /// (--fsdp-double-buffer), and what no block has: the embedding and the head, at their use.
+  void add_sharded_parameters() {
+    const std::int64_t each = size_of(plan_.precision.params);
+    b_.resident(Category::parameters, round_up(owned() * each, kAllocationUnit));
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(true) * each, kAllocationUnit), 2);
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(false) * each, kAllocationUnit));
+  }
+
   /// Divided, a rank keeps its part, and the buckets of two blocks: one that fills while the other
   /// is reduced.
   void add_gradients() {
@@ -233,14 +272,8 @@ class MegatronLowering {
       return;
     }
     b_.resident(Category::gradients, round_up(owned() * each, kAllocationUnit));
-    std::int64_t block = 0;
-    for (const ParameterGroup& group : own_.groups) {
-      std::int64_t elements = 0;
-      for (std::int32_t i = group.first; i < group.first + group.count; ++i)
-        elements += own_.parameters[static_cast<std::size_t>(i)].numel;
-      if (group.repeat > 1) block = std::max(block, elements);
-    }
-    b_.resident(Category::communication_buffers, round_up(block * each, kAllocationUnit), 2);
+    b_.resident(Category::communication_buffers,
+                round_up(largest_block(true) * each, kAllocationUnit), 2);
   }
 
   void add_buffers(Category category, std::int64_t bytes_each) {
@@ -328,7 +361,7 @@ class MegatronLowering {
       const std::int64_t buckets = one ? 1 : buffer.buckets - 1;
       if (buckets == 0) return;
       b_.gather_buckets(bytes, "parameter all-gather", buckets, group);
-      program_.events.back().once_a_step = true;
+      program_.events.back().once_a_step = !options_.shard_parameters;
     };
     gather(Group::data, chunk.dense);
     gather(Group::expert_data, chunk.experts);
@@ -362,11 +395,15 @@ class MegatronLowering {
     if (options_.gradients != DType::f32)  // the optimizer is given a widened copy
       b_.transient(Category::workspace, round_up(owned() * 4, kAllocationUnit));
     if (plan_.gradient_clipping > 0) b_.compute({sweep(3 * 4 * own, DType::f32)});
+    if (matrices_.elements > 0) {
+      b_.transient(Category::workspace, matrix_workspace(matrices_, plan_));
+      b_.compute(matrix_products(own_, plan_, divides() ? owners(Group::data) : 1));
+    }
     // Adam reads weight, gradient and states, and writes all but the gradient.
     b_.compute({sweep(3 * 4 * own + 2 * static_cast<double>(state_bytes(owned())), DType::f32)});
     if (plan_.precision.params != DType::f32)
       b_.compute({sweep((4 + bytes_of(plan_.precision.params)) * own, DType::f32)});
-    if (!options_.overlap_param_gather) gather_parameters();
+    if (!options_.overlap_param_gather && !options_.shard_parameters) gather_parameters();
     b_.end_phase(Phase::step);
   }
 
@@ -378,6 +415,7 @@ class MegatronLowering {
   std::array<GroupShape, kGroupCount> groups_;
   Stage stage_;
   Model own_;
+  Matrices matrices_;                     ///< that Muon takes
   std::vector<GradientBuffers> buffers_;  ///< by chunk
   ProgramBuilder b_;
 };

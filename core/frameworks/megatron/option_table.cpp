@@ -33,6 +33,12 @@ constexpr std::array kMegatronOptions{
         {.key = "shard_gradients",
          .flag = "--shard-gradients",
          .help = "divide gradients too, reducing them after every micro-batch"}),
+    of_megatron<&MegatronOptions::shard_parameters>(
+        {.key = "shard_parameters",
+         .flag = "--shard-parameters",
+         .help = "divide parameters too, gathering a layer's for every pass",
+         .doc = "divide parameters too, gathering a layer's for every pass (Megatron-FSDP, "
+                "`optim_grads_params`; modelled); needs `shard_gradients`"}),
     of_megatron<&MegatronOptions::overlap_grad_reduce>(
         {.key = "overlap_grad_reduce",
          .flag = "--overlap-grad-reduce",
@@ -83,6 +89,14 @@ constexpr std::array kMegatronOptions{
          .doc = "tensor-parallel exchanges in chunks beside their products; needs "
                 "`sequence_parallel` and Transformer Engine "
                 "([pipeline.md](../explanation/pipeline.md#what-hides-exchanges))",
+         .changes_passes = true}),
+    of_megatron<&MegatronOptions::mtp_num_layers>(
+        {.key = "mtp_num_layers",
+         .flag = "--mtp-num-layers",
+         .help = "layers that predict further tokens",
+         .doc = "layers behind the others that predict further tokens, each with logits and a loss "
+                "of its own (modelled)",
+         .integers = {.least = 0, .most = 8},
          .changes_passes = true}),
     of_megatron<&MegatronOptions::distribute_saved_activations>(
         {.key = "distribute_saved_activations",

@@ -20,6 +20,8 @@ struct MegatronOptions {
   /// --data-parallel-sharding-strategy optim_grads (Megatron FSDP): gradients too, reduced after
   /// every micro-batch.
   bool shard_gradients = false;
+  /// The same, optim_grads_params: parameters as well, gathered for every pass.
+  bool shard_parameters = false;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;  ///< needs both of the others
   /// Of the gradient buffers: --accumulate-allreduce-grads-in-fp32, which bf16 implies.
@@ -40,6 +42,9 @@ struct MegatronOptions {
   /// --distribute-saved-activations: of the saved input of a recomputed layer each tensor-parallel
   /// rank keeps a part.
   bool distribute_saved_activations = false;
+  /// --mtp-num-layers: layers behind the others that predict further tokens, each with logits and a
+  /// loss of its own.
+  std::int64_t mtp_num_layers = 0;
 };
 
 }  // namespace shardplan

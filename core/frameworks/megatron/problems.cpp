@@ -101,6 +101,8 @@ std::optional<DivisionProblem> megatron_options_problem(const Framework& framewo
                            "more than 1, without distributed_optimizer", "1"};
   if (m.shard_gradients && !m.distributed_optimizer)
     return DivisionProblem{"shard_gradients", "true, without distributed_optimizer", "false"};
+  if (m.shard_parameters && !m.shard_gradients)
+    return DivisionProblem{"shard_parameters", "true, without shard_gradients", "false"};
   if (m.tp_comm_overlap && !m.transformer_engine)
     return DivisionProblem{"tp_comm_overlap",
                            "true, with transformer_impl 'local': it is Transformer Engine's",
@@ -164,8 +166,8 @@ std::optional<DivisionProblem> megatron_plan_problem(const Plan& plan) {
                            "false"};
   if (auto problem = instances_problem(plan)) return problem;
   if (plan.optimizer.kind->megatron.empty())
-    return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam and SGD here",
-                           "adamw or sgd"};
+    return DivisionProblem{"optimizer", "Megatron-LM's optimizers are Adam, SGD and Muon here",
+                           "adamw, sgd or muon"};
   if (auto problem = adapters_problem(plan)) return problem;
   if (auto problem = recipe_problem(plan)) return problem;
   return saved_activations_problem(plan);

@@ -20,6 +20,8 @@ namespace {
 void build_megatron(const Plan& plan, BuildOptions& options) {
   options.kernels = KernelSet::megatron;
   options.joins_adapters = true;
+  if (plan.workload.kind == WorkKind::train)
+    options.further_tokens = plan.framework.megatron.mtp_num_layers;
   if (plan.framework.megatron.cross_entropy_fusion) options.loss = LossKind::fused_linear;
   if (plan.checkpointing != Checkpointing::selective) return;
   // Run again, unfused attention keeps as little as the fused one: queries, keys and values.
@@ -31,7 +33,8 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
   const MegatronOptions& options = plan.framework.megatron;
   const bool states =
       category == Category::optimizer_states || category == Category::master_parameters;
-  const bool divided = states || (category == Category::gradients && options.shard_gradients);
+  const bool divided = states || (category == Category::gradients && options.shard_gradients) ||
+                       (category == Category::parameters && options.shard_parameters);
   const std::int64_t ranks = plan.replicas() / options.distributed_optimizer_instances;
   return divided && options.distributed_optimizer ? ranks : 1;
 }

@@ -101,6 +101,8 @@ std::optional<NamedConfig> find_config(const Json& value, const ModelContext& at
   if (auto entry = find_model(text))
     return NamedConfig{std::move(entry->config), "catalogue entry " + entry->name, entry->name,
                        entry->unverified};
+  if (text == kStandardInput)
+    return NamedConfig{parse_python_json(read_text_file(text), text), text, text};
   fs::path path = fs::path(at.directory) / text;
   std::error_code error;
   if (text.empty() || (!is_readable(path.string()) && !fs::exists(path, error)))

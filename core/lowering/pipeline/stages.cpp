@@ -38,7 +38,7 @@ Layers layers_of(const Model& model) {
   Layers layers;
   for (const Segment& segment : model.segments) {
     const std::int64_t elements = elements_of(model, segment);
-    if (segment.checkpointable)
+    if (segment.is_block())
       layers.blocks.insert(layers.blocks.end(), at(segment.repeat), elements);
     else
       (layers.blocks.empty() ? layers.front : layers.back) += elements * segment.repeat;
@@ -85,7 +85,7 @@ void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
   std::int64_t begin = 0;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
-    if (!segment.checkpointable) continue;
+    if (!segment.is_block()) continue;
     const std::int64_t end = begin + segment.repeat;
     const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
     if (here > 0) repeats.push_back({s, here, first <= begin});
@@ -98,8 +98,8 @@ void add_ends(const Model& model, bool front, std::vector<SegmentRepeat>& repeat
   bool blocks_seen = false;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
-    blocks_seen = blocks_seen || segment.checkpointable;
-    if (!segment.checkpointable && blocks_seen != front) repeats.push_back({s, segment.repeat});
+    blocks_seen = blocks_seen || segment.is_block();
+    if (!segment.is_block() && blocks_seen != front) repeats.push_back({s, segment.repeat});
   }
 }
 
@@ -168,7 +168,7 @@ Model parameters_of(const Model& model, const Stage& stage) {
       const Segment& segment = model.segments[repeat.segment];
       mark_used(segment, used);
       for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) times[i] = segment.checkpointable ? times[i] + repeat.count : 1;
+        if (used[i]) times[i] = segment.is_block() ? times[i] + repeat.count : 1;
     }
   for (const ParameterGroup& group : model.groups)
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "model/layers/attention.h"
+#include "model/layers/token_prediction.h"
 
 namespace shardplan {
 namespace {
@@ -223,24 +225,22 @@ ValueId add_residual(Graph& g, const DecoderDescription& d, ValueId x, ValueId d
   return g.map(OpKind::add, x, d.scales_residuals ? g.map(OpKind::scalar, delta) : delta);
 }
 
-void add_layer(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
-               const LayerContext& context) {
-  const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+ValueId layer_output(Graph& g, const DecoderDescription& d, const DecoderLayer& l,
+                     const LayerContext& context, ValueId x) {
   const ValueId n1 = norm_at(g, d, l, NormPlace::before_attention, x);
   const ValueId mixed =
       norm_at(g, d, l, NormPlace::after_attention, self_attention(g, d, l, context, n1));
   if (d.parallel) {
     const ValueId delta = feed_forward(g, d, l, n1);
     g.name_until(n1, delta);
-    g.set_output(g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta));
-    return;
+    return g.map(OpKind::add, g.map(OpKind::add, x, mixed), delta);
   }
   const ValueId middle = add_residual(g, d, x, mixed);
   const ValueId n2 = norm_at(g, d, l, NormPlace::before_mlp, middle);
   const ValueId fed = feed_forward(g, d, l, n2);
   g.name_until(n2, fed);
   const ValueId delta = norm_at(g, d, l, NormPlace::after_mlp, fed);
-  g.set_output(add_residual(g, d, middle, delta));
+  return add_residual(g, d, middle, delta);
 }
 
 /// Consecutive layers of one kind.
@@ -353,29 +353,22 @@ std::int64_t partial_rotary_dim(const ModelConfig& c, std::int64_t head_dim, dou
   return static_cast<std::int64_t>(static_cast<double>(head_dim) * factor);
 }
 
-Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
-  ModelBuilder m(options);
-  m.facts() = {.hidden = d.hidden,
-               .layers = d.layers,
-               .vocabulary = d.vocab,
-               .max_positions = d.max_positions,
-               .attention_heads = d.heads,
-               .key_value_heads = d.kv_heads,
-               .assumed = d.assumed};
-  const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
-  EmbeddingModule places{};
-  if (d.learned_positions) places = m.embedding("model.embed_positions", d.max_positions, d.hidden);
-  std::vector<WindowRun> runs = runs_of(d, options.layers_apart);
-  for (WindowRun& run : runs) {
-    m.begin_repeat("model.layers", run.count, run.first);
-    run.layer = register_layer(m, d, run.sparse);
-    m.end_repeat();
-  }
-  const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
-  const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
-                           : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
+namespace {
 
-  add_embedding(m, d, embed, places);
+/// What layers that slide and layers that do not are given.
+struct LayerContexts {
+  LayerContext full, sliding;
+
+  LayerContext of(const WindowRun& run) const {
+    LayerContext context = run.sliding ? sliding : full;
+    context.turned = run.turned;
+    return context;
+  }
+};
+
+LayerContexts share_contexts(ModelBuilder& m, const DecoderDescription& d,
+                             const std::vector<WindowRun>& runs) {
+  const BuildOptions& options = m.options();
   const bool turns =
       std::any_of(runs.begin(), runs.end(), [](const WindowRun& run) { return run.turned; });
   const auto share_tables = [&] {
@@ -397,19 +390,69 @@ Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
     sliding.mask =
         boolean ? m.share_window_mask(d.window) : share_causal_mask(m, options.attention);
   }
-
   if (options.masked && options.attention == AttentionKind::sdpa)
     full.boolean = sliding.boolean = m.share("image_mask", {1, Scale::scores, 2});
+  return {full, sliding};
+}
+
+using Predictor = std::pair<TokenPredictor, DecoderLayer>;
+
+/// Layers of further tokens, of the last layer's kind.
+std::vector<Predictor> register_predictors(ModelBuilder& m, const DecoderDescription& d,
+                                           bool sparse) {
+  std::vector<Predictor> predictors;
+  for (std::int64_t i = 0; i < m.options().further_tokens; ++i) {
+    m.begin_repeat("mtp.layers", 1, i);
+    const TokenPredictor own = token_predictor(m, d.hidden, d.norm);
+    predictors.emplace_back(own, register_layer(m, d, sparse));
+    m.end_repeat();
+  }
+  return predictors;
+}
+
+}  // namespace
+
+Model build_decoder(const DecoderDescription& d, const BuildOptions& options) {
+  ModelBuilder m(options);
+  m.facts() = {.hidden = d.hidden,
+               .layers = d.layers,
+               .vocabulary = d.vocab,
+               .max_positions = d.max_positions,
+               .attention_heads = d.heads,
+               .key_value_heads = d.kv_heads,
+               .assumed = d.assumed};
+  const auto embed = m.embedding("model.embed_tokens", d.vocab, d.hidden);
+  EmbeddingModule places{};
+  if (d.learned_positions) places = m.embedding("model.embed_positions", d.max_positions, d.hidden);
+  std::vector<WindowRun> runs = runs_of(d, options.layers_apart);
+  for (WindowRun& run : runs) {
+    m.begin_repeat("model.layers", run.count, run.first);
+    run.layer = register_layer(m, d, run.sparse);
+    m.end_repeat();
+  }
+  const auto norm = register_norm(m, d.norm, fmt::format("model.{}", d.final_norm), d.hidden);
+  const std::vector<Predictor> predictors = register_predictors(m, d, runs.back().sparse);
+  const auto head = d.tied ? m.tied_linear("lm_head", embed, d.head_bias)
+                           : m.linear("lm_head", d.hidden, d.vocab, d.head_bias);
+
+  add_embedding(m, d, embed, places);
+  const LayerContexts contexts = share_contexts(m, d, runs);
   for (const WindowRun& run : runs) {
     Graph& g = m.begin_segment(run.sparse ? "sparse layers" : "layers", run.count, true);
-    LayerContext context = run.sliding ? sliding : full;
-    context.turned = run.turned;
-    add_layer(g, d, run.layer, context);
+    const ValueId x = g.chained_input({d.hidden, Scale::tokens});
+    g.set_output(layer_output(g, d, run.layer, contexts.of(run), x));
   }
+  std::int64_t further = 0;
+  for (const Predictor& own : predictors)
+    add_prediction(m, own.first, embed, d.norm, norm, further++, [&](Graph& g, ValueId x) {
+      return layer_output(g, d, own.second, contexts.of(runs.back()), x);
+    });
 
   Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({d.hidden, Scale::tokens});
-  h.set_output(language_model_loss(h, head, normalize(h, d.norm, norm, last), d.logits));
+  const ValueId last = h.chained_input({d.hidden * (1 + further), Scale::tokens});
+  h.set_output(further > 0
+                   ? predicted_losses(h, head, last, d.hidden, further, d.logits)
+                   : language_model_loss(h, head, normalize(h, d.norm, norm, last), d.logits));
   return m.build();
 }
 

@@ -1,37 +1,29 @@
-// DeepSeek-V2 (models/deepseek_v2) and V3, R1 (models/deepseek_v3): latent attention, shared
-// experts, the first layers dense.
+// DeepSeek-V2 (models/deepseek_v2) and V3, R1 (models/deepseek_v3): the first layers are dense.
+#include "model/architectures/deepseek.h"
+
 #include "model/architectures/architectures.h"
-#include "model/layers/decoder_stack.h"
 #include "model/layers/experts.h"
-#include "model/layers/latent_attention.h"
 
 namespace shardplan {
 namespace {
 
 enum class Version : std::uint8_t { v2, v3 };
 
-struct DeepSeek {
-  Version version;
-  std::int64_t ffn, expert_ffn, shared_ffn, experts, top_k;
-  bool normalize, mlp_bias;
-  RotaryForm rotary;
-  LatentShape attention;
-  Activation activation;
-};
-
 struct DeepseekLayer {
   LatentAttention attention;
+  std::optional<KeyIndexer> indexer;
   Experts experts;
   LinearModule gate;
   GatedMlp mlp;  ///< the shared experts of a sparse layer, or the dense block
   NormModule norm1, norm2;
 };
 
-DeepseekLayer declare(ModelBuilder& m, const DeepSeek& d, bool sparse) {
+DeepseekLayer declare(ModelBuilder& m, const DeepSeek& d, int kind) {
   const std::int64_t hidden = d.attention.hidden;
   DeepseekLayer l;
   l.attention = latent_attention(m, d.attention);
-  if (sparse) {
+  if ((kind & kIndexingLayer) != 0) l.indexer = key_indexer(m, *d.indexer);
+  if ((kind & kSparseLayer) != 0) {
     l.experts = experts(m, "mlp.experts", d.experts, hidden, d.expert_ffn);
     l.gate = router(m, "mlp.gate", hidden, d.experts);
     l.mlp = gated_mlp(m, "mlp.shared_experts", hidden, d.shared_ffn, d.mlp_bias);
@@ -50,7 +42,7 @@ ValueId dense(Graph& g, const DeepseekLayer& l, const DeepSeek& d, ValueId x) {
 ValueId sparse(Graph& g, const DeepseekLayer& l, const DeepSeek& d, ValueId x) {
   const ValueId logits = f32_logits(g, l.gate, x);
   // Groups of experts (n_group) only mask scores; their tensors live inside the router.
-  const OpKind score = d.version == Version::v2 ? OpKind::softmax_f32 : OpKind::sigmoid;
+  const OpKind score = d.score == RouterScore::softmax_f32 ? OpKind::softmax_f32 : OpKind::sigmoid;
   ValueId weights = choose(g, g.map(score, logits), d.top_k);
   if (d.normalize) weights = normalize_rows(g, weights);
   weights = g.map(OpKind::scalar, weights);
@@ -60,28 +52,33 @@ ValueId sparse(Graph& g, const DeepseekLayer& l, const DeepSeek& d, ValueId x) {
   return sum;
 }
 
-Model build(const ModelConfig& c, const BuildOptions& options, const DeepSeek& d,
-            const DecoderStack& stack) {
-  ModelBuilder m(options);
-  m.facts() = {.hidden = stack.hidden,
-               .layers = stack.runs.back().start + stack.runs.back().count,
-               .vocabulary = stack.vocabulary,
-               .max_positions = c.count_or_zero("max_position_embeddings",
-                                                d.version == Version::v2 ? 2048 : 4096),
-               .attention_heads = d.attention.heads,
-               .key_value_heads = d.attention.heads};
-  note_router_loss(m, c);
-  return build_decoder(
-      m, stack, [&](ModelBuilder& b, bool is) { return declare(b, d, is); },
-      [&](Graph& g, const DeepseekLayer& l, bool is, const Positions& at, ValueId x) {
-        const ValueId mixed =
-            apply(g, l.attention, options.attention, d.rotary, at, rms_norm(g, l.norm1, x));
-        const ValueId middle = g.map(OpKind::add, x, mixed);
-        const ValueId normal = rms_norm(g, l.norm2, middle);
-        const ValueId delta = is ? sparse(g, l, d, normal) : dense(g, l, d, normal);
-        g.name_until(normal, delta);
-        return g.map(OpKind::add, middle, delta);
-      });
+/// The attention of a layer that has chosen keys, or takes an earlier layer's choice.
+ValueId attend_to_chosen(Graph& g, const DeepseekLayer& l, const DeepSeek& d, AttentionKind kind,
+                         const Positions& at, ValueId x) {
+  const std::int64_t chosen = d.indexer->chosen;
+  const ValueId carried = d.carries_choice ? carried_choice(g, chosen, x) : kNone;
+  const LatentStates s = latent_states(g, l.attention, d.rotary, at, x);
+  const ValueId choice =
+      l.indexer ? choose_keys(g, *l.indexer, at.tables, x, s.compressed) : carried;
+  const ValueId out = apply(
+      g, l.attention.o, attention_to_chosen(g, kind, s.shape, s.queries, s.keys, s.values, choice));
+  for (const ValueId local : s.locals) g.hold(local, out);
+  for (const ValueId local : {choice, carried})
+    if (local != kNone) g.hold(local, out);
+  return out;
+}
+
+ValueId forward(Graph& g, const DeepseekLayer& l, const DeepSeek& d, AttentionKind kind,
+                const Positions& at, ValueId x) {
+  const ValueId first = rms_norm(g, l.norm1, x);
+  const ValueId mixed = d.indexer ? attend_to_chosen(g, l, d, kind, at, first)
+                                  : apply(g, l.attention, kind, d.rotary, at, first);
+  const ValueId middle = g.map(OpKind::add, x, mixed);
+  const ValueId normal = rms_norm(g, l.norm2, middle);
+  const bool is_sparse = l.gate.weight != kNone;
+  const ValueId delta = is_sparse ? sparse(g, l, d, normal) : dense(g, l, d, normal);
+  g.name_until(normal, delta);
+  return g.map(OpKind::add, middle, delta);
 }
 
 /// The keys that both versions have, with the version's class defaults.
@@ -92,7 +89,7 @@ struct Defaults {
 Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version version,
                      const Defaults& def) {
   DeepSeek d{};
-  d.version = version;
+  d.score = version == Version::v2 ? RouterScore::softmax_f32 : RouterScore::sigmoid_f32;
   LatentShape& a = d.attention;
   a.hidden = c.count({"hidden_size"}, def.hidden);
   a.heads = c.count({"num_attention_heads"}, def.heads);
@@ -121,18 +118,39 @@ Model read_and_build(const ModelConfig& c, const BuildOptions& options, Version 
   if (version == Version::v3)
     d.rotary = c.flag("rope_interleave", true) ? RotaryForm::interleaved : RotaryForm::half;
   const std::int64_t first_sparse = c.count_or_zero("first_k_dense_replace", def.dense);
-  const DecoderStack stack{.hidden = a.hidden,
-                           .vocabulary = c.count({"vocab_size"}, def.vocabulary),
-                           .tied = c.flag("tie_word_embeddings", false),
-                           .rotary_dim = a.rope,
-                           .rotary_f32 = version == Version::v2,
-                           .runs = layer_runs(c.count({"num_hidden_layers"}, def.layers),
-                                              [&](std::int64_t i) { return i >= first_sparse; }),
-                           .attention = options.attention};
-  return build(c, options, d, stack);
+  const DecoderStack stack{
+      .hidden = a.hidden,
+      .vocabulary = c.count({"vocab_size"}, def.vocabulary),
+      .tied = c.flag("tie_word_embeddings", false),
+      .rotary_dim = a.rope,
+      .rotary_f32 = version == Version::v2,
+      .runs = layer_runs(c.count({"num_hidden_layers"}, def.layers),
+                         [&](std::int64_t i) { return i >= first_sparse ? kSparseLayer : 0; }),
+      .attention = options.attention};
+  return build_deepseek(
+      c, options, d, stack,
+      c.count_or_zero("max_position_embeddings", version == Version::v2 ? 2048 : 4096));
 }
 
 }  // namespace
+
+Model build_deepseek(const ModelConfig& c, const BuildOptions& options, const DeepSeek& d,
+                     const DecoderStack& stack, std::int64_t max_positions) {
+  ModelBuilder m(options);
+  m.facts() = {.hidden = stack.hidden,
+               .layers = stack.runs.back().start + stack.runs.back().count,
+               .vocabulary = stack.vocabulary,
+               .max_positions = max_positions,
+               .attention_heads = d.attention.heads,
+               .key_value_heads = d.attention.heads,
+               .undivided = d.indexer.has_value()};
+  note_router_loss(m, c);
+  return build_decoder(
+      m, stack, [&](ModelBuilder& b, int kind) { return declare(b, d, kind); },
+      [&](Graph& g, const DeepseekLayer& l, int, const Positions& at, ValueId x) {
+        return forward(g, l, d, options.attention, at, x);
+      });
+}
 
 Model build_deepseek_v2(const ModelConfig& c, const BuildOptions& options) {
   return read_and_build(c, options, Version::v2,

@@ -1,17 +1,12 @@
 // DeepSeek V3.2 (models/deepseek_v32) and GLM 5 (models/glm_moe_dsa): latent attention behind an
 // indexer that picks the tokens to attend to.
 #include "model/architectures/architectures.h"
-#include "model/architectures/counted.h"
+#include "model/architectures/deepseek.h"
+#include "model/layers/convolution.h"
 #include "model/layers/experts.h"
-#include "model/layers/latent_attention.h"
 
 namespace shardplan {
 namespace {
-
-struct SparseAttentionShape {
-  LatentShape latent;
-  std::int64_t index_heads, index_dim, ffn, expert_ffn, shared_ffn, experts, layers;
-};
 
 /// Which layers have an indexer of their own; the others take the choice of one before them.
 std::vector<bool> indexing_layers(const ModelConfig& c, std::int64_t layers) {
@@ -44,73 +39,68 @@ std::vector<bool> sparse_mlps(const ModelConfig& c, std::int64_t layers) {
   return sparse;
 }
 
-void register_indexed_layer(ModelBuilder& m, const SparseAttentionShape& s, bool indexes,
-                            bool sparse) {
-  const std::int64_t hidden = s.latent.hidden;
-  latent_attention(m, s.latent);
-  if (indexes) {
-    const std::string at = "self_attn.indexer.";
-    m.linear(at + "wq_b", s.latent.q_rank.value_or(hidden), s.index_heads * s.index_dim);
-    m.linear(at + "wk", hidden, s.index_dim);
-    m.layer_norm(at + "k_norm", s.index_dim);
-    m.linear(at + "weights_proj", hidden, s.index_heads);
-  }
-  if (sparse) {
-    experts(m, "mlp.experts", s.experts, hidden, s.expert_ffn);
-    router(m, "mlp.gate", hidden, s.experts);
-    gated_mlp(m, "mlp.shared_experts", hidden, s.shared_ffn);
-  } else {
-    gated_mlp(m, "mlp", hidden, s.ffn);
-  }
-  m.rms_norm("input_layernorm", hidden);
-  m.rms_norm("post_attention_layernorm", hidden);
-}
-
 /// What the two classes' defaults differ in.
 struct IndexedDefaults {
   std::int64_t hidden, ffn, layers, heads, vocabulary, q_rank, nope, value, index_heads;
   bool shares;  ///< layers may take the choice of another
 };
 
+LatentShape read_latent(const ModelConfig& c, const IndexedDefaults& d) {
+  return {.hidden = c.count({"hidden_size"}, d.hidden),
+          .heads = c.count({"num_attention_heads"}, d.heads),
+          .q_rank = c.count({"q_lora_rank"}, d.q_rank),
+          .kv_rank = c.count({"kv_lora_rank"}, 512),
+          .nope = c.count({"qk_nope_head_dim"}, d.nope),
+          .rope = c.count({"qk_rope_head_dim"}, 64),
+          .value = c.count({"v_head_dim"}, d.value),
+          .bias = c.flag("attention_bias", false),
+          .dropout = c.number("attention_dropout", 0.0)};
+}
+
+DeepSeek read_indexed(const ModelConfig& c, const IndexedDefaults& defaults) {
+  DeepSeek d{};
+  d.attention = read_latent(c, defaults);
+  d.indexer = {.hidden = d.attention.hidden,
+               .q_rank = *d.attention.q_rank,
+               .heads = c.count({"index_n_heads"}, defaults.index_heads),
+               .dim = c.count({"index_head_dim"}, 128),
+               .rope = d.attention.rope,
+               .chosen = c.count({"index_topk"}, 2048),
+               .rotary = defaults.shares ? RotaryForm::interleaved : RotaryForm::half};
+  if (d.indexer->dim < d.indexer->rope)
+    c.fail("index_head_dim", "less than the columns that are turned", "at least qk_rope_head_dim");
+  d.carries_choice = defaults.shares;
+  d.ffn = c.count({"intermediate_size"}, defaults.ffn);
+  d.expert_ffn = c.count({"moe_intermediate_size"}, 2048);
+  d.experts = c.count({"n_routed_experts", "num_local_experts"}, 256);
+  d.shared_ffn = checked_mul(d.expert_ffn, c.count({"n_shared_experts"}, 1));
+  d.top_k = experts_per_token(c, "num_experts_per_tok", 8, d.experts);
+  d.normalize = c.flag("norm_topk_prob", true);
+  d.activation = read_activation(c, "hidden_act", "silu");
+  return d;
+}
+
 Model build_indexed(const ModelConfig& c, const BuildOptions& options, const IndexedDefaults& d) {
-  SparseAttentionShape s{};
-  LatentShape& a = s.latent;
-  a.hidden = c.count({"hidden_size"}, d.hidden);
-  a.heads = c.count({"num_attention_heads"}, d.heads);
-  a.q_rank = c.count({"q_lora_rank"}, d.q_rank);
-  a.kv_rank = c.count({"kv_lora_rank"}, 512);
-  a.nope = c.count({"qk_nope_head_dim"}, d.nope);
-  a.rope = c.count({"qk_rope_head_dim"}, 64);
-  a.value = c.count({"v_head_dim"}, d.value);
-  a.bias = c.flag("attention_bias", false);
-  s.layers = c.count({"num_hidden_layers"}, d.layers);
-  s.index_heads = c.count({"index_n_heads"}, d.index_heads);
-  s.index_dim = c.count({"index_head_dim"}, 128);
-  s.ffn = c.count({"intermediate_size"}, d.ffn);
-  s.expert_ffn = c.count({"moe_intermediate_size"}, 2048);
-  s.experts = c.count({"n_routed_experts", "num_local_experts"}, 256);
-  s.shared_ffn = checked_mul(s.expert_ffn, c.count({"n_shared_experts"}, 1));
+  require_training(c, options, "layers that choose the keys of their attention");
   if (c.flag("mlp_bias", false)) c.fail("mlp_bias", "is not supported", "false");
-  const std::vector<bool> sparse = sparse_mlps(c, s.layers);
-  const std::vector<bool> indexes =
-      d.shares ? indexing_layers(c, s.layers)
-               : std::vector<bool>(static_cast<std::size_t>(s.layers), true);
-  const ModelFacts facts{.layers = s.layers,
-                         .max_positions = c.count_or_zero("max_position_embeddings", 163840),
-                         .attention_heads = a.heads,
-                         .key_value_heads = a.heads};
-  const CountedStack stack{.hidden = a.hidden,
+  const DeepSeek network = read_indexed(c, d);
+  const std::int64_t layers = c.count({"num_hidden_layers"}, d.layers);
+  const std::vector<bool> sparse = sparse_mlps(c, layers);
+  const std::vector<bool> indexes = d.shares
+                                        ? indexing_layers(c, layers)
+                                        : std::vector<bool>(static_cast<std::size_t>(layers), true);
+  const auto kind_of = [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    return (sparse[at] ? kSparseLayer : 0) + (indexes[at] ? kIndexingLayer : 0);
+  };
+  const DecoderStack stack{.hidden = network.attention.hidden,
                            .vocabulary = c.count({"vocab_size"}, d.vocabulary),
-                           .tied = c.flag("tie_word_embeddings", false)};
-  return counted_decoder(options, facts, stack, [&](ModelBuilder& m) {
-    const auto kind = [&](std::int64_t i) {
-      const auto at = static_cast<std::size_t>(i);
-      return std::pair<bool, bool>(indexes[at], sparse[at]);
-    };
-    register_layers(m, "model.layers", s.layers, kind, [&](std::pair<bool, bool> layer) {
-      register_indexed_layer(m, s, layer.first, layer.second);
-    });
-  });
+                           .tied = c.flag("tie_word_embeddings", false),
+                           .rotary_dim = network.attention.rope,
+                           .runs = layer_runs(layers, kind_of),
+                           .attention = options.attention};
+  return build_deepseek(c, options, network, stack,
+                        c.count_or_zero("max_position_embeddings", 163840));
 }
 
 }  // namespace

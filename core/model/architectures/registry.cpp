@@ -39,7 +39,7 @@ constexpr std::array kArchitectures{
     Architecture{"deberta-v2", build_deberta_v2, {"DebertaV2", "deberta.", kEncoderClasses}},
     Architecture{"deepseek_v2", build_deepseek_v2, {"DeepseekV2", "model.", kScoringClasses}},
     Architecture{"deepseek_v3", build_deepseek_v3, {"DeepseekV3", "model.", kAllClasses}},
-    Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}, kCounted},
+    Architecture{"deepseek_v32", build_deepseek_v32, {"DeepseekV32"}},
     Architecture{"dinov2", build_dinov2, {"Dinov2", "", kReadByBuilder}},
     Architecture{"distilbert", build_distilbert, {"DistilBert", "distilbert.", kEncoderClasses}},
     Architecture{"dots1", build_dots1, {"Dots1"}},
@@ -59,7 +59,7 @@ constexpr std::array kArchitectures{
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
     Architecture{"glm4", build_glm4, {"Glm4", "model.", kAllClasses}},
     Architecture{"glm4_moe", build_glm4_moe, {"Glm4Moe"}},
-    Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}, kCounted},
+    Architecture{"glm_moe_dsa", build_glm_moe_dsa, {"GlmMoeDsa"}},
     Architecture{"gpt2", build_gpt2, {"GPT2", "transformer.", kScoringClasses}},
     Architecture{"gpt_neo", build_gpt_neo, {"GPTNeo", "transformer.", kScoringClasses}},
     Architecture{"gpt_neox", build_gpt_neox, {"GPTNeoX", "gpt_neox.", kScoringClasses}},
@@ -101,8 +101,8 @@ constexpr std::array kArchitectures{
     Architecture{"mistral", build_mistral, {"Mistral", "model.", kAllClasses}},
     Architecture{"mistral3", build_mistral3, {"Mistral3", "", kConditionalClass}, kOfSeveral},
     Architecture{"mixtral", build_mixtral, {"Mixtral", "model.", kAllClasses}},
-    Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kCounted | kOfSeveral},
-    Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kCounted},
+    Architecture{"mllama", build_mllama, {"Mllama", "", kConditionalClass}, kPatched | kOfSeveral},
+    Architecture{"mllama_text_model", build_mllama_text, {"Mllama", "", kCausalClass}, kPatched},
     Architecture{"modernbert", build_modernbert, {"ModernBert", "model.", kEncoderClasses}},
     Architecture{"mt5", build_mt5, {"MT5", "", kConditionalClass}},
     Architecture{"nemotron", build_nemotron, {"Nemotron", "model.", kAllClasses}, kPatched},
@@ -279,6 +279,15 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
     for (Module& m : model.modules) drop_prefix(m.name, found->classes.base);
     model.facts.assumed.push_back("loss: the mean of the last hidden states, the class has none");
   }
+  const bool predicts = std::any_of(model.segments.begin(), model.segments.end(),
+                                    [](const Segment& s) { return s.behind; });
+  if (known.further_tokens > 0 && !predicts)
+    throw InputError({.file = config.file(),
+                      .key = "framework.mtp_num_layers",
+                      .message = fmt::format("layers of multi-token prediction of a network of "
+                                             "model_type '{}' are not described",
+                                             type),
+                      .expected = "0, or a decoder such as deepseek_v3"});
   model.facts.model_type = type;
   return model;
 }

@@ -8,9 +8,10 @@ std::int64_t value_dim(const AttentionShape& s) {
 }
 
 /// repeat_kv: expands and reshapes to all heads, which copies when there is anything to repeat.
-ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x, std::int64_t dim) {
+ValueId repeat_heads(Graph& g, const AttentionShape& s, ValueId x) {
   if (s.kv_heads == s.heads) return x;
-  return g.op({OpKind::copy, {x, kNone, kNone}}, {s.heads * dim, s.keys});
+  const Extent given = g.value(x).extent;
+  return g.op({OpKind::copy, {x, kNone, kNone}}, {given.per / s.kv_heads * s.heads, given.scale});
 }
 
 /// Of one head: pairs of a query and a key.
@@ -63,14 +64,14 @@ ValueId fused(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v
 
 /// What a batched product reads: heads folded into the batch. One head that serves all of them is
 /// expanded without a copy before.
-ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads,
-                std::int64_t dim) {
-  if (heads != s.heads && heads != 1) return repeat_heads(g, s, x, dim);
+ValueId batched(Graph& g, const AttentionShape& s, ValueId x, std::int64_t heads) {
+  if (heads != s.heads && heads != 1) return repeat_heads(g, s, x);
   if (s.one_by_one) return g.view(x, g.value(x).extent);
   // What comes out of a cache has its heads in order already.
   if (heads == s.heads && g.value(x).extent.scale == Scale::context_tokens)
     return g.view(x, g.value(x).extent);
-  return g.op({OpKind::fold_heads, {x, kNone, kNone}}, {s.heads * dim, g.value(x).extent.scale});
+  const Extent given = g.value(x).extent;
+  return g.op({OpKind::fold_heads, {x, kNone, kNone}}, {given.per / heads * s.heads, given.scale});
 }
 
 /// The scaled scores with their mask, [b, heads, s, s].
@@ -80,8 +81,8 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
     q = g.map(OpKind::to_f32, q);
     k = g.map(OpKind::to_f32, k);
   }
-  const ValueId queries = batched(g, s, q, s.heads, s.head_dim);
-  Op product{OpKind::matmul, {queries, batched(g, s, k, s.kv_heads, s.head_dim), kNone}};
+  const ValueId queries = batched(g, s, q, s.heads);
+  Op product{OpKind::matmul, {queries, batched(g, s, k, s.kv_heads), kNone}};
   product.work = each_pair(s, s.heads * s.head_dim);
   ValueId scores = g.map(OpKind::scalar, g.op(product, extent));
   if (s.softcap) {
@@ -97,12 +98,11 @@ ValueId masked_scores(Graph& g, const AttentionShape& s, ValueId q, ValueId k, V
 /// the inputs' type.
 ValueId fused_softmax(Graph& g, const AttentionShape& s, ValueId q, ValueId k, ValueId v) {
   const Extent extent{s.heads, score_scale(s.queries, s.keys)};
-  const auto all = [&](ValueId x, std::int64_t dim) { return repeat_heads(g, s, x, dim); };
-  Op product{OpKind::matmul, {q, all(k, s.head_dim), kNone}};
+  Op product{OpKind::matmul, {q, repeat_heads(g, s, k), kNone}};
   product.work = {s.heads * s.head_dim, extent.scale};
   const ValueId probabilities =
       dropout(g, g.map(OpKind::softmax, g.op(product, extent)), s.dropout);
-  Op mix{OpKind::matmul, {probabilities, all(v, value_dim(s)), kNone}};
+  Op mix{OpKind::matmul, {probabilities, repeat_heads(g, s, v), kNone}};
   mix.work = {s.heads * value_dim(s), extent.scale};
   return g.map(OpKind::copy, g.op(mix, {s.heads * value_dim(s), s.queries}));
 }
@@ -114,8 +114,8 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   const ValueId all_queries = q;
   // Keys and values are repeated before anything is done with either; one head is only expanded.
   if (g.cached() && s.kv_heads != 1) {
-    k = repeat_heads(g, s, k, s.head_dim);
-    v = repeat_heads(g, s, v, value_dim(s));
+    k = repeat_heads(g, s, k);
+    v = repeat_heads(g, s, v);
     s.kv_heads = s.heads;
   }
   const ValueId masked = masked_scores(g, s, q, k, bias);
@@ -123,7 +123,7 @@ ValueId eager(Graph& g, const AttentionShape& given, ValueId q, ValueId k, Value
   // Back to the dtype of q; where the softmax is not told its dtype, to that of v.
   const ValueId narrow = g.map(OpKind::to_like, wide, s.softmax_f32 ? q : v);
   const ValueId probabilities = dropout(g, narrow, s.dropout);
-  Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads, value_dim(s)), kNone}};
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, v, s.kv_heads), kNone}};
   mix.work = each_pair(s, s.heads * value_dim(s));
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   g.name(probabilities);  // returned with the result, as the attention's weights
@@ -226,14 +226,15 @@ ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& given, Val
 }
 
 ValueId masked_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId k, ValueId v,
-                         ValueId bias) {
+                         ValueId bias, std::int64_t columns) {
   AttentionShape s = given;
   through_cache(g, s, k, v);
   Op op{OpKind::sdpa, {q, k, v}};
   op.work = each_pair(s, s.heads * (s.head_dim + value_dim(s)));
   op.side = {s.heads, s.queries};
+  op.within = s.within;
   op.scores_bias = bias;
-  if (bias == kNone) op.mask = {1, op.work.scale};
+  if (bias == kNone) op.mask = columns > 0 ? Extent{columns, s.queries} : Extent{1, op.work.scale};
   return g.op(op, {s.heads * value_dim(s), s.queries});
 }
 
@@ -247,7 +248,7 @@ ValueId math_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId
   const ValueId queries = g.map(OpKind::scalar, wide_queries);
   const ValueId keys = g.map(OpKind::scalar, g.map(OpKind::to_f32, k));
   const ValueId values = g.map(OpKind::to_f32, v);
-  Op product{OpKind::matmul, {queries, batched(g, s, keys, s.kv_heads, s.head_dim), kNone}};
+  Op product{OpKind::matmul, {queries, batched(g, s, keys, s.kv_heads), kNone}};
   product.work = {s.heads * s.head_dim, scores.scale};
   ValueId logits = g.op(product, scores);
   if (bias != kNone) logits = g.map(OpKind::add, logits, bias);
@@ -258,7 +259,7 @@ ValueId math_attention(Graph& g, const AttentionShape& given, ValueId q, ValueId
     g.hold(softmax, masked);
   }
   const ValueId probabilities = dropout(g, softmax, s.dropout);
-  Op mix{OpKind::matmul, {probabilities, batched(g, s, values, s.kv_heads, value_dim(s)), kNone}};
+  Op mix{OpKind::matmul, {probabilities, batched(g, s, values, s.kv_heads), kNone}};
   mix.work = {s.heads * value_dim(s), scores.scale};
   const ValueId context = g.op(mix, {s.heads * value_dim(s), s.queries});
   const ValueId out = g.map(OpKind::copy, g.map(OpKind::to_like, context, q));

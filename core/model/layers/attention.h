@@ -76,9 +76,10 @@ ValueId attention(Graph& g, AttentionKind kind, const AttentionShape& shape, Val
 
 /// scaled_dot_product_attention with a mask, which rules the flash kernel out: an additive one for
 /// all heads (`bias`), or else a boolean one that the call converts. The memory-efficient kernel
-/// keeps the mask too. Keys and values have as many heads as queries.
+/// keeps the mask too. Keys and values have as many heads as queries. `columns`: of each query in a
+/// mask that the call makes where there is no `bias`; 0: one for each key.
 ValueId masked_attention(Graph& g, const AttentionShape& shape, ValueId q, ValueId k, ValueId v,
-                         ValueId bias = kNone);
+                         ValueId bias = kNone, std::int64_t columns = 0);
 
 /// What scaled_dot_product_attention falls back to when no fused kernel takes its arguments: the
 /// operations one by one, in fp32 (aten/src/ATen/native/transformers/attention.cpp,

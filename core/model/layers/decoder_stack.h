@@ -8,6 +8,7 @@
 #include "model/layers/attention.h"
 #include "model/layers/loss.h"
 #include "model/layers/norms.h"
+#include "model/layers/token_prediction.h"
 
 namespace shardplan {
 
@@ -69,6 +70,14 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
     m.end_repeat();
   }
   const auto norm = m.rms_norm(stack.final_norm, stack.hidden);
+  const std::int64_t further = m.options().further_tokens;
+  std::vector<std::pair<TokenPredictor, Layer>> predictors;
+  for (std::int64_t i = 0; i < further; ++i) {
+    m.begin_repeat("mtp.layers", 1, i);
+    const TokenPredictor own = token_predictor(m, stack.hidden, stack.norm);
+    predictors.emplace_back(own, declare(m, stack.runs.back().kind));
+    m.end_repeat();
+  }
   const auto head = stack.tied ? m.tied_linear("lm_head", embed)
                                : m.linear("lm_head", stack.hidden, stack.vocabulary);
 
@@ -89,8 +98,18 @@ Model build_decoder(ModelBuilder& m, const DecoderStack& stack, Declare&& declar
     const ValueId x = g.chained_input({stack.hidden, Scale::tokens});
     g.set_output(forward(g, layer, run.kind, positions, x));
   }
+  for (std::int64_t i = 0; i < further; ++i) {
+    const auto& own = predictors[static_cast<std::size_t>(i)];
+    add_prediction(m, own.first, embed, stack.norm, norm, i, [&](Graph& g, ValueId x) {
+      return forward(g, own.second, stack.runs.back().kind, positions, x);
+    });
+  }
   Graph& h = m.begin_segment("head");
-  const ValueId last = h.chained_input({stack.hidden, Scale::tokens});
+  const ValueId last = h.chained_input({stack.hidden * (1 + further), Scale::tokens});
+  if (further > 0) {
+    h.set_output(predicted_losses(h, head, last, stack.hidden, further, stack.logits));
+    return m.build();
+  }
   ValueId normal = normalize(h, stack.norm, norm, last);
   if (stack.wide_stream)
     normal = h.map(OpKind::to_like, normal, parameter_value(h, m, norm.weight, norm.width));

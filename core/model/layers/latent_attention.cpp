@@ -9,6 +9,8 @@ ValueId rotate_complex(Graph& g, const RotaryTables& tables, ValueId x) {
   return g.map(OpKind::to_like, g.map(OpKind::mul, wide, angles), x);
 }
 
+}  // namespace
+
 ValueId turn(Graph& g, RotaryForm form, const RotaryTables& tables, ValueId x, std::int64_t heads,
              std::int64_t dim) {
   switch (form) {
@@ -21,8 +23,6 @@ ValueId turn(Graph& g, RotaryForm form, const RotaryTables& tables, ValueId x, s
   }
   return rotate(g, tables, x, heads, dim);
 }
-
-}  // namespace
 
 ValueId rotate_pairs(Graph& g, const RotaryTables& tables, ValueId x) {
   const Extent all = g.value(x).extent;
@@ -58,9 +58,13 @@ LatentAttention latent_attention(ModelBuilder& m, const LatentShape& s) {
 
 namespace {
 
-ValueId queries_of(Graph& g, const LatentAttention& a, ValueId x) {
-  if (!a.shape.q_rank) return apply(g, a.q, x);
-  return apply(g, a.q_b, rms_norm(g, a.q_norm, apply(g, a.q_a, x)));
+/// Queries before their second product; kNone: there is one alone.
+ValueId compressed_queries(Graph& g, const LatentAttention& a, ValueId x) {
+  return a.shape.q_rank ? rms_norm(g, a.q_norm, apply(g, a.q_a, x)) : kNone;
+}
+
+ValueId queries_of(Graph& g, const LatentAttention& a, ValueId x, ValueId compressed) {
+  return compressed == kNone ? apply(g, a.q, x) : apply(g, a.q_b, compressed);
 }
 
 /// Megatron's kernels (fusions/fused_mla_yarn_rope_apply.py): queries are turned where they lie,
@@ -74,7 +78,7 @@ ValueId apply_fused(Graph& g, const LatentAttention& a, AttentionKind kind, cons
                              .value_dim = s.value,
                              .dropout = s.dropout,
                              .mask = at.mask};
-  const ValueId queries = queries_of(g, a, x);
+  const ValueId queries = queries_of(g, a, x, compressed_queries(g, a, x));
   const ValueId compressed = apply(g, a.kv_a, x);
   const ValueId turned = slice(g, compressed, s.rope);
   const ValueId expanded =
@@ -88,35 +92,42 @@ ValueId apply_fused(Graph& g, const LatentAttention& a, AttentionKind kind, cons
 
 }  // namespace
 
-ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm form,
-              const Positions& at, ValueId x) {
-  if (g.fuses()) return apply_fused(g, a, kind, at, x);
+LatentStates latent_states(Graph& g, const LatentAttention& a, RotaryForm form, const Positions& at,
+                           ValueId x) {
   const LatentShape& s = a.shape;
   const Extent heads{s.heads * (s.nope + s.rope), Scale::tokens};
-  const ValueId q = queries_of(g, a, x);
+  LatentStates out;
+  out.compressed = compressed_queries(g, a, x);
+  const ValueId q = queries_of(g, a, x, out.compressed);
   const ValueId compressed = apply(g, a.kv_a, x);
   ValueId latent = rms_norm(g, a.kv_norm, slice(g, compressed, s.kv_rank));
   const ValueId q_turned = turn(g, form, at.tables, slice(g, q, s.heads * s.rope), s.heads, s.rope);
   ValueId k_turned = turn(g, form, at.tables, slice(g, compressed, s.rope), 1, s.rope);
-  AttentionShape shape{.heads = s.heads,
-                       .kv_heads = s.heads,
-                       .head_dim = s.nope + s.rope,
-                       .value_dim = s.value,
-                       .dropout = s.dropout,
-                       .heads_first = true,
-                       .mask = at.mask};
-  through_cache(g, shape, latent, k_turned);  // what is cached is the latent, not what it becomes
+  out.shape = {.heads = s.heads,
+               .kv_heads = s.heads,
+               .head_dim = s.nope + s.rope,
+               .value_dim = s.value,
+               .dropout = s.dropout,
+               .heads_first = true,
+               .mask = at.mask};
+  through_cache(g, out.shape, latent, k_turned);  // the latent is cached, not what it becomes
   const ValueId q_plain = slice(g, q, s.heads * s.nope);
-  const ValueId queries = g.op({OpKind::cat, {q_plain, q_turned, kNone}}, heads);
+  out.queries = g.op({OpKind::cat, {q_plain, q_turned, kNone}}, heads);
   // The values stay a slice of the expanded rows; the keys are a copy with the rotary part.
   const ValueId expanded = apply(g, a.kv_b, latent);
   const ValueId k_plain = slice(g, expanded, s.heads * s.nope);
-  const ValueId keys = g.op({OpKind::cat, {k_plain, k_turned, kNone}}, {heads.per, shape.keys});
-  const ValueId values = slice(g, expanded, s.heads * s.value);
-  const ValueId mixed = attention(g, kind, shape, queries, keys, values);
-  const ValueId out = apply(g, a.o, mixed);
-  // Local variables of the attention's forward.
-  for (const ValueId local : {q, compressed, q_turned, k_turned, queries, keys}) g.hold(local, out);
+  out.keys = g.op({OpKind::cat, {k_plain, k_turned, kNone}}, {heads.per, out.shape.keys});
+  out.values = slice(g, expanded, s.heads * s.value);
+  out.locals = {q, compressed, q_turned, k_turned, out.queries, out.keys};
+  return out;
+}
+
+ValueId apply(Graph& g, const LatentAttention& a, AttentionKind kind, RotaryForm form,
+              const Positions& at, ValueId x) {
+  if (g.fuses()) return apply_fused(g, a, kind, at, x);
+  const LatentStates s = latent_states(g, a, form, at, x);
+  const ValueId out = apply(g, a.o, attention(g, kind, s.shape, s.queries, s.keys, s.values));
+  for (const ValueId local : s.locals) g.hold(local, out);
   return out;
 }
 

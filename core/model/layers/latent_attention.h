@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "model/layers/decoder_stack.h"
 
@@ -33,8 +34,22 @@ enum class RotaryForm : std::uint8_t {
   half,         ///< V3 with rope_interleave false: rotate_half
 };
 
+/// `heads` heads of `dim` columns, turned.
+ValueId turn(Graph& g, RotaryForm form, const RotaryTables& tables, ValueId x, std::int64_t heads,
+             std::int64_t dim);
+
 ValueId apply(Graph& g, const LatentAttention& m, AttentionKind kind, RotaryForm form,
               const Positions& at, ValueId x);
+
+/// What attention itself is given. Keys are whole; values may be a part of the expanded rows.
+struct LatentStates {
+  AttentionShape shape;
+  ValueId compressed = kNone;  ///< queries before their second product; kNone: there is one alone
+  ValueId queries = kNone, keys = kNone, values = kNone;
+  std::vector<ValueId> locals;  ///< named until the attention module has returned
+};
+LatentStates latent_states(Graph& g, const LatentAttention& m, RotaryForm form, const Positions& at,
+                           ValueId x);
 
 /// cat(x1·cos - x2·sin, x2·cos + x1·sin) for the two halves of every head, with tables of half the
 /// head's width (interleaved MLA, gpt-oss).

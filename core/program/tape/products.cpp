@@ -64,12 +64,15 @@ Kernel attention_kernel(const GraphView& view, const Op& op, DType type) {
   a.batch = heads * sizes.batch;
   a.m = std::max<std::int64_t>(1, rows / sizes.batch);
   a.k = std::max<std::int64_t>(1, op.work.per / heads / 2);
-  if (op.within > 0) {  // each window of an image's rows is a call of its own
+  if (op.within > 0) {
     a.n = op.within;
+    a.k = std::max<std::int64_t>(1, a.k / op.within);
+  }
+  if (op.within > 0 && op.side.scale == Scale::patches) {
+    // Each window of an image's rows is a call of its own.
     a.m = std::min(rows, op.within);
     a.batch = heads;
     a.calls = static_cast<std::int32_t>(std::max<std::int64_t>(1, rows / a.m));
-    a.k = std::max<std::int64_t>(1, a.k / op.within);
   }
   a.masked = view.is_masked(op) || op.scores_bias != kNone;
   a.causal = op.causal && !a.masked && a.m > 1;

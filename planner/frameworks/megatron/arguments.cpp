@@ -18,12 +18,12 @@ std::string_view schedule_note(const Plan& plan) {
              : "";
 }
 
-/// Blocks of each chunk, "t" each: "Ett|ttt|ttL".
-std::string layout(const std::vector<std::int64_t>& blocks) {
+/// Blocks of each chunk, "t" each, and layers of further tokens, "m" each: "Ett|ttt|ttmL".
+std::string layout(const std::vector<std::int64_t>& blocks, std::int64_t further) {
   std::string text = "E";
   for (std::size_t c = 0; c < blocks.size(); ++c)
     text += (c > 0 ? "|" : "") + std::string(static_cast<std::size_t>(blocks[c]), 't');
-  return text + "L";
+  return text + std::string(static_cast<std::size_t>(further), 'm') + "L";
 }
 
 void add_context(Lines& lines, const Parallel& p) {
@@ -47,7 +47,8 @@ void add_pipeline(Lines& lines, const Plan& plan) {
   lines.push_back(fmt::format("--pipeline-model-parallel-size {}", p.pipeline));
   if (!schedule_note(plan).empty()) lines.emplace_back(schedule_note(plan));
   if (!p.stage_layers.empty()) {
-    lines.push_back(fmt::format("--pipeline-model-parallel-layout '{}'", layout(p.stage_layers)));
+    lines.push_back(fmt::format("--pipeline-model-parallel-layout '{}'",
+                                layout(p.stage_layers, plan.framework.megatron.mtp_num_layers)));
     return;
   }
   if (p.virtual_pipeline > 1)
@@ -66,6 +67,8 @@ void add_degrees(Lines& lines, const Plan& plan, std::int64_t experts) {
     lines.emplace_back("--tp-comm-overlap");
   add_context(lines, p);
   add_pipeline(lines, plan);
+  if (const std::int64_t further = plan.framework.megatron.mtp_num_layers; further > 0)
+    lines.push_back(fmt::format("--mtp-num-layers {}", further));
   if (experts == 0) return;
   lines.push_back(fmt::format("--expert-model-parallel-size {}", p.expert));
   lines.push_back(fmt::format("--expert-tensor-parallel-size {}", p.expert_tensor));
@@ -78,7 +81,8 @@ void add_optimizer(Lines& lines, const Plan& plan) {
   if (m.distributed_optimizer) lines.emplace_back("--use-distributed-optimizer");
   if (m.shard_gradients) {
     lines.emplace_back("--use-megatron-fsdp");
-    lines.emplace_back("--data-parallel-sharding-strategy optim_grads");
+    lines.push_back(fmt::format("--data-parallel-sharding-strategy optim_grads{}",
+                                m.shard_parameters ? "_params" : ""));
     lines.emplace_back("--ckpt-format fsdp_dtensor");
   }
   if (m.overlap_grad_reduce) lines.emplace_back("--overlap-grad-reduce");

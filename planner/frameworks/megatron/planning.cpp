@@ -84,7 +84,7 @@ void megatron_strategies(std::vector<Strategy>& all, const Plan& base,
 std::vector<FrameworkRule> megatron_rules(const RuleContext&) {
   return {{"strategy",
            false,
-           {"Megatron-LM trains with Adam or SGD", "--optimizer",
+           {"Megatron-LM trains with Adam, SGD or Muon", "--optimizer",
             [](const Plan& p, std::size_t) { return p.optimizer.kind->megatron.empty(); }}},
           {"precision",
            false,

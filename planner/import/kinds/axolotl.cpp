@@ -9,6 +9,7 @@
 #include "import/preference.h"
 #include "import/training_keys.h"
 #include "import/vocabulary.h"
+#include "load/model.h"
 
 namespace shardplan::importing::axolotl {
 namespace {
@@ -115,10 +116,48 @@ void read_liger_kernel(Key& key) {
   key.take("/kernels", names);
 }
 
+/// Energy-based fine-tuning is GRPO whose rewards are features of a frozen network: the trained one
+/// with its adapters off, or a copy (core/trainers/ebft/trainer.py, EBFTMixin).
+void read_rl(Key& key) {
+  if (key.text() != "ebft") return read_algorithm(key);
+  const Json* mode = key.other("ebft.mode");
+  if (mode != nullptr && *mode == "strided")
+    key.refuse(
+        "EBFT's blocks that one pass generates and trains on (ebft.mode strided) are not "
+        "estimated",
+        "ebft.mode structured");
+  key.recipe().take_algorithm("grpo", key.origin());
+  key.warn(
+      "is estimated as GRPO with a reference, whose logits take more than the features that EBFT "
+      "reads; features of the given answers, one for each prompt, take time that is not counted");
+}
+
+void read_step_rewards(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  key.took("model.architectures");
+}
+
+/// A head of so many labels for each token, and a cross-entropy over it (TRL's PRMTrainer).
+void make_step_rewards(const Document& d, Recipe& recipe) {
+  const Json* asked = value_below(d.value, "process_reward_model");
+  if (asked == nullptr) return;
+  const Key key(d, "process_reward_model", *asked, "", recipe);
+  if (!key.flag()) return;
+  const Json* named = recipe.has_model ? &recipe.asked_model : recipe.find("/model");
+  const auto found =
+      named == nullptr ? std::nullopt : find_config(*named, {d.file, key.path(), recipe.directory});
+  if (!found) key.refuse("the model is not known", "a model of the catalogue");
+  Json config = found->config;
+  std::string stem = config.value("model_type", "");  // "qwen3_moe" is Qwen3Moe's, in any case
+  std::erase(stem, '_');
+  config["architectures"] = Json::array({stem + "ForTokenClassification"});
+  const Json* labels = key.other("num_labels");
+  config["num_labels"] = labels != nullptr && labels->is_number_integer() ? *labels : Json(2);
+  recipe.job["model"] = config;
+}
+
 void read_reward(Key& key) {
   if (!key.flag()) return key.ignore("off");
-  if (key.path() == "process_reward_model")
-    key.refuse("rewards of single steps are not estimated", "reward_model");
   key.recipe().take_algorithm("reward", key.origin());
   key.took("workload.algorithm: reward");
 }
@@ -131,8 +170,20 @@ void read_vllm(Key& key) {
 /// Ring attention of its own (monkeypatch/ring_attn), which gathers keys and values head by head.
 void read_context_degree(Key& key) {
   if (key.integer(1) <= 1) return key.ignore("not divided");
+  if (key.other("deepspeed") != nullptr && key.other("deepspeed")->is_string()) {
+    key.recipe().set("/parallel/sequence", key.integer(1), key.origin());
+    return key.warn("is estimated as DeepSpeed's Ulysses, which exchanges queries too");
+  }
   key.recipe().set("/parallel/context", key.integer(1), key.origin());
   key.warn("is estimated as PyTorch's context_parallel, which keeps more");
+}
+
+/// GPTQ's 4 bits have a 16-bit scale and 4 bits of zero for a group, 128 weights as a rule; nf4
+/// has an fp32 scale for 64.
+void read_gptq(Key& key) {
+  if (!key.flag()) return key.ignore("off");
+  quantize_base(key, "nf4");
+  key.warn("the base is estimated in nf4, which takes more than GPTQ's groups of 64 or more");
 }
 
 /// Weights that are no experts' are whole on each rank of the degree, or sharded over the others
@@ -232,9 +283,9 @@ constexpr std::array kRules{
     KeyRule{"liger_swiglu", "", read_liger_kernel},
     KeyRule{"liger_cross_entropy", "", read_liger_kernel},
     KeyRule{"liger_fused_linear_cross_entropy", "", read_liger_kernel},
-    KeyRule{"rl", "", read_algorithm},
+    KeyRule{"rl", "", read_rl},
     KeyRule{"reward_model", "", read_reward},
-    KeyRule{"process_reward_model", "", read_reward},
+    KeyRule{"process_reward_model", "", read_step_rewards},
     KeyRule{"trl.max_completion_length", "", read_new_tokens},
     KeyRule{"trl.use_vllm", "", read_vllm},
     KeyRule{"trl.beta", "", read_beta},
@@ -250,7 +301,7 @@ constexpr std::array kRules{
     KeyRule{"layer_offloading", "", refuse_if_true},
     KeyRule{"fp8", "", read_fp8},
     KeyRule{"qat", "", read_qat},
-    KeyRule{"gptq", "", refuse_if_true},
+    KeyRule{"gptq", "", read_gptq},
     KeyRule{"relora", "", warn_if_true},
     KeyRule{"lisa_n_layers", "", read_unfrozen_layers},
     KeyRule{"model_quantization_config", "", read_quantized_loading},
@@ -401,6 +452,9 @@ void read(const Document& d, Recipe& recipe) {
   const Json* adapter = value_below(d.value, "adapter");
   if (adapter == nullptr || adapter->is_null()) recipe.lora = Json();  // lora_r says nothing then
   read_loading(recipe);
+  make_step_rewards(d, recipe);
+  // common/datasets.py, core/builders/causal.py: without a processor the data are texts.
+  recipe.texts = !has_any(d, {"processor_type"});
   recipe.set_default("/trainer", "axolotl");
   recipe.assume("/workload/micro_batch", 1, "axolotl's default");
   recipe.set_default("/workload/gradient_accumulation", 1);
@@ -413,6 +467,8 @@ void read(const Document& d, Recipe& recipe) {
     if (!recipe.rlhf.contains("new_tokens")) recipe.rlhf["new_tokens"] = 512;
   }
   settle_reference(recipe, 0);  // trl 1.8, grpo_config.py
+  if (const Json* rl = value_below(d.value, "rl"); rl != nullptr && *rl == "ebft")
+    recipe.rlhf["reference"] = recipe.lora.is_null() ? "copy" : "base";
 }
 
 }  // namespace

@@ -25,8 +25,15 @@ void read_distribution(Key& key) {
     if (key.other_is_true("dist_config.offload_params")) framework["cpu_offload"] = true;
     return key.take("/framework", std::move(framework));
   }
+  // fsdpturbo.py: FSDP2 in the type of the weights, experts sent for by all-to-all.
+  if (name == "fsdpturbo") {
+    const Json* dispatcher = key.other("dist_config.ep_dispatcher");
+    if (dispatcher != nullptr && *dispatcher != "eager")
+      key.warn("a dispatcher of fused kernels is estimated as the eager one");
+    return key.take("/framework", Json{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}});
+  }
   if (name != "deepspeed")
-    key.refuse(fmt::format("'{}' is not estimated", name), "fsdp2, deepspeed");
+    key.refuse(fmt::format("'{}' is not estimated", name), "fsdp2, fsdpturbo, deepspeed");
   const Json* file = key.other("dist_config.config_file");
   const std::string path = file != nullptr && file->is_string()
                                ? resolved_path(file->get<std::string>(), key.document().file)
@@ -140,6 +147,11 @@ void read_llamafactory_v1(const Document& d, Recipe& recipe) {
     recipe.bf16 = false;
   const bool lora = !recipe.lora.is_null();
   recipe.weights = {lora && *recipe.bf16 ? "bf16" : "fp32", !lora};
+  const Json* how = value_below(d.value, "dist_config.name");
+  if (how != nullptr && *how == "fsdpturbo")
+    recipe.weights = {.dtype = *recipe.bf16 ? "bf16" : "fp32", .kept_in_shards = true};
+  const Json* of_texts = value_below(d.value, "model_class");
+  recipe.texts = of_texts != nullptr && *of_texts == "llm";
   if (lora && recipe.lora.contains("quantization")) recipe.lora["prepare_kbit"] = false;
   recipe.assume("/workload/micro_batch", 1, "its default");
   recipe.assume("/workload/sequence_length", 2048, "its default, cutoff_len");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 #include <string>
 
@@ -54,6 +55,19 @@ bool on(const Document& d, std::string_view key) {
 void read_global(Key& key) {
   key.recipe().global_batch = key.integer(1);
   key.took("workload.gradient_accumulation follows");
+}
+
+/// "0:384 200B:768 400B:1152": sequences of a step from so many tokens on. The last is the largest.
+void read_batch_schedule(Key& key) {
+  const std::vector<std::string> steps = key.list();  // of a command several words
+  const std::string text = steps.empty() ? "" : steps.back();
+  const std::size_t colon = text.rfind(':');
+  std::int64_t batch = 0;
+  if (colon != text.npos)
+    std::from_chars(text.data() + colon + 1, text.data() + text.size(), batch);
+  if (batch < 1) key.refuse(fmt::format("found '{}'", text), "a schedule such as 0:384 200B:768");
+  key.recipe().global_batch = batch;
+  key.took("workload.gradient_accumulation of its last batch");
 }
 
 void read_16bit(Key& key) {
@@ -154,7 +168,9 @@ void read_optimizer_name(Key& key) {
   const std::string name = key.text();
   if (name == "adam" || name == "adamw" || name == "sgd")
     return key.take("/optimizer/name", name == "adam" ? "adamw" : name);
-  key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam or sgd");
+  // dist_muon is an old name of muon beside --use-distributed-optimizer.
+  if (name == "muon" || name == "dist_muon") return key.take("/optimizer", Json{{"name", "muon"}});
+  key.refuse(fmt::format("the optimizer '{}' is not read", name), "adam, sgd or muon");
 }
 
 void read_backend(Key& key) {
@@ -226,6 +242,8 @@ void taken_elsewhere(Key& key) {
 constexpr std::array kRules{
     KeyRule{"micro_batch_size", "/workload/micro_batch", as_integer},
     KeyRule{"global_batch_size", "", read_global},
+    KeyRule{"step_batch_size_schedule", "", read_batch_schedule},
+    KeyRule{"spec", "", taken_elsewhere},
     KeyRule{"seq_length", "/workload/sequence_length", as_integer},
     KeyRule{"bf16", "", read_16bit},
     KeyRule{"fp16", "", read_16bit},
@@ -280,7 +298,7 @@ constexpr std::array kRules{
     KeyRule{"pipeline_model_parallel_layout", "", read_stage_layout},
     KeyRule{"decoder_first_pipeline_num_layers", "", read_end_stages},
     KeyRule{"decoder_last_pipeline_num_layers", "", read_end_stages},
-    KeyRule{"mtp_num_layers", "", refuse_if_true},
+    KeyRule{"mtp_num_layers", "", taken_elsewhere},
     KeyRule{"moe_layer_recompute", "", warn_if_true},
     KeyRule{"fp8_param_gather", "", warn_if_true},
     KeyRule{"moe_shared_expert_overlap", "", warn_if_true},
@@ -292,7 +310,9 @@ const KeyTable kOwn{kRules, megatron_ignored_keys()};
 /// told otherwise; the distributed optimizer and overlapping are off.
 Json framework_of(const Document& d) {
   Json f{{"name", "megatron"}};
-  f["distributed_optimizer"] = on(d, "use_distributed_optimizer") || on(d, "use_megatron_fsdp");
+  const Json* optimizer = value_below(d.value, "optimizer");
+  f["distributed_optimizer"] = on(d, "use_distributed_optimizer") || on(d, "use_megatron_fsdp") ||
+                               (optimizer != nullptr && *optimizer == "dist_muon");
   f["overlap_grad_reduce"] = on(d, "overlap_grad_reduce");
   f["overlap_param_gather"] = on(d, "overlap_param_gather");
   if (on(d, "grad_reduce_in_bf16")) f["grad_reduce_dtype"] = "bf16";
@@ -309,16 +329,18 @@ Json framework_of(const Document& d) {
   if (on(d, "ddp_pad_buckets_for_high_nccl_busbw")) f["pad_buckets"] = true;
   const Json* layers = value_below(d.value, "transformer_impl");
   if (layers != nullptr && layers->is_string()) f["transformer_impl"] = *layers;
+  if (const Json* spec = value_below(d.value, "spec"); spec != nullptr && *spec == "local")
+    f["transformer_impl"] = "local";
   if (on(d, "tp_comm_overlap")) f["tp_comm_overlap"] = true;
   if (on(d, "distribute_saved_activations")) f["distribute_saved_activations"] = true;
+  if (const Json* further = value_below(d.value, "mtp_num_layers");
+      further != nullptr && further->is_number_integer() && *further > 0)
+    f["mtp_num_layers"] = *further;
   const Json* sharding = value_below(d.value, "data_parallel_sharding_strategy");
   if (sharding != nullptr && on(d, "use_megatron_fsdp")) {
-    if (*sharding == "optim_grads") f["shard_gradients"] = true;
-    if (*sharding == "optim_grads_params")
-      throw InputError({.file = d.file,
-                        .key = "--data-parallel-sharding-strategy",
-                        .message = "Megatron-FSDP with divided parameters is not estimated",
-                        .expected = "optim, or optim_grads"});
+    const bool parameters = *sharding == "optim_grads_params";
+    if (parameters || *sharding == "optim_grads") f["shard_gradients"] = true;
+    if (parameters) f["shard_parameters"] = true;
   }
   return f;
 }

@@ -112,7 +112,6 @@ const std::array kIgnored{
                  "no_check_for_nan*",
                  "check_weight_hash*",
                  "rampup_batch_size",
-                 "step_batch_size_schedule",
                  "override_opt_*",
                  "apply_layernorm_1p",
                  "calculate_per_token_loss",

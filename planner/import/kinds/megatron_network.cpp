@@ -35,7 +35,8 @@ class Network {
     const bool rms = text("normalization", "LayerNorm") == "RMSNorm";
     const bool gated = flag("swiglu");
     for (const char* key : kOtherNetworks)
-      if (d_.value.contains(key)) refuse(key, "layers of other kinds are not read");
+      if (d_.value.contains(key) && !is_usual(key))
+        refuse(key, "layers of other kinds are not read");
     if (flag("multi_latent_attention")) return latent();
     const bool of_transformers =
         rms && gated && positions() == "rope" && !has_biases() && !drops() && dense_layers() == 0;
@@ -46,6 +47,9 @@ class Network {
   }
 
  private:
+  /// --spec local stands for layers of Megatron-LM's own (pretrain_bert.py).
+  bool is_usual(std::string_view key) const { return key == "spec" && text("spec", "") == "local"; }
+
   bool flag(const char* key) const {
     const auto found = d_.value.find(key);
     return found != d_.value.end() && (*found == true || *found == "true" || *found == "True");

@@ -32,6 +32,8 @@ class Layout {
   /// Blocks of each part.
   std::vector<std::int64_t> blocks() {
     read_row(text_, 0);
+    if (predicted_in_ > 0 && predicted_in_ != parts_.size())
+      refuse("layers of multi-token prediction ('m') before the last part are not estimated");
     return parts_;
   }
 
@@ -75,14 +77,14 @@ class Layout {
       refuse("too many stages");
     if (letter == '|') return parts_.push_back(0);
     if (letter == 't' && ++parts_.back() <= kMostParts) return;
-    if (letter == 'm')
-      key_.refuse("layers of multi-token prediction ('m') are not estimated", "a layout without m");
+    if (letter == 'm') return void(predicted_in_ = parts_.size());
     if (letter != 'E' && letter != 'L' && letter != ',') refuse(fmt::format("found '{}'", letter));
   }
 
   const Key& key_;
   std::string text_;
   std::vector<std::int64_t> parts_{0};
+  std::size_t predicted_in_ = 0;  ///< the part that has "m", counted from 1
 };
 
 }  // namespace

@@ -19,18 +19,27 @@ bool runs_megatron(const Document& d) {
   return d.program.starts_with("megatron ");
 }
 
+/// Groups of GPUs that Ray starts, each with options of its own.
+bool has_groups(const Document& d) {
+  return !d.is_command() && has_any(d, {"rlhf_type"}) && has_any(d, {"train.gpus"});
+}
+
 bool is_ms_swift(const Document& d) {
   if (d.program.starts_with("swift ")) {
     const std::string task = d.program.substr(6);
     return task == "sft" || task == "pt" || task == "rlhf";
   }
-  if (runs_megatron(d)) return true;
+  if (runs_megatron(d) || has_groups(d)) return true;
   return !d.is_command() && has_any(d, {"tuner_type", "train_type"}) && has_any(d, {"model"});
 }
 
 void read_bits(Key& key) {
   const std::int64_t bits = key.integer(1);
   const Json* method = key.other("quant_method");
+  if (method != nullptr && *method == "hqq" && bits == 4) {
+    quantize_base(key, "nf4");
+    return key.warn("HQQ's groups of 64 take as many bits as nf4, in which the base is estimated");
+  }
   if ((method != nullptr && *method != "bnb") || (bits != 4 && bits != 8))
     key.refuse(fmt::format("{} bits of such a method are not estimated", bits),
                "4 or 8 with quant_method bnb");
@@ -170,6 +179,10 @@ void read_processes(const Document& d, Recipe& recipe) {
 }
 
 void read(const Document& d, Recipe& recipe) {
+  if (has_groups(d))
+    Key(d, "train.gpus", *value_below(d.value, "train.gpus"), "", recipe)
+        .refuse("groups of GPUs that Ray starts are not read",
+                "the arguments of `megatron rlhf` without --use_ray");
   read_processes(d, recipe);
   if (runs_megatron(d)) return read_megatron(d, recipe);
   read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);

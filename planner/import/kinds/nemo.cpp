@@ -18,11 +18,20 @@ bool is_automodel(const Document& d) {
          has_any(d, {"model.pretrained_model_name_or_path", "model.config", "distributed"});
 }
 
-bool is_nemo(const Document& d) {
-  if (is_automodel(d)) return true;
-  return has_any(d, {"trainer", "run"}) &&
-         has_any(d,
+bool is_of_core(const Document& d) {
+  return has_any(d,
                  {"model.tensor_model_parallel_size", "model.micro_batch_size", "model.mcore_gpt"});
+}
+
+/// NeMo's networks from before Megatron Core.
+bool is_older(const Document& d) {
+  return has_any(d, {"trainer"}) && has_any(d, {"model.optim"}) &&
+         has_any(d, {"model.language_model", "model.encoder.library", "exp_manager"});
+}
+
+bool is_nemo(const Document& d) {
+  if (is_automodel(d) || is_older(d)) return true;
+  return has_any(d, {"trainer", "run"}) && is_of_core(d);
 }
 
 struct Renamed {
@@ -235,9 +244,7 @@ void read_dispatcher(Key& key) {
   const Json* ranks = key.other("distributed.ep_size");
   if (ranks == nullptr || !ranks->is_number_integer() || *ranks <= 1)
     return key.ignore("no expert parallelism");
-  if (key.text() == "torch")
-    key.refuse("tokens gathered on every rank of an expert degree are not estimated",
-               "deepep or hybridep");
+  if (key.text() == "torch") return key.took("framework.expert_dispatch: allgather");
   key.ignore("rows are estimated as sent one for each expert, which is more");
 }
 
@@ -288,7 +295,12 @@ void read_target_optimizer(Key& key) {
                                                        {"master", nullptr},
                                                        {"optimizer_states", "fp32"}});
   }
-  key.refuse(fmt::format("the optimizer '{}' is not read", name), "torch.optim.Adam or AdamW");
+  if (name == "dion.Muon" || name == "torch.optim.Muon") {
+    if (name == "dion.Muon") key.warn("is estimated as torch.optim.Muon beside AdamW");
+    return key.take("/optimizer", Json{{"name", "muon"}});
+  }
+  key.refuse(fmt::format("the optimizer '{}' is not read", name),
+             "torch.optim.Adam, AdamW or Muon");
 }
 
 void read_packed(Key& key) {
@@ -313,6 +325,17 @@ void read_float8(Key& key) {
   if (name != "tensorwise" && name != "rowwise")
     key.refuse(fmt::format("the recipe '{}' is not estimated", name), "tensorwise or rowwise");
   key.take("/precision/linear", "fp8-" + name);
+}
+
+/// recipes/llm/kd.py: an ordinary loss beside a divergence from a frozen teacher over all logits.
+void read_teacher(Key& key) {
+  const Json* name = key.other("teacher_model.pretrained_model_name_or_path");
+  if (name == nullptr || !name->is_string())
+    key.refuse("which model teaches is not said", "pretrained_model_name_or_path");
+  key.recipe().take_algorithm("asft", key.origin());
+  key.recipe().rlhf["models"]["reference"]["model"] = *name;
+  key.recipe().rlhf["reference"] = "copy";
+  key.warn("is estimated as ASFT, whose divergence from a mixture of both keeps more than KDLoss");
 }
 
 void read_frozen(Key& key) {
@@ -355,8 +378,10 @@ constexpr std::array kRules{
     KeyRule{"compile.enabled", "", read_compile},
     KeyRule{"fp8.enabled", "", read_float8},
     KeyRule{"freeze_config", "", read_frozen},
-    KeyRule{"kd_loss_fn", "", refuse_if_said},
-    KeyRule{"teacher_model", "", refuse_if_said},
+    KeyRule{"teacher_model", "", read_teacher},
+    KeyRule{"separate_meshes", "", refuse_if_true},
+    KeyRule{"offload_teacher_model", "", refuse_if_true},
+    KeyRule{"model.drafter_path", "", refuse_if_said},  // a second network that trains
     KeyRule{"flow_matching", "", refuse_if_said},
 };
 
@@ -391,6 +416,7 @@ const std::array kIgnored{
                  "model.config._target_",
                  "model.config.trust_remote_code",
                  "clip_grad_norm.*"}},
+    IgnoredKeys{"taken with teacher_model", {"kd_loss_fn*", "kd_ratio"}},
     IgnoredKeys{"the loader runs on the host",
                 {"dataset.*", "dataloader.*", "validation_*", "tokenizer.*", "processor.*",
                  "packed_sequence.*"}},
@@ -408,6 +434,10 @@ bool flag_at(const Document& d, std::string_view path, bool otherwise) {
 /// does parallelizer.py under a pipeline.
 Json sharding_of(const Document& d) {
   Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
+  const Json* dispatcher = value_below(d.value, "model.backend.dispatcher");
+  if (dispatcher != nullptr && *dispatcher == "torch" &&
+      integer_at(d, "distributed.ep_size").value_or(1) > 1)
+    framework["expert_dispatch"] = "allgather";
   framework["sync_each_batch"] = !flag_at(d, "distributed.defer_fsdp_grad_sync", true);
   const bool experts = integer_at(d, "distributed.ep_size").value_or(1) > 1;
   framework["reshard_after_forward"] =
@@ -415,6 +445,15 @@ Json sharding_of(const Document& d) {
                     !flag_at(d, "model.backend.enable_fsdp_optimizations", false)
               : flag_at(d, "distributed.reshard_after_forward", stages_of(d) <= 1);
   return framework;
+}
+
+/// Data sets for language models, and Tulu 3, which a processor formats as texts
+/// (components/datasets/vlm/datasets.py, make_tulu3_dataset).
+bool holds_texts(const Document& d) {
+  const Json* data = value_below(d.value, "dataset._target_");
+  if (data == nullptr || !data->is_string()) return false;
+  const std::string name = *data;
+  return name.find("datasets.llm.") != name.npos || name.find(".make_tulu3_") != name.npos;
 }
 
 void read_automodel(const Document& d, Recipe& recipe) {
@@ -428,6 +467,7 @@ void read_automodel(const Document& d, Recipe& recipe) {
     recipe.set_default("/framework", framework);
   }
   take_chunks(d, recipe);
+  recipe.texts = holds_texts(d);
   if (stages_of(d) > 1) recipe.set_default("/parallel/balance", "blocks");
   recipe.set_default("/trainer", "loop");
   recipe.set_default("/checkpointing", "none");
@@ -440,10 +480,12 @@ void read_automodel(const Document& d, Recipe& recipe) {
 }
 
 void read(const Document& d, Recipe& recipe) {
-  if (is_automodel(d))
-    read_automodel(d, recipe);
-  else
-    read_core(d, recipe);
+  if (is_automodel(d)) return read_automodel(d, recipe);
+  if (is_of_core(d)) return read_core(d, recipe);
+  const Json* model = value_below(d.value, "model");
+  Key(d, "model", *model, "", recipe)
+      .refuse("NeMo's networks from before Megatron Core are not read",
+              "a model of Megatron Core, or a recipe of NeMo Automodel");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "import/kinds/kind.h"
 #include "import/kinds/torchtitan_models.h"
 #include "import/vocabulary.h"
+#include "load/model.h"
 
 namespace shardplan::importing::torchtitan {
 namespace {
@@ -35,8 +36,10 @@ void read_flavor(Key& key) {
                  "a language model");
   if (key.recipe().has_model) return key.ignore("--model says which");
   if (key.other("hf_transformers.model") != nullptr) {
-    if (key.text() == "full") return key.ignore("hf_transformers.model says which");
-    key.refuse(fmt::format("flavor '{}' is a small part of the model", key.text()), "full");
+    if (key.text() != "full" && key.text() != "debugmodel")
+      key.refuse(fmt::format("'{}' is no flavor of transformers' models", key.text()),
+                 "full or debugmodel");
+    return key.ignore("hf_transformers.model says which");
   }
   const std::string name = text_at(key.document(), "model.name", "llama3");
   const auto model = torchtitan_model(name, key.text());
@@ -49,10 +52,24 @@ void read_flavor(Key& key) {
                fmt::format("one of {}; or --model", fmt::join(flavors, ", ")));
   }
   key.take("/model", *model);
+  // What flex attention computes without keeping scores.
+  if (name == "llama4")
+    key.warn(
+        "heads of each fourth layer are not turned, the others see blocks of tokens: all are "
+        "estimated as turned and as seeing all, which is more");
+  if (name == "gpt_oss")
+    key.warn("flex attention keeps no scores: estimated as eager attention, which is more");
 }
 
 void read_hf_model(Key& key) {
   read_model(key);
+  const Json* flavor = key.other("model.flavor");
+  if (flavor == nullptr || *flavor != "debugmodel" || key.recipe().has_model) return;
+  const auto found = find_config(*key.recipe().find("/model"), {key.document().file, key.path()});
+  if (!found) key.refuse(fmt::format("'{}' is no model of the catalogue", key.text()), "--model");
+  Json small = found->config;
+  shrink_to_debug_model(small);
+  key.recipe().job["model"] = small;
 }
 
 void read_optimizer_name(Key& key) {

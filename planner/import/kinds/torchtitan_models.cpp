@@ -120,6 +120,71 @@ Json deepseek(const DeepSeekFlavor& f) {
   return config;
 }
 
+struct Llama4Flavor {
+  std::string_view flavor;
+  std::int64_t dim, layers, heads, kv_heads, vocabulary, multiple_of, experts, every;
+  double multiplier;
+};
+
+/// models/llama4/__init__.py, model/args.py and models/moe/moe.py (MoEArgs).
+constexpr std::array kLlama4{
+    Llama4Flavor{"debugmodel", 256, 6, 16, 16, 2048, 256, 8, 2, 1.0},
+    Llama4Flavor{"17bx16e", 5120, 48, 40, 8, 202048, 2048, 16, 1, 1.2},
+    Llama4Flavor{"17bx128e", 5120, 48, 40, 8, 202048, 2048, 128, 2, 1.2},
+};
+
+/// torchtitan's Llama 4 is no transformers' one: each expert multiplies the tokens that chose it,
+/// and heads have no norm. ERNIE 4.5's network has the same tensors: a router with a correction,
+/// experts, one shared expert, each second layer dense (modelled: from the source alone).
+Json llama4(const Llama4Flavor& f) {
+  const auto stretched =
+      static_cast<std::int64_t>(f.multiplier * static_cast<double>(8 * f.dim / 3));
+  const std::int64_t expert = round_up(stretched / 2, f.multiple_of);  // one chosen, one shared
+  return Json{{"model_type", "ernie4_5_moe"},
+              {"hidden_size", f.dim},
+              {"intermediate_size", round_up(stretched, f.multiple_of)},
+              {"moe_intermediate_size", expert},
+              {"num_hidden_layers", f.layers},
+              {"num_attention_heads", f.heads},
+              {"num_key_value_heads", f.kv_heads},
+              {"moe_num_experts", f.experts},
+              {"moe_k", 1},
+              {"moe_num_shared_experts", 1},
+              {"moe_layer_start_index", 0},
+              {"moe_layer_interval", f.every},
+              {"use_bias", false},
+              {"vocab_size", f.vocabulary},
+              {"max_position_embeddings", 1048576},
+              {"tie_word_embeddings", false}};
+}
+
+struct GptOssFlavor {
+  std::string_view flavor;
+  std::int64_t dim, layers, experts, vocabulary;
+};
+
+/// models/gpt_oss/__init__.py and model/args.py.
+constexpr std::array kGptOss{
+    GptOssFlavor{"debugmodel", 256, 4, 8, 2048},
+    GptOssFlavor{"20b", 2880, 24, 32, 201088},
+    GptOssFlavor{"120b", 2880, 36, 128, 201088},
+};
+
+Json gpt_oss(const GptOssFlavor& f) {
+  return Json{{"model_type", "gpt_oss"},
+              {"hidden_size", f.dim},
+              {"intermediate_size", 2880},
+              {"num_hidden_layers", f.layers},
+              {"num_attention_heads", 64},
+              {"num_key_value_heads", 8},
+              {"head_dim", 64},
+              {"num_local_experts", f.experts},
+              {"num_experts_per_tok", 4},
+              {"vocab_size", f.vocabulary},
+              {"max_position_embeddings", 131072},
+              {"tie_word_embeddings", false}};
+}
+
 /// Attention of another kernel, the same network: "8B_flex", "debugmodel_varlen_attn".
 std::string_view without_attention(std::string_view flavor) {
   for (const std::string_view end : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"})
@@ -146,20 +211,34 @@ std::vector<std::string> names_of(const Flavors& flavors) {
 std::optional<Json> torchtitan_model(std::string_view name, std::string_view flavor) {
   flavor = without_attention(flavor);
   if (name == "llama3" || name == "llama3_ft") return find(kLlama3, flavor, llama);
+  if (name == "llama4") return find(kLlama4, flavor, llama4);
   if (name == "qwen3") return find(kQwen3, flavor, qwen);
   if (name == "deepseek_v3") return find(kDeepSeekV3, flavor, deepseek);
+  if (name == "gpt_oss") return find(kGptOss, flavor, gpt_oss);
   return std::nullopt;
 }
 
 std::vector<std::string> torchtitan_flavors(std::string_view name) {
   if (name == "llama3" || name == "llama3_ft") return names_of(kLlama3);
+  if (name == "llama4") return names_of(kLlama4);
   if (name == "qwen3") return names_of(kQwen3);
   if (name == "deepseek_v3") return names_of(kDeepSeekV3);
+  if (name == "gpt_oss") return names_of(kGptOss);
   return {};
 }
 
 std::vector<std::string> torchtitan_names() {
-  return {"llama3", "qwen3", "deepseek_v3"};
+  return {"llama3", "llama4", "qwen3", "deepseek_v3", "gpt_oss"};
+}
+
+void shrink_to_debug_model(Json& config) {
+  config["hidden_size"] = 256;
+  config["num_hidden_layers"] = 2;
+  config["num_attention_heads"] = config["num_key_value_heads"] = 16;
+  config["head_dim"] = 16;
+  config["intermediate_size"] = 768;  // two thirds of four times 256, rounded up to 256s
+  config["attention_bias"] = config["mlp_bias"] = false;
+  config.erase("layer_types");
 }
 
 }  // namespace shardplan::importing

@@ -15,4 +15,8 @@ std::optional<Json> torchtitan_model(std::string_view name, std::string_view fla
 std::vector<std::string> torchtitan_flavors(std::string_view name);
 std::vector<std::string> torchtitan_names();
 
+/// What the flavor "debugmodel" makes of a configuration of transformers
+/// (experiments/transformers_modeling_backend/__init__.py, model/args.py).
+void shrink_to_debug_model(Json& config);
+
 }  // namespace shardplan::importing

@@ -31,7 +31,7 @@ def make_record(case, program, environment, counts, ranks, timing):
             **_speed(job["workload"], timing, data_ranks(job, len(ranks))),
         },
         "ranks": ranks,
-        **{name: timing[name] for name in ("steps", "losses") if name in timing},
+        **{name: timing[name] for name in ("steps", "host_steps", "losses") if name in timing},
     }
 
 

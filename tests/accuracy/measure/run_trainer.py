@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import gate
+import host_probe
 from jobs import load_cases, world_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,6 +32,8 @@ def _arguments():
     parser.add_argument("--case-seconds", type=float, default=150, help="end a case that takes longer")
     parser.add_argument("--warm", type=int, default=0, help="run all cases once before, so many at a time, and drop what "
                         "they measure: torch.compile then finds its kernels in its cache")
+    parser.add_argument("--alone", action="store_true", help="import a case's libraries when the one before has ended, not "
+                        "while it runs: host times without that beside them")
     parser.add_argument("--only", nargs="+", help="these cases alone")
     parser.add_argument("--case", help="measure this one, in this process")
     return parser.parse_args()
@@ -76,18 +79,21 @@ def measure_case(case, output):
     with tempfile.TemporaryDirectory() as folder:
         said = training_arguments(case, folder, case.get("steps", 6))
         arguments = TrainingArguments(**said)
+        calls = host_probe.calls()  # after the process group: all ranks at once, as they will train
         before = host_bytes()
         config, model = build(case, device)
         if rlhf:
             mine, timing = measure_trl(model, said, case["job"], rank, before, lambda: build(case, device)[1])
         else:
             mine, timing = measure(model, arguments, config, case["job"], rank, before)
+    mine["host"] = calls
     ranks = [mine]
     if dist.is_initialized():
         ranks = [None] * dist.get_world_size()
         dist.all_gather_object(ranks, mine)
     if rank == 0:
-        record = make_record(case, "run_trainer.py", environment(**_versions()), parameter_counts(model), ranks, timing)
+        about = {**environment(**_versions()), "machine": host_probe.machine()}
+        record = make_record(case, "run_trainer.py", about, parameter_counts(model), ranks, timing)
         del said["output_dir"]
         append_line(output, {**record, "training_arguments": said})
     os._exit(0)  # nothing waits for what libraries leave running
@@ -201,6 +207,7 @@ def main():
     if options.case is not None:
         [chosen] = [case for _, case in wanted if case["name"] == options.case]
         measure_case(chosen, options.output)
+    print("machine", json.dumps(host_probe.machine()), flush=True)
     begin = time.time()
     if options.warm:
         _warm([(path, case) for path, case in wanted if case["name"] not in _records(options.output)], options)
@@ -210,7 +217,7 @@ def main():
     for number, (path, case) in enumerate(waiting):
         started = ahead or _start(path, case, options)
         left = options.seconds - (time.time() - begin)
-        ahead = _start(*waiting[number + 1], options) if number + 1 < len(waiting) and left >= 10 else None
+        ahead = _start(*waiting[number + 1], options) if number + 1 < len(waiting) and left >= 10 and not options.alone else None
         if left < 10:
             started.end()
             break

@@ -14,6 +14,7 @@ import traceback
 import torch
 import torch.distributed as dist
 
+import host_probe
 from environment import environment
 from jobs import load_cases, world_of
 from leftovers import release_leftovers
@@ -67,7 +68,10 @@ def run_cases(program, measure, device, rank=0, world=1, **libraries):
     done = _done(progress)
     cases = [case for path in options.cases for case in load_cases(path) if case["name"] not in done][:options.most]
     warm_libraries(device)
+    calls = host_probe.calls()
     about = environment(**libraries)
+    if rank == 0:
+        about["machine"] = host_probe.machine()
     gc.collect()
     gc.freeze()  # what is here now stays: collections between cases look only at what the cases made
     for case in cases:
@@ -92,7 +96,8 @@ def run_cases(program, measure, device, rank=0, world=1, **libraries):
         clean()
         if rank != 0:
             mine.pop("account", None)
-        mine = {"rank": rank, "allocated_before": before, "allocated_after": torch.cuda.memory_allocated(), **mine}
+        mine = {"rank": rank, "allocated_before": before, "allocated_after": torch.cuda.memory_allocated(), **mine,
+                "host": calls}
         ranks = _gather(mine)
         if rank == 0:
             record = make_record(case, program, about, counts, ranks, timing)

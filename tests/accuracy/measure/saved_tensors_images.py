@@ -108,6 +108,14 @@ CASES["qwen2_audio"] = {
                      "num_mel_bins": 32, "max_source_positions": 32},
 }
 CASES["qwen2_audio-padded"] = {**CASES["qwen2_audio"], "sound_tokens": 8}  # a key of this program
+# 9 patches and the class's row of each of four tiles, which are filled up to 16; layers 0 and 2 are read too.
+CASES["mllama"] = {
+    "model_type": "mllama",
+    "text_config": {"model_type": "mllama_text_model", **WITHOUT_HEAD_DIM, "cross_attention_layers": [1, 3]},
+    "vision_config": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_global_layers": 2,
+                      "attention_heads": 4, "image_size": 42, "patch_size": 14, "vision_output_dim": 192,
+                      "intermediate_layers_indices": [0, 2]},
+}
 PAIRS = ("clip", "siglip")
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
@@ -121,6 +129,8 @@ def tokens_of(config: dict) -> int:
     """Tokens that an image takes in the sequence."""
     if config["model_type"] in PAIRS:
         return 0
+    if config["model_type"] == "mllama":
+        return 1
     if "audio_config" in config:
         return config.get("sound_tokens", config["audio_config"]["max_source_positions"] // 2)
     if "mm_tokens_per_image" in config:
@@ -175,6 +185,12 @@ def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> di
         inputs["mm_token_type_ids"] = (ids == IMAGE).int()
         return inputs
     side = side_of(config)
+    if config["model_type"] == "mllama":
+        inputs["pixel_values"] = torch.randn(batch, 1, 4, 3, side, side)
+        inputs["aspect_ratio_ids"] = torch.full((batch, 1), 6)
+        inputs["aspect_ratio_mask"] = torch.ones(batch, 1, 4, dtype=torch.long)
+        inputs["cross_attention_mask"] = torch.ones(batch, sequence, 1, 4, dtype=torch.long)
+        return inputs
     inputs["pixel_values"] = torch.randn(batch, 3, side, side)
     if config["model_type"] in PAIRS:
         return {"input_ids": ids, "pixel_values": inputs["pixel_values"], "return_loss": True}

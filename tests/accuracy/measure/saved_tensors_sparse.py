@@ -22,6 +22,8 @@ LATENT = {
     "num_experts_per_tok": 2, "q_lora_rank": 48, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
     "qk_rope_head_dim": 16, "v_head_dim": 48,
 }
+INDEXED = {**LATENT, "n_group": 2, "topk_group": 1, "index_n_heads": 2, "index_head_dim": 32, "index_topk": 12,
+           "mlp_layer_types": ["dense", "sparse"]}
 BERT = {
     "hidden_size": 128, "intermediate_size": 224, "num_hidden_layers": 2, "num_attention_heads": 4,
     "vocab_size": 500, "max_position_embeddings": 64, "attention_probs_dropout_prob": 0.0,
@@ -50,6 +52,10 @@ CASES = {
     "deepseek_v2": {"model_type": "deepseek_v2", **LATENT},
     "deepseek_v2-full-q": {"model_type": "deepseek_v2", **LATENT, "q_lora_rank": None},
     "deepseek_v3": {"model_type": "deepseek_v3", **LATENT, "n_group": 2, "topk_group": 1},
+    "deepseek_v32": {"model_type": "deepseek_v32", **INDEXED},
+    "glm_moe_dsa": {"model_type": "glm_moe_dsa", **INDEXED, "num_hidden_layers": 3,
+                    "indexer_types": ["full", "shared", "full"],
+                    "mlp_layer_types": ["dense", "sparse", "sparse"]},
     "gpt_oss": {"model_type": "gpt_oss", **ATTENTION, "head_dim": 32, "num_local_experts": 8,
                 "num_experts_per_tok": 2},
     "bert": {"model_type": "bert", **BERT},

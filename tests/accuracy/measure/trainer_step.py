@@ -36,13 +36,23 @@ class Meter(TrainerCallback):
 
     def __init__(self):
         self.phases, self.seconds, self.whole, self.reserved = {}, [], 0, 0
+        self.host_steps = []
+
+    def issued(self, phase):
+        """The host has started all of a phase; what it waited for within is in it."""
+        now = time.perf_counter()
+        if self.host_steps:
+            self.host_steps[-1][phase] = self.host_steps[-1].get(phase, 0) + now - self.last
 
     def end(self, phase):
+        if phase != "step":
+            self.issued(phase)
         peak = torch.cuda.max_memory_allocated()
         self.phases[phase + "_peak"], self.phases[phase + "_end"] = peak, torch.cuda.memory_allocated()
         self.whole = max(self.whole, peak)
         self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
         torch.cuda.reset_peak_memory_stats()
+        self.last = time.perf_counter()
 
     def on_train_begin(self, args, state, control, **rest):
         self.phases["model"] = torch.cuda.memory_allocated()
@@ -52,11 +62,15 @@ class Meter(TrainerCallback):
         if state.global_step == WARM_UP:
             self.whole = self.reserved = 0
         torch.cuda.reset_peak_memory_stats()
-        self.begin = time.perf_counter()
+        self.cpu = time.process_time()
+        self.host_steps.append({})
+        self.begin = self.last = time.perf_counter()
 
     def on_step_end(self, args, state, control, **rest):
+        self.issued("step")
         torch.cuda.synchronize()
         self.seconds.append(time.perf_counter() - self.begin)
+        self.host_steps[-1]["process_seconds"] = time.process_time() - self.cpu
         self.end("step")
 
     def on_train_end(self, args, state, control, **rest):
@@ -135,6 +149,12 @@ def _samples(config, work):
     return {"train_dataset": RandomTokens(config.vocab_size, work["sequence_length"])}
 
 
+def timing_of(meter):
+    """`host_steps`: what the host took to start each phase of a step, all micro-batches, and the process's CPU time."""
+    return {"step_seconds": statistics.median(meter.seconds[WARM_UP:]), "steps": meter.seconds,
+            "host_steps": meter.host_steps}
+
+
 def measure(model, arguments, config, job, rank, host_before):
     """(what this rank measured, the timing) of the case's steps."""
     meter = Meter()
@@ -143,4 +163,4 @@ def measure(model, arguments, config, job, rank, host_before):
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
             "device": meter.device, "host_growth": host_bytes() - host_before}
-    return mine, {"step_seconds": statistics.median(meter.seconds[WARM_UP:]), "steps": meter.seconds}
+    return mine, timing_of(meter)

@@ -1,7 +1,6 @@
 """A few steps of TRL's trainers, measured as trainer_step.py measures HF Trainer's: pairs, single answers with a
 verdict, or prompts that the model answers itself."""
 import random
-import statistics
 
 import transformers
 from datasets import Dataset
@@ -9,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from trl import (DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer)
 
 from checkpointing import checkpoints
-from trainer_step import WARM_UP, Metered, Meter, host_bytes
+from trainer_step import Metered, Meter, host_bytes, timing_of
 
 TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "reward": (RewardTrainer, RewardConfig),
             "grpo": (GRPOTrainer, GRPOConfig)}
@@ -79,4 +78,4 @@ def measure(model, said, job, rank, host_before, build):
     trainer.train()
     mine = {"rank": rank, "phases": meter.phases, "allocated_peak": meter.whole, "reserved": meter.reserved,
             "device": meter.device, "host_growth": host_bytes() - host_before}
-    return mine, {"step_seconds": statistics.median(meter.seconds[WARM_UP:]), "steps": meter.seconds}
+    return mine, timing_of(meter)

@@ -92,6 +92,29 @@ TEST(Fit, TakesAWholeJobAndRefusesASecondCluster) {
   EXPECT_THAT(shardplan({"fit", model}).err, HasSubstr("CLUSTER is required"));
 }
 
+TEST(Fit, RefusesAWordWhosePlaceAFlagHasTaken) {
+  const TemporaryFolder folder;
+  const std::string accelerate = folder.file(
+      "acc.yaml", "distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: bf16\n");
+  const Finished file = shardplan({"fit", "gpt2", accelerate, "--cluster", "8xH100"});
+  EXPECT_EQ(file.exit_code, 3);
+  EXPECT_THAT(file.err, HasSubstr("fit " + accelerate + " --model gpt2 --cluster"));
+  EXPECT_EQ(shardplan({"fit", accelerate, "--model", "gpt2", "--cluster", "8xH100"}).exit_code, 0);
+  const Finished word = shardplan({"fit", "gpt2", "nonsense", "--cluster", "8xH100"});
+  EXPECT_THAT(word.err, HasSubstr("found 'nonsense' beside --cluster"));
+  const Finished models = shardplan({"fit", "gpt2", "8xH100", "--model", "bert-base-uncased"});
+  EXPECT_THAT(models.err, HasSubstr("found 'gpt2' beside a flag that says the model"));
+}
+
+TEST(Model, IsReadFromStandardInputAndCountsAPerceptron) {
+  const TemporaryFolder folder;
+  const std::string config = folder.file("config.json", R"({"model_type": "gpt2"})");
+  const Finished read = run_program(SHARDPLAN_PROGRAM, {"model", "-"}, "", "<" + config);
+  EXPECT_THAT(read.out, HasSubstr("124,439,808 parameters"));
+  EXPECT_THAT(shardplan({"model", "--mlp", "784,128,10"}).out, HasSubstr("101,770 parameters"));
+  EXPECT_EQ(shardplan({"model"}).exit_code, 2);
+}
+
 TEST(Diagnostics, GoToStderrAndNameTheNearestSpelling) {
   const Finished command = shardplan({"fitt", "llama-2-7b", "8xH100"});
   EXPECT_EQ(command.exit_code, 2);

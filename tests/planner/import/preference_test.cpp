@@ -205,8 +205,8 @@ rl: )" + rl + "\n");
   EXPECT_EQ(job("dpo")["kernels"], Json::array({"rms_norm"}));
   EXPECT_GT(estimate(job("orpo")).allocated.point, 0);
   EXPECT_GT(estimate(job("dpo")).allocated.point, 0);
-  EXPECT_THAT(error_of("base_model: x\ndatasets: []\nmicro_batch_size: 1\nrl: ebft\n"),
-              HasSubstr("'ebft' is not estimated"));
+  EXPECT_THAT(error_of("base_model: x\ndatasets: []\nmicro_batch_size: 1\nrl: nca\n"),
+              HasSubstr("'nca' is not estimated"));
 }
 
 TEST(ImportPreference, LlamaFactorysStages) {

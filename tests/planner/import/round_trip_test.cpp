@@ -118,6 +118,16 @@ std::vector<Trip> trips() {
                       {"model", "llama-3.2-1b"},
                       {"precision", "bf16-master"},
                       {"parallel", {{"tensor", 2}}}};
+  Json predicts = megatron, muon = megatron, sharded = megatron;
+  predicts["framework"] = {{"name", "megatron"}, {"mtp_num_layers", 1}};
+  predicts["parallel"] = {{"pipeline", 2}, {"stage_layers", {9, 7}}};
+  muon["optimizer"] = {{"name", "muon"}, {"implementation", nullptr}};
+  sharded["framework"] = {
+      {"name", "megatron"}, {"shard_gradients", true}, {"shard_parameters", true}};
+  Json experts = nemo;
+  experts["model"] = "qwen3-30b-a3b";
+  experts["framework"]["expert_dispatch"] = "allgather";
+  experts["parallel"] = {{"expert", 4}};
   return {{"HfDdp", "training_arguments", base("4xH100", ddp)},
           {"HfPure", "training_arguments", base("4xH100", pure)},
           {"HfFsdp1", "training_arguments", base("4xH100", fsdp1)},
@@ -151,7 +161,11 @@ std::vector<Trip> trips() {
           {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
           {"Torchtitan", "torchtitan", base("4xH100", titan)},
           {"TorchtitanStages", "torchtitan", base("8xH100", staged)},
-          {"Megatron", "megatron", base("4xH100", megatron)}};
+          {"NemoExperts", "nemo", base("4xH100", experts)},
+          {"Megatron", "megatron", base("4xH100", megatron)},
+          {"MegatronFurtherTokens", "megatron", base("4xH100", predicts)},
+          {"MegatronMuon", "megatron", base("4xH100", muon)},
+          {"MegatronSharded", "megatron", base("4xH100", sharded)}};
 }
 
 class RoundTrip : public testing::TestWithParam<Trip> {};

@@ -13,6 +13,7 @@ Outcomes:
 
     imported       exit code 0
     refused        exit code 3, and the message names file and key
+    stops          the same, and the message says where the trainer itself stops: not counted among the files
     apart          not asked, for a reason of files.json
     wrong          everything else: a crash, another exit code, a message without a key, an answer later than --limit
 
@@ -31,12 +32,14 @@ import sys
 import time
 
 GPU_COUNTS = (8, 1, 2, 4, 16, 32, 64, 128, 12, 24, 48, 256, 512, 1024)
-STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased")
+STAND_IN_MODELS = ("qwen3-8b", "qwen3-30b-a3b", "qwen2.5-vl-7b", "bert-base-uncased", "gpt2-xl", "bert-large-uncased")
 NO_MODEL = re.compile(
     r"which model is trained is not in the file|is no model of the catalogue|is not in the arguments; expected --model"
     r"|layers are not in the arguments|layers are not known"
 )
 NO_BATCH = re.compile(r"neither said nor use_dynamic_bsz")
+# Where the trainer itself would stop, as the message says.
+STOPS = re.compile(r"\bstops\b")
 # What the stand-in of another sort would answer.
 MISMATCH = re.compile(r"a dense model has no experts|no module of this model|tokens have no room for")
 
@@ -109,7 +112,7 @@ class Survey:
             if answer.code != 3:
                 return answer, given
             shown = shown or (answer, given)
-            if not re.search(r"rank|GPU|divide|degree|world", answer.message):
+            if not re.search(r"rank|GPU|divide|degree|world|micro-batches", answer.message):
                 break
         return shown
 
@@ -122,7 +125,7 @@ class Survey:
         elif answer.code == 0:
             word = "imported"
         elif answer.code == 3 and re.match(r"[^:]+: (line \d+[^:]*: )?[^:]+: ", message):
-            word = "refused"
+            word = "stops" if STOPS.search(message) else "refused"
         else:
             word = "wrong"
         return Outcome(kind, f"{root.name}/{file}", word, given, message, answer.seconds)
@@ -165,16 +168,16 @@ def show(outcomes: list[Outcome], most: int) -> None:
     by_kind = collections.defaultdict(list)
     for outcome in outcomes:
         by_kind[outcome.kind].append(outcome)
-    print(f"{'kind':20}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'apart':>7}"
+    print(f"{'kind':20}{'files':>7}{'imported':>10}{'%':>6}{'with a model':>14}{'refused':>9}{'wrong':>7}{'stops':>7}{'apart':>7}"
           f"{'slowest ms':>12}")
     for kind, all_of_it in sorted(by_kind.items()):
         count = collections.Counter(o.outcome for o in all_of_it)
-        asked = len(all_of_it) - count["apart"]
+        asked = len(all_of_it) - count["apart"] - count["stops"]
         given = sum(o.stand_in and o.outcome == "imported" for o in all_of_it)
         share = 100 * count["imported"] / max(asked, 1)
         slowest = max(o.seconds for o in all_of_it) * 1e3
         print(f"{kind:20}{asked:7}{count['imported']:10}{share:6.1f}{given:14}{count['refused']:9}{count['wrong']:7}"
-              f"{count['apart']:7}{slowest:12.0f}")
+              f"{count['stops']:7}{count['apart']:7}{slowest:12.0f}")
     for kind, all_of_it in sorted(by_kind.items()):
         reasons = collections.Counter((o.outcome, reason(o.message)) for o in all_of_it if o.outcome != "imported")
         if reasons:
