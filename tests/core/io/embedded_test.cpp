@@ -26,9 +26,10 @@ TEST(EmbeddedJson, IsReadAsTheFullParserDoes) {
 }
 
 TEST(EmbeddedJson, HasNoCharactersByTheirNumber) {
-  for (const EmbeddedFile& file : embedded_files())
-    if (file.path.ends_with(".json"))
-      EXPECT_EQ(file.text.find("\\u"), std::string_view::npos) << file.path;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.ends_with(".json")) continue;
+    EXPECT_EQ(file.text.find("\\u"), std::string_view::npos) << file.path;
+  }
 }
 
 TEST(EmbeddedJson, HasEveryKindOfValue) {
