@@ -26,6 +26,6 @@ struct FitQuestion {
 };
 
 /// With `fixes` of the changes that would help, at most.
-JobAnswer answer(const FitQuestion& question, std::size_t fixes);
+JobAnswer answer(const FitQuestion& question, std::size_t fixes = kAllFixes);
 
 }  // namespace shardplan::cli
