@@ -8,10 +8,13 @@
 // build would go on with "[{" as if that could not be. It lets its assertions be replaced.
 namespace shardplan {
 struct ImpossibleToml {};
+[[noreturn]] inline void stop_parsing() {
+  throw ImpossibleToml{};
+}
 }  // namespace shardplan
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
-#define TOML_ASSERT(expr) (static_cast<bool>(expr) ? void() : throw ::shardplan::ImpossibleToml{})
+#define TOML_ASSERT(expr) (static_cast<bool>(expr) ? void() : ::shardplan::stop_parsing())
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
