@@ -32,10 +32,10 @@ bool has_no_graph(const Model& model, const Segment& segment, const Incoming& in
 }
 
 bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::size_t index) {
+  if (plan.recomputes_blocks()) return true;
   if (std::none_of(model.parameters.begin(), model.parameters.end(),
                    [](const Parameter& p) { return p.adapter; }))
     return false;
-  if (plan.recomputes_blocks()) return true;
   const bool adapted =
       index + 1 < model.segments.size() && !frozen(model, model.segments[index + 1]);
   return regime.zero3_linear && (index == 0 || adapted);

@@ -25,9 +25,10 @@ bool frozen_output(const Model& model, const Segment& segment);
 /// Whether autograd makes no graph of the segment: nothing that it reads needs a gradient.
 bool has_no_graph(const Model& model, const Segment& segment, const Incoming& in);
 
-/// Whether the output of segment `index` is told to need a gradient: by peft's
-/// enable_input_require_grads, which finds the embeddings of the text and of the tower, since
-/// checkpointed blocks want inputs with one; or by DeepSpeed's stage-3 linear, where a block has
+/// Whether the output of segment `index` is told to need a gradient: by transformers'
+/// enable_input_require_grads, which gradient_checkpointing_enable calls and which finds the
+/// embeddings of the text and of the tower (modeling_utils.py, transformers 5), so that a frozen
+/// tower is checkpointed and run again too; or by DeepSpeed's stage-3 linear, where a block has
 /// adapters.
 bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::size_t index);
 

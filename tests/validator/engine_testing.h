@@ -67,15 +67,19 @@ struct TestRun {
   int world = 1;
   Keep keep = Keep::everything;
   int tensor = 1;  ///< of the world, ranks that share each layer
-  int data() const { return world / tensor; }
+  int data() const { return world / (tensor * options.pipeline.stages); }
 };
 
 inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run,
-                                             int tensor_rank) {
+                                             int tensor_rank, int stage) {
   if (const auto* decoder = std::get_if<DecoderSpec>(&spec))
-    return make_decoder(
-        *decoder,
-        {run.micro_batch, run.sequence, run.options.dtype, run.keep, {tensor_rank, run.tensor}});
+    return make_decoder(*decoder,
+                        {run.micro_batch,
+                         run.sequence,
+                         run.options.dtype,
+                         run.keep,
+                         {tensor_rank, run.tensor},
+                         {stage, run.options.pipeline.stages, run.options.pipeline.chunks}});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 
@@ -133,13 +137,17 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const int rank = device.communicator->rank();
     const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
     const auto alone = make_dry_communicator(rank, run.world);
-    const Groups planned_groups(*dry, *alone, run.tensor);
-    const Groups groups(*device.backend, *device.communicator, run.tensor);
+    const auto* decoder = std::get_if<DecoderSpec>(&spec);
+    const ModelDegrees degrees{run.tensor, run.options.pipeline.stages,
+                               decoder != nullptr && decoder->tied};
+    const Groups planned_groups(*dry, *alone, degrees);
+    const Groups groups(*device.backend, *device.communicator, degrees);
     TestBatches batches(spec, run, groups.data().rank());
     const auto make_trainer = [&](Backend& backend, const Groups& of, Arena& arena,
                                   HostSide* host) {
-      return std::make_unique<Trainer>(Runtime{backend, of.data(), of.tensor(), arena, host},
-                                       make_network(spec, run, of.tensor().rank()), run.options);
+      return std::make_unique<Trainer>(
+          Runtime{backend, of.data(), of.tensor(), of.stages(), of.ends(), arena, host},
+          make_network(spec, run, of.tensor().rank(), of.stages().rank()), run.options);
     };
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);
@@ -162,7 +170,8 @@ inline std::vector<StepResult> train(const NetworkSpec& spec, const TestRun& run
     for (int i = 0; i < steps; ++i) {
       const StepResult result = trainer.step(batches);
       const Runtime& rt = trainer.runtime();
-      if (rt.ranks.rank() == 0 && rt.tensor.rank() == 0) results.push_back(result);
+      if (rt.ranks.rank() == 0 && rt.tensor.rank() == 0 && rt.stages.rank() == 0)
+        results.push_back(result);
     }
   });
   return results;

@@ -99,9 +99,14 @@ void print_header(const EngineJob& job) {
              plan.precision.name);
   fmt::print("micro-batch {} × {} tokens, {} per step\n", w.micro_batch, w.sequence_length,
              w.gradient_accumulation);
-  if (plan.parallel.tensor > 1)
-    fmt::print("tensor parallel over {} ranks, data parallel over {}\n", plan.parallel.tensor,
-               plan.data_ranks());
+  const Parallel& p = plan.parallel;
+  if (p.tensor > 1) fmt::print("tensor parallel over {} ranks\n", p.tensor);
+  if (p.pipeline > 1)
+    fmt::print(
+        "pipeline of {} stages{}, {}\n", p.pipeline,
+        p.virtual_pipeline > 1 ? fmt::format(" with {} chunks each", p.virtual_pipeline) : "",
+        name_of(p.schedule));
+  if (p.model_ranks() > 1) fmt::print("data parallel over {}\n", plan.data_ranks());
   fmt::print("\n");
 }
 
@@ -127,7 +132,8 @@ Exit run(const Arguments& a, const std::string& command) {
     const std::int64_t limit =
         a.memory_limit > 0 ? a.memory_limit : std::numeric_limits<std::int64_t>::max();
     report.ranks.resize(1);
-    const MemoryPlan plan = plan_memory(job, 0, world, dry_workspace(job), limit);
+    const auto [rank, plan] = plan_fullest_rank(job, world, dry_workspace(job), limit);
+    report.ranks[0].rank = rank;
     report.ranks[0].planned = plan.device;
     report.ranks[0].arena_bytes = plan.extent;
     report.ranks[0].planned_host = plan.host;

@@ -1,5 +1,6 @@
 #include "comm/groups.h"
 
+#include <algorithm>
 #include <cassert>
 #include <vector>
 
@@ -7,10 +8,20 @@
 
 namespace shardplan::validator {
 
-Groups::Groups(Backend& device, Communicator& world, int tensor)
-    : tensor_(make(device, world, tensor, 1)),
-      data_(make(device, world, world.size() / tensor, tensor)) {
-  assert(world.size() % tensor == 0);
+Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees)
+    : tensor_(make(device, world, degrees.tensor, 1)),
+      data_(make(device, world, world.size() / (degrees.tensor * degrees.stages), degrees.tensor)),
+      stages_(make(device, world, degrees.stages, world.size() / degrees.stages)),
+      ends_(degrees.tied_ends && degrees.stages > 2 ? pair_ends(device, world, degrees.stages)
+                                                    : Group{}) {
+  assert(world.size() % (degrees.tensor * degrees.stages) == 0);
+  if (degrees.stages > 1) stages_.used->connect_neighbours();
+  if (ends_.used != nullptr) return;
+  if (degrees.tied_ends && degrees.stages == 2) {
+    ends_.used = stages_.used;
+  } else {
+    ends_ = make(device, world, 1, 1);
+  }
 }
 
 Groups::Group Groups::make(Backend& device, Communicator& world, int count, int stride) {
@@ -28,9 +39,21 @@ Groups::Group Groups::make(Backend& device, Communicator& world, int count, int 
   return group;
 }
 
+Groups::Group Groups::pair_ends(Backend& device, Communicator& world, int stages) {
+  const int each = world.size() / stages, stage = world.rank() / each;
+  const int first = std::min(stage, stages - 1 - stage), last = stages - 1 - first;
+  std::vector<int> members{world.rank() + (first - stage) * each};
+  if (last != first) members.push_back(world.rank() + (last - stage) * each);
+  Group group{world.group(members), nullptr};
+  // The ranks between the ends have nothing in common.
+  if (first > 0) group.own = make_sole_communicator(device);
+  group.used = group.own.get();
+  return group;
+}
+
 std::int64_t Groups::overhead_bytes() const {
   std::int64_t bytes = 0;
-  for (const Group* group : {&tensor_, &data_})
+  for (const Group* group : {&tensor_, &data_, &stages_, &ends_})
     if (group->own) bytes += group->own->overhead_bytes();
   return bytes;
 }

@@ -1,5 +1,6 @@
 // The groups of ranks that divide a model and its samples. Ranks that share each layer are next to
-// each other, as core numbers them; ranks with other samples come after them.
+// each other, as core numbers them; ranks with other samples come after them, and stages of layers
+// are furthest apart.
 #pragma once
 
 #include <memory>
@@ -9,16 +10,27 @@
 
 namespace shardplan::validator {
 
+/// Over how many ranks a model is divided.
+struct ModelDegrees {
+  int tensor = 1;          ///< ranks that share each layer
+  int stages = 1;          ///< of layers
+  bool tied_ends = false;  ///< the first stage and the last have a table in common
+};
+
 class Groups {
  public:
-  /// Every rank of `world` makes its own at the same time. `tensor` ranks share each layer; the
-  /// world is a multiple of that.
-  Groups(Backend& device, Communicator& world, int tensor);
+  /// Every rank of `world` makes its own at the same time, of which the degrees' product is a
+  /// factor.
+  Groups(Backend& device, Communicator& world, const ModelDegrees& degrees);
 
   /// With other samples and the same parameters.
   Communicator& data() const { return *data_.used; }
   /// With the same samples and other parts of each layer.
   Communicator& tensor() const { return *tensor_.used; }
+  /// With the same samples and other layers, in the order of the layers.
+  Communicator& stages() const { return *stages_.used; }
+  /// The first stage with the last, where they have a table in common; else this rank alone.
+  Communicator& ends() const { return *ends_.used; }
   /// What they take outside the arena beside the world's.
   std::int64_t overhead_bytes() const;
 
@@ -31,7 +43,10 @@ class Groups {
   /// `count` ranks, each `stride` after the one before.
   static Group make(Backend& device, Communicator& world, int count, int stride);
 
-  Group tensor_, data_;
+  /// Ranks that are as far from the two ends of the pipeline.
+  static Group pair_ends(Backend& device, Communicator& world, int stages);
+
+  Group tensor_, data_, stages_, ends_;
 };
 
 }  // namespace shardplan::validator

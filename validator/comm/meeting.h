@@ -5,10 +5,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "memory/tensor.h"
@@ -21,8 +23,10 @@ enum class Point : std::uint8_t {
   ready,   ///< others may read a rank's tensor
   summed,  ///< a rank's part of a sum is there
   done,    ///< a rank has read what it needs of the others' tensors
+  sent,    ///< what a rank sends is there
+  taken,   ///< a rank has read what it was sent
 };
-inline constexpr std::size_t kPoints = 3;
+inline constexpr std::size_t kPoints = 5;
 
 /// What a rank has given its device to do when it comes to a point (CommonMemory::mark).
 using Mark = std::uintptr_t;
@@ -43,12 +47,34 @@ class Meeting {
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   /// Returns when all ranks have called it.
   void wait();
+  /// One rank sends another a tensor that is there at `sent`; they are taken in that order.
+  void post(int from, int to, const Tensor& tensor, Mark sent);
+  /// Waits for it. The tensor stays the sender's, who waits until it is taken.
+  struct Letter {
+    Tensor tensor;
+    Mark mark = 0;
+  };
+  Letter await_letter(int from, int to);
+  /// The receiver has read it at `taken`.
+  void take(int from, int to, Mark taken);
+  /// Waits until the receiver has said so of the oldest letter; returns its mark.
+  Mark await_taken(int from, int to);
   /// Makes every wait here, and in the meetings of groups, throw from now on.
   void break_up() noexcept;
   /// The meeting of these ranks alone, the same for all who ask.
   std::shared_ptr<Meeting> of(std::span<const int> members);
 
  private:
+  /// What is on its way from one rank to another.
+  struct Way {
+    std::deque<Letter> posted;
+    std::deque<Mark> taken;
+  };
+  Way& way(int from, int to) { return ways_[{from, to}]; }
+  /// Throws PeerFailure when `is_so` does not come true in time.
+  template <typename Condition>
+  void wait_until(std::unique_lock<std::mutex>& lock, Condition&& is_so);
+
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -56,6 +82,7 @@ class Meeting {
   std::int64_t round_ = 0;
   bool broken_ = false;
   std::vector<Place> places_;
+  std::map<std::pair<int, int>, Way> ways_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> groups_;
 };
 

@@ -9,6 +9,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -138,6 +139,36 @@ class NcclCommunicator : public Communicator {
   void broadcast(const Tensor& x, int root) override {
     launch("ncclBroadcast", [&](cudaStream_t stream) {
       return ncclBroadcast(x.data(), x.data(), count_of(x), type_of(x.dtype), root, comm_, stream);
+    });
+  }
+
+  void connect_neighbours() override {
+    // The first messages set up connections: they belong to the overhead.
+    const std::int64_t before = backend_.used_bytes();
+    const std::uintptr_t words = backend_.allocate(4 * sizeof(float));
+    const auto word = [&](std::uintptr_t i) {
+      return Tensor{words + i * sizeof(float), DType::f32, Shape{1}};
+    };
+    const int next = (rank_ + 1) % size_, previous = (rank_ + size_ - 1) % size_;
+    const std::array<Parcel, 2> out{{{next, word(0)}, {previous, word(1)}}};
+    const std::array<Parcel, 2> in{{{previous, word(2)}, {next, word(3)}}};
+    exchange(out, in);
+    barrier();
+    overhead_ += backend_.used_bytes() - before;
+  }
+
+  void exchange(std::span<const Parcel> out, std::span<const Parcel> in) override {
+    launch("ncclGroupEnd", [&](cudaStream_t stream) {
+      check(ncclGroupStart(), "ncclGroupStart");
+      for (const Parcel& p : out)
+        check(ncclSend(p.tensor.data(), count_of(p.tensor), type_of(p.tensor.dtype), p.peer, comm_,
+                       stream),
+              "ncclSend");
+      for (const Parcel& p : in)
+        check(ncclRecv(p.tensor.data(), count_of(p.tensor), type_of(p.tensor.dtype), p.peer, comm_,
+                       stream),
+              "ncclRecv");
+      return ncclGroupEnd();
     });
   }
 

@@ -6,14 +6,43 @@
 #include <utility>
 #include <vector>
 
+#include "comm/ring.h"
 #include "memory/elements.h"
 
 namespace shardplan::validator {
 namespace {
 
+/// What a rank waits for others in; another rank's thread may end it.
+class Ways {
+ public:
+  explicit Ways(std::unique_ptr<Star> star) : star_(std::move(star)) {}
+
+  const Star& star() const { return *star_; }
+  const Ring& ring() const { return *ring_; }
+  void open_ring() {
+    auto ring = std::make_unique<Ring>(*star_);
+    const std::lock_guard lock(mutex_);
+    ring_ = std::move(ring);
+    if (shut_) ring_->shut();
+  }
+  void shut() noexcept {
+    const std::lock_guard lock(mutex_);
+    shut_ = true;
+    star_->shut();
+    if (ring_) ring_->shut();
+  }
+
+ private:
+  std::unique_ptr<Star> star_;
+  std::mutex mutex_;
+  std::unique_ptr<Ring> ring_;
+  bool shut_ = false;
+};
+
 class ProcessCommunicator final : public Communicator {
  public:
-  explicit ProcessCommunicator(std::shared_ptr<Star> star) : star_(std::move(star)) {}
+  explicit ProcessCommunicator(std::unique_ptr<Star> star)
+      : ways_(std::make_shared<Ways>(std::move(star))), star_(&ways_->star()) {}
 
   int rank() const override { return star_->rank(); }
   int size() const override { return star_->world(); }
@@ -62,11 +91,17 @@ class ProcessCommunicator final : public Communicator {
       if (r != root) star_->to(r).send(data(x));
   }
 
+  void connect_neighbours() override { ways_->open_ring(); }
+
+  void exchange(std::span<const Parcel> out, std::span<const Parcel> in) override {
+    ways_->ring().exchange(out, in);
+  }
+
   std::unique_ptr<Communicator> group(std::span<const int> members) override {
-    std::shared_ptr<Star> star = star_->group(members);
+    auto group = std::make_unique<ProcessCommunicator>(star_->group(members));
     const std::lock_guard lock(mutex_);
-    groups_.push_back(star);
-    return std::make_unique<ProcessCommunicator>(std::move(star));
+    groups_.push_back(group->ways_);
+    return group;
   }
 
   void barrier() override {
@@ -82,10 +117,10 @@ class ProcessCommunicator final : public Communicator {
   }
 
   void abort() noexcept override {
-    star_->shut();
+    ways_->shut();
     const std::lock_guard lock(mutex_);
     for (const auto& group : groups_)
-      if (const auto star = group.lock()) star->shut();
+      if (const auto ways = group.lock()) ways->shut();
   }
   std::int64_t overhead_bytes() const override { return 0; }
 
@@ -113,9 +148,10 @@ class ProcessCommunicator final : public Communicator {
     });
   }
 
-  std::shared_ptr<Star> star_;
+  std::shared_ptr<Ways> ways_;
+  const Star* star_;
   std::mutex mutex_;  ///< of what another rank's thread looks at when it aborts this one
-  std::vector<std::weak_ptr<Star>> groups_;
+  std::vector<std::weak_ptr<Ways>> groups_;
 };
 
 }  // namespace

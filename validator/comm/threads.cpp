@@ -63,6 +63,20 @@ class ThreadCommunicator final : public Communicator {
     meet(Point::done);
   }
 
+  void connect_neighbours() override {}
+
+  void exchange(std::span<const Parcel> out, std::span<const Parcel> in) override {
+    const Mark sent = memory_->mark(Point::sent);
+    for (const Parcel& p : out) meeting_->post(rank_, p.peer, p.tensor, sent);
+    for (const Parcel& p : in) {
+      const Meeting::Letter letter = meeting_->await_letter(p.peer, rank_);
+      memory_->wait(letter.mark);
+      memory_->copy(p.tensor, letter.tensor);
+      meeting_->take(p.peer, rank_, memory_->mark(Point::taken));
+    }
+    for (const Parcel& p : out) memory_->wait(meeting_->await_taken(rank_, p.peer));
+  }
+
   void barrier() override {
     memory_->finish();
     meeting_->wait();

@@ -14,6 +14,12 @@
 
 namespace shardplan::validator {
 
+/// A tensor that goes to another rank, or comes from it.
+struct Parcel {
+  int peer = 0;
+  Tensor tensor;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -31,6 +37,13 @@ class Communicator {
   /// full: the shards of all ranks in rank order. The shard may lie inside `full`, in its place.
   virtual void all_gather(const Tensor& full, const Tensor& shard) = 0;
   virtual void broadcast(const Tensor& x, int root) = 0;
+  /// Opens the ways of exchange() to the ranks after and before this one, in a ring. Every rank
+  /// calls it at the same time, once.
+  virtual void connect_neighbours() = 0;
+  /// Sends and receives between neighbours, at the same time: it is over when all have arrived.
+  /// Only the ranks that something goes to or comes from take part; what one sends another, that
+  /// one receives in the same order.
+  virtual void exchange(std::span<const Parcel> out, std::span<const Parcel> in) = 0;
   /// A communicator of those ranks of this one, in that order. Every rank calls it at the same
   /// time, with lists of the same length that share the ranks out. It lives no longer than this
   /// one, and ends with it when this one is aborted.

@@ -24,7 +24,7 @@ class Decoder final : public Network {
   Decoder(const DecoderSpec& spec, const DecoderRun& run)
       : spec_(share_of(spec, run.share)),
         run_(run),
-        layout_(lay_out_share(spec, run.share)),
+        layout_(stage_layout(lay_out_share(spec, run.share), run.stage)),
         block_(spec_, layout_.block, heads_of(spec_, run), run.dtype) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
@@ -42,13 +42,14 @@ class Decoder final : public Network {
     return s;
   }
 
-  void prepare(Runtime& rt) override {
+  void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
-    const auto ids = [&](const char* name) {
-      return rt.arena.allocate(name, Category::other, DType::i32, {rows()});
+    slots_.resize(index(slots));
+    const auto ids = [&](const char* name, std::int64_t micro_batches) {
+      return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
     };
-    tokens_ = ids("tokens");
-    targets_ = ids("targets");
+    if (run_.stage.first()) tokens_ = ids("tokens", slots);
+    if (run_.stage.last()) targets_ = ids("targets", 1);
     if (!spec_.rotary) return;
     table_ = rt.arena.allocate("rotary_table", Category::other, statistic_type(run_.dtype),
                                {run_.sequence, spec_.head_dim});
@@ -61,24 +62,39 @@ class Decoder final : public Network {
     }
   }
 
-  void forward(Runtime& rt, Weights& weights, Gradients& gradients, const MicroBatch& micro,
-               const Tensor& loss) override {
-    upload_tokens(rt.device, micro.batch.tokens);
-    rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
-    allocate_residuals(rt.arena);
-    weights.prefetch(DecoderLayout::kEmbedding);
-    embed(rt, weights);
+  void begin_step(Runtime& rt) override {
+    Arena& arena = rt.arena;
+    if (run_.keep == Keep::products) shared_ = block_.allocate_shared(arena);
+    for (std::size_t s = 0; s < slots_.size(); ++s) allocate_slot(arena, s);
+    if (run_.stage.last()) allocate_head(arena);
+    if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
+  }
+
+  void forward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass,
+               const MicroBatch& micro, const Tensor& loss) override {
+    const Slot& slot = slots_[index(pass.slot)];
+    if (begins(pass)) {
+      upload_tokens(rt.device, micro.batch.tokens, tokens_of(pass));
+      weights.prefetch(layout_.embedding_unit);
+      embed(rt, weights, pass);
+    }
     {
       // Without checkpointing what blocks keep stays for the backward pass.
       std::optional<Arena::Scope> passing;
       if (run_.keep == Keep::inputs) passing.emplace(rt.arena);
-      const Residual last = run_blocks(rt, weights);
-      normalize(rt, weights, last);
+      const Residual last = run_blocks(rt, weights, pass);
+      if (ends(pass)) {
+        normalize(rt, weights, last);
+      } else {
+        rt.device.add(slot.branch, last.x);  // what the next stage is sent
+      }
     }
-    head(rt, weights, gradients, micro, loss);
+    if (!ends(pass)) return;
+    rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
+    head(rt, weights, gradients, pass, micro, loss);
   }
 
-  void backward(Runtime& rt, Weights& weights, Gradients& gradients) override {
+  void backward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass) override {
     const Arena::Scope scope(rt.arena);
     const BlockScratch scratch = block_.allocate_scratch(rt.arena);
     if (ranks_->divided()) ranks_->lend(ranks_->values(), all_rows(rt.arena, "gradients"));
@@ -88,11 +104,12 @@ class Decoder final : public Network {
       again = block_.allocate(rt.arena, "repeated", Keep::everything, {});
       branch = residual(rt.arena, "repeated.branch");
     }
-    for (std::int64_t i = spec_.layers - 1; i >= 0; --i) {
-      const int u = DecoderLayout::block_unit(i);
+    const Slot& slot = slots_[index(pass.slot)];
+    for (std::int64_t i = blocks_of_chunk() - 1; i >= 0; --i) {
+      const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
       if (i > 0) weights.prefetch(u - 1);
-      BlockActivations& kept = blocks_[static_cast<std::size_t>(i)];
+      const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
       if (run_.keep == Keep::inputs) {
         again.x = kept.x;
         block_.repeat(*ranks_, units()[index(u)], w, again, branch, table_);
@@ -101,16 +118,44 @@ class Decoder final : public Network {
       }
       const BlockActivations& a = run_.keep == Keep::inputs ? again : kept;
       const OpenGradient gradient = gradients.open(u);
-      block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, dresidual_, table_);
+      block_.backward(*ranks_, units()[index(u)], w, gradient, a, scratch, slot.branch, table_);
       gradients.close(u);
       weights.release(u);
     }
-    embed_backward(rt, gradients);
+    if (begins(pass)) embed_backward(rt, gradients, pass);
   }
 
+  Tensor given(const Pass& pass) const override {
+    const Slot& slot = slots_[index(pass.slot)];
+    return pass.kind == Pass::Kind::forward ? slot.blocks.front().x : slot.branch;
+  }
+  Tensor made(const Pass& pass) const override { return slots_[index(pass.slot)].branch; }
+
  private:
+  /// What a micro-batch keeps in a chunk until its backward pass.
+  struct Slot {
+    std::vector<BlockActivations> blocks;
+    /// [part, hidden]: what is to be added to the residual; then what the next stage is sent, and
+    /// then the gradient of that.
+    Tensor branch;
+  };
+
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  const Unit& embedding() const { return layout_.units.front(); }
+  const Unit& embedding() const { return units()[index(layout_.embedding_unit)]; }
+  const Unit& head_unit() const { return units()[index(layout_.head_unit)]; }
+
+  bool begins(const Pass& pass) const { return run_.stage.first() && pass.chunk == 0; }
+  bool ends(const Pass& pass) const {
+    return run_.stage.last() && pass.chunk == run_.stage.chunks - 1;
+  }
+  std::int64_t blocks_of_chunk() const {
+    return spec_.layers / (std::int64_t{run_.stage.stages} * run_.stage.chunks);
+  }
+  /// The unit of a chunk's i-th block.
+  int unit_of(const Pass& pass, std::int64_t i) const {
+    return layout_.block_unit(pass.chunk * blocks_of_chunk() + i);
+  }
+  Tensor tokens_of(const Pass& pass) const { return tokens_.slice(pass.slot * rows(), rows()); }
 
   /// Rows that this rank has between the products.
   std::int64_t part() const { return rows() / spec_.share.ranks; }
@@ -125,22 +170,32 @@ class Decoder final : public Network {
   }
 
   /// Tokens of other ranks' rows of the table become -1.
-  void upload_tokens(Backend& device, std::span<const std::int32_t> tokens) const {
+  void upload_tokens(Backend& device, std::span<const std::int32_t> tokens,
+                     const Tensor& to) const {
     std::vector<std::int32_t> here(tokens.begin(), tokens.end());
     for (std::int32_t& token : here) {
       const std::int64_t row = token - spec_.first_token();
       token = row >= 0 && row < spec_.padded_vocabulary() ? static_cast<std::int32_t>(row) : -1;
     }
-    device.upload(tokens_, std::as_bytes(std::span(here)));
+    device.upload(to, std::as_bytes(std::span(here)));
   }
 
-  void allocate_residuals(Arena& arena) {
-    blocks_.assign(static_cast<std::size_t>(spec_.layers), {});
-    for (std::int64_t i = 0; i < spec_.layers; ++i)
-      blocks_[static_cast<std::size_t>(i)].x = residual(arena, fmt::format("blocks.{}.x", i));
+  void allocate_slot(Arena& arena, std::size_t s) {
+    Slot slot;
+    for (std::int64_t i = 0; i < blocks_of_chunk(); ++i) {
+      const std::string name = fmt::format("slots.{}.blocks.{}", s, i);
+      BlockActivations kept;
+      if (run_.keep != Keep::inputs) kept = block_.allocate(arena, name, run_.keep, shared_);
+      kept.x = residual(arena, name + ".x");
+      slot.blocks.push_back(kept);
+    }
+    slot.branch = residual(arena, fmt::format("slots.{}.branch", s));
+    slots_[s] = std::move(slot);
+  }
+
+  void allocate_head(Arena& arena) {
     last_ = residual(arena, "head.x");
     normed_ = residual(arena, "head.norm");
-    branch_ = residual(arena, "branch");
     const DType statistic = statistic_type(run_.dtype);
     const auto row_statistic = [&](const char* name) {
       return arena.allocate(name, Category::activations, statistic, {part()});
@@ -148,47 +203,44 @@ class Decoder final : public Network {
     if (spec_.norm == NormKind::layer) mean_ = row_statistic("head.mean");
     rstd_ = row_statistic("head.rstd");
     losses_ = arena.allocate("losses", Category::logits_and_loss, statistic, {rows()});
-    if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
   }
 
-  void embed(Runtime& rt, Weights& weights) {
-    const Tensor w = weights.acquire(DecoderLayout::kEmbedding);
-    weights.prefetch(DecoderLayout::block_unit(0));
-    const Tensor addend = ranks_->addend(blocks_.front().x, ranks_->values());
+  void embed(Runtime& rt, Weights& weights, const Pass& pass) {
+    const Tensor& x = slots_[index(pass.slot)].blocks.front().x;
+    const Tensor w = weights.acquire(layout_.embedding_unit);
+    weights.prefetch(layout_.block_unit(0));
+    const Tensor addend = ranks_->addend(x, ranks_->values());
     const Tensor positions =
         ranks_->first() ? embedding().parameter(w, layout_.positions) : Tensor{};
-    rt.device.embedding_forward(addend, tokens_, embedding().parameter(w, layout_.tokens),
+    rt.device.embedding_forward(addend, tokens_of(pass), embedding().parameter(w, layout_.tokens),
                                 positions, run_.sequence);
-    ranks_->sum(blocks_.front().x, addend);
-    weights.release(DecoderLayout::kEmbedding);
+    ranks_->sum(x, addend);
+    weights.release(layout_.embedding_unit);
   }
 
-  Residual run_blocks(Runtime& rt, Weights& weights) {
-    BlockActivations shared;
-    if (run_.keep == Keep::products) shared = block_.allocate_shared(rt.arena);
+  Residual run_blocks(Runtime& rt, Weights& weights, const Pass& pass) {
+    const Slot& slot = slots_[index(pass.slot)];
+    BlockActivations passing;
     if (run_.keep == Keep::inputs)
-      shared = block_.allocate(rt.arena, "passing", Keep::everything, {});
-    Residual residual{blocks_.front().x, {}};
-    for (std::int64_t i = 0; i < spec_.layers; ++i) {
-      BlockActivations& kept = blocks_[static_cast<std::size_t>(i)];
-      BlockActivations a = shared;
-      if (run_.keep != Keep::inputs)
-        a = block_.allocate(rt.arena, fmt::format("blocks.{}", i), run_.keep, shared);
+      passing = block_.allocate(rt.arena, "passing", Keep::everything, {});
+    Residual residual{slot.blocks.front().x, {}};
+    for (std::int64_t i = 0; i < blocks_of_chunk(); ++i) {
+      const BlockActivations& kept = slot.blocks[static_cast<std::size_t>(i)];
+      BlockActivations a = run_.keep == Keep::inputs ? passing : kept;
       a.x = kept.x;
-      if (run_.keep != Keep::inputs) kept = a;
-      const int u = DecoderLayout::block_unit(i);
+      const int u = unit_of(pass, i);
       const Tensor w = weights.acquire(u);
-      weights.prefetch(u + 1);
-      block_.forward(*ranks_, units()[index(u)], w, a, residual, branch_, table_);
+      if (u + 1 < static_cast<int>(units().size())) weights.prefetch(u + 1);
+      block_.forward(*ranks_, units()[index(u)], w, a, residual, slot.branch, table_);
       weights.release(u);
-      residual = {a.mid, branch_};
+      residual = {a.mid, slot.branch};
     }
     return residual;
   }
 
   void normalize(Runtime& rt, Weights& weights, const Residual& in) {
-    const Unit& unit = layout_.units.back();
-    const Tensor w = weights.acquire(layout_.head_unit());
+    const Unit& unit = head_unit();
+    const Tensor w = weights.acquire(layout_.head_unit);
     rt.device.norm_forward({.kind = spec_.norm,
                             .epsilon = spec_.epsilon,
                             .out = normed_,
@@ -203,16 +255,16 @@ class Decoder final : public Network {
 
   /// The loss of chunks of rows, and each chunk's way back: logits become their gradient, a chunk's
   /// gradient of the norm's result takes the place of that result.
-  void head(Runtime& rt, Weights& weights, Gradients& gradients, const MicroBatch& micro,
-            const Tensor& loss) {
-    const Unit& unit = layout_.units.back();
-    const Tensor w = weights.acquire(layout_.head_unit());
-    const OpenGradient gradient = gradients.open(layout_.head_unit());
+  void head(Runtime& rt, Weights& weights, Gradients& gradients, const Pass& pass,
+            const MicroBatch& micro, const Tensor& loss) {
+    const Unit& unit = head_unit();
+    const Tensor w = weights.acquire(layout_.head_unit);
+    const OpenGradient gradient = gradients.open(layout_.head_unit);
     Tensor weight, dweight;
     bool add = gradient.accumulate;
     if (spec_.tied) {
       open_embedding(rt, gradients);
-      weight = embedding().parameter(weights.acquire(DecoderLayout::kEmbedding), layout_.tokens);
+      weight = embedding().parameter(weights.acquire(layout_.embedding_unit), layout_.tokens);
       dweight = embedding().parameter(dembedding_, layout_.tokens);
       add = true;
     } else {
@@ -242,9 +294,8 @@ class Decoder final : public Network {
     ranks_->sum(normed_, normed);
     rt.device.sum(loss, losses_, !micro.first);
     // Nothing is left in the branch: the gradient of the residual stream begins there.
-    dresidual_ = branch_;
     rt.device.norm_backward({.kind = spec_.norm,
-                             .dx = dresidual_,
+                             .dx = slots_[index(pass.slot)].branch,
                              .dweight = unit.parameter(gradient.flat, layout_.norm_weight),
                              .dbias = unit.parameter(gradient.flat, layout_.norm_bias),
                              .accumulate_weights = gradient.accumulate,
@@ -253,25 +304,27 @@ class Decoder final : public Network {
                              .mean = mean_,
                              .rstd = rstd_,
                              .weight = unit.parameter(w, layout_.norm_weight)});
-    gradients.close(layout_.head_unit());
-    weights.release(layout_.head_unit());
-    if (spec_.tied) weights.release(DecoderLayout::kEmbedding);
+    gradients.close(layout_.head_unit);
+    weights.release(layout_.head_unit);
+    if (!spec_.tied) return;
+    weights.release(layout_.embedding_unit);
+    if (!run_.stage.first()) gradients.close(layout_.embedding_unit);
   }
 
   /// Rows of the embedding are added to, by the head as well if it is tied: it starts from zero.
   void open_embedding(Runtime& rt, Gradients& gradients) {
-    const OpenGradient gradient = gradients.open(DecoderLayout::kEmbedding);
+    const OpenGradient gradient = gradients.open(layout_.embedding_unit);
     dembedding_ = gradient.flat;
     if (!gradient.accumulate) rt.device.zero(dembedding_);
   }
 
-  void embed_backward(Runtime& rt, Gradients& gradients) {
-    if (!spec_.tied) open_embedding(rt, gradients);
+  void embed_backward(Runtime& rt, Gradients& gradients, const Pass& pass) {
+    if (!spec_.tied || !run_.stage.last()) open_embedding(rt, gradients);
     rt.device.embedding_backward(embedding().parameter(dembedding_, layout_.tokens),
                                  embedding().parameter(dembedding_, layout_.positions),
-                                 ranks_->gather(dresidual_, ranks_->gradients()), tokens_,
+                                 ranks_->gather(made(pass), ranks_->gradients()), tokens_of(pass),
                                  run_.sequence);
-    gradients.close(DecoderLayout::kEmbedding);
+    gradients.close(layout_.embedding_unit);
   }
 
   DecoderSpec spec_;  ///< of this rank's part
@@ -279,14 +332,14 @@ class Decoder final : public Network {
   DecoderLayout layout_;
   Block block_;
   std::optional<TensorRanks> ranks_;
-  Tensor tokens_, targets_;  ///< [rows] int32
-  Tensor table_;             ///< [sequence, head_dim]
-  // Of the micro-batch under way.
-  std::vector<BlockActivations> blocks_;
+  Tensor tokens_;   ///< [slots, rows] int32, on the first stage
+  Tensor targets_;  ///< [rows] int32, on the last
+  Tensor table_;    ///< [sequence, head_dim]
+  // Of the step under way.
+  std::vector<Slot> slots_;
+  BlockActivations shared_;             ///< of all blocks, under Keep::products
   Tensor last_, normed_, mean_, rstd_;  ///< the head's norm: input, result, statistics
-  Tensor branch_;                       ///< [part, hidden]: what is to be added to the residual
   Tensor losses_;                       ///< [rows]
-  Tensor dresidual_;                    ///< [part, hidden]
   Tensor dembedding_;                   ///< the embedding unit's gradient
 };
 

@@ -5,6 +5,7 @@
 
 #include "engine/network.h"
 #include "model/spec.h"
+#include "model/stage_share.h"
 
 namespace shardplan::validator {
 
@@ -14,6 +15,7 @@ struct DecoderRun {
   DType dtype = DType::bf16;
   Keep keep = Keep::everything;
   TensorShare share;  ///< of the ranks that share each layer
+  StageShare stage;   ///< and of the stages of a pipeline
 };
 
 /// Rows of logits that are alive at once: the loss is computed in chunks of at most about

@@ -31,10 +31,13 @@ Gradients::Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sha
   }
 }
 
+void Gradients::begin_step() {
+  if (sink_ != nullptr) sink_->begin_step();
+}
+
 void Gradients::begin_micro_batch(bool first, bool last) {
   first_ = first;
   last_ = last;
-  if (first && sink_ != nullptr) sink_->begin_step();
 }
 
 OpenGradient Gradients::open(int unit) {
@@ -52,6 +55,11 @@ OpenGradient Gradients::open(int unit) {
 
 void Gradients::close(int unit) {
   if (sharding_.stage < 2 && !last_) return;
+  if (on_two_stages(at(units_, unit))) return;  // until both have made all of it
+  reduce(unit);
+}
+
+void Gradients::reduce(int unit) {
   runtime_.device.record(written_, Stream::compute);
   runtime_.device.wait(Stream::communication, written_);
   const Unit& u = at(units_, unit);
@@ -90,6 +98,15 @@ void Gradients::join(const Unit& unit, const Tensor& flat) {
       runtime_.tensor.all_reduce(flat.slice(p.offset, p.shape.numel()));
 }
 
+/// Sums what the first stage and the last have made of the gradient of a table that both have.
+void Gradients::join_ends(int unit) {
+  runtime_.device.record(written_, Stream::compute);
+  runtime_.device.wait(Stream::communication, written_);
+  for (const ParameterSpec& p : at(units_, unit).parameters)
+    if (p.ends != Ends::one)
+      runtime_.ends.all_reduce(at(whole_, unit).slice(p.offset, p.shape.numel()));
+}
+
 /// Brings the reduced shard from its slot to where it is kept, if that is here.
 void Gradients::drain(ReduceBuffer& buffer) {
   if (buffer.pending < 0) return;
@@ -103,6 +120,11 @@ void Gradients::drain(ReduceBuffer& buffer) {
 }
 
 void Gradients::finish() {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (!on_two_stages(units_[u])) continue;
+    join_ends(static_cast<int>(u));
+    reduce(static_cast<int>(u));
+  }
   for (ReduceBuffer& buffer : buffers_) drain(buffer);
   runtime_.device.record(reduced_, Stream::communication);
   runtime_.device.wait(Stream::compute, reduced_);

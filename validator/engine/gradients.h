@@ -32,6 +32,8 @@ class Gradients {
   Gradients(Runtime& runtime, const std::vector<Unit>& units, const Sharding& sharding, DType dtype,
             bool tied, GradientSink* sink);
 
+  void begin_step();
+  /// Of which of the step's micro-batches the next passes are.
   void begin_micro_batch(bool first, bool last);
   /// Where kernels enqueued from now on write the unit's gradient.
   OpenGradient open(int unit);
@@ -54,8 +56,10 @@ class Gradients {
   };
   ReduceBuffer& buffer_of(int unit) { return at(buffers_, at(slots_.of_unit, unit)); }
   void drain(ReduceBuffer& buffer);
+  void reduce(int unit);
   void give(int unit);
   void join(const Unit& unit, const Tensor& flat);
+  void join_ends(int unit);
 
   Runtime& runtime_;
   const std::vector<Unit>& units_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/gradients.h"
+#include "engine/pipeline/schedule.h"
 #include "engine/runtime.h"
 #include "engine/weights.h"
 
@@ -26,7 +27,7 @@ struct Batch {
 };
 
 struct MicroBatch {
-  const Batch& batch;
+  const Batch& batch;        ///< empty for a stage that is neither first nor last
   bool first = true;         ///< of its step: losses and gradients are overwritten
   float gradient_scale = 1;  ///< of a token's loss: loss scale / tokens of the step on all ranks
 };
@@ -44,13 +45,20 @@ class Network {
   virtual StepShapes shapes() const = 0;
   /// Tokens (samples) of a micro-batch.
   virtual std::int64_t rows() const = 0;
-  /// Allocates what is kept for the run beside the parameters: token ids, rotary tables.
-  virtual void prepare(Runtime& runtime) = 0;
-  /// Up to the loss, whose sum over the rows goes to `loss` [1], and back through the head. What it
-  /// allocates stays until the caller's scope ends, after backward().
-  virtual void forward(Runtime& runtime, Weights& weights, Gradients& gradients,
+  /// Allocates what is kept for the run beside the parameters: token ids, rotary tables. `slots`:
+  /// micro-batches that are on their way at once.
+  virtual void prepare(Runtime& runtime, int slots) = 0;
+  /// Allocates what the passes of a step keep; it stays until the caller's scope ends.
+  virtual void begin_step(Runtime& runtime) = 0;
+  /// A chunk of layers. The last one goes up to the loss, whose sum over the rows goes to `loss`
+  /// [1], and back through the head.
+  virtual void forward(Runtime& runtime, Weights& weights, Gradients& gradients, const Pass& pass,
                        const MicroBatch& micro, const Tensor& loss) = 0;
-  virtual void backward(Runtime& runtime, Weights& weights, Gradients& gradients) = 0;
+  virtual void backward(Runtime& runtime, Weights& weights, Gradients& gradients,
+                        const Pass& pass) = 0;
+  /// What a pass is given by another stage, and what it makes for one.
+  virtual Tensor given(const Pass& pass) const = 0;
+  virtual Tensor made(const Pass& pass) const = 0;
 };
 
 }  // namespace shardplan::validator

@@ -17,10 +17,11 @@ AdamW Optimizer::operands(const Tensor& norm, double inverse_scale, const Rate& 
 }
 
 void Optimizer::reduce_norm(const Tensor& norm) {
-  if (sharding_.parts() == 1 && runtime_.tensor.size() == 1) return;
+  if (sharding_.parts() == 1 && runtime_.tensor.size() == 1 && runtime_.stages.size() == 1) return;
   in_line(runtime_.device, reduced_, [&] {
     if (sharding_.parts() > 1) runtime_.ranks.all_reduce(norm);
     if (runtime_.tensor.size() > 1) runtime_.tensor.all_reduce(norm);
+    if (runtime_.stages.size() > 1) runtime_.stages.all_reduce(norm);
   });
 }
 
@@ -64,7 +65,7 @@ void DeviceOptimizer::measure(Weights&, const Gradients& gradients, const Tensor
 }
 
 /// What this rank counts of a unit's gradients: all that it owns, but of those that the ranks that
-/// share each layer have alike only the first rank's.
+/// share each layer have alike only the first rank's, and no copy of another stage's.
 std::vector<ElementRange> DeviceOptimizer::counted(const Unit& unit) const {
   const ElementRange owned{sharding_.first(unit), sharding_.shard(unit)};
   std::vector<ElementRange> ranges;
@@ -74,7 +75,8 @@ std::vector<ElementRange> DeviceOptimizer::counted(const Unit& unit) const {
     if (part.count > 0) ranges.push_back({part.first - owned.first, part.count});
   };
   for (const ParameterSpec& p : unit.parameters) {
-    if (runtime_.tensor.rank() == 0 || p.sharing == Sharing::parts) continue;
+    const bool mine = runtime_.tensor.rank() == 0 || p.sharing == Sharing::parts;
+    if (mine && p.ends != Ends::copy) continue;
     count_to(p.offset);
     begin = p.offset + p.shape.numel();
   }

@@ -43,7 +43,7 @@ class Optimizer {
   /// The operands that all units of a step have in common.
   AdamW operands(const Tensor& norm, double inverse_scale, const Rate& rate,
                  std::int64_t step) const;
-  /// `norm` becomes its sum over the ranks that own parts and those that share layers.
+  /// `norm` becomes its sum over the ranks that own parts, those that share layers and the stages.
   void reduce_norm(const Tensor& norm);
 
   Runtime& runtime_;

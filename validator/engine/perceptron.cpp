@@ -45,46 +45,53 @@ class Perceptron final : public Network {
     return s;
   }
 
-  void prepare(Runtime& rt) override {
+  void prepare(Runtime& rt, int) override {
     samples_ =
         rt.arena.allocate("inputs", Category::other, statistic_type(dtype_), {rows_, width(0)});
     targets_ = rt.arena.allocate("targets", Category::other, DType::i32, {rows_});
   }
 
-  void forward(Runtime& rt, Weights& weights, Gradients&, const MicroBatch& micro,
-               const Tensor& loss) override {
-    upload_inputs(rt, micro.batch);
-    rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
-    inputs_.assign(1, activation(rt, "layers.0.input", width(0)));
-    rt.device.cast(inputs_.front(), samples_);
+  void begin_step(Runtime& rt) override {
+    inputs_.clear();
     sums_.clear();
-    weights.prefetch(0);
     for (std::int64_t i = 0; i < layers(); ++i) {
       const bool last = i + 1 == layers();
+      inputs_.push_back(activation(rt, fmt::format("layers.{}.input", i), width(i)));
       sums_.push_back(rt.arena.allocate(fmt::format("layers.{}.sum", i),
                                         last ? Category::logits_and_loss : Category::activations,
                                         dtype_, {rows_, outputs(i)}));
+    }
+    losses_ =
+        rt.arena.allocate("losses", Category::logits_and_loss, statistic_type(dtype_), {rows_});
+  }
+
+  void forward(Runtime& rt, Weights& weights, Gradients&, const Pass&, const MicroBatch& micro,
+               const Tensor& loss) override {
+    upload_inputs(rt, micro.batch);
+    rt.device.upload(targets_, std::as_bytes(std::span(micro.batch.targets)));
+    rt.device.cast(inputs_.front(), samples_);
+    weights.prefetch(0);
+    for (std::int64_t i = 0; i < layers(); ++i) {
+      const bool last = i + 1 == layers();
+      const std::size_t at = static_cast<std::size_t>(i);
       const Tensor w = weights.acquire(static_cast<int>(i));
       if (!last) weights.prefetch(static_cast<int>(i) + 1);
-      rt.device.linear_forward(sums_.back(), inputs_.back(), parameter(i, w, weight_),
+      rt.device.linear_forward(sums_[at], inputs_[at], parameter(i, w, weight_),
                                parameter(i, w, bias_));
       weights.release(static_cast<int>(i));
       if (last) continue;
-      inputs_.push_back(activation(rt, fmt::format("layers.{}.input", i + 1), outputs(i)));
-      rt.device.activation_forward(Activation::relu, inputs_.back(), sums_.back());
+      rt.device.activation_forward(Activation::relu, inputs_[at + 1], sums_[at]);
     }
-    const Tensor losses =
-        rt.arena.allocate("losses", Category::logits_and_loss, statistic_type(dtype_), {rows_});
     rt.device.cross_entropy({.logits = sums_.back(),
-                             .losses = losses,
+                             .losses = losses_,
                              .targets = targets_,
                              .vocabulary = spec_.widths.back(),
                              .gradient_scale = micro.gradient_scale});
-    rt.device.sum(loss, losses, !micro.first);
+    rt.device.sum(loss, losses_, !micro.first);
   }
 
   /// The gradient of a layer's input takes the input's place, that of its sum the sum's.
-  void backward(Runtime& rt, Weights& weights, Gradients& gradients) override {
+  void backward(Runtime& rt, Weights& weights, Gradients& gradients, const Pass&) override {
     for (std::int64_t i = layers() - 1; i >= 0; --i) {
       const int u = static_cast<int>(i);
       const std::size_t at = static_cast<std::size_t>(i);
@@ -103,6 +110,10 @@ class Perceptron final : public Network {
       weights.release(u);
     }
   }
+
+  /// It is on one stage.
+  Tensor given(const Pass&) const override { return {}; }
+  Tensor made(const Pass&) const override { return {}; }
 
  private:
   std::int64_t layers() const { return static_cast<std::int64_t>(spec_.widths.size()) - 1; }
@@ -132,6 +143,7 @@ class Perceptron final : public Network {
   int weight_ = 0, bias_ = 0;          ///< in every unit
   Tensor samples_, targets_;           ///< [rows, inputs] fp32, [rows] int32
   std::vector<Tensor> inputs_, sums_;  ///< by layer: [rows, in], [rows, out]
+  Tensor losses_;                      ///< [rows]
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "engine/diverged.h"
@@ -34,6 +35,7 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
     : runtime_(runtime),
       network_(std::move(network)),
       options_(options),
+      schedule_(schedule_of(options.pipeline, runtime.stages.rank(), options.accumulation)),
       sharding_{options.stage, runtime.ranks.size(), runtime.ranks.rank()},
       loss_(runtime.arena.allocate("loss", Category::logits_and_loss, statistic_type(options.dtype),
                                    {1})),
@@ -51,7 +53,7 @@ Trainer::Trainer(Runtime runtime, std::unique_ptr<Network> network, const Traini
   if (workspace > 0)
     runtime_.device.use_workspace(
         runtime_.arena.allocate("workspace", Category::workspace, DType::i8, {workspace}));
-  network_->prepare(runtime_);
+  network_->prepare(runtime_, slots_of(schedule_));
 }
 
 std::unique_ptr<HostGradients> Trainer::make_sink() {
@@ -86,29 +88,58 @@ void Trainer::begin() {
 }
 
 void Trainer::accumulate(BatchSource& batches) {
-  const std::int64_t tokens = network_->rows() * options_.accumulation * sharding_.world;
-  for (std::int64_t micro = 0; micro < options_.accumulation; ++micro) {
-    const Batch batch = batches.next(steps_, micro);
-    const bool first = micro == 0, last = micro + 1 == options_.accumulation;
-    gradients_.begin_micro_batch(first, last);
-    {
-      const Arena::Scope activations(runtime_.arena);
-      runtime_.arena.begin_phase(Phase::forward);
-      network_->forward(
-          runtime_, weights_, gradients_,
-          {batch, first, static_cast<float>(scaler_.scale() / static_cast<double>(tokens))}, loss_);
-      runtime_.arena.end_phase();
-      runtime_.arena.begin_phase(Phase::backward);
-      network_->backward(runtime_, weights_, gradients_);
-      if (last) gradients_.finish();
+  Arena& arena = runtime_.arena;
+  gradients_.begin_step();
+  arena.begin_phase(Phase::forward);
+  std::optional<Arena::Scope> step(arena);
+  network_->begin_step(runtime_);
+  arena.end_phase();
+  for (const Turn& turn : schedule_) {
+    exchange(turn);
+    for (const Pass& pass : turn.passes) {
+      arena.begin_phase(pass.kind == Pass::Kind::forward ? Phase::forward : Phase::backward);
+      run(pass, batches);
+      arena.end_phase();
     }
-    runtime_.arena.end_phase();
   }
+  arena.begin_phase(Phase::backward);
+  gradients_.finish();
+  step.reset();
+  arena.end_phase();
+}
+
+void Trainer::exchange(const Turn& turn) {
+  if (turn.out.empty() && turn.in.empty()) return;
+  std::vector<Parcel> out, in;
+  for (const Message& m : turn.out) out.push_back({m.peer, network_->made(m.pass)});
+  for (const Message& m : turn.in) in.push_back({m.peer, network_->given(m.pass)});
+  in_line(runtime_.device, computed_, [&] { runtime_.stages.exchange(out, in); });
+}
+
+void Trainer::run(const Pass& pass, BatchSource& batches) {
+  const bool first = pass.micro_batch == 0, last = pass.micro_batch + 1 == options_.accumulation;
+  gradients_.begin_micro_batch(first, last);
+  if (pass.kind == Pass::Kind::backward)
+    return network_->backward(runtime_, weights_, gradients_, pass);
+  const Pipeline& p = options_.pipeline;
+  const int stage = runtime_.stages.rank();
+  const bool reads = p.begins(stage, pass.chunk) || p.ends(stage, pass.chunk);
+  const Batch batch = reads ? batches.next(steps_, pass.micro_batch) : Batch{};
+  const auto tokens =
+      static_cast<double>(network_->rows() * options_.accumulation * sharding_.world);
+  network_->forward(runtime_, weights_, gradients_, pass,
+                    {batch, first, static_cast<float>(scaler_.scale() / tokens)}, loss_);
 }
 
 void Trainer::reduce_loss() {
-  if (sharding_.world == 1) return;
-  in_line(runtime_.device, computed_, [&] { runtime_.ranks.all_reduce(loss_); });
+  Communicator& stages = runtime_.stages;
+  const int last = stages.size() - 1;
+  const bool adds = stages.rank() == last && sharding_.world > 1;
+  if (!adds && last == 0) return;
+  in_line(runtime_.device, computed_, [&] {
+    if (adds) runtime_.ranks.all_reduce(loss_);
+    if (last > 0) stages.broadcast(loss_, last);
+  });
 }
 
 double Trainer::mean_loss() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "engine/loss_scaler.h"
 #include "engine/network.h"
@@ -11,13 +12,14 @@
 namespace shardplan::validator {
 
 struct TrainingOptions {
-  int stage = 0;
+  int stage = 0;  ///< ZeRO's
   DType dtype = DType::bf16;
   std::int64_t accumulation = 1;
   OptimizerOptions optimizer;
   Schedule schedule;
   LossScaling loss_scaling;  ///< fp16 only
   Offload offload;
+  Pipeline pipeline;  ///< of more than one stage: ZeRO's stages 0 and 1, without offload
   std::uint32_t seed = 0;
 };
 
@@ -63,12 +65,15 @@ class Trainer {
   std::unique_ptr<HostGradients> make_sink();
   std::unique_ptr<Optimizer> make_optimizer();
   void accumulate(BatchSource& batches);
-  void reduce_loss();  ///< to the sum over ranks
+  void exchange(const Turn& turn);
+  void run(const Pass& pass, BatchSource& batches);
+  void reduce_loss();  ///< to the sum over ranks, on all stages
   double mean_loss();  ///< of the reduced loss; waits for it
 
   Runtime runtime_;
   std::unique_ptr<Network> network_;
   TrainingOptions options_;
+  std::vector<Turn> schedule_;  ///< of this stage
   Sharding sharding_;
   Tensor loss_, norm_;  ///< [1], on the device
   Weights weights_;

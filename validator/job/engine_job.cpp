@@ -85,13 +85,21 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
 
 }  // namespace
 
-std::unique_ptr<Network> EngineJob::make_network(int tensor_rank) const {
+std::unique_ptr<Network> EngineJob::make_network(int tensor_rank, int stage) const {
   const Workload& w = plan().workload;
   if (const auto* decoder = std::get_if<DecoderSpec>(&network))
-    return make_decoder(
-        *decoder,
-        {w.micro_batch, w.sequence_length, training.dtype, keep, {tensor_rank, tensor_ranks()}});
+    return make_decoder(*decoder, {w.micro_batch,
+                                   w.sequence_length,
+                                   training.dtype,
+                                   keep,
+                                   {tensor_rank, tensor_ranks()},
+                                   {stage, training.pipeline.stages, training.pipeline.chunks}});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
+}
+
+bool EngineJob::tied() const {
+  const auto* decoder = std::get_if<DecoderSpec>(&network);
+  return decoder != nullptr && decoder->tied;
 }
 
 EngineJob load_engine_job(Json document, const std::string& file, const HardwareCatalog& hardware) {
@@ -118,6 +126,9 @@ EngineJob load_engine_job(Json document, const std::string& file, const Hardware
   t.offload = {.states = native.offload_optimizer != OffloadDevice::none,
                .parameters = native.offload_param != OffloadDevice::none,
                .delayed = native.delayed_update};
+  t.pipeline = {.stages = static_cast<int>(plan.parallel.pipeline),
+                .chunks = static_cast<int>(plan.parallel.virtual_pipeline),
+                .order = plan.parallel.schedule};
   t.accumulation = plan.workload.gradient_accumulation;
   t.optimizer.master = plan.precision.master;
   t.optimizer.states = plan.precision.optimizer_states;

@@ -33,8 +33,10 @@ struct EngineJob {
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
   /// Ranks that share each layer.
   int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
-  /// The part of one of them.
-  std::unique_ptr<Network> make_network(int tensor_rank) const;
+  /// The part of one of them on one stage of the pipeline.
+  std::unique_ptr<Network> make_network(int tensor_rank, int stage) const;
+  /// Whether the head's weight is the embedding's.
+  bool tied() const;
 };
 
 /// Throws InputError naming what is wrong, or what the engine cannot do.

@@ -64,6 +64,20 @@ std::string check_collectives_of(Backend* device, Communicator* ranks, DType dty
   fill(rank + 1);
   ranks->broadcast(full, size - 1);
   if (!all_are(full, size)) return "broadcast";
+  if (size > 1) {
+    // Each sends the next its numbers, twice, and the one before it half of them.
+    const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    const Tensor got{device->allocate(3 * kPart * size_of(dtype)), dtype, Shape{3 * kPart}};
+    const auto third = [&](std::int64_t i) { return got.slice(i * kPart, kPart); };
+    ranks->connect_neighbours();
+    fill(rank + 1);
+    const Parcel out[] = {{next, mine}, {next, mine}, {previous, mine}};
+    const Parcel in[] = {{previous, third(0)}, {previous, third(1)}, {next, third(2)}};
+    ranks->exchange(out, in);
+    if (!all_are(third(0), previous + 1) || !all_are(third(1), previous + 1) ||
+        !all_are(third(2), next + 1))
+      return "exchange";
+  }
   ranks->barrier();
   return "";
 }

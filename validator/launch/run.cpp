@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "comm/groups.h"
 #include "data/batches.h"
@@ -20,10 +21,18 @@ class NoBatches final : public BatchSource {
 /// A trainer whose allocations of the run are the model's phase.
 std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
   runtime.arena.begin_phase(Phase::model);
-  auto trainer =
-      std::make_unique<Trainer>(runtime, job.make_network(runtime.tensor.rank()), job.training);
+  auto trainer = std::make_unique<Trainer>(
+      runtime, job.make_network(runtime.tensor.rank(), runtime.stages.rank()), job.training);
   runtime.arena.end_phase();
   return trainer;
+}
+
+ModelDegrees degrees_of(const EngineJob& job) {
+  return {job.tensor_ranks(), job.training.pipeline.stages, job.tied()};
+}
+
+Runtime runtime_of(Backend& backend, const Groups& groups, Arena& arena, HostSide* host) {
+  return {backend, groups.data(), groups.tensor(), groups.stages(), groups.ends(), arena, host};
 }
 
 std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens,
@@ -62,9 +71,9 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   }
 
   Arena arena(backend.allocate(report.arena_bytes), report.arena_bytes);
-  const Groups groups(backend, *device.communicator, job.tensor_ranks());
-  const auto trainer = make_trainer(
-      job, {backend, groups.data(), groups.tensor(), arena, host ? host->side() : nullptr});
+  const Groups groups(backend, *device.communicator, degrees_of(job));
+  const auto trainer =
+      make_trainer(job, runtime_of(backend, groups, arena, host ? host->side() : nullptr));
   if (job.run.weights.empty()) {
     trainer->initialise();
   } else {
@@ -102,12 +111,25 @@ MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const Workspac
   const auto cores = make_dry_host();
   Arena arena(0, limit), pinned(0, kNoLimit), pageable(0, kNoLimit);
   HostSide host{*cores, pinned, pageable};
-  const Groups groups(*backend, *communicator, job.tensor_ranks());
-  const auto trainer = make_trainer(job, {*backend, groups.data(), groups.tensor(), arena, &host});
+  const Groups groups(*backend, *communicator, degrees_of(job));
+  const auto trainer = make_trainer(job, runtime_of(*backend, groups, arena, &host));
   NoBatches batches;
   trainer->step(batches);
   trainer->finish();
   return {arena.profile(), arena.extent(), {pinned.extent(), pageable.extent()}};
+}
+
+FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
+                              std::int64_t limit) {
+  const int stages = job.training.pipeline.stages;
+  FullestRank fullest;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int rank = stage * (world / stages);
+    MemoryPlan plan = plan_memory(job, rank, world, workspace, limit);
+    if (stage == 0 || plan.device.peak() > fullest.plan.device.peak())
+      fullest = {rank, std::move(plan)};
+  }
+  return fullest;
 }
 
 RunReport run_job(const EngineJob& job, const Placement& placement,

@@ -57,6 +57,14 @@ struct RunReport {
 MemoryPlan plan_memory(const EngineJob& job, int rank, int world, const WorkspaceRule& workspace,
                        std::int64_t limit);
 
+/// The rank of all that allocates most, the first of equals: stages of a pipeline differ.
+struct FullestRank {
+  int rank = 0;
+  MemoryPlan plan;
+};
+FullestRank plan_fullest_rank(const EngineJob& job, int world, const WorkspaceRule& workspace,
+                              std::int64_t limit);
+
 /// Calls `progress` on one rank's thread after each step.
 RunReport run_job(const EngineJob& job, const Placement& placement,
                   const std::function<void(std::int64_t, const StepResult&)>& progress);

@@ -70,6 +70,7 @@ DecoderLayout lay_out(const DecoderSpec& s) {
   layout.norm_bias = add_bias(head, s.norm == NormKind::layer, "norm.bias", s.hidden);
   if (!s.tied)
     layout.head = add_parameter(head, "head.weight", {s.padded_vocabulary(), s.hidden}, table);
+  layout.head_unit = static_cast<int>(layout.units.size());
   layout.units.push_back(std::move(head));
   number_elements(layout.units);
   return layout;

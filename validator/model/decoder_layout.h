@@ -20,16 +20,17 @@ struct BlockParameters {
 };
 
 struct DecoderLayout {
-  std::vector<Unit> units;               ///< embedding, the blocks, head
+  static constexpr int kNone = -1;
+
+  std::vector<Unit> units;               ///< embedding, the blocks, head; of a stage, what it has
   int tokens = -1;                       ///< [padded vocabulary, hidden], in the embedding
   int positions = -1;                    ///< [positions, hidden], in the embedding
   BlockParameters block;                 ///< the same in every block
   int norm_weight = -1, norm_bias = -1;  ///< [hidden], in the head
   int head = -1;  ///< [padded vocabulary, hidden]; -1: the embedding's tokens
 
-  static constexpr int kEmbedding = 0;
-  static int block_unit(std::int64_t block) { return static_cast<int>(block) + 1; }
-  int head_unit() const { return static_cast<int>(units.size()) - 1; }
+  int embedding_unit = 0, head_unit = kNone;
+  int block_unit(std::int64_t i) const { return embedding_unit + 1 + static_cast<int>(i); }
 };
 
 /// Of one rank's part where the spec is of one; tensor_share.h says how parts and whole agree.

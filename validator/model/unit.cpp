@@ -16,6 +16,11 @@ int add_parameter(Unit& unit, std::string name, Shape shape, Init init) {
   return static_cast<int>(unit.parameters.size()) - 1;
 }
 
+bool on_two_stages(const Unit& unit) {
+  return std::any_of(unit.parameters.begin(), unit.parameters.end(),
+                     [](const ParameterSpec& p) { return p.ends != Ends::one; });
+}
+
 void number_elements(std::vector<Unit>& units) {
   std::int64_t next = 0;
   for (Unit& unit : units) {

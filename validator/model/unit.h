@@ -28,6 +28,13 @@ enum class Sharing : std::uint8_t {
   parts,   ///< each has elements of its own
 };
 
+/// Where a pipeline has a parameter.
+enum class Ends : std::uint8_t {
+  one,       ///< on one stage
+  original,  ///< on the first stage, and the last one has a copy: both sum their gradients
+  copy,      ///< the copy
+};
+
 /// Where values come from: `runs` of `length` elements that lie one behind the other here, and
 /// `stride` apart in the undivided network's parameter.
 struct Stretch {
@@ -44,6 +51,7 @@ struct ParameterSpec {
   std::int64_t offset = 0;  ///< elements, in the unit
   // Of the undivided network, of which this may be a part.
   Sharing sharing = Sharing::alike;
+  Ends ends = Ends::one;
   Shape whole;                     ///< its shape there
   std::int64_t whole_offset = 0;   ///< elements, in the unit there
   std::vector<Stretch> stretches;  ///< all of its values; what they leave out is padding
@@ -78,6 +86,9 @@ struct Unit {
     return flat.slice(p.offset, p.shape.numel()).view(p.shape);
   }
 };
+
+/// Whether two stages have some of a unit, and sum its gradient.
+bool on_two_stages(const Unit& unit);
 
 /// Appends a parameter and returns its index.
 int add_parameter(Unit& unit, std::string name, Shape shape, Init init);

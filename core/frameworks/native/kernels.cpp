@@ -213,6 +213,11 @@ NativeWork native_head(const Native& n) {
   return list.take();
 }
 
+std::vector<Kernel> native_hand_on(const Native& n) {
+  const std::int64_t h = n.layout.block.hidden;
+  return {some_rows(n, KernelKind::elementwise, n.part(), 3 * h, h)};
+}
+
 std::vector<Kernel> native_update(const Native& n) {
   const Precision& p = n.plan.precision;
   double owned = 0;

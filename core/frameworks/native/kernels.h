@@ -27,6 +27,8 @@ NativeWork native_block_forward(const Native& n);
 NativeWork native_block_backward(const Native& n);
 /// The last norm, the logits chunk by chunk and their way back.
 NativeWork native_head(const Native& n);
+/// The branch is added to the residual stream, for the next stage.
+std::vector<Kernel> native_hand_on(const Native& n);
 /// Clipping and AdamW over what the rank owns.
 std::vector<Kernel> native_update(const Native& n);
 

@@ -135,6 +135,7 @@ std::vector<NativeUnit> NativeLayout::units() const {
     all.insert(all.begin(), embedding);
     all.push_back(head);
   }
+  std::erase_if(all, [](const NativeUnit& u) { return u.count == 0; });
   return all;
 }
 

@@ -14,7 +14,7 @@ namespace shardplan {
 /// Parameters that are gathered, reduced and updated together.
 struct NativeUnit {
   std::int64_t elements = 0;  ///< gaps of alignment included
-  std::int64_t count = 1;     ///< units alike
+  std::int64_t count = 1;     ///< units alike; none on this stage
 };
 
 /// Sizes of a rank's share of a block, per token unless it says otherwise, read off its parameters.

@@ -10,6 +10,7 @@
 #include "frameworks/native/offload.h"
 #include "frameworks/native/sizes.h"
 #include "lowering/micro_batches.h"
+#include "lowering/pipeline/schedule.h"
 
 namespace shardplan {
 namespace {
@@ -61,12 +62,13 @@ void add_residents(ProgramBuilder& b, const Native& n) {
     b.resident(Category::workspace, cuda_workspace(n));
   b.resident(Category::logits_and_loss, kAllocationUnit);  // the loss
   b.resident(Category::other, kAllocationUnit);            // the gradients' norm
-  b.resident(Category::other, native_tensor(n.rows, 4));   // targets
+  if (n.pipeline.last()) b.resident(Category::other, native_tensor(n.rows, 4));  // targets
   if (!n.layout.decoder) {
     b.resident(Category::other, native_tensor(checked_mul(n.rows, n.layout.widths.front()), 4));
     return;
   }
-  b.resident(Category::other, native_tensor(n.rows, 4));  // tokens
+  if (n.pipeline.first())
+    b.resident(Category::other, native_tensor(checked_mul(n.pipeline.slots, n.rows), 4));  // tokens
   if (n.layout.rotary)
     b.resident(Category::other,
                native_tensor(checked_mul(n.plan.workload.sequence_length, n.layout.head_dim), 4));
@@ -118,13 +120,6 @@ void emit_joint_head(ProgramBuilder& b, const Native& n, bool last) {
   emit_joint_gradients(b, n, norms, norms * k.hidden, last);
 }
 
-/// What a decoder's forward pass leaves for its backward pass, in bytes.
-struct DecoderMemory {
-  std::int64_t everything = 0;  ///< of one block
-  std::int64_t kept = 0;        ///< of all blocks, under the plan's checkpointing
-  std::int64_t stream = 0;      ///< the residual stream, the head's norm, the branch
-};
-
 /// What was made known to a program of a stretch.
 struct KnownStretch {
   std::int32_t first = 0;
@@ -158,21 +153,43 @@ void emit_work(ProgramBuilder& b, const NativeWork& work) {
   emit_work(b, make_known(b, work));
 }
 
-DecoderMemory decoder_memory(const Native& n) {
-  const NativeBlock& k = n.layout.block;
-  const std::int64_t layers = n.layout.blocks.front().count;
-  const Checkpointing keep = n.plan.checkpointing;
-  DecoderMemory m;
-  m.everything = n.products() + n.renewed();
-  if (keep == Checkpointing::none) m.kept = layers * m.everything;
-  if (keep == Checkpointing::selective) m.kept = layers * n.products() + n.renewed();
-  // The residual stream before each block and after the last; the head's norm; the branch.
-  m.stream = (layers + 3) * n.stream() + (k.layer_norm ? 2 : 1) * n.stream_statistic();
-  return m;
+/// Of one block.
+std::int64_t everything_kept(const Native& n) {
+  return n.products() + n.renewed();
+}
+std::int64_t blocks_of_chunk(const Native& n) {
+  return n.layout.blocks.front().count / n.pipeline.chunks;
 }
 
-/// `work` for each block; the last `gathered` of them gather their parameters first, `updates`:
-/// when they have been updated. `after` follows each.
+/// What a step's passes leave for each other; of a run without stages, those of a micro-batch.
+/// `event`: allocates or frees as much.
+template <typename Event>
+void emit_kept(const Native& n, Event&& event) {
+  const Checkpointing keep = n.plan.checkpointing;
+  const std::int64_t blocks = blocks_of_chunk(n);
+  std::int64_t kept = 0;  // of a block
+  if (keep == Checkpointing::none) kept = everything_kept(n);
+  if (keep == Checkpointing::selective) kept = n.products();
+  // The residual stream before each block; the branch.
+  const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
+  event(Category::activations,
+        checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
+  event(Category::communication_buffers, n.exchanged());
+  if (!n.pipeline.last()) return;
+  // The residual stream after the last block; the head's norm.
+  event(Category::activations,
+        2 * n.stream() + (n.layout.block.layer_norm ? 2 : 1) * n.stream_statistic());
+  event(Category::logits_and_loss, n.statistic());
+}
+void alloc_kept(ProgramBuilder& b, const Native& n) {
+  emit_kept(n, [&](Category category, std::int64_t bytes) { b.alloc(category, bytes); });
+}
+void free_kept(ProgramBuilder& b, const Native& n) {
+  emit_kept(n, [&](Category category, std::int64_t bytes) { b.free(category, bytes); });
+}
+
+/// `work` for each block of a chunk; the last `gathered` of them gather their parameters first,
+/// `updates`: when they have been updated. `after` follows each.
 template <typename After>
 void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool updates,
                  const NativeWork& work, After&& after) {
@@ -186,65 +203,125 @@ void emit_layers(ProgramBuilder& b, const Native& n, std::int64_t gathered, bool
     after();
     b.end_repeat();
   };
-  run(block.count - gathered, false);
+  run(blocks_of_chunk(n) - gathered, false);
   run(gathered, true);
 }
 
-/// The blocks that are not among the two whose parameters are still there.
+/// The blocks of a chunk that are not among the two whose parameters are still there.
 std::int64_t gathered_again(const Native& n) {
-  return std::max<std::int64_t>(0, n.layout.blocks.front().count - 2);
+  return std::max<std::int64_t>(0, blocks_of_chunk(n) - 2);
 }
 
-/// Of `first`, the step's first micro-batch: a tied embedding and the first two blocks are still
-/// there in the next ones.
-void emit_decoder_forward(ProgramBuilder& b, const Native& n, const DecoderMemory& m, bool first,
-                          bool last) {
-  b.begin_phase(Phase::forward);
-  if (first || !n.layout.tied) emit_first_use(b, n, n.layout.embedding, first);
-  b.alloc(Category::activations, m.stream);
-  b.alloc(Category::logits_and_loss, n.statistic());
-  b.alloc(Category::communication_buffers, n.exchanged());
-  emit_work(b, native_embedding(n));
-  b.alloc(Category::activations, m.kept);
-  if (n.plan.checkpointing == Checkpointing::full) b.transient(Category::activations, m.everything);
-  emit_layers(b, n, first ? n.layout.blocks.front().count : gathered_again(n), first,
+/// What a pass is of: which chunk, and whether of the step's first and last micro-batch.
+struct NativePass {
+  std::int64_t chunk = 0;
+  bool first = false, last = false;
+};
+
+/// Gives the next stage, or the one before, what it waits for.
+void emit_message(ProgramBuilder& b, const Native& n, std::string_view what) {
+  b.exchange(Collective::send, Group::pipeline,
+             checked_mul(n.part(), n.layout.block.hidden) * n.width, what, false);
+  b.wait(Stream::communication);
+}
+
+/// Of the step's first micro-batch; a tied embedding and the first two blocks are still there in
+/// the next ones.
+void emit_forward_pass(ProgramBuilder& b, const Native& n, const NativePass& pass) {
+  const bool begins = n.pipeline.begins(pass.chunk), ends = n.pipeline.ends(pass.chunk);
+  if (begins) {
+    if (pass.first || !n.layout.tied) emit_first_use(b, n, n.layout.embedding, pass.first);
+    emit_work(b, native_embedding(n));
+  }
+  if (n.plan.checkpointing == Checkpointing::full)
+    b.transient(Category::activations, everything_kept(n));
+  emit_layers(b, n, pass.first ? blocks_of_chunk(n) : gathered_again(n), pass.first,
               native_block_forward(n), [] {});
-  emit_first_use(b, n, n.layout.head, first);
+  if (!ends) {
+    b.compute(native_hand_on(n));
+    return emit_message(b, n, "activations to the next stage");
+  }
+  emit_first_use(b, n, n.layout.head, pass.first);
   b.transient(Category::logits_and_loss,
               native_tensor(checked_mul(n.logit_rows(), n.layout.padded_vocabulary), n.width) +
                   n.loss_parts());
   emit_work(b, native_head(n));
-  emit_joint_head(b, n, last);
-  emit_reduction(b, n, n.layout.head, last);
-  b.end_phase(Phase::forward);
+  emit_joint_head(b, n, pass.last);
+  emit_reduction(b, n, n.layout.head, pass.last);
 }
 
-void emit_decoder_backward(ProgramBuilder& b, const Native& n, const DecoderMemory& m, bool last) {
+void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pass) {
   const NativeBlock& k = n.layout.block;
   const bool recomputes = n.plan.checkpointing == Checkpointing::full;
-  b.begin_phase(Phase::backward);
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
-  const std::int64_t again = recomputes ? m.everything + n.stream() : 0;
+  const std::int64_t again = recomputes ? everything_kept(n) + n.stream() : 0;
   b.alloc(Category::communication_buffers, n.exchanged());
   b.transient(Category::activations, scratch + again);
   emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
-    emit_joint_block(b, n, last);
-    emit_reduction(b, n, n.layout.blocks.front(), last);
+    emit_joint_block(b, n, pass.last);
+    emit_reduction(b, n, n.layout.blocks.front(), pass.last);
   });
-  emit_work(b, native_embedding_backward(n));
+  if (n.pipeline.begins(pass.chunk)) {
+    emit_work(b, native_embedding_backward(n));
+  } else {
+    emit_message(b, n, "gradients to the stage before");
+  }
+  b.free(Category::communication_buffers, n.exchanged());
+}
+
+/// A run without stages: what is kept is a micro-batch's.
+void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
+  const NativePass pass{0, first, last};
+  b.begin_phase(Phase::forward);
+  alloc_kept(b, n);
+  emit_forward_pass(b, n, pass);
+  b.end_phase(Phase::forward);
+  b.begin_phase(Phase::backward);
+  emit_backward_pass(b, n, pass);
   emit_reduction(b, n, n.layout.embedding, last);
   if (last) b.wait(Stream::communication);
-  b.free(Category::communication_buffers, 2 * n.exchanged());
-  b.free(Category::activations, m.stream);
-  b.free(Category::logits_and_loss, n.statistic());
-  b.free(Category::activations, m.kept);
+  free_kept(b, n);
   b.end_phase(Phase::backward);
 }
 
-void emit_decoder(ProgramBuilder& b, const Native& n, bool first, bool last) {
-  const DecoderMemory memory = decoder_memory(n);
-  emit_decoder_forward(b, n, memory, first, last);
-  emit_decoder_backward(b, n, memory, last);
+/// The tables that the first stage and the last have in common: each sends the other its gradient.
+void emit_ends(ProgramBuilder& b, const Native& n) {
+  if (n.layout.embedding.count == 0) return;
+  if (n.layout.tied) {
+    b.exchange(Collective::send, Group::pipeline,
+               checked_mul(n.layout.padded_vocabulary, n.layout.block.hidden) * n.width,
+               "tied embedding's gradient", false);
+    b.wait(Stream::communication);
+  }
+  emit_reduction(b, n, n.layout.embedding, true);
+}
+
+/// A stage's passes: what they keep is there for the whole step, so that their order among chunks
+/// changes nothing.
+void emit_stage(ProgramBuilder& b, const Native& n) {
+  b.begin_phase(Phase::forward);
+  alloc_kept(b, n);
+  b.end_phase(Phase::forward);
+  emit_schedule(
+      b, stage_schedule(n.plan, n.pipeline.index), false,
+      [&](std::int64_t chunk) { emit_forward_pass(b, n, {.chunk = chunk}); },
+      [&](std::int64_t chunk, bool last) {
+        emit_backward_pass(b, n, {.chunk = chunk, .last = last});
+        if (!last) return;
+        for (std::int64_t c = 1; c < n.pipeline.chunks; ++c)
+          for (std::int64_t i = 0; i < blocks_of_chunk(n); ++i) {
+            emit_joint_block(b, n, true);
+            emit_reduction(b, n, n.layout.blocks.front(), true);
+          }
+        if (!n.pipeline.last()) return;
+        emit_joint_head(b, n, true);
+        emit_reduction(b, n, n.layout.head, true);
+      });
+  b.begin_phase(Phase::backward);
+  emit_ends(b, n);
+  b.wait(Stream::communication);
+  free_kept(b, n);
+  b.end_phase(Phase::backward);
 }
 
 /// A perceptron keeps the input and the sum of every layer; the last sums are the logits.
@@ -276,21 +353,28 @@ void emit_perceptron(ProgramBuilder& b, const Native& n, bool first, bool last) 
   b.end_phase(Phase::backward);
 }
 
-}  // namespace
-
-Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t) {
-  Program program = program_of(run);
-  program.one_block = true;
-  ProgramBuilder b(program);
-  const Native n(model, plan);
-  add_residents(b, n);
-  program.model_bytes = total_bytes(program.resident);
-  program.host = native_host_memory(n);
+void emit_passes(ProgramBuilder& b, const Native& n) {
+  if (n.pipeline.stages > 1) return emit_stage(b, n);
   bool first = true;
-  emit_micro_batches(b, plan.workload.gradient_accumulation, [&](bool last) {
+  emit_micro_batches(b, n.plan.workload.gradient_accumulation, [&](bool last) {
     n.layout.decoder ? emit_decoder(b, n, first, last) : emit_perceptron(b, n, first, last);
     first = false;
   });
+}
+
+}  // namespace
+
+Program lower_native(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
+  Program program = program_of(run);
+  program.one_block = true;
+  program.rank = rank;
+  program.bubble_share = plan.parallel.pipeline > 1 ? bubble_share(plan) : 0;
+  ProgramBuilder b(program);
+  const Native n(model, plan, rank);
+  add_residents(b, n);
+  program.model_bytes = total_bytes(program.resident);
+  program.host = native_host_memory(n);
+  emit_passes(b, n);
   b.begin_phase(Phase::step);
   if (n.offloads) {
     emit_delayed_update(b, n);

@@ -102,6 +102,28 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   return std::nullopt;
 }
 
+std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan) {
+  const NativeOptions& n = plan.framework.native;
+  if (n.zero_stage > 1)
+    return DivisionProblem{
+        "framework.zero_stage",
+        fmt::format("stage {} would reduce every micro-batch's gradients; beside a pipeline the "
+                    "native engine has stages 0 and 1",
+                    n.zero_stage),
+        "1, or parallel.pipeline 1"};
+  if (n.states_on_host())
+    return DivisionProblem{"framework.offload_optimizer",
+                           "the native engine has no states on the host beside a pipeline",
+                           "none, or parallel.pipeline 1"};
+  if (!plan.parallel.stage_layers.empty())
+    return DivisionProblem{"parallel.stage_layers",
+                           "the native engine gives every chunk as many blocks", "no such list"};
+  if (plan.parallel.balance != StageBalance::blocks)
+    return DivisionProblem{"parallel.balance", "the native engine gives every chunk as many blocks",
+                           "blocks"};
+  return std::nullopt;
+}
+
 std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan) {
   if (plan.checkpoint_share == CheckpointShare{}) return std::nullopt;
   return DivisionProblem{

@@ -17,6 +17,9 @@ std::optional<DivisionProblem> native_plan_problem(const Plan& plan);
 /// Heads, widths and rows that the ranks which share each layer do not divide.
 std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan);
 
+/// Pipelines that the engine does not have.
+std::optional<DivisionProblem> native_pipeline_problem(const Plan& plan);
+
 std::optional<DivisionProblem> native_checkpoint_problem(const Plan& plan);
 
 }  // namespace shardplan

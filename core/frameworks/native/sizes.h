@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "frameworks/native/layout.h"
+#include "frameworks/native/stages.h"
 #include "plan/plan.h"
 #include "program/tape.h"
 
@@ -22,9 +23,10 @@ struct Native {
   static constexpr std::int64_t kElements = 64;  ///< parameters and shards start at a multiple
   static constexpr std::int64_t kLogitBytes = std::int64_t{512} << 20;
 
-  Native(const Model& model, const Plan& run)
+  Native(const Model& model, const Plan& run, std::int64_t rank)
       : plan(run),
-        layout(native_layout(model, run.parallel)),
+        pipeline(native_stage(run, rank)),
+        layout(layout_of_stage(native_layout(model, run.parallel), pipeline)),
         stage(run.framework.native.zero_stage),
         world(run.data_ranks()),
         tensor(run.parallel.tensor),
@@ -36,8 +38,9 @@ struct Native {
         delayed(run.framework.native.delayed_update) {}
 
   const Plan& plan;
-  NativeLayout layout;
-  std::int64_t stage;
+  NativeStage pipeline;
+  NativeLayout layout;      ///< of the rank's stage
+  std::int64_t stage;       ///< ZeRO's
   std::int64_t world;       ///< ranks with other samples, which ZeRO divides over
   std::int64_t tensor;      ///< ranks that share each layer
   std::int64_t rows;        ///< of a micro-batch

@@ -1,4 +1,6 @@
 // Our own engine (validator/).
+#include <algorithm>
+
 #include "estimate/calibration.h"
 #include "frameworks/native/lower.h"
 #include "frameworks/native/problems.h"
@@ -25,8 +27,18 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
   if (plan.cluster.world() == 1) return;
   list.add("world", list.world(), GroupUse::collectives);
   // A group that is the world is the world's communicator.
-  for (const Group group : {Group::tensor, Group::data})
+  for (const Group group : {Group::tensor, Group::data, Group::pipeline})
     if (list.ranks(group) < plan.cluster.world()) list.add_divided(group);
+  if (plan.parallel.pipeline == 1) return;
+  const bool all = plan.parallel.pipeline == plan.cluster.world();
+  const std::int64_t neighbours = plan.parallel.pipeline == 2 ? 1 : 2;  // in a ring
+  list.at(all ? "world" : name_of(Group::pipeline)).peers = {neighbours, neighbours};
+  // The ends of more than two stages sum a tied table's gradients in pairs of their own, which all
+  // ranks open. A plan does not say whether the table is tied: without it this is too much.
+  const bool at_end = list.first_stage() || list.last_stage();
+  if (plan.parallel.pipeline > 2)
+    list.add("ends", {2, std::min<std::int64_t>(2, plan.cluster.nodes)},
+             at_end ? GroupUse::collectives : GroupUse::none);
 }
 
 /// It trains to be measured, and keeps no run.
@@ -46,8 +58,8 @@ constinit const FrameworkTraits kNativeTraits{
     .options_problem = native_options_problem,
     .plan_problem = native_plan_problem,
     .degrees = {.tensor = Support::yes,
-                .pipeline = Support::never,
-                .virtual_pipeline = Support::never,
+                .pipeline = Support::yes,
+                .virtual_pipeline = Support::yes,
                 .sequence = Support::never,
                 .context = Support::never,
                 .expert = Support::never},
@@ -58,7 +70,7 @@ constinit const FrameworkTraits kNativeTraits{
     .divides_tokens = true,
     .divides_experts = false,
     .balance = StageBalance::blocks,
-    .pipeline_problem = usual::no_pipeline_problem,
+    .pipeline_problem = native_pipeline_problem,
     .sharding_problem = native_sharding_problem,
     .build = usual::builds_as_written,
     .regime = usual::regime,

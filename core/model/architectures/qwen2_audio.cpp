@@ -22,7 +22,7 @@ struct AudioTower {
   std::int64_t tokens = 0;  ///< that are taken of the pairs
 };
 
-AudioTower declare_tower(ModelBuilder& m, const ModelConfig& a) {
+AudioTower declare_audio_tower(ModelBuilder& m, const ModelConfig& a) {
   AudioTower t;
   t.width = a.count({"d_model"}, 1280);
   t.bins = a.count({"num_mel_bins"}, 128);
@@ -98,7 +98,7 @@ Model build_qwen2_audio(const ModelConfig& c, const BuildOptions& options) {
   rename_prefix(text, "model.", "model.language_model.");
   ModelBuilder m(options);
   m.set_trains(tower_trains(options));
-  AudioTower t = declare_tower(m, c.inner("audio_config"));
+  AudioTower t = declare_audio_tower(m, c.inner("audio_config"));
   m.set_trains(projector_trains(options));
   m.set_like_blocks(true);
   t.projector = m.linear("model.multi_modal_projector.linear", t.width, text.facts.hidden, true);

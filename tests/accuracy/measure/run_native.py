@@ -14,6 +14,7 @@ if __name__ == "__main__":
     parser.add_argument("cases", help="case list")
     parser.add_argument("--output", required=True, help="one file of all records, a line each")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no case after this many seconds")
+    parser.add_argument("--case-seconds", type=float, default=150, help="end a case that takes longer")
     options = parser.parse_args()
     deadline = time.time() + options.seconds
     for case in load_cases(options.cases):
@@ -25,8 +26,12 @@ if __name__ == "__main__":
         with open("job.json", "w", encoding="utf-8") as file:
             json.dump(case["job"], file)
         started = time.time()
-        done = subprocess.run([options.program, "job.json", "--record", "record.json", "--name", case["name"], "--quiet"],
-                              capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run([options.program, "job.json", "--record", "record.json", "--name", case["name"], "--quiet"],
+                                  capture_output=True, text=True, check=False, timeout=options.case_seconds)
+        except subprocess.TimeoutExpired:
+            print(case["name"], f"took more than {options.case_seconds:.0f} s", flush=True)
+            continue
         if done.returncode != 0 or not os.path.exists("record.json"):
             print(case["name"], "exit", done.returncode, done.stderr[-400:], flush=True)
             continue

@@ -1,7 +1,11 @@
 // The native engine's states against the closed forms of the ZeRO paper.
 #include <gtest/gtest.h>
 
+#include "estimate/ranks.h"
 #include "frameworks/native/layout.h"
+#include "lowering/lower.h"
+#include "lowering/rank_model.h"
+#include "simulator/memory.h"
 #include "support/plan_testing.h"
 
 namespace shardplan {
@@ -63,6 +67,73 @@ TEST(NativeLowering, sends_what_each_stage_sends) {
   // Once forward; backward without embedding, head and the two blocks that are still there.
   const NativeLayout layout = native_layout(model, Parallel{});
   EXPECT_EQ(payload(3, "parameter all-gather"), bytes + 2 * 4 * layout.blocks[0].elements);
+}
+
+Plan staged(Plan plan, std::int64_t stages, PipelineSchedule order, std::int64_t chunks) {
+  plan.parallel.pipeline = stages;
+  plan.parallel.schedule = order;
+  plan.parallel.virtual_pipeline = chunks;
+  plan.workload.gradient_accumulation = 6;
+  return plan;
+}
+
+/// What the passes of a step keep on a stage.
+std::int64_t kept(const Model& model, const Plan& plan, std::int64_t stage) {
+  const RankModel share(model, plan);
+  const auto memory = simulate_memory(lower(share.model(), plan, share.run(),
+                                            stage * plan.cluster.world() / plan.parallel.pipeline));
+  return memory.of(Phase::forward).end - memory.of(Phase::step).end;
+}
+
+TEST(NativePipelines, keep_as_many_micro_batches_as_the_order_lets_on_their_way) {
+  const Model model = model_of(kLlama);
+  Plan plan = native_plan(0, "bf16-master", 3);
+  plan.checkpointing = Checkpointing::full;  // a block keeps its input alone
+  const std::int64_t stream = plan.workload.micro_batch * plan.workload.sequence_length * 1024 * 2;
+  const auto slots = [&](PipelineSchedule order, std::int64_t chunks, std::int64_t stage) {
+    // The inputs of a chunk's blocks, and the branch.
+    return kept(model, staged(plan, 3, order, chunks), stage) / ((6 / (3 * chunks) + 1) * stream);
+  };
+  EXPECT_EQ(slots(PipelineSchedule::gpipe, 1, 0), 6);
+  EXPECT_EQ(slots(PipelineSchedule::gpipe, 1, 1), 6);
+  EXPECT_EQ(slots(PipelineSchedule::one_f_one_b, 1, 0), 3);
+  EXPECT_EQ(slots(PipelineSchedule::one_f_one_b, 1, 1), 2);
+  EXPECT_EQ(slots(PipelineSchedule::interleaved, 2, 0), 2 * 2 + 3 + 1);
+  EXPECT_EQ(slots(PipelineSchedule::interleaved, 2, 1), 2 * 1 + 3 + 1);
+}
+
+TEST(NativePipelines, have_a_tied_table_at_both_ends_and_sum_its_gradient) {
+  Model model = model_of(R"({"model_type": "gpt2", "n_embd": 128, "n_layer": 4, "n_head": 4,
+    "n_positions": 64, "vocab_size": 256})");
+  const Plan plan = staged(native_plan(0, "fp32", 2), 2, PipelineSchedule::one_f_one_b, 1);
+  const auto states = [&](std::int64_t rank) {
+    const RankModel share(model, plan);
+    std::int64_t sum = 0;
+    for (const Event& e : lower(share.model(), plan, share.run(), rank).resident)
+      if (e.category == Category::parameters) sum += e.bytes * e.count;
+    return sum;
+  };
+  const std::int64_t table = 4 * 256 * 128, positions = 4 * 64 * 128, norm = 4 * 2 * 128;
+  EXPECT_EQ(states(0) - positions, states(1) - norm);
+  EXPECT_EQ(states(0) + states(1), 4 * model.parameter_count() + table);
+  std::int64_t summed = 0;
+  for (const TrafficLine& line : estimate(model, plan, Calibration{}).traffic)
+    if (line.what == "tied embedding's gradient") summed += line.payload_bytes;
+  EXPECT_EQ(summed, table);
+}
+
+TEST(NativePipelines, send_each_micro_batch_on_and_its_gradient_back) {
+  const Model model = model_of(kLlama);
+  const Plan plan = staged(native_plan(1, "bf16-master", 6), 3, PipelineSchedule::one_f_one_b, 1);
+  const Estimate e = estimate(model, plan, Calibration{});
+  const std::int64_t message = plan.workload.micro_batch * plan.workload.sequence_length * 1024 * 2;
+  std::int64_t sent = 0;  // of the stage that needs most memory, which is an end
+  for (const TrafficLine& line : e.traffic)
+    if (line.what == "activations to the next stage" ||
+        line.what == "gradients to the stage before")
+      sent += line.payload_bytes;
+  EXPECT_EQ(sent, 6 * message);
+  EXPECT_EQ(worst_program(model, plan).bubble_share, 2.0 / 6);
 }
 
 TEST(NativeLowering, refuses_what_the_engine_does_not_run) {

@@ -71,6 +71,71 @@ TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
   for (const std::int64_t tensor : {2, 4}) EXPECT_NEAR(last_loss(tensor), whole, 1e-6 * whole);
 }
 
+TEST_F(Validate, runs_stages_of_a_pipeline_and_predicts_every_byte) {
+  const auto last_loss = [&](const char* parallel, std::int64_t accumulation) {
+    const Finished r = run({job_with([&](Json& j) {
+                              j["parallel"] = Json::parse(parallel);
+                              j["framework"]["zero_stage"] = 1;
+                              j["model"]["n_layer"] = 4;
+                              j["workload"]["gradient_accumulation"] = accumulation;
+                              j["workload"]["micro_batch"] = 1;
+                              j["precision"] = "fp32";
+                            }),
+                            "--format", "json"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const Json out = Json::parse(r.out);
+    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+    for (const auto& [name, row] : out.at("phases").items())
+      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+    return out.at("record").at("steps").back().at("loss").get<double>();
+  };
+  const double whole = last_loss("{}", 2);
+  for (const char* parallel :
+       {R"({"pipeline": 2})", R"({"pipeline": 2, "schedule": "gpipe"})",
+        R"({"pipeline": 2, "virtual_pipeline": 2, "schedule": "interleaved"})"})
+    EXPECT_NEAR(last_loss(parallel, 4), whole, 1e-6 * whole) << parallel;
+  EXPECT_NEAR(last_loss(R"({"pipeline": 4})", 8), whole, 1e-6 * whole);
+  EXPECT_NEAR(last_loss(R"({"pipeline": 2, "tensor": 2})", 8), whole, 1e-6 * whole);
+}
+
+TEST_F(Validate, names_the_pipeline_that_cannot_be_and_exits_3) {
+  const auto refused = [&](const char* parallel, const std::function<void(Json&)>& change) {
+    const Finished r = run({job_with([&](Json& j) {
+      j["parallel"] = Json::parse(parallel);
+      j["framework"]["zero_stage"] = 1;
+      j["model"]["n_layer"] = 4;
+      j["workload"]["gradient_accumulation"] = 4;
+      change(j);
+    })});
+    EXPECT_EQ(r.exit_code, 3) << r.out;
+    return r.err;
+  };
+  const auto as_it_is = [](Json&) {};
+  constexpr const char* kTwo = R"({"pipeline": 2})";
+  EXPECT_THAT(refused(kTwo, [](Json& j) { j["model"]["n_layer"] = 3; }),
+              HasSubstr("2 stages do not divide the 3 blocks"));
+  EXPECT_THAT(refused(R"({"pipeline": 4})", [](Json& j) { j["model"]["n_layer"] = 2; }),
+              HasSubstr("2 blocks are fewer than 4 stages"));
+  for (const int zero : {2, 3})
+    EXPECT_THAT(refused(kTwo, [&](Json& j) { j["framework"]["zero_stage"] = zero; }),
+                HasSubstr("framework.zero_stage"));
+  EXPECT_THAT(refused(kTwo, [](Json& j) { j["framework"]["offload_optimizer"] = "cpu"; }),
+              HasSubstr("framework.offload_optimizer"));
+  EXPECT_THAT(refused(kTwo,
+                      [](Json& j) {
+                        j["model"] = {{"mlp", {8, 8, 8}}};
+                      }),
+              HasSubstr("parallel.pipeline"));
+  EXPECT_THAT(refused(R"({"pipeline": 2, "stage_layers": [1, 3]})", as_it_is),
+              HasSubstr("parallel.stage_layers"));
+  EXPECT_THAT(refused(R"({"pipeline": 2, "balance": "parameters"})", as_it_is),
+              HasSubstr("parallel.balance"));
+  EXPECT_THAT(refused(R"({"pipeline": 2, "virtual_pipeline": 2, "schedule": "zbv"})", as_it_is),
+              HasSubstr("native has no schedule zbv"));
+  EXPECT_THAT(refused(R"({"pipeline": 4, "virtual_pipeline": 2})", as_it_is),
+              HasSubstr("8 stages"));
+}
+
 TEST_F(Validate, says_what_does_not_fit_and_exits_5) {
   const Finished r = run({kJob, "--memory-limit", "1500000"});
   EXPECT_EQ(r.exit_code, 5);
@@ -197,10 +262,14 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
       "code=$?\nwait\ncat log\n"
       "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
       "exit $code\n");
-  for (const std::int64_t tensor : {1, 2}) {
+  for (const char* parallel :
+       {R"({})", R"({"tensor": 2})", R"({"pipeline": 2, "virtual_pipeline": 2})"}) {
     const auto job = [&](std::int64_t steps) {
       return job_with([&](Json& j) {
-        j["parallel"]["tensor"] = tensor;
+        j["parallel"] = Json::parse(parallel);
+        j["framework"]["zero_stage"] = 1;
+        j["model"]["n_layer"] = 4;
+        j["workload"]["gradient_accumulation"] = 2;
         j["run"]["steps"] = steps;
       });
     };

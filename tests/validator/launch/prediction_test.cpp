@@ -9,6 +9,9 @@
 #include "launch/run.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "lowering/lower.h"
+#include "lowering/rank_model.h"
+#include "simulator/memory.h"
 #include "validator/documented_workspace.h"
 
 namespace shardplan::validator {
@@ -156,6 +159,91 @@ TEST_P(EveryStage, of_shared_layers_is_predicted_to_the_byte) {
       expect_same(shared(job("llama-2-7b", GetParam(), cluster, precision, "selective", 3, 776), 4),
                   fmt::format("{} on {}", precision, cluster));
 }
+
+/// Every stage of a pipeline: its ranks need different amounts.
+void expect_same_of_stages(const Json& document, const std::string& what) {
+  static const HardwareCatalog kHardware = load_hardware_catalog();
+  const EngineJob job = load_engine_job(document, "test.json", kHardware);
+  const Plan& plan = job.plan();
+  const int world = static_cast<int>(plan.cluster.world());
+  const int stages = job.training.pipeline.stages;
+  const RankModel share(job.job.model, plan);
+  for (int stage = 0; stage < stages; ++stage) {
+    const int rank = stage * (world / stages) + world / stages - 1;
+    const Program program = lower(share.model(), plan, share.run(), rank);
+    const auto predicted = simulate_memory(program);
+    const auto planned =
+        plan_memory(job, rank, world, documented_cuda_workspace, std::int64_t{1} << 50).device;
+    const std::string where = fmt::format("{}, stage {}", what, stage);
+    EXPECT_EQ(program.model_bytes, planned.of(Phase::model).end) << where;
+    constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::step};
+    for (std::size_t p = 0; p < 3; ++p) {
+      EXPECT_EQ(predicted.phases[p].peak, planned.of(kPhases[p]).peak)
+          << where << ", peak of " << kPhaseNames[p + 1];
+      EXPECT_EQ(predicted.phases[p].end, planned.of(kPhases[p]).end)
+          << where << ", end of " << kPhaseNames[p + 1];
+    }
+    EXPECT_EQ(predicted.peak, planned.peak()) << where;
+  }
+}
+
+Json staged(Json document, std::int64_t pipeline, const std::string& schedule,
+            std::int64_t chunks = 1, std::int64_t tensor = 1) {
+  document["parallel"] = {{"pipeline", pipeline},
+                          {"schedule", schedule},
+                          {"virtual_pipeline", chunks},
+                          {"tensor", tensor}};
+  return document;
+}
+
+class EveryPipeline : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryPipeline, is_predicted_to_the_byte_on_each_stage) {
+  for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const std::int64_t micro_batches : {1, 3, 8}) {
+        const Json whole =
+            job(model, GetParam(), "8xH200", "bf16-master", checkpointing, 2, 1000, micro_batches);
+        for (const std::int64_t stages : {2, 4}) {
+          const std::string what =
+              fmt::format("{}, {}, {} × {}", model, checkpointing, micro_batches, stages);
+          expect_same_of_stages(staged(whole, stages, "gpipe"), what + ", gpipe");
+          expect_same_of_stages(staged(whole, stages, "1f1b"), what + ", 1f1b");
+        }
+        if (micro_batches % 2 == 0)
+          expect_same_of_stages(staged(whole, 2, "interleaved", 2),
+                                fmt::format("{}, {}, interleaved", model, checkpointing));
+      }
+}
+
+TEST_P(EveryPipeline, of_every_precision_is_predicted_to_the_byte) {
+  for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
+    for (const char* cluster : {"2xH200", "4xH200", "2x8xH200"})
+      expect_same_of_stages(
+          staged(job("llama-3.2-1b", GetParam(), cluster, precision, "none", 3, 777, 4), 2,
+                 "interleaved", 4),
+          fmt::format("{} on {}", precision, cluster));
+}
+
+TEST_P(EveryPipeline, of_many_chunks_is_predicted_to_the_byte) {
+  for (const std::int64_t micro_batches : {4, 12})
+    for (const std::int64_t chunks : {2, 4, 8})
+      expect_same_of_stages(staged(job("llama-2-7b", GetParam(), "8xH200", "bf16-master", "none", 1,
+                                       512, micro_batches),
+                                   4, "interleaved", chunks),
+                            fmt::format("{} × {}", micro_batches, chunks));
+}
+
+TEST_P(EveryPipeline, of_shared_layers_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-2-7b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      expect_same_of_stages(
+          staged(job(model, GetParam(), "8xH200", "bf16-master", checkpointing, 4, 1000, 6), 2,
+                 "1f1b", 1, 2),
+          fmt::format("{}, {}", model, checkpointing));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, EveryPipeline, ::testing::Values(0, 1));
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryStage, ::testing::Values(0, 1, 2, 3));
 

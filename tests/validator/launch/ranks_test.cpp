@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "comm/groups.h"
@@ -61,11 +63,52 @@ void expect_collectives(const MakeRank& make, int ranks) {
             [&](RankDevice& device) { expect_collectives(*device.backend, *device.communicator); });
 }
 
+/// Each rank sends both neighbours in a ring two tensors that are too large for a socket's buffers,
+/// and the next one a third; all at the same time.
+void expect_exchange(const MakeRank& make, int ranks) {
+  run_ranks(0, ranks, make, [&](RankDevice& device) {
+    Communicator& c = *device.communicator;
+    c.connect_neighbours();
+    const int me = c.rank(), next = (me + 1) % ranks, previous = (me + ranks - 1) % ranks;
+    constexpr std::int64_t kElements = std::int64_t{1} << 20;
+    const auto tensor = [&](int value) {
+      const Tensor x{device.backend->allocate(kElements * 4), DType::f32, {kElements}};
+      std::fill_n(x.as<float>(), kElements, static_cast<float>(value));
+      return x;
+    };
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<Parcel> out{{next, tensor(100 * me + 1)},
+                                    {previous, tensor(100 * me + 2)},
+                                    {next, tensor(100 * me + 3 + round)}};
+      const std::vector<Parcel> in{
+          {previous, tensor(-1)}, {previous, tensor(-1)}, {next, tensor(-1)}};
+      const std::vector<Parcel> in_pair{{next, tensor(-1)}, {next, tensor(-1)}, {next, tensor(-1)}};
+      const auto expect = [&](const Parcel& p, int value) {
+        EXPECT_EQ(p.tensor.as<float>()[0], static_cast<float>(value));
+        EXPECT_EQ(p.tensor.as<float>()[kElements - 1], static_cast<float>(value));
+      };
+      const auto& got = ranks == 2 ? in_pair : in;
+      c.exchange(out, got);
+      expect(got[0], 100 * previous + 1);
+      expect(got[1], ranks == 2 ? 100 * next + 2 : 100 * previous + 3 + round);
+      expect(got[2], ranks == 2 ? 100 * next + 3 + round : 100 * next + 2);
+    }
+    // Some have nothing to send, and take no part.
+    const Tensor x = tensor(me);
+    if (me == 0) c.exchange(std::vector<Parcel>{{next, x}}, {});
+    if (me == 1) c.exchange({}, std::vector<Parcel>{{previous, x}});
+    if (me == 1) {
+      EXPECT_EQ(x.as<float>()[7], 0);
+    }
+    c.barrier();
+  });
+}
+
 /// Of ranks that are `groups` groups: neighbours are in one, and those at the same place in each.
 void expect_groups(const MakeRank& make, int ranks, int groups) {
   run_ranks(0, ranks, make, [&](RankDevice& device) {
     const int each = ranks / groups, rank = device.communicator->rank();
-    const Groups made(*device.backend, *device.communicator, each);
+    const Groups made(*device.backend, *device.communicator, {.tensor = each});
     EXPECT_EQ(made.tensor().size(), each);
     EXPECT_EQ(made.tensor().rank(), rank % each);
     EXPECT_EQ(made.data().size(), groups);
@@ -78,6 +121,10 @@ void expect_groups(const MakeRank& make, int ranks, int groups) {
 
 TEST(ThreadRanks, collect_in_memory) {
   for (const int ranks : {1, 2, 4}) expect_collectives(host_ranks(ranks, 0), ranks);
+}
+
+TEST(ThreadRanks, exchange_with_their_neighbours) {
+  for (const int ranks : {2, 3, 4, 5}) expect_exchange(host_ranks(ranks, 0), ranks);
 }
 
 TEST(ThreadRanks, collect_in_groups) {
@@ -98,8 +145,62 @@ TEST(ProcessRanks, collect_over_sockets) {
   expect_collectives(over_sockets(3, 29731), 3);
 }
 
+TEST(ProcessRanks, exchange_with_their_neighbours) {
+  for (const int ranks : {2, 3, 4, 5}) expect_exchange(over_sockets(ranks, 29740 + ranks), ranks);
+}
+
 TEST(ProcessRanks, collect_in_groups) {
   expect_groups(over_sockets(4, 29733), 4, 2);
+}
+
+/// Stages are furthest apart, ranks that share layers nearest.
+TEST(ThreadRanks, form_stages_and_pair_their_ends) {
+  for (const int stages : {2, 3, 4}) {
+    const int ranks = stages * 4;  // of each stage, two that share layers, twice
+    run_ranks(0, ranks, host_ranks(ranks, 0), [&](RankDevice& device) {
+      const int rank = device.communicator->rank(), stage = rank / 4;
+      const Groups made(*device.backend, *device.communicator,
+                        {.tensor = 2, .stages = stages, .tied_ends = true});
+      EXPECT_EQ(made.tensor().rank(), rank % 2);
+      EXPECT_EQ(made.data().rank(), rank / 2 % 2);
+      EXPECT_EQ(made.stages().size(), stages);
+      EXPECT_EQ(made.stages().rank(), stage);
+      const bool end = stage == 0 || stage == stages - 1;
+      EXPECT_EQ(made.ends().size(), end ? 2 : 1);
+      float mine = static_cast<float>(stage == 0 ? 1 : 10);
+      made.ends().all_reduce({reinterpret_cast<std::uintptr_t>(&mine), DType::f32, {1}});
+      EXPECT_EQ(mine, end ? 11 : 10);
+      device.communicator->barrier();
+    });
+  }
+}
+
+/// One rank dies while the others wait for what it should send.
+void expect_all_end_with_a_stage(const MakeRank& make) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    run_ranks(0, 4, make, [](RankDevice& device) {
+      const Groups groups(*device.backend, *device.communicator, {.stages = 4});
+      const int stage = groups.stages().rank();
+      if (stage == 1) throw std::runtime_error("stage 1 broke");
+      const Tensor x{device.backend->allocate(4), DType::f32, {1}};
+      std::vector<Parcel> in, out;
+      if (stage > 0) in.push_back({stage - 1, x});
+      if (stage < 3) out.push_back({stage + 1, x});
+      groups.stages().exchange(out, in);
+    });
+    FAIL() << "the failure was lost";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "stage 1 broke");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+}
+
+TEST(ThreadRanks, all_end_soon_when_one_does_not_send) {
+  expect_all_end_with_a_stage(host_ranks(4, 0));
+}
+TEST(ProcessRanks, all_end_soon_when_one_does_not_send) {
+  expect_all_end_with_a_stage(over_sockets(4, 29750));
 }
 
 /// One rank dies while the others wait for it in a collective of a group.
@@ -107,7 +208,7 @@ void expect_all_end_with_a_group(const MakeRank& make) {
   const auto start = std::chrono::steady_clock::now();
   try {
     run_ranks(0, 4, make, [](RankDevice& device) {
-      const Groups groups(*device.backend, *device.communicator, 2);
+      const Groups groups(*device.backend, *device.communicator, {.tensor = 2});
       if (device.communicator->rank() == 3) throw std::runtime_error("rank 3 broke");
       for (;;) {
         groups.tensor().barrier();
