@@ -25,10 +25,9 @@ Calibration CalibrationOption::load_for(const Job& job) const {
   const MeasuredHost host = load_measured_host(machine_);
   if (!calibration.host)
     throw InputError(
-        {.file = file_,
+        {.file = file_.empty() ? "the built-in calibration" : file_,
          .key = "machine",
-         .message = "does not say what its own host takes, so that no other host can "
-                    "be compared with it",
+         .message = "does not say what its own host takes: nothing to compare another host with",
          .expected = "what `shardplan probe` wrote on the machine that it was fitted on"});
   calibration.time = on_host(calibration.time, host, *calibration.host, job.plan.cluster.gpu);
   calibration.host = host;

@@ -98,10 +98,11 @@ Json run_probe(const std::string& python) {
                         ? Json::parse(ended.printed.substr(begin), nullptr, false)
                         : Json(Json::value_t::discarded);
   if (json.is_discarded())
-    throw InputError(
-        {.file = python,
-         .message = fmt::format("did not measure the host: {}", last_line(ended.printed)),
-         .expected = kExpected});
+    throw InputError({.file = python,
+                      .message = fmt::format(
+                          "did not measure the host: {}",
+                          ended.printed.empty() ? "it printed nothing" : last_line(ended.printed)),
+                      .expected = kExpected});
   return json;
 }
 

@@ -1,5 +1,7 @@
 #include "load/measured_host.h"
 
+#include <nlohmann/json.hpp>
+
 namespace shardplan {
 
 MeasuredHost read_measured_host(ObjectReader o) {
@@ -24,6 +26,19 @@ MeasuredHost read_measured_host(ObjectReader o) {
 MeasuredHost load_measured_host(const std::string& path) {
   const Json json = read_json_file(path);
   return read_measured_host({json, path});
+}
+
+Json measured_host_json(const MeasuredHost& host) {
+  Json json{{"cpu", host.cpu}, {"python_call_seconds", host.python_call_seconds}};
+  const auto add = [&](const char* key, const std::optional<double>& value) {
+    if (value) json[key] = *value;
+  };
+  add("python_call_seconds_least", host.python_call_seconds_least);
+  add("kernel_launch_seconds", host.kernel_launch_seconds);
+  add("memory_bytes_per_second", host.memory_bytes_per_second);
+  add("to_gpu_bytes_per_second", host.to_gpu_bytes_per_second);
+  add("from_gpu_bytes_per_second", host.from_gpu_bytes_per_second);
+  return json;
 }
 
 }  // namespace shardplan

@@ -13,4 +13,7 @@ namespace shardplan {
 MeasuredHost read_measured_host(ObjectReader reader);
 MeasuredHost load_measured_host(const std::string& path);
 
+/// As they read it.
+Json measured_host_json(const MeasuredHost& host);
+
 }  // namespace shardplan
