@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -82,10 +84,22 @@ std::string read_stream(std::istream& in, std::size_t largest) {
   return text;
 }
 
-/// It can be read only once, and several questions are asked of a file.
-const std::string& standard_input() {
-  static const std::string text = read_stream(std::cin, kLargestDocument);
-  return text;
+std::string read_opened(const std::string& path, std::size_t largest) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError({.file = path, .message = "cannot open the file"});
+  return read_stream(in, largest);
+}
+
+/// Standard input and pipes (`<(command)`) can be read only once, and several questions are asked
+/// of a file: what came is kept. They do not say how long they are, and may never end.
+const std::string& read_once(const std::string& path, std::size_t largest) {
+  static std::mutex guard;
+  static std::map<std::string, std::string> texts;
+  const std::lock_guard lock(guard);
+  const auto found = texts.find(path);
+  if (found != texts.end()) return found->second;
+  return texts[path] = path == kStandardInput ? read_stream(std::cin, kLargestDocument)
+                                              : read_opened(path, largest);
 }
 
 }  // namespace
@@ -100,14 +114,12 @@ std::string read_text_file(const std::string& path, std::size_t largest) {
     return text;
   };
   if (const std::string* text = given_text(path)) return small_enough(*text);
-  if (path == kStandardInput) return small_enough(standard_input());
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw InputError({.file = path, .message = "this is a directory", .expected = "a file"});
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError({.file = path, .message = "cannot open the file"});
-  // A pipe or a device does not say how long it is, and may never end.
-  return small_enough(read_stream(in, largest));
+  const bool once = path == kStandardInput || (std::filesystem::exists(path, error) &&
+                                               !std::filesystem::is_regular_file(path, error));
+  return small_enough(once ? read_once(path, largest) : read_opened(path, largest));
 }
 
 std::string read_text_file(const std::string& path) {

@@ -42,6 +42,14 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0; });
 }
 
+// As `shardplan fit <(command)`: the shell makes a pipe of the text.
+TEST(Pipes, AreReadThoughTheyCanBeReadOnlyOnce) {
+  const Finished read = shardplan({"fit", "/dev/fd/3", "1xA100-40GB"}, "",
+                                  "3<<'END'\n{\"model_type\": \"gpt2\"}\nEND\n");
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(read.out, HasSubstr("124 M parameters"));
+}
+
 TEST(StandardOutput, ThatTakesNothingIsAnError) {
   for (const std::vector<std::string>& command :
        {kFit, with(kFit, {"--format", "json"}), std::vector<std::string>{"--help"}}) {
