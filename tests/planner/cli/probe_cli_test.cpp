@@ -34,9 +34,9 @@ std::string machine(double python_call) {
 }
 
 double step_seconds(const std::vector<std::string>& more) {
-  std::vector<std::string> asked{"estimate",      "--model",     "llama-3.2-1b", "--cluster",
-                                 "2xH200",        "--framework", "fsdp2",        "--micro-batch",
-                                 "1",             "--format",    "json"};
+  std::vector<std::string> asked{"estimate", "--model",     "llama-3.2-1b", "--cluster",
+                                 "2xH200",   "--framework", "fsdp2",        "--micro-batch",
+                                 "1",        "--format",    "json"};
   asked.insert(asked.end(), more.begin(), more.end());
   const Finished f = shardplan(asked);
   EXPECT_EQ(f.exit_code, 0) << f.err;
@@ -71,8 +71,8 @@ TEST(Probe, SaysWhyItKnowsNothingOfAGpu) {
 
 TEST(Probe, SaysThatTheMachineWasBusy) {
   const TemporaryFolder folder;
-  const std::string python = interpreter(
-      folder, "{\n\"python_call_seconds\": 2e-6, \"python_call_seconds_least\": 1e-6}");
+  const std::string python =
+      interpreter(folder, "{\n\"python_call_seconds\": 2e-6, \"python_call_seconds_least\": 1e-6}");
   EXPECT_THAT(shardplan({"probe", "--python", python}).out,
               HasSubstr("something else was running here"));
 }
@@ -102,7 +102,8 @@ TEST(MachineOption, MakesASlowHostsStepLonger) {
 TEST(MachineOption, RefusesWhatIsNoMachineFile) {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& text) {
-    const Finished f = shardplan({"fit", "gpt2", "1xH100", "--machine", folder.file("m.json", text)});
+    const Finished f =
+        shardplan({"fit", "gpt2", "1xH100", "--machine", folder.file("m.json", text)});
     EXPECT_EQ(f.exit_code, 3);
     return f.err;
   };
