@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "estimate/nccl_memory.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
+#include "timing/measured_host.h"
 #include "timing/rates.h"
 
 namespace shardplan {
@@ -33,6 +35,7 @@ struct Calibration {
   double reserved_ratio = 1.0;        ///< without simulation: reserved over allocated, typical
   double reserved_ratio_upper = 1.0;  ///< and at most
   TimeRates time;
+  std::optional<MeasuredHost> host;  ///< of the machine that `time` was fitted on
   std::vector<std::string> records;  ///< what it was fitted on
   std::vector<Margin> margins;       ///< one for all frameworks in every regime, at least
   ScarceMargin scarce;

@@ -10,6 +10,7 @@
 #include "hardware/gpu_names.h"
 #include "load/calibration.h"
 #include "load/hardware.h"
+#include "load/measured_host.h"
 #include "render/table.h"
 
 namespace shardplan::cli {
@@ -95,6 +96,14 @@ Exit run_margins(const CalibrateArguments& a, const HardwareCatalog& hardware, J
   return Exit::done;
 }
 
+/// The host that the times are of: that of the records that say it, and never the one that the
+/// calibration to start from was fitted on.
+void set_machine(Json& json, const std::vector<RateRecord>& records) {
+  json.erase("machine");
+  for (const RateRecord& r : records)
+    if (r.host && !r.hosts.empty()) json["machine"] = measured_host_json(*r.host);
+}
+
 Exit run_calibrate(const CalibrateArguments& a) {
   const HardwareCatalog hardware = load_hardware_catalog();
   if (!a.margins.empty())
@@ -119,6 +128,7 @@ Exit run_calibrate(const CalibrateArguments& a) {
   json["runtime"] = gpu.abilities.runtime;
   json["collectives"] = gpu.abilities.collectives;
   json["time"] = time_json(fit.rates);
+  set_machine(json, records);
   json["time_records"] = Json::array();
   for (const auto* list : {&a.records, &a.steps})
     for (const std::string& path : *list)

@@ -3,6 +3,7 @@
 #include "frameworks/fsdp1/passes.h"
 #include "frameworks/fsdp1/unit_order.h"
 #include "lowering/optimizer_kernels.h"
+#include "lowering/unit_hooks.h"
 
 namespace shardplan {
 namespace {
@@ -104,7 +105,7 @@ struct Fsdp1Backward {
       join(b, *part, pieces_of(u, *part, of_tensors), Fsdp1::bytes(part->numel, f.c));
     if (!f.sharded || f.reshards || turn.syncs) f.release(b, u);
     if (prefetches(Fsdp1Prefetch::post) && next != nullptr && block == &u) f.unshard(b, *next);
-    b.host_work(Issue::hook, 1 + static_cast<std::int32_t>(u.nested.size()));
+    b.host_work(Issue::hook, kHooksOfUnit * (1 + static_cast<std::int32_t>(u.nested.size())));
     if (!turn.syncs) return;
     for (const FlatUnit* part : trained)
       if (f.sharded)

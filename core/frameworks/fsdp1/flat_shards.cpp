@@ -1,4 +1,5 @@
 #include "frameworks/fsdp1/flat_shards.h"
+#include "lowering/unit_hooks.h"
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ void Fsdp1::release(ProgramBuilder& b, const FlatUnit& u) const {
 }
 
 void Fsdp1::gather(ProgramBuilder& b, const FlatUnit& u, bool limited) const {
-  b.host_work(Issue::hook, 1);
+  b.host_work(Issue::hook, kHooksOfUnit);
   const std::int64_t whole = gathered_bytes(u);
   if (!sharded) return b.alloc(Category::gathered_parameters, whole, kShardPool);
   const std::int64_t cast = casts(u) ? bytes(u.shard, c) : 0;

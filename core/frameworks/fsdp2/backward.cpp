@@ -1,4 +1,5 @@
 #include "frameworks/fsdp2/backward.h"
+#include "lowering/unit_hooks.h"
 
 #include <algorithm>
 #include <numeric>
@@ -140,7 +141,7 @@ void Fsdp2Backward::reduce(ProgramBuilder& b, const Unit& g, const Gradients& un
   if (reducing != nullptr) b.free(Category::communication_buffers, f.reduce_bytes(*reducing));
   reducing = &g;
   b.alloc(Category::communication_buffers, f.reduce_bytes(g));
-  b.host_work(Issue::hook, 1);
+  b.host_work(Issue::hook, kHooksOfUnit);
   b.compute({sweep(static_cast<double>(g.trained_bytes + f.reduce_bytes(g)),
                    f.plan.precision.compute, g.trained_tensors)});
   for (const std::int64_t bytes : unsharded) b.free(Category::gradients, bytes);

@@ -4,6 +4,7 @@
 #include "frameworks/fsdp2/units.h"
 #include "lowering/optimizer_kernels.h"
 #include "lowering/segments.h"
+#include "lowering/unit_hooks.h"
 #include "plan/plan.h"
 #include "program/program.h"
 
@@ -56,7 +57,7 @@ struct Fsdp2 {
     b.alloc(Category::communication_buffers, cast, kGatherPool);
     b.alloc(Category::communication_buffers, gather_bytes(g), kGatherPool);
     b.free(Category::communication_buffers, cast, kGatherPool);
-    b.host_work(Issue::hook, 1);
+    b.host_work(Issue::hook, kHooksOfUnit);
     if (plan.framework.fsdp2.cpu_offload)
       b.fetch_ahead(LinkKind::host, g.shards, "parameter shards to the GPU");
     if (g.ranks > 1) b.gather_ahead(g.gathered, "parameter all-gather", g.group);

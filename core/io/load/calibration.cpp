@@ -8,6 +8,7 @@
 
 #include "embedded/json.h"
 #include "json/reader.h"
+#include "load/measured_host.h"
 #include "timing/rate_fields.h"
 
 namespace shardplan {
@@ -137,6 +138,7 @@ Calibration read(const Json& json, const std::string& file) {
   if (const Json* records = o.array("margin_records"))
     c.margin_records = records->get<std::vector<std::string>>();
   read_time(o, c.time);
+  if (auto host = o.object("machine")) c.host = read_measured_host(*host);
   for (const auto* key : {"fitted_on", "how", "nccl_records", "time_records", "time_errors"})
     o.find(key);
   o.finish();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "json/reader.h"
+#include "load/measured_host.h"
 
 namespace shardplan {
 namespace {
@@ -157,6 +158,7 @@ void read_step(const Json& json, const std::string& path, const std::string& fil
 void read_environment(ObjectReader& environment, RateRecord& record) {
   record.gpu = environment.text("gpu").value_or("");
   record.launch_blocking = environment.boolean("launch_blocking").value_or(false);
+  if (auto host = environment.object("machine")) record.host = read_measured_host(*host);
 }
 
 }  // namespace

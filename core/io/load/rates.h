@@ -2,11 +2,13 @@
 // fitted to. docs/explanation/time.md, "Records".
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "load/job.h"
 #include "program/kernel.h"
+#include "timing/measured_host.h"
 
 namespace shardplan {
 
@@ -37,8 +39,9 @@ struct HostRow {
 
 struct RateRecord {
   std::string file;
-  std::string gpu;               ///< as the driver names it: "NVIDIA H200"
-  bool launch_blocking = false;  ///< measured with CUDA_LAUNCH_BLOCKING=1
+  std::string gpu;                   ///< as the driver names it: "NVIDIA H200"
+  bool launch_blocking = false;      ///< measured with CUDA_LAUNCH_BLOCKING=1
+  std::optional<MeasuredHost> host;  ///< what `shardplan probe` says of the machine
   std::vector<KernelRow> kernels;
   std::vector<LinkRow> links;
   std::vector<HostRow> hosts;

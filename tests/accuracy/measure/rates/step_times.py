@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+import host_probe
 from environment import environment
 from jobs import load_cases
 from models import build_model, make_batch
@@ -116,5 +117,6 @@ if __name__ == "__main__":
         print(row["name"], f"{row['step_seconds']:.4f}", {k: round(v, 4) for k, v in row["host_seconds"].items()},
               f"gpu {row['gpu_seconds']:.4f}", flush=True)
         with open(options.output + ".part", "w", encoding="utf-8") as file:
-            json.dump({"schema": "shardplan.step_times/1", "environment": environment(), "steps": steps}, file)
+            about = {**environment(), "machine": host_probe.machine()}
+            json.dump({"schema": "shardplan.step_times/1", "environment": about, "steps": steps}, file)
     os.replace(options.output + ".part", options.output)

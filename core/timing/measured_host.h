@@ -1,0 +1,32 @@
+// What one machine's host was measured to take (shardplan.machine/1, docs/explanation/time.md, "One
+// number for the host"), and a model's rates moved from the host that they were fitted on to it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "hardware/cluster.h"
+#include "timing/rates.h"
+
+namespace shardplan {
+
+struct MeasuredHost {
+  std::string cpu;                                  ///< the processor's own name
+  double python_call_seconds = 0;                   ///< a module's call, the median
+  std::optional<double> python_call_seconds_least;  ///< the fastest: with nothing beside it
+  std::optional<double> kernel_launch_seconds;      ///< the driver alone; none without a GPU
+  std::optional<double> memory_bytes_per_second;    ///< read and written, by all cores
+  std::optional<double> to_gpu_bytes_per_second, from_gpu_bytes_per_second;  ///< pinned memory
+};
+
+/// How many times as long as `reference` this host takes for what training asks of it: the one
+/// number that every time of a host is multiplied by.
+double host_factor(const MeasuredHost& host, const MeasuredHost& reference);
+
+/// Rates fitted on a machine whose host is `reference`, on one with this host. Times of Python,
+/// launches and hooks go by the factor; the CPU's optimizers by the rates of memory where both are
+/// known; copies run at the slower of the two rates measured, where they are.
+TimeRates on_host(TimeRates rates, const MeasuredHost& host, const MeasuredHost& reference,
+                  const Gpu& gpu);
+
+}  // namespace shardplan

@@ -1,0 +1,60 @@
+// Rates moved from the host that they were fitted on to one that was measured.
+#include "timing/measured_host.h"
+
+#include <gtest/gtest.h>
+
+namespace shardplan::measured_host_test {
+namespace {
+
+MeasuredHost host_of(double python_call) {
+  MeasuredHost host;
+  host.python_call_seconds = python_call;
+  return host;
+}
+
+TEST(MeasuredHost, ChangesNothingWhereItIsTheReference) {
+  const TimeRates rates;
+  const TimeRates same = on_host(rates, host_of(1e-6), host_of(1e-6), Gpu{});
+  EXPECT_EQ(same.host.seconds, rates.host.seconds);
+  EXPECT_EQ(same.host.phase_seconds, rates.host.phase_seconds);
+  EXPECT_EQ(same.links.host, rates.links.host);
+}
+
+TEST(MeasuredHost, MultipliesEveryTimeOfTheHostByOneNumber) {
+  const TimeRates rates;
+  const TimeRates slow = on_host(rates, host_of(3e-6), host_of(2e-6), Gpu{});
+  for (std::size_t i = 0; i < kIssues; ++i)
+    EXPECT_DOUBLE_EQ(slow.host.seconds[i], 1.5 * rates.host.seconds[i]);
+  EXPECT_DOUBLE_EQ(slow.host.launch_wait, 1.5 * rates.host.launch_wait);
+  EXPECT_DOUBLE_EQ(slow.host.collective_seconds, 1.5 * rates.host.collective_seconds);
+  EXPECT_DOUBLE_EQ(slow.host.phase_seconds, 1.5 * rates.host.phase_seconds);
+  EXPECT_EQ(slow.host.empty, rates.host.empty) << "a share";
+  EXPECT_EQ(slow.host.no_grad, rates.host.no_grad) << "a share";
+  EXPECT_EQ(slow.kernels.product.seconds, rates.kernels.product.seconds) << "the GPU's own";
+}
+
+TEST(MeasuredHost, TakesTheOptimizerOfTheCpuByItsMemory) {
+  const TimeRates rates;
+  MeasuredHost host = host_of(1e-6), reference = host_of(1e-6);
+  host.memory_bytes_per_second = 50e9;
+  const double given = rates.host.deepspeed_adam_elements_per_second;
+  EXPECT_EQ(on_host(rates, host, reference, Gpu{}).host.deepspeed_adam_elements_per_second, given)
+      << "the reference's memory is unknown";
+  reference.memory_bytes_per_second = 100e9;
+  const HostRates half = on_host(rates, host, reference, Gpu{}).host;
+  EXPECT_DOUBLE_EQ(half.deepspeed_adam_elements_per_second, given / 2);
+  EXPECT_DOUBLE_EQ(half.native_adam_bytes_per_second, rates.host.native_adam_bytes_per_second / 2);
+}
+
+TEST(MeasuredHost, CopiesAtTheSlowerOfTheTwoRatesMeasured) {
+  Gpu gpu;
+  gpu.pcie_bandwidth = 64e9;
+  MeasuredHost host = host_of(1e-6);
+  host.to_gpu_bytes_per_second = 24e9;
+  EXPECT_EQ(on_host({}, host, host_of(1e-6), gpu).links.host, LinkRates{}.host) << "only one known";
+  host.from_gpu_bytes_per_second = 16e9;
+  EXPECT_DOUBLE_EQ(on_host({}, host, host_of(1e-6), gpu).links.host, 0.25);
+}
+
+}  // namespace
+}  // namespace shardplan::measured_host_test
