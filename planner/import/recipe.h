@@ -66,7 +66,7 @@ struct Recipe {
   Json beside_lora = Json::object();  ///< more of them, which make no job one of LoRA
   /// Parts before a text model that reads images: what the trainer freezes. Absent: nothing is.
   std::optional<bool> frozen_tower, frozen_projector;
-  bool texts = false;     ///< the files say that a sample has no image
+  bool texts = false;          ///< the files say that a sample has no image
   std::string packed_in;       ///< bnb_4bit_quant_storage, where a file says it
   std::string algorithm;       ///< of preference training and reinforcement learning; "": none
   Json rlhf = Json::object();  ///< fields of a workload of kind rlhf

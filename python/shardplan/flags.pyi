@@ -130,11 +130,13 @@ class WholeJobFlags(JobFlags, total=False):
 
 class FitFlags(JobFlags, total=False):
     calibration: Document | None
+    machine: Document | None
     any_gpu: bool
     price_per_gpu_hour: float | str | None
 
 class EstimateFlags(WholeJobFlags, total=False):
     calibration: Document | None
+    machine: Document | None
     any_gpu: bool
     price_per_gpu_hour: float | str | None
 
@@ -174,6 +176,7 @@ class SearchFlags(WholeJobFlags, total=False):
     max_days: float | str | None
     price_per_gpu_hour: float | str | None
     calibration: Document | None
+    machine: Document | None
     any_gpu: bool
 
 class LintFlags(JobFlags, total=False):

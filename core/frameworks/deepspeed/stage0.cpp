@@ -59,6 +59,12 @@ void emit_fp16_step(ProgramBuilder& b, const Model& model, const Plan& plan, con
   b.free(Category::workspace, 4 * psi);
 }
 
+/// Gradients are sorted and copied one by one: half of what a hook of the other stages takes
+/// (counted: 30 Python frames and calls and 5 operations; a hook 90 and 10).
+void issue_gradient_copies(ProgramBuilder& b, const Model& model) {
+  b.host_work(Issue::engine, static_cast<std::int32_t>(ceil_div(model.tensor_count(), 2)));
+}
+
 }  // namespace
 
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
@@ -103,9 +109,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   const std::int64_t copied =
       std::min(std::max(dense, experts.elements()), kAllReduceElements + e.largest);
   emit_passes(b, model, plan, run, e, [&] {
-    // Gradients are sorted and copied one by one: half of what a hook of the other stages takes
-    // (counted: 30 Python frames and calls and 5 operations; a hook 90 and 10).
-    b.host_work(Issue::engine, static_cast<std::int32_t>(ceil_div(model.tensor_count(), 2)));
+    issue_gradient_copies(b, model);
     b.alloc(Category::communication_buffers, e.b * copied);
     if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
     if (e.ranks > 1)

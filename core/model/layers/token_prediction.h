@@ -38,8 +38,7 @@ void add_prediction(ModelBuilder& m, const TokenPredictor& p, const EmbeddingMod
   const ValueId states = index == 0 ? before : slice(g, before, hidden);
   const ValueId made = layer(g, predictor_input(g, p, words, kind, states));
   const ValueId own = normalize(g, kind, p.last, made);
-  g.set_output(
-      g.op({OpKind::cat, {before, own, kNone}}, {hidden * (index + 2), Scale::tokens}));
+  g.set_output(g.op({OpKind::cat, {before, own, kNone}}, {hidden * (index + 2), Scale::tokens}));
 }
 
 /// The losses of the network's own token and of `further` ones, each over logits of its own, of
