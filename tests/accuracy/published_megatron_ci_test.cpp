@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
@@ -38,8 +39,17 @@ double predicted_bytes(const Json& row) {
   return static_cast<double>(e.allocated.point);
 }
 
+/// What the program describes from Megatron-LM's source alone, and no run of ours has judged.
+bool rests_on_reading(const Json& row) {
+  const std::string arguments = row.at("arguments").dump();
+  return std::ranges::any_of(
+      std::array{"--mtp-num-layers", "--use-megatron-fsdp", "muon"},
+      [&](const char* word) { return arguments.find(word) != std::string::npos; });
+}
+
 struct Errors {
   std::vector<double> of_gpu;
+  std::vector<double> read;  ///< of rows that rest on reading
   int refused = 0;
 };
 
@@ -51,7 +61,8 @@ const std::map<std::string, Errors>& errors() {
     for (const Json& row : table.at("rows")) {
       Errors& e = found[row.at("gpu")];
       try {
-        e.of_gpu.push_back(predicted_bytes(row) / row.at("allocated_peak_bytes").get<double>() - 1);
+        (rests_on_reading(row) ? e.read : e.of_gpu)
+            .push_back(predicted_bytes(row) / row.at("allocated_peak_bytes").get<double>() - 1);
       } catch (const InputError&) {
         ++e.refused;
       }
@@ -85,11 +96,20 @@ TEST(PublishedMegatronCi, MemoryOfA100) {
   expect_within("A100", 15, 0.05, -0.1);
 }
 
+// Layers that predict further tokens, Muon and Megatron-FSDP: three of six are 6 to 12 % too low
+// (docs/evidence/accuracy.md); why is not known. They may not become worse.
+TEST(PublishedMegatronCi, WhatRestsOnReadingIsAMissThatIsKnown) {
+  std::vector<double> all;
+  for (const auto& [gpu, e] : errors()) all.insert(all.end(), e.read.begin(), e.read.end());
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_GT(*std::ranges::min_element(all), -0.118);
+  EXPECT_LT(*std::ranges::max_element(all), 0.006);
+}
+
 TEST(PublishedMegatronCi, NoRowIsRefusedUnseen) {
   int refused = 0;
   for (const auto& [gpu, e] : errors()) refused += e.refused;
-  EXPECT_EQ(refused, 9)
-      << "Megatron-FSDP with divided parameters, Muon, experts in fp8, hybrid layers";
+  EXPECT_EQ(refused, 3) << "experts in fp8, hybrid layers";
 }
 
 }  // namespace

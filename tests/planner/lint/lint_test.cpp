@@ -259,12 +259,12 @@ TEST(LintKeys, OfPeoplesOwnAreNotTakenForMisspelledOnes) {
   request.config = SourceText{
       "ds.json",
       R"({"train_micro_batch_size_per_gpu": 1, "comment": "mine", "pipe-parallel-size": 2,
-          "overlap_com": true, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})"};
+          "gradient_cliping": 1.0, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})"};
   std::vector<std::string> texts = texts_about(lint_with(std::move(request)), "ds.json");
   std::erase_if(
       texts, [](const std::string& text) { return text.find("unknown key") == std::string::npos; });
   EXPECT_THAT(texts, ElementsAre(Not(HasSubstr("did you mean")), Not(HasSubstr("did you mean")),
-                                 HasSubstr("did you mean 'zero_optimization.overlap_comm'")));
+                                 HasSubstr("did you mean 'gradient_clipping'")));
 }
 
 TEST(LintCompanions, OnlyNamesNearToAnArgumentAreMistakes) {
