@@ -103,8 +103,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   const std::int64_t copied =
       std::min(std::max(dense, experts.elements()), kAllReduceElements + e.largest);
   emit_passes(b, model, plan, run, e, [&] {
-    // Gradients are sorted and copied one by one: half of what a hook of the other stages takes
-    // (counted: 30 Python frames and calls and 5 operations; a hook 90 and 10).
+    // Each is sorted and copied: half of a hook of other stages (30 frames and calls of 90).
     b.host_work(Issue::engine, static_cast<std::int32_t>(ceil_div(model.tensor_count(), 2)));
     b.alloc(Category::communication_buffers, e.b * copied);
     if (e.c != e.b) b.transient(Category::communication_buffers, e.c * copied);
