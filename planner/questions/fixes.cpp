@@ -352,7 +352,8 @@ FixedEstimate estimate_and_fix(const Job& job, const WrittenJob& written,
   Evaluations evaluations(asked, effort);
   const std::vector<Change> as_it_is;
   Sets first{as_it_is};
-  for (std::vector<Change>& change : alone(asked.possible({}, true))[Sacrifice::nothing])
+  auto changes = alone(asked.possible({}, true));
+  for (std::vector<Change>& change : changes[Sacrifice::nothing])
     first.push_back(std::move(change));
   evaluations.ask(first);
   FixedEstimate both;

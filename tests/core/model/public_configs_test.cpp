@@ -55,10 +55,14 @@ TEST(PublicConfigs, OfCountedTypesAreOfTypesThatAreKnown) {
   const std::vector<std::string> known = supported_model_types();
   for (const Line& line : lines()) {
     const bool knows = std::find(known.begin(), known.end(), line.model_type) != known.end();
-    if (counted(line.shardplan)) EXPECT_TRUE(knows) << line.model_type;
-    if (!counted(line.shardplan)) EXPECT_NE(line.reason, "") << line.source;
-    if (line.reason.find("unsupported model_type") != std::string::npos)
+    if (counted(line.shardplan)) {
+      EXPECT_TRUE(knows) << line.model_type;
+    } else {
+      EXPECT_NE(line.reason, "") << line.source;
+    }
+    if (line.reason.find("unsupported model_type") != std::string::npos) {
       EXPECT_FALSE(knows) << line.model_type << ": make the record again";
+    }
   }
 }
 
