@@ -97,7 +97,7 @@ TEST(PublishedMegatronCi, MemoryOfA100) {
 }
 
 // Layers that predict further tokens, Muon and Megatron-FSDP: three of six are 6 to 12 % too low
-// (docs/evidence/accuracy.md); why is not known. They may not become worse.
+// (docs/explanation/pipeline.md); why is not known. They may not become worse.
 TEST(PublishedMegatronCi, WhatRestsOnReadingIsAMissThatIsKnown) {
   std::vector<double> all;
   for (const auto& [gpu, e] : errors()) all.insert(all.end(), e.read.begin(), e.read.end());
