@@ -23,6 +23,7 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.allocated = {memory.peak, memory.peak};
   e.reserved = reserved_memory(plan, calibration, program, process, memory.peak, runs);
   e.held_at_most = program.held_at_most;
+  e.most_over = program.most_over;
   if (runs != nullptr && !program.one_block) e.margin = margin_of(plan, calibration, program);
   if (runs != nullptr && program.counts_blocks && !program.one_block) {
     const ReservedProfile& blocks = runs->spare();
@@ -39,7 +40,8 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
   e.breakdown =
       breakdown_of(memory, process, e.reserved.point - memory.peak,
                    {fitted ? Source::calibrated : Source::assumed,
-                    simulated ? Source::modelled : Source::calibrated, program.optimizer_source});
+                    simulated ? Source::modelled : Source::calibrated, program.optimizer_source,
+                    program.most_over > 1 ? Source::modelled : Source::exact});
   e.breakdown[static_cast<std::size_t>(Category::optimizer_states)].at_peak += managed;
 }
 

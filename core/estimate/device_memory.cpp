@@ -14,7 +14,7 @@ namespace {
 
 /// What bounds one plan's memory.
 struct Margins {
-  const Margin& own;
+  Margin own;
   const ScarceMargin& scarce;
 };
 
@@ -112,6 +112,7 @@ Source source_of(Category category, const BreakdownSources& sources) {
     case Category::parameters:
     case Category::gradients:
     case Category::master_parameters:
+      return sources.tensors;
     case Category::kv_cache:
       return Source::exact;
     case Category::optimizer_states:
@@ -137,8 +138,11 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
   return process;
 }
 
-const Margin& margin_of(const Plan& plan, const Calibration& calibration, const Program& program) {
-  return margin_of(calibration.margins, traits_of(plan).name, regime_of(plan, program));
+Margin margin_of(const Plan& plan, const Calibration& calibration, const Program& program) {
+  Margin margin = margin_of(calibration.margins, traits_of(plan).name, regime_of(plan, program));
+  margin.reserved *= program.most_over;
+  margin.allocated *= program.most_over;
+  return margin;
 }
 
 Range reserved_memory(const Plan& plan, const Calibration& calibration, const Program& program,

@@ -26,7 +26,7 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
                              const Program& program);
 
 /// How far runs of such a job may pass what is estimated.
-const Margin& margin_of(const Plan& plan, const Calibration& calibration, const Program& program);
+Margin margin_of(const Plan& plan, const Calibration& calibration, const Program& program);
 
 /// Bytes that the allocator reserves while `program` runs. `allocated`: its live bytes at the peak.
 /// `runs`: the program on the caching allocator (allocator_runs); nullptr: by a calibrated ratio.
@@ -46,6 +46,7 @@ struct BreakdownSources {
   Source process = Source::calibrated;  ///< contexts and NCCL
   Source fragmentation = Source::modelled;
   Source optimizer = Source::exact;  ///< its states
+  Source tensors = Source::exact;    ///< parameters, masters and gradients
 };
 
 /// All categories, in their order. `fragmentation`: reserved bytes that no tensor has.

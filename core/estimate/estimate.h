@@ -29,6 +29,7 @@ struct Estimate {
   Range allocated, reserved, device;
   std::optional<Margin> margin;   ///< of the bounds; none where the allocator is not simulated
   std::int64_t held_at_most = 0;  ///< that chance may keep reserved on top; in the bounds alone
+  double most_over = 1;           ///< as of Program
   Phase peak_phase = Phase::forward;
   std::int64_t model_bytes = 0;
   std::vector<Phase> run;                      ///< the phases of this job, in their order

@@ -107,9 +107,12 @@ void emit_allocs(ProgramBuilder& b, const std::vector<Event>& tensors) {
   }
 }
 
+std::int64_t trainable_tensors(const Model& model) {
+  return sum_trainable(model, [](const Parameter&) { return std::int64_t{1}; });
+}
+
 std::int64_t clipping_transient(const Model& model) {
-  const std::int64_t tensors =
-      sum_trainable(model, [](const Parameter&) { return std::int64_t{1}; });
+  const std::int64_t tensors = trainable_tensors(model);
   const std::int64_t chunks = ceil_div(largest_trainable(model), 65536);
   return rounded(checked_mul(tensors, chunks), 4) + tensors * kAllocationUnit;
 }

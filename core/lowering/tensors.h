@@ -49,6 +49,9 @@ void append_frozen_parameters(std::vector<Event>& list, const Model& model, cons
 /// Elements that a rank holds of a tensor cut along its first dimension, padding included.
 std::int64_t shard_elements(const Parameter& p, std::int64_t ranks);
 
+/// How many parameters train.
+std::int64_t trainable_tensors(const Model& model);
+
 /// Temporaries of clip_grad_norm_ with foreach: one fp32 a tensor and one a chunk of 65,536
 /// elements of the largest tensor, for every tensor (aten/src/ATen/native/cuda/ForeachReduceOp.cu).
 std::int64_t clipping_transient(const Model& model);

@@ -8,6 +8,7 @@ void append_residents(Program& whole, const Program& part) {
   whole.host.pinned += part.host.pinned;
   whole.host.nvme += part.host.nvme;
   whole.held_at_most = checked_add(whole.held_at_most, part.held_at_most);
+  whole.most_over = std::max(whole.most_over, part.most_over);
 }
 
 void append_events(Program& whole, const Program& part, std::optional<Phase> as,

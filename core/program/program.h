@@ -156,6 +156,9 @@ struct Program {
   bool one_block = false;
   HostMemory host;
   Source optimizer_source = Source::exact;  ///< of the bytes of optimizer states
+  /// Above 1: how parameters and states are laid out rests on the framework's source alone, and
+  /// published runs took up to so many times what it predicts; for upper bounds.
+  double most_over = 1;
   std::int64_t communicator_bytes = 0;      ///< of exchanges, beside PyTorch's allocator
   std::int64_t rank = 0;                    ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.

@@ -32,11 +32,16 @@ void add_assumptions(std::vector<Statement>& out, const Job& job) {
   out.insert(out.end(), rest.begin(), rest.end());
 }
 
-/// Optimizers, NVMe and networks that no run has confirmed are called what they are.
-void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan) {
+void add_tensors(std::vector<Statement>& out, const Estimate& e) {
   const auto states = std::find_if(
       e.breakdown.begin(), e.breakdown.end(),
       [](const CategoryLine& line) { return line.category == Category::optimizer_states; });
+  if (e.most_over > 1)
+    return out.push_back(
+        {"modelled",
+         fmt::format("parameters, gradients and optimizer states: from the framework's source; "
+                     "published runs took up to {:.0f} % more, which the upper bound includes",
+                     100 * (e.most_over - 1))});
   const bool confirmed =
       states == e.breakdown.end() || states->resident == 0 || states->source == Source::exact;
   if (confirmed) {
@@ -47,6 +52,11 @@ void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan
     out.push_back(
         {"modelled", "optimizer states: from the optimizer's source; no run has confirmed them"});
   }
+}
+
+/// Layouts, optimizers, NVMe and networks that no run has confirmed are called what they are.
+void add_states(std::vector<Statement>& out, const Estimate& e, const Plan& plan) {
+  add_tensors(out, e);
   if (e.host_per_node.nvme > 0)
     out.push_back({"modelled", "NVMe: from DeepSpeed's source; no run with NVMe was measured"});
   if (plan.cluster.nodes > 1 && e.time.step_seconds > 0)

@@ -15,14 +15,6 @@
 namespace shardplan {
 namespace {
 
-std::int64_t trained_tensors(const Model& model) {
-  std::int64_t sum = 0;
-  model.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (p.trainable) sum = checked_add(sum, repeat);
-  });
-  return std::max<std::int64_t>(1, sum);
-}
-
 struct Stage12 {
   const Model& model;
   const Plan& plan;
@@ -34,6 +26,7 @@ struct Stage12 {
   ExpertGroups experts;
   BucketSchedule schedule;
   std::int64_t touched;  ///< F
+  std::int64_t tensors;  ///< that train; at least one
   bool offload;
   /// Stage 1 with another accumulation type than the model's: param.grad_accum, whole.
   bool accumulates_whole;
@@ -51,6 +44,7 @@ struct Stage12 {
         layout(model_, engine.ranks, outside_expert_groups(plan_)),
         experts(model_, plan_),
         touched(layout.touched(rank_) + experts.touched(rank_)),
+        tensors(std::max<std::int64_t>(1, trainable_tensors(model_))),
         offload(zero.offload_optimizer.device != OffloadDevice::none),
         accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
     if (e.stage == nullptr)
@@ -85,8 +79,8 @@ struct Stage12 {
   /// Python frames and calls and 7 operations; a hook 90 and 10).
   std::int32_t host_calls(std::int32_t gradients) const {
     const double flushes = static_cast<double>(schedule.flushes * gradients);
-    return gradients + static_cast<std::int32_t>(
-                           std::lround(flushes / static_cast<double>(trained_tensors(model))));
+    return gradients +
+           static_cast<std::int32_t>(std::lround(flushes / static_cast<double>(tensors)));
   }
 
   /// What the optimizer updates, group by group.

@@ -1,5 +1,6 @@
-// Embedded files as documents. They are this program's own and checked by its tests, so that
-// nothing has to be looked for again (known_json.h).
+// Embedded files as documents. They are this program's own and checked by its tests, so the plain
+// parser is enough: it takes a third of the time of parse_json, which looks for keys that appear
+// twice.
 #pragma once
 
 #include <string_view>

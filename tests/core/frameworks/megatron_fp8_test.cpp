@@ -5,15 +5,15 @@
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "simulator/memory.h"
+#include "small_llama.h"
 #include "support/plan_testing.h"
 
 namespace shardplan::megatron_fp8_test {
 namespace {
 
-constexpr std::int64_t kLayers = 4, kHidden = 512, kFfn = 1536, kKeys = 128;
-constexpr std::int64_t kTokens = 4 * 512;
-/// Of a block's linears: q and o, k and v, gate, up and down.
-constexpr std::int64_t kWeights = 2 * kHidden * kHidden + 2 * kHidden * kKeys + 3 * kHidden * kFfn;
+using namespace small_llama;
+
+constexpr std::int64_t kWords = 1024, kTokens = 4 * 512;
 
 Plan with(LinearRecipe recipe, std::int64_t tensor = 1) {
   Plan plan = plan_of(FrameworkKind::megatron, "bf16-master", tensor);
@@ -25,26 +25,13 @@ Plan with(LinearRecipe recipe, std::int64_t tensor = 1) {
   return plan;
 }
 
-Model llama(const Plan& plan) {
-  return model_of(Json{{"model_type", "llama"},
-                       {"hidden_size", kHidden},
-                       {"intermediate_size", kFfn},
-                       {"num_hidden_layers", kLayers},
-                       {"num_attention_heads", 8},
-                       {"num_key_value_heads", 2},
-                       {"vocab_size", 1024},
-                       {"tie_word_embeddings", false}}
-                      .dump(),
-                  build_options(plan));
-}
-
 std::int64_t workspace(const Plan& plan) {
-  return resident(estimate(llama(plan), plan, Calibration{}), Category::workspace);
+  return resident(estimate(llama(plan, kWords), plan, Calibration{}), Category::workspace);
 }
 
 /// What lives when the forward pass ends.
 std::int64_t kept(const Plan& plan) {
-  const Model model = llama(plan);
+  const Model model = llama(plan, kWords);
   const RankModel rank(model, plan);
   return simulate_memory(lower(rank.model(), plan, rank.run(), 0)).of(Phase::forward).end;
 }

@@ -6,14 +6,15 @@
 #include "lowering/lower.h"
 #include "lowering/rank_model.h"
 #include "optimizers/registry.h"
+#include "small_llama.h"
 #include "support/plan_testing.h"
 
 namespace shardplan::megatron_states_test {
 namespace {
 
-constexpr std::int64_t kLayers = 4, kHidden = 512, kFfn = 1536, kKeys = 128, kWords = 4096;
-constexpr std::int64_t kMatrices =
-    kLayers * (2 * kHidden * kHidden + 2 * kHidden * kKeys + 3 * kHidden * kFfn);
+using namespace small_llama;
+
+constexpr std::int64_t kWords = 4096, kMatrices = kLayers * kWeights;
 constexpr std::int64_t kOthers = 2 * kWords * kHidden + (2 * kLayers + 1) * kHidden;
 
 Plan on(std::int64_t ranks, std::string_view optimizer) {
@@ -24,21 +25,8 @@ Plan on(std::int64_t ranks, std::string_view optimizer) {
   return plan;
 }
 
-Model llama(const Plan& plan) {
-  return model_of(Json{{"model_type", "llama"},
-                       {"hidden_size", kHidden},
-                       {"intermediate_size", kFfn},
-                       {"num_hidden_layers", kLayers},
-                       {"num_attention_heads", 8},
-                       {"num_key_value_heads", 2},
-                       {"vocab_size", kWords},
-                       {"tie_word_embeddings", false}}
-                      .dump(),
-                  build_options(plan));
-}
-
 std::int64_t of(const Plan& plan, Category category) {
-  return resident(estimate(llama(plan), plan, Calibration{}), category);
+  return resident(estimate(llama(plan, kWords), plan, Calibration{}), category);
 }
 
 TEST(MegatronMuon, KeepsOneMomentumOfMatricesAndAdamsOfTheRest) {
@@ -59,7 +47,7 @@ TEST(MegatronMuon, GivesRanksWholeMatrices) {
 
 TEST(MegatronMuon, MultipliesMatricesAloneAndOfExpertsEach) {
   const Plan plan = on(1, "muon");
-  const Model model = llama(plan);
+  const Model model = llama(plan, kWords);
   const Matrices matrices = matrices_of(model, plan.optimizer);
   EXPECT_EQ(matrices.elements, kMatrices);
   EXPECT_EQ(matrices.largest_elements, kHidden * kFfn);
@@ -100,7 +88,7 @@ TEST(MegatronSharding, GathersParametersForEveryPass) {
     plan.framework.megatron.shard_gradients = true;
     plan.framework.megatron.shard_parameters = parameters;
     plan.workload.gradient_accumulation = batches;
-    const Model model = llama(plan);
+    const Model model = llama(plan, kWords);
     const Estimate e = estimate(model, plan, Calibration{});
     double bytes = 0;
     for (const TrafficLine& line : e.traffic)

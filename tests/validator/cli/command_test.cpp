@@ -51,6 +51,16 @@ TEST_F(Validate, lowers_the_loss_on_real_text_and_predicts_every_byte) {
             out.at("peak").at("measured").get<double>());
 }
 
+/// The last step's loss of a run whose bytes are all as predicted.
+double loss_of_predicted(const Finished& run) {
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const Json out = Json::parse(run.out);
+  EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
+  for (const auto& [name, row] : out.at("phases").items())
+    EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
+  return out.at("record").at("steps").back().at("loss").get<double>();
+}
+
 TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
   const auto last_loss = [&](std::int64_t tensor) {
     const Finished r = run({job_with([&](Json& j) {
@@ -60,12 +70,7 @@ TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
                               j["precision"] = "fp32";
                             }),
                             "--format", "json"});
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    const Json out = Json::parse(r.out);
-    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
-    for (const auto& [name, row] : out.at("phases").items())
-      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
-    return out.at("record").at("steps").back().at("loss").get<double>();
+    return loss_of_predicted(r);
   };
   const double whole = last_loss(1);
   for (const std::int64_t tensor : {2, 4}) EXPECT_NEAR(last_loss(tensor), whole, 1e-6 * whole);
@@ -82,12 +87,7 @@ TEST_F(Validate, runs_stages_of_a_pipeline_and_predicts_every_byte) {
                               j["precision"] = "fp32";
                             }),
                             "--format", "json"});
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    const Json out = Json::parse(r.out);
-    EXPECT_EQ(out.at("peak").at("predicted"), out.at("peak").at("measured"));
-    for (const auto& [name, row] : out.at("phases").items())
-      EXPECT_EQ(row.at("predicted"), row.at("measured")) << name;
-    return out.at("record").at("steps").back().at("loss").get<double>();
+    return loss_of_predicted(r);
   };
   const double whole = last_loss("{}", 2);
   for (const char* parallel :
