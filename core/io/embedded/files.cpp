@@ -6,7 +6,7 @@ namespace shardplan {
 
 std::string_view embedded_file(std::string_view path) {
   for (const EmbeddedFile& file : embedded_files())
-    if (file.path == path) return file.text;
+    if (file.path == path) return file.bytes;
   throw std::logic_error("no embedded file " + std::string(path));
 }
 

@@ -7,8 +7,11 @@
 namespace shardplan {
 
 Json embedded_json(std::string_view path) {
-  const std::string_view text = embedded_file(path);
-  return Json::parse(text.begin(), text.end());
+  return unpacked(embedded_file(path));
+}
+
+Json unpacked(std::string_view bytes) {
+  return Json::from_msgpack(bytes.begin(), bytes.end());
 }
 
 }  // namespace shardplan

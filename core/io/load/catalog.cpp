@@ -43,7 +43,7 @@ CatalogModel entry_of(const Json& j, std::string_view path) {
 }
 
 CatalogModel entry_of(const EmbeddedModelName& row) {
-  return entry_of(embedded_json(row.path).at("models").at(row.place), row.path);
+  return entry_of(unpacked(row.entry), row.path);
 }
 
 std::optional<CatalogModel> find_exactly(std::string_view name) {

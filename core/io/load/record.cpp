@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded/files.h"
+#include "embedded/json.h"
 #include "json/reader.h"
 
 namespace shardplan {
@@ -169,7 +170,7 @@ RecordList built_in_records(const HardwareCatalog& hardware) {
     if (!golden && !file.path.starts_with("measurements/training/")) continue;
     const std::string name =
         golden ? "tests/golden/training_steps.json" : "data/" + std::string(file.path);
-    append(list, read_text(file.text, name, hardware, true));
+    read_document(unpacked(file.bytes), name, hardware, list);
   }
   return list;
 }

@@ -11,6 +11,7 @@
 
 #include "base/nearest.h"
 #include "embedded/files.h"
+#include "embedded/json.h"
 #include "load/model.h"
 #include "load/model_config.h"
 #include "model/architectures/registry.h"
@@ -90,7 +91,7 @@ TEST(Catalog, ANameMeansOneEntryOnly) {
 TEST(Catalog, PublishedElementCountsDifferOnlyByWhatTheEntryExplains) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.path.starts_with("models/")) continue;
-    const Json document = Json::parse(file.text);
+    const Json document = unpacked(file.bytes);
     for (const Json& entry : document.at("models")) {
       if (!entry.contains("published")) continue;
       const Json& published = entry.at("published");

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/nearest.h"
-#include "embedded/files.h"
 #include "hardware/catalog.h"
 #include "json/document.h"
 #include "json/reader.h"
@@ -110,8 +109,7 @@ TEST(HardwareData, EveryRowHasASourceAndNamesOnlyItsOwnFieldsAsUnverified) {
       {"instances", {"instances"}},        {"storage", {"storage"}},
       {"failures", {"failures"}},          {"host", {"cpu_adam"}}};  // prices have theirs by list
   for (const auto& [file, keys] : tables) {
-    const std::string path = "hardware/" + file + ".json";
-    const Json json = parse_json(embedded_file(path), path);
+    const Json json = read_json_file(SHARDPLAN_SOURCE_DIR "/data/hardware/" + file + ".json");
     for (const std::string& key : keys) {
       for (const Json& row : json.at(key)) {
         const std::string name = row.at("name").get<std::string>();

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/diagnostic.h"
-#include "embedded/files.h"
 #include "estimate/passes.h"
 #include "frameworks/deepspeed/auto_resolver.h"
 #include "frameworks/deepspeed/config_table.h"
 #include "frameworks/registry.h"
+#include "json/document.h"
 #include "load/ds_config/schema.h"
 #include "load/options.h"
 #include "options/choices.h"
@@ -130,7 +130,7 @@ TEST(Options, PlansShareAPassWhereMarkedOptionsAreTheSame) {
 /// One source of defaults: the structure, for the newest version.
 TEST(Options, KeysOfADsConfigHaveTheStructuresDefaults) {
   const DeepSpeedOptions newest;
-  const Json file = parse_json(embedded_file("deepspeed/schema.json"), "schema.json");
+  const Json file = read_json_file(SHARDPLAN_SOURCE_DIR "/data/deepspeed/schema.json");
   std::map<std::string, Json> keys;
   for (const Json& key : file.at("keys")) keys[key.at("path")] = key;
   for (const Option<DeepSpeedOptions>& option : kDsConfigTable.options) {

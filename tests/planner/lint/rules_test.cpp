@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "embedded/files.h"
+#include "embedded/json.h"
 #include "lint/registry.h"
 #include "lint_testing.h"
 #include "words/store.h"
@@ -84,8 +84,7 @@ TEST_P(LintRule, IsSaidInEveryLanguage) {
   const LintReport report = lint_example(folder(), "fail", options_of(folder(), "fail"));
   for (const std::string& language : languages()) {
     if (language == "en") continue;
-    const std::string path = "words/" + language + "/lint.json";
-    const Json sentences = parse_json(embedded_file(path), path).at("sentences");
+    const Json sentences = embedded_json("words/" + language + "/lint.json").at("sentences");
     const WordStore store(language);
     for (const LintFinding& finding : report.findings) {
       expect_known(sentences, finding.diagnostic.message);

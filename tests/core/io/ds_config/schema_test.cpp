@@ -1,7 +1,6 @@
 #include <set>
 
 #include "ds_config_testing.h"
-#include "embedded/files.h"
 #include "load/ds_config/schema.h"
 #include "load/ds_config/version.h"
 
