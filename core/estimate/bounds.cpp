@@ -14,7 +14,6 @@ namespace {
 
 struct NoHooks {};
 
-using Piece = LeastPass::Piece;
 using GroupShapes = std::array<GroupShape, kGroupCount>;
 
 /// The event of an exchange; none when a recomputation stops before it.
@@ -26,7 +25,7 @@ std::vector<Event> event_of(const TapeExchange& exchange) {
 }
 
 void add_kernels(LeastPass& least, const Passes& passes, std::int32_t first, std::int64_t count) {
-  if (least.pieces.empty() || least.pieces.back().kind != Piece::Kind::kernels)
+  if (least.pieces.empty() || least.pieces.back().kind != LeastPass::Piece::Kind::kernels)
     least.pieces.push_back({});
   for (std::int64_t i = 0; i < count; ++i) {
     const TimedKernel& kernel = passes.timed[static_cast<std::size_t>(first + i)];
@@ -53,10 +52,10 @@ LeastPass least_pass(const Passes& passes, const detail::TapePass& tape) {
         break;
       case TapeEvent::Kind::exchange:
         for (Event& event : event_of(tape.exchanges[static_cast<std::size_t>(e.id)]))
-          least.pieces.push_back({Piece::Kind::exchange, 0, event});
+          least.pieces.push_back({LeastPass::Piece::Kind::exchange, 0, event});
         break;
       case TapeEvent::Kind::wait:
-        least.pieces.push_back({Piece::Kind::wait, 0, {}});
+        least.pieces.push_back({LeastPass::Piece::Kind::wait, 0, {}});
         break;
       default:
         break;
@@ -145,10 +144,10 @@ class PlanBound {
   /// with it. One that starts ahead may have been done long since.
   double elapsed(const LeastPass& pass) const {
     double compute = 0, communication = 0;
-    for (const Piece& piece : pass.pieces) {
-      if (piece.kind == Piece::Kind::kernels) compute += piece.seconds;
-      if (piece.kind == Piece::Kind::wait) compute = std::max(compute, communication);
-      if (piece.kind == Piece::Kind::exchange && !piece.exchange.ahead)
+    for (const LeastPass::Piece& piece : pass.pieces) {
+      if (piece.kind == LeastPass::Piece::Kind::kernels) compute += piece.seconds;
+      if (piece.kind == LeastPass::Piece::Kind::wait) compute = std::max(compute, communication);
+      if (piece.kind == LeastPass::Piece::Kind::exchange && !piece.exchange.ahead)
         communication = std::max(compute, communication) + seconds_of(piece.exchange);
     }
     return compute;

@@ -17,21 +17,21 @@
 namespace shardplan {
 namespace {
 
-struct OptimizerWord {
+struct WrittenOptimizer {
   std::string_view name, implementation, word;
 };
 
-constexpr std::array kOptimizerWords{
-    OptimizerWord{"adamw", "fused", "adamw_torch_fused"},
-    OptimizerWord{"adamw", "foreach", "adamw_torch"},
-    OptimizerWord{"adamw_8bit", "", "adamw_bnb_8bit"},
-    OptimizerWord{"paged_adamw", "", "paged_adamw_32bit"},
-    OptimizerWord{"paged_adamw_8bit", "", "paged_adamw_8bit"},
-    OptimizerWord{"adamw_4bit", "", "adamw_torch_4bit"},
-    OptimizerWord{"adafactor", "", "adafactor"},
-    OptimizerWord{"lion", "", "lion_32bit"},
-    OptimizerWord{"sgd", "foreach", "sgd"},
-    OptimizerWord{"adagrad", "foreach", "adagrad"},
+constexpr std::array kWrittenOptimizers{
+    WrittenOptimizer{"adamw", "fused", "adamw_torch_fused"},
+    WrittenOptimizer{"adamw", "foreach", "adamw_torch"},
+    WrittenOptimizer{"adamw_8bit", "", "adamw_bnb_8bit"},
+    WrittenOptimizer{"paged_adamw", "", "paged_adamw_32bit"},
+    WrittenOptimizer{"paged_adamw_8bit", "", "paged_adamw_8bit"},
+    WrittenOptimizer{"adamw_4bit", "", "adamw_torch_4bit"},
+    WrittenOptimizer{"adafactor", "", "adafactor"},
+    WrittenOptimizer{"lion", "", "lion_32bit"},
+    WrittenOptimizer{"sgd", "foreach", "sgd"},
+    WrittenOptimizer{"adagrad", "foreach", "adagrad"},
 };
 
 }  // namespace
@@ -187,7 +187,7 @@ void TrainerFile::optimizer() {
   std::string_view name = plan().optimizer.kind->name;
   if (name == "adafactor_transformers") name = "adafactor";  // what Trainer makes of it
   const std::string_view how = name_of(plan().optimizer.implementation);
-  for (const OptimizerWord& word : kOptimizerWords)
+  for (const WrittenOptimizer& word : kWrittenOptimizers)
     if (word.name == name && (word.implementation.empty() || word.implementation == how))
       return put(dialect_.optimizer, word.word);
   refuse_export("optimizer",

@@ -307,6 +307,12 @@ const Json* value_below(const Json& object, std::string_view path) {
   return part == object.end() ? nullptr : value_below(*part, path.substr(point + 1));
 }
 
+std::optional<std::int64_t> integer_at(const Document& d, std::string_view path) {
+  const Json* value = value_below(d.value, path);
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  return value->get<std::int64_t>();
+}
+
 std::vector<Document> parse_documents(std::string_view text, const std::string& file) {
   const std::vector<std::string_view> lines = lines_of(text);
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4000)));

@@ -2,7 +2,9 @@
 // in. A shell script is as many documents as it has programs with arguments.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,5 +41,8 @@ std::string resolved_path(const std::string& path, const std::string& file);
 
 /// The value at "a.b.c", or nullptr. A key may have points of its own.
 const Json* value_below(const Json& object, std::string_view path);
+
+/// The whole number there, where there is one.
+std::optional<std::int64_t> integer_at(const Document& d, std::string_view path);
 
 }  // namespace shardplan::importing

@@ -29,7 +29,7 @@ constexpr double kMostOver = 1.14;
 
 /// Gradients are added to their buffer: those of products by the product itself
 /// (gradient_accumulation_fusion), others by a kernel.
-struct Hooks {
+struct MegatronHooks {
   const Model& model;
   const MegatronOptions& options;
   std::size_t blocks_begin = 0;  ///< the first repeat of blocks
@@ -79,7 +79,7 @@ class MegatronLowering {
 
   Program run() {
     add_residents();
-    Hooks hooks{model_, options_, 0, 0, {}};
+    MegatronHooks hooks{model_, options_, 0, 0, {}};
     const StageSchedule schedule = stage_schedule(plan_, stage_.index);
     const bool shards = options_.shard_parameters;
     const bool gathers = divides() && (options_.overlap_param_gather || shards);

@@ -173,12 +173,6 @@ class Translation {
   Document made_;
 };
 
-std::optional<std::int64_t> integer_at(const Document& d, std::string_view path) {
-  const Json* value = value_below(d.value, path);
-  return value != nullptr && value->is_number_integer() ? std::optional(value->get<std::int64_t>())
-                                                        : std::nullopt;
-}
-
 /// peft_config.py, LoraPEFTConfig: rank 32 of joint projections of the attention.
 void read_core_adapters(const Document& d, Recipe& recipe) {
   const Json* scheme = value_below(d.value, "model.peft.peft_scheme");

@@ -11,12 +11,6 @@
 #include "import/vocabulary.h"
 
 namespace shardplan::importing::nemo {
-std::optional<std::int64_t> integer_at(const Document& d, std::string_view path) {
-  const Json* value = value_below(d.value, path);
-  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-  return value->get<std::int64_t>();
-}
-
 std::int64_t stages_of(const Document& d) {
   return integer_at(d, "distributed.pp_size").value_or(1);
 }

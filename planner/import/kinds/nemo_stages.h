@@ -9,9 +9,6 @@
 
 namespace shardplan::importing::nemo {
 
-/// A whole number, where there is one.
-std::optional<std::int64_t> integer_at(const Document& d, std::string_view path);
-
 /// Pipeline stages; 1: none.
 std::int64_t stages_of(const Document& d);
 

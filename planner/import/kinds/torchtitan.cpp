@@ -24,11 +24,6 @@ std::string text_at(const Document& d, std::string_view path, std::string_view o
                                                 : std::string(otherwise);
 }
 
-std::int64_t integer_at(const Document& d, std::string_view path, std::int64_t otherwise) {
-  const Json* value = value_below(d.value, path);
-  return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : otherwise;
-}
-
 void read_flavor(Key& key) {
   for (const char* images : {"flux", "vlm"})
     if (key.other("model.name") != nullptr && *key.other("model.name") == images)
@@ -145,7 +140,7 @@ void read_degree(Key& key) {
 }
 
 void read_schedule(Key& key) {
-  if (integer_at(key.document(), "parallelism.pipeline_parallel_degree", 1) <= 1)
+  if (integer_at(key.document(), "parallelism.pipeline_parallel_degree").value_or(1) <= 1)
     return key.ignore("no pipeline");
   const std::string name = key.text();
   const std::string word = name == "1F1B"              ? "1f1b"
@@ -166,12 +161,14 @@ void read_schedule(Key& key) {
 
 /// Layers that the embedding and the head count as (_generate_llm_fqn_per_model_part).
 void read_end_layers(Key& key) {
-  if (integer_at(key.document(), "parallelism.pipeline_parallel_degree", 1) <= 1)
+  if (integer_at(key.document(), "parallelism.pipeline_parallel_degree").value_or(1) <= 1)
     return key.ignore("no pipeline");
   const std::int64_t first =
-      integer_at(key.document(), "parallelism.pipeline_parallel_first_stage_less_layers", 1);
+      integer_at(key.document(), "parallelism.pipeline_parallel_first_stage_less_layers")
+          .value_or(1);
   const std::int64_t last =
-      integer_at(key.document(), "parallelism.pipeline_parallel_last_stage_less_layers", 1);
+      integer_at(key.document(), "parallelism.pipeline_parallel_last_stage_less_layers")
+          .value_or(1);
   if (first != last || first > 1)
     key.refuse(fmt::format("ends that count as {} and {} layers are not read", first, last),
                "1 for both, 0 for both, or parallel.stage_layers in a job");
@@ -180,8 +177,9 @@ void read_end_layers(Key& key) {
 
 /// A pipeline cuts the local batch into micro-batches (pipeline_parallel_microbatch_size).
 std::int64_t micro_batch_of(const Document& d, std::int64_t local) {
-  if (integer_at(d, "parallelism.pipeline_parallel_degree", 1) <= 1) return local;
-  const std::int64_t size = integer_at(d, "parallelism.pipeline_parallel_microbatch_size", 1);
+  if (integer_at(d, "parallelism.pipeline_parallel_degree").value_or(1) <= 1) return local;
+  const std::int64_t size =
+      integer_at(d, "parallelism.pipeline_parallel_microbatch_size").value_or(1);
   if (size < 1 || local % size != 0)
     throw InputError(
         {.file = d.file,
@@ -202,7 +200,7 @@ void read_local_batch(Key& key) {
 }
 
 void read_expert_tensor(Key& key) {
-  if (integer_at(key.document(), "parallelism.expert_parallel_degree", 1) <= 1)
+  if (integer_at(key.document(), "parallelism.expert_parallel_degree").value_or(1) <= 1)
     return key.ignore("no expert parallelism");
   key.take(key.integer(1));
 }
@@ -281,15 +279,16 @@ constexpr KeyTable kOwn{kRules, kIgnored};
 
 /// FSDP2 with fp32 shards, bf16 in computing and fp32 in reducing, which v0.2.2 has no choice of.
 void read_sharding(const Document& d, Recipe& recipe) {
-  const std::int64_t replicas = integer_at(d, "parallelism.data_parallel_replicate_degree", 1);
-  const std::int64_t shards = integer_at(d, "parallelism.data_parallel_shard_degree", -1);
+  const std::int64_t replicas =
+      integer_at(d, "parallelism.data_parallel_replicate_degree").value_or(1);
+  const std::int64_t shards = integer_at(d, "parallelism.data_parallel_shard_degree").value_or(-1);
   if (shards == 1 && replicas > 1) {
     recipe.set_default("/framework", Json{{"name", "ddp"}});
     return;
   }
   Json framework{{"name", "fsdp2"}, {"reduce_dtype", "fp32"}};
   const std::string reshard = text_at(d, "parallelism.fsdp_reshard_after_forward", "default");
-  const bool pipeline = integer_at(d, "parallelism.pipeline_parallel_degree", 1) > 1;
+  const bool pipeline = integer_at(d, "parallelism.pipeline_parallel_degree").value_or(1) > 1;
   framework["reshard_after_forward"] = reshard == "always" || (reshard == "default" && !pipeline);
   if (text_at(d, "parallelism.context_parallel_rotate_method", "allgather") == "alltoall")
     framework["context_rotation"] = "alltoall";
@@ -302,7 +301,7 @@ void read_sharding(const Document& d, Recipe& recipe) {
                         .message = fmt::format("is left open beside {} replicas", replicas),
                         .expected = "the GPUs that divide one copy"});
     framework["hybrid_shard_size"] =
-        shards * integer_at(d, "parallelism.context_parallel_degree", 1);
+        shards * integer_at(d, "parallelism.context_parallel_degree").value_or(1);
   }
   recipe.note({.kind = Note::Kind::took,
                .file = d.file,
