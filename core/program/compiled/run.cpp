@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "program/compiled/kernels.h"
 #include "program/compiled/partition.h"
@@ -22,13 +23,13 @@ using tape::StorageId;
 ParameterId tied_table(const Model& model, const TapeOptions& options) {
   // Each graph has a gradient of its own.
   if (model.facts.breaks_before_loss || options.graph_parts != nullptr) return kNone;
+  std::set<ParameterId> tables;
   for (const Segment& segment : model.segments)
-    for (const Op& op : segment.graph.ops()) {
-      if (op.kind != OpKind::linear) continue;
-      for (const Segment& other : model.segments)
-        for (const Op& lookup : other.graph.ops())
-          if (lookup.kind == OpKind::embedding && lookup.weight == op.weight) return op.weight;
-    }
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::embedding) tables.insert(op.weight);
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      if (op.kind == OpKind::linear && tables.contains(op.weight)) return op.weight;
   return kNone;
 }
 

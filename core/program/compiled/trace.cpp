@@ -85,21 +85,22 @@ NodeId Trace::add(NodeKind kind, std::initializer_list<NodeId> in, std::int64_t 
 NodeId Trace::cast(NodeId from, DType type) {
   const Node& node = graph.at(from);
   if (node.type == type) return from;
-  for (const auto& [source, made] : casts_)
-    if (source == from && graph.at(made).type == type && graph.at(made).part == part()) return made;
+  const auto [first, last] = casts_.equal_range(from);
+  for (auto known = first; known != last; ++known)
+    if (graph.at(known->second).type == type && graph.at(known->second).part == part())
+      return known->second;
   const NodeId made = pointwise({from}, node.elements, type);
-  casts_.emplace_back(from, made);
+  casts_.emplace(from, made);
   return made;
 }
 
 NodeId Trace::parameter(ParameterId id) {
   if (id == kNone) return kNone;
-  for (const auto& [known, node] : parameters_)
-    if (known == id) return node;
+  if (const auto known = parameters_.find(id); known != parameters_.end()) return known->second;
   const NodeId node = add(NodeKind::input, {}, view_.parameter(id).numel, view_.parameter_type(id));
   graph.at(node).backward = false;
   graph.at(node).resident = true;
-  parameters_.emplace_back(id, node);
+  parameters_.emplace(id, node);
   return node;
 }
 

@@ -5,7 +5,7 @@
 
 #include <array>
 #include <initializer_list>
-#include <utility>
+#include <map>
 #include <vector>
 
 #include "program/compiled/nodes.h"
@@ -108,8 +108,8 @@ class Trace {
   std::int32_t op_ = kNone;                           ///< the operation that nodes are added for
   std::vector<NodeId> values_, gradients_;            ///< by ValueId
   std::vector<std::array<NodeId, 3>> reads_, sides_;  ///< by operation
-  std::vector<std::pair<ParameterId, NodeId>> parameters_;
-  std::vector<std::pair<NodeId, NodeId>> casts_;  ///< from, made
+  std::map<ParameterId, NodeId> parameters_;
+  std::multimap<NodeId, NodeId> casts_;  ///< from, made
   struct Narrowed {
     NodeId from = kNone;
     Layout layout = Layout::rows;

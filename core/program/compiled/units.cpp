@@ -12,7 +12,8 @@ class UnitBuilder {
         pass_(pass),
         computed_(graph.nodes.size()),
         stored_(graph.nodes.size()),
-        made_in_(graph.nodes.size(), 0) {
+        made_in_(graph.nodes.size(), 0),
+        met_in_(graph.nodes.size()) {
     for (const NodeId id : pass.order) computed_[at(id)] = true;
     for (const NodeId id : pass.order) {
       const Node& node = graph.at(id);
@@ -41,13 +42,15 @@ class UnitBuilder {
   std::int64_t span_of(NodeId id) const;
   void add(NodeId id);
   std::size_t home_of(const Unit& unit) const;
+  void meet(NodeId id, std::size_t unit);
   void drop_inner();
 
   const JointGraph& graph_;
   const Pass& pass_;
   std::vector<bool> computed_, stored_;
   std::vector<Unit> units_;
-  std::vector<std::size_t> made_in_;  ///< by node: its unit
+  std::vector<std::size_t> made_in_;              ///< by node: its unit
+  std::vector<std::vector<std::size_t>> met_in_;  ///< by node: units that read or write it
 };
 
 /// The tensors in memory that `id` is computed from.
@@ -77,14 +80,17 @@ bool contains(const std::vector<NodeId>& list, NodeId id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
-/// Statistics of rows are part of the kernel that goes over the rows.
+/// Of two that have a tensor in common. Statistics of rows are part of the kernel that goes over
+/// the rows.
 bool fuses_with(const Unit& unit, const Unit& other) {
-  if (other.call || other.part != unit.part ||
-      (other.span != unit.span && !(unit.span < other.span && other.reduces)))
-    return false;
-  return std::any_of(unit.reads.begin(), unit.reads.end(), [&](NodeId read) {
-    return contains(other.writes, read) || contains(other.reads, read);
-  });
+  return !other.call && other.part == unit.part &&
+         (other.span == unit.span || (unit.span < other.span && other.reduces));
+}
+
+/// Units come in any order, each once or more.
+void UnitBuilder::meet(NodeId id, std::size_t unit) {
+  std::vector<std::size_t>& met = met_in_[at(id)];
+  if (met.empty() || met.back() != unit) met.push_back(unit);
 }
 
 void UnitBuilder::add(NodeId id) {
@@ -99,6 +105,8 @@ void UnitBuilder::add(NodeId id) {
   collect_reads(id, unit.reads);
   const std::size_t into = unit.call ? units_.size() : home_of(unit);
   made_in_[at(id)] = into;
+  meet(id, into);
+  for (const NodeId read : unit.reads) meet(read, into);
   if (into == units_.size()) {
     units_.push_back(std::move(unit));
     return;
@@ -117,9 +125,12 @@ std::size_t UnitBuilder::home_of(const Unit& unit) const {
   std::size_t first = 0;
   for (const NodeId read : unit.reads)
     if (computed_[at(read)]) first = std::max(first, made_in_[at(read)]);
-  for (std::size_t u = units_.size(); u-- > first;)
-    if (fuses_with(unit, units_[u])) return u;
-  return units_.size();
+  std::size_t home = units_.size();
+  for (const NodeId read : unit.reads)
+    for (const std::size_t u : met_in_[at(read)])
+      if (u >= first && (home == units_.size() || u > home) && fuses_with(unit, units_[u]))
+        home = u;
+  return home;
 }
 
 /// What only its own kernel uses is not written.
