@@ -68,13 +68,14 @@ Range simulated_reserved(const ReservedRuns& runs, std::int64_t held, const Marg
   }
   range.upper = std::max(range.upper, range.point);
   range.least = std::min(range.point, scaled(runs.spare().reserved, margins.own.least));
-  if (runs.spare().reserved > limit.point && limit.point > 0) {
+  // Where the process has enough, what it would do with a little more changes nothing.
+  if (range.point > limit.point && limit.point > 0) {
     const std::int64_t widened = limit.widened(margins);
     const std::int64_t scarce = simulated(runs, widened);
     if (scarce <= widened) {  // a little more than there is would do, and chance may give it
       range.least = std::min(range.least, limit.point);
       range.point = std::min(range.point, std::max(scarce, limit.point + 1));
-    } else if (range.point > limit.point) {  // not even with a little more
+    } else {  // not even with a little more
       range.least = std::max(range.least, limit.point + 1);
     }
   }
