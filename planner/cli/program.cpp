@@ -13,6 +13,8 @@
 #include "cli/commands.h"
 #include "cli/completion/candidates.h"
 #include "cli/spoken_flags.h"
+#include "cli/terminal.h"
+#include "render/text_width.h"
 
 namespace shardplan::cli {
 namespace {
@@ -60,6 +62,7 @@ Exit run_program(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }
+  const TextWidth width(terminal_columns());
   return chosen();
 }
 

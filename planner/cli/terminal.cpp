@@ -1,6 +1,7 @@
 #include "cli/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "base/ascii.h"
 #include "cli/output.h"
 #include "cli/transcript.h"
+#include "render/text_width.h"
 
 namespace shardplan::cli {
 namespace {
@@ -40,6 +42,13 @@ bool speaks_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const std::string_view locale = variable(name); !locale.empty()) return is_utf8(locale);
   return true;
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool told = Transcript::current() == nullptr && ::isatty(STDOUT_FILENO) == 1 &&
+                    ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return told ? size.ws_col : TextWidth::kUsual;
 }
 
 bool confirmed(std::string_view question) {

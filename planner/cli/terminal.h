@@ -1,9 +1,13 @@
 // What the terminal, or whatever stands in its place, can show.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace shardplan::cli {
+
+/// Of the terminal that standard output is; where it is none, as many as texts usually have.
+std::size_t terminal_columns();
 
 /// False where the locale (LC_ALL, else LC_CTYPE, else LANG) names a character set that is not
 /// UTF-8: "C" and "POSIX" have ASCII. A locale that says nothing, as in most containers, is taken

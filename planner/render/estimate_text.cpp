@@ -12,6 +12,7 @@
 #include "render/describe.h"
 #include "render/foundation.h"
 #include "render/table.h"
+#include "render/text_width.h"
 #include "render/tight_text.h"
 #include "save/estimate.h"
 
@@ -61,16 +62,19 @@ std::string breakdown_bars(const Estimate& e, const GpuAbilities& gpu) {
     return a.at_peak > b.at_peak;
   });
   const double scale = static_cast<double>(std::max(e.device.point, e.usable_bytes));
-  constexpr int kWidth = 40;
+  constexpr std::size_t kBesideBars = 46;
+  const int width = static_cast<int>(
+      std::clamp<std::size_t>(TextWidth::current(), kBesideBars + 8, kBesideBars + 40) -
+      kBesideBars);
   TextTable table({Align::left, Align::right, Align::left, Align::left});
   for (const CategoryLine& line : lines)
     table.add({category_words(line.category, gpu), format_bytes(line.at_peak),
                std::string(name_of(line.source)),
-               bar(static_cast<double>(line.at_peak) / scale, kWidth)});
+               bar(static_cast<double>(line.at_peak) / scale, width)});
   table.add({"in all", format_bytes(e.device.point), "",
-             bar(static_cast<double>(e.device.point) / scale, kWidth)});
+             bar(static_cast<double>(e.device.point) / scale, width)});
   table.add({"usable", format_bytes(e.usable_bytes), "",
-             bar(static_cast<double>(e.usable_bytes) / scale, kWidth)});
+             bar(static_cast<double>(e.usable_bytes) / scale, width)});
   return table.text();
 }
 

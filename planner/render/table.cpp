@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "render/text_width.h"
+
 namespace shardplan {
 
 std::size_t display_width(std::string_view text) {
@@ -32,14 +34,14 @@ std::string TextTable::text(std::string_view indent) const {
 }
 
 std::string wrapped(std::string_view text, std::string_view first, std::string_view next) {
-  constexpr std::size_t kWidth = 100;
+  const std::size_t width = TextWidth::current();
   std::string out, line(first);
   bool empty = true;
   while (!text.empty()) {
     const std::size_t space = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(std::min(space + 1, text.size()));
-    if (!empty && display_width(line) + 1 + display_width(word) > kWidth) {
+    if (!empty && display_width(line) + 1 + display_width(word) > width) {
       out += line + "\n";
       line = next;
       empty = true;

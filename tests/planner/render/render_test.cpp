@@ -21,6 +21,7 @@
 #include "render/largest_text.h"
 #include "render/model_text.h"
 #include "render/table.h"
+#include "render/text_width.h"
 
 namespace shardplan {
 namespace {
@@ -163,6 +164,17 @@ TEST(Wrapped, BreaksAtSpacesAndIndentsTheRest) {
 TEST(Wrapped, KeepsAWordThatIsLongerThanALine) {
   const std::string word(150, 'b');
   EXPECT_EQ(wrapped("a " + word, "", ""), "a\n" + word + "\n");
+}
+
+TEST(TextWidth, WrapsTextWithinItAndIsGoneWithItsObject) {
+  const std::string words = "ten chars ten chars ten chars ten chars ten chars";
+  {
+    const TextWidth narrow(40);
+    EXPECT_EQ(wrapped(words, "", ""), "ten chars ten chars ten chars ten chars\nten chars\n");
+    const TextWidth wide(5000);  // nobody reads such lines
+    EXPECT_EQ(TextWidth::current(), TextWidth::kUsual);
+  }
+  EXPECT_EQ(wrapped(words, "", ""), words + "\n");
 }
 
 TEST(TextTable, AlignsColumnsByWhatIsSeen) {
