@@ -12,8 +12,6 @@
 namespace shardplan {
 namespace {
 
-struct NoHooks {};
-
 using GroupShapes = std::array<GroupShape, kGroupCount>;
 
 /// The event of an exchange; none when a recomputation stops before it.
