@@ -1,7 +1,6 @@
 #include "models/job_difference.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/text.h"

@@ -4,6 +4,7 @@
 
 #include <QCoreApplication>
 #include <QString>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -108,7 +108,7 @@ const Json& JobDocument::in_file() const {
 }
 
 bool JobDocument::is_modified() const {
-  return *json_ != in_file();
+  return !differences(*json_, in_file()).empty();
 }
 
 JobDocument::State JobDocument::state() const {

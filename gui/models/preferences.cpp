@@ -3,6 +3,7 @@
 #include <QSettings>
 #include <nlohmann/json.hpp>
 
+#include "base/diagnostic.h"
 #include "models/text.h"
 
 namespace shardplan::gui {

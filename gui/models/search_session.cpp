@@ -26,10 +26,18 @@ QString choices_of(const SearchSpace& space, const Found& found) {
   return out.join(QStringLiteral(", "));
 }
 
+/// What each host needs; as a need where nobody knows what it has.
+QString host_of(const ResourceVerdict& host) {
+  if (host.needed == 0) return QStringLiteral("–");
+  const QString bytes = text(format_bytes(host.needed));
+  return host.available ? bytes : SearchSession::tr("if it has %1").arg(bytes);
+}
+
 FoundRow row_of(const SearchSpace& space, const Found& found) {
   const TimeEstimate& t = found.estimate.time;
   return {choices_of(space, found),
           text(format_bytes(found.estimate.device.point)),
+          host_of(found.estimate.verdict.host),
           t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–"),
           text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
           text(format_count(found.plan.cluster.world())),
@@ -58,6 +66,7 @@ SearchSession::SearchSession(Session& session, QObject* parent)
       session_(session),
       found_(new RowsModel<FoundRow>(
           {column(tr("each GPU"), &FoundRow::memory, &FoundRow::hint, true, &FoundRow::bytes),
+           column(tr("each host"), &FoundRow::host, &FoundRow::hint, true),
            column(tr("step"), &FoundRow::step, &FoundRow::hint, true),
            column(tr("tokens/s"), &FoundRow::tokens, &FoundRow::hint, true,
                   &FoundRow::seconds_a_token),

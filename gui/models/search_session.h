@@ -19,7 +19,7 @@ namespace shardplan::gui {
 /// A plan of the front.
 struct FoundRow {
   QString plan;  ///< the choices that make it
-  QString memory, step, tokens, gpus;
+  QString memory, host, step, tokens, gpus;
   QString hint;  ///< where its numbers come from
   double bytes = 0, seconds_a_token = 0;
 };

@@ -1,5 +1,6 @@
 #include "questions/host_changes.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
