@@ -73,8 +73,8 @@ void Application::resume() {
   if (theme.isValid()) set_theme(static_cast<Theme>(theme.toInt()));
   if (resume_draft(session_.document())) search_again();
   window_->restoreGeometry(preference(Preference::geometry).toByteArray());
-  window_->show_page(static_cast<int>(
-      MainWindow::page_names().indexOf(preference(Preference::page).toString())));
+  window_->show_page(
+      static_cast<int>(MainWindow::page_names().indexOf(preference(Preference::page).toString())));
   is_remembering_ = true;
   QObject::connect(&session_, &Session::answered, &keep_soon_, qOverload<>(&QTimer::start));
 }

@@ -41,7 +41,8 @@ void use_ds_config(JobDocument& document, const std::string& path, const Json& c
       {"/precision", is_auto(config, "/fp16/enabled") || is_auto(config, "/bf16/enabled")},
       {"/optimizer", !decides(config, "/optimizer/type")},
       {"/gradient_clipping", is_auto(config, "/gradient_clipping")},
-      {"/workload/micro_batch", !all_samples && !decides(config, "/train_micro_batch_size_per_gpu")},
+      {"/workload/micro_batch",
+       !all_samples && !decides(config, "/train_micro_batch_size_per_gpu")},
       {"/workload/gradient_accumulation",
        !all_samples && !decides(config, "/gradient_accumulation_steps")}};
   for (const auto& [pointer, is_kept] : kept)

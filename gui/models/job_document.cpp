@@ -151,9 +151,8 @@ void JobDocument::replace(Json json) {
   if (found.empty()) {
     Q_EMIT changed();
   } else {
-    const bool chosen = std::any_of(found.begin(), found.end(), [](const FieldDifference& d) {
-      return d.pointer == kDefault;
-    });
+    const bool chosen = std::any_of(found.begin(), found.end(),
+                                    [](const FieldDifference& d) { return d.pointer == kDefault; });
     push({std::move(json), path_, assumes_defaults_ && !chosen}, JobDifference::summary(found));
   }
 }

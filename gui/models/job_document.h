@@ -73,7 +73,7 @@ class JobDocument : public QObject {
 
   std::unique_ptr<Json> json_;
   QString path_;
-  bool assumes_defaults_ = true;  ///< of kDefault
+  bool assumes_defaults_ = true;      ///< of kDefault
   std::map<QString, Json> in_files_;  ///< what each file said when it was last read or written
   QUndoStack undo_stack_;
   int gesture_ = kNoGesture, gestures_ = 0;

@@ -42,8 +42,7 @@ void PlanTable::add_gpu_aspects() {
       plans_.empty() ? GpuAbilities{} : plans_.front().plan.cluster.gpu.abilities;
   const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
   add(
-      tr("verdict"),
-      [](const Alternative& a) { return VerdictWords::brief(a.estimate.verdict); },
+      tr("verdict"), [](const Alternative& a) { return VerdictWords::brief(a.estimate.verdict); },
       device);
   add(
       tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); }, device);

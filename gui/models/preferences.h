@@ -14,7 +14,8 @@ enum class Preference : std::uint8_t {
   geometry,      ///< of the window, as QWidget::saveGeometry has it
   page,          ///< a page's name
   folder,        ///< of the file that was last opened or saved
-  searched_job,  ///< the text of the job that the last search was about; none: none was, or it is gone
+  searched_job,  ///< the text of the job that the last search was about; none: none was, or it is
+                 ///< gone
   objective,     ///< of that search
 };
 

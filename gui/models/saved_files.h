@@ -18,8 +18,8 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
                   const std::string& path, const std::string& language, const std::string& version,
                   const Background::Control& control);
 
-/// The command line that answers the same question, wherever it is run: with flags, or with the file
-/// that the job is saved in. Nothing for a job that no flags can say and no file has.
+/// The command line that answers the same question, wherever it is run: with flags, or with the
+/// file that the job is saved in. Nothing for a job that no flags can say and no file has.
 std::optional<std::string> command_to_copy(const JobDocument& document);
 
 struct PlanFile {

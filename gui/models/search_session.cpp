@@ -96,8 +96,7 @@ void SearchSession::start(Objective objective) {
 void SearchSession::start_again(const Json& job, Objective objective) {
   try {
     const JobDocument& document = session_.document();
-    run(job,
-        load_job(job, document.name(), {&session_.workbench().hardware, document.directory()}),
+    run(job, load_job(job, document.name(), {&session_.workbench().hardware, document.directory()}),
         objective);
   } catch (const InputError&) {  // a file that it names is gone, and the search with it
   }

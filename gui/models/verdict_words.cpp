@@ -45,8 +45,9 @@ QString VerdictWords::sentence(const Estimate& e) {
   const Verdict& v = e.verdict;
   const std::int64_t spare = deciding(v).available.value_or(0) - deciding(v).needed;
   if (v.limited_by == "host")
-    return spare < 0 ? tr("No: each host lacks %1 of memory").arg(bytes(-spare))
-                     : tr("No: the system needs the last %1 of each host's memory").arg(bytes(spare));
+    return spare < 0
+               ? tr("No: each host lacks %1 of memory").arg(bytes(-spare))
+               : tr("No: the system needs the last %1 of each host's memory").arg(bytes(spare));
   if (v.limited_by == "nvme") return tr("No: each node lacks %1 of NVMe").arg(bytes(-spare));
   switch (v.gpu.fit) {
     case Fit::does_not_fit:
@@ -68,7 +69,8 @@ QString VerdictWords::sentence(const Estimate& e) {
 QString VerdictWords::headroom(const Headroom& room) {
   const auto count = [](std::int64_t n) { return text(format_count(n)); };
   if (!room.probably) return {};
-  if (!room.surely) return tr("Probably up to micro-batch %1, surely with none.").arg(count(*room.probably));
+  if (!room.surely)
+    return tr("Probably up to micro-batch %1, surely with none.").arg(count(*room.probably));
   if (room.surely == room.probably) return tr("Up to micro-batch %1.").arg(count(*room.surely));
   return tr("Surely up to micro-batch %1, probably up to %2.")
       .arg(count(*room.surely), count(*room.probably));

@@ -13,7 +13,8 @@ class VerdictWords {
   Q_DECLARE_TR_FUNCTIONS(VerdictWords)
 
  public:
-  /// For lists and the status: "FITS", "FITS if each host has 159 GiB", "DOES NOT FIT: host memory".
+  /// For lists and the status: "FITS", "FITS if each host has 159 GiB", "DOES NOT FIT: host
+  /// memory".
   static QString brief(const Verdict& verdict);
   /// The answer to "does it fit?": "Yes, with 1.6 GiB to spare on each GPU", "No: each host lacks
   /// 50 GiB of memory".

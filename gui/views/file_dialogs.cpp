@@ -23,8 +23,7 @@ QString chosen(QFileDialog& dialog) {
 
 }  // namespace
 
-QString FileDialogs::where_to_save(QWidget* parent, const QString& title,
-                                   const QString& suggested,
+QString FileDialogs::where_to_save(QWidget* parent, const QString& title, const QString& suggested,
                                    const std::vector<FileFormat>& formats) {
   QFileDialog dialog(parent, title, last_folder());
   dialog.setAcceptMode(QFileDialog::AcceptSave);  // asks before it overwrites
@@ -43,8 +42,7 @@ QString FileDialogs::where_to_save(QWidget* parent, const QString& title,
 }
 
 QString FileDialogs::what_to_open(QWidget* parent, const QString& title) {
-  QFileDialog dialog(parent, title, last_folder(),
-                     tr("JSON files (*.json);;All files (*)"));
+  QFileDialog dialog(parent, title, last_folder(), tr("JSON files (*.json);;All files (*)"));
   dialog.setFileMode(QFileDialog::ExistingFile);
   return chosen(dialog);
 }

@@ -32,7 +32,8 @@ void NextStep::refresh() {
   apply_->setEnabled(is_there);
   if (waits) return;
   QStringList lines;
-  const QString room = session_.headroom() ? VerdictWords::headroom(*session_.headroom()) : QString();
+  const QString room =
+      session_.headroom() ? VerdictWords::headroom(*session_.headroom()) : QString();
   if (!room.isEmpty()) lines.push_back(room);
   if (is_there) {
     const FixWords best = Fixes::words_of(session_.fixes().front(), a);

@@ -22,8 +22,7 @@ NoticeBar::NoticeBar(QWidget* parent) : QWidget(parent) {
   };
   details_ = add_button(tr("What &changed…"), "notice_details", &NoticeBar::show_details);
   undo_ = add_button(tr("&Undo this"), "notice_undo", &NoticeBar::undo_asked);
-  auto* close =
-      add_button(tr("Dismiss"), "notice_close", [this] { show_notice({}); });
+  auto* close = add_button(tr("Dismiss"), "notice_close", [this] { show_notice({}); });
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(sign_);
@@ -55,9 +54,9 @@ void NoticeBar::changeEvent(QEvent* event) {
 }
 
 void NoticeBar::show_details() {
-  QMessageBox::information(window(), tr("What changed"),
-                           notice_.text + QStringLiteral("\n\n") +
-                               notice_.details.join(QLatin1Char('\n')));
+  QMessageBox::information(
+      window(), tr("What changed"),
+      notice_.text + QStringLiteral("\n\n") + notice_.details.join(QLatin1Char('\n')));
 }
 
 }  // namespace shardplan::gui

@@ -17,8 +17,8 @@ ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
       *label = new TextLabel(TextLabel::Lines::one, this);
     row.bar = new MeterBar(this);
     int column = 0;
-    for (QWidget* part : std::initializer_list<QWidget*>{row.name, row.verdict, row.amount,
-                                                         row.bar, row.margin})
+    for (QWidget* part :
+         std::initializer_list<QWidget*>{row.name, row.verdict, row.amount, row.bar, row.margin})
       layout->addWidget(part, static_cast<int>(i), column++);
     constexpr std::array kNames{"gpu", "host", "nvme"};
     row.verdict->setObjectName(QStringLiteral("%1_verdict").arg(QLatin1String(kNames[i])));

@@ -84,23 +84,22 @@ void ComparePage::refresh() {
   list_choices(was_checked);
 }
 
-/// Those that were checked and are there still; where all of them are gone, the plans to begin with.
+/// Those that were checked and are there still; where all of them are gone, the plans to begin
+/// with.
 void ComparePage::list_choices(const std::optional<std::set<std::string>>& was_checked) {
   const auto is_checked = [&](const Alternative& plan) {
     return was_checked && was_checked->contains(plan.name);
   };
   const bool by_stages = answer().job && zero_options(answer().job->plan) && !answer().job->rlhf;
   const bool none_is_wanted = was_checked && was_checked->empty();
-  const bool begins =
-      !none_is_wanted && std::none_of(offered_.begin(), offered_.end(), is_checked);
+  const bool begins = !none_is_wanted && std::none_of(offered_.begin(), offered_.end(), is_checked);
   std::size_t shown = 0;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     auto* item = new QListWidgetItem(words(offered_[i].name), list_);
     const bool is_plain_stage = zero_options(offered_[i].plan) != nullptr &&
                                 offered_[i].name.find('+') == std::string::npos;
     const bool begun_with = offered_[i].is_current || is_plain_stage || !by_stages;
-    const bool checked =
-        begins ? begun_with && shown++ < kMostCompared : is_checked(offered_[i]);
+    const bool checked = begins ? begun_with && shown++ < kMostCompared : is_checked(offered_[i]);
     item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
   }
   show_chosen();
@@ -122,9 +121,8 @@ void ComparePage::limit_choices(std::size_t chosen) {
   for (int i = 0; i < list_->count(); ++i) {
     QListWidgetItem* item = list_->item(i);
     const bool can_change = !is_full || item->checkState() == Qt::Checked;
-    item->setFlags(can_change
-                       ? Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable
-                       : Qt::ItemFlags(Qt::ItemIsSelectable));
+    item->setFlags(can_change ? Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable
+                              : Qt::ItemFlags(Qt::ItemIsSelectable));
     item->setToolTip(can_change ? QString() : tr("Four are shown: untick one of them first."));
   }
 }

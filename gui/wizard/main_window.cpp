@@ -40,8 +40,7 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   for (Page* page :
        {static_cast<Page*>(machine), static_cast<Page*>(model), static_cast<Page*>(training),
         static_cast<Page*>(new VerdictPage(session, this)), static_cast<Page*>(plan_),
-        static_cast<Page*>(compare_),
-        static_cast<Page*>(new AccuracyPage(session, this))})
+        static_cast<Page*>(compare_), static_cast<Page*>(new AccuracyPage(session, this))})
     add_page(page);
   connect(model, &ModelPage::open_asked, this, [this] { open(tr("a model's config.json")); });
   connect(training, &TrainingPage::open_asked, this, [this] { open(tr("a ds_config.json")); });

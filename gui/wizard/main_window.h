@@ -40,7 +40,8 @@ class MainWindow : public QMainWindow {
   void show_page(int page);
   int page() const { return stack_->currentIndex(); }
   bool is_busy() const { return pages_[static_cast<std::size_t>(page())]->is_busy(); }
-  /// Opens a job, or takes a configuration over; tells what changed by it, or what is wrong with it.
+  /// Opens a job, or takes a configuration over; tells what changed by it, or what is wrong with
+  /// it.
   void take(const QString& path);
   WindowState state() const;
   void resume(const WindowState& state);

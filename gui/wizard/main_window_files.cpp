@@ -147,9 +147,9 @@ bool MainWindow::save_to(const QString& path) {
 
 bool MainWindow::save_as() {
   const QString now = session_.document().path();
-  const QString path =
-      FileDialogs::where_to_save(this, tr("Save the job"), now.isEmpty() ? QStringLiteral("job.json") : now,
-                                 {{tr("JSON files"), QStringLiteral("json")}});
+  const QString path = FileDialogs::where_to_save(this, tr("Save the job"),
+                                                  now.isEmpty() ? QStringLiteral("job.json") : now,
+                                                  {{tr("JSON files"), QStringLiteral("json")}});
   return !path.isEmpty() && save_to(path);
 }
 
@@ -185,12 +185,12 @@ void MainWindow::export_image() {
 
 void MainWindow::export_report() {
   if (!session_.answer().job) return;
-  const QString path = FileDialogs::where_to_save(
-      this, tr("Save a report"), QStringLiteral("report.html"),
-      {{tr("Web pages"), QStringLiteral("html")},
-       {tr("Markdown"), QStringLiteral("md")},
-       {tr("JSON files"), QStringLiteral("json")},
-       {tr("Tables"), QStringLiteral("csv")}});
+  const QString path =
+      FileDialogs::where_to_save(this, tr("Save a report"), QStringLiteral("report.html"),
+                                 {{tr("Web pages"), QStringLiteral("html")},
+                                  {tr("Markdown"), QStringLiteral("md")},
+                                  {tr("JSON files"), QStringLiteral("json")},
+                                  {tr("Tables"), QStringLiteral("csv")}});
   if (path.isEmpty()) return;
   work_.start([this, path, answer = session_.answer(), job = session_.document().json(),
                workbench = session_.workbench(), code = language().toStdString(),
@@ -215,11 +215,10 @@ void MainWindow::export_files() {
 }
 
 bool MainWindow::may_overwrite(const QStringList& names, const QString& folder) {
-  QMessageBox question(
-      QMessageBox::Warning, tr("Files in the way"),
-      tr("%1 has other files of these names. Overwrite them?").arg(folder) +
-          QStringLiteral("\n\n") + names.join(QLatin1Char('\n')),
-      QMessageBox::Cancel, this);
+  QMessageBox question(QMessageBox::Warning, tr("Files in the way"),
+                       tr("%1 has other files of these names. Overwrite them?").arg(folder) +
+                           QStringLiteral("\n\n") + names.join(QLatin1Char('\n')),
+                       QMessageBox::Cancel, this);
   QPushButton* overwrite = question.addButton(tr("&Overwrite"), QMessageBox::AcceptRole);
   question.setDefaultButton(QMessageBox::Cancel);
   question.exec();

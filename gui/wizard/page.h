@@ -52,8 +52,7 @@ class Page : public QWidget {
               edit->setModified(false);
               write(typed.trimmed());
             });
-    connect(edit, &QLineEdit::editingFinished, this,
-            [this] { session_.document().end_gesture(); });
+    connect(edit, &QLineEdit::editingFinished, this, [this] { session_.document().end_gesture(); });
   }
 
   void showEvent(QShowEvent* event) override {

@@ -41,7 +41,6 @@ Fix fix_of(const Estimate& now, const Estimate& after, const std::vector<Change>
   return {.changes = changes,
           .after = after,
           .gpu_saved = now.device.point - after.device.point,
-          .saved = bytes_short(now, now) - bytes_short(now, after),
           .slowdown = slowdown(now, after)};
 }
 
@@ -64,12 +63,17 @@ Sacrifice sacrifice_of(const Fix& fix) {
   return most;
 }
 
-bool better(const Fix& a, const Fix& b) {
+/// Bytes that a fix saves of it.
+std::int64_t saved(const Estimate& now, const Fix& fix) {
+  return bytes_short(now, now) - bytes_short(now, fix.after);
+}
+
+bool better(const Estimate& now, const Fix& a, const Fix& b) {
   if (a.after.verdict.fits != b.after.verdict.fits) return a.after.verdict.fits;
   if (a.after.verdict.fits && sacrifice_of(a) != sacrifice_of(b))
     return sacrifice_of(a) < sacrifice_of(b);
   if (a.after.verdict.fits && a.slowdown != b.slowdown) return a.slowdown < b.slowdown;
-  return a.saved > b.saved;
+  return saved(now, a) > saved(now, b);
 }
 
 using Sets = std::vector<std::vector<Change>>;
@@ -136,8 +140,8 @@ Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix
   while (!candidates.empty()) {
     const Fix* next = nullptr;
     for (const Fix& candidate : candidates) {
-      if (candidate.saved <= best.saved) continue;
-      if (next == nullptr || better(candidate, *next)) next = &candidate;
+      if (saved(now, candidate) <= saved(now, best)) continue;
+      if (next == nullptr || better(now, candidate, *next)) next = &candidate;
     }
     if (next == nullptr) break;
     taken = next->changes;
@@ -165,7 +169,8 @@ std::set<Sacrifice> sacrifices_of(const std::vector<Fix>& fixes) {
 }
 
 bool worthwhile(const Fix& fix, const Estimate& now) {
-  return static_cast<double>(fix.saved) >= kWorthwhile * static_cast<double>(bytes_short(now, now));
+  return static_cast<double>(saved(now, fix)) >=
+         kWorthwhile * static_cast<double>(bytes_short(now, now));
 }
 
 bool is_enough(const Fix& fix, const Estimate& now) {
@@ -260,7 +265,8 @@ std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
   if (!now.verdict.fits && asked.blocks > 1)
     if (auto fewest = fewest_blocks(asked, now, singles)) fixes.push_back(std::move(*fewest));
   keep_one_cluster(fixes);
-  std::stable_sort(fixes.begin(), fixes.end(), better);
+  std::stable_sort(fixes.begin(), fixes.end(),
+                   [&](const Fix& a, const Fix& b) { return better(now, a, b); });
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
   if (!now.verdict.fits && !one_is_enough) {
     Fix combined;

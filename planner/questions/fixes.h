@@ -19,7 +19,6 @@ struct Fix {
   std::vector<Change> changes;
   Estimate after;
   std::int64_t gpu_saved = 0;  ///< device bytes: before minus after, point estimates
-  std::int64_t saved = 0;      ///< the same of what runs short: the GPU, a host's memory, or NVMe
   double slowdown = 0;         ///< time for each token after over before; 0: unknown
 };
 
@@ -42,10 +41,10 @@ struct WrittenJob {
 /// have with all else in it.
 Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Change>& changes);
 
-/// Changes that save at least 1 % of what runs short (of the GPU where all fits), each alone, best first: those that make the job fit,
-/// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
-/// found greedily is put first. The first `effort.most` of them. Deterministic; empty when it was
-/// asked to stop.
+/// Changes that save at least 1 % of what runs short (of the GPU where all fits), each alone, best
+/// first: those that make the job fit, by slowdown, then the rest by bytes saved. When none is
+/// enough alone, the cheapest combination found greedily is put first. The first `effort.most` of
+/// them. Deterministic; empty when it was asked to stop.
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration, const Effort& effort = {});
 

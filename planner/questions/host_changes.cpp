@@ -33,10 +33,9 @@ std::vector<Change> less_on_hosts(const Plan& plan) {
   changes.push_back(moved("all states on the GPUs",
                           "zero_optimization: no offload_optimizer, no offload_param", kGpu, kGpu));
   if (plan.cluster.nvme && zero->stage == 3)
-    changes.push_back(
-        moved("optimizer states and parameters on NVMe",
-              "zero_optimization.offload_optimizer.device and offload_param.device: nvme", kNvme,
-              kNvme));
+    changes.push_back(moved(
+        "optimizer states and parameters on NVMe",
+        "zero_optimization.offload_optimizer.device and offload_param.device: nvme", kNvme, kNvme));
   return changes;
 }
 

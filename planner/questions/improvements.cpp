@@ -100,11 +100,8 @@ std::optional<Fix> improvement(const Job& job, const WrittenJob& written, const 
     const double slowdown = now.time.tokens_per_second / after.time.tokens_per_second;
     if (slowdown > kLeastGain) return std::nullopt;
     const std::int64_t saved = now.device.point - after.device.point;
-    return Fix{.changes = {change},
-               .after = std::move(after),
-               .gpu_saved = saved,
-               .saved = saved,
-               .slowdown = slowdown};
+    return Fix{
+        .changes = {change}, .after = std::move(after), .gpu_saved = saved, .slowdown = slowdown};
   } catch (const InputError&) {
     return std::nullopt;
   } catch (const OverflowError&) {
@@ -130,9 +127,8 @@ std::vector<Fix> find_improvements(const Job& job, const WrittenJob& written, co
   std::stable_sort(found.begin(), found.end(),
                    [](const Fix& a, const Fix& b) { return a.slowdown < b.slowdown; });
   std::set<std::string> subjects;  // of each the best is kept
-  std::erase_if(found, [&](const Fix& fix) {
-    return !subjects.insert(fix.changes.front().subject).second;
-  });
+  std::erase_if(
+      found, [&](const Fix& fix) { return !subjects.insert(fix.changes.front().subject).second; });
   if (found.size() > effort.most) found.resize(effort.most);
   return found;
 }

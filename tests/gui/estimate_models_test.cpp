@@ -170,8 +170,8 @@ TEST_F(EstimateModelsTest, ParametersAloneOnTheHostAreNotAll) {
   const TrainingField field = TrainingFields::offload();
   const QVariant now = field.read(*session_.answer().job);
   const auto offered = field.offered(*session_.answer().job);
-  const auto at = std::find_if(offered.begin(), offered.end(),
-                               [&](const Choice& c) { return c.value == now; });
+  const auto at =
+      std::find_if(offered.begin(), offered.end(), [&](const Choice& c) { return c.value == now; });
   ASSERT_NE(at, offered.end());
   EXPECT_EQ(at->label, QStringLiteral("parameters to host"));
 }

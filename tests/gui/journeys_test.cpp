@@ -171,8 +171,9 @@ TEST_F(Journey, ADroppedConfigurationSaysWhatItChangesAndIsUndone) {
   EXPECT_EQ(job().at("workload").at("micro_batch").get<int>(), 2);
   click("notice_undo");
   EXPECT_EQ(job(), before);
-  drop(QString::fromStdString(folder_.file("fixed.json",
-      R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 4,
+  drop(QString::fromStdString(
+      folder_.file("fixed.json",
+                   R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 4,
           "zero_optimization": {"stage": 2}})")));
   EXPECT_NE(job(), before);
   ASSERT_TRUE(find<QPushButton>("notice_details")->isVisible());

@@ -124,7 +124,8 @@ TEST(Undo, RelativePathsFollowTheJobToAnotherFolder) {
   fs::create_directory(folder.path("there"));
   folder.file("ds.json", R"({"zero_optimization": {"stage": 2}})");
   JobDocument document;
-  document.open(QString::fromStdString(folder.file("job.json",
+  document.open(QString::fromStdString(folder.file(
+      "job.json",
       R"({"model": "gpt2", "cluster": "4xA100-40GB", "framework": {"ds_config": "ds.json"}})")));
   document.set("/workload/sequence_length", 512);
   document.save(in(folder, "there/job.json"));

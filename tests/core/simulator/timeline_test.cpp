@@ -36,8 +36,7 @@ TEST(MemoryTimeline, BeginsInTheFirstPhaseThatIsRun) {
   Program program;
   program.events.push_back({.kind = Event::Kind::begin_phase, .phase = Phase::prefill});
   program.events.push_back({.kind = Event::Kind::end_phase, .phase = Phase::prefill});
-  for (const TimelinePoint& p : memory_timeline(program).points)
-    EXPECT_EQ(p.phase, Phase::prefill);
+  for (const TimelinePoint& p : memory_timeline(program).points) EXPECT_EQ(p.phase, Phase::prefill);
 }
 
 TEST(MemoryTimeline, ShowsTheFirstAndTheLastMicroBatch) {
