@@ -4,7 +4,10 @@
 #include <QLibraryInfo>
 #include <QLocale>
 #include <QStyleFactory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
+#include "models/preferences.h"
 #include "views/text_label.h"
 
 namespace shardplan::gui {
@@ -30,6 +33,11 @@ Application::Application(QApplication& qt)
   make_text_labels_accessible();
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   system_palette_ = QApplication::palette();
+  constexpr int kMoment = 500;  // milliseconds
+  keep_soon_.setSingleShot(true);
+  keep_soon_.setInterval(kMoment);
+  QObject::connect(&keep_soon_, &QTimer::timeout, &session_,
+                   [this] { keep_draft(session_.document()); });
   set_language(QLocale::system().name().left(2));
 }
 
@@ -38,17 +46,57 @@ Application::~Application() {
 }
 
 void Application::make_window() {
-  const int page = window_ ? window_->page() : 0;
   const bool was_visible = window_ && window_->isVisible();
+  std::optional<WindowState> state;
+  if (window_) state = window_->state();
   window_ = std::make_unique<MainWindow>(session_);
-  window_->show_page(page);
+  if (state) window_->resume(*state);
   // The window that asked is gone when these are done: not before the event ends.
   QObject::connect(
       window_.get(), &MainWindow::language_chosen, &qt_,
-      [this](const QString& language) { set_language(language); }, Qt::QueuedConnection);
-  QObject::connect(window_.get(), &MainWindow::theme_chosen, &qt_,
-                   [this](int theme) { set_theme(static_cast<Theme>(theme)); });
+      [this](const QString& language) {
+        set_language(language);
+        if (is_remembering_) set_preference(Preference::language, language);
+      },
+      Qt::QueuedConnection);
+  QObject::connect(window_.get(), &MainWindow::theme_chosen, &qt_, [this](int theme) {
+    set_theme(static_cast<Theme>(theme));
+    if (is_remembering_) set_preference(Preference::theme, theme);
+  });
+  QObject::connect(window_.get(), &MainWindow::closed, &qt_, [this] { remember_window(); });
   if (was_visible) window_->show();
+}
+
+void Application::resume() {
+  const QVariant language = preference(Preference::language), theme = preference(Preference::theme);
+  if (language.isValid()) set_language(language.toString());
+  if (theme.isValid()) set_theme(static_cast<Theme>(theme.toInt()));
+  if (resume_draft(session_.document())) search_again();
+  window_->restoreGeometry(preference(Preference::geometry).toByteArray());
+  window_->show_page(
+      static_cast<int>(MainWindow::page_names().indexOf(preference(Preference::page).toString())));
+  is_remembering_ = true;
+  QObject::connect(&session_, &Session::answered, &keep_soon_, qOverload<>(&QTimer::start));
+}
+
+/// The search is over in a moment, and finds the same again.
+void Application::search_again() {
+  const QString searched = preference(Preference::searched_job).toString();
+  if (searched.isEmpty()) return;
+  try {
+    window_->search().start_again(
+        parse_json(searched.toStdString(), "draft"),
+        static_cast<Objective>(preference(Preference::objective).toInt()));
+  } catch (const InputError&) {  // written by nobody that is known
+    set_preference(Preference::searched_job, {});
+  }
+}
+
+void Application::remember_window() {
+  if (!is_remembering_) return;
+  keep_draft(session_.document());
+  set_preference(Preference::geometry, window_->saveGeometry());
+  set_preference(Preference::page, MainWindow::page_names().value(window_->page()));
 }
 
 void Application::set_language(const QString& language) {
@@ -67,7 +115,6 @@ void Application::set_theme(Theme theme) {
   QApplication::setPalette(theme == Theme::dark    ? dark_palette()
                            : theme == Theme::light ? light_palette()
                                                    : system_palette_);
-  make_window();
 }
 
 bool Application::save_picture(const QString& path, const QSize& size, double scale) {

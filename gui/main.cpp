@@ -39,10 +39,13 @@ std::optional<Theme> theme_of(const QString& name) {
 }
 
 int run(QApplication& qt, const Arguments& a) {
-  const QString start = a.job.isEmpty() ? QStringLiteral("machine") : QStringLiteral("verdict");
-  const int page =
-      static_cast<int>(MainWindow::page_names().indexOf(a.page.isEmpty() ? start : a.page));
-  if (page < 0)
+  const bool is_picture = !a.picture.isEmpty();
+  const QString start = !a.page.isEmpty()  ? a.page
+                        : !a.job.isEmpty() ? QStringLiteral("verdict")
+                        : is_picture       ? QStringLiteral("machine")
+                                           : QString();  // where it was left
+  const int page = static_cast<int>(MainWindow::page_names().indexOf(start));
+  if (page < 0 && !start.isEmpty())
     return usage_error(QStringLiteral("--page: found '%1'; expected one of %2")
                            .arg(a.page, MainWindow::page_names().join(QStringLiteral(", "))));
   const auto theme = theme_of(a.theme);
@@ -53,11 +56,12 @@ int run(QApplication& qt, const Arguments& a) {
     return usage_error(QStringLiteral("--scale: expected 0.5 to 8"));
 
   Application application(qt);
+  if (!is_picture) application.resume();  // a picture is the same on every machine
   if (!a.language.isEmpty()) application.set_language(a.language);
   if (*theme != Theme::system) application.set_theme(*theme);
   if (!a.job.isEmpty()) application.session().document().open(a.job);
   application.window().show_page(page);
-  if (!a.picture.isEmpty()) {
+  if (is_picture) {
     if (application.session().answer().error && !a.job.isEmpty())
       throw InputError(*application.session().answer().error);
     if (application.save_picture(a.picture, a.size, a.scale)) return kDone;

@@ -14,6 +14,10 @@ class Recorder {
  public:
   explicit Recorder(const Program& program) : program_(program), events_(program.events) {
     for (const Event& e : program.resident) add(e.category, checked_mul(e.bytes, e.count));
+    const auto first = std::find_if(events_.begin(), events_.end(), [](const Event& e) {
+      return e.kind == Event::Kind::begin_phase;
+    });
+    if (first != events_.end()) now_.phase = first->phase;  // what is there before it belongs to it
   }
 
   MemoryTimeline run() {

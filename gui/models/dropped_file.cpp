@@ -1,6 +1,7 @@
 #include "models/dropped_file.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/diagnostic.h"
 #include "job/fields.h"
@@ -20,13 +21,32 @@ void use_model(JobDocument& document, const std::string& path) {
   document.replace(std::move(job));
 }
 
-/// The file decides what its own keys are about; the job says nothing against it.
-void use_ds_config(JobDocument& document, const std::string& path) {
+bool is_auto(const Json& config, const char* pointer) {
+  const Json::json_pointer path(pointer);
+  return config.contains(path) && config.at(path) == Json("auto");
+}
+
+/// A key that the file has, and does not leave to whoever starts the training.
+bool decides(const Json& config, const char* pointer) {
+  return config.contains(Json::json_pointer(pointer)) && !is_auto(config, pointer);
+}
+
+/// The file decides what its own keys are about, and the job says nothing against it; what is
+/// "auto" there stays what the job says.
+void use_ds_config(JobDocument& document, const std::string& path, const Json& config) {
   Json job = document.json();
   job["framework"] = Json{{"name", "deepspeed"}, {"ds_config", path}};
-  for (const auto* pointer : {"/precision", "/optimizer", "/gradient_clipping",
-                              "/workload/micro_batch", "/workload/gradient_accumulation"})
-    set_field(job, pointer, nullptr);
+  const bool all_samples = decides(config, "/train_batch_size");
+  const std::pair<const char*, bool> kept[] = {
+      {"/precision", is_auto(config, "/fp16/enabled") || is_auto(config, "/bf16/enabled")},
+      {"/optimizer", !decides(config, "/optimizer/type")},
+      {"/gradient_clipping", is_auto(config, "/gradient_clipping")},
+      {"/workload/micro_batch",
+       !all_samples && !decides(config, "/train_micro_batch_size_per_gpu")},
+      {"/workload/gradient_accumulation",
+       !all_samples && !decides(config, "/gradient_accumulation_steps")}};
+  for (const auto& [pointer, is_kept] : kept)
+    if (!is_kept) set_field(job, pointer, nullptr);
   document.replace(std::move(job));
 }
 
@@ -48,7 +68,8 @@ FileKind kind_of(const Json& json, const std::string& file) {
 std::optional<FileKind> take_file(JobDocument& document, const QString& path,
                                   const std::function<bool()>& may_discard) {
   const std::string file = path.toStdString();
-  const FileKind kind = kind_of(read_json_file(file), file);
+  const Json content = read_json_file(file);
+  const FileKind kind = kind_of(content, file);
   switch (kind) {
     case FileKind::job:
       if (!may_discard()) return std::nullopt;
@@ -58,7 +79,7 @@ std::optional<FileKind> take_file(JobDocument& document, const QString& path,
       use_model(document, file);
       break;
     case FileKind::ds_config:
-      use_ds_config(document, file);
+      use_ds_config(document, file, content);
       break;
   }
   return kind;

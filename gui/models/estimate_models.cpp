@@ -56,7 +56,8 @@ std::vector<ResourceLine> EstimateModels::resources(const Answer& a) {
           spare >= 0 ? tr("%1 to spare").arg(bytes(spare)) : tr("%1 too much").arg(bytes(-spare));
     } else if (line.is_used) {
       line.amount = bytes(r.needed);
-      line.margin = tr("what a node has is not known");
+      line.verdict = tr("not known");
+      line.margin = tr("fits if each node has that much");
     }
     out.push_back(line);
   };
@@ -158,10 +159,6 @@ std::vector<Fact> EstimateModels::foundation(const Answer& a, const Calibration&
   for (const Statement& s : statements(*a.estimate, *a.job, calibration))
     out.push_back({standing_word(s.standing), words(s.words), {}, {}, {}});
   return out;
-}
-
-QString EstimateModels::headline(const Answer& a) {
-  return words(report::words_of(overall(a.estimate->verdict)));
 }
 
 QString EstimateModels::largest_consumer(const Answer& a) {

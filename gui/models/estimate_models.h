@@ -52,7 +52,6 @@ class EstimateModels {
   /// What the answer rests on, as the command line says it.
   static std::vector<Fact> foundation(const Answer& a, const Calibration& calibration);
 
-  static QString headline(const Answer& a);          ///< "FITS"
   static QString largest_consumer(const Answer& a);  ///< a sentence
   static QString phase_name(Phase phase);            ///< "forward pass"
 

@@ -1,4 +1,5 @@
-// A fix in words: what it changes, and what the GPU, the host and the time are before and after.
+// A change in words, one that makes a job fit or one that makes it faster: what it changes, and
+// what the GPU, the host and the time are before and after.
 #pragma once
 
 #include <QCoreApplication>

@@ -4,6 +4,7 @@
 #include "models/core_words.h"
 #include "models/provenance.h"
 #include "models/text.h"
+#include "models/verdict_words.h"
 #include "render/describe.h"
 #include "render/estimate_text.h"
 #include "report/words.h"
@@ -41,8 +42,7 @@ void PlanTable::add_gpu_aspects() {
       plans_.empty() ? GpuAbilities{} : plans_.front().plan.cluster.gpu.abilities;
   const Words device = [](const Alternative& a) { return Provenance::device(a.estimate, a.plan); };
   add(
-      tr("verdict"),
-      [](const Alternative& a) { return words(report::words_of(overall(a.estimate.verdict))); },
+      tr("verdict"), [](const Alternative& a) { return VerdictWords::brief(a.estimate.verdict); },
       device);
   add(
       tr("each GPU"), [](const Alternative& a) { return bytes(a.estimate.device.point); }, device);

@@ -49,6 +49,21 @@ void write_report(const Answer& answer, const Json& job, const Workbench& workbe
   control.progress(1);
 }
 
+std::optional<std::string> command_to_copy(const JobDocument& document) {
+  const bool is_saved = !document.path().isEmpty() && !document.is_modified();
+  if (is_saved)
+    return command_line(document.json(), fs::absolute(document.path().toStdString()).string());
+  Json job = document.json();
+  for (const auto* pointer : {"/framework/ds_config", "/model"}) {
+    const auto said = field_of(job, pointer);
+    std::error_code error;
+    if (!said || !said->is_string()) continue;
+    const fs::path path = fs::path(document.directory()) / said->get<std::string>();
+    if (fs::exists(path, error)) set_field(job, pointer, fs::absolute(path).string());
+  }
+  return command_with_flags(job);
+}
+
 std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {
   std::vector<PlanFile> files;
   if (answer.job->plan.workload.kind != WorkKind::train)  // no launcher runs it from a plan
@@ -58,6 +73,22 @@ std::vector<PlanFile> plan_files(const Answer& answer, const Json& job) {
     files.push_back({std::move(file.name), std::move(file.text), program});
   }
   return files;
+}
+
+std::vector<std::string> files_in_the_way(const std::vector<PlanFile>& files,
+                                          const std::string& folder) {
+  std::vector<std::string> names;
+  for (const PlanFile& file : files) {
+    std::error_code error;
+    const fs::path path = fs::path(folder) / file.name;
+    if (!fs::exists(path, error)) continue;
+    try {
+      if (read_text_file(path.string()) == file.text) continue;
+    } catch (const InputError&) {  // not to be read: all the more in the way
+    }
+    names.push_back(file.name);
+  }
+  return names;
 }
 
 void write_plan_files(const std::vector<PlanFile>& files, const std::string& folder) {

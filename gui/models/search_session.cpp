@@ -1,9 +1,11 @@
 #include "models/search_session.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/format.h"
 #include "models/core_words.h"
+#include "models/preferences.h"
 #include "models/provenance.h"
 #include "models/text.h"
 #include "questions/search/axes.h"
@@ -24,10 +26,18 @@ QString choices_of(const SearchSpace& space, const Found& found) {
   return out.join(QStringLiteral(", "));
 }
 
+/// What each host needs; as a need where nobody knows what it has.
+QString host_of(const ResourceVerdict& host) {
+  if (host.needed == 0) return QStringLiteral("–");
+  const QString bytes = text(format_bytes(host.needed));
+  return host.available ? bytes : SearchSession::tr("if it has %1").arg(bytes);
+}
+
 FoundRow row_of(const SearchSpace& space, const Found& found) {
   const TimeEstimate& t = found.estimate.time;
   return {choices_of(space, found),
           text(format_bytes(found.estimate.device.point)),
+          host_of(found.estimate.verdict.host),
           t.step_seconds > 0 ? text(format_seconds(t.step_seconds)) : QStringLiteral("–"),
           text(format_count(static_cast<std::int64_t>(t.tokens_per_second))),
           text(format_count(found.plan.cluster.world())),
@@ -56,6 +66,7 @@ SearchSession::SearchSession(Session& session, QObject* parent)
       session_(session),
       found_(new RowsModel<FoundRow>(
           {column(tr("each GPU"), &FoundRow::memory, &FoundRow::hint, true, &FoundRow::bytes),
+           column(tr("each host"), &FoundRow::host, &FoundRow::hint, true),
            column(tr("step"), &FoundRow::step, &FoundRow::hint, true),
            column(tr("tokens/s"), &FoundRow::tokens, &FoundRow::hint, true,
                   &FoundRow::seconds_a_token),
@@ -66,7 +77,7 @@ SearchSession::SearchSession(Session& session, QObject* parent)
           {column(tr("candidates"), &RuledOutRow::count, &RuledOutRow::reason, true),
            column(tr("ruled out because"), &RuledOutRow::reason, &RuledOutRow::reason, false)},
           this)) {
-  connect(&session_, &Session::answered, this, &SearchSession::forget);
+  connect(&session_, &Session::answered, this, &SearchSession::forget_if_another);
   connect(&work_, &Background::started, this, &SearchSession::started);
   connect(&work_, &Background::progressed, this, &SearchSession::progressed);
   connect(&work_, &Background::finished, this, &SearchSession::finished);
@@ -79,9 +90,22 @@ bool SearchSession::can_search() const {
 }
 
 void SearchSession::start(Objective objective) {
-  if (!can_search()) return;
-  result_.reset();
-  work_.start([this, job = *session_.answer().job, objective,
+  if (can_search()) run(session_.document().json(), *session_.answer().job, objective);
+}
+
+void SearchSession::start_again(const Json& job, Objective objective) {
+  try {
+    const JobDocument& document = session_.document();
+    run(job, load_job(job, document.name(), {&session_.workbench().hardware, document.directory()}),
+        objective);
+  } catch (const InputError&) {  // a file that it names is gone, and the search with it
+  }
+}
+
+void SearchSession::run(Json written, Job job, Objective objective) {
+  outcome_.reset();
+  own_jobs_ = {written, session_.document().json()};
+  work_.start([this, written = std::move(written), job = std::move(job), objective,
                calibration = session_.workbench().calibration](const Background::Control& control) {
     std::atomic<bool> stop{false};
     const std::stop_callback on_stop(control.stop, [&stop] { stop = true; });
@@ -92,40 +116,54 @@ void SearchSession::start(Objective objective) {
            if (p.candidates > 0)
              control.progress(static_cast<double>(p.settled) / static_cast<double>(p.candidates));
          }});
-    return [this, space, result] { take(space, result); };
+    return [this, outcome = SearchOutcome{written, objective, space, result}] { take(outcome); };
   });
 }
 
-void SearchSession::take(const SearchSpace& space, const SearchResult& result) {
-  result_ = result;
+void SearchSession::resume(std::optional<SearchOutcome> outcome) {
+  if (!outcome) return;
+  own_jobs_ = {outcome->job, session_.document().json()};
+  take(std::move(*outcome));
+  Q_EMIT finished();
+}
+
+void SearchSession::take(SearchOutcome outcome) {
+  outcome_ = std::move(outcome);
+  set_preference(Preference::searched_job, text(outcome_->job.dump()));
+  set_preference(Preference::objective, static_cast<int>(outcome_->objective));
   std::vector<FoundRow> found;
-  for (const Found& f : result.front) found.push_back(row_of(space, f));
+  for (const Found& f : outcome_->result.front) found.push_back(row_of(outcome_->space, f));
   found_->set_rows(std::move(found));
   std::vector<RuledOutRow> reasons;
-  for (const RuleCount& rule : result.ruled_out)
+  for (const RuleCount& rule : outcome_->result.ruled_out)
     if (rule.count > 0) reasons.push_back({words(rule.sentence), text(format_count(rule.count))});
   ruled_out_->set_rows(std::move(reasons));
 }
 
 QString SearchSession::summary() const {
-  if (!result_) return {};
+  if (!outcome_) return {};
   return tr("%1 candidates; %2 of them are beaten by no other in time, memory and GPUs at once")
-      .arg(text(format_count(result_->candidates)),
-           text(format_count(static_cast<std::int64_t>(result_->front.size()))));
+      .arg(text(format_count(outcome_->result.candidates)),
+           text(format_count(static_cast<std::int64_t>(outcome_->result.front.size()))));
 }
 
 void SearchSession::use(int row) {
-  if (!result_ || row < 0 || static_cast<std::size_t>(row) >= result_->front.size()) return;
-  const Plan plan = result_->front[static_cast<std::size_t>(row)].plan;
+  if (!outcome_ || row < 0 || static_cast<std::size_t>(row) >= outcome_->result.front.size())
+    return;
+  const Plan plan = outcome_->result.front[static_cast<std::size_t>(row)].plan;
   is_using_ = true;  // the other plans stay to choose from
   session_.use_plan(plan);
   is_using_ = false;
+  own_jobs_.push_back(session_.document().json());
 }
 
-void SearchSession::forget() {
-  if (is_using_ || (!result_ && !work_.is_running())) return;
+void SearchSession::forget_if_another() {
+  if (is_using_ || (!outcome_ && !work_.is_running())) return;
+  const Json& now = session_.document().json();
+  if (std::find(own_jobs_.begin(), own_jobs_.end(), now) != own_jobs_.end()) return;
   work_.cancel();
-  result_.reset();
+  outcome_.reset();
+  set_preference(Preference::searched_job, {});
   found_->set_rows({});
   ruled_out_->set_rows({});
   Q_EMIT finished();

@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <QObject>
 #include <QString>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -11,13 +12,14 @@
 #include "models/rows_model.h"
 #include "models/session.h"
 #include "questions/search/search.h"
+#include "questions/search/space.h"
 
 namespace shardplan::gui {
 
 /// A plan of the front.
 struct FoundRow {
   QString plan;  ///< the choices that make it
-  QString memory, step, tokens, gpus;
+  QString memory, host, step, tokens, gpus;
   QString hint;  ///< where its numbers come from
   double bytes = 0, seconds_a_token = 0;
 };
@@ -25,6 +27,14 @@ struct FoundRow {
 /// A reason, and how many candidates it ruled out.
 struct RuledOutRow {
   QString reason, count;
+};
+
+/// What a search was about, and what it found: a window that takes another's place shows it again.
+struct SearchOutcome {
+  Json job;  ///< as it was written when the search began
+  Objective objective = Objective::throughput;
+  SearchSpace space;
+  SearchResult result;
 };
 
 class SearchSession : public QObject {
@@ -36,10 +46,15 @@ class SearchSession : public QObject {
   /// A search varies how one model is trained.
   bool can_search() const;
   void start(Objective objective);
+  /// Searches again around a job that was searched before, of which the session's is a plan.
+  void start_again(const Json& job, Objective objective);
+  /// Shows what another session's search found.
+  void resume(std::optional<SearchOutcome> outcome);
   void cancel() { work_.cancel(); }
   bool is_running() const { return work_.is_running(); }
 
-  const std::optional<SearchResult>& result() const { return result_; }
+  const std::optional<SearchOutcome>& outcome() const { return outcome_; }
+  const SearchResult* result() const { return outcome_ ? &outcome_->result : nullptr; }
   const RowsModel<FoundRow>& found() const { return *found_; }
   RowsModel<FoundRow>* found_model() { return found_; }
   RowsModel<RuledOutRow>* ruled_out_model() { return ruled_out_; }
@@ -55,14 +70,16 @@ class SearchSession : public QObject {
   void failed(const QString& message);
 
  private:
-  void take(const SearchSpace& space, const SearchResult& result);
-  /// Another job was asked for: what was found, or is being looked for, is not about it.
-  void forget();
+  void run(Json written, Job job, Objective objective);
+  void take(SearchOutcome outcome);
+  /// Another job may have been asked for: what was found, or is looked for, is not about it then.
+  void forget_if_another();
 
   Session& session_;
   RowsModel<FoundRow>* found_;
   RowsModel<RuledOutRow>* ruled_out_;
-  std::optional<SearchResult> result_;
+  std::optional<SearchOutcome> outcome_;
+  std::vector<Json> own_jobs_;  ///< that the outcome is about: the job searched, and plans of it
   bool is_using_ = false;
   Background work_;
 };

@@ -8,9 +8,20 @@
 #include "job/cluster_json.h"
 #include "job/fields.h"
 #include "job/rewrite.h"
+#include "questions/improvements.h"
 #include "render/search_text.h"
 
 namespace shardplan::gui {
+namespace {
+
+/// What makes a job fit; of one that does, what makes it faster.
+std::vector<Fix> changes_for(const Job& job, const WrittenJob& written, const Estimate& now,
+                             const Calibration& calibration, const Effort& effort) {
+  return now.verdict.fits ? find_improvements(job, written, now, calibration, effort)
+                          : find_fixes(job, written, now, calibration, effort);
+}
+
+}  // namespace
 
 Session::Session(QObject* parent) : QObject(parent), workbench_(load_workbench()) {
   connect(&document_, &JobDocument::changed, this, &Session::recompute);
@@ -23,8 +34,13 @@ Session::~Session() = default;
 
 void Session::recompute() {
   answer_ = gui::answer(document_.json(), document_.name(), document_.directory(), workbench_);
+  // As `shardplan fit` says it of the same question.
+  if (answer_.job && document_.assumes("/checkpointing") &&
+      answer_.job->plan.workload.kind == WorkKind::train)
+    answer_.job->assumed.emplace_back("checkpointing: full");
   ++answers_;
   fixes_.clear();  // they belong to the answer before
+  headroom_.reset();
   find_fixes_later();
   Q_EMIT answered();
 }
@@ -44,9 +60,11 @@ void Session::start_finding_fixes() {
   finder_.start([this, job = *answer_.job, now = *answer_.estimate, written = written_job(),
                  calibration = workbench_.calibration](const Background::Control& control) {
     std::vector<Fix> fixes =
-        find_fixes(job, written, now, calibration, {.threads = 0, .stop = control.stop});
-    return [this, fixes = std::move(fixes)] {
+        changes_for(job, written, now, calibration, {.threads = 0, .stop = control.stop});
+    const auto headroom = headroom_of(job, calibration, control.stop);
+    return [this, fixes = std::move(fixes), headroom] {
       fixes_ = fixes;
+      headroom_ = headroom;
       Q_EMIT fixes_changed();
     };
   });
@@ -56,9 +74,12 @@ void Session::find_fixes_now() {
   find_fixes_soon_.stop();
   finder_.cancel();
   fixes_.clear();
-  if (answer_.estimate)
-    fixes_ = find_fixes(*answer_.job, written_job(), *answer_.estimate, workbench_.calibration,
-                        {.threads = 0});
+  headroom_.reset();
+  if (answer_.estimate) {
+    headroom_ = headroom_of(*answer_.job, workbench_.calibration, {});
+    fixes_ = changes_for(*answer_.job, written_job(), *answer_.estimate, workbench_.calibration,
+                         {.threads = 0});
+  }
   Q_EMIT fixes_changed();
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/answer.h"
 #include "models/background.h"
+#include "models/headroom.h"
 #include "models/job_document.h"
 #include "questions/fixes.h"
 
@@ -30,8 +31,11 @@ class Session : public QObject {
   /// How often that was: a file that a job names may change while the job stays as it is.
   quint64 answers() const { return answers_; }
 
-  /// What would make more room: found in the background after each change, none until then.
+  /// What would make the job fit or, where it does, faster: found in the background after each
+  /// change, none until then.
   const std::vector<Fix>& fixes() const { return fixes_; }
+  /// Found with them.
+  const std::optional<Headroom>& headroom() const { return headroom_; }
   bool is_finding_fixes() const { return find_fixes_soon_.isActive() || finder_.is_running(); }
   /// Waits for the fixes and takes them over: for pictures, where nobody waits.
   void find_fixes_now();
@@ -61,6 +65,7 @@ class Session : public QObject {
   Answer answer_;
   quint64 answers_ = 0;
   std::vector<Fix> fixes_;
+  std::optional<Headroom> headroom_;
   QTimer find_fixes_soon_;  ///< runs out when the windows have painted the answer
   Background finder_;
 };

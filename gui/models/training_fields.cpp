@@ -1,6 +1,7 @@
 #include "models/training_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "frameworks/deepspeed/option_table.h"
@@ -49,22 +50,39 @@ bool can_be(const Job& job, const Plan& changed) {
   return !division_problem(job.model, changed);
 }
 
-/// Offload as one choice of the three that DeepSpeed users make.
+/// Where the optimizer states and the parameters are, as one choice.
+struct OffloadPlaces {
+  OffloadDevice optimizer, parameters;
+  bool operator==(const OffloadPlaces&) const = default;
+};
+constexpr auto kGpu = OffloadDevice::none;
+constexpr auto kHost = OffloadDevice::cpu;
+constexpr auto kNvme = OffloadDevice::nvme;
+constexpr std::array<OffloadPlaces, 9> kOffloadPlaces{{{kGpu, kGpu},
+                                                       {kHost, kGpu},
+                                                       {kHost, kHost},
+                                                       {kNvme, kNvme},
+                                                       {kGpu, kHost},
+                                                       {kGpu, kNvme},
+                                                       {kNvme, kGpu},
+                                                       {kHost, kNvme},
+                                                       {kNvme, kHost}}};
+/// That most people choose between; the others are shown where a job has them.
+constexpr int kUsualOffloads = 4;
+
 int offload_of(const Plan& plan) {
   const ZeroOptions& zero = plan.framework.deepspeed.zero;
-  if (zero.offload_param.device == OffloadDevice::nvme) return 3;
-  if (zero.offload_param.device == OffloadDevice::cpu) return 2;
-  return zero.offload_optimizer.device == OffloadDevice::none ? 0 : 1;
+  const OffloadPlaces now{zero.offload_optimizer.device, zero.offload_param.device};
+  const auto* const at = std::find(kOffloadPlaces.begin(), kOffloadPlaces.end(), now);
+  return static_cast<int>(at - kOffloadPlaces.begin());
 }
 
 void set_offload_choice(Plan& plan, int choice) {
-  constexpr auto kNone = OffloadDevice::none;
-  constexpr auto kHost = OffloadDevice::cpu;
-  constexpr auto kNvme = OffloadDevice::nvme;
-  if (choice >= 2 && plan.framework.deepspeed.zero.stage < 3) set_zero_stage(plan, 3);
-  if (choice == 1 && plan.framework.deepspeed.zero.stage < 1) set_zero_stage(plan, 2);
-  const OffloadDevice device = choice == 3 ? kNvme : choice == 0 ? kNone : kHost;
-  set_offload(plan, device, choice >= 2 ? device : kNone);
+  const OffloadPlaces& places = kOffloadPlaces.at(static_cast<std::size_t>(choice));
+  const int stage = plan.framework.deepspeed.zero.stage;
+  if (places.parameters != kGpu && stage < 3) set_zero_stage(plan, 3);
+  if (places.optimizer != kGpu && places.parameters == kGpu && stage < 1) set_zero_stage(plan, 2);
+  set_offload(plan, places.optimizer, places.parameters);
 }
 
 void set_gpus(Plan& plan, std::int64_t gpus) {
@@ -134,7 +152,12 @@ TrainingField TrainingFields::offload() {
           .choices = {{tr("nothing"), 0},
                       {tr("optimizer to host"), 1},
                       {tr("all to host"), 2},
-                      {tr("all to NVMe"), 3}},
+                      {tr("all to NVMe"), 3},
+                      {tr("parameters to host"), 4},
+                      {tr("parameters to NVMe"), 5},
+                      {tr("optimizer to NVMe"), 6},
+                      {tr("optimizer to host, parameters to NVMe"), 7},
+                      {tr("optimizer to NVMe, parameters to host"), 8}},
           .read = [](const Job& j) { return QVariant(offload_of(j.plan)); },
           .write =
               [](Session& s, const QVariant& v) {
@@ -143,6 +166,7 @@ TrainingField TrainingFields::offload() {
           .applies = trains_with_deepspeed,
           .allows =
               [](const Job& j, const QVariant& v) {
+                if (v.toInt() >= kUsualOffloads) return false;
                 Plan changed = j.plan;
                 set_offload_choice(changed, v.toInt());
                 return can_be(j, changed);

@@ -29,6 +29,8 @@ ChoiceSlider::ChoiceSlider(Session& session, TrainingField field, std::vector<qi
   layout->addWidget(value_, 0, 1);
   layout->addWidget(slider_, 1, 0, 1, 2);
   connect(slider_, &QSlider::valueChanged, this, &ChoiceSlider::moved);
+  connect(slider_, &QSlider::sliderPressed, this, [this] { session_.document().begin_gesture(); });
+  connect(slider_, &QSlider::sliderReleased, this, [this] { session_.document().end_gesture(); });
 }
 
 std::vector<Choice> ChoiceSlider::stops_with(const Job& job, const QVariant& now) const {

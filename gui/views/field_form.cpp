@@ -86,7 +86,8 @@ void FieldForm::refresh_row(const Row& row) {
     box->setCurrentIndex(box->findData(value));
   }
   if (auto* box = qobject_cast<QSpinBox*>(row.editor)) box->setValue(value.toInt());
-  row.standing->setText(said                                     ? tr("given")
+  const bool is_given = said && !session_.document().assumes(row.field.pointer);
+  row.standing->setText(is_given                                 ? tr("given")
                         : field_of(text, "/framework/ds_config") ? tr("ds_config or default")
                                                                  : tr("assumed"));
 }

@@ -13,17 +13,19 @@ ResourcePanel::ResourcePanel(QWidget* parent) : QWidget(parent), rows_{} {
   layout->setVerticalSpacing(2);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    int column = 0;
-    for (TextLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin}) {
+    for (TextLabel** label : {&row.name, &row.verdict, &row.amount, &row.margin})
       *label = new TextLabel(TextLabel::Lines::one, this);
-      layout->addWidget(*label, static_cast<int>(i), column++);
-    }
+    row.bar = new MeterBar(this);
+    int column = 0;
+    for (QWidget* part :
+         std::initializer_list<QWidget*>{row.name, row.verdict, row.amount, row.bar, row.margin})
+      layout->addWidget(part, static_cast<int>(i), column++);
     constexpr std::array kNames{"gpu", "host", "nvme"};
     row.verdict->setObjectName(QStringLiteral("%1_verdict").arg(QLatin1String(kNames[i])));
     row.amount->setObjectName(QStringLiteral("%1_amount").arg(QLatin1String(kNames[i])));
     row.margin->setObjectName(QStringLiteral("%1_margin").arg(QLatin1String(kNames[i])));
   }
-  layout->setColumnStretch(3, 1);
+  layout->setColumnStretch(4, 1);
   layout->setHorizontalSpacing(14);
 }
 
@@ -39,6 +41,9 @@ void ResourcePanel::set_resources(const std::vector<ResourceLine>& lines) {
                                       : palette().color(QPalette::PlaceholderText));
     row.amount->set_text(line.amount);
     row.margin->set_text(line.margin);
+    row.bar->set_amounts(line.needed, line.upper, line.available);
+    row.bar->setVisible(line.is_used);
+    row.bar->setAccessibleName(QStringLiteral("%1: %2").arg(line.name, line.amount));
     for (TextLabel* label : {row.name, row.verdict, row.amount, row.margin})
       set_hint(label, line.hint);
   }

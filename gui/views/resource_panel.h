@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/estimate_models.h"
+#include "views/meter_bar.h"
 #include "views/text_label.h"
 
 namespace shardplan::gui {
@@ -19,7 +20,9 @@ class ResourcePanel : public QWidget {
 
  private:
   struct Row {
-    TextLabel *name, *verdict, *amount, *margin;
+    TextLabel *name, *verdict, *amount;
+    MeterBar* bar;
+    TextLabel* margin;
   };
   std::array<Row, 3> rows_;
 };

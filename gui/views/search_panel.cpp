@@ -84,9 +84,10 @@ QWidget* SearchPanel::make_lists() {
 void SearchPanel::show_whether_it_can() {
   const bool can = search_.can_search();
   start_->setEnabled(can);
-  if (session_.answer().job && !can)
-    summary_->setText(
-        tr("A search varies how one model is trained; this job does something else."));
+  summary_->setText(
+      session_.answer().job && !can
+          ? tr("A search varies how one model is trained; this job does something else.")
+          : search_.summary());
 }
 
 void SearchPanel::show_result() {

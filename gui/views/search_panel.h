@@ -19,6 +19,8 @@ class SearchPanel : public QWidget {
  public:
   explicit SearchPanel(Session& session, QWidget* parent = nullptr);
 
+  SearchSession& search() { return search_; }
+
  private:
   QLayout* make_bar();
   QWidget* make_lists();

@@ -45,7 +45,7 @@ void TimelineView::set_timeline(std::shared_ptr<const MemoryTimeline> timeline, 
 QString TimelineView::description_of(std::size_t point) const {
   const TimelinePoint& p = points()[point];
   QString where = words(report::words_of(p.phase));
-  if (p.iterations > 1) where += tr(", layer %1 of %2").arg(p.iteration + 1).arg(p.iterations);
+  if (p.iterations > 1) where += tr(", repetition %1 of %2").arg(p.iteration + 1).arg(p.iterations);
   if (timeline_->micro_batches > 1)
     where += tr(", micro-batch %1 of %2").arg(p.micro_batch + 1).arg(timeline_->micro_batches);
   QString out =

@@ -1,26 +1,37 @@
 #include "wizard/compare_page.h"
 
+#include <fmt/format.h>
+
 #include <QGridLayout>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "frameworks/registry.h"
 #include "models/core_words.h"
 #include "models/provenance.h"
 #include "models/text.h"
+#include "models/verdict_words.h"
 #include "render/describe.h"
-#include "report/words.h"
 #include "views/colours.h"
 #include "views/differs_delegate.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
+namespace {
+
+std::string model_of(const Job& job) {
+  return fmt::format("{} {}", job.model.facts.name, job.model.parameter_count());
+}
+
+}  // namespace
 
 ComparePage::ComparePage(Session& session, QWidget* parent)
     : Page(session, tr("Compare"), parent), model_(new PlanTable(this)) {
   list_ = new QListWidget(this);
+  list_->setObjectName(QStringLiteral("plans"));
   list_->setAccessibleName(tr("Plans to compare, four at most"));
   connect(list_, &QListWidget::itemChanged, this, &ComparePage::show_chosen);
   auto* keep = new QPushButton(tr("&Keep this plan for comparison"), this);
@@ -57,28 +68,38 @@ std::vector<Alternative> ComparePage::alternatives(const Answer& a) const {
 
 void ComparePage::refresh() {
   const Answer& a = answer();
-  if (!a.job) {
-    model_->set_plans({}, calibration());
-    return;
-  }
-  offered_ = alternatives(a);
-  for (const Alternative& plan : kept_) offered_.push_back(plan);
-  const bool begins = list_->count() == 0;
   const QSignalBlocker quiet(list_);
-  std::vector<bool> was_checked;
+  std::optional<std::set<std::string>> was_checked;
+  if (list_->count() > 0) was_checked.emplace();
   for (int i = 0; i < list_->count(); ++i)
-    was_checked.push_back(list_->item(i)->checkState() == Qt::Checked);
+    if (list_->item(i)->checkState() == Qt::Checked)
+      was_checked->insert(offered_[static_cast<std::size_t>(i)].name);
   list_->clear();
-  const bool by_stages = zero_options(a.job->plan) != nullptr && !a.job->rlhf;
+  offered_.clear();
+  if (a.job) {
+    offered_ = alternatives(a);
+    for (const KeptPlan& kept : kept_)
+      if (kept.model == model_of(*a.job)) offered_.push_back(kept.plan);
+  }
+  list_choices(was_checked);
+}
+
+/// Those that were checked and are there still; where all of them are gone, the plans to begin
+/// with.
+void ComparePage::list_choices(const std::optional<std::set<std::string>>& was_checked) {
+  const auto is_checked = [&](const Alternative& plan) {
+    return was_checked && was_checked->contains(plan.name);
+  };
+  const bool by_stages = answer().job && zero_options(answer().job->plan) && !answer().job->rlhf;
+  const bool none_is_wanted = was_checked && was_checked->empty();
+  const bool begins = !none_is_wanted && std::none_of(offered_.begin(), offered_.end(), is_checked);
   std::size_t shown = 0;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
     auto* item = new QListWidgetItem(words(offered_[i].name), list_);
     const bool is_plain_stage = zero_options(offered_[i].plan) != nullptr &&
                                 offered_[i].name.find('+') == std::string::npos;
     const bool begun_with = offered_[i].is_current || is_plain_stage || !by_stages;
-    const bool checked =
-        begins ? begun_with && shown++ < kMostCompared : i < was_checked.size() && was_checked[i];
-    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
+    const bool checked = begins ? begun_with && shown++ < kMostCompared : is_checked(offered_[i]);
     item->setCheckState(checked ? Qt::Checked : Qt::Unchecked);
   }
   show_chosen();
@@ -88,8 +109,22 @@ void ComparePage::keep_current() {
   const Answer& a = answer();
   if (!a.job) return;
   const std::string name = subject(*a.job);
-  kept_.push_back({name.substr(0, name.find('\n')), a.job->plan, *a.estimate, false});
+  kept_.push_back(
+      {model_of(*a.job), {name.substr(0, name.find('\n')), a.job->plan, *a.estimate, false}});
   refresh();
+}
+
+/// Where as many are checked as can be shown, no other can be.
+void ComparePage::limit_choices(std::size_t chosen) {
+  const QSignalBlocker quiet(list_);
+  const bool is_full = chosen >= kMostCompared;
+  for (int i = 0; i < list_->count(); ++i) {
+    QListWidgetItem* item = list_->item(i);
+    const bool can_change = !is_full || item->checkState() == Qt::Checked;
+    item->setFlags(can_change ? Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable
+                              : Qt::ItemFlags(Qt::ItemIsSelectable));
+    item->setToolTip(can_change ? QString() : tr("Four are shown: untick one of them first."));
+  }
 }
 
 void ComparePage::show_chosen() {
@@ -97,6 +132,7 @@ void ComparePage::show_chosen() {
   for (int i = 0; i < list_->count(); ++i)
     if (list_->item(i)->checkState() == Qt::Checked)
       chosen.push_back(offered_[static_cast<std::size_t>(i)]);
+  limit_choices(chosen.size());
   model_->set_plans(std::move(chosen), calibration());
   double longest = 0;
   for (const Alternative& plan : model_->plans())
@@ -110,7 +146,7 @@ void ComparePage::show_chosen() {
     const Fit fit = overall(plan.estimate.verdict);
     bars_[i].name->setText(
         QStringLiteral("%1\n%2 %3")
-            .arg(words(plan.name), verdict_sign(fit), words(report::words_of(fit))));
+            .arg(words(plan.name), verdict_sign(fit), VerdictWords::brief(plan.estimate.verdict)));
     bars_[i].bar->setAccessibleName(words(plan.name));
     set_hint(bars_[i].name, Provenance::device(plan.estimate, plan.plan));
     bars_[i].bar->set_shares(EstimateModels::breakdown(plan.estimate, plan.plan, calibration()),

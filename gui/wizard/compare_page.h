@@ -4,6 +4,9 @@
 #include <QLabel>
 #include <QListWidget>
 #include <array>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "models/plan_table.h"
@@ -12,11 +15,20 @@
 
 namespace shardplan::gui {
 
+/// A job as it was when the person kept it; it is offered beside jobs of the same model.
+struct KeptPlan {
+  std::string model;
+  Alternative plan;
+};
+
 class ComparePage : public Page {
   Q_OBJECT
 
  public:
   explicit ComparePage(Session& session, QWidget* parent = nullptr);
+
+  const std::vector<KeptPlan>& kept() const { return kept_; }
+  void keep(std::vector<KeptPlan> plans) { kept_ = std::move(plans); }
 
  protected:
   void refresh() override;
@@ -24,10 +36,12 @@ class ComparePage : public Page {
  private:
   std::vector<Alternative> alternatives(const Answer& a) const;
   void keep_current();
+  void list_choices(const std::optional<std::set<std::string>>& was_checked);
+  void limit_choices(std::size_t chosen);
   void show_chosen();
 
   std::vector<Alternative> offered_;  ///< of the list, in its order
-  std::vector<Alternative> kept_;     ///< jobs as they were when the person kept them
+  std::vector<KeptPlan> kept_;
   PlanTable* model_;
   QListWidget* list_;
   struct Bar {

@@ -46,8 +46,7 @@ MachinePage::MachinePage(Session& session, QWidget* parent)
   halves->addWidget(make_box(tr("What is known about it"), make_fields(), this), 2);
   layout->addLayout(halves, 1);
 
-  connect(text_, &QLineEdit::textEdited, this, [this](const QString& typed) {
-    const QString name = typed.trimmed();
+  write_while_typed(text_, [this](const QString& name) {
     this->session().document().set("/cluster",
                                    name.isEmpty() ? Json(nullptr) : Json(name.toStdString()));
   });

@@ -3,13 +3,15 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QVBoxLayout>
 
 #include "models/core_words.h"
-#include "models/estimate_models.h"
 #include "models/provenance.h"
 #include "models/text.h"
+#include "models/verdict_words.h"
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/widgets.h"
@@ -33,29 +35,34 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   auto* machine = new MachinePage(session, this);
   auto* model = new ModelPage(session, this);
   auto* training = new TrainingPage(session, this);
-  auto* plan = new PlanPage(session, this);
+  plan_ = new PlanPage(session, this);
+  compare_ = new ComparePage(session, this);
   for (Page* page :
        {static_cast<Page*>(machine), static_cast<Page*>(model), static_cast<Page*>(training),
-        static_cast<Page*>(new VerdictPage(session, this)), static_cast<Page*>(plan),
-        static_cast<Page*>(new ComparePage(session, this)),
-        static_cast<Page*>(new AccuracyPage(session, this))})
+        static_cast<Page*>(new VerdictPage(session, this)), static_cast<Page*>(plan_),
+        static_cast<Page*>(compare_), static_cast<Page*>(new AccuracyPage(session, this))})
     add_page(page);
   connect(model, &ModelPage::open_asked, this, [this] { open(tr("a model's config.json")); });
   connect(training, &TrainingPage::open_asked, this, [this] { open(tr("a ds_config.json")); });
-  connect(plan, &PlanPage::save_asked, this, &MainWindow::save_as);
-  connect(plan, &PlanPage::report_asked, this, &MainWindow::export_report);
-  connect(plan, &PlanPage::export_asked, this, &MainWindow::export_files);
-  connect(&work_, &Background::failed, this,
-          [this](const QString& why) { show_error(message_, why); });
+  connect(plan_, &PlanPage::copy_asked, this, &MainWindow::copy_command);
+  connect(plan_, &PlanPage::save_asked, this, &MainWindow::save_as);
+  connect(plan_, &PlanPage::report_asked, this, &MainWindow::export_report);
+  connect(plan_, &PlanPage::export_asked, this, &MainWindow::export_files);
+  connect(&work_, &Background::failed, this, &MainWindow::tell_problem);
+  notices_ = new NoticeBar(this);
+  connect(notices_, &NoticeBar::undo_asked, this,
+          [this] { session_.document().undo_stack().undo(); });
 
   auto* middle = new QWidget(this);
   auto* layout = new QVBoxLayout(middle);
   layout->setContentsMargins(10, 6, 10, 6);
   layout->addWidget(make_steps());
   layout->addWidget(stack_, 1);
+  layout->addWidget(notices_);
   layout->addWidget(make_navigation());
   setCentralWidget(middle);
   make_file_menu();
+  make_edit_menu();
   make_view_menu();
   setAcceptDrops(true);
   resize(1366, 768);
@@ -103,8 +110,6 @@ QWidget* MainWindow::make_navigation() {
   layout->setContentsMargins(0, 0, 0, 0);
   summary_ = new TextLabel(TextLabel::Lines::one, this);
   summary_->setObjectName(QStringLiteral("summary"));
-  message_ = make_error(this);
-  message_->setObjectName(QStringLiteral("message"));
   back_ = new QPushButton(tr("‹ &Back"), this);
   next_ = new QPushButton(tr("&Next ›"), this);
   back_->setObjectName(QStringLiteral("back"));
@@ -113,13 +118,39 @@ QWidget* MainWindow::make_navigation() {
   connect(back_, &QPushButton::clicked, this, [this] { go(-1); });
   connect(next_, &QPushButton::clicked, this, [this] { go(1); });
   layout->addWidget(summary_);
-  layout->addSpacing(16);
-  layout->addWidget(message_, 1);
   layout->addStretch();
   layout->addWidget(make_progress());
   layout->addWidget(back_);
   layout->addWidget(next_);
   return bar;
+}
+
+/// A field that has words of its own, which the job has not yet, undoes those; everywhere else undo
+/// and redo are the job's.
+void MainWindow::make_edit_menu() {
+  QMenu* edit = menuBar()->addMenu(tr("&Edit"));
+  QUndoStack& steps = session_.document().undo_stack();
+  QAction* undo = steps.createUndoAction(this, tr("Undo"));
+  undo->setShortcuts(QKeySequence::Undo);
+  undo->setObjectName(QStringLiteral("undo"));
+  QAction* redo = steps.createRedoAction(this, tr("Redo"));
+  redo->setShortcuts(QKeySequence::Redo);
+  redo->setObjectName(QStringLiteral("redo"));
+  edit->addActions({undo, redo});
+  QCoreApplication::instance()->installEventFilter(this);
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  auto* widget = qobject_cast<QWidget*>(watched);
+  if (event->type() != QEvent::ShortcutOverride || widget == nullptr || widget->window() != this)
+    return QMainWindow::eventFilter(watched, event);
+  const auto* key = static_cast<QKeyEvent*>(event);
+  if (!key->matches(QKeySequence::Undo) && !key->matches(QKeySequence::Redo)) return false;
+  auto* line = qobject_cast<QLineEdit*>(widget);
+  if (line == nullptr) line = widget->findChild<QLineEdit*>();  // of a spin box
+  if (line != nullptr && line->hasFocus() && line->isModified()) return false;
+  event->ignore();
+  return true;
 }
 
 void MainWindow::make_view_menu() {
@@ -153,22 +184,46 @@ void MainWindow::go(int by) {
 }
 
 void MainWindow::refresh() {
+  notices_->show_notice({});
+  show_summary();
+  const QString path = session_.document().path();
+  setWindowTitle(
+      tr("%1[*] – shardplan").arg(path.isEmpty() ? tr("new job") : QFileInfo(path).fileName()));
+  setWindowModified(session_.document().is_modified());
+}
+
+void MainWindow::show_summary() {
   const Answer& a = session_.answer();
-  show_error(message_, {});
   if (a.estimate) {
     const Fit fit = overall(a.estimate->verdict);
     summary_->set_text(QStringLiteral("%1 %2: %3")
-                           .arg(verdict_sign(fit), EstimateModels::headline(a),
-                                EstimateModels::resources(a).front().amount));
+                           .arg(verdict_sign(fit), VerdictWords::brief(a.estimate->verdict),
+                                VerdictWords::need(*a.estimate)));
     set_ink(summary_, verdict_colour(fit, palette()));
     set_hint(summary_, Provenance::device(*a.estimate, a.job->plan));
   } else {
     summary_->set_text({});
   }
-  const QString path = session_.document().path();
-  setWindowTitle(
-      tr("%1[*] – shardplan").arg(path.isEmpty() ? tr("new job") : QFileInfo(path).fileName()));
-  setWindowModified(session_.document().is_modified());
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && summary_ != nullptr) show_summary();
+}
+
+WindowState MainWindow::state() const {
+  return {saveGeometry(), page(), plan_->search().outcome(), compare_->kept()};
+}
+
+void MainWindow::resume(const WindowState& state) {
+  restoreGeometry(state.geometry);
+  plan_->search().resume(state.search);
+  compare_->keep(state.kept);
+  show_page(state.page);
+}
+
+SearchSession& MainWindow::search() {
+  return plan_->search();
 }
 
 }  // namespace shardplan::gui

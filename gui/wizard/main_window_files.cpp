@@ -2,7 +2,6 @@
 #include <QClipboard>
 #include <QCloseEvent>
 #include <QDragEnterEvent>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
@@ -10,16 +9,17 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QProgressBar>
+#include <QSaveFile>
 #include <nlohmann/json.hpp>
 
-#include "job/fields.h"
 #include "models/core_words.h"
 #include "models/dropped_file.h"
+#include "models/job_difference.h"
 #include "models/messages.h"
 #include "models/recent_files.h"
 #include "models/saved_files.h"
 #include "models/text.h"
-#include "views/widgets.h"
+#include "views/file_dialogs.h"
 #include "wizard/main_window.h"
 
 namespace shardplan::gui {
@@ -83,52 +83,74 @@ QWidget* MainWindow::make_progress() {
   return whole;
 }
 
+void MainWindow::tell_done(const QString& what) {
+  notices_->show_notice({.text = what});
+}
+
+void MainWindow::tell_problem(const QString& what) {
+  notices_->show_notice({.kind = Notice::Kind::problem, .text = what});
+}
+
 bool MainWindow::attempt(const std::function<void()>& action) {
   try {
     action();
     return true;
   } catch (const InputError& e) {
-    show_error(message_,
-               QStringLiteral("%1: %2").arg(QFileInfo(text(e.diagnostic().file)).fileName(),
-                                            Messages::of(e.diagnostic())));
+    const QString file = QFileInfo(text(e.diagnostic().file)).fileName();
+    tell_problem(QStringLiteral("%1: %2").arg(file, Messages::of(e.diagnostic())));
     return false;
   }
 }
 
 void MainWindow::take(const QString& path) {
   attempt([&] {
+    const Json before = session_.document().json();
     const auto kind = take_file(session_.document(), path, [this] { return may_discard(); });
     if (!kind) return;
-    switch (*kind) {
-      case FileKind::job:
-        remember_file(path);
-        return show_page(static_cast<int>(page_names().indexOf(QStringLiteral("verdict"))));
-      case FileKind::model:
-        return show_page(static_cast<int>(page_names().indexOf(QStringLiteral("model"))));
-      case FileKind::ds_config:
-        return show_page(static_cast<int>(page_names().indexOf(QStringLiteral("training"))));
+    const char* const shown = *kind == FileKind::job     ? "verdict"
+                              : *kind == FileKind::model ? "model"
+                                                         : "training";
+    show_page(static_cast<int>(page_names().indexOf(QLatin1String(shown))));
+    if (*kind == FileKind::job) return remember_file(path);
+    Notice notice{.text = tr("%1 is used").arg(QFileInfo(path).fileName())};
+    for (const FieldDifference& d : differences(before, session_.document().json()))
+      notice.details.push_back(JobDifference::words_of(d));
+    if (notice.details.isEmpty()) return;
+    notice.can_undo = true;
+    if (notice.details.size() == 1) {
+      notice.text += QStringLiteral(": ") + notice.details.takeFirst();
+    } else {
+      notice.text = tr("%1 is used; it changes %2 settings")
+                        .arg(QFileInfo(path).fileName())
+                        .arg(notice.details.size());
     }
+    notices_->show_notice(notice);
   });
 }
 
 void MainWindow::open(const QString& what) {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open %1").arg(what), {},
-                                                    tr("JSON files (*.json);;All files (*)"));
+  const QString path = FileDialogs::what_to_open(this, tr("Open %1").arg(what));
   if (!path.isEmpty()) take(path);
 }
 
 bool MainWindow::save() {
   const QString path = session_.document().path();
-  return path.isEmpty() ? save_as() : attempt([&] { session_.document().save(path); });
+  return path.isEmpty() ? save_as() : save_to(path);
+}
+
+bool MainWindow::save_to(const QString& path) {
+  if (!attempt([&] { session_.document().save(path); })) return false;
+  remember_file(path);
+  tell_done(tr("Saved %1").arg(QFileInfo(path).fileName()));
+  return true;
 }
 
 bool MainWindow::save_as() {
-  const QString path = QFileDialog::getSaveFileName(
-      this, tr("Save the job"), QStringLiteral("job.json"), tr("JSON files (*.json)"));
-  if (path.isEmpty()) return false;
-  if (!attempt([&] { session_.document().save(path); })) return false;
-  remember_file(path);
-  return true;
+  const QString now = session_.document().path();
+  const QString path = FileDialogs::where_to_save(this, tr("Save the job"),
+                                                  now.isEmpty() ? QStringLiteral("job.json") : now,
+                                                  {{tr("JSON files"), QStringLiteral("json")}});
+  return !path.isEmpty() && save_to(path);
 }
 
 bool MainWindow::may_discard() {
@@ -139,47 +161,76 @@ bool MainWindow::may_discard() {
   return answer == QMessageBox::Save ? save() : answer == QMessageBox::Discard;
 }
 
+/// What no flags can say is saved first, so that the command can run.
 void MainWindow::copy_command() {
-  const JobDocument& document = session_.document();
-  const bool is_saved = !document.is_modified();
-  QGuiApplication::clipboard()->setText(
-      text(command_line(document.json(), is_saved ? document.path().toStdString() : "")));
+  auto command = command_to_copy(session_.document());
+  if (!command && save()) command = command_to_copy(session_.document());
+  if (!command) return;
+  QGuiApplication::clipboard()->setText(text(*command));
+  tell_done(tr("Copied: %1").arg(text(*command)));
 }
 
 void MainWindow::export_image() {
-  const QString path = QFileDialog::getSaveFileName(
-      this, tr("Save a picture"), QStringLiteral("shardplan.png"), tr("Pictures (*.png)"));
-  if (!path.isEmpty() && !grab().save(path))
-    show_error(message_, tr("%1 cannot be written").arg(path));
+  const QPixmap picture = grab();  // before a dialog covers it
+  const QString path =
+      FileDialogs::where_to_save(this, tr("Save a picture"), QStringLiteral("shardplan.png"),
+                                 {{tr("Pictures"), QStringLiteral("png")}});
+  if (path.isEmpty()) return;
+  QSaveFile file(path);
+  if (file.open(QIODevice::WriteOnly) && picture.save(&file, "PNG") && file.commit())
+    tell_done(tr("Wrote %1").arg(QFileInfo(path).fileName()));
+  else
+    tell_problem(tr("%1 cannot be written").arg(path));
 }
 
 void MainWindow::export_report() {
   if (!session_.answer().job) return;
-  const QString path = QFileDialog::getSaveFileName(
-      this, tr("Save a report"), QStringLiteral("report.html"),
-      tr("Web pages (*.html);;Markdown (*.md);;JSON files (*.json);;Tables (*.csv)"));
+  const QString path =
+      FileDialogs::where_to_save(this, tr("Save a report"), QStringLiteral("report.html"),
+                                 {{tr("Web pages"), QStringLiteral("html")},
+                                  {tr("Markdown"), QStringLiteral("md")},
+                                  {tr("JSON files"), QStringLiteral("json")},
+                                  {tr("Tables"), QStringLiteral("csv")}});
   if (path.isEmpty()) return;
   work_.start([this, path, answer = session_.answer(), job = session_.document().json(),
                workbench = session_.workbench(), code = language().toStdString(),
                version = QCoreApplication::applicationVersion().toStdString()](
                   const Background::Control& control) {
     write_report(answer, job, workbench, path.toStdString(), code, version, control);
-    return [this, path] { show_error(message_, tr("Wrote %1").arg(QFileInfo(path).fileName())); };
+    return [this, path] { tell_done(tr("Wrote %1").arg(QFileInfo(path).fileName())); };
   });
 }
 
 void MainWindow::export_files() {
   if (!session_.answer().job) return;
-  const QString folder = QFileDialog::getExistingDirectory(this, tr("Export these files into"));
+  const QString folder = FileDialogs::folder(this, tr("Export these files into"));
   if (folder.isEmpty()) return;
-  attempt([&] {
-    write_plan_files(plan_files(session_.answer(), session_.document().json()),
-                     folder.toStdString());
-  });
+  const std::vector<PlanFile> files = plan_files(session_.answer(), session_.document().json());
+  QStringList in_the_way;
+  for (const std::string& name : files_in_the_way(files, folder.toStdString()))
+    in_the_way.push_back(text(name));
+  if (!in_the_way.isEmpty() && !may_overwrite(in_the_way, folder)) return;
+  if (!attempt([&] { write_plan_files(files, folder.toStdString()); })) return;
+  tell_done(tr("Wrote %1 files into %2").arg(files.size()).arg(folder));
 }
 
+bool MainWindow::may_overwrite(const QStringList& names, const QString& folder) {
+  QMessageBox question(QMessageBox::Warning, tr("Files in the way"),
+                       tr("%1 has other files of these names. Overwrite them?").arg(folder) +
+                           QStringLiteral("\n\n") + names.join(QLatin1Char('\n')),
+                       QMessageBox::Cancel, this);
+  QPushButton* overwrite = question.addButton(tr("&Overwrite"), QMessageBox::AcceptRole);
+  question.setDefaultButton(QMessageBox::Cancel);
+  question.exec();
+  return question.clickedButton() == overwrite;
+}
+
+/// What the person would not save is given up: a job that was left is brought back as it was kept.
 void MainWindow::closeEvent(QCloseEvent* event) {
   event->setAccepted(may_discard());
+  if (!event->isAccepted()) return;
+  if (session_.document().is_modified()) session_.document().revert();
+  Q_EMIT closed();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

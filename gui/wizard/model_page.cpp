@@ -48,8 +48,8 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   layout->addWidget(error_);
   layout->addLayout(halves, 1);
 
-  connect(text_, &QLineEdit::textEdited, this, [this](const QString& typed) {
-    static_cast<QSortFilterProxyModel*>(catalogue_->model())->setFilterFixedString(typed.trimmed());
+  write_while_typed(text_, [this](const QString& typed) {
+    static_cast<QSortFilterProxyModel*>(catalogue_->model())->setFilterFixedString(typed);
     choose(typed);
   });
   connect(text_, &QLineEdit::returnPressed, this, &Page::done);

@@ -1,7 +1,10 @@
 // A page of the window: shows the session, and changes its job.
 #pragma once
 
+#include <QEvent>
+#include <QLineEdit>
 #include <QWidget>
+#include <functional>
 #include <utility>
 
 #include "models/session.h"
@@ -40,9 +43,26 @@ class Page : public QWidget {
   const Calibration& calibration() const { return workbench().calibration; }
   const JobDocument& document() const { return std::as_const(session_).document(); }
 
+  /// A field whose text is the job's at every key: `write` is called with it. What is typed without
+  /// leaving the field is one step to undo, and the field keeps none of its own.
+  void write_while_typed(QLineEdit* edit, std::function<void(const QString&)> write) {
+    connect(edit, &QLineEdit::textEdited, this,
+            [this, edit, write = std::move(write)](const QString& typed) {
+              session_.document().begin_gesture();
+              edit->setModified(false);
+              write(typed.trimmed());
+            });
+    connect(edit, &QLineEdit::editingFinished, this, [this] { session_.document().end_gesture(); });
+  }
+
   void showEvent(QShowEvent* event) override {
     QWidget::showEvent(event);
     refresh();
+  }
+  /// Words are written in colours of the theme.
+  void changeEvent(QEvent* event) override {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange) refresh_if_shown();
   }
 
  private:

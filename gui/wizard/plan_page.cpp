@@ -1,18 +1,14 @@
 #include "wizard/plan_page.h"
 
-#include <QClipboard>
 #include <QFontDatabase>
 #include <QGridLayout>
-#include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "job/fields.h"
 #include "models/saved_files.h"
 #include "models/text.h"
-#include "views/search_panel.h"
 #include "views/widgets.h"
 
 namespace shardplan::gui {
@@ -20,7 +16,8 @@ namespace shardplan::gui {
 PlanPage::PlanPage(Session& session, QWidget* parent) : Page(session, tr("Plan"), parent) {
   auto* layout = new QHBoxLayout(this);
   auto* search = new QVBoxLayout;
-  search->addWidget(new SearchPanel(session, this));
+  search_ = new SearchPanel(session, this);
+  search->addWidget(search_);
   layout->addWidget(make_box(tr("Search"), search, this), 3);
   layout->addWidget(make_exports(), 2);
 }
@@ -37,9 +34,7 @@ QWidget* PlanPage::make_exports() {
   files_ = new QTabWidget(this);
   files_->setAccessibleName(tr("The files that run this plan"));
   auto* buttons = new QGridLayout;
-  buttons->addWidget(button(tr("&Copy the command line"),
-                            [this] { QGuiApplication::clipboard()->setText(command_->text()); }),
-                     0, 0);
+  buttons->addWidget(button(tr("&Copy the command line"), &PlanPage::copy_asked), 0, 0);
   buttons->addWidget(button(tr("Save the &job…"), &PlanPage::save_asked), 0, 1);
   buttons->addWidget(button(tr("Save a &report…"), &PlanPage::report_asked), 1, 0);
   buttons->addWidget(button(tr("&Export these files…"), &PlanPage::export_asked), 1, 1);
@@ -47,13 +42,14 @@ QWidget* PlanPage::make_exports() {
   layout->addWidget(command_);
   layout->addLayout(buttons);
   layout->addWidget(files_, 1);
-  return make_box(tr("Take it along"), layout, this);
+  return make_box(tr("Use this plan"), layout, this);
 }
 
 void PlanPage::refresh() {
-  const bool saved = !document().is_modified();
-  command_->setText(
-      text(command_line(document().json(), saved ? document().path().toStdString() : "")));
+  const auto command = command_to_copy(document());
+  command_->setText(command ? text(*command)
+                            : tr("No flags say all of this job: save it, and the command line "
+                                 "reads the file."));
   while (files_->count() > 0) {
     QWidget* old = files_->widget(0);
     files_->removeTab(0);

@@ -1,10 +1,11 @@
-// The plan to run: the best ones as a search finds them, and what to take along.
+// The plan to run: the best ones as a search finds them, and what to take away.
 #pragma once
 
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QTabWidget>
 
+#include "views/search_panel.h"
 #include "wizard/page.h"
 
 namespace shardplan::gui {
@@ -15,7 +16,10 @@ class PlanPage : public Page {
  public:
   explicit PlanPage(Session& session, QWidget* parent = nullptr);
 
+  SearchSession& search() { return search_->search(); }
+
  Q_SIGNALS:
+  void copy_asked();  ///< the command line
   void save_asked();
   void report_asked();
   void export_asked();  ///< all files into a folder
@@ -26,6 +30,7 @@ class PlanPage : public Page {
  private:
   QWidget* make_exports();
 
+  SearchPanel* search_;
   QLabel* command_;
   QTabWidget* files_;
 };

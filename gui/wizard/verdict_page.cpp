@@ -11,6 +11,7 @@
 #include "models/messages.h"
 #include "models/provenance.h"
 #include "models/text.h"
+#include "models/verdict_words.h"
 #include "render/describe.h"
 #include "views/colours.h"
 #include "views/legend_delegate.h"
@@ -49,11 +50,12 @@ VerdictPage::VerdictPage(Session& session, QWidget* parent) : Page(session, tr("
 }
 
 QLayout* VerdictPage::make_heading() {
-  verdict_ = new TextLabel(TextLabel::Lines::one, this);
+  verdict_ = new TextLabel(TextLabel::Lines::wrapped, this);
   verdict_->setObjectName(QStringLiteral("verdict"));
-  verdict_->setFont(scaled(font(), 1.9, true));
+  verdict_->setFont(scaled(font(), 1.5, true));
+  next_step_ = new NextStep(session(), this);
   subject_ = new TextLabel(TextLabel::Lines::wrapped, this);
-  subject_->setFont(scaled(font(), 1.1, true));
+  subject_->setFont(scaled(font(), 1.0, true));
   method_ = new TextLabel(TextLabel::Lines::wrapped, this);
   method_->setForegroundRole(QPalette::PlaceholderText);
   resources_ = new ResourcePanel(this);
@@ -61,13 +63,11 @@ QLayout* VerdictPage::make_heading() {
   words->setSpacing(1);
   words->addWidget(subject_);
   words->addWidget(method_);
-  auto* top = new QHBoxLayout;
-  top->addWidget(verdict_);
-  top->addSpacing(12);
-  top->addLayout(words, 1);
   auto* layout = new QVBoxLayout;
   layout->setSpacing(4);
-  layout->addLayout(top);
+  layout->addWidget(verdict_);
+  layout->addWidget(next_step_);
+  layout->addLayout(words);
   layout->addWidget(resources_);
   return layout;
 }
@@ -144,7 +144,7 @@ QTabWidget* VerdictPage::make_tabs() {
   scroll->setWidget(fixes_);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  tabs_->addTab(scroll, tr("Fixes"));
+  tabs_->addTab(scroll, tr("What would help"));
   breakdown_ = EstimateModels::breakdown_model(this);
   phases_ =
       EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at its end")}, true, this);
@@ -177,7 +177,7 @@ void VerdictPage::show_answer() {
   const Answer& a = answer();
   const Estimate& e = *a.estimate;
   const Fit fit = overall(e.verdict);
-  verdict_->set_text(QStringLiteral("%1 %2").arg(verdict_sign(fit), EstimateModels::headline(a)));
+  verdict_->set_text(QStringLiteral("%1 %2").arg(verdict_sign(fit), VerdictWords::sentence(e)));
   set_ink(verdict_, verdict_colour(fit, palette()));
   set_hint(verdict_, Provenance::device(e, a.job->plan));
   subject_->set_text(JobWords::subject(a));
@@ -194,6 +194,7 @@ void VerdictPage::show_answer() {
   set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
   fixes_->refresh();
+  next_step_->refresh();
   show_tab();
 }
 

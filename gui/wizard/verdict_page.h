@@ -7,6 +7,7 @@
 #include "models/estimate_models.h"
 #include "views/choice_slider.h"
 #include "views/fix_list.h"
+#include "views/next_step.h"
 #include "views/rank_bars.h"
 #include "views/resource_panel.h"
 #include "views/share_bar.h"
@@ -38,6 +39,7 @@ class VerdictPage : public Page {
 
   QLabel* error_;
   TextLabel *verdict_, *subject_, *method_, *largest_, *rates_;
+  NextStep* next_step_;
   ResourcePanel* resources_;
   ShareBar *memory_, *time_;
   RankBars* ranks_;

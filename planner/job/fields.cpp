@@ -164,9 +164,8 @@ std::optional<Json> field_of(const Json& job, std::string_view pointer) {
   return *value;
 }
 
-std::string command_line(const Json& job, const std::string& file) {
+std::optional<std::string> command_with_flags(const Json& job) {
   std::string command = "shardplan estimate";
-  if (!file.empty()) return command + " " + shell_quoted(file);
   std::set<std::string> said;
   for (const JobField& field : job_fields()) {
     const auto value = field_of(job, field.pointer);
@@ -175,7 +174,12 @@ std::string command_line(const Json& job, const std::string& file) {
     command += fmt::format(" {} {}", field.flag, argument(*value));
     said.emplace(field.pointer);
   }
-  return nothing_left(job, said) ? command : "shardplan estimate job.json";
+  return nothing_left(job, said) ? std::optional(command) : std::nullopt;
+}
+
+std::string command_line(const Json& job, const std::string& file) {
+  if (!file.empty()) return "shardplan estimate " + shell_quoted(file);
+  return command_with_flags(job).value_or("shardplan estimate job.json");
 }
 
 }  // namespace shardplan

@@ -36,6 +36,10 @@ void set_field(Json& job, std::string_view pointer, Json value);
 /// The field's value, or nothing when the job leaves it open.
 std::optional<Json> field_of(const Json& job, std::string_view pointer);
 
+/// The command that answers the same question with flags alone: "shardplan estimate --model 7B
+/// --cluster 4x40GB". Nothing for a job of which no flag can say all.
+std::optional<std::string> command_with_flags(const Json& job);
+
 /// The command that answers the same question: "shardplan estimate --model 7B --cluster 4x40GB".
 /// With `file` the job is read from it. What no flag can say makes it name a file to save to.
 std::string command_line(const Json& job, const std::string& file);

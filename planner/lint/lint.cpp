@@ -228,6 +228,17 @@ class Linter {
     }
   }
 
+  /// A warm-up that is "auto" is none unless the trainer's arguments say one, and DeepSpeed refuses
+  /// none. The trainer will have to say it; no byte and no second hangs on it.
+  static Json priced_config(const DsConfigResult& result) {
+    const Json::json_pointer warmup("/scheduler/params/warmup_num_steps");
+    Json config = result.checked;
+    for (const ResolvedAuto& value : result.autos)
+      if (value.path == "scheduler.params.warmup_num_steps" && config.contains(warmup))
+        config.at(warmup.parent_pointer()).erase(warmup.back());
+    return config;
+  }
+
   std::optional<PricedJob> price(const DsConfigResult& result) {
     if (!model_ || !cluster_) {
       report_.not_priced = "give --model and --gpus to see what each key costs";
@@ -247,7 +258,7 @@ class Linter {
       if (!arguments_) report_.assumed.emplace_back("checkpointing: full");
     }
     try {
-      return PricedJob(std::move(job), "<command line>", result.checked,
+      return PricedJob(std::move(job), "<command line>", priced_config(result),
                        {request_.hardware, request_.directory}, *request_.calibration);
     } catch (
         const InputError& e) {  // what the memory model does not know, or flags that contradict

@@ -12,6 +12,7 @@
 #include "parallel/degrees.h"
 #include "parallel/problem.h"
 #include "questions/estimate_job.h"
+#include "questions/host_changes.h"
 #include "questions/job_changes.h"
 #include "questions/training_changes.h"
 #include "questions/workers.h"
@@ -19,13 +20,21 @@
 namespace shardplan {
 namespace {
 
-/// A change that saves less of the GPU than this is not worth a person's time.
+/// A change that saves less of what runs short than this is not worth a person's time.
 constexpr double kWorthwhile = 0.01;
 
 /// Of all GPUs together: a change of degrees changes how many samples a step has. 0: unknown.
 double slowdown(const Estimate& before, const Estimate& after) {
   const double was = before.time.tokens_per_second, is = after.time.tokens_per_second;
   return was > 0 && is > 0 ? was / is : 0;
+}
+
+/// Bytes of what `now` has too little of; of the GPU where it has enough of everything.
+std::int64_t bytes_short(const Estimate& now, const Estimate& of) {
+  const std::string_view limit = now.verdict.limited_by;
+  return limit == "host"   ? of.verdict.host.needed
+         : limit == "nvme" ? of.verdict.nvme.needed
+                           : of.device.point;
 }
 
 Fix fix_of(const Estimate& now, const Estimate& after, const std::vector<Change>& changes) {
@@ -41,6 +50,8 @@ struct Asked {
   /// The changes that a job with these ones can take besides. Of a job that fits: a part of those
   /// of one that does not.
   std::function<std::vector<Change>(const std::vector<Change>& taken, bool fits)> possible;
+  /// Changes that take less of the hosts, for a job that has too little of those.
+  std::vector<Change> less_on_hosts{};
   /// Nothing when the job cannot be run, or estimated, with them. Without any: the job as it is.
   std::function<std::optional<Estimate>(const std::vector<Change>& changes)> evaluate;
 };
@@ -52,12 +63,17 @@ Sacrifice sacrifice_of(const Fix& fix) {
   return most;
 }
 
-bool better(const Fix& a, const Fix& b) {
+/// Bytes that a fix saves of it.
+std::int64_t saved(const Estimate& now, const Fix& fix) {
+  return bytes_short(now, now) - bytes_short(now, fix.after);
+}
+
+bool better(const Estimate& now, const Fix& a, const Fix& b) {
   if (a.after.verdict.fits != b.after.verdict.fits) return a.after.verdict.fits;
   if (a.after.verdict.fits && sacrifice_of(a) != sacrifice_of(b))
     return sacrifice_of(a) < sacrifice_of(b);
   if (a.after.verdict.fits && a.slowdown != b.slowdown) return a.slowdown < b.slowdown;
-  return a.gpu_saved > b.gpu_saved;
+  return saved(now, a) > saved(now, b);
 }
 
 using Sets = std::vector<std::vector<Change>>;
@@ -124,8 +140,8 @@ Fix combine(Evaluations& evaluations, const Estimate& now, const std::vector<Fix
   while (!candidates.empty()) {
     const Fix* next = nullptr;
     for (const Fix& candidate : candidates) {
-      if (candidate.gpu_saved <= best.gpu_saved) continue;
-      if (next == nullptr || better(candidate, *next)) next = &candidate;
+      if (saved(now, candidate) <= saved(now, best)) continue;
+      if (next == nullptr || better(now, candidate, *next)) next = &candidate;
     }
     if (next == nullptr) break;
     taken = next->changes;
@@ -153,7 +169,8 @@ std::set<Sacrifice> sacrifices_of(const std::vector<Fix>& fixes) {
 }
 
 bool worthwhile(const Fix& fix, const Estimate& now) {
-  return static_cast<double>(fix.gpu_saved) >= kWorthwhile * static_cast<double>(now.device.point);
+  return static_cast<double>(saved(now, fix)) >=
+         kWorthwhile * static_cast<double>(bytes_short(now, now));
 }
 
 bool is_enough(const Fix& fix, const Estimate& now) {
@@ -235,7 +252,12 @@ std::optional<Fix> fewest_blocks(const Asked& asked, const Estimate& now,
 
 std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
   const Asked& asked = evaluations.asked();
-  const std::vector<Fix> singles = evaluate_alone(evaluations, now);
+  std::vector<Fix> singles = evaluate_alone(evaluations, now);
+  if (now.verdict.limited_by == "host" || now.verdict.limited_by == "nvme") {
+    Sets sets;
+    for (const Change& change : asked.less_on_hosts) sets.push_back({change});
+    for (Fix& fix : evaluations.of(sets, now)) singles.push_back(std::move(fix));
+  }
   if (evaluations.stopped()) return {};
   std::vector<Fix> fixes;
   for (const Fix& fix : singles)
@@ -243,7 +265,8 @@ std::vector<Fix> search_fixes(Evaluations& evaluations, const Estimate& now) {
   if (!now.verdict.fits && asked.blocks > 1)
     if (auto fewest = fewest_blocks(asked, now, singles)) fixes.push_back(std::move(*fewest));
   keep_one_cluster(fixes);
-  std::stable_sort(fixes.begin(), fixes.end(), better);
+  std::stable_sort(fixes.begin(), fixes.end(),
+                   [&](const Fix& a, const Fix& b) { return better(now, a, b); });
   const bool one_is_enough = !fixes.empty() && fixes.front().after.verdict.fits;
   if (!now.verdict.fits && !one_is_enough) {
     Fix combined;
@@ -280,20 +303,10 @@ std::int64_t blocks_to_checkpoint(const Model& model, const Plan& plan) {
   return checkpointing_problem(model, some) ? 0 : block_count(model);
 }
 
-/// The job with changes of its fields, and then of its plan.
-Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Change>& changes) {
-  const bool says = std::any_of(changes.begin(), changes.end(),
-                                [](const Change& change) { return !change.fields.empty(); });
-  Job changed =
-      says ? load_job(with_fields(written.json, changes), written.file, written.context) : job;
-  for (const Change& change : changes)
-    if (change.apply) change.apply(changed.plan);
-  return changed;
-}
-
 Asked asked_of(const Job& job, const WrittenJob& written, const Calibration& calibration) {
   Asked asked;
   if (!job.rlhf) asked.blocks = blocks_to_checkpoint(job.model, job.plan);
+  if (job.plan.workload.kind == WorkKind::train) asked.less_on_hosts = less_on_hosts(job.plan);
   asked.possible = [&](const std::vector<Change>& taken, bool fits) {
     const Job other = changed_job(job, written, taken);
     const Json said = with_fields(written.json, taken);
@@ -318,6 +331,16 @@ Asked asked_of(const Job& job, const WrittenJob& written, const Calibration& cal
 }
 
 }  // namespace
+
+Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Change>& changes) {
+  const bool says = std::any_of(changes.begin(), changes.end(),
+                                [](const Change& change) { return !change.fields.empty(); });
+  Job changed =
+      says ? load_job(with_fields(written.json, changes), written.file, written.context) : job;
+  for (const Change& change : changes)
+    if (change.apply) change.apply(changed.plan);
+  return changed;
+}
 
 std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
                             const Calibration& calibration, const Effort& effort) {

@@ -30,19 +30,23 @@ struct Effort {
   std::size_t most = kAllFixes;  ///< that are wanted
 };
 
-/// Changes that save at least 1 % of the GPU, each alone, best first: those that make the job fit,
-/// by slowdown, then the rest by bytes saved. When none is enough alone, the cheapest combination
-/// found greedily is put first. The first `effort.most` of them. Deterministic; empty when it was
-/// asked to stop.
-std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
-                            const Calibration& calibration, const Effort& effort = {});
-
 /// A job as it is written, for changes that its fields say.
 struct WrittenJob {
   Json json;
   std::string file;
   JobContext context;
 };
+
+/// The job with changes of its fields, and then of its plan. Throws InputError for what it cannot
+/// have with all else in it.
+Job changed_job(const Job& job, const WrittenJob& written, const std::vector<Change>& changes);
+
+/// Changes that save at least 1 % of what runs short (of the GPU where all fits), each alone, best
+/// first: those that make the job fit, by slowdown, then the rest by bytes saved. When none is
+/// enough alone, the cheapest combination found greedily is put first. The first `effort.most` of
+/// them. Deterministic; empty when it was asked to stop.
+std::vector<Fix> find_fixes(const Model& model, const Plan& plan, const Estimate& now,
+                            const Calibration& calibration, const Effort& effort = {});
 
 /// The same for a job of any kind: generation and several models have changes of their own, each
 /// one a few fields of `written`, which means `job`.

@@ -25,7 +25,9 @@ std::string outcome(const Fix& fix) {
                                  format_bytes(e.device.point));
   if (e.host_per_node.total() > 0)
     text += fmt::format(", {} of each host", format_bytes(e.host_per_node.total()));
-  return text + fmt::format("; saves {}", format_bytes(fix.gpu_saved)) + price(fix);
+  text += fix.gpu_saved >= 0 ? fmt::format("; saves {}", format_bytes(fix.gpu_saved))
+                             : fmt::format("; {} more", format_bytes(-fix.gpu_saved));
+  return text + price(fix);
 }
 
 }  // namespace

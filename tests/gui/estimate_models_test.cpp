@@ -6,9 +6,11 @@
 #include "base/format.h"
 #include "gui_testing.h"
 #include "models/estimate_models.h"
+#include "models/fixes.h"
 #include "models/job_words.h"
 #include "models/text.h"
 #include "models/training_fields.h"
+#include "models/verdict_words.h"
 #include "save/estimate.h"
 
 namespace shardplan::gui {
@@ -75,6 +77,103 @@ TEST_F(EstimateModelsTest, TheTimeIsTheJsons) {
   double sum = 0;
   for (const Share& part : EstimateModels::time(session_.answer())) sum += part.value;
   EXPECT_NEAR(sum, time["step_seconds"].get<double>(), 1e-9);
+}
+
+/// Of a job whose optimizer states are on hosts of `host_bytes`; 0: nobody says how much they have.
+std::string offloading(std::int64_t host_bytes) {
+  Json job = Json::parse(R"({"model": "llama-2-7b", "checkpointing": "full",
+      "cluster": {"gpu": "A100-SXM4-80GB", "gpus_per_node": 4},
+      "framework": {"name": "deepspeed", "zero_stage": 3, "offload_optimizer": "cpu"}})");
+  if (host_bytes > 0) job["cluster"]["host_memory_bytes"] = host_bytes;
+  return job.dump();
+}
+
+TEST_F(EstimateModelsTest, AnUnknownHostIsACondition) {
+  ask(session_, offloading(0).c_str());
+  const Estimate& e = *session_.answer().estimate;
+  ASSERT_TRUE(e.verdict.fits);
+  const QString condition =
+      QStringLiteral("if each host has %1").arg(text(format_bytes(e.verdict.host.needed)));
+  EXPECT_TRUE(VerdictWords::brief(e.verdict).endsWith(condition));
+  EXPECT_TRUE(VerdictWords::sentence(e).endsWith(condition));
+  EXPECT_TRUE(VerdictWords::sentence(e).startsWith(QStringLiteral("Yes, ")));
+  ask(session_, kTitleQuestion);
+  EXPECT_FALSE(
+      VerdictWords::brief(session_.answer().estimate->verdict).contains(QStringLiteral("if")));
+}
+
+TEST_F(EstimateModelsTest, AHostThatIsTooSmallIsNamedAndRelieved) {
+  constexpr std::int64_t kSmall = 32'000'000'000;
+  ask(session_, offloading(kSmall).c_str());
+  const Estimate now = *session_.answer().estimate;
+  ASSERT_EQ(now.verdict.limited_by, "host");
+  EXPECT_TRUE(VerdictWords::brief(now.verdict).endsWith(QStringLiteral("host memory")));
+  EXPECT_TRUE(VerdictWords::sentence(now).startsWith(QStringLiteral("No: each host lacks ")));
+  EXPECT_TRUE(VerdictWords::need(now).contains(text(format_bytes(now.verdict.host.needed))));
+  session_.find_fixes_now();
+  ASSERT_FALSE(session_.fixes().empty());
+  const Fix best = session_.fixes().front();
+  EXPECT_LT(best.after.verdict.host.needed, now.verdict.host.needed);
+  session_.apply(best);
+  EXPECT_TRUE(session_.answer().estimate->verdict.fits);
+}
+
+TEST_F(EstimateModelsTest, WhatHelpsAJobThatFitsMakesItFasterAndFits) {
+  ask(session_, R"({"model": "llama-3.2-1b", "cluster": "4xH100-80GB", "checkpointing": "full"})");
+  session_.find_fixes_now();
+  ASSERT_FALSE(session_.fixes().empty());
+  const double before = session_.answer().estimate->time.tokens_per_second;
+  const Fix best = session_.fixes().front();
+  EXPECT_TRUE(Fixes::words_of(best, session_.answer())
+                  .effect.contains(QStringLiteral("× the tokens per second")));
+  session_.apply(best);
+  EXPECT_TRUE(session_.answer().estimate->verdict.fits);
+  EXPECT_GT(session_.answer().estimate->time.tokens_per_second, before);
+}
+
+TEST_F(EstimateModelsTest, TheRoomForMicroBatchesIsWhatFits) {
+  ask(session_, R"({"model": "llama-3.2-1b", "cluster": "4xH100-80GB", "checkpointing": "full"})");
+  session_.find_fixes_now();
+  ASSERT_TRUE(session_.headroom() && session_.headroom()->surely);
+  const std::int64_t surely = *session_.headroom()->surely;
+  session_.change_plan([&](Plan& plan) { plan.workload.micro_batch = surely; });
+  EXPECT_TRUE(session_.answer().estimate->verdict.fits);
+  session_.change_plan([&](Plan& plan) { plan.workload.micro_batch = surely + 1; });
+  EXPECT_FALSE(session_.answer().estimate->verdict.fits);
+  EXPECT_EQ(VerdictWords::headroom({1, 2}).toStdString(),
+            "Surely up to micro-batch 1, probably up to 2.");
+  EXPECT_EQ(VerdictWords::headroom({}).toStdString(), "");
+}
+
+TEST_F(EstimateModelsTest, WhatANewJobBeginsWithIsAssumedUntilItIsChosen) {
+  JobDocument& document = session_.document();
+  document.start_new();
+  document.set("/model", "7B");
+  document.set("/cluster", "4x40GB");
+  const auto says_assumed = [&] {
+    const auto& assumed = session_.answer().job->assumed;
+    return std::find(assumed.begin(), assumed.end(), "checkpointing: full") != assumed.end();
+  };
+  EXPECT_TRUE(document.assumes("/checkpointing"));
+  EXPECT_TRUE(says_assumed());
+  document.set("/checkpointing", "full");  // the same, but chosen
+  EXPECT_FALSE(document.assumes("/checkpointing"));
+  EXPECT_FALSE(says_assumed());
+  document.undo_stack().undo();
+  EXPECT_TRUE(says_assumed());
+}
+
+TEST_F(EstimateModelsTest, ParametersAloneOnTheHostAreNotAll) {
+  ask(session_, R"({"model": "llama-2-7b", "cluster": "4xA100-80GB", "checkpointing": "full",
+      "framework": {"name": "deepspeed", "zero_stage": 3, "offload_param": "cpu"}})");
+  ASSERT_TRUE(session_.answer().job);
+  const TrainingField field = TrainingFields::offload();
+  const QVariant now = field.read(*session_.answer().job);
+  const auto offered = field.offered(*session_.answer().job);
+  const auto at =
+      std::find_if(offered.begin(), offered.end(), [&](const Choice& c) { return c.value == now; });
+  ASSERT_NE(at, offered.end());
+  EXPECT_EQ(at->label, QStringLiteral("parameters to host"));
 }
 
 TEST_F(EstimateModelsTest, AnUnfinishedJobShowsWhatIsKnown) {

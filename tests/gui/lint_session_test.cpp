@@ -76,6 +76,13 @@ TEST_F(LintSessionTest, PricesAnAutoPrecisionByWhatTheJobSays) {
   EXPECT_THAT(bucket->costs.toStdString(), HasSubstr("GPU"));
 }
 
+TEST_F(LintSessionTest, PricesAFileWhoseWarmUpIsLeftToTheTrainer) {
+  take_file(session_.document(),
+            QStringLiteral(SHARDPLAN_SOURCE_DIR "/configs/deepspeed/zero2_offload_auto.json"));
+  look();
+  EXPECT_THAT(lint_.summary().toStdString(), HasSubstr("of each GPU"));
+}
+
 TEST_F(LintSessionTest, CountsInTheSingularToo) {
   drop(R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1,
            "zero_optimization": {"stage": 3}})");

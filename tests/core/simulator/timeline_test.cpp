@@ -32,6 +32,13 @@ TEST(MemoryTimeline, HasATurnForEachRiseAndFall) {
   EXPECT_EQ(t.points[t.peak].live[index_of(Category::workspace)], 50);
 }
 
+TEST(MemoryTimeline, BeginsInTheFirstPhaseThatIsRun) {
+  Program program;
+  program.events.push_back({.kind = Event::Kind::begin_phase, .phase = Phase::prefill});
+  program.events.push_back({.kind = Event::Kind::end_phase, .phase = Phase::prefill});
+  for (const TimelinePoint& p : memory_timeline(program).points) EXPECT_EQ(p.phase, Phase::prefill);
+}
+
 TEST(MemoryTimeline, ShowsTheFirstAndTheLastMicroBatch) {
   Program program;
   ProgramBuilder b(program);
