@@ -53,7 +53,7 @@ RowsModel<GpuRow>* CatalogueModels::gpus(const HardwareCatalog& catalog, QObject
       new RowsModel<GpuRow>({column(tr("GPU"), &GpuRow::name),
                              column(tr("usable memory"), &GpuRow::usable, true, &GpuRow::bytes),
                              column(tr("memory bandwidth"), &GpuRow::bandwidth, true),
-                             column(tr("standing"), &GpuRow::source)},
+                             column(tr("basis"), &GpuRow::source)},
                             parent);
   std::vector<GpuRow> rows;
   for (const CatalogGpu& entry : catalog.gpus) {

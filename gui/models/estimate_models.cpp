@@ -100,7 +100,7 @@ std::vector<Share> EstimateModels::time(const Answer& a) {
   add(tr("optimizer"), t.optimizer_seconds, 3,
       tr("parameters that are updated, at the rate of what updates them"));
   add(tr("pipeline"), t.bubble_seconds, 5, tr("waiting for other pipeline stages"));
-  add(tr("idle"), t.idle_seconds, 4, tr("launches and waiting that nothing hides"));
+  add(tr("idle"), t.idle_seconds, 4, tr("kernel launches and waits that no work hides"));
   return out;
 }
 
@@ -182,7 +182,7 @@ RowsModel<Share>* EstimateModels::breakdown_model(QObject* parent) {
           return shown(s.amount, s, role);
         },
         true},
-       {tr("standing"), [](const Share& s, int role) { return shown(s.source, s, role); }}},
+       {tr("basis"), [](const Share& s, int role) { return shown(s.source, s, role); }}},
       parent);
 }
 

@@ -97,9 +97,9 @@ Finding Findings::row_of(const KeyCost& cost) {
       .costs = cost.costs ? delta(*cost.costs) : QString()};
   row.detail = QStringLiteral("<p><b>%1</b>: %2</p>")
                    .arg(row.key.toHtmlEscaped(), row.message.toHtmlEscaped());
-  row.detail += paragraph(
-      cost.costs ? tr("The key as it is, against being without it: %1").arg(row.costs)
-                 : tr("It cannot be left out: %1").arg(words(cost.problem).toHtmlEscaped()));
+  row.detail +=
+      paragraph(cost.costs ? tr("The key as it is, against being without it: %1").arg(row.costs)
+                           : tr("It is required: %1").arg(words(cost.problem).toHtmlEscaped()));
   return row;
 }
 

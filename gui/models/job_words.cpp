@@ -45,9 +45,9 @@ QString JobWords::cost(const Answer& a) {
   const Cost cost = cost_of(a.job->plan, a.estimate->time.step_seconds, {});
   const auto& amount = cost.per_billion_tokens.on_demand;
   if (amount && cost.list)
-    return tr("; $%1 for a billion tokens at the list price of %2 (%3)")
+    return tr("; $%1 per billion tokens at the list price of %2 (%3)")
         .arg(text(money(*amount)), text(cost.list->machine), text(cost.list->as_of));
-  return amount ? tr("; %1 for a billion tokens").arg(text(money(*amount)))
+  return amount ? tr("; %1 per billion tokens").arg(text(money(*amount)))
                 : tr("; cost: the price of a node is not known");
 }
 
@@ -74,7 +74,7 @@ QString JobWords::rates(const Answer& a) {
   for (const TimeEstimate::PhaseTime& phase : t.phases)
     parts.push_back(QStringLiteral("%1 %2").arg(EstimateModels::phase_name(phase.phase),
                                                 text(format_seconds(phase.seconds))));
-  return tr("about %1 an iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak")
+  return tr("about %1 per iteration (%2), %3 tokens/s on all GPUs, %4 % of their dense peak")
              .arg(text(format_seconds(t.step_seconds)), parts.join(QStringLiteral(", ")),
                   count(t.tokens_per_second), QString::number(100 * t.mfu, 'f', 0)) +
          cost(a);

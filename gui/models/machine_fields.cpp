@@ -115,7 +115,7 @@ void MachineFields::add_gpu(std::vector<MachineField>& fields) {
     return c.gpu.usable_source == Source::assumed ? tr("catalogue, not verified") : tr("catalogue");
   };
   add(
-      tr("Its bandwidth, GB/s"), "/cluster/gpu/memory_bandwidth", "memory_bandwidth", kGiga,
+      tr("Memory bandwidth, GB/s"), "/cluster/gpu/memory_bandwidth", "memory_bandwidth", kGiga,
       [](const Cluster& c) { return c.gpu.memory_bandwidth; },
       [](Cluster& c, Value v) { c.gpu.memory_bandwidth = v; });
   add(

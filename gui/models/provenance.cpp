@@ -135,7 +135,7 @@ QString Provenance::nvme(const HostMemory& node) {
 
 QString Provenance::live(const Answer& a, std::int64_t live_bytes, const QString& moment) {
   return page(tr("Live tensors %1: %2").arg(moment, precisely(live_bytes)),
-              tr("the step simulated allocation by allocation, %1 turns of growth in all")
+              tr("the step, simulated allocation by allocation: %1 turning points")
                   .arg(a.timeline->points.size()),
               standing(Source::modelled));
 }

@@ -142,7 +142,7 @@ void SearchSession::take(SearchOutcome outcome) {
 
 QString SearchSession::summary() const {
   if (!outcome_) return {};
-  return tr("%1 candidates; %2 of them are beaten by no other in time, memory and GPUs at once")
+  return tr("%1 plans considered; %2 of them are the best trade-offs between time, memory and GPUs")
       .arg(text(format_count(outcome_->result.candidates)),
            text(format_count(static_cast<std::int64_t>(outcome_->result.front.size()))));
 }

@@ -55,7 +55,7 @@ QString VerdictWords::sentence(const Estimate& e) {
     case Fit::tight:
       return spare >= 0 ? tr("Probably: %1 to spare on each GPU, but a run may need %2 more")
                               .arg(bytes(spare), bytes(e.device.upper - e.device.point))
-                        : tr("Hardly: each GPU lacks %1, but a run may need %2 less")
+                        : tr("Probably not: each GPU lacks %1, but a run may need %2 less")
                               .arg(bytes(-spare), bytes(e.device.point - e.device.least));
     case Fit::fits:
     case Fit::unknown:
@@ -70,7 +70,7 @@ QString VerdictWords::headroom(const Headroom& room) {
   const auto count = [](std::int64_t n) { return text(format_count(n)); };
   if (!room.probably) return {};
   if (!room.surely)
-    return tr("Probably up to micro-batch %1, surely with none.").arg(count(*room.probably));
+    return tr("Probably up to micro-batch %1; no size is sure to fit.").arg(count(*room.probably));
   if (room.surely == room.probably) return tr("Up to micro-batch %1.").arg(count(*room.surely));
   return tr("Surely up to micro-batch %1, probably up to %2.")
       .arg(count(*room.surely), count(*room.probably));

@@ -128,7 +128,7 @@ void ParetoPlot::paintEvent(QPaintEvent*) {
   if (points_.empty()) {
     painter.setPen(palette().color(QPalette::PlaceholderText));
     painter.drawText(plot(), Qt::AlignCenter | Qt::TextWordWrap,
-                     tr("Each plan that no other beats will be a point here."));
+                     tr("The best trade-offs will appear here as points."));
     return;
   }
   paint_axes(painter);

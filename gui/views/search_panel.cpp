@@ -18,7 +18,7 @@ SearchPanel::SearchPanel(Session& session, QWidget* parent)
   plot_->set_axes(
       {tr("memory of each GPU"),
        [](double bytes) { return text(format_bytes(static_cast<std::int64_t>(bytes))); }},
-      {tr("seconds for a million tokens"),
+      {tr("seconds per million tokens"),
        [](double seconds) { return QString::number(1e6 * seconds, 'g', 3); }});
   use_ = new QPushButton(tr("&Use the selected plan"), this);
   use_->setEnabled(false);
@@ -60,7 +60,7 @@ QLayout* SearchPanel::make_bar() {
   connect(cancel_, &QPushButton::clicked, this, [this] { search_.cancel(); });
   progress_ = new QProgressBar(this);
   progress_->setRange(0, 1000);
-  progress_->setAccessibleName(tr("Candidates settled"));
+  progress_->setAccessibleName(tr("Candidates checked"));
   progress_->hide();
   auto* bar = new QHBoxLayout;
   bar->addWidget(objective_);
@@ -73,7 +73,7 @@ QLayout* SearchPanel::make_bar() {
 
 QWidget* SearchPanel::make_lists() {
   auto* lists = new QTabWidget(this);
-  found_ = make_table(search_.found_model(), tr("Plans that no other beats"), this);
+  found_ = make_table(search_.found_model(), tr("Best trade-offs"), this);
   connect(found_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& now) { select(now.row()); });
   lists->addTab(found_, tr("Plans"));

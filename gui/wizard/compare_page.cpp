@@ -123,7 +123,7 @@ void ComparePage::limit_choices(std::size_t chosen) {
     const bool can_change = !is_full || item->checkState() == Qt::Checked;
     item->setFlags(can_change ? Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable
                               : Qt::ItemFlags(Qt::ItemIsSelectable));
-    item->setToolTip(can_change ? QString() : tr("Four are shown: untick one of them first."));
+    item->setToolTip(can_change ? QString() : tr("Four plans are shown. Untick one first."));
   }
 }
 

@@ -48,8 +48,8 @@ QWidget* PlanPage::make_exports() {
 void PlanPage::refresh() {
   const auto command = command_to_copy(document());
   command_->setText(command ? text(*command)
-                            : tr("No flags say all of this job: save it, and the command line "
-                                 "reads the file."));
+                            : tr("Flags cannot describe all of this job. Save it, and the command "
+                                 "line will read the file."));
   while (files_->count() > 0) {
     QWidget* old = files_->widget(0);
     files_->removeTab(0);

@@ -37,7 +37,7 @@ QLayout* TrainingPage::make_config_side() {
   file_ = make_text(this);
   auto* open = new QPushButton(tr("Open &ds_config.json…"), this);
   connect(open, &QPushButton::clicked, this, &TrainingPage::open_asked);
-  drop_ = new QPushButton(tr("&Without it"), this);
+  drop_ = new QPushButton(tr("Re&move it from the job"), this);
   connect(drop_, &QPushButton::clicked, this, [this] {
     Json job = document().json();
     set_field(job, "/framework/ds_config", nullptr);
@@ -66,8 +66,8 @@ void TrainingPage::refresh() {
   drop_->setEnabled(config.has_value());
   if (!config) {
     file_->setText(
-        tr("None: the choices on the left say it all. Open or drop a file to use it as "
-           "it is, with what is found in it listed here."));
+        tr("No file: the choices on the left decide. Open or drop a ds_config.json to use it "
+           "unchanged; what is wrong with it is listed here."));
   } else if (config->is_string()) {
     file_->setText(text(config->get<std::string>()));
   } else {

@@ -147,10 +147,10 @@ QTabWidget* VerdictPage::make_tabs() {
   tabs_->addTab(scroll, tr("What would help"));
   breakdown_ = EstimateModels::breakdown_model(this);
   phases_ =
-      EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at its end")}, true, this);
+      EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at the end")}, true, this);
   traffic_ =
       EstimateModels::fact_model({tr("sent"), tr("link"), tr("bytes"), tr("calls")}, true, this);
-  foundation_ = EstimateModels::fact_model({tr("standing"), tr("what")}, false, this);
+  foundation_ = EstimateModels::fact_model({tr("basis"), tr("what")}, false, this);
   const auto add = [&](QAbstractItemModel* model, const QString& name) {
     QTableView* table = make_table(model, name, this);
     tabs_->addTab(table, name);
@@ -161,7 +161,7 @@ QTabWidget* VerdictPage::make_tabs() {
   parts->setItemDelegateForColumn(0, new LegendDelegate(parts));
   add(phases_, tr("Phases"))->setObjectName(QStringLiteral("phases"));
   add(traffic_, tr("Traffic"));
-  add(foundation_, tr("Rests on"));
+  add(foundation_, tr("Sources"));
   return tabs_;
 }
 
