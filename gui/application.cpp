@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "models/preferences.h"
-#include "views/text_label.h"
+#include "views/accessible.h"
 
 namespace shardplan::gui {
 
@@ -30,7 +30,7 @@ QFont font_for(const QString& language, QFont font) {
 
 Application::Application(QApplication& qt)
     : qt_(qt), system_palette_(qt.palette()), system_font_(QApplication::font()) {
-  make_text_labels_accessible();
+  make_views_accessible();
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   system_palette_ = QApplication::palette();
   constexpr int kMoment = 500;  // milliseconds

@@ -1,6 +1,7 @@
 #include "views/colours.h"
 
 #include <array>
+#include <cmath>
 
 namespace shardplan::gui {
 namespace {
@@ -40,7 +41,17 @@ QBrush brush_of(const std::array<Ink, N>& inks, int at) {
   return QBrush(QColor::fromRgba(ink.colour), ink.style);
 }
 
-QPalette palette_of(QRgb window, QRgb base, QRgb ink, QRgb dim, QRgb highlight) {
+/// Of WCAG 2: 0 of black, 1 of white.
+double luminance(const QColor& colour) {
+  const auto light = [](float channel) {
+    const auto c = static_cast<double>(channel);
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * light(colour.redF()) + 0.7152 * light(colour.greenF()) +
+         0.0722 * light(colour.blueF());
+}
+
+QPalette palette_of(QRgb window, QRgb base, QRgb ink, QRgb dim, QRgb highlight, QRgb link) {
   const QColor text = QColor::fromRgba(ink);
   QPalette p(text, QColor::fromRgba(window), QColor::fromRgba(window).lighter(130),
              QColor::fromRgba(window).darker(150), QColor::fromRgba(dim), text, Qt::white,
@@ -49,7 +60,7 @@ QPalette palette_of(QRgb window, QRgb base, QRgb ink, QRgb dim, QRgb highlight) 
   p.setColor(QPalette::AlternateBase, QColor::fromRgba(window));
   p.setColor(QPalette::Highlight, QColor::fromRgba(highlight));
   p.setColor(QPalette::HighlightedText, Qt::white);
-  p.setColor(QPalette::Link, QColor::fromRgba(highlight));
+  p.setColor(QPalette::Link, QColor::fromRgba(link));
   p.setColor(QPalette::ToolTipBase, QColor::fromRgba(base));
   p.setColor(QPalette::ToolTipText, text);
   p.setColor(QPalette::PlaceholderText, QColor::fromRgba(dim));
@@ -66,6 +77,15 @@ QBrush category_brush(int category) {
 
 QBrush time_brush(int activity) {
   return brush_of(kActivities, activity);
+}
+
+QBrush upper_bound_brush(const QPalette& palette) {
+  return QBrush(palette.color(QPalette::PlaceholderText), Qt::Dense6Pattern);
+}
+
+QColor ink_on(const QColor& ground) {
+  constexpr double kEven = 0.179;  // black and white stand out alike: √(1.05 · 0.05) − 0.05
+  return luminance(ground) > kEven ? Qt::black : Qt::white;
 }
 
 QColor verdict_colour(Fit fit, const QPalette& palette) {
@@ -98,11 +118,11 @@ QString verdict_sign(Fit fit) {
 }
 
 QPalette light_palette() {
-  return palette_of(0xfff3f3f1, 0xffffffff, 0xff1b1b1b, 0xff6a6a6a, 0xff0060a0);
+  return palette_of(0xfff3f3f1, 0xffffffff, 0xff1b1b1b, 0xff6a6a6a, 0xff0060a0, 0xff0060a0);
 }
 
 QPalette dark_palette() {
-  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2a78b8);
+  return palette_of(0xff26282b, 0xff1b1d1f, 0xffececec, 0xff9aa0a6, 0xff2a78b8, 0xff6db3ee);
 }
 
 bool is_dark(const QPalette& palette) {

@@ -15,6 +15,10 @@ namespace shardplan::gui {
 QBrush category_brush(int category);
 /// By Share::colour of a time bar.
 QBrush time_brush(int activity);
+/// Of the band between an estimate and its upper bound.
+QBrush upper_bound_brush(const QPalette& palette);
+/// Black or white, whichever stands out more: 4.5:1 at least (WCAG 2).
+QColor ink_on(const QColor& ground);
 /// Readable on the window's ground, dark or light.
 QColor verdict_colour(Fit fit, const QPalette& palette);
 /// "✓", "≈", "✗", "?": the verdict without colour.

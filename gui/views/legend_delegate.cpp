@@ -4,6 +4,7 @@
 
 #include "models/rows_model.h"
 #include "views/colours.h"
+#include "views/legend.h"
 
 namespace shardplan::gui {
 namespace {
@@ -20,10 +21,7 @@ void LegendDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option
   QStyledItemDelegate::paint(painter, rest, index);
   const QRect square(option.rect.left() + 4, option.rect.center().y() - kSquare / 2, kSquare,
                      kSquare);
-  painter->fillRect(square, option.palette.base());
-  painter->fillRect(square, category_brush(index.data(kValueRole).toInt()));
-  painter->setPen(option.palette.color(QPalette::Mid));
-  painter->drawRect(square);
+  paint_swatch(*painter, square, category_brush(index.data(kValueRole).toInt()), option.palette);
 }
 
 QSize LegendDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {

@@ -6,6 +6,8 @@
 #include <QToolTip>
 #include <algorithm>
 
+#include "views/colours.h"
+
 namespace shardplan::gui {
 namespace {
 
@@ -36,6 +38,15 @@ void ShareBar::set_shares(std::vector<Share> shares, double limit, double upper,
   setAccessibleDescription(spoken.join(QStringLiteral(", ")));
   selected_ = std::min(selected_, static_cast<int>(shares_.size()) - 1);
   update();
+}
+
+std::vector<LegendEntry> ShareBar::legend() const {
+  std::vector<LegendEntry> entries;
+  for (const Share& share : shares_)
+    entries.push_back({QStringLiteral("%1 %2").arg(share.name, share.amount), ink_(share.colour)});
+  if (upper_ > total_)
+    entries.push_back({tr("up to the upper bound"), upper_bound_brush(palette())});
+  return entries;
 }
 
 void ShareBar::set_longest(double longest) {
@@ -89,7 +100,7 @@ void ShareBar::paintEvent(QPaintEvent*) {
   if (upper_ > total_) {  // the band between the point estimate and the upper bound
     const QRectF band(area.left() + total_ * unit, area.top(), (upper_ - total_) * unit,
                       area.height());
-    painter.fillRect(band, QBrush(palette().color(QPalette::PlaceholderText), Qt::Dense6Pattern));
+    painter.fillRect(band, upper_bound_brush(palette()));
   }
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const QRectF part = area_of(i);
@@ -97,7 +108,7 @@ void ShareBar::paintEvent(QPaintEvent*) {
     painter.fillRect(part, ink_(shares_[i].colour));
     painter.setPen(QPen(palette().color(QPalette::Base), 0.7));
     painter.drawLine(part.topRight(), part.bottomRight());
-    paint_label(painter, shares_[i], part);
+    paint_label(painter, shares_[i], area_of_words(part));
     if (static_cast<int>(i) == selected_) {
       painter.setPen(QPen(palette().color(QPalette::WindowText), 2));
       painter.drawRect(part.adjusted(1, 1, -1, -1));
@@ -108,12 +119,30 @@ void ShareBar::paintEvent(QPaintEvent*) {
   painter.drawRect(area.toRect());
   painter.setRenderHint(QPainter::Antialiasing);
   if (limit_ > 0) {
-    const double x = area.left() + limit_ * unit;
+    const double x = x_of_limit();
     painter.setPen(QPen(palette().color(QPalette::WindowText), 2));
     painter.drawLine(QPointF(x, area.top() - 3), QPointF(x, area.bottom() + 2));
-    const QRectF label(0, 0, std::min<double>(x + 40, width()), kLabelHeight - 2);
-    painter.drawText(label, Qt::AlignRight | Qt::AlignVCenter, limit_text_);
+    const double words = painter.fontMetrics().horizontalAdvance(limit_text_);
+    const double right = std::min<double>(std::max(x + 40, words), width());
+    painter.drawText(QRectF(0, 0, right, kLabelHeight - 2), Qt::AlignRight | Qt::AlignVCenter,
+                     limit_text_);
   }
+}
+
+/// Beside the line of capacity where that crosses the part, on the wider side.
+QRectF ShareBar::area_of_words(const QRectF& part) const {
+  const double x = x_of_limit();
+  if (limit_ <= 0 || x <= part.left() || x >= part.right()) return part;
+  QRectF side = part;
+  if (x - part.left() > part.right() - x)
+    side.setRight(x);
+  else
+    side.setLeft(x);
+  return side;
+}
+
+double ShareBar::x_of_limit() const {
+  return bar_area().left() + limit_ * bar_area().width() / scale();
 }
 
 void ShareBar::paint_label(QPainter& painter, const Share& share, const QRectF& part) const {
@@ -123,7 +152,7 @@ void ShareBar::paint_label(QPainter& painter, const Share& share, const QRectF& 
   const QBrush ink = ink_(share.colour);
   const bool hatched = ink.style() != Qt::SolidPattern;
   const QColor ground = hatched ? palette().color(QPalette::Base) : ink.color();
-  painter.setPen(qGray(ground.rgb()) < 140 ? Qt::white : Qt::black);
+  painter.setPen(ink_on(ground));
   const bool has_name =
       metrics.horizontalAdvance(share.name) <= room && 2 * metrics.height() <= part.height();
   const QString label = has_name ? share.name + QLatin1Char('\n') + share.amount : share.amount;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/estimate_models.h"
+#include "views/legend.h"
 
 namespace shardplan::gui {
 
@@ -24,6 +25,9 @@ class ShareBar : public QWidget {
   /// The value at the right end at least: bars side by side have one scale.
   void set_longest(double longest);
 
+  /// Every part with its amount, and the band of the upper bound.
+  std::vector<LegendEntry> legend() const;
+
   QSize sizeHint() const override { return {400, 58}; }
   QSize minimumSizeHint() const override { return {120, 48}; }
 
@@ -36,6 +40,8 @@ class ShareBar : public QWidget {
  private:
   QRectF bar_area() const;
   QRectF area_of(std::size_t share) const;
+  QRectF area_of_words(const QRectF& part) const;
+  double x_of_limit() const;
   void paint_label(QPainter& painter, const Share& share, const QRectF& part) const;
   int share_at(const QPointF& position) const;
   void select(int share);

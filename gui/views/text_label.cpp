@@ -1,7 +1,5 @@
 #include "views/text_label.h"
 
-#include <QAccessible>
-#include <QAccessibleWidget>
 #include <QApplication>
 #include <QClipboard>
 #include <QContextMenuEvent>
@@ -20,16 +18,7 @@ int up(double length) {
   return static_cast<int>(std::ceil(length));
 }
 
-QAccessibleInterface* accessible_text(const QString&, QObject* object) {
-  auto* label = qobject_cast<TextLabel*>(object);
-  return label == nullptr ? nullptr : new QAccessibleWidget(label, QAccessible::StaticText);
-}
-
 }  // namespace
-
-void make_text_labels_accessible() {
-  QAccessible::installFactory(accessible_text);
-}
 
 TextLabel::TextLabel(Lines lines, QWidget* parent) : QWidget(parent), lines_(lines) {
   QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);

@@ -48,7 +48,4 @@ class TextLabel : public QWidget {
   mutable std::vector<std::pair<int, int>> heights_;  ///< of this text: width, height
 };
 
-/// Lets screen readers read TextLabels as text.
-void make_text_labels_accessible();
-
 }  // namespace shardplan::gui

@@ -8,6 +8,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <map>
 
 #include "frameworks/registry.h"
 #include "models/core_words.h"
@@ -47,6 +48,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     bars->addWidget(bars_[i].name, static_cast<int>(i), 0);
     bars->addWidget(bars_[i].bar, static_cast<int>(i), 1);
   }
+  legend_ = new Legend(this);
   bars->setColumnStretch(1, 1);
   QTableView* table = make_table(model_, tr("Plans side by side"), this);
   table->setItemDelegate(new DiffersDelegate(table));
@@ -55,6 +57,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
   table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* right = new QVBoxLayout;
+  right->addWidget(legend_);
   right->addLayout(bars);
   right->addWidget(table, 1);
   auto* layout = new QHBoxLayout(this);
@@ -154,6 +157,22 @@ void ComparePage::show_chosen() {
                              static_cast<double>(plan.estimate.device.upper));
     bars_[i].bar->set_longest(longest);
   }
+  show_legend();
+}
+
+/// Of all bars: they have one set of colours and one line of capacity.
+void ComparePage::show_legend() {
+  std::map<int, QString> names;
+  for (const Alternative& plan : model_->plans())
+    for (const Share& share : EstimateModels::breakdown(plan.estimate, plan.plan, calibration()))
+      names.emplace(share.colour, share.name);
+  std::vector<LegendEntry> entries;
+  for (const auto& [category, name] : names) entries.push_back({name, category_brush(category)});
+  if (!entries.empty()) {
+    entries.push_back({tr("up to the upper bound"), upper_bound_brush(palette())});
+    entries.push_back({tr("usable memory"), Qt::NoBrush});
+  }
+  legend_->set_entries(std::move(entries));
 }
 
 }  // namespace shardplan::gui

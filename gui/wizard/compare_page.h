@@ -39,6 +39,7 @@ class ComparePage : public Page {
   void list_choices(const std::optional<std::set<std::string>>& was_checked);
   void limit_choices(std::size_t chosen);
   void show_chosen();
+  void show_legend();
 
   std::vector<Alternative> offered_;  ///< of the list, in its order
   std::vector<KeptPlan> kept_;
@@ -49,6 +50,7 @@ class ComparePage : public Page {
     ShareBar* bar;
   };
   std::array<Bar, kMostCompared> bars_{};
+  Legend* legend_;
 };
 
 }  // namespace shardplan::gui

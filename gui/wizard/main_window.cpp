@@ -6,6 +6,7 @@
 #include <QKeyEvent>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QScreen>
 #include <QVBoxLayout>
 
 #include "models/core_words.h"
@@ -27,6 +28,12 @@ namespace shardplan::gui {
 namespace {
 
 constexpr int kSteps = 5;  ///< pages of the wizard; those behind them stand on their own
+
+/// All of a small screen that the desktop leaves to windows, their frames included.
+QSize first_size(const QScreen& screen) {
+  constexpr int kFrame = 40;  // a title bar, which is known only when the window is seen
+  return QSize(1366, 768).boundedTo(screen.availableSize() - QSize(0, kFrame));
+}
 
 }  // namespace
 
@@ -65,7 +72,7 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   make_edit_menu();
   make_view_menu();
   setAcceptDrops(true);
-  resize(1366, 768);
+  resize(first_size(*screen()));
   connect(&session, &Session::answered, this, &MainWindow::refresh);
   show_page(0);
   refresh();

@@ -84,7 +84,9 @@ QWidget* VerdictPage::make_memory() {
   auto* layout = new QVBoxLayout;
   layout->setContentsMargins(8, 4, 8, 6);
   layout->setSpacing(3);
+  memory_legend_ = new Legend(this);
   layout->addWidget(memory_);
+  layout->addWidget(memory_legend_);
   layout->addWidget(ranks_);
   layout->addWidget(largest_);
   layout->addWidget(timeline_, 1);
@@ -101,7 +103,9 @@ QWidget* VerdictPage::make_time() {
   layout->setContentsMargins(8, 4, 8, 6);
   layout->setSpacing(3);
   layout->addWidget(rates_);
+  time_legend_ = new Legend(this);
   layout->addWidget(time_);
+  layout->addWidget(time_legend_);
   QWidget* box = make_box(tr("Time per step"), layout, this);
   box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
   return box;
@@ -186,6 +190,7 @@ void VerdictPage::show_answer() {
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
+  memory_legend_->set_entries(memory_->legend());
   ranks_->set_answer(a, calibration());
   largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
@@ -193,6 +198,7 @@ void VerdictPage::show_answer() {
   rates_->set_text(JobWords::rates(a));
   set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
+  time_legend_->set_entries(time_->legend());
   fixes_->refresh();
   next_step_->refresh();
   show_tab();

@@ -42,6 +42,7 @@ class VerdictPage : public Page {
   NextStep* next_step_;
   ResourcePanel* resources_;
   ShareBar *memory_, *time_;
+  Legend *memory_legend_, *time_legend_;
   RankBars* ranks_;
   TimelineView* timeline_;
   RowsModel<Share>* breakdown_;

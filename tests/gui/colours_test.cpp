@@ -58,12 +58,24 @@ double contrast(const QColor& a, const QColor& b) {
   return shardplan::contrast(srgb(a), srgb(b));
 }
 
+TEST(Colours, OfWordsInABarAreReadableOnEveryPart) {
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const QColor ground = category_brush(static_cast<int>(c)).color();
+    EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << c;
+  }
+  for (int activity = 0; activity < 6; ++activity) {
+    const QColor ground = time_brush(activity).color();
+    EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << activity;
+  }
+}
+
 TEST(Colours, OfWordsAreReadableOnBothGrounds) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     const QColor window = palette.color(QPalette::Window), base = palette.color(QPalette::Base);
     for (const QColor& ground : {window, base}) {
       EXPECT_GE(contrast(palette.color(QPalette::WindowText), ground), 7);
       EXPECT_GE(contrast(palette.color(QPalette::PlaceholderText), ground), 4.5);
+      EXPECT_GE(contrast(palette.color(QPalette::Link), ground), 4.5);
       for (const Fit fit : {Fit::fits, Fit::tight, Fit::does_not_fit})
         EXPECT_GE(contrast(verdict_colour(fit, palette), ground), 4.5);
     }

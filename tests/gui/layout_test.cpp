@@ -17,6 +17,8 @@ namespace shardplan::gui {
 namespace {
 
 constexpr QSize kSmall{1366, 768};
+/// What is left of such a screen beside a panel and the window's title.
+constexpr QSize kLeft{1366, 700};
 
 class Layout : public testing::TestWithParam<const char*> {
  protected:
@@ -41,6 +43,22 @@ TEST_P(Layout, FitsOnASmallScreen) {
     EXPECT_LE(window().minimumSizeHint().width(), kSmall.width()) << page;
     EXPECT_LE(window().minimumSizeHint().height(), kSmall.height()) << page;
     EXPECT_EQ(window().size(), kSmall) << page;
+  }
+}
+
+TEST_P(Layout, LeadsOnAndAnswersWhereAScreenHasAPanel) {
+  window().resize(kLeft);
+  for (int page = 0; page < MainWindow::page_names().size(); ++page) {
+    window().show_page(page);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(window().size(), kLeft) << page;
+    for (const char* name : {"back", "next", "summary"}) {
+      const auto* widget = window().findChild<QWidget*>(QLatin1String(name));
+      ASSERT_NE(widget, nullptr) << name;
+      EXPECT_TRUE(widget->isVisible()) << name;
+      const QRect place(widget->mapTo(&window(), QPoint()), widget->size());
+      EXPECT_TRUE(window().rect().contains(place)) << page << ": " << name;
+    }
   }
 }
 
