@@ -272,7 +272,7 @@ std::string step_error_text(const TimeEstimate& time) {
 }
 
 std::string error_line(const TimeEstimate& time) {
-  return "  error of such times: " + step_error_text(time) + "\n";
+  return wrapped("error of such times: " + step_error_text(time), "  ", "  ");
 }
 
 std::string time_lines(const Estimate& e) {

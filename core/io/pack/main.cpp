@@ -4,7 +4,6 @@
 // one reads one. Runs while shardplan is built.
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
