@@ -109,6 +109,9 @@ struct FrameworkTraits {
   Required<bool> divides_tokens;
   /// Whether tensor-parallel ranks can divide an expert, and do unless told otherwise.
   Required<bool> divides_experts;
+  /// Whether tensor, context and pipeline degrees divide the text model behind a tower of images,
+  /// which is whole on each rank, or on each of the first stage.
+  bool divides_behind_towers = false;
   Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
   /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out
   /// even.

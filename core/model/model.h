@@ -54,9 +54,12 @@ struct Segment {
   bool checkpointable = false;  ///< a block that activation checkpointing recomputes
   Graph graph;
   bool behind = false;  ///< such a block that goes with the head: stages are not balanced over it
+  /// Of a tower or its projector, which are whole on every rank and go with the embedding, however
+  /// the text model is divided.
+  bool of_images = false;
 
   /// Whether it is among the layers that pipeline stages divide.
-  bool is_block() const { return checkpointable && !behind; }
+  bool is_block() const { return checkpointable && !behind && !of_images; }
 };
 
 /// A tensor that one segment makes and many use: rotary tables, an attention mask, the encoder's
@@ -89,6 +92,7 @@ struct ImageFacts {
 struct ModelFacts {
   std::string name;        ///< catalogue name or path
   std::string model_type;  ///< "llama", "tensors", ...
+  std::string text_type;   ///< of the text model inside; else model_type
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t vocabulary = 0;
@@ -100,6 +104,14 @@ struct ModelFacts {
   bool has_state = false;  ///< some layers have one: StateKernels says what runs them
   /// What its layers do is not described divided over ranks.
   bool undivided = false;
+  /// But modules of its layers can be cut by their names, and their tokens
+  /// (SplitStyle::transformers).
+  bool cut_by_name = false;
+  /// NeMo Automodel 0.5 has code of its own that divides its sequences: a ring that masks block by
+  /// block (components/models/gemma4_moe/cp_attention.py), states that are handed from rank to rank
+  /// (qwen3_5_moe/cp_linear_attn.py).
+  bool own_ring = false;
+  bool lends = false;  ///< layers read what others made: pipeline stages cannot be cut between them
   bool supports_sdpa = true;  ///< false: the reference implementation always runs eager attention
   /// Dynamo breaks its graph in front of the loss: a compiled step has the head in one of its own.
   bool breaks_before_loss = false;

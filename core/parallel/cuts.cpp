@@ -72,8 +72,14 @@ constexpr std::array kPlans{
     PublishedPlan{"cohere", {kAttention, kMlp}},
     PublishedPlan{"qwen3", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"gemma3_text", {kAttention, kHeadNorms, kMlp}},
+    PublishedPlan{"gemma4_text", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"mixtral", {kAttention, kExperts}},
     PublishedPlan{"qwen2_moe", {kAttention, kMlp}},
+    PublishedPlan{"qwen2_vl_text", {kAttention, kMlp}},
+    PublishedPlan{"qwen2_5_vl_text", {kAttention, kMlp}},
+    PublishedPlan{"ministral3", {kAttention, kMlp}},
+    // NeMo Automodel 0.5 leaves delta nets whole (optimized_tp_plans.py, _parallelize_qwen3_5_vlm).
+    PublishedPlan{"qwen3_5_text", {kAttention, kHeadNorms, kMlp}},
     PublishedPlan{"qwen3_moe", {kAttention, kHeadNorms, kExperts, kMlp}},
     PublishedPlan{"phi", {kPhi}},
     PublishedPlan{"phi3", {kPhi3, kFusedMlp}},
@@ -139,7 +145,7 @@ Cuts::Cuts(const Model& model, const Plan& plan, SplitStyle style)
           model.parameters[static_cast<std::size_t>(op.weight)].kind == ParameterKind::embedding)
         tied_head_ = true;
   if (style == SplitStyle::megatron) return;
-  const std::string& type = model.facts.model_type;
+  const std::string& type = model.facts.text_type;
   only_experts_ = style == SplitStyle::transformers && plan.parallel.expert > 1;
   if (only_experts_) {
     if (plan.parallel.expert != plan.parallel.tensor)

@@ -87,13 +87,15 @@ class Checker {
 
   Complaint complaint_of(Degree degree, std::int64_t value) const {
     const Workload& w = plan_.workload;
-    if (value > 1 && facts_.image.has_tower && degree != Degree::expert)
+    if (value > 1 && facts_.image.has_tower && !divides_behind_tower(degree))
       return "a network that reads images cannot be estimated divided";
     // Experts are whole where they are; the frameworks say whose they can send rows to.
-    if (value > 1 && facts_.undivided && degree != Degree::expert)
+    if (value > 1 && facts_.undivided && degree != Degree::expert && !is_cut_by_name(degree))
       return fmt::format("a network of type '{}' cannot be estimated divided", facts_.model_type);
     const bool along = degree == Degree::sequence || degree == Degree::context;
-    if (value > 1 && along && convolves_tokens(model_))
+    const bool hands_on = degree == Degree::context && facts_.own_ring &&
+                          traits_of(plan_).split == SplitStyle::transformers;
+    if (value > 1 && along && convolves_tokens(model_) && !hands_on)
       return "layers that convolve tokens or have a state need the whole sequence";
     Parallel changed = plan_.parallel;
     changed.*member_of(degree) = value;
@@ -130,6 +132,17 @@ class Checker {
     return {};
   }
 
+  bool divides_behind_tower(Degree degree) const {
+    if (degree == Degree::expert) return true;
+    return degree != Degree::sequence && traits_of(plan_).divides_behind_towers;
+  }
+
+  bool is_cut_by_name(Degree degree) const {
+    if (traits_of(plan_).split != SplitStyle::transformers) return false;
+    if (degree == Degree::context) return facts_.own_ring;
+    return facts_.cut_by_name && degree != Degree::sequence;
+  }
+
   static Complaint first_of(std::initializer_list<Complaint> complaints) {
     for (const Complaint& c : complaints)
       if (!c.empty()) return c;
@@ -138,6 +151,7 @@ class Checker {
 
   Complaint check_stages(const Parallel& p) const {
     if (facts_.encoder_decoder) return "an encoder and a decoder have no stages of one kind";
+    if (facts_.lends) return "layers read what layers of other stages have made";
     const std::int64_t blocks = block_count(model_);
     const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
     if (!p.stage_layers.empty()) return {};
@@ -168,6 +182,10 @@ class Checker {
                              "divides along tokens what tensor-parallel ranks would each keep, and "
                              "the tensor degree is 1",
                              "false, or a tensor degree"};
+    if (p.sequence_parallel && facts_.image.tokens > 0)
+      return DivisionProblem{"parallel.sequence_parallel",
+                             "tokens that images are placed among cannot be estimated divided",
+                             "false, or workload.images 0"};
     return std::nullopt;
   }
 

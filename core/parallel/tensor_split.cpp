@@ -51,7 +51,7 @@ class TensorSplit {
       if (p.adapter && style_ != SplitStyle::megatron)
         fail("LoRA's matrices have no published cut");
     std::vector<Graph> graphs;  // written from the whole model's parameters, one after the other
-    for (const Segment& segment : model_.segments) graphs.push_back(split(segment));
+    for (const Segment& s : model_.segments) graphs.push_back(s.of_images ? s.graph : split(s));
     for (std::size_t i = 0; i < graphs.size(); ++i) model_.segments[i].graph = std::move(graphs[i]);
     cut_parameters();
   }

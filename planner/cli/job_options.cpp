@@ -187,6 +187,7 @@ Json JobOptions::merged(const Json& base) const {
 }
 
 /// "--lora-rank 16" asks for LoRA and "--serve" for inference, unless somebody has said another.
+/// "--quantization 4bit" is of the weights that generate, or of the base that adapters train on.
 void JobOptions::take_method(Json& job) const {
   const auto says_of = [&](std::string_view block) {
     return std::ranges::any_of(flags_, [&](const Flag& flag) {
@@ -196,8 +197,14 @@ void JobOptions::take_method(Json& job) const {
   const auto imply = [&](const char* key, const char* value) {
     if (!job["workload"].contains(key)) job["workload"][key] = value;
   };
-  if (says_of("/workload/lora/")) imply("method", "lora");
   if (says_of("/workload/engine/")) imply("kind", "inference");
+  const bool quantizes =
+      given("--quantization") && job["workload"].value("kind", "train") == "train";
+  if (quantizes) {
+    job["workload"]["lora"]["quantization"] = job["workload"]["quantization"];
+    job["workload"].erase("quantization");
+  }
+  if (quantizes || says_of("/workload/lora/")) imply("method", "lora");
 }
 
 Job JobOptions::load(const Json& job) const {

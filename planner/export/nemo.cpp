@@ -96,6 +96,18 @@ void put_adapters(Json& recipe, const Lora& lora) {
       {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}, {"bnb_4bit_use_double_quant", twice}};
 }
 
+/// What `freeze_config` freezes of a model with images, and with what that is gathered.
+void put_frozen(Json& recipe, const Plan& plan) {
+  const FrozenParts frozen = plan.workload.images.frozen;
+  if (frozen == FrozenParts::nothing) return;
+  if (frozen == FrozenParts::tower_and_projector)
+    refuse_export("workload.frozen", "NeMo's recipes freeze projectors by their names alone",
+                  "tower or nothing");
+  recipe["freeze_config"] = Json{{"freeze_vision_tower", true}};
+  if (plan.framework.fsdp2.frozen_tower == FrozenTower::blocks)
+    recipe["distributed"]["multimodal"] = Json{{"frozen_sharding", "per_layer"}};
+}
+
 std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
   const Plan& plan = job.plan;
   const Workload& w = plan.workload;
@@ -118,6 +130,7 @@ std::string nemo_yaml(const Json& asked, const Job& job, const Estimate& e) {
     recipe["model"]["backend"]["dispatcher"] =
         plan.framework.fsdp2.dispatch == ExpertDispatch::allgather ? "torch" : "deepep";
   put_checkpointing(block, plan);
+  put_frozen(recipe, plan);
   if (w.lora) put_adapters(recipe, *w.lora);
   if (w.packing) recipe["packed_sequence"] = Json{{"packed_sequence_size", w.sequence_length}};
   recipe["dataset"] = Json{{"seq_length", w.sequence_length}};

@@ -12,6 +12,7 @@ class JobFlags(TypedDict, total=False):
     zero_redundancy_optimizer: bool | None
     find_unused_parameters: bool | None
     units: Document | None
+    frozen_tower: Document | None
     reshard_after_forward: bool | None
     cpu_offload: bool | None
     hybrid_shard_size: float | str | None

@@ -11,6 +11,11 @@ constexpr std::array kUnits{
     named("whole", Fsdp2Wrap::whole, "the whole network, gathered at once"),
 };
 
+constexpr std::array kFrozenTowers{
+    named("blocks", FrozenTower::blocks, "each of its layers"),
+    named("root", FrozenTower::root, "with the embeddings, gathered for the whole step"),
+};
+
 constexpr std::array kRotations{
     named("allgather", KeyRotation::allgather, "all at once"),
     named("alltoall", KeyRotation::alltoall, "from rank to rank"),
@@ -29,6 +34,13 @@ constexpr std::array kFsdp2Options{
          .doc = "what is gathered and reduced at once; the whole network without a wrapping policy "
                 "of accelerate",
          .choices = kUnits}),
+    option<&Framework::fsdp2, &Fsdp2Options::frozen_tower>(
+        {.key = "frozen_tower",
+         .flag = "--frozen-tower",
+         .help = "what a tower of images that does not train is gathered with",
+         .doc = "what a tower of images that does not train is gathered with: NeMo Automodel's "
+                "`distributed.multimodal.frozen_sharding`, `per_layer` or `root`",
+         .choices = kFrozenTowers}),
     option<&Framework::fsdp2, &Fsdp2Options::reshard_after_forward>(
         {.key = "reshard_after_forward",
          .flag = "--reshard-after-forward",

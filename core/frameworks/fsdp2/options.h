@@ -13,6 +13,10 @@ namespace shardplan {
 /// alone).
 enum class Fsdp2Wrap : std::uint8_t { blocks, whole };
 
+/// Where the parameters of a tower are that does not train: in units of its layers, or in the
+/// root's, gathered from the first pass to the end of the backward pass.
+enum class FrozenTower : std::uint8_t { blocks, root };
+
 /// How PyTorch's context_parallel gives each rank the others' keys and values (set_rotate_method).
 enum class KeyRotation : std::uint8_t { allgather, alltoall };
 
@@ -21,6 +25,7 @@ enum class ExpertDispatch : std::uint8_t { alltoall, allgather };
 
 struct Fsdp2Options {
   Fsdp2Wrap units = Fsdp2Wrap::blocks;
+  FrozenTower frozen_tower = FrozenTower::blocks;
   bool reshard_after_forward = true;
   std::optional<DType> reduce_dtype;
   bool cpu_offload = false;

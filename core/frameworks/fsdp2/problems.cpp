@@ -38,11 +38,11 @@ bool ties_head(const Model& model) {
 }
 
 /// Attention that PyTorch's context_parallel cannot read block by block: its kernels are given no
-/// mask, and their work is balanced for causal ones. Null: there is none.
+/// mask, and their work is balanced for causal ones. A tower's is not divided. Null: there is none.
 const Op* unlike_blocks(const Model& model, std::int64_t tokens) {
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops()) {
-      if (op.kind != OpKind::sdpa) continue;
+      if (op.kind != OpKind::sdpa || segment.of_images) continue;
       const bool masked = (op.mask.per > 0 && tokens >= op.mask_from) || op.scores_bias != kNone;
       if (masked || (op.within > 0 && op.within < tokens) || !op.causal) return &op;
     }
@@ -66,7 +66,7 @@ std::optional<DivisionProblem> fsdp2_division_problem(const Model& model, const 
         "parallel.pipeline",
         "stages of torch.distributed.pipelining share no embedding with the head",
         "1, or a network whose head has a weight of its own"};
-  if (plan.parallel.context > 1)
+  if (plan.parallel.context > 1 && !model.facts.own_ring)
     if (const Op* op = unlike_blocks(model, plan.workload.sequence_length))
       return DivisionProblem{
           "parallel.context",

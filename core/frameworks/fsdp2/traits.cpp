@@ -97,6 +97,7 @@ constinit const FrameworkTraits kFsdp2Traits{
     .data_parallel = true,
     .divides_tokens = false,
     .divides_experts = false,
+    .divides_behind_towers = true,
     .balance = StageBalance::blocks_and_ends,
     .torch_pipelining = true,
     .pipeline_problem = usual::no_pipeline_problem,

@@ -1,5 +1,7 @@
 #include "frameworks/fsdp2/units.h"
 
+#include <algorithm>
+
 #include "lowering/tensors.h"
 #include "trainers/description.h"
 
@@ -16,12 +18,14 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       units_(run.segments.size()) {
   const bool reshards = plan.framework.fsdp2.reshard_after_forward;
   const bool whole = wrap == Fsdp2Wrap::whole || plan.framework.fsdp2.units == Fsdp2Wrap::whole;
+  const bool keeps_towers = plan.framework.fsdp2.frozen_tower == FrozenTower::root;
   const bool divides = !whole && plan.trainer->shards_ends_apart && divides_ends(run);
   root_ = unit_on(ranks_, plan.copies() > 1 ? Group::shard : Group::data);
   for (Fsdp2Unit& unit : units_) unit = root_;
   bool before_blocks = true;
   for (std::size_t s = 0; s < run.segments.size(); ++s) {
-    is_block_[s] = !whole && run.segments[s].segment->checkpointable;
+    const Segment& segment = *run.segments[s].segment;
+    is_block_[s] = !whole && segment.checkpointable && !(keeps_towers && is_frozen(segment));
     before_blocks = before_blocks && !is_block_[s];
     if (is_block_[s] || divides) add_segment(s, run);
     units_[s].reshards = reshards && (is_block_[s] || before_blocks);
@@ -33,6 +37,15 @@ Fsdp2Units::Fsdp2Units(const Model& model, const Plan& plan, const ModelRun& run
       if (!taken_[static_cast<std::size_t>(i)])
         for (std::int64_t k = 0; k < g.repeat; ++k) add(root_, i);
   root_.reshards = reshards && (whole || !plan.trainer->shards_ends_apart);
+}
+
+/// Of a tower, and nothing of it trains.
+bool Fsdp2Units::is_frozen(const Segment& segment) const {
+  const std::vector<Op>& ops = segment.graph.ops();
+  return segment.of_images && std::none_of(ops.begin(), ops.end(), [&](const Op& op) {
+           return op.weight != kNone &&
+                  model_.parameters[static_cast<std::size_t>(op.weight)].trainable;
+         });
 }
 
 void Fsdp2Units::add_segment(std::size_t segment, const ModelRun& run) {

@@ -60,6 +60,7 @@ class Fsdp2Units {
   Fsdp2Unit& experts_of(Fsdp2Unit& unit) const;
   void add(Fsdp2Unit& unit, ParameterId id) const;
   void add_segment(std::size_t segment, const ModelRun& run);
+  bool is_frozen(const Segment& segment) const;
   bool divides_ends(const ModelRun& run) const;
 
   const Model& model_;

@@ -1,6 +1,7 @@
 #include "load/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -18,11 +19,22 @@ std::vector<std::string> names_of(std::span<const NamedValue> choices) {
   return names;
 }
 
+/// Names first, then the other words for them: what a misspelt one may have meant.
+std::vector<std::string> words_for(std::span<const NamedValue> choices) {
+  std::vector<std::string> words = names_of(choices);
+  for (const NamedValue& choice : choices)
+    for (const std::string_view word : words_of(choice.also)) words.emplace_back(word);
+  return words;
+}
+
 OptionValue read_named(ObjectReader& object, const OptionInfo& option) {
   const auto name = object.text(option.key);
   if (!name) return {};
   if (const NamedValue* choice = find_choice(option.choices, *name)) return choice->value;
-  return find_choice(option.choices, *object.choice(option.key, names_of(option.choices)))->value;
+  const std::vector<std::string> words = words_for(option.choices);
+  object.fail(option.key, fmt::format("unknown value '{}'", *name),
+              fmt::format("one of {}", fmt::join(names_of(option.choices), ", ")),
+              nearest(*name, std::span<const std::string>(words)));
 }
 
 /// Also by PyTorch's names: "bfloat16".

@@ -154,6 +154,24 @@ std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& p)
   return stages;
 }
 
+namespace {
+
+/// Parameters of towers that the job gives nothing to run on, or that nothing reads: they go with
+/// the others to the first stage.
+std::vector<bool> idle_parameters(const Model& model, const Stage& stage) {
+  std::vector<bool> used(model.parameters.size(), true);
+  const bool first = std::any_of(stage.chunks.begin(), stage.chunks.end(),
+                                 [](const StageChunk& chunk) { return chunk.first; });
+  if (first && model.facts.image.has_tower) {
+    used.assign(used.size(), false);
+    for (const Segment& segment : model.segments) mark_used(segment, used);
+  }
+  used.flip();
+  return used;
+}
+
+}  // namespace
+
 Model parameters_of(const Model& model, const Stage& stage) {
   Model part;
   part.facts = model.facts;
@@ -166,13 +184,15 @@ Model parameters_of(const Model& model, const Stage& stage) {
     for (const SegmentRepeat& repeat : chunk.repeats) {
       std::vector<bool> used(model.parameters.size(), false);
       const Segment& segment = model.segments[repeat.segment];
+      const bool each = segment.is_block() || (segment.of_images && segment.repeat > 1);
       mark_used(segment, used);
       for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) times[i] = segment.is_block() ? times[i] + repeat.count : 1;
+        if (used[i]) times[i] = each ? times[i] + repeat.count : 1;
     }
+  const std::vector<bool> idle = idle_parameters(model, stage);
   for (const ParameterGroup& group : model.groups)
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
-      const std::int64_t repeat = times[static_cast<std::size_t>(i)];
+      const std::int64_t repeat = idle[at(i)] ? group.repeat : times[at(i)];
       if (repeat == 0) continue;
       ParameterGroup* last = part.groups.empty() ? nullptr : &part.groups.back();
       if (last != nullptr && last->repeat == repeat && last->first + last->count == i)

@@ -1,43 +1,19 @@
-// Gemma 4 (models/gemma4): its text model, a tower for images and one for sound. The towers are
-// counted; what they keep is not described, so that a job trains the text.
+// Gemma 4 (models/gemma4): its text model, a tower for images and one for sounds. The tower for
+// sounds is counted: a job brings it none, so that it keeps nothing and gets no gradient.
+#include "model/architectures/gemma4.h"
 #include "model/architectures/architectures.h"
 #include "model/architectures/counted.h"
 #include "model/architectures/images.h"
-#include "model/architectures/towers.h"
+
+#include <algorithm>
+#include <optional>
 
 namespace shardplan {
 namespace {
 
-/// Gemma4ClippableLinear, whose bounds are buffers.
+/// As the tower of images has them; what the bounds keep is not described for sounds.
 void clipped(ModelBuilder& m, const std::string& name, std::int64_t in, std::int64_t out) {
-  m.linear(name + ".linear", in, out);
-}
-
-void gemma4_vision(ModelBuilder& m, const ModelConfig& v) {
-  const std::int64_t hidden = v.count({"hidden_size"}, 768);
-  const std::int64_t ffn = v.count({"intermediate_size"}, 3072);
-  const std::int64_t dim = v.count({"head_dim"}, 64);
-  const std::int64_t width = checked_mul(dim, v.count({"num_attention_heads"}, 12));
-  const std::int64_t grouped = checked_mul(dim, v.count({"num_key_value_heads"}, 12));
-  const std::int64_t patch = side_of(v, "patch_size", 16);
-  const std::string at = "model.vision_tower.";
-  m.tensor(at + "patch_embedder.position_embedding_table",
-           {2, v.count({"position_embedding_size"}, 10240), hidden}, ParameterKind::other);
-  m.linear(at + "patch_embedder.input_proj", checked_mul(3, checked_mul(patch, patch)), hidden);
-  m.begin_repeat(at + "encoder.layers", v.count({"num_hidden_layers"}, 16));
-  clipped(m, "self_attn.q_proj", hidden, width);
-  clipped(m, "self_attn.k_proj", hidden, grouped);
-  clipped(m, "self_attn.v_proj", hidden, grouped);
-  clipped(m, "self_attn.o_proj", width, hidden);
-  m.rms_norm("self_attn.q_norm", dim);
-  m.rms_norm("self_attn.k_norm", dim);
-  clipped(m, "mlp.gate_proj", hidden, ffn);
-  clipped(m, "mlp.up_proj", hidden, ffn);
-  clipped(m, "mlp.down_proj", ffn, hidden);
-  for (const char* name : {"input_layernorm", "post_attention_layernorm",
-                           "pre_feedforward_layernorm", "post_feedforward_layernorm"})
-    m.rms_norm(name, hidden);
-  m.end_repeat();
+  clipped_linear(m, name, in, out, false);
 }
 
 void gemma4_convolutions(ModelBuilder& m, const ModelConfig& a, const std::string& at,
@@ -85,31 +61,67 @@ void gemma4_audio(ModelBuilder& m, const ModelConfig& a) {
   m.linear(at + "output_proj", hidden, a.count({"output_proj_dims"}, 1536), true);
 }
 
+/// The class has its text model behind the tower of images and before the rest.
+void order_groups(Model& model) {
+  const auto rank = [&](const ParameterGroup& group) {
+    const std::string& name = model.parameters[static_cast<std::size_t>(group.first)].name;
+    if (name.starts_with("model.vision_tower.")) return 0;
+    if (name.starts_with("model.language_model.")) return 1;
+    return name.starts_with("model.") ? 2 : 3;
+  };
+  std::stable_sort(
+      model.groups.begin(), model.groups.end(),
+      [&](const ParameterGroup& a, const ParameterGroup& b) { return rank(a) < rank(b); });
+}
+
+/// Gemma4MultimodalEmbedder: a norm without a weight and a linear.
+void write_projector(ModelBuilder& m, const LinearModule& projector, std::int64_t tokens) {
+  Graph& g = m.begin_segment("projector");
+  const ValueId rows = g.chained_input({checked_mul(tokens, projector.in), Scale::images});
+  g.set_output(apply(g, projector, gemma4_norm(g, rows, projector.in)));
+}
+
 }  // namespace
 
 Model build_gemma4(const ModelConfig& c, const BuildOptions& options) {
-  require_text_alone(c, options);
   BuildOptions text_options = options;
   // Sliding layers are given a mask whatever the length: tokens of an image see each other.
   text_options.masked = c.text("text_config.use_bidirectional_attention", "") == "vision";
   Model text = text_inside(c, text_options, "gemma4_text", c.flag("tie_word_embeddings", true));
   rename_prefix(text, "model.", "model.language_model.");
   const std::int64_t hidden = text.facts.hidden;
-  ModelBuilder m(options);
-  m.set_trains(tower_trains(options));
   // An empty object is a tower of the class's defaults; null is none.
   const auto has = [&](std::string_view key) { return c.entries(key) > 0 || c.is_list(key); };
   const bool sees = has("vision_config"), hears = has("audio_config");
-  if (sees) gemma4_vision(m, c.inner("vision_config"));
+  ModelBuilder m(options);
+  m.set_trains(tower_trains(options));
+  std::optional<Gemma4Tower> tower;
+  if (sees) tower = gemma4_tower(m, "model.vision_tower.", c.inner("vision_config"));
+  m.set_trains(options.counts_only);
   if (hears) gemma4_audio(m, c.inner("audio_config"));
   m.set_trains(projector_trains(options));
-  if (sees)
-    m.linear("model.embed_vision.embedding_projection",
-             c.inner("vision_config").count({"hidden_size"}, 768), hidden);
+  m.set_like_blocks(true);
+  LinearModule projector;
+  if (sees) projector = m.linear("model.embed_vision.embedding_projection", tower->hidden, hidden);
+  m.set_trains(options.counts_only);
   if (hears)
     m.linear("model.embed_audio.embedding_projection",
              c.inner("audio_config").count({"output_proj_dims"}, 1536), hidden);
-  return with_images(m.build(), std::move(text), {});
+  const bool reads = reads_images(c, options);
+  ImageFacts facts;
+  if (reads && !sees)
+    c.fail("vision_config", "without a tower the network reads no images", "workload.images 0");
+  if (reads) {
+    const Gemma4Image image = gemma4_image(c, options, *tower, text.facts);
+    write_gemma4_tower(m, *tower, image);
+    write_projector(m, projector, image.tokens);
+    facts = {.tokens = image.tokens,
+             .patches = image.patches,
+             .values = checked_mul(image.patches, tower->patches.in)};
+  }
+  Model all = with_images(m.build(), std::move(text), facts);
+  order_groups(all);
+  return all;
 }
 
 }  // namespace shardplan

@@ -1,6 +1,7 @@
 // The text model of Gemma 4 (models/gemma4, model_type "gemma4_text"): Gemma 3 with heads of
 // another width in layers that see everything, keys and values that later layers take over, an
 // embedding of its own for every layer, and in one checkpoint experts beside each MLP.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "model/architectures/architectures.h"
 #include "model/architectures/decoder.h"
+#include "model/architectures/gemma4.h"
 #include "model/layers/convolution.h"
 #include "model/layers/decoder_stack.h"
 #include "model/layers/experts.h"
@@ -111,28 +113,6 @@ Gemma4 read_gemma4(const ModelConfig& c, const BuildOptions& options) {
   t.top_k = experts_per_token(c, "top_k_experts", 8, t.experts);
   t.expert_ffn = c.count({"moe_intermediate_size"}, 0);
   return t;
-}
-
-/// Gemma4RMSNorm: the root is a power, which keeps what it is taken of; without `m` no weight.
-ValueId gemma4_norm(Graph& g, ValueId x, std::int64_t width, const NormModule* m = nullptr) {
-  const ValueId wide = g.map(OpKind::to_f32, x);
-  const Extent row{per(g, x) / width, g.value(x).extent.scale};
-  const ValueId mean = g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, row);
-  const ValueId root = g.map(OpKind::power, g.map(OpKind::scalar, mean));
-  ValueId normal = g.map(OpKind::mul, wide, root);
-  g.hold(wide, normal);
-  if (m != nullptr) {
-    Op weight{OpKind::parameter};
-    weight.module = m->module;
-    weight.weight = m->weight;
-    const ValueId factor = g.map(OpKind::to_f32, g.op(weight, {width, Scale::one}));
-    normal = g.map(OpKind::mul, normal, factor);
-  }
-  return g.map(OpKind::to_like, normal, x);
-}
-
-ValueId gemma4_norm(Graph& g, const NormModule& m, ValueId x) {
-  return gemma4_norm(g, x, m.width, &m);
 }
 
 Gemma4Experts declare_gemma4_experts(ModelBuilder& m, const Gemma4& t) {
@@ -285,6 +265,27 @@ Gemma4Context gemma4_context(ModelBuilder& m, const Gemma4& t, bool sees) {
 
 }  // namespace
 
+ValueId gemma4_norm(Graph& g, ValueId x, std::int64_t width, const NormModule* m) {
+  const ValueId wide = g.map(OpKind::to_f32, x);
+  const Extent row{per(g, x) / width, g.value(x).extent.scale};
+  const ValueId mean = g.op({OpKind::mean, {g.map(OpKind::power, wide), kNone, kNone}}, row);
+  const ValueId root = g.map(OpKind::power, g.map(OpKind::scalar, mean));
+  ValueId normal = g.map(OpKind::mul, wide, root);
+  g.hold(wide, normal);
+  if (m != nullptr) {
+    Op weight{OpKind::parameter};
+    weight.module = m->module;
+    weight.weight = m->weight;
+    const ValueId factor = g.map(OpKind::to_f32, g.op(weight, {width, Scale::one}));
+    normal = g.map(OpKind::mul, normal, factor);
+  }
+  return g.map(OpKind::to_like, normal, x);
+}
+
+ValueId gemma4_norm(Graph& g, const NormModule& m, ValueId x) {
+  return gemma4_norm(g, x, m.width, &m);
+}
+
 Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
   const Gemma4 t = read_gemma4(c, options);
   require_training(c, options, "layers that share keys and values");
@@ -294,8 +295,11 @@ Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
                .vocabulary = t.vocab,
                .max_positions = c.count_or_zero("max_position_embeddings", 131072),
                .attention_heads = t.heads,
-               .key_value_heads = t.kv_heads,
-               .undivided = true};
+               .key_value_heads = std::min(t.kv_heads, t.wide_kv_heads),
+               .undivided = true,
+               .cut_by_name = t.experts == 0,
+               .own_ring = true,
+               .lends = t.each > 0 || c.count_or_zero("num_kv_shared_layers", 0) > 0};
   const auto words = m.embedding("model.embed_tokens", t.vocab, t.hidden);
   const std::vector<LayerRun> runs =
       layer_runs(t.layers, [&](std::int64_t i) { return t.kinds[static_cast<std::size_t>(i)]; });

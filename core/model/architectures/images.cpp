@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
-
 #include "model/architectures/counted.h"
 
 namespace shardplan {
@@ -75,6 +73,13 @@ Segment adding(const Model& model, std::int32_t features, std::int64_t deep, std
   return segment;
 }
 
+/// The segment that looks tokens up for the layers: the last one before them.
+std::size_t token_lookup(const Model& text) {
+  std::size_t found = 0;
+  while (found + 1 < text.segments.size() && !text.segments[found + 1].checkpointable) ++found;
+  return found;
+}
+
 }  // namespace
 
 bool tower_trains(const BuildOptions& options) {
@@ -139,6 +144,7 @@ Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t
                   ImagePlacing placing) {
   const bool described = !outer.segments.empty();
   std::vector<Segment> tower = std::exchange(outer.segments, {});
+  for (Segment& s : tower) s.of_images = true;
   std::vector<Shared> tables = std::exchange(outer.shared, {});
   Model all = joined(std::move(outer), std::move(text));
   all.facts.image = image;
@@ -147,26 +153,28 @@ Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t
     all.facts.image.tokens = 0;
     return all;
   }
-  // Tokens are looked up, then the tower runs; what the text model makes first follows.
-  const std::size_t placed = tower.size() + 1;
-  for (Shared& s : all.shared) {
-    assert(s.maker == 0 && "a text model shares what it makes before its layers");
-    s.maker = static_cast<std::int32_t>(placed);
-  }
+  // Tokens are looked up, then the tower runs; what the text model makes beside that follows.
+  const std::size_t lookup = token_lookup(all);
+  const std::size_t placed = lookup + tower.size() + 1;
+  for (Shared& s : all.shared)
+    if (static_cast<std::size_t>(s.maker) >= lookup)
+      s.maker += static_cast<std::int32_t>(placed - lookup);
   for (Segment& s : all.segments) s.graph.renumber(0, 0, static_cast<std::int32_t>(tables.size()));
-  for (Shared& s : tables) ++s.maker;
+  for (Shared& s : tables) s.maker += static_cast<std::int32_t>(lookup + 1);
   all.shared.insert(all.shared.begin(), tables.begin(), tables.end());
   const auto shared = static_cast<std::int32_t>(all.shared.size());
-  all.shared.push_back(output_of(all.segments.front(), "token embeddings", 0));
+  all.shared.push_back(output_of(all.segments[lookup], "token embeddings", lookup));
   all.shared.back().passes_on = true;
-  all.shared.push_back(output_of(tower.back(), "image features", tower.size()));
+  all.shared.push_back(output_of(tower.back(), "image features", placed - 1));
   all.shared.back().read_along = deep > 0;
+  const auto behind = [&](std::int64_t segments) {
+    return all.segments.begin() + static_cast<std::ptrdiff_t>(lookup) + 1 + segments;
+  };
   for (std::int64_t i = 0; i < deep; ++i)  // behind the layers 0, 1, ...
-    all.segments.insert(all.segments.begin() + 2 + 2 * i,
-                        adding(all, shared + 1, deep, all.facts.hidden));
+    all.segments.insert(behind(1 + 2 * i), adding(all, shared + 1, deep, all.facts.hidden));
   tower.push_back(placing == ImagePlacing::chosen ? chosen_rows(all, shared, shared + 1)
                                                   : placed_rows(all, shared, shared + 1, deep));
-  all.segments.insert(all.segments.begin() + 1, std::make_move_iterator(tower.begin()),
+  all.segments.insert(behind(0), std::make_move_iterator(tower.begin()),
                       std::make_move_iterator(tower.end()));
   return all;
 }

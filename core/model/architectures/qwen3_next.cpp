@@ -169,6 +169,12 @@ Model build_next(const ModelConfig& c, const BuildOptions& options, const NextSh
       });
 }
 
+/// Of Qwen 3.5.
+Model with_own_ring(Model model) {
+  model.facts.own_ring = true;
+  return model;
+}
+
 std::vector<bool> all_layers(std::int64_t layers, bool sparse) {
   return std::vector<bool>(static_cast<std::size_t>(layers), sparse);
 }
@@ -200,7 +206,7 @@ Model build_qwen3_5_text(const ModelConfig& c, const BuildOptions& options) {
                            .experts = 0,
                            .top_k = 0});
   s.tables_of_batch = true;  // positions of text, height and width for each sample
-  return build_next(c, options, s, all_layers(s.layers, false));
+  return with_own_ring(build_next(c, options, s, all_layers(s.layers, false)));
 }
 
 Model build_qwen3_5_moe_text(const ModelConfig& c, const BuildOptions& options) {
@@ -214,7 +220,7 @@ Model build_qwen3_5_moe_text(const ModelConfig& c, const BuildOptions& options) 
                            .experts = 256,
                            .top_k = 8});
   s.tables_of_batch = true;
-  return build_next(c, options, s, all_layers(s.layers, true));
+  return with_own_ring(build_next(c, options, s, all_layers(s.layers, true)));
 }
 
 }  // namespace shardplan

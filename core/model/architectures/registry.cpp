@@ -289,6 +289,7 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                              type),
                       .expected = "0, or a decoder such as deepseek_v3"});
   model.facts.model_type = type;
+  if (model.facts.text_type.empty()) model.facts.text_type = type;
   return model;
 }
 

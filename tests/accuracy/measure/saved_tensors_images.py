@@ -116,6 +116,26 @@ CASES["mllama"] = {
                       "attention_heads": 4, "image_size": 42, "patch_size": 14, "vision_output_dim": 192,
                       "intermediate_layers_indices": [0, 2]},
 }
+GEMMA4_TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4,
+                "num_key_value_heads": 4, "head_dim": 16, "patch_size": 8, "pooling_kernel_size": 2,
+                "position_embedding_size": 32}
+GEMMA4_SIDE = 8  # patches of an image along both sides, which are 16 tokens
+CASES["gemma4"] = {
+    "model_type": "gemma4", "image_token_id": IMAGE, "vision_soft_tokens_per_image": 16,
+    "text_config": {"model_type": "gemma4_text", **TEXT, "global_head_dim": 64, "hidden_size_per_layer_input": 0,
+                    "layer_types": ["sliding_attention", "full_attention"] * 2},
+    "vision_config": {"model_type": "gemma4_vision", **GEMMA4_TOWER},
+}
+CASES["gemma4-padded"] = {  # a quarter of the patches is empty
+    **CASES["gemma4"], "left_tokens": 12,  # a key of this program
+    "text_config": {**CASES["gemma4"]["text_config"], "use_bidirectional_attention": "vision"},
+    "vision_config": {"model_type": "gemma4_vision", **GEMMA4_TOWER, "standardize": True, "use_clipped_linears": True},
+}
+CASES["gemma4-layers"] = {
+    **CASES["gemma4"],
+    "text_config": {**CASES["gemma4"]["text_config"], "hidden_size_per_layer_input": 16, "num_kv_shared_layers": 2,
+                    "vocab_size_per_layer_input": 512, "use_double_wide_mlp": True},
+}
 PAIRS = ("clip", "siglip")
 QWEN_GRID = [1, 8, 8]  # patches of an image: 64, which are 16 tokens
 
@@ -131,6 +151,8 @@ def tokens_of(config: dict) -> int:
         return 0
     if config["model_type"] == "mllama":
         return 1
+    if config["model_type"] == "gemma4":
+        return config.get("left_tokens", config["vision_soft_tokens_per_image"])
     if "audio_config" in config:
         return config.get("sound_tokens", config["audio_config"]["max_source_positions"] // 2)
     if "mm_tokens_per_image" in config:
@@ -146,7 +168,7 @@ def tokens_of(config: dict) -> int:
 
 def part_of(name: str) -> str:
     """Which part of the network a parameter belongs to."""
-    if "projector" in name or "visual_projection" in name or "connector" in name or "image_newline" in name or ".merger" in name or "deepstack_merger" in name:
+    if "projector" in name or "visual_projection" in name or "connector" in name or "image_newline" in name or "embed_vision" in name or ".merger" in name or "deepstack_merger" in name:
         return "projector"
     return "tower" if "audio_tower" in name or "vision_tower" in name or "visual." in name or "vision_model" in name else "text"
 
@@ -182,6 +204,14 @@ def inputs_of(config: dict, batch: int, sequence: int, dtype: torch.dtype) -> di
         rows = batch * QWEN_GRID[1] * QWEN_GRID[2]
         inputs["pixel_values"] = torch.randn(rows, 3 * 2 * 14 * 14)
         inputs["image_grid_thw"] = torch.tensor([QWEN_GRID] * batch)
+        inputs["mm_token_type_ids"] = (ids == IMAGE).int()
+        return inputs
+    if config["model_type"] == "gemma4":
+        patches = GEMMA4_SIDE * GEMMA4_SIDE
+        places = torch.tensor([[x, y] for y in range(GEMMA4_SIDE) for x in range(GEMMA4_SIDE)])
+        places[4 * tokens:] = -1
+        inputs["pixel_values"] = torch.rand(batch, patches, 3 * 8 * 8)
+        inputs["image_position_ids"] = places.expand(batch, patches, 2).contiguous()
         inputs["mm_token_type_ids"] = (ids == IMAGE).int()
         return inputs
     side = side_of(config)

@@ -289,6 +289,7 @@ std::int64_t position_indices(const Case& c, const Model& model) {
   if (type == "whisper") return target + c.block(c.sizes.target * 8);
   if (type == "t5" || type == "mt5") return target;
   if (type == "pegasus" || type == "m2m_100") return target;
+  if (type == "gemma4") return source;  // a copy, with padding in the places of images
   if (type == "deberta-v2" && c.config("type_vocab_size", 0) > 0) return source;
   return 0;
 }
@@ -297,8 +298,16 @@ std::int64_t position_indices(const Case& c, const Model& model) {
 /// layer's norm keeps them too.
 std::int64_t words_again(const Case& c, const Model& model) {
   const bool each = c.config("hidden_size_per_layer_input", 0) > 0;
-  if (!is_type(model, {"gemma4_text"}) || !each || c.dtype != DType::f32) return 0;
+  if (!is_type(model, {"gemma4_text", "gemma4"}) || !each || c.dtype != DType::f32) return 0;
   return -c.block(4 * model.facts.hidden * c.sizes.batch * c.sizes.sequence);
+}
+
+/// Gemma 4's tower multiplies by a buffer in fp32.
+std::int64_t standard_scale(const Case& c, const Model& model) {
+  if (!is_type(model, {"gemma4"}) || c.dtype == DType::f32) return 0;
+  const Json& tower = c.json->at("config").at("vision_config");
+  const bool kept = c.images().frozen == FrozenParts::nothing && tower.value("standardize", false);
+  return kept ? c.block(4 * tower.at("hidden_size").get<std::int64_t>()) : 0;
 }
 
 /// DeBERTa divides each term of its scores by a number in a tensor of the host.
@@ -400,7 +409,7 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
       position_bias(c, model) + position_indices(c, model) + picked_rows(c, model) +
       picked_images(c, model) + sigmoid_buffer(c, model) + rows_without_label(c, model) +
       states(c, model) + host_scales(c, model) + words_again(c, model) +
-      masked_heads_first(c, model);
+      masked_heads_first(c, model) + standard_scale(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 

@@ -73,6 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
                    {"--method", "lora", "--lora-quantization", "int8", "--framework", "ddp"}},
         SpokenCase{{"--lora", "--lora-quantization", "4bit"},
                    {"--method", "lora", "--lora-quantization", "nf4"}},
+        SpokenCase{{"--quantization", "4bit"}, {"--method", "lora", "--lora-quantization", "nf4"}},
+        SpokenCase{{"--load-in-4bit"}, {"--method", "lora", "--lora-quantization", "nf4"}},
         SpokenCase{{"--lora", "--target-modules", "all-linear"},
                    {"--method", "lora", "--lora-targets", "all-linear"}},
         SpokenCase{{"--seq", "1k"}, {"--sequence-length", "1024"}},
@@ -89,6 +91,8 @@ TEST(SpokenFlags, ThatMeanNothingGetTheOneThatWasMeant) {
   EXPECT_THAT(shardplan({"fit", "gpt2", "1xH100", "--seq", "8q"}).err, HasSubstr("8192 or 8k"));
   EXPECT_THAT(shardplan({"fit", "gpt2", "1xH100", "--attention", "egaer"}).err,
               HasSubstr("did you mean 'eager'"));
+  EXPECT_THAT(shardplan({"fit", "gpt2", "1xH100", "--quantization", "4bitt"}).err,
+              HasSubstr("did you mean '4bit'"));
 }
 
 TEST(SpokenJobs, KnowTheSameWords) {

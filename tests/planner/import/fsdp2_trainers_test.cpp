@@ -70,6 +70,34 @@ distributed: {strategy: fsdp2, activation_checkpointing: true, ep_size: )" +
             of(whole, Category::gathered_parameters).second);
 }
 
+/// components/utils/model_utils.py and shared/multimodal_fsdp.py of NeMo Automodel 0.5: the tower
+/// is frozen where the file says anything of freezing, and goes with the root's parameters.
+TEST(NemoFsdp2, FreezesTheTowerWithTheRoot) {
+  constexpr const char* kFile = R"(
+step_scheduler: {global_batch_size: 8, local_batch_size: 1}
+model: {pretrained_model_name_or_path: google/gemma-4-31B-it, torch_dtype: bf16, attn_implementation: eager}
+optimizer: {_target_: torch.optim.AdamW}
+dataset: {seq_len: 2048}
+distributed: {strategy: fsdp2, tp_size: 4}
+)";
+  const Json trained = job_of(kFile);
+  EXPECT_FALSE(trained["workload"].contains("frozen"));
+  EXPECT_FALSE(trained["framework"].contains("frozen_tower"));
+  const std::string frozen = std::string(kFile) + "freeze_config: {freeze_embeddings: true}\n";
+  const Json job = job_of(frozen);
+  EXPECT_EQ(job["workload"]["frozen"], "tower");
+  EXPECT_EQ(job["framework"]["frozen_tower"], "root");
+  EXPECT_EQ(job["attention"], "eager");
+  EXPECT_LT(estimate_of(job).allocated.point, estimate_of(trained).allocated.point);
+  EXPECT_GT(estimate_of(job).most_over, 1);
+  std::string layers = frozen, context = frozen;
+  layers.replace(layers.find("tp_size: 4"), 10, "multimodal: {frozen_sharding: per_layer}");
+  EXPECT_FALSE(job_of(layers)["framework"].contains("frozen_tower"));
+  context.replace(context.find("tp_size: 4"), 10, "cp_size: 2");
+  EXPECT_EQ(job_of(context)["attention"], "sdpa");  // _transformers/kernel_patches.py
+  EXPECT_GT(estimate_of(job_of(context)).allocated.point, 0);
+}
+
 /// accelerate 1.15, utils/fsdp_utils.py: what does not train keeps its type.
 TEST(AccelerateFsdp2, LeavesAFrozenModelInTheTypeThatWasLoaded) {
   constexpr const char* kArguments = R"({"model_name_or_path": "llama-3.2-1b", "bf16": true,

@@ -93,6 +93,11 @@ std::vector<Trip> trips() {
   nemo_adapters.erase("parallel");
   nemo_adapters["workload"] = adapters["workload"];
   nemo_adapters["workload"]["packing"] = true;
+  Json nemo_images = nemo;
+  nemo_images["model"] = "gemma-3-4b-pt";
+  nemo_images["workload"] = {{"frozen", "tower"}};
+  Json nemo_root = nemo_images;
+  nemo_root["framework"]["frozen_tower"] = "root";
   const Json verl{{"framework", {{"name", "fsdp2"}, {"reduce_dtype", "fp32"}}},
                   {"trainer", "verl"},
                   {"precision", "bf16-autocast"},
@@ -157,6 +162,8 @@ std::vector<Trip> trips() {
           {"MsSwiftImages", "ms_swift", base("4xH100", frozen)},
           {"Nemo", "nemo", base("4xH100", nemo)},
           {"NemoAdapters", "nemo", base("4xH100", nemo_adapters)},
+          {"NemoImages", "nemo", base("4xH100", nemo_images)},
+          {"NemoImagesInRoot", "nemo", base("4xH100", nemo_root)},
           {"VerlFsdp2", "verl", base("4xH100", verl)},
           {"VerlFsdp1Liger", "verl", base("4xH100", verl1)},
           {"Torchtitan", "torchtitan", base("4xH100", titan)},
