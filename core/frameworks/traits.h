@@ -110,6 +110,9 @@ struct FrameworkTraits {
   /// Whether tensor-parallel ranks can divide an expert, and do unless told otherwise.
   Required<bool> divides_experts;
   Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
+  /// Of a network that reads images, every GPU of the first stage runs the whole tower before the
+  /// text model's layers, which are divided.
+  bool runs_towers_whole = false;
   /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out
   /// even.
   bool torch_pipelining = false;

@@ -54,6 +54,9 @@ struct Segment {
   bool checkpointable = false;  ///< a block that activation checkpointing recomputes
   Graph graph;
   bool behind = false;  ///< such a block that goes with the head: stages are not balanced over it
+  /// Every GPU of a tensor-parallel group runs all of it: a tower that transformers' code runs
+  /// before the layers that Megatron Core divides.
+  bool whole = false;
 
   /// Whether it is among the layers that pipeline stages divide.
   bool is_block() const { return checkpointable && !behind; }

@@ -87,7 +87,7 @@ class Checker {
 
   Complaint complaint_of(Degree degree, std::int64_t value) const {
     const Workload& w = plan_.workload;
-    if (value > 1 && facts_.image.has_tower && degree != Degree::expert)
+    if (value > 1 && facts_.image.has_tower && !divides_with_tower(degree))
       return "a network that reads images cannot be estimated divided";
     // Experts are whole where they are; the frameworks say whose they can send rows to.
     if (value > 1 && facts_.undivided && degree != Degree::expert)
@@ -128,6 +128,12 @@ class Checker {
         return check_experts(changed);
     }
     return {};
+  }
+
+  bool divides_with_tower(Degree degree) const {
+    if (degree == Degree::expert) return true;
+    const bool tokens = degree == Degree::sequence || degree == Degree::context;
+    return !tokens && traits_of(plan_).runs_towers_whole;
   }
 
   static Complaint first_of(std::initializer_list<Complaint> complaints) {

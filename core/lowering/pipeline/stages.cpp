@@ -79,12 +79,24 @@ std::vector<std::int64_t> balanced(const Layers& layers, std::int64_t parts) {
   return filled(layers, parts, high);
 }
 
-/// The blocks [first, first + count) as repeats of segments.
+/// Whether what follows a block belongs to it: other blocks come after it.
+bool follows_block(const Model& model, std::size_t segment) {
+  const auto begin = model.segments.begin();
+  const auto at = begin + static_cast<std::ptrdiff_t>(segment);
+  const auto is_block = [](const Segment& s) { return s.is_block(); };
+  return !at->is_block() && std::any_of(begin, at, is_block) &&
+         std::any_of(at, model.segments.end(), is_block);
+}
+
+/// The blocks [first, first + count) as repeats of segments, with what stands between them behind
+/// the block before it.
 void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
                 std::vector<SegmentRepeat>& repeats) {
   std::int64_t begin = 0;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
+    if (follows_block(model, s) && first < begin && begin <= first + count)
+      repeats.push_back({s, segment.repeat});
     if (!segment.is_block()) continue;
     const std::int64_t end = begin + segment.repeat;
     const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
@@ -99,7 +111,8 @@ void add_ends(const Model& model, bool front, std::vector<SegmentRepeat>& repeat
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
     blocks_seen = blocks_seen || segment.is_block();
-    if (!segment.is_block() && blocks_seen != front) repeats.push_back({s, segment.repeat});
+    if (!segment.is_block() && blocks_seen != front && !follows_block(model, s))
+      repeats.push_back({s, segment.repeat});
   }
 }
 
@@ -154,6 +167,19 @@ std::vector<std::int64_t> distinct_stages(const Model& model, const Parallel& p)
   return stages;
 }
 
+namespace {
+
+/// Parameters that no segment reads are where the network begins: a tower beside text alone.
+void add_unused(const Model& model, std::vector<std::int64_t>& times) {
+  std::vector<bool> used(model.parameters.size(), false);
+  for (const Segment& segment : model.segments) mark_used(segment, used);
+  for (const ParameterGroup& group : model.groups)
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i)
+      if (!used[static_cast<std::size_t>(i)]) times[static_cast<std::size_t>(i)] = group.repeat;
+}
+
+}  // namespace
+
 Model parameters_of(const Model& model, const Stage& stage) {
   Model part;
   part.facts = model.facts;
@@ -168,8 +194,11 @@ Model parameters_of(const Model& model, const Stage& stage) {
       const Segment& segment = model.segments[repeat.segment];
       mark_used(segment, used);
       for (std::size_t i = 0; i < used.size(); ++i)
-        if (used[i]) times[i] = segment.is_block() ? times[i] + repeat.count : 1;
+        if (used[i])
+          times[i] =
+              segment.is_block() ? times[i] + repeat.count : std::max(times[i], repeat.count);
     }
+  if (stage.index == 0) add_unused(model, times);
   for (const ParameterGroup& group : model.groups)
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
       const std::int64_t repeat = times[static_cast<std::size_t>(i)];
