@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/product_recipe.h"
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
@@ -18,6 +19,7 @@
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
 #include "optimizers/states.h"
+#include "parallel/degrees.h"
 #include "parallel/groups.h"
 
 namespace shardplan {
@@ -219,8 +221,10 @@ class MegatronLowering {
     b_.resident(Category::other, run_.resident_shared);
     const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
     const bool bridged = model_.facts.image.has_tower || model_.facts.has_state;
+    const bool narrow_experts =
+        recipe_of(p.linear).cast != OperandCast::none && expert_count(model_) > 0;
     const bool unjudged = matrices_.elements > 0 || options_.shard_parameters ||
-                          options_.mtp_num_layers > 0 || bridged;
+                          options_.mtp_num_layers > 0 || bridged || narrow_experts;
     if (unjudged) program_.most_over = kMostOver;
     program_.optimizer_source =
         unjudged ? Source::modelled : states_source(plan_.optimizer, Given::flat);
