@@ -146,8 +146,13 @@ class Checker {
     if (facts_.encoder_decoder) return "an encoder and a decoder have no stages of one kind";
     const std::int64_t blocks = block_count(model_);
     const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
-    if (!p.stage_layers.empty()) return {};
     const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
+    const std::int64_t first =
+        p.stage_layers.empty() ? (blocks + ends) / chunks - ends / 2 : p.stage_layers.front();
+    if (first < added_rows())
+      return fmt::format("a first stage of {} blocks, and rows of the tower are added behind {}",
+                         first, added_rows());
+    if (!p.stage_layers.empty()) return {};
     if (blocks + ends < chunks)
       return fmt::format("{} blocks are fewer than {} stages", blocks, chunks);
     if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0 ||
@@ -155,6 +160,19 @@ class Checker {
       return {};
     return fmt::format("{} stages do not divide the {} blocks{}", chunks, blocks,
                        ends > 0 ? " with the embedding and the head as one each" : "");
+  }
+
+  /// The first blocks behind which something is added that the first stage has made (qwen3_vl.py of
+  /// mcore-bridge, Qwen3VLTransformerBlock).
+  std::int64_t added_rows() const {
+    std::int64_t blocks = 0, behind = 0;
+    for (const Segment& segment : model_.segments) {
+      if (segment.is_block())
+        blocks += segment.repeat;
+      else if (blocks > 0 && blocks < block_count(model_))
+        behind = blocks;
+    }
+    return behind;
   }
 
   Complaint check_experts(const Parallel& p) const {

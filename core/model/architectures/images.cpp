@@ -100,7 +100,7 @@ bool projector_trains(const BuildOptions& options) {
 
 bool reads_images(const ModelConfig& c, const BuildOptions& options, TowerCaller caller) {
   if (options.counts_only) return false;
-  if (options.cached || options.scalar_head)
+  if (options.cached && options.images.per_sample > 0)
     c.fail("model_type", "a network that reads images is described for training alone",
            "its text model, or workload.kind train");
   const bool bridged =

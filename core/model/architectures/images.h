@@ -14,7 +14,7 @@ enum class TowerCaller : std::uint8_t {
 };
 
 /// Whether the graphs of tower and projector are wanted: the job trains with images. Throws where
-/// it asks for what is not described: generation, critics, Megatron-LM without such a caller.
+/// it asks for what is not described: generation, Megatron-LM without such a caller.
 bool reads_images(const ModelConfig& config, const BuildOptions& options,
                   TowerCaller caller = TowerCaller::transformers);
 

@@ -104,6 +104,14 @@ TEST(Towers, AddTheirRowsWhereTheLayersAre) {
   EXPECT_EQ(adding(1), 0);
 }
 
+TEST(Towers, WantTheLayersThatTheirRowsAreAddedToOnTheFirstStage) {
+  const Plan plan = plan_with(4, 1, 4);  // two layers each, and rows behind three
+  const auto problem = division_problem(network(plan, "qwen3_vl"), plan);
+  ASSERT_TRUE(problem);
+  EXPECT_THAT(problem->message, HasSubstr("rows of the tower are added behind 3"));
+  EXPECT_EQ(problem->expected, "2");
+}
+
 TEST(Towers, LeaveTheLiveBytesAsTheyFoundThem) {
   for (const char* type : {"qwen2_vl", "qwen3_vl"})
     for (const FrozenParts frozen :
