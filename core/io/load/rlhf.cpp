@@ -69,9 +69,7 @@ class RlhfLoader {
     check_prompt(job);
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
-    if (rlhf.rollout && job.model.facts.image.patches > 0)
-      job.assumed.emplace_back(
-          "the rollout engine's tower: its weights count, what it makes of images does not");
+    if (rlhf.rollout) note_engine(job);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
     return job;
@@ -324,7 +322,10 @@ class RlhfLoader {
     if (in_engine) plan.framework = Framework{.kind = default_framework(1)};
     BuildOptions options = build_options(plan);
     options.cached = true;
-    if (in_engine) options.images = {};  // whose tower runs before, and is counted
+    if (in_engine) {
+      options.images.per_sample = 0;  // whose tower runs before, and is counted
+      options.state_kernels = StateKernels::fused;
+    }
     const Json job = patched(kind);
     return load_model(job.at("model"), {file_, "model", context_.directory}, options);
   }
@@ -349,6 +350,17 @@ class RlhfLoader {
     return check_judge(own, *rlhf.judge);
   }
 
+  /// What of an engine is not counted.
+  static void note_engine(Job& job) {
+    if (job.model.facts.image.patches > 0)
+      job.assumed.emplace_back(
+          "the rollout engine's tower: its weights count, what it makes of images does not");
+    if (job.model.facts.has_state)
+      job.assumed.emplace_back(
+          "the rollout engine's layers with a state: their states take a part of its share of the "
+          "GPU that is counted as room for keys and values");
+  }
+
   /// A prompt has its images.
   void check_prompt(const Job& actor) const {
     const std::int64_t images =
@@ -362,12 +374,15 @@ class RlhfLoader {
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
-      if (role.model.facts.image.has_tower && algorithm_->generates && !rlhf.rollout)
-        work_.fail("kind",
-                   fmt::format("{} of networks that read images is modelled in a rollout engine "
-                               "alone ({})",
-                               algorithm_->label, name_of(role.kind)),
-                   "a rollout, an algorithm that generates nothing, or text models");
+      const bool alone = algorithm_->generates && !rlhf.rollout;
+      const ModelFacts& facts = role.model.facts;
+      if (alone && (facts.image.has_tower || facts.has_state))
+        work_.fail(
+            "kind",
+            fmt::format("{} of networks {} is modelled in a rollout engine alone ({})",
+                        algorithm_->label, facts.has_state ? "with a state" : "that read images",
+                        name_of(role.kind)),
+            "a rollout, an algorithm that generates nothing, or other models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",

@@ -147,9 +147,11 @@ NextShape read_next(const ModelConfig& c, const BuildOptions& options, const Nex
 Model build_next(const ModelConfig& c, const BuildOptions& options, const NextShape& s,
                  const std::vector<bool>& sparse) {
   const bool in_megatron = options.kernels == KernelSet::megatron;
+  // With a cache by an engine's own kernels (load/rlhf.cpp), whose states nothing here counts.
+  const bool in_engine = options.cached && options.state_kernels == StateKernels::fused;
   if (in_megatron)
     require_no_generation(c, options, kDeltaNets);
-  else
+  else if (!in_engine || options.scalar_head)
     require_training(c, options, kDeltaNets);
   const std::vector<bool> full = attending_layers(c, s.layers);
   const auto kind = [&](std::int64_t i) {

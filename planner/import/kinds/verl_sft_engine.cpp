@@ -36,14 +36,6 @@ void read_loss(Key& key) {
   key.take("/loss", "fused_linear");
 }
 
-void refuse_engine(Key& key) {
-  if (key.text() != "fsdp")
-    key.refuse(
-        fmt::format("the engine '{}' of the supervised trainer is not estimated", key.text()),
-        "fsdp");
-  key.took("framework");
-}
-
 constexpr std::array kRules{
     KeyRule{"model.path", "", read_model},
     KeyRule{"model.lora_rank", "", read_rank},
@@ -54,7 +46,7 @@ constexpr std::array kRules{
     KeyRule{"model.tiled_mlp", "", read_tiles},
     KeyRule{"model.mtp", "", read_mtp},
     KeyRule{"model.enable_gradient_checkpointing", "", taken_together},
-    KeyRule{"engine", "", refuse_engine},
+    KeyRule{"engine.@", "", taken_together},
     KeyRule{"engine.strategy", "", taken_together},
     KeyRule{"engine.fsdp_size", "", taken_together},
     KeyRule{"engine.ulysses_sequence_parallel_size", "", taken_together},
@@ -79,6 +71,7 @@ constexpr std::array kRules{
 };
 
 const std::array kIgnored{
+    IgnoredKeys{"taken with the framework", {"engine"}},
     IgnoredKeys{"the loader runs on the host", {"data.*"}},
     IgnoredKeys{"samples are estimated as full", {"model.use_remove_padding"}},
     IgnoredKeys{"a step does not depend on it",
@@ -119,7 +112,20 @@ class Composer {
     return recipe_.per_machine ? *recipe_.per_machine * recipe_.machines.value_or(1) : 0;
   }
 
+  /// The choice of the group, which fsdp is where nothing is said.
+  void check_engine() const {
+    for (const char* path : {"engine", "engine.@"}) {
+      const Json* choice = c_.said(path);
+      if (choice == nullptr || !choice->is_string() || *choice == "fsdp") continue;
+      c_.refuse(path,
+                fmt::format("the engine '{}' of the supervised trainer is not estimated",
+                            choice->get<std::string>()),
+                "fsdp");
+    }
+  }
+
   void take_framework() {
+    check_engine();
     const std::string strategy = c_.text("engine.strategy", "fsdp");
     if (strategy != "fsdp" && strategy != "fsdp2")
       c_.refuse("engine.strategy", fmt::format("'{}' is not estimated", strategy), "fsdp or fsdp2");

@@ -116,5 +116,17 @@ TEST(MegatronSwift, AdaptsTheJointProjectionOfDeltaNets) {
                                       "in_proj_qkvz", "in_proj_ba", "out_proj"}));
 }
 
+TEST(MegatronSwift, ReadsItsYaml) {
+  const Json job = job_of(
+      "model: Qwen/Qwen2.5-7B\ntuner_type: lora\nmax_length: 2048\nmicro_batch_size: 2\n"
+      "global_batch_size: 8\ntensor_model_parallel_size: 2\nsequence_parallel: true\n"
+      "recompute_granularity: full\nrecompute_method: uniform\nrecompute_num_layers: 1\n",
+      {{"cluster", "4xH100"}});
+  EXPECT_EQ(job.at("framework").at("name"), "megatron");
+  EXPECT_EQ(job.at("parallel").at("tensor"), 2);
+  EXPECT_EQ(job.at("checkpointing"), "full");
+  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 2);
+}
+
 }  // namespace
 }  // namespace shardplan::importing::megatron_swift_test

@@ -233,6 +233,10 @@ TEST(ImportVerl, RefusesEnginesThatAreNotEstimatedByTheirKey) {
     return error_of(kEngines + more + "\n", {{"cluster", "8xH100"}});
   };
   EXPECT_THAT(error("engine=megatron"), HasSubstr("engine: the engine 'megatron'"));
+  // Beside keys of the group, before and behind them.
+  for (const char* both :
+       {"engine=veomni engine.strategy=fsdp2", "engine.dtype=bfloat16 engine=veomni"})
+    EXPECT_THAT(error(both), HasSubstr("the engine 'veomni'"));
   EXPECT_THAT(error("engine.strategy=ddp"), HasSubstr("engine.strategy: 'ddp' is not estimated"));
   EXPECT_THAT(error("model.mtp.enable=True"), HasSubstr("mtp"));
 }
@@ -243,7 +247,8 @@ TEST(ImportVerl, ShardsEnginesInGroupsWhereAsked) {
   };
   EXPECT_EQ(framework("engine.fsdp_size=2").at("hybrid_shard_size"), 2);
   EXPECT_FALSE(framework("engine.fsdp_size=8").contains("hybrid_shard_size"));
-  EXPECT_EQ(framework("engine.strategy=fsdp2").at("name"), "fsdp2");
+  EXPECT_EQ(framework("engine=fsdp optim=fsdp engine.strategy=fsdp2 optim.lr=1e-5").at("name"),
+            "fsdp2");
 }
 
 }  // namespace
