@@ -113,6 +113,9 @@ struct FrameworkTraits {
   /// which is whole on each rank, or on each of the first stage.
   bool divides_behind_towers = false;
   Required<StageBalance> balance;  ///< of pipeline stages, unless told otherwise
+  /// Of a network that reads images, every GPU of the first stage runs the whole tower before the
+  /// text model's layers, which are divided.
+  bool runs_towers_whole = false;
   /// Stages are torch.distributed.pipelining's: in a V too, and of blocks that do not come out
   /// even.
   bool torch_pipelining = false;

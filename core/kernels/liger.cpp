@@ -29,7 +29,10 @@ constexpr std::uint32_t kGemma = kRope | kNorm | kGeglu | kFusedLoss;
 constexpr std::string_view kExperts =
     "its experts run in Liger's fused kernel, which cannot be estimated yet";
 
-/// Granite, Nemotron, vision models and others that Liger patches have no network here.
+constexpr std::string_view kTowers =
+    "what Liger's kernels keep of a network that reads images is not described";
+
+/// Granite, Nemotron, most vision models and others that Liger patches have no network here.
 constexpr std::array kPatches{
     LigerPatch{"llama", kLlama | kLoss, kLlama},
     LigerPatch{"qwen2", kLlama | kLoss, kLlama},
@@ -49,6 +52,10 @@ constexpr std::array kPatches{
                true, 0, kExperts},
     LigerPatch{"deepseek_v3", kNorm | kSwiglu | kFusedLoss | kLoss, kNorm | kSwiglu | kFusedLoss,
                true, 0, kExperts},
+    LigerPatch{"qwen2_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
+    LigerPatch{"qwen2_5_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
+    LigerPatch{"qwen3_vl", kLlama | kLoss, kLlama, true, 0, kTowers},
+    LigerPatch{"qwen3_vl_moe", kLlama | kLoss, kLlama, true, 0, kTowers},
     LigerPatch{"gpt_oss", kLlama | kLoss, kLlama & ~kSwiglu, true, 0, kExperts},
 };
 

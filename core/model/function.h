@@ -55,4 +55,21 @@ struct Function {
   FunctionPass forward, backward;
 };
 
+/// The same over a part of its heads or channels: tensors are as much smaller, and of products
+/// there are fewer. `part`: of a number.
+template <typename Part>
+Function over_columns(Function f, Part&& part) {
+  const auto narrow = [&](Extent& extent) { extent.per = part(extent.per); };
+  for (FunctionTensor& tensor : f.kept) narrow(tensor.extent);
+  for (FunctionPass* pass : {&f.forward, &f.backward}) {
+    for (FunctionTensor& tensor : pass->working) narrow(tensor.extent);
+    for (FunctionKernels& k : pass->kernels) {
+      narrow(k.narrow);
+      narrow(k.wide);
+      if (k.kind == FunctionKernelKind::product) narrow(k.batch);
+    }
+  }
+  return f;
+}
+
 }  // namespace shardplan

@@ -24,15 +24,20 @@ ValueId Graph::shared_input(std::int32_t shared, Extent extent) {
 ValueId Graph::op(Op op, Extent out) {
   op.out = add_value(out);
   op.autocast = autocast_;
+  op.all_tokens = all_tokens_;
   ops_.push_back(op);
   return op.out;
 }
 
 ValueId Graph::op(Function function, std::array<ValueId, 3> in, Extent out) {
   Op op{OpKind::function, in};
-  op.function = static_cast<std::int32_t>(functions_.size());
-  functions_.push_back(std::move(function));
+  op.function = add_function(std::move(function));
   return this->op(op, out);
+}
+
+std::int32_t Graph::add_function(Function function) {
+  functions_.push_back(std::move(function));
+  return static_cast<std::int32_t>(functions_.size()) - 1;
 }
 
 ValueId Graph::fused_op(Op op, const FusedKernel* kernel, Extent out) {

@@ -161,6 +161,9 @@ struct Op {
   bool autocast = true;
   /// Its result needs no gradient, whatever it is made from (Tensor.detach()).
   bool detached = false;
+  /// Over all tokens, where tensor-parallel ranks have parts of them: what it reads is put together
+  /// for good, and what reads its result takes its own part.
+  bool all_tokens = false;
   /// A conversion that the caller leaves out under autocast.
   bool only_without_autocast = false;
 };
@@ -290,6 +293,10 @@ class Graph {
   const std::vector<ValueId>& named_in_model() const { return named_in_model_; }
   /// Whether autocast reaches the ops made from here on.
   void set_autocast(bool reaches) { autocast_ = reaches; }
+  /// Whether the ops made from here on are over all tokens (Op::all_tokens).
+  void set_all_tokens(bool all) { all_tokens_ = all; }
+  /// A function of another graph, for an op of this one.
+  std::int32_t add_function(Function function);
 
   const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   const std::vector<Value>& values() const { return values_; }
@@ -320,7 +327,7 @@ class Graph {
   const FusedKernel* token_loss_ = nullptr;
   EntropyKind entropy_ = EntropyKind::none;
   bool logits_ = false;
-  bool autocast_ = true;
+  bool autocast_ = true, all_tokens_ = false;
   bool lets_input_go_ = false;
   bool picks_labels_ = false;
   bool cached_ = false, frozen_ = false;

@@ -7,12 +7,18 @@
 namespace shardplan {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kParts{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kParts{
     {{"q_proj", "qkv"},
      {"k_proj", "qkv"},
      {"v_proj", "qkv"},
      {"gate_proj", "gate_up"},
-     {"up_proj", "gate_up"}}};
+     {"up_proj", "gate_up"},
+     {"in_proj_qkv", "in_proj"},
+     {"in_proj_z", "in_proj"},
+     {"in_proj_b", "in_proj"},
+     {"in_proj_a", "in_proj"},
+     {"in_proj_qkvz", "in_proj"},
+     {"in_proj_ba", "in_proj"}}};
 
 }  // namespace
 

@@ -57,6 +57,9 @@ struct Segment {
   /// Of a tower or its projector, which are whole on every rank and go with the embedding, however
   /// the text model is divided.
   bool of_images = false;
+  /// Every GPU of a tensor-parallel group runs all of it, by transformers' code, before the layers
+  /// that Megatron Core divides: a tower, and what puts its rows among the tokens.
+  bool whole = false;
 
   /// Whether it is among the layers that pipeline stages divide.
   bool is_block() const { return checkpointable && !behind && !of_images; }

@@ -205,6 +205,10 @@ Cut Cuts::by_flow(const Parameter& p) const {
       ends_with_one_of(module, {"q_a_proj", "kv_a_proj_with_mqa", "mtp.layers.{}.eh_proj"});
   if (is_router(p.name) || goes_down) return Cut::whole;  // goes_down: to MLA's latent rows
   const bool megatron = style_ == SplitStyle::megatron;
+  // A number or a row for each head or channel of a delta net (megatron/core/ssm/gated_delta_net).
+  if (megatron &&
+      ends_with_one_of(module, {"linear_attn.conv1d", "linear_attn.dt_bias", "linear_attn.A_log"}))
+    return Cut::column;
   if (p.kind == ParameterKind::embedding)
     return megatron && !p.shape.empty() && p.shape.front() == model_.facts.vocabulary
                ? Cut::vocabulary

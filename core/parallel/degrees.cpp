@@ -87,7 +87,7 @@ class Checker {
 
   Complaint complaint_of(Degree degree, std::int64_t value) const {
     const Workload& w = plan_.workload;
-    if (value > 1 && facts_.image.has_tower && !divides_behind_tower(degree))
+    if (value > 1 && facts_.image.has_tower && !divides_with_tower(degree))
       return "a network that reads images cannot be estimated divided";
     // Experts are whole where they are; the frameworks say whose they can send rows to.
     if (value > 1 && facts_.undivided && degree != Degree::expert && !is_cut_by_name(degree))
@@ -132,9 +132,12 @@ class Checker {
     return {};
   }
 
-  bool divides_behind_tower(Degree degree) const {
+  bool divides_with_tower(Degree degree) const {
     if (degree == Degree::expert) return true;
-    return degree != Degree::sequence && traits_of(plan_).divides_behind_towers;
+    const FrameworkTraits& traits = traits_of(plan_);
+    const bool tokens = degree == Degree::sequence || degree == Degree::context;
+    return (degree != Degree::sequence && traits.divides_behind_towers) ||
+           (!tokens && traits.runs_towers_whole);
   }
 
   bool is_cut_by_name(Degree degree) const {
@@ -154,8 +157,13 @@ class Checker {
     if (facts_.lends) return "layers read what layers of other stages have made";
     const std::int64_t blocks = block_count(model_);
     const std::int64_t chunks = p.pipeline * p.virtual_pipeline;
-    if (!p.stage_layers.empty()) return {};
     const std::int64_t ends = p.balance == StageBalance::blocks_and_ends ? 2 : 0;
+    const std::int64_t first =
+        p.stage_layers.empty() ? (blocks + ends) / chunks - ends / 2 : p.stage_layers.front();
+    if (first < added_rows())
+      return fmt::format("a first stage of {} blocks, and rows of the tower are added behind {}",
+                         first, added_rows());
+    if (!p.stage_layers.empty()) return {};
     if (blocks + ends < chunks)
       return fmt::format("{} blocks are fewer than {} stages", blocks, chunks);
     if (p.balance == StageBalance::parameters || (blocks + ends) % chunks == 0 ||
@@ -163,6 +171,19 @@ class Checker {
       return {};
     return fmt::format("{} stages do not divide the {} blocks{}", chunks, blocks,
                        ends > 0 ? " with the embedding and the head as one each" : "");
+  }
+
+  /// The first blocks behind which something is added that the first stage has made (qwen3_vl.py of
+  /// mcore-bridge, Qwen3VLTransformerBlock).
+  std::int64_t added_rows() const {
+    std::int64_t blocks = 0, behind = 0;
+    for (const Segment& segment : model_.segments) {
+      if (segment.is_block())
+        blocks += segment.repeat;
+      else if (blocks > 0 && blocks < block_count(model_))
+        behind = blocks;
+    }
+    return behind;
   }
 
   Complaint check_experts(const Parallel& p) const {

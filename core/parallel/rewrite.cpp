@@ -25,7 +25,16 @@ void GraphRewrite::append(const Op& op, Extent out) {
   }
   const ValueId old = op.out;
   to_.set_autocast(op.autocast);
-  replace(old, to_.op(op, out));
+  to_.set_all_tokens(op.all_tokens);
+  Op now = op;
+  if (op.kind == OpKind::function) now.function = to_.add_function(from_.function(op));
+  replace(old, to_.op(now, out));
+}
+
+void GraphRewrite::append(const Op& op, Function function, Extent out) {
+  Op now = op;
+  now.function = to_.add_function(std::move(function));
+  replace(op.out, to_.op(now, out));
 }
 
 Op GraphRewrite::with_inputs(const Op& op) const {
@@ -40,6 +49,7 @@ ValueId GraphRewrite::exchange(ValueId x, const Communication& with, Extent out)
   Op op{OpKind::communicate, {x, kNone, kNone}};
   op.exchange = with;
   to_.set_autocast(true);
+  to_.set_all_tokens(false);
   return to_.op(op, out);
 }
 

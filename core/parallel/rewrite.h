@@ -26,6 +26,8 @@ class GraphRewrite {
   void input(const Input& in, Extent extent);
   /// The operation that makes `op.out`; its inputs are values of the new graph.
   void append(const Op& op, Extent out);
+  /// The same of a function, which becomes `function`.
+  void append(const Op& op, Function function, Extent out);
   /// `op` with the counterparts of its inputs.
   Op with_inputs(const Op& op) const;
   /// An exchange of `x`, a value of the new graph; returns its result.

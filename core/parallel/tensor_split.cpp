@@ -12,19 +12,15 @@
 
 #include "base/diagnostic.h"
 #include "parallel/cuts.h"
+#include "parallel/parameter_cuts.h"
 #include "parallel/rewrite.h"
+#include "parallel/whole_graph.h"
 
 namespace shardplan {
 namespace {
 
 /// make_vocab_size_divisible_by of Megatron: rows of a table for each rank are a multiple of it.
 constexpr std::int64_t kVocabularyMultiple = 128;
-
-/// A part of a width: `num` of `den` equal pieces.
-struct Part {
-  std::int64_t num = 1, den = 1;
-  bool whole() const { return num == den; }
-};
 
 /// How a value lies on the ranks.
 struct Layout {
@@ -44,35 +40,35 @@ class TensorSplit {
         key_value_heads_(model.facts.key_value_heads),
         by_tokens_(plan.parallel.sequence_parallel),
         cuts_(model, plan, style),
-        sizes_(model.parameters.size()) {}
+        parameter_cuts_(model.parameters.size()) {}
 
   void run() {
     for (const Parameter& p : model_.parameters)
       if (p.adapter && style_ != SplitStyle::megatron)
         fail("LoRA's matrices have no published cut");
     std::vector<Graph> graphs;  // written from the whole model's parameters, one after the other
-    for (const Segment& s : model_.segments) graphs.push_back(s.of_images ? s.graph : split(s));
+    for (std::size_t i = 0; i < model_.segments.size(); ++i) {
+      const Segment& segment = model_.segments[i];
+      const bool last = i + 1 == model_.segments.size();
+      before_whole_ = !last && model_.segments[i + 1].whole;
+      const bool takes = by_tokens_ && !before_whole_;
+      graphs.push_back(segment.whole || segment.of_images
+                           ? whole_graph(segment.graph, takes ? ranks_ : 1)
+                           : split(segment));
+    }
     for (std::size_t i = 0; i < graphs.size(); ++i) model_.segments[i].graph = std::move(graphs[i]);
-    cut_parameters();
+    parameter_cuts_.apply(model_, [&](std::int64_t n, Part part) { return divided(n, part); });
   }
 
  private:
-  /// Which dimension of a parameter is divided.
-  struct ParameterCut {
-    std::size_t dim = 0;
-    Part part;
-  };
-
   [[noreturn]] void fail(std::string message) const {
     throw InputError({.key = "parallel.tensor", .message = std::move(message), .expected = "1"});
   }
 
   std::int64_t divided(std::int64_t n, Part part) const {
-    if (part.whole()) return n;
-    const std::int64_t shares = checked_mul(n, part.num);
-    if (shares % part.den != 0)
-      fail(fmt::format("{} ranks cannot divide a width of {} evenly", ranks_, n));
-    return shares / part.den;
+    const auto share = share_of(n, part);
+    if (!share) fail(fmt::format("{} ranks cannot divide a width of {} evenly", ranks_, n));
+    return *share;
   }
 
   Extent local(Extent extent, const Layout& layout) const {
@@ -85,7 +81,8 @@ class TensorSplit {
     const std::int64_t shards = layout.tokens ? ranks_ : 1;
     const std::int64_t shared = std::gcd(shards, layout.rows);
     extent.per = checked_mul(extent.per, layout.rows / shared);
-    if (shards > shared) extent.shards = shards / shared;
+    // The rows of images may all be among one rank's tokens.
+    if (shards > shared && extent.scale != Scale::images) extent.shards = shards / shared;
     return extent;
   }
 
@@ -97,6 +94,7 @@ class TensorSplit {
     layouts_.assign(graph.values().size(), {});
     narrow_.assign(graph.values().size(), Cut::flow);
     entered_.assign(graph.values().size(), kNone);
+    together_.assign(graph.values().size(), kNone);
     find_expert_rows(graph);
     for (const Input& in : graph.inputs()) {
       Layout& s = layouts_[static_cast<std::size_t>(in.value)];
@@ -176,7 +174,8 @@ class TensorSplit {
   void hand_on(GraphRewrite& w, const Op& op) {
     Layout s = of_inputs(op);
     const Extent whole = w.from().value(op.out).extent;
-    Op now = w.with_inputs(op);
+    Op now = op.all_tokens ? with_all_tokens(w, op) : w.with_inputs(op);
+    s.tokens = s.tokens && !op.all_tokens;
     if (s.tokens) take_tokens(w, op, now);
     if (op.kind == OpKind::gather_rows && expert_rows_[static_cast<std::size_t>(op.out)])
       now.in[0] = enter_experts(w, op.in[0], s);
@@ -191,7 +190,13 @@ class TensorSplit {
     now.side = of_tokens(now.side, s);
     const bool scalar = whole.scale == Scale::one && whole.per == 1;  // a loss is of all ranks
     if (scalar) s = {};
-    w.append(now, local(whole, s));
+    if (op.kind == OpKind::function)
+      w.append(
+          now,
+          over_columns(w.from().function(op), [&](std::int64_t n) { return divided(n, s.width); }),
+          local(whole, s));
+    else
+      w.append(now, local(whole, s));
     layouts_[static_cast<std::size_t>(op.out)] = s;
     // A layer of experts ends with its result in the type of its input; Megatron's with its rows in
     // the order in which they came.
@@ -218,17 +223,36 @@ class TensorSplit {
     for (std::size_t k = 0; k < op.in.size(); ++k) {
       if (op.in[k] == kNone || layout_of(op.in[k]).tokens) continue;
       const Extent whole = w.from().value(op.in[k]).extent;
-      if (!varies_with_tokens(whole.scale)) continue;
-      Communication with;
-      with.forward = Exchange::slice;
-      with.backward = Exchange::all_gather;
-      now.in[k] = w.exchange(now.in[k], with, {whole.per, whole.scale, ranks_});
+      if (varies_with_tokens(whole.scale)) now.in[k] = own_tokens(w, now.in[k], whole, ranks_);
     }
+  }
+
+  /// An op over all tokens: what it reads is put together, once for all that read it. Every rank
+  /// makes the whole gradient of it, and keeps its own tokens'
+  /// (gather_from_sequence_parallel_region without tensor_parallel_output_grad).
+  Op with_all_tokens(GraphRewrite& w, const Op& op) {
+    Op now = w.with_inputs(op);
+    for (std::size_t k = 0; k < op.in.size(); ++k) {
+      if (op.in[k] == kNone || !layout_of(op.in[k]).tokens) continue;
+      Communication with;
+      with.forward = Exchange::all_gather;
+      with.backward = Exchange::slice;
+      ValueId& all = together_[static_cast<std::size_t>(op.in[k])];
+      if (all == kNone) all = w.exchange(w.at(op.in[k]), with, w.from().value(op.in[k]).extent);
+      now.in[k] = all;
+    }
+    return now;
   }
 
   void hand_on_parameter(GraphRewrite& w, const Op& op) {
     Op now = w.with_inputs(op);
-    const Extent extent = w.from().value(op.out).extent;
+    Extent extent = w.from().value(op.out).extent;
+    if (style_ == SplitStyle::megatron && cuts_.of(op.weight) == Cut::column) {  // a row for each
+      const Part part{1, ranks_};
+      extent.per = divided(extent.per, part);
+      parameter_cuts_.cut_rows(op.weight, part);
+      layouts_[static_cast<std::size_t>(op.out)].width = part;
+    }
     w.append(now, extent);
     if (cuts_.of(op.weight) != Cut::summed) return;
     Communication with;
@@ -239,7 +263,6 @@ class TensorSplit {
 
   // Cuts.
 
-  Exchange sums() const { return by_tokens_ ? Exchange::reduce_scatter : Exchange::all_reduce; }
   ExchangeResult where() const {
     return style_ == SplitStyle::transformers ? ExchangeResult::fresh : ExchangeResult::in_place;
   }
@@ -262,13 +285,14 @@ class TensorSplit {
   }
 
   /// Partial sums of all ranks become one value.
-  void leave(GraphRewrite& w, ValueId old, ExchangeResult result) {
+  void leave(GraphRewrite& w, ValueId old, ExchangeResult result, bool all_tokens = false) {
+    const bool scatters = by_tokens_ && !all_tokens && !before_whole_;
     Communication with;
-    with.forward = sums();
-    with.backward = by_tokens_ ? Exchange::all_gather : Exchange::none;
-    with.result = by_tokens_ ? ExchangeResult::fresh : result;
+    with.forward = scatters ? Exchange::reduce_scatter : Exchange::all_reduce;
+    with.backward = scatters ? Exchange::all_gather : Exchange::none;
+    with.result = scatters ? ExchangeResult::fresh : result;
     Layout& s = layouts_[static_cast<std::size_t>(old)];
-    s = {{}, by_tokens_, 1, false};
+    s = {{}, scatters, 1, false};
     w.replace(old, w.exchange(w.at(old), with, local(w.from().value(old).extent, s)));
   }
 
@@ -327,8 +351,8 @@ class TensorSplit {
       if (layout_of(op.in[0]).tokens && style_ == SplitStyle::megatron) now.kept = w.at(op.in[0]);
     }
     now.work.per = divided(now.work.per, part);
-    cut_weight(w.from(), op, false, part);
-    cut_rows(op.bias, part);
+    parameter_cuts_.cut_weight(model_, w.from(), op, false, part);
+    parameter_cuts_.cut_rows(op.bias, part);
     append_linear(w, op, now, op.kind == OpKind::fused_linear_loss ? Layout{} : Layout{part});
     if (cut == Cut::column_gathered) gather(w, op.out, {});
     if (lacks_heads(op.weight)) gather(w, op.out, {1, key_value_heads_});
@@ -405,9 +429,9 @@ class TensorSplit {
       now.in[0] = w.exchange(now.in[0], with, {divided(whole.per, part), whole.scale});
     }
     now.work.per = divided(now.work.per, part);
-    cut_weight(w.from(), op, true, part);
+    parameter_cuts_.cut_weight(model_, w.from(), op, true, part);
     append_linear(w, op, now, {});
-    leave(w, op.out, where());
+    leave(w, op.out, where(), op.all_tokens);
     if (std::exchange(late_bias_, false))
       add_bias(w, op, local(w.from().value(op.out).extent, layout_of(op.out)));
   }
@@ -429,7 +453,7 @@ class TensorSplit {
     if (cut == Cut::row) out = {{}, out.tokens, out.rows, true};
     if (cut == Cut::number) out.partial = true;
     const std::int32_t dim = cut == Cut::number ? 0 : cut == Cut::column ? 1 : 2;
-    parameter_cuts(op.weight) = {static_cast<std::size_t>(dim), part};
+    parameter_cuts_.cut(op.weight, static_cast<std::size_t>(dim), part);
     layouts_[static_cast<std::size_t>(op.out)] = out;
     w.append(now, local(w.from().value(op.out).extent, out));
   }
@@ -437,7 +461,7 @@ class TensorSplit {
   void split_embedding(GraphRewrite& w, const Op& op) {
     w.append(w.with_inputs(op), w.from().value(op.out).extent);
     if (cuts_.of(op.weight) != Cut::vocabulary) return;
-    cut_rows(op.weight, rows_of_vocabulary());
+    parameter_cuts_.cut_rows(op.weight, rows_of_vocabulary());
     leave(w, op.out, where());
   }
 
@@ -447,34 +471,6 @@ class TensorSplit {
     return model_.parameters[static_cast<std::size_t>(id)];
   }
 
-  ParameterCut& parameter_cuts(ParameterId id) { return sizes_[static_cast<std::size_t>(id)]; }
-
-  /// The weight of a linear: [outputs, inputs], or the other way round (GPT-2's Conv1D). `rows`:
-  /// along the inputs.
-  void cut_weight(const Graph& graph, const Op& op, bool rows, Part part) {
-    const std::vector<std::int64_t>& shape = parameter(op.weight).shape;
-    const std::int64_t in = op.in[0] == kNone ? 1 : graph.value(op.in[0]).extent.per;
-    const std::int64_t out = graph.value(op.out).extent.per;
-    const bool turned = op.kind == OpKind::linear && op.in[0] != kNone &&
-                        checked_mul(shape[0], in) != checked_mul(shape[1], out);
-    parameter_cuts(op.weight) = {rows != turned ? std::size_t{1} : std::size_t{0}, part};
-  }
-
-  void cut_rows(ParameterId id, Part part) {
-    if (id != kNone) parameter_cuts(id) = {0, part};
-  }
-
-  void cut_parameters() {
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      if (sizes_[i].part.whole()) continue;
-      Parameter& p = model_.parameters[i];
-      std::int64_t& side = p.shape[sizes_[i].dim];
-      const std::int64_t part = divided(side, sizes_[i].part);
-      p.numel = p.numel / side * part;
-      side = part;
-    }
-  }
-
   Model& model_;
   SplitStyle style_;
   std::int64_t ranks_;
@@ -482,13 +478,15 @@ class TensorSplit {
   std::int64_t key_value_heads_;
   bool by_tokens_;
   Cuts cuts_;
-  std::vector<ParameterCut> sizes_;  ///< by parameter
+  ParameterCuts parameter_cuts_;
   // Of the graph that is being written, by value:
   std::vector<Layout> layouts_;
   std::vector<ValueId> entered_;   ///< what a column cut reads of it
+  std::vector<ValueId> together_;  ///< all tokens of it
   std::vector<bool> expert_rows_;  ///< given to divided experts
   std::vector<Cut> narrow_;        ///< how what A made is cut next; flow: no adapter made it
   bool late_bias_ = false;         ///< a bias waits for the sum over the ranks
+  bool before_whole_ = false;      ///< the next segment is whole on every rank
 };
 
 }  // namespace

@@ -152,11 +152,19 @@ void put_override(Document& document, const std::string& word, int line) {
   int depth = 0;
   for (std::size_t begin = 0; begin <= path.size() && ++depth < 30;) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
-    if (!at->is_object()) *at = Json::object();
+    // "engine=fsdp engine.strategy=fsdp2": a choice of a group, and a key of that group.
+    if (at->is_string())
+      *at = Json{{kGroupChoice, *at}};
+    else if (!at->is_object())
+      *at = Json::object();
     at = &(*at)[path.substr(begin, end - begin)];
     begin = end + 1;
   }
-  *at = value_of(word.substr(equals + 1));
+  Json value = value_of(word.substr(equals + 1));
+  if (at->is_object() && !at->empty() && value.is_string())
+    (*at)[kGroupChoice] = std::move(value);
+  else
+    *at = std::move(value);
 }
 
 /// The arguments in words[first, last), into `document`.

@@ -15,6 +15,9 @@
 
 namespace shardplan::importing {
 
+/// Where the choice of one of Hydra's groups stands whose keys are given too: "engine.@".
+inline constexpr const char* kGroupChoice = "@";
+
 struct Document {
   std::string file;  ///< as the user gave it
   /// Of a command: the words before its arguments, "torchrun", "pretrain_gpt.py", "swift sft".

@@ -321,9 +321,13 @@ class Finisher {
     const std::int64_t divided =
         degree("tensor") * degree("pipeline") * degree("sequence") * degree("context");
     const Json* micro = recipe_.find("/workload/micro_batch");
-    const std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
+    std::int64_t each = micro == nullptr ? 1 : micro->get<std::int64_t>();
     const std::int64_t ranks =
         std::max<std::int64_t>(world_ / std::max<std::int64_t>(divided, 1), 1);
+    if (recipe_.micro_batch_at_most && micro != nullptr && !flags_.contains("micro-batch")) {
+      each = std::min(each, std::max<std::int64_t>(1, (*recipe_.global_batch + ranks - 1) / ranks));
+      set_field(recipe_.job, "/workload/micro_batch", each);
+    }
     const std::int64_t at_once = ranks * each;
     if (recipe_.generated)
       recipe_.rlhf["generation_batch"] = std::max<std::int64_t>(1, *recipe_.generated / ranks);

@@ -54,6 +54,10 @@ struct Recipe {
   // ---- Batch.
   std::optional<std::int64_t> global_batch;  ///< sequences of all GPUs in a step
 
+  /// The micro-batch is one of as many sequences as a budget has room for: no GPU takes more than
+  /// its part of a step.
+  bool micro_batch_at_most = false;
+
   std::int64_t asked_micro_batch = 0;  ///< said by a flag; 0: not
 
   std::optional<std::int64_t> generated;  ///< sequences of all GPUs in an iteration

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "formats/product_recipe.h"
 #include "frameworks/megatron/buffers.h"
 #include "frameworks/megatron/matrices.h"
 #include "frameworks/megatron/saved_inputs.h"
@@ -17,6 +19,7 @@
 #include "lowering/pipeline/schedule.h"
 #include "lowering/tensors.h"
 #include "optimizers/states.h"
+#include "parallel/degrees.h"
 #include "parallel/groups.h"
 
 namespace shardplan {
@@ -109,7 +112,10 @@ class MegatronLowering {
               gather_chunk(buffers_[static_cast<std::size_t>(c)], part);
           emit_chunk_backward(b_, model_, run_, plan_, chunk(c), SentOutput::freed, hooks);
           if (last || options_.shard_gradients) reduce_gradients();
-          if (last) add_up_tied();
+          if (last) {
+            add_up_tied();
+            average_whole();
+          }
         });
     step();
     return std::move(program_);
@@ -214,8 +220,11 @@ class MegatronLowering {
     b_.resident(Category::other, batch_bytes(plan_));
     b_.resident(Category::other, run_.resident_shared);
     const std::int64_t master = p.params != DType::f32 && p.master ? size_of(*p.master) : 0;
-    const bool unjudged =
-        matrices_.elements > 0 || options_.shard_parameters || options_.mtp_num_layers > 0;
+    const bool bridged = model_.facts.image.has_tower || model_.facts.has_state;
+    const bool narrow_experts =
+        recipe_of(p.linear).cast != OperandCast::none && expert_count(model_) > 0;
+    const bool unjudged = matrices_.elements > 0 || options_.shard_parameters ||
+                          options_.mtp_num_layers > 0 || bridged || narrow_experts;
     if (unjudged) program_.most_over = kMostOver;
     program_.optimizer_source =
         unjudged ? Source::modelled : states_source(plan_.optimizer, Given::flat);
@@ -338,6 +347,27 @@ class MegatronLowering {
     if (!end || elements == 0) return;
     b_.exchange(Collective::send, Group::pipeline, elements * size_of(options_.gradients),
                 "tied embedding's gradient", false);
+    b_.wait(Stream::communication);
+  }
+
+  /// Parameters that every tensor-parallel rank has whole, of code that is not Megatron Core's
+  /// (megatron/core/models/huggingface/module.py; distributed/finalize_model_grads.py).
+  void average_whole() {
+    if (plan_.parallel.tensor == 1 || stage_.index > 0) return;
+    std::int64_t elements = 0;
+    std::set<ParameterId> seen;
+    for (const Segment& segment : model_.segments) {
+      if (!segment.whole) continue;
+      for (const Op& op : segment.graph.ops())
+        for (const ParameterId id : {op.weight, op.bias}) {
+          if (id == kNone || !seen.insert(id).second) continue;
+          const Parameter& p = model_.parameters[static_cast<std::size_t>(id)];
+          if (p.trainable) elements += checked_mul(p.numel, segment.repeat);
+        }
+    }
+    if (elements == 0) return;
+    b_.exchange(Collective::all_reduce, Group::tensor, elements * size_of(options_.gradients),
+                "whole parameters' gradients", false);
     b_.wait(Stream::communication);
   }
 

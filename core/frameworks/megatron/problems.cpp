@@ -139,9 +139,6 @@ std::optional<DivisionProblem> megatron_sharding_problem(const Model& model, con
                            "more than 1, with adapters of experts: mcore-bridge stops "
                            "(tuners/lora.py, LoraParallelLinear)",
                            "1"};
-  if (recipe_of(plan.precision.linear).cast != OperandCast::none && expert_count(model) > 0)
-    return DivisionProblem{"precision.linear",
-                           "experts in 8 bits under Megatron-LM are not estimated yet", "bf16"};
   if (p.tensor == 1 || p.sequence_parallel || expert_count(model) == 0) return std::nullopt;
   return DivisionProblem{"parallel.sequence_parallel",
                          "false, with experts and a tensor degree: Megatron-LM stops "

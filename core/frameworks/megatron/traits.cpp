@@ -44,6 +44,7 @@ std::int64_t megatron_divided_over(const Plan& plan, Category category) {
 /// initialize_ub).
 void set_megatron_tape(const Plan& plan, const Segment& segment, TapeOptions& options) {
   const MegatronOptions& megatron = plan.framework.megatron;
+  if (segment.whole) return;
   options.module_calls = megatron.transformer_engine;
   options.casts_once = true;
   options.hides_gradient_exchange = megatron.async_tensor_model_parallel_allreduce;
@@ -94,6 +95,7 @@ constinit const FrameworkTraits kMegatronTraits{
     .divides_tokens = true,
     .divides_experts = true,
     .balance = StageBalance::blocks,
+    .runs_towers_whole = true,
     .pipeline_problem = usual::no_pipeline_problem,
     .sharding_problem = megatron_sharding_problem,
     .build = build_megatron,

@@ -62,7 +62,8 @@ void add_cast_weights(ProgramBuilder& b, const Model& own, const Plan& plan) {
   const ProductRecipe& recipe = recipe_of(plan.precision.linear);
   if (recipe.cast != OperandCast::kept) return;
   own.for_each_distinct([&](const Parameter& p, std::int64_t repeat) {
-    if (!p.quantizable) return;
+    const bool expert = p.kind == ParameterKind::expert && !p.adapter;
+    if (!p.quantizable && !expert) return;
     const std::int64_t bits = checked_mul(p.numel, format_of(recipe.type).bits);
     const std::int64_t scales = recipe.block > 0 ? ceil_div(p.numel, recipe.block) : 0;
     const std::int64_t bytes =

@@ -62,6 +62,9 @@ void check_generation(ObjectReader& job, const Model& model, const Plan& plan) {
              fmt::format("{} generates nothing token by token from a KV cache that is modelled",
                          model.facts.model_type),
              "a decoder such as llama-3.1-8b; or kind train");
+  if (model.facts.has_state)
+    job.fail("model_type", "layers with a state are described for training alone",
+             "workload.kind train, or a network without them");
   const FrameworkTraits& framework = traits_of(plan);
   const Generation& g = plan.workload.generation;
   if (!framework.generates)

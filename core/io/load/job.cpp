@@ -419,6 +419,9 @@ class JobLoader {
              "framework single, ddp, fsdp2 or megatron, method full");
     check_recipe_widths(recipe);
     warn("precision.linear", std::string(recipe.caveat));
+    if (recipe.cast == OperandCast::kept && expert_count(job_.model) > 0)
+      job_.assumed.emplace_back(
+          "experts keep what they read in 16 bits, which is more, beside weights in 8 bits");
   }
 
   void check_recipe_widths(const ProductRecipe& recipe) {

@@ -66,8 +66,10 @@ class RlhfLoader {
       add(rlhf, RoleKind::reward, load_role(RoleKind::reward), false);
     if (algorithm_->generates) add_generation(rlhf, job);
     if (judges && judged_in_engine()) job.diagnostics.push_back(add_judge(rlhf));
+    check_prompt(job);
     check_frameworks(rlhf);
     if (rlhf.rollout) job.diagnostics.push_back(check_rollout(work_, rlhf));
+    if (rlhf.rollout) note_engine(job);
     job.plan.workload.kind = WorkKind::rlhf;
     job.rlhf = std::move(rlhf);
     return job;
@@ -320,6 +322,10 @@ class RlhfLoader {
     if (in_engine) plan.framework = Framework{.kind = default_framework(1)};
     BuildOptions options = build_options(plan);
     options.cached = true;
+    if (in_engine) {
+      options.images.per_sample = 0;  // whose tower runs before, and is counted
+      options.state_kernels = StateKernels::fused;
+    }
     const Json job = patched(kind);
     return load_model(job.at("model"), {file_, "model", context_.directory}, options);
   }
@@ -344,14 +350,39 @@ class RlhfLoader {
     return check_judge(own, *rlhf.judge);
   }
 
+  /// What of an engine is not counted.
+  static void note_engine(Job& job) {
+    if (job.model.facts.image.patches > 0)
+      job.assumed.emplace_back(
+          "the rollout engine's tower: its weights count, what it makes of images does not");
+    if (job.model.facts.has_state)
+      job.assumed.emplace_back(
+          "the rollout engine's layers with a state: their states take a part of its share of the "
+          "GPU that is counted as room for keys and values");
+  }
+
+  /// A prompt has its images.
+  void check_prompt(const Job& actor) const {
+    const std::int64_t images =
+        actor.plan.workload.images.per_sample * actor.model.facts.image.tokens;
+    if (!algorithm_->generates || images < sizes_.prompt || images == 0) return;
+    work_.fail("prompt_length",
+               fmt::format("{} tokens have no room for images of {}", sizes_.prompt, images),
+               fmt::format("more than {}, fewer images or a smaller image_tokens", images));
+  }
+
   /// Programs that start out from different processes cannot be run in turn.
   void check_frameworks(const Rlhf& rlhf) const {
     for (const Role& role : rlhf.roles) {
-      if (role.model.facts.image.has_tower && algorithm_->generates)
-        work_.fail("kind",
-                   fmt::format("{} of networks that read images is not modelled ({})",
-                               algorithm_->label, name_of(role.kind)),
-                   "an algorithm that generates nothing, or text models");
+      const bool alone = algorithm_->generates && !rlhf.rollout;
+      const ModelFacts& facts = role.model.facts;
+      if (alone && (facts.image.has_tower || facts.has_state))
+        work_.fail(
+            "kind",
+            fmt::format("{} of networks {} is modelled in a rollout engine alone ({})",
+                        algorithm_->label, facts.has_state ? "with a state" : "that read images",
+                        name_of(role.kind)),
+            "a rollout, an algorithm that generates nothing, or other models");
       const FrameworkTraits& framework = traits_of(role.plan);
       if (!framework.runs_rlhf)
         work_.fail("kind",

@@ -79,12 +79,24 @@ std::vector<std::int64_t> balanced(const Layers& layers, std::int64_t parts) {
   return filled(layers, parts, high);
 }
 
-/// The blocks [first, first + count) as repeats of segments.
+/// Whether what follows a block belongs to it: other blocks come after it.
+bool follows_block(const Model& model, std::size_t segment) {
+  const auto begin = model.segments.begin();
+  const auto at = begin + static_cast<std::ptrdiff_t>(segment);
+  const auto is_block = [](const Segment& s) { return s.is_block(); };
+  return !at->is_block() && std::any_of(begin, at, is_block) &&
+         std::any_of(at, model.segments.end(), is_block);
+}
+
+/// The blocks [first, first + count) as repeats of segments, with what stands between them behind
+/// the block before it.
 void add_blocks(const Model& model, std::int64_t first, std::int64_t count,
                 std::vector<SegmentRepeat>& repeats) {
   std::int64_t begin = 0;
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
+    if (follows_block(model, s) && first < begin && begin <= first + count)
+      repeats.push_back({s, segment.repeat});
     if (!segment.is_block()) continue;
     const std::int64_t end = begin + segment.repeat;
     const std::int64_t here = std::min(end, first + count) - std::max(begin, first);
@@ -99,7 +111,8 @@ void add_ends(const Model& model, bool front, std::vector<SegmentRepeat>& repeat
   for (std::size_t s = 0; s < model.segments.size(); ++s) {
     const Segment& segment = model.segments[s];
     blocks_seen = blocks_seen || segment.is_block();
-    if (!segment.is_block() && blocks_seen != front) repeats.push_back({s, segment.repeat});
+    if (!segment.is_block() && blocks_seen != front && !follows_block(model, s))
+      repeats.push_back({s, segment.repeat});
   }
 }
 

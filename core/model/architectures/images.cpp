@@ -21,6 +21,18 @@ ValueId input_of(Graph& g, const Model& model, std::int32_t shared) {
   return g.shared_input(shared, model.shared[static_cast<std::size_t>(shared)].extent);
 }
 
+/// Of a network whose text model Megatron Core runs (mcore-bridge 1.6, model/mm_gpts/utils.py,
+/// HuggingFaceVit; model/mm_gpt_model.py, _patch_word_embeddings): every tensor-parallel GPU runs
+/// the whole tower on whole samples, Transformer Engine multiplies nothing of it, and Megatron
+/// Core recomputes none of its layers.
+void leave_to_transformers(Model& outer) {
+  for (Parameter& p : outer.parameters) p.quantizable = false;
+  for (Segment& s : outer.segments) {
+    s.whole = true;
+    s.checkpointable = false;
+  }
+}
+
 /// The rows of images; one of `1 + deep` parts of them.
 ValueId rows_of(Graph& g, const Model& model, std::int32_t features, std::int64_t deep) {
   const ValueId all = input_of(g, model, features);
@@ -91,15 +103,25 @@ bool projector_trains(const BuildOptions& options) {
   return options.images.per_sample > 0 && options.images.frozen != FrozenParts::tower_and_projector;
 }
 
-bool reads_images(const ModelConfig& c, const BuildOptions& options) {
+bool reads_images(const ModelConfig& c, const BuildOptions& options, TowerCaller caller) {
   if (options.counts_only) return false;
-  if (options.cached || options.scalar_head)
+  if (options.cached && options.images.per_sample > 0)
     c.fail("model_type", "a network that reads images is described for training alone",
            "its text model, or workload.kind train");
-  if (options.kernels != KernelSet::eager)
+  const bool bridged =
+      caller == TowerCaller::mcore_bridge && options.kernels == KernelSet::megatron;
+  if (options.kernels != KernelSet::eager && !bridged)
     c.fail("model_type", "a network that reads images is described as transformers runs it",
            "framework single, ddp, fsdp1, fsdp2 or deepspeed");
   return options.images.per_sample > 0;
+}
+
+BuildOptions tower_options(BuildOptions options) {
+  if (options.kernels != KernelSet::megatron) return options;
+  options.kernels = KernelSet::eager;
+  options.attention = AttentionKind::sdpa;
+  options.attention_again = options.joins_adapters = false;
+  return options;
 }
 
 void require_text_alone(const ModelConfig& c, const BuildOptions& options) {
@@ -143,6 +165,13 @@ ImagePieces pieces_of_image(const ModelConfig& c, const BuildOptions& options, M
 Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t deep,
                   ImagePlacing placing) {
   const bool described = !outer.segments.empty();
+  const bool bridged = !text.segments.empty() && text.segments.front().graph.fuses();
+  if (bridged) {
+    leave_to_transformers(outer);
+    text.facts.assumed.emplace_back(
+        "the tower as mcore-bridge 1.6 and mcore_adapter run it, whole on each GPU of the first "
+        "stage, by transformers' code: no run confirms it");
+  }
   std::vector<Segment> tower = std::exchange(outer.segments, {});
   for (Segment& s : tower) s.of_images = true;
   std::vector<Shared> tables = std::exchange(outer.shared, {});
@@ -174,6 +203,7 @@ Model with_images(Model outer, Model text, const ImageFacts& image, std::int64_t
     all.segments.insert(behind(1 + 2 * i), adding(all, shared + 1, deep, all.facts.hidden));
   tower.push_back(placing == ImagePlacing::chosen ? chosen_rows(all, shared, shared + 1)
                                                   : placed_rows(all, shared, shared + 1, deep));
+  tower.back().whole = bridged;
   all.segments.insert(behind(0), std::make_move_iterator(tower.begin()),
                       std::make_move_iterator(tower.end()));
   return all;

@@ -7,9 +7,19 @@
 
 namespace shardplan {
 
+/// Who calls the tower of a network, beside its own class in transformers.
+enum class TowerCaller : std::uint8_t {
+  transformers,
+  mcore_bridge,  ///< 1.6 (model/mm_gpt_model.py), before Megatron Core's layers
+};
+
 /// Whether the graphs of tower and projector are wanted: the job trains with images. Throws where
-/// it asks for what is not described: generation, critics, kernels of Megatron-LM.
-bool reads_images(const ModelConfig& config, const BuildOptions& options);
+/// it asks for what is not described: generation, Megatron-LM without such a caller.
+bool reads_images(const ModelConfig& config, const BuildOptions& options,
+                  TowerCaller caller = TowerCaller::transformers);
+
+/// How a tower's graphs are built: by transformers' code, whatever runs the text model's.
+BuildOptions tower_options(BuildOptions options);
 
 /// Throws where the job has images: the network's tower is counted, and what it keeps is not
 /// described.

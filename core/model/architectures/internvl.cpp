@@ -165,7 +165,7 @@ Model build_internvl(const ModelConfig& c, const BuildOptions& options) {
   Model text = text_inside(c, options, "qwen2", c.flag("tie_word_embeddings", true));
   rename_prefix(text, "model.", "model.language_model.");
   const ModelConfig v = c.inner("vision_config");
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   m.set_trains(tower_trains(options));
   const InternTower tower = intern_tower(m, v);
   const double ratio = c.number("downsample_ratio", 0.5);
@@ -180,7 +180,8 @@ Model build_internvl(const ModelConfig& c, const BuildOptions& options) {
   p.norm = m.layer_norm(at + "layer_norm", joined_width);
   p.first = m.linear(at + "linear_1", joined_width, text.facts.hidden, true);
   p.second = m.linear(at + "linear_2", text.facts.hidden, text.facts.hidden, true);
-  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  if (!reads_images(c, options, TowerCaller::mcore_bridge))
+    return with_images(m.build(), std::move(text), {});
   check_described(c);
   c.require_divisible("vision_config.image_size", tower.patches, "downsample_ratio", side * side);
   write_intern_tower(m, tower);

@@ -7,11 +7,14 @@
 #include "model/layers/decoder_stack.h"
 #include "model/layers/delta_net.h"
 #include "model/layers/experts.h"
+#include "model/layers/megatron_delta_net.h"
 #include "model/layers/mlp.h"
 #include "model/layers/scan_kernels.h"
 
 namespace shardplan {
 namespace {
+
+constexpr std::string_view kDeltaNets = "gated delta nets";
 
 struct NextShape {
   std::int64_t hidden = 0, ffn = 0, layers = 0, vocab = 0;
@@ -88,6 +91,15 @@ ValueId next_mlp(Graph& g, const NextLayer& l, const NextShape& s, bool sparse, 
   return g.map(OpKind::add, chosen, g.map(OpKind::mul, shared, open));
 }
 
+/// The attention or the delta net over the norm of x.
+ValueId mix(Graph& g, const ModelBuilder& m, const NextLayer& l, const NextShape& s,
+            const Positions& at, ValueId x) {
+  if (l.delta && g.fuses()) return apply_in_megatron(g, m, *l.delta, l.before, x);
+  const ValueId normal = normalize(g, NormKind::gemma, l.before, x);
+  return l.delta ? apply(g, m, *l.delta, normal)
+                 : next_attention(g, l, s, m.options().attention, at, normal);
+}
+
 /// Which layers attend: "layer_types", or every n-th.
 std::vector<bool> attending_layers(const ModelConfig& c, std::int64_t layers) {
   std::vector<bool> full;
@@ -134,7 +146,13 @@ NextShape read_next(const ModelConfig& c, const BuildOptions& options, const Nex
 
 Model build_next(const ModelConfig& c, const BuildOptions& options, const NextShape& s,
                  const std::vector<bool>& sparse) {
-  require_training(c, options, "gated delta nets");
+  const bool in_megatron = options.kernels == KernelSet::megatron;
+  // With a cache by an engine's own kernels (load/rlhf.cpp), whose states nothing here counts.
+  const bool in_engine = options.cached && options.state_kernels == StateKernels::fused;
+  if (in_megatron)
+    require_no_generation(c, options, kDeltaNets);
+  else if (!in_engine || options.scalar_head)
+    require_training(c, options, kDeltaNets);
   const std::vector<bool> full = attending_layers(c, s.layers);
   const auto kind = [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
@@ -147,7 +165,10 @@ Model build_next(const ModelConfig& c, const BuildOptions& options, const NextSh
                .max_positions = c.count_or_zero("max_position_embeddings", 32768),
                .attention_heads = s.attention.heads,
                .key_value_heads = s.attention.kv_heads};
-  note_state_kernels(m, "gated delta nets", "flash-linear-attention and causal_conv1d");
+  if (in_megatron)
+    note_megatron_delta_nets(m);
+  else
+    note_state_kernels(m, kDeltaNets, "flash-linear-attention and causal_conv1d");
   note_router_loss(m, c);
   const DecoderStack stack{.hidden = s.hidden,
                            .vocabulary = s.vocab,
@@ -160,9 +181,7 @@ Model build_next(const ModelConfig& c, const BuildOptions& options, const NextSh
   return build_decoder(
       m, stack, [&](ModelBuilder& b, int of) { return declare_next(b, s, of); },
       [&](Graph& g, const NextLayer& l, int of, const Positions& at, ValueId x) {
-        const ValueId n1 = normalize(g, NormKind::gemma, l.before, x);
-        const ValueId mixed = l.delta ? apply(g, m, *l.delta, n1)
-                                      : next_attention(g, l, s, options.attention, at, n1);
+        const ValueId mixed = mix(g, m, l, s, at, x);
         const ValueId middle = g.map(OpKind::add, x, mixed);
         const ValueId n2 = normalize(g, NormKind::gemma, l.after, middle);
         return g.map(OpKind::add, middle, next_mlp(g, l, s, (of & kSparseLayer) != 0, n2));

@@ -241,7 +241,7 @@ Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower&
              ModelBuilder& m) {
   if (!options.counts_only)
     c.require_divisible("vision_config.hidden_size", t.width, "vision_config.num_heads", t.heads);
-  if (!reads_images(c, options)) return with_images(m.build(), std::move(text), {});
+  if (!reads_images(c, options, TowerCaller::mcore_bridge)) return with_images(m.build(), std::move(text), {});
   const bool said = options.images.tokens > 0;
   const QwenImage image{said ? options.images.tokens : most_tokens(t)};
   if (!said)
@@ -301,10 +301,10 @@ std::int64_t deep_layers(const ModelConfig& v) {
 Model build_with_deep_layers(const ModelConfig& c, const BuildOptions& options,
                              std::string_view type) {
   const ModelConfig v = c.inner("vision_config");
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   const QwenTower t = new_tower(m, v, deep_layers(v));
   BuildOptions apart = options;
-  if (reads_images(c, options)) apart.layers_apart = std::ssize(t.deep);
+  if (reads_images(c, options, TowerCaller::mcore_bridge)) apart.layers_apart = std::ssize(t.deep);
   return around(c, options, t, text_of(c, apart, type, false), m);
 }
 
@@ -315,7 +315,7 @@ Model build_qwen2_vl(const ModelConfig& c, const BuildOptions& options) {
   const std::int64_t width = v.count({"embed_dim"}, 1280);
   const std::int64_t ffn = checked_mul(width, v.count({"mlp_ratio"}, 4));
   QwenTower t = read_qwen_tower(v, width, 32, 14, "quick_gelu");
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   m.set_trains(tower_trains(options));
   patch_volume(m, v, t, false);
   register_layers(m, t, [&](QwenLayers& l) {
@@ -340,7 +340,7 @@ Model build_qwen2_5_vl(const ModelConfig& c, const BuildOptions& options) {
   t.window = v.count({"window_size"}, 112);
   t.whole = v.counts("fullatt_block_indexes");
   if (t.whole.empty()) t.whole = {7, 15, 23, 31};
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   m.set_trains(tower_trains(options));
   patch_volume(m, v, t, false);
   register_layers(m, t, [&](QwenLayers& l) {
@@ -364,13 +364,13 @@ Model build_qwen3_vl_moe(const ModelConfig& c, const BuildOptions& options) {
 }
 
 Model build_qwen3_5(const ModelConfig& c, const BuildOptions& options) {
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   const QwenTower t = new_tower(m, c.inner("vision_config"), 0);
   return around(c, options, t, text_of(c, options, "qwen3_5_text", false), m);
 }
 
 Model build_qwen3_5_moe(const ModelConfig& c, const BuildOptions& options) {
-  ModelBuilder m(options);
+  ModelBuilder m(tower_options(options));
   const QwenTower t = new_tower(m, c.inner("vision_config"), 0);
   return around(c, options, t, text_of(c, options, "qwen3_5_moe_text", false), m);
 }

@@ -40,8 +40,12 @@ ValueId convolve(Graph& g, const TimeConvolution& c, std::int64_t rows, Scale sc
 /// has such a convolution.
 bool convolves_tokens(const Model& model);
 
-/// Throws where the job generates, values tokens for a critic or runs Megatron-LM's kernels: layers
-/// with a state ("gated delta nets") are described as transformers trains them.
+/// Throws where the job generates or values tokens for a critic: layers with a state ("gated delta
+/// nets") are described for training.
+void require_no_generation(const ModelConfig& config, const BuildOptions& options,
+                           std::string_view layers);
+/// The same, and where it runs Megatron-LM's kernels: the layers are described as transformers
+/// trains them.
 void require_training(const ModelConfig& config, const BuildOptions& options,
                       std::string_view layers);
 

@@ -32,16 +32,6 @@ ValueId unit_length(Graph& g, ValueId x, std::int64_t heads) {
   return g.map(OpKind::mul, x, g.map(OpKind::rsqrt, sum));
 }
 
-/// -exp(A_log)·softplus(a + dt_bias), in fp32.
-ValueId decay_of(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId a) {
-  const std::int64_t heads = d.shape.value_heads;
-  const ValueId rate = g.map(OpKind::to_f32, parameter_value(g, m, d.decay, heads));
-  const ValueId speed = g.map(OpKind::scalar, g.map(OpKind::exponential, rate));
-  const ValueId wide = g.map(OpKind::to_f32, a);
-  const ValueId biased = g.map(OpKind::add, wide, parameter_value(g, m, d.time_bias, heads));
-  return g.map(OpKind::mul, g.map(OpKind::softplus, biased), speed);
-}
-
 /// What every chunk makes for itself, of all chunks at once.
 struct Chunks {
   ValueId new_values = kNone, decayed_keys = kNone, inner = kNone, q = kNone, k = kNone,
@@ -158,6 +148,15 @@ DeltaNet delta_net(ModelBuilder& m, const DeltaNetShape& s) {
   d.b = m.linear(at + "in_proj_b", s.hidden, s.value_heads);
   d.a = m.linear(at + "in_proj_a", s.hidden, s.value_heads);
   return d;
+}
+
+ValueId decay_of(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId a) {
+  const std::int64_t heads = d.shape.value_heads;
+  const ValueId rate = g.map(OpKind::to_f32, parameter_value(g, m, d.decay, heads));
+  const ValueId speed = g.map(OpKind::scalar, g.map(OpKind::exponential, rate));
+  const ValueId wide = g.map(OpKind::to_f32, a);
+  const ValueId biased = g.map(OpKind::add, wide, parameter_value(g, m, d.time_bias, heads));
+  return g.map(OpKind::mul, g.map(OpKind::softplus, biased), speed);
 }
 
 ValueId apply(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId x) {

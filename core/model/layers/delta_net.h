@@ -34,6 +34,9 @@ DeltaNetShape read_delta_net(const ModelConfig& config, std::int64_t hidden);
 /// Registers linear_attn.*, in the order of the class.
 DeltaNet delta_net(ModelBuilder& m, const DeltaNetShape& shape);
 
+/// -exp(A_log)·softplus(a + dt_bias), in fp32; `a`: a number a value head of each token.
+ValueId decay_of(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId a);
+
 /// The layer over x [tokens, hidden].
 ValueId apply(Graph& g, const ModelBuilder& m, const DeltaNet& d, ValueId x);
 

@@ -260,6 +260,17 @@ ValueId fused_selective_scan(Graph& g, const ModelBuilder& m, const SelectiveSca
   return y;
 }
 
+ValueId fused_unit_length(Graph& g, std::int64_t heads, ValueId x) {
+  const Extent all = g.value(x).extent;
+  Function f;
+  f.name = "l2norm";
+  f.saves = {true, false, false};
+  f.kept = {wide(tokens(heads))};
+  f.forward.kernels = {sweep(tokens(2 * all.per))};
+  f.backward.kernels = {sweep(tokens(3 * all.per))};
+  return g.op(std::move(f), {x, kNone, kNone}, all);
+}
+
 ValueId fused_delta_rule(Graph& g, const DeltaRule& r) {
   constexpr std::int64_t kChunk = 64;
   const std::int64_t keys = numbers(r.heads, r.key_dim), values = numbers(r.heads, r.value_dim);

@@ -33,6 +33,10 @@ ValueId fused_mixer(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer,
 ValueId fused_selective_scan(Graph& g, const ModelBuilder& m, const SelectiveScan& mixer,
                              std::array<ValueId, 3> in, ValueId gate, ValueId decay);
 
+/// l2norm of flash-linear-attention: x·rsqrt(Σx² + ε) over the columns of each of `heads`. Keeps as
+/// much as x, and a statistic a head.
+ValueId fused_unit_length(Graph& g, std::int64_t heads, ValueId x);
+
 /// What the gated delta rule computes with: [tokens, value heads × ...].
 struct DeltaRule {
   std::int64_t heads = 0, key_dim = 0, value_dim = 0;

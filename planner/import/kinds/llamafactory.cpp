@@ -309,6 +309,9 @@ constexpr std::array kMegatronRules{
     KeyRule{"max_grad_norm", "", read_clipping},
     KeyRule{"packing", "", read_packing},
     KeyRule{"use_packed_sequences", "", read_packing},
+    KeyRule{"freeze_vision_tower", "", read_frozen_tower},
+    KeyRule{"freeze_multi_modal_projector", "", read_frozen_projector},
+    KeyRule{"freeze_language_model", "", refuse_if_true},
 };
 
 const std::vector<IgnoredKeys>& ignored_under_megatron() {
@@ -327,6 +330,7 @@ void read_megatron(const Document& d, Recipe& recipe) {
   const KeyTable others{kMegatronRules, ignored_under_megatron()};
   read_megatron_arguments(d, recipe, &others);
   recipe.assume("/workload/sequence_length", 2048, "LLaMA-Factory's default, cutoff_len");
+  freeze_by_default(recipe);  // train/mca/workflow.py, _freeze_model_parameters
 }
 
 void read(const Document& d, Recipe& recipe) {

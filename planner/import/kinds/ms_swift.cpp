@@ -15,8 +15,16 @@
 namespace shardplan::importing::ms_swift {
 namespace {
 
+/// `megatron sft ...`, or a YAML for it.
 bool runs_megatron(const Document& d) {
-  return d.program.starts_with("megatron ");
+  if (d.is_command()) return d.program.starts_with("megatron ");
+  return has_any(d, {"micro_batch_size", "tensor_model_parallel_size", "expert_model_parallel_size",
+                     "recompute_granularity"});
+}
+
+/// `megatron sft a.yaml`: the file has all arguments.
+bool names_its_arguments(const Document& d) {
+  return d.is_command() && !d.words.empty() && d.value.size() == d.value.count("environment");
 }
 
 /// Groups of GPUs that Ray starts, each with options of its own.
@@ -29,7 +37,7 @@ bool is_ms_swift(const Document& d) {
     const std::string task = d.program.substr(6);
     return task == "sft" || task == "pt" || task == "rlhf";
   }
-  if (runs_megatron(d) || has_groups(d)) return true;
+  if ((d.is_command() && runs_megatron(d)) || has_groups(d)) return true;
   return !d.is_command() && has_any(d, {"tuner_type", "train_type"}) && has_any(d, {"model"});
 }
 
@@ -184,6 +192,7 @@ void read(const Document& d, Recipe& recipe) {
         .refuse("groups of GPUs that Ray starts are not read",
                 "the arguments of `megatron rlhf` without --use_ray");
   read_processes(d, recipe);
+  if (names_its_arguments(d)) return;
   if (runs_megatron(d)) return read_megatron(d, recipe);
   read_keys(d, {&kOwn, &kTrainingKeys, &kLoraKeys}, recipe);
   if (!has_any(d, {"tuner_type", "train_type"})) {

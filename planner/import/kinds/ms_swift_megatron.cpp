@@ -26,7 +26,9 @@ Json parts_of_joint(const Json& targets) {
       {"linear_q_up_proj", {"q_b_proj"}},
       {"linear_q_proj", {"q_proj"}},
       {"linear_kv_down_proj", {"kv_a_proj_with_mqa"}},
-      {"linear_kv_up_proj", {"kv_b_proj"}}};
+      {"linear_kv_up_proj", {"kv_b_proj"}},
+      {"in_proj",
+       {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "in_proj_qkvz", "in_proj_ba"}}};
   Json names = Json::array();
   for (const Json& target : targets) {
     const auto found = kParts.find(target.get<std::string>());
@@ -80,6 +82,20 @@ void take_generation(const Document& d, Recipe& recipe) {
   settle_reference(recipe, 0.04);
 }
 
+/// vit_gradient_checkpointing: unless told otherwise layers of a tower that trains are recomputed,
+/// one by one, and those of a frozen one are not (trainers/base.py).
+void read_tower_checkpointing(const Document& d, Recipe& recipe) {
+  const Json* said = value_below(d.value, "vit_gradient_checkpointing");
+  const bool trains = !*recipe.frozen_tower;
+  if (!trains ||
+      (said != nullptr && !Key(d, "vit_gradient_checkpointing", *said, "", recipe).flag()))
+    return;
+  recipe.note({.kind = Note::Kind::warning,
+               .file = d.file,
+               .key = "vit_gradient_checkpointing",
+               .reason = "what a tower's layers keep is estimated as kept, which is more"});
+}
+
 /// megatron_args.py, where its defaults are not Megatron-LM's.
 void assume_megatron_defaults(const Document& d, Recipe& recipe) {
   if (!has_any(d, {"bf16", "fp16"})) {
@@ -108,6 +124,16 @@ void read_megatron(const Document& d, Recipe& recipe) {
   };
   // All parameters train unless told otherwise.
   for (const char* type : {"tuner_type", "train_type"}) read_own(type, read_tuner);
+  read_own("freeze_vit", read_frozen_tower);
+  read_own("freeze_aligner", read_frozen_projector);
+  read_own("freeze_llm", refuse_if_true);
+  read_own("language_model_only", [](Key& key) {
+    if (!key.flag()) return key.ignore("off");
+    key.recipe().texts = true;
+    key.took("workload.images: 0");
+  });
+  freeze_by_default(recipe);
+  read_tower_checkpointing(d, recipe);
   const bool adapts = !recipe.lora.is_null();
   const auto of_adapters = [&](void (*reader)(Key&)) {
     return [adapts, reader](Key& key) { adapts ? reader(key) : key.ignore("no adapters"); };

@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "base/diagnostic.h"
 #include "import/kinds/kind.h"
 #include "import/kinds/verl_config.h"
+#include "import/kinds/verl_keys.h"
 #include "import/vocabulary.h"
 
 namespace shardplan::importing::verl {
@@ -21,17 +21,6 @@ bool is_verl(const Document& d) {
 /// Its value is read with those of other keys.
 void read_with_others(Key&) {}
 
-void read_rank(Key& key) {
-  if (key.integer(0) == 0) return key.ignore("0: no adapters");
-  read_lora_rank(key);
-}
-
-void read_targets(Key& key) {
-  const Json* rank = key.other("actor_rollout_ref.model.lora_rank");
-  if (rank == nullptr || *rank == 0) return key.ignore("no adapters");
-  read_lora_targets(key);
-}
-
 void read_optimizer_name(Key& key) {
   const std::string name = key.text();
   if (name == "AdamW") return key.ignore("PyTorch's AdamW");
@@ -41,15 +30,6 @@ void read_optimizer_name(Key& key) {
   key.refuse(fmt::format("the optimizer '{}' is not estimated", name), "AdamW or AdamW8bit");
 }
 
-/// A block with a switch of its own.
-bool is_on(const Key& key, const char* name) {
-  return key.other_is_true(key.path() + "." + name);
-}
-void read_mtp(Key& key) {
-  if (is_on(key, "enable"))
-    key.refuse("prediction of several tokens (mtp.enable) is not estimated", "enable: false");
-  key.ignore("off");
-}
 /// A share of the optimizer's states stays on the host (megatron/core/optimizer/cpu_offloading).
 void read_offload(Key& key) {
   if (is_on(key, "optimizer_cpu_offload") || is_on(key, "use_precision_aware_optimizer"))
@@ -70,19 +50,6 @@ void read_overrides(Key& key) {
         value != nullptr && !value->is_null())
       key.refuse(fmt::format("{}: linear layers in 8 bits are not estimated here", eight), "none");
 }
-void read_tiles(Key& key) {
-  if (is_on(key, "enabled"))
-    key.warn("blocks' feed-forward in tiles keeps less than is estimated");
-  else
-    key.ignore("off");
-}
-
-/// utils/activation_offload.py: what blocks keep goes to the host between the passes.
-void read_activation_offload(Key& key) {
-  if (!key.flag()) return key.ignore("off");
-  key.warn("activations on the host are estimated as kept on the GPU, which is more");
-}
-
 void refuse_if_several(Key& key) {
   if (key.integer(0) > 1) key.refuse("stages of an engine are not estimated", "1");
   key.ignore("1: none");
@@ -240,20 +207,9 @@ const std::vector<KeyRule>& all_rules() {
   return kAll;
 }
 
-/// Its supervised trainer of engines (trainer/sft_trainer.py, sft_trainer_ray.py), whose keys are
-/// others than fsdp_sft_trainer's, and no reinforcement learning.
-void refuse_sft_of_engines(const Document& d) {
-  if (d.program.find(".sft_trainer") == std::string::npos) return;
-  throw InputError({.file = d.file,
-                    .key = "model.path",
-                    .message = fmt::format("{} is not read", d.program),
-                    .expected = "verl.trainer.fsdp_sft_trainer, or verl.trainer.main_ppo",
-                    .position = d.positions.find("model.path")});
-}
-
 void read(const Document& d, Recipe& recipe) {
   if (has_any(d, {"model.partial_pretrain"})) return read_sft(d, recipe);
-  refuse_sft_of_engines(d);
+  if (d.program.find(".sft_trainer") != std::string::npos) return read_sft_of_engines(d, recipe);
   const KeyTable own{all_rules(), kIgnored};
   read_keys(d, {&own}, recipe);
   compose_rl(Config(d, recipe));

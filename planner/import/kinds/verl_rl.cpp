@@ -91,45 +91,15 @@ class Composer {
   /// `options`: where a worker's FSDP options stand.
   Json framework_of(std::string_view group, const std::string& strategy,
                     std::string_view options) const {
-    const auto key = [&](std::string_view name) { return at(group, options) + std::string(name); };
     if (strategy == "megatron") return megatron_framework(c_, group);
     if (strategy != "fsdp" && strategy != "fsdp2")
       c_.refuse(at(group, "strategy"), fmt::format("a worker under {} is not estimated", strategy),
                 "fsdp, fsdp2 or megatron");
-    const bool second = strategy == "fsdp2";
-    Json framework{{"name", second ? "fsdp2" : "fsdp1"}};
-    const std::string reduced = dtype_word(c_.text(key("mixed_precision.reduce_dtype"), "fp32"));
-    if (!reduced.empty()) framework["reduce_dtype"] = reduced;
-    const bool reshards = c_.flag(key("reshard_after_forward"), true);
-    const std::int64_t size = c_.integer(key("fsdp_size"), -1);
-    const bool hybrid = size > 0 && size < gpus();
-    if (hybrid) framework["hybrid_shard_size"] = size;
-    if (second) {
-      framework["reshard_after_forward"] = reshards;
-      if (c_.flag(key("offload_policy"), false)) framework["cpu_offload"] = true;
-      return framework;
-    }
-    if (hybrid)
-      framework["sharding_strategy"] = "hybrid_shard";
-    else if (!reshards)
-      framework["sharding_strategy"] = "shard_grad_op";
-    if (c_.flag(key("use_orig_params"), false)) framework["use_orig_params"] = true;
-    if (c_.flag(key("forward_prefetch"), false)) framework["forward_prefetch"] = true;
-    return framework;
+    return fsdp_framework(c_, at(group, options), strategy == "fsdp2", gpus());
   }
 
-  /// fp32 weights in shards that compute in `dtype`, unless the file says otherwise.
   std::string precision_of(std::string_view group, std::string_view options) const {
-    const auto key = [&](std::string_view name) { return at(group, options) + std::string(name); };
-    const std::string kept = dtype_word(c_.text(key("model_dtype"), "fp32"));
-    const std::string own = c_.text(key("dtype"), "bfloat16");
-    const std::string computes = dtype_word(c_.text(key("mixed_precision.param_dtype"), own));
-    if (kept == "fp32" && computes == "fp32") return "fp32";
-    if (kept == "fp32" && (computes == "bf16" || computes == "fp16")) return computes + "-autocast";
-    if (kept == computes && !kept.empty()) return kept + "-pure";
-    c_.refuse(key("model_dtype"),
-              fmt::format("parameters in {} that compute in {}", kept, computes),
-              "fp32, or the computing type");
+    return fsdp_precision(c_, at(group, options));
   }
 
   bool under_megatron() const { return strategy(kActor) == "megatron"; }

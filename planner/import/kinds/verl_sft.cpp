@@ -5,6 +5,7 @@
 #include <array>
 
 #include "import/kinds/verl_config.h"
+#include "import/kinds/verl_keys.h"
 #include "import/vocabulary.h"
 
 namespace shardplan::importing::verl {
@@ -12,17 +13,6 @@ namespace sft {
 namespace {
 
 void taken_together(Key&) {}
-
-void read_rank(Key& key) {
-  if (key.integer(0) == 0) return key.ignore("0: no adapters");
-  read_lora_rank(key);
-}
-
-void read_targets(Key& key) {
-  const Json* rank = key.other("model.lora_rank");
-  if (rank == nullptr || *rank == 0) return key.ignore("no adapters");
-  read_lora_targets(key);
-}
 
 void read_length(Key& key) {
   key.take("/workload/sequence_length", key.integer(1));

@@ -64,6 +64,35 @@ TEST(MegatronFp8, KeepsARanksOwnTokens) {
   EXPECT_EQ(less(2), kLayers * kTokens * (kHidden - kHidden + kHidden + kFfn) / 2);
 }
 
+/// Transformer Engine's grouped linears keep their weights in both layouts too; what they read is
+/// estimated as in 16 bits.
+TEST(MegatronFp8, KeepsWeightsOfExpertsBesideInputsInSixteenBits) {
+  const auto sparse = [](LinearRecipe recipe) {
+    const Plan plan = with(recipe);
+    return std::pair{plan, model_of(Json{{"model_type", "qwen3_moe"},
+                                         {"hidden_size", 512},
+                                         {"num_hidden_layers", 2},
+                                         {"num_attention_heads", 8},
+                                         {"num_key_value_heads", 8},
+                                         {"head_dim", 64},
+                                         {"vocab_size", 1024},
+                                         {"num_experts", 4},
+                                         {"num_experts_per_tok", 2},
+                                         {"moe_intermediate_size", 256}}
+                                        .dump(),
+                                    build_options(plan))};
+  };
+  const auto [plain, model] = sparse(LinearRecipe::computed);
+  const auto [narrow, same] = sparse(LinearRecipe::fp8_delayed);
+  const Estimate before = estimate(model, plain, Calibration{});
+  const Estimate after = estimate(same, narrow, Calibration{});
+  const std::int64_t weights = 2 * (4 * 512 * 512 + 4 * 3 * 512 * 256);  // of both layers
+  EXPECT_EQ(resident(after, Category::workspace) - resident(before, Category::workspace),
+            2 * weights);
+  EXPECT_EQ(before.most_over, 1);
+  EXPECT_GT(after.most_over, 1);
+}
+
 TEST(MegatronFp8, IsTransformerEngines) {
   const auto refused = [](LinearRecipe recipe, bool engine) {
     Plan plan = with(recipe);

@@ -199,5 +199,24 @@ TEST(Rollout, RefusesWhatCannotStart) {
   EXPECT_THAT(error(R"({"gpu_memory_utilisation": 0.5})"), HasSubstr("gpu_memory_utilization"));
 }
 
+/// An engine holds the whole network; what is trained reads the images of the prompts.
+TEST(Rollout, OfANetworkThatReadsImagesHoldsItsTower) {
+  const auto job = [](const std::string& work) {
+    return changed(R"({"model": "qwen2.5-vl-7b", "workload": {"prompt_length": 2048, "frozen":
+                       "tower", "rollout": {"gpu_memory_utilization": 0.5}, )" +
+                   work + "}}");
+  };
+  const Job images = job(R"("images": 1)");
+  std::int64_t elements = 0;
+  for (const Parameter& p : images.rlhf->generator->parameters)
+    if (p.name.find("visual") != std::string::npos) elements += p.numel;
+  EXPECT_GT(elements, 0);
+  EXPECT_EQ(memory_of(images).weights, memory_of(job(R"("images": 0)")).weights);
+  EXPECT_GT(images.rlhf->roles.front().model.facts.image.patches, 0);
+  EXPECT_THAT(images.assumed, ::testing::Contains(HasSubstr("rollout engine's tower")));
+  EXPECT_THAT(error_text([&] { job(R"("images": 2)"); }), HasSubstr("prompt_length"));
+  EXPECT_GT(peak(images, Phase::backward), peak(job(R"("images": 0)"), Phase::backward));
+}
+
 }  // namespace
 }  // namespace shardplan::rollout_test

@@ -89,5 +89,44 @@ TEST(MegatronSwift, CountsTheLayersOfTheModelForUnevenStages) {
   EXPECT_EQ(job.at("parallel").at("stage_layers"), Json({25, 23}));
 }
 
+/// megatron_args.py, MegatronTunerMixin: tower and projector are frozen unless told otherwise.
+TEST(MegatronSwift, FreezesTowersUnlessToldOtherwise) {
+  const std::string command =
+      "NPROC_PER_NODE=4 megatron sft --model Qwen/Qwen2.5-VL-7B-Instruct --max_length 2048 "
+      "--tensor_model_parallel_size 2 --sequence_parallel true ";
+  const Json on{{"cluster", "4xH100"}};
+  EXPECT_EQ(job_of(command + "\n", on).at("workload").at("frozen"), "tower_and_projector");
+  const Imported trains = import_text(command + "--freeze_vit false --freeze_aligner false\n", on);
+  EXPECT_EQ(trains.job.at("workload").at("frozen"), "nothing");
+  EXPECT_TRUE(noted(trains, Note::Kind::warning, "vit_gradient_checkpointing"));
+  EXPECT_EQ(job_of(command + "--language_model_only true\n", on).at("workload").at("images"), 0);
+  EXPECT_THAT(error_of(command + "--freeze_llm true\n", on), HasSubstr("freeze_llm"));
+}
+
+TEST(MegatronSwift, AdaptsTheJointProjectionOfDeltaNets) {
+  const Json lora =
+      job_of(
+          "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen3-Next-80B-A3B-Instruct --max_length "
+          "2048 --expert_model_parallel_size 2 --tuner_type lora --target_modules in_proj "
+          "out_proj\n",
+          {{"cluster", "2xH100"}})
+          .at("workload")
+          .at("lora");
+  EXPECT_EQ(lora.at("targets"), Json({"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a",
+                                      "in_proj_qkvz", "in_proj_ba", "out_proj"}));
+}
+
+TEST(MegatronSwift, ReadsItsYaml) {
+  const Json job = job_of(
+      "model: Qwen/Qwen2.5-7B\ntuner_type: lora\nmax_length: 2048\nmicro_batch_size: 2\n"
+      "global_batch_size: 8\ntensor_model_parallel_size: 2\nsequence_parallel: true\n"
+      "recompute_granularity: full\nrecompute_method: uniform\nrecompute_num_layers: 1\n",
+      {{"cluster", "4xH100"}});
+  EXPECT_EQ(job.at("framework").at("name"), "megatron");
+  EXPECT_EQ(job.at("parallel").at("tensor"), 2);
+  EXPECT_EQ(job.at("checkpointing"), "full");
+  EXPECT_EQ(job.at("workload").at("gradient_accumulation"), 2);
+}
+
 }  // namespace
 }  // namespace shardplan::importing::megatron_swift_test

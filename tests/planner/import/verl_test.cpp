@@ -188,8 +188,67 @@ TEST(ImportVerl, ReadsAProgramThatAVariableHasInSeveralWords) {
       job_of(script("fsdp_sft_trainer", "model.partial_pretrain"), {{"cluster", "8xH100"}});
   EXPECT_EQ(job["model"], "Qwen/Qwen2.5-0.5B");
   // Never read as reinforcement learning.
-  EXPECT_THAT(error_of(script("sft_trainer", "model.path")),
-              HasSubstr("verl.trainer.sft_trainer is not read"));
+  const Json engine = job_of(script("sft_trainer", "model.path"), {{"cluster", "8xH100"}});
+  EXPECT_FALSE(engine.at("workload").contains("algorithm"));
+}
+
+/// verl/trainer/config/sft_trainer_engine.yaml, config/engine/fsdp.yaml.
+constexpr const char* kEngines =
+    "torchrun --standalone --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer "
+    "model.path=Qwen/Qwen2.5-0.5B ";
+
+TEST(ImportVerl, ReadsTheSupervisedTrainerOfEngines) {
+  const Json job = job_of(kEngines + std::string("\n"), {{"cluster", "8xH100"}});
+  EXPECT_EQ(job.at("framework").at("name"), "fsdp1");
+  EXPECT_EQ(job.at("precision"), "bf16-autocast");
+  EXPECT_EQ(job.at("trainer"), "verl");
+  EXPECT_EQ(job.at("checkpointing"), "full");
+  const Json& work = job.at("workload");
+  EXPECT_EQ(work.at("sequence_length"), 1024);
+  EXPECT_EQ(work.at("micro_batch"), 8);            // 8,192 tokens
+  EXPECT_EQ(work.at("gradient_accumulation"), 4);  // 256 over 8 GPUs, 8 at a time
+}
+
+TEST(ImportVerl, FillsMicroBatchesOfItsEnginesUpToTheBudget) {
+  const auto work = [](const std::string& more) {
+    return job_of(kEngines + more + "\n", {{"cluster", "8xH100"}}).at("workload");
+  };
+  // Two GPUs share a sample and their budgets.
+  const Json shared = work(
+      "data.max_length=2048 data.max_token_len_per_gpu=8192 "
+      "engine.ulysses_sequence_parallel_size=2");
+  EXPECT_EQ(shared.at("micro_batch"), 8);
+  EXPECT_EQ(shared.at("gradient_accumulation"), 8);
+  // Never more than a GPU's part of a step, never less than the budget holds.
+  EXPECT_EQ(work("data.train_batch_size=16").at("micro_batch"), 2);
+  EXPECT_EQ(work("data.max_token_len_per_gpu=2500").at("micro_batch"), 3);
+  // Longer samples stop the trainer.
+  EXPECT_EQ(work("data.max_length=4096 data.max_token_len_per_gpu=2048").at("sequence_length"),
+            2048);
+  EXPECT_EQ(work("data.use_dynamic_bsz=False").at("micro_batch"), 4);
+}
+
+TEST(ImportVerl, RefusesEnginesThatAreNotEstimatedByTheirKey) {
+  const auto error = [](const std::string& more) {
+    return error_of(kEngines + more + "\n", {{"cluster", "8xH100"}});
+  };
+  EXPECT_THAT(error("engine=megatron"), HasSubstr("engine: the engine 'megatron'"));
+  // Beside keys of the group, before and behind them.
+  for (const char* both :
+       {"engine=veomni engine.strategy=fsdp2", "engine.dtype=bfloat16 engine=veomni"})
+    EXPECT_THAT(error(both), HasSubstr("the engine 'veomni'"));
+  EXPECT_THAT(error("engine.strategy=ddp"), HasSubstr("engine.strategy: 'ddp' is not estimated"));
+  EXPECT_THAT(error("model.mtp.enable=True"), HasSubstr("mtp"));
+}
+
+TEST(ImportVerl, ShardsEnginesInGroupsWhereAsked) {
+  const auto framework = [](const std::string& more) {
+    return job_of(kEngines + more + "\n", {{"cluster", "8xH100"}}).at("framework");
+  };
+  EXPECT_EQ(framework("engine.fsdp_size=2").at("hybrid_shard_size"), 2);
+  EXPECT_FALSE(framework("engine.fsdp_size=8").contains("hybrid_shard_size"));
+  EXPECT_EQ(framework("engine=fsdp optim=fsdp engine.strategy=fsdp2 optim.lr=1e-5").at("name"),
+            "fsdp2");
 }
 
 }  // namespace
