@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import Dataset
 
 TOWER = ("vision_tower", "visual.", "vision_model")
-PROJECTOR = ("projector", ".merger", "deepstack_merger", "visual_projection")
+PROJECTOR = ("projector", ".merger", "deepstack_merger", "visual_projection", "embed_vision")
 FROZEN = {"nothing": (), "tower": ("tower",), "tower_and_projector": ("tower", "projector")}
 HIGHEST_TOKEN = 1000  # of text: below all that stand for something else
 
@@ -45,6 +45,8 @@ class RandomImages(Dataset):
             each = int((vision.image_size // vision.patch_size * vision.pixel_shuffle_ratio) ** 2)
             tiles = self.images * self.tokens // each
             return {"pixel_values": torch.randn(tiles, 3, vision.image_size, vision.image_size)}
+        if self.config.model_type == "gemma4":
+            return self._filled_up(vision)
         if not self.any_size:
             return {"pixel_values": torch.randn(self.images, 3, vision.image_size, vision.image_size)}
         merged = vision.spatial_merge_size
@@ -54,6 +56,16 @@ class RandomImages(Dataset):
         return {"pixel_values": torch.randn(self.images * grid[1] * grid[2], each),
                 "image_grid_thw": torch.tensor([grid] * self.images)}
 
+    def _filled_up(self, vision):
+        """Gemma 4: patches of one column of tokens, and empty ones up to what the processor makes at most."""
+        side = vision.pooling_kernel_size
+        most = getattr(self.config, "vision_soft_tokens_per_image", 280) * side**2
+        places = torch.full((most, 2), -1)
+        for patch in range(self.tokens * side**2):
+            places[patch] = torch.tensor([patch % side, patch // side])
+        pixels = torch.rand(self.images, most, 3 * vision.patch_size**2)
+        return {"pixel_values": pixels, "image_position_ids": places.expand(self.images, -1, -1).contiguous()}
+
     def __getitem__(self, index):
         ids = torch.randint(1, HIGHEST_TOKEN, (self.length,), generator=torch.Generator().manual_seed(index))
         for image in range(self.images):  # a token of text before each
@@ -61,7 +73,7 @@ class RandomImages(Dataset):
             ids[begin:begin + self.tokens] = self._image_token()
         shown = ids == self._image_token()
         sample = {"input_ids": ids, "labels": ids.clone(), "attention_mask": torch.ones_like(ids), **self._pixels()}
-        if self.any_size:
+        if self.any_size or self.config.model_type == "gemma4":
             sample["mm_token_type_ids"] = shown.int()
         elif self.config.model_type in ("gemma3", "paligemma"):
             sample["token_type_ids"] = shown.long()
@@ -90,6 +102,6 @@ def collate_pairs(samples):
 
 def collate(samples):
     """A batch: images of all samples behind each other, the rest stacked."""
-    joined = ("pixel_values", "image_grid_thw")
+    joined = ("pixel_values", "image_grid_thw", "image_position_ids")
     return {key: (torch.cat if key in joined else torch.stack)([sample[key] for sample in samples])
             for key in samples[0]}
