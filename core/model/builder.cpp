@@ -63,6 +63,7 @@ void ModelBuilder::close_group() {
 }
 
 void ModelBuilder::begin_repeat(std::string_view prefix, std::int64_t repeat, std::int64_t start) {
+  joint_.clear();  // names repeat from group to group
   close_group();
   prefix_ = std::string(prefix) + ".{}.";
   repeat_ = repeat;

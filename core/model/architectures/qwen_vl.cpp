@@ -241,7 +241,8 @@ Model around(const ModelConfig& c, const BuildOptions& options, const QwenTower&
              ModelBuilder& m) {
   if (!options.counts_only)
     c.require_divisible("vision_config.hidden_size", t.width, "vision_config.num_heads", t.heads);
-  if (!reads_images(c, options, TowerCaller::mcore_bridge)) return with_images(m.build(), std::move(text), {});
+  if (!reads_images(c, options, TowerCaller::mcore_bridge))
+    return with_images(m.build(), std::move(text), {});
   const bool said = options.images.tokens > 0;
   const QwenImage image{said ? options.images.tokens : most_tokens(t)};
   if (!said)

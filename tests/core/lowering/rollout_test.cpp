@@ -218,5 +218,15 @@ TEST(Rollout, OfANetworkThatReadsImagesHoldsItsTower) {
   EXPECT_GT(peak(images, Phase::backward), peak(job(R"("images": 0)"), Phase::backward));
 }
 
+/// Delta nets run by an engine's own kernels; what their states take there is said, not counted.
+TEST(Rollout, OfDeltaNetsSaysThatStatesAreNotCounted) {
+  const std::string model = R"({"model": "qwen3.5-27b", "workload": {"images": 0)";
+  const Job job = changed(model + "}}");
+  EXPECT_THAT(job.assumed, ::testing::Contains(HasSubstr("their states take a part")));
+  EXPECT_GT(memory_of(job).blocks, 0);
+  EXPECT_THAT(error_text([&] { changed(model + R"(, "rollout": null}})"); }),
+              HasSubstr("training alone"));
+}
+
 }  // namespace
 }  // namespace shardplan::rollout_test
