@@ -12,8 +12,6 @@
 namespace shardplan {
 namespace {
 
-struct NoHooks {};
-
 using Piece = LeastPass::Piece;
 using GroupShapes = std::array<GroupShape, kGroupCount>;
 

@@ -88,6 +88,9 @@ std::vector<SegmentRepeat> whole_segments(const ModelRun& run);
 /// second ones of those that other layers made.
 void forget_gradients(const TapeRun& layer, std::vector<bool>& present);
 
+/// For who has nothing to do beside a pass.
+struct NoHooks {};
+
 /// Emits the forward pass. `hooks` may have any of: enter(builder, repeat index) before a repeat,
 /// enter_first(builder, tape) before layers of another kind than those before them in the backward
 /// pass: a first layer (SegmentRun::first), the next of a segment's stretches; begin(builder) and

@@ -43,11 +43,18 @@ bool ran_on_two_h100(const Record& r) {
   return cluster.gpu.name.starts_with("H100") && cluster.gpus_per_node * cluster.nodes == 2;
 }
 
-enum class Kind { known, few_bits, two_h100 };
+bool keeps_tensors_on_host(const Record& r) {
+  const ZeroOptions& zero = r.job.plan.framework.deepspeed.zero;
+  return zero.offload_optimizer.device != OffloadDevice::none ||
+         zero.offload_param.device != OffloadDevice::none;
+}
+
+enum class Kind { known, few_bits, two_h100, two_h100_host };
 
 Kind kind_of(const Record& r) {
   if (shards_few_bits(r)) return Kind::few_bits;
-  return ran_on_two_h100(r) ? Kind::two_h100 : Kind::known;
+  if (!ran_on_two_h100(r)) return Kind::known;
+  return keeps_tensors_on_host(r) ? Kind::two_h100_host : Kind::two_h100;
 }
 
 Accuracy errors_of_records(Kind kind) {
@@ -83,12 +90,8 @@ TEST(Reserved, KnowsWhatItMissesOfQuantizedShards) {
   }
 }
 
-/// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
-/// DeepSpeed, and of FSDP1 over several micro-batches, reserve more than is predicted.
-TEST(Reserved, KnowsWhatItMissesOnTwoH100) {
-  const std::map<std::string, double> largest{
-      {"fsdp1", 5.3}, {"fsdp2", 1.8}, {"deepspeed stage 2", 7.4}, {"deepspeed stage 3", 7.0}};
-  const Accuracy accuracy = errors_of_records(Kind::two_h100);
+void expect_within(Kind kind, const std::map<std::string, double>& largest) {
+  const Accuracy accuracy = errors_of_records(kind);
   EXPECT_GE(accuracy.groups.size(), largest.size());
   for (const GroupSummary& group : accuracy.groups) {
     const auto limit = largest.find(group.name);
@@ -96,6 +99,21 @@ TEST(Reserved, KnowsWhatItMissesOnTwoH100) {
     const ErrorSummary& s = group.figures[index_of(Figure::reserved)];
     EXPECT_LE(100 * std::abs(s.largest), limit->second) << group.name << ": " << s.worst;
   }
+}
+
+/// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
+/// DeepSpeed, and of FSDP1 and FSDP2 over several micro-batches, reserve more than is predicted;
+/// FSDP2 of a model compiled whole, predicted as compiled block by block, 7.3 % less.
+/// Stage 2's was 7.35 % until a flush's copies were counted by the ranks that it goes to.
+TEST(Reserved, KnowsWhatItMissesOnTwoH100) {
+  expect_within(
+      Kind::two_h100,
+      {{"fsdp1", 5.3}, {"fsdp2", 7.4}, {"deepspeed stage 2", 7.5}, {"deepspeed stage 3", 7.0}});
+}
+
+/// The same page: most with parameters and states on the host.
+TEST(Reserved, KnowsWhatItMissesWithTensorsOnTheHost) {
+  expect_within(Kind::two_h100_host, {{"deepspeed stage 2", 0.4}, {"deepspeed stage 3", 10.8}});
 }
 
 }  // namespace

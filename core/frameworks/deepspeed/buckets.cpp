@@ -24,7 +24,8 @@ struct Arrival {
 
 class Scheduler {
  public:
-  explicit Scheduler(std::int64_t capacity) : capacity_(capacity) {}
+  Scheduler(std::int64_t capacity, const std::function<bool(std::int64_t, std::int64_t)>& divides)
+      : capacity_(capacity), divides_(divides) {}
 
   void run(std::size_t segment, std::int64_t repeat, const std::vector<Arrival>& arrivals) {
     std::int64_t size = 0, next_owned = repeat;
@@ -61,6 +62,8 @@ class Scheduler {
       ++schedule_.flushes;
       if (!schedule_.first_flush) schedule_.first_elements = filled_;
       schedule_.most_elements = std::max(schedule_.most_elements, filled_);
+      if (divides_ && divides_(flushed_, flushed_ + filled_))
+        schedule_.last_divided_elements = filled_;
     }
     return schedule_;
   }
@@ -73,15 +76,22 @@ class Scheduler {
       schedule_.first_elements = filled_;
     }
     if (owned_ && !schedule_.first_own) schedule_.first_own = place;
+    if (divides_ && !schedule_.first_divided && divides_(flushed_, flushed_ + filled_)) {
+      schedule_.first_divided = place;
+      schedule_.divided_elements = filled_;
+    }
     schedule_.most_elements = std::max(schedule_.most_elements, filled_);
+    flushed_ += filled_;
     filled_ = 0;
     owned_ = false;
   }
 
   std::int64_t capacity_;
+  const std::function<bool(std::int64_t, std::int64_t)>& divides_;
   std::int64_t filled_ = 0;
-  bool apart_ = false;  ///< it holds experts alone
-  bool owned_ = false;  ///< the bucket has a gradient of this rank's partition
+  std::int64_t flushed_ = 0;  ///< elements of all flushes until now
+  bool apart_ = false;        ///< it holds experts alone
+  bool owned_ = false;        ///< the bucket has a gradient of this rank's partition
   BucketSchedule schedule_;
 };
 
@@ -89,8 +99,9 @@ class Scheduler {
 
 BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
                                 const std::function<LayerRange(ParameterId)>& owned,
-                                bool experts_apart) {
-  Scheduler scheduler(capacity);
+                                bool experts_apart,
+                                const std::function<bool(std::int64_t, std::int64_t)>& divides) {
+  Scheduler scheduler(capacity, divides);
   std::vector<std::int32_t> left = gradient_uses(model, run);
   std::vector<Arrival> arrivals;
   for (std::size_t s = run.segments.size(); s-- > 0;) {

@@ -28,6 +28,11 @@ struct BucketSchedule {
   std::int64_t most_elements = 0;   ///< at any
   /// The flush that first carries a gradient of this rank's partition; absent: after backward.
   std::optional<BackwardPlace> first_own;
+  /// The first flush within the backward pass that goes to several ranks, and its elements.
+  std::optional<BackwardPlace> first_divided;
+  std::int64_t divided_elements = 0;
+  /// Of the flush after the backward pass, where it goes to several ranks.
+  std::int64_t last_divided_elements = 0;
   std::int64_t flushes = 0;  ///< in all, the last one included
 };
 
@@ -36,9 +41,12 @@ struct BucketSchedule {
 /// repetitions of a parameter this rank's partition has a part of. A tied parameter's gradient
 /// counts once, at its last use. Takes as long as there are flushes, not layers.
 /// `experts_apart`: a bucket that has experts has nothing else, and is flushed when they end.
-BucketSchedule schedule_buckets(const Model& model, const ModelRun& run, std::int64_t capacity,
-                                const std::function<LayerRange(ParameterId)>& owned,
-                                bool experts_apart = false);
+/// `divides` tells whether the gradients from the first to the second number of elements, counted
+/// as they come, go to several ranks.
+BucketSchedule schedule_buckets(
+    const Model& model, const ModelRun& run, std::int64_t capacity,
+    const std::function<LayerRange(ParameterId)>& owned, bool experts_apart = false,
+    const std::function<bool(std::int64_t, std::int64_t)>& divides = {});
 
 /// How many gradients each parameter receives in one backward pass (more than one when tied).
 std::vector<std::int32_t> gradient_uses(const Model& model, const ModelRun& run);

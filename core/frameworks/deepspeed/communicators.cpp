@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainers/description.h"
+
 namespace shardplan {
 namespace {
 
@@ -31,8 +33,13 @@ void deepspeed_communicators(CommunicatorList& list, const Plan& plan) {
     list.add_dimension("tensor", p.tensor, list.shape(Group::tensor));
   } else {
     // Gradients are summed over it, and over the world's own go barriers. With Ulysses it is the
-    // group of all sequence and data ranks.
-    list.add("clone of the world", list.world(), GroupUse::collectives);
+    // group of all sequence and data ranks. A model that zero.Init has divided is divided over the
+    // world's own, and the clone is not used: found in ten records, read in no source. A base in
+    // few bits is loaded whole.
+    const bool divided =
+        plan.trainer->loads_divided && quantization_of(plan.workload) == Quantization::none;
+    const bool used = zero.stage < 3 || !divided;
+    list.add("clone of the world", list.world(), used ? GroupUse::collectives : GroupUse::none);
   }
   list.add_divided(Group::sequence, GroupUse::all_to_all);
   if (p.expert > 1) {

@@ -89,6 +89,13 @@ LayerRange FlatLayout::owned_layers(ParameterId id, std::int64_t rank) const {
           end <= 0 ? 0 : std::min(g.repeat, ceil_div(end, g.size))};
 }
 
+bool FlatLayout::divides(std::int64_t first, std::int64_t end) const {
+  const auto rank_of = [&](std::int64_t from_end) {
+    return std::max<std::int64_t>(total_ - 1 - from_end, 0) / partition_;
+  };
+  return rank_of(first) != rank_of(end - 1);
+}
+
 std::int64_t FlatLayout::rank_with_most_touched() const {
   constexpr std::int64_t kMostRanks = 64;
   const std::int64_t looked_at = std::min(ranks_, kMostRanks);

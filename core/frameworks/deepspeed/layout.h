@@ -34,6 +34,9 @@ class FlatLayout {
   std::int64_t largest_fragment(std::int64_t rank) const;
   /// The repetitions of parameter `id` that touch the partition of `rank`.
   LayerRange owned_layers(ParameterId id, std::int64_t rank) const;
+  /// Whether the elements from `first` to before `end`, counted from the last one, are in several
+  /// partitions: gradients come about in the reverse of the tensors' order.
+  bool divides(std::int64_t first, std::int64_t end) const;
   /// The rank whose partition touches the most; ties go to the lowest. At most 64 ranks, evenly
   /// spread, are looked at.
   std::int64_t rank_with_most_touched() const;

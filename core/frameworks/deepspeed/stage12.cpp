@@ -48,8 +48,10 @@ struct Stage12 {
         offload(zero.offload_optimizer.device != OffloadDevice::none),
         accumulates_whole(zero.stage == 1 && engine.g != engine.b && !offload) {
     if (e.stage == nullptr)
-      schedule = schedule_buckets(model, run, zero.reduce_bucket_size,
-                                  [this](ParameterId id) { return owned_layers(id); });
+      schedule = schedule_buckets(
+          model, run, zero.reduce_bucket_size, [this](ParameterId id) { return owned_layers(id); },
+          false,
+          [this](std::int64_t first, std::int64_t end) { return layout.divides(first, end); });
     else  // all at once, when the schedule is done
       schedule.flushes = ceil_div(e.trainable, zero.reduce_bucket_size);
     const bool contiguous = zero.contiguous_gradients || offload;
@@ -189,7 +191,7 @@ struct Hooks2 {
     }
     ++taken;
     b.alloc(Category::gradients, bytes);
-    if (here(z.schedule.first_flush, id)) z.flush(b, z.schedule.first_elements);
+    if (here(z.schedule.first_divided, id)) z.flush(b, z.schedule.divided_elements);
     if (here(z.schedule.first_own, id) && !own) {
       own = true;
       z.keep_own(b);
@@ -208,21 +210,22 @@ struct Hooks2 {
 void emit_stage2(ProgramBuilder& b, const Stage12& z) {
   const std::vector<SegmentRepeat> forward = whole_segments(z.run);
   const std::vector<SegmentRepeat> backward = cut_backward(
-      z.run, {z.schedule.first_gradient, z.schedule.first_flush, z.schedule.first_own});
+      z.run, {z.schedule.first_gradient, z.schedule.first_divided, z.schedule.first_own});
   const std::vector<std::int32_t> uses = gradient_uses(z.model, z.run);
   bool accumulated = false;  // gradients of earlier micro-batches are alive
   emit_micro_batches(b, z.plan.workload.gradient_accumulation, [&](bool last) {
+    b.begin_phase(Phase::forward);
+    NoHooks none;
+    emit_forward(b, z.model, z.run, forward, none);
+    b.end_phase(Phase::forward);
+    // Made here: it counts the iterations of this backward pass alone.
     Hooks2 hooks{
         z, backward, uses, uses, false, false, std::vector<std::int64_t>(z.run.segments.size(), 0)};
-    b.begin_phase(Phase::forward);
-    emit_forward(b, z.model, z.run, forward, hooks);
-    b.end_phase(Phase::forward);
-    hooks.repeat = 0;
     b.begin_phase(Phase::backward);
     emit_backward(b, z.model, z.run, backward, hooks);
     if (!hooks.bucket) z.make_buckets(b);
     // The epilogue flushes what is left in the bucket.
-    z.flush(b, std::min(z.zero.reduce_bucket_size, z.e.trainable));
+    z.flush(b, z.schedule.last_divided_elements);
     if (!hooks.own) z.keep_own(b);
     // Earlier micro-batches' gradients are added and dropped, in the model's dtype.
     if (accumulated && !z.offload) b.free(Category::gradients, z.e.b * z.touched, z.reduce_pool());

@@ -24,8 +24,6 @@ std::int64_t window_of(const Segment& segment);
 /// the first one. Only the forward tapes of the result are filled.
 ModelRun run_pass(const Model& model, const Plan& plan, const Pass& pass, const Pass* before);
 
-struct NoHooks {};
-
 /// Emits a pass into a program that has the tables of `run` (program_of). The logits of the last
 /// position stay, as the chained output. Hooks as for emit_forward.
 template <typename Hooks>

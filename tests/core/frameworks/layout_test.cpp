@@ -163,7 +163,8 @@ TEST(BucketSchedule, IsBruteForce) {
       for (std::int64_t rank = 0; rank < 4; ++rank) {
         const FlatLayout layout(model, 4);
         const BucketSchedule schedule = schedule_buckets(
-            model, run, capacity, [&](ParameterId id) { return layout.owned_layers(id, rank); });
+            model, run, capacity, [&](ParameterId id) { return layout.owned_layers(id, rank); },
+            false, [&](std::int64_t from, std::int64_t end) { return layout.divides(from, end); });
         // Fill buckets one gradient at a time.
         std::vector<std::vector<Arrival>> buckets{{}};
         std::vector<const Arrival*> flushed_before;  // the gradient that found the bucket full
@@ -187,6 +188,28 @@ TEST(BucketSchedule, IsBruteForce) {
           EXPECT_EQ(schedule.first_flush->iteration, flushed_before[0]->iteration);
           EXPECT_EQ(schedule.first_flush->before, flushed_before[0]->id);
         }
+        // The first bucket that is cut where a partition ends, the partitions laid from the front.
+        std::int64_t before = 0, divided = 0, last_divided = 0;
+        for (std::size_t i = 0; i < buckets.size(); ++i) {
+          std::int64_t size = 0;
+          for (const Arrival& a : buckets[i]) size += a.numel;
+          bool cut = false;
+          for (std::int64_t end = layout.partition(); end < sum; end += layout.partition())
+            cut = cut || (sum - before - size < end && end < sum - before);
+          before += size;
+          if (!cut) continue;
+          if (i + 1 == buckets.size()) {
+            last_divided = size;
+          } else if (divided == 0) {
+            divided = size;
+            ASSERT_TRUE(schedule.first_divided.has_value());
+            EXPECT_EQ(schedule.first_divided->before, flushed_before[i]->id);
+            EXPECT_EQ(schedule.first_divided->iteration, flushed_before[i]->iteration);
+          }
+        }
+        EXPECT_EQ(schedule.first_divided.has_value(), divided > 0);
+        EXPECT_EQ(schedule.divided_elements, divided);
+        EXPECT_EQ(schedule.last_divided_elements, last_divided);
         ASSERT_TRUE(schedule.first_gradient.has_value());
         EXPECT_EQ(schedule.first_gradient->before, order.front().id);
         // The first bucket with a gradient of this rank's partition.
