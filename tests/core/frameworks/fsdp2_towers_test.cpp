@@ -89,10 +89,11 @@ TEST(Fsdp2Towers, SeeWholeImagesWhereRanksShareASequence) {
     const std::int64_t now = shared.segments[i].forward.output_bytes;
     const bool last = i + 1 == whole.segments.size();
     const bool placed = whole.segments[i].name == "images among tokens";
-    if (whole.segments[i].is_block() || placed)
+    if (whole.segments[i].is_block() || placed) {
       EXPECT_EQ(2 * now, before) << whole.segments[i].name;  // a rank's own tokens
-    else if (!last)
+    } else if (!last) {
       EXPECT_EQ(now, before) << whole.segments[i].name;
+    }
   }
 }
 
