@@ -356,8 +356,9 @@ TEST(Reopening, FindsEverythingAsItWasLeft) {
     EXPECT_TRUE(is_dark(QApplication::palette()));
     EXPECT_EQ(application.session().document().json(), left);
     EXPECT_EQ(MainWindow::page_names().value(window.page()), QStringLiteral("plan"));
-    if (QGuiApplication::platformName() == QStringLiteral("xcb"))  // the other's screen is small
+    if (QGuiApplication::platformName() == QStringLiteral("xcb")) {  // the other's screen is small
       EXPECT_EQ(window.size(), size);
+    }
     SearchSession& search = window.search();
     ASSERT_TRUE(wait_for(search, &SearchSession::finished, [&] { return !search.is_running(); }));
     EXPECT_GT(search.found().rowCount(), 0);
