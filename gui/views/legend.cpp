@@ -21,7 +21,7 @@ void paint_swatch(QPainter& painter, const QRect& square, const QBrush& brush,
 }
 
 Legend::Legend(QWidget* parent) : QWidget(parent) {
-  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   policy.setHeightForWidth(true);
   setSizePolicy(policy);
 }

@@ -40,10 +40,14 @@ void ShareBar::set_shares(std::vector<Share> shares, double limit, double upper,
   update();
 }
 
-std::vector<LegendEntry> ShareBar::legend() const {
+std::vector<LegendEntry> ShareBar::legend(LegendWords words) const {
   std::vector<LegendEntry> entries;
-  for (const Share& share : shares_)
-    entries.push_back({QStringLiteral("%1 %2").arg(share.name, share.amount), ink_(share.colour)});
+  for (const Share& share : shares_) {
+    const bool short_one = words == LegendWords::names;
+    entries.push_back(
+        {short_one ? share.name : QStringLiteral("%1 %2").arg(share.name, share.amount),
+         ink_(share.colour)});
+  }
   if (upper_ > total_)
     entries.push_back({tr("up to the upper bound"), upper_bound_brush(palette())});
   return entries;

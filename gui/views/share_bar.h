@@ -3,6 +3,7 @@
 
 #include <QBrush>
 #include <QWidget>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -25,8 +26,9 @@ class ShareBar : public QWidget {
   /// The value at the right end at least: bars side by side have one scale.
   void set_longest(double longest);
 
-  /// Every part with its amount, and the band of the upper bound.
-  std::vector<LegendEntry> legend() const;
+  enum class LegendWords : std::uint8_t { names, names_and_amounts };
+  /// Every part, and the band of the upper bound.
+  std::vector<LegendEntry> legend(LegendWords words) const;
 
   QSize sizeHint() const override { return {400, 58}; }
   QSize minimumSizeHint() const override { return {120, 48}; }

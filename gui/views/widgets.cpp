@@ -2,6 +2,7 @@
 
 #include <QHeaderView>
 #include <QSortFilterProxyModel>
+#include <QToolButton>
 
 #include "models/rows_model.h"
 
@@ -71,6 +72,23 @@ void on_chosen(QTableView* table, const std::function<void(const QModelIndex&)>&
 
 void show_in(QLineEdit* edit, const QString& words) {
   if (edit->text().trimmed() != words) edit->setText(words);
+}
+
+void add_clear_button(QLineEdit* edit) {
+  edit->setClearButtonEnabled(true);
+  for (auto* button : edit->findChildren<QToolButton*>())
+    button->setAccessibleName(QLineEdit::tr("Clear"));
+}
+
+QScrollArea* make_scroll(QWidget* content, QWidget* parent) {
+  auto* scroll = new QScrollArea(parent);
+  scroll->setWidget(content);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->viewport()->setAutoFillBackground(false);
+  content->setAutoFillBackground(false);
+  return scroll;
 }
 
 QGroupBox* make_box(const QString& title, QLayout* layout, QWidget* parent) {

@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLayout>
 #include <QLineEdit>
+#include <QScrollArea>
 #include <QTableView>
 #include <functional>
 
@@ -25,6 +26,12 @@ void on_chosen(QTableView* table, const std::function<void(const QModelIndex&)>&
 
 /// Shows `words`, and leaves what a person is typing when it says the same.
 void show_in(QLineEdit* edit, const QString& words);
+
+/// A button at its end that empties it.
+void add_clear_button(QLineEdit* edit);
+
+/// Scrolls what is higher than its place. The keyboard goes to what is inside, which follows it.
+QScrollArea* make_scroll(QWidget* content, QWidget* parent);
 
 /// A titled box around a layout.
 QGroupBox* make_box(const QString& title, QLayout* layout, QWidget* parent);

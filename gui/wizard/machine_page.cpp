@@ -31,7 +31,7 @@ MachinePage::MachinePage(Session& session, QWidget* parent)
   text_->setObjectName(QStringLiteral("cluster"));
   text_->setPlaceholderText(tr("4xA100-40GB, 2x8xH100, 4x40GB or p4d.24xlarge"));
   text_->setAccessibleName(tr("Machine"));
-  text_->setClearButtonEnabled(true);
+  add_clear_button(text_);
   error_ = make_error(this);
   notes_ = make_text(this);
   auto* question = new QLabel(tr("Which &machine will it run on?"), this);
@@ -94,11 +94,15 @@ QLayout* MachinePage::make_choices() {
 }
 
 QLayout* MachinePage::make_fields() {
-  auto* form = new QFormLayout;
+  auto* fields = new QWidget(this);
+  auto* form = new QFormLayout(fields);
+  form->setContentsMargins(0, 0, 0, 0);
   form->setVerticalSpacing(3);
   for (MachineField& field : MachineFields::all()) add_row(form, std::move(field));
   form->addRow(notes_);
-  return form;
+  auto* layout = new QVBoxLayout;
+  layout->addWidget(make_scroll(fields, this));
+  return layout;
 }
 
 void MachinePage::add_row(QFormLayout* form, MachineField field) {

@@ -29,6 +29,10 @@ namespace {
 
 constexpr int kSteps = 5;  ///< pages of the wizard; those behind them stand on their own
 
+/// What the highest page needs. A page that was never seen asks for more: it does not know its
+/// width.
+constexpr int kLowestPage = 560;
+
 /// All of a small screen that the desktop leaves to windows, their frames included.
 QSize first_size(const QScreen& screen) {
   constexpr int kFrame = 40;  // a title bar, which is known only when the window is seen
@@ -60,6 +64,7 @@ MainWindow::MainWindow(Session& session, QWidget* parent)
   connect(notices_, &NoticeBar::undo_asked, this,
           [this] { session_.document().undo_stack().undo(); });
 
+  stack_->setMinimumHeight(kLowestPage);
   auto* middle = new QWidget(this);
   auto* layout = new QVBoxLayout(middle);
   layout->setContentsMargins(10, 6, 10, 6);

@@ -21,7 +21,7 @@ ModelPage::ModelPage(Session& session, QWidget* parent) : Page(session, tr("Mode
   text_->setObjectName(QStringLiteral("model"));
   text_->setPlaceholderText(tr("llama-2-7b, 7B, or the path of a config.json"));
   text_->setAccessibleName(tr("Model"));
-  text_->setClearButtonEnabled(true);
+  add_clear_button(text_);
   auto* question = new QLabel(tr("Which &model will be trained?"), this);
   question->setBuddy(text_);
   auto* open = new QPushButton(tr("Open &config.json…"), this);

@@ -59,10 +59,12 @@ class Page : public QWidget {
     QWidget::showEvent(event);
     refresh();
   }
-  /// Words are written in colours of the theme.
+  /// Words are written in colours of the theme, once all that is on the page has them.
   void changeEvent(QEvent* event) override {
     QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) refresh_if_shown();
+    if (event->type() == QEvent::PaletteChange)
+      QMetaObject::invokeMethod(
+          this, [this] { refresh_if_shown(); }, Qt::QueuedConnection);
   }
 
  private:

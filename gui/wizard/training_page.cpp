@@ -1,7 +1,6 @@
 #include "wizard/training_page.h"
 
 #include <QHBoxLayout>
-#include <QScrollArea>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -16,14 +15,8 @@ TrainingPage::TrainingPage(Session& session, QWidget* parent)
     : Page(session, tr("Training"), parent) {
   error_ = make_error(this);
   form_ = new FieldForm(session, TrainingFields::all(), this);
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(form_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->viewport()->setAutoFillBackground(false);
-  form_->setAutoFillBackground(false);
   auto* left = new QVBoxLayout;
-  left->addWidget(scroll);
+  left->addWidget(make_scroll(form_, this));
   auto* halves = new QHBoxLayout;
   halves->addWidget(make_box(tr("How it is trained"), left, this), 1);
   halves->addWidget(make_box(tr("DeepSpeed configuration"), make_config_side(), this), 1);

@@ -2,7 +2,6 @@
 
 #include <QGridLayout>
 #include <QHBoxLayout>
-#include <QScrollArea>
 #include <QTabWidget>
 #include <QVBoxLayout>
 
@@ -107,7 +106,7 @@ QWidget* VerdictPage::make_time() {
   layout->addWidget(time_);
   layout->addWidget(time_legend_);
   QWidget* box = make_box(tr("Time per step"), layout, this);
-  box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  box->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   return box;
 }
 
@@ -144,11 +143,7 @@ QTabWidget* VerdictPage::make_tabs() {
   tabs_->setObjectName(QStringLiteral("tables"));
   connect(tabs_, &QTabWidget::currentChanged, this, &VerdictPage::show_tab);
   fixes_ = new FixList(session(), this);
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(fixes_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  tabs_->addTab(scroll, tr("What would help"));
+  tabs_->addTab(make_scroll(fixes_, this), tr("What would help"));
   breakdown_ = EstimateModels::breakdown_model(this);
   phases_ =
       EstimateModels::fact_model({tr("live tensors"), tr("peak"), tr("at the end")}, true, this);
@@ -190,7 +185,7 @@ void VerdictPage::show_answer() {
   memory_->set_shares(EstimateModels::breakdown(e, a.job->plan, calibration()),
                       static_cast<double>(e.usable_bytes), static_cast<double>(e.device.upper),
                       tr("usable %1").arg(text(format_bytes(e.usable_bytes))));
-  memory_legend_->set_entries(memory_->legend());
+  memory_legend_->set_entries(memory_->legend(ShareBar::LegendWords::names));
   ranks_->set_answer(a, calibration());
   largest_->set_text(EstimateModels::largest_consumer(a));
   const std::int64_t room = e.usable_bytes - (e.device.point - e.allocated.point);
@@ -198,7 +193,7 @@ void VerdictPage::show_answer() {
   rates_->set_text(JobWords::rates(a));
   set_hint(rates_, Provenance::rates(e, a.job->plan));
   time_->set_shares(EstimateModels::time(a));
-  time_legend_->set_entries(time_->legend());
+  time_legend_->set_entries(time_->legend(ShareBar::LegendWords::names_and_amounts));
   fixes_->refresh();
   next_step_->refresh();
   show_tab();

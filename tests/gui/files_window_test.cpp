@@ -2,17 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <QDropEvent>
 #include <QLabel>
-#include <QMimeData>
 #include <QPushButton>
 #include <QTest>
 #include <filesystem>
 
-#include "application.h"
-#include "gui_testing.h"
 #include "support/subprocess.h"
 #include "support/threads.h"
+#include "window_testing.h"
 
 namespace shardplan::gui {
 namespace {
@@ -30,21 +27,7 @@ class Dropped : public testing::Test {
   QString page() { return MainWindow::page_names().value(window().page()); }
   const Json& job() { return application_.session().document().json(); }
 
-  /// Whether the window takes what is dragged over it; if so it is dropped.
-  bool drop(const std::vector<std::string>& paths) {
-    QMimeData data;
-    QList<QUrl> urls;
-    for (const std::string& path : paths)
-      urls.push_back(QUrl::fromLocalFile(QString::fromStdString(path)));
-    data.setUrls(urls);
-    QDragEnterEvent enter(QPoint(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    enter.ignore();
-    QApplication::sendEvent(&window(), &enter);
-    if (!enter.isAccepted()) return false;
-    QDropEvent event(QPointF(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window(), &event);
-    return true;
-  }
+  bool drop(const std::vector<std::string>& paths) { return drop_on(window(), paths); }
 
   const TemporaryFolder folder_;
   Application application_;
@@ -62,7 +45,7 @@ TEST_F(Dropped, AJobAModelAndAConfigurationAreToldApart) {
   EXPECT_TRUE(drop({config}));
   EXPECT_EQ(page(), QStringLiteral("training"));
   EXPECT_EQ(job().at("framework").at("ds_config").get<std::string>(), config);
-  EXPECT_EQ(message(), "");
+  EXPECT_THAT(message(), HasSubstr("ds.json is used"));
 }
 
 TEST_F(Dropped, WhatCannotBeReadIsAMessageAndTheJobStays) {

@@ -34,4 +34,9 @@ bool wait_for(const Sender& sender, Signal signal, Done done) {
 inline constexpr const char* kTitleQuestion =
     R"({"model": "7B", "cluster": "4x40GB", "checkpointing": "full"})";
 
+/// Lacks memory: there is always something that would help.
+inline constexpr const char* kTooLarge =
+    R"({"model": "7B", "cluster": "4x40GB", "checkpointing": "full",
+        "workload": {"micro_batch": 16}})";
+
 }  // namespace shardplan::gui

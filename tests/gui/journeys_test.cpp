@@ -10,7 +10,6 @@
 #include <QListWidget>
 #include <QMenuBar>
 #include <QMessageBox>
-#include <QMimeData>
 #include <QPushButton>
 #include <QSettings>
 #include <QTableView>
@@ -55,12 +54,6 @@ class Journey : public WindowTest {
     QWidget* widget = QApplication::focusWidget();
     QTest::keyClick(widget != nullptr ? widget : &window(), key, with);
     QCoreApplication::processEvents();
-  }
-  void drop(const QString& path) {
-    QMimeData data;
-    data.setUrls({QUrl::fromLocalFile(path)});
-    QDropEvent event(QPointF(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window(), &event);
   }
 
   /// Answers the next dialogs of these kinds, in their order, as they come up.
@@ -136,7 +129,7 @@ class Journey : public WindowTest {
 };
 
 TEST_F(Journey, AFixIsAppliedUndoneAndDoneAgain) {
-  ask(session(), kTitleQuestion);
+  ask(session(), kTooLarge);
   go_to("verdict");
   ASSERT_TRUE(
       wait_for(session(), &Session::fixes_changed, [&] { return !session().fixes().empty(); }));
@@ -165,16 +158,17 @@ TEST_F(Journey, ADroppedConfigurationSaysWhatItChangesAndIsUndone) {
   ask(session(), R"({"model": "llama-2-7b", "cluster": "4xA100-40GB", "precision": "fp16-master",
                      "workload": {"micro_batch": 2}})");
   const Json before = job();
-  drop(QStringLiteral(SHARDPLAN_SOURCE_DIR "/configs/deepspeed/zero2_offload_auto.json"));
+  ASSERT_TRUE(
+      drop_on(window(), {SHARDPLAN_SOURCE_DIR "/configs/deepspeed/zero2_offload_auto.json"}));
   EXPECT_THAT(message(), HasSubstr("zero2_offload_auto.json"));
   EXPECT_EQ(job().at("precision").get<std::string>(), "fp16-master");  // what is "auto" stays
   EXPECT_EQ(job().at("workload").at("micro_batch").get<int>(), 2);
   click("notice_undo");
   EXPECT_EQ(job(), before);
-  drop(QString::fromStdString(
-      folder_.file("fixed.json",
-                   R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 4,
-          "zero_optimization": {"stage": 2}})")));
+  ASSERT_TRUE(drop_on(
+      window(), {folder_.file("fixed.json",
+                              R"({"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 4,
+          "zero_optimization": {"stage": 2}})")}));
   EXPECT_NE(job(), before);
   ASSERT_TRUE(find<QPushButton>("notice_details")->isVisible());
   std::string listed;
@@ -315,11 +309,15 @@ TEST_F(Journey, AnotherThemeRepaintsTheSameWindow) {
   auto* verdict = find<TextLabel>("verdict");
   for (const Theme theme : {Theme::dark, Theme::light}) {
     application_.set_theme(theme);
-    QCoreApplication::processEvents();
     EXPECT_EQ(&window(), same);
     const Fit fit = overall(session().answer().estimate->verdict);
-    EXPECT_EQ(verdict->palette().color(QPalette::WindowText),
-              verdict_colour(fit, window().palette()));
+    EXPECT_TRUE(QTest::qWaitFor(
+        [&] {
+          return is_dark(window().palette()) == (theme == Theme::dark) &&
+                 verdict->palette().color(QPalette::WindowText) ==
+                     verdict_colour(fit, window().palette());
+        },
+        static_cast<int>(kHangs.count())));
   }
   application_.set_theme(Theme::system);
 }

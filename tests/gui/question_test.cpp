@@ -152,7 +152,7 @@ TEST_F(Question, EveryExampleJobReadsAsTheCommandLineSaysIt) {
 }
 
 TEST_F(Question, AFixIsAppliedWithOneClick) {
-  ask(application_.session(), kTitleQuestion);
+  ask(application_.session(), kTooLarge);
   window().show_page(3);
   Session& session = application_.session();
   ASSERT_TRUE(wait_for(session, &Session::fixes_changed, [&] { return !session.fixes().empty(); }));

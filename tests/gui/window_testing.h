@@ -3,12 +3,30 @@
 
 #include <gtest/gtest.h>
 
+#include <QDropEvent>
+#include <QMimeData>
 #include <QTest>
 
 #include "application.h"
 #include "gui_testing.h"
 
 namespace shardplan::gui {
+
+/// Drags files over the window; if it takes them, they are dropped.
+inline bool drop_on(QWidget& window, const std::vector<std::string>& paths) {
+  QMimeData data;
+  QList<QUrl> urls;
+  for (const std::string& path : paths)
+    urls.push_back(QUrl::fromLocalFile(QString::fromStdString(path)));
+  data.setUrls(urls);
+  QDragEnterEvent enter(QPoint(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  enter.ignore();
+  QApplication::sendEvent(&window, &enter);
+  if (!enter.isAccepted()) return false;
+  QDropEvent event(QPointF(9, 9), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&window, &event);
+  return true;
+}
 
 class WindowTest : public testing::Test {
  protected:
