@@ -203,7 +203,7 @@ class Checker {
                              "divides along tokens what tensor-parallel ranks would each keep, and "
                              "the tensor degree is 1",
                              "false, or a tensor degree"};
-    if (p.sequence_parallel && facts_.image.tokens > 0)
+    if (p.sequence_parallel && facts_.image.tokens > 0 && !traits_of(plan_).runs_towers_whole)
       return DivisionProblem{"parallel.sequence_parallel",
                              "tokens that images are placed among cannot be estimated divided",
                              "false, or workload.images 0"};

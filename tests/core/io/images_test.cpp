@@ -101,13 +101,14 @@ TEST(Images, OfAFrozenTowerTrainNoParameterOfIt) {
 TEST(Images, AreNotDividedNorCompiled) {
   static const HardwareCatalog hardware = load_hardware_catalog();
   const Json job = Json::parse(R"({"model": "qwen2-vl-2b", "cluster": "2xA100-80GB",
-      "framework": "fsdp2", "parallel": {"tensor": 2}})");
+      "framework": {"name": "deepspeed", "zero_stage": 2}, "parallel": {"sequence": 2}})");
   EXPECT_THAT(error_text([&] {
                 load_job(job, "job.json", {&hardware, ""});
               }),
               HasSubstr("reads images cannot be estimated divided"));
   Json compiled = job;
   compiled.erase("parallel");
+  compiled["framework"] = "fsdp2";
   compiled["compile"] = {{"scope", "block"}};
   EXPECT_THAT(error_text([&] {
                 load_job(compiled, "job.json", {&hardware, ""});

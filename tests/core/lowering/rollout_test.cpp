@@ -214,14 +214,16 @@ TEST(Rollout, OfANetworkThatReadsImagesHoldsItsTower) {
   EXPECT_EQ(memory_of(images).weights, memory_of(job(R"("images": 0)")).weights);
   EXPECT_GT(images.rlhf->roles.front().model.facts.image.patches, 0);
   EXPECT_THAT(images.assumed, ::testing::Contains(HasSubstr("rollout engine's tower")));
-  EXPECT_THAT(error_text([&] { job(R"("images": 2)"); }), HasSubstr("prompt_length"));
-  EXPECT_GT(peak(images, Phase::backward), peak(job(R"("images": 0)"), Phase::backward));
+  EXPECT_THAT(error_text([&] { job(R"("images": 1, "image_tokens": 2100)"); }),
+              HasSubstr("prompt_length"));
+  EXPECT_GT(peak(images, Phase::actor_training),
+            peak(job(R"("images": 0)"), Phase::actor_training));
 }
 
 /// Delta nets run by an engine's own kernels; what their states take there is said, not counted.
 TEST(Rollout, OfDeltaNetsSaysThatStatesAreNotCounted) {
   const std::string model = R"({"model": "qwen3.5-27b", "workload": {"images": 0)";
-  const Job job = changed(model + "}}");
+  const Job job = changed(model + R"(, "rollout": {"gpu_memory_utilization": 0.75}}})");
   EXPECT_THAT(job.assumed, ::testing::Contains(HasSubstr("their states take a part")));
   EXPECT_GT(memory_of(job).blocks, 0);
   EXPECT_THAT(error_text([&] { changed(model + R"(, "rollout": null}})"); }),
