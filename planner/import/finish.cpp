@@ -137,8 +137,21 @@ class Finisher {
     return value->is_string() ? value->get<std::string>() : value->value("name", "");
   }
 
+  /// A shard group of all GPUs is none: front ends that do not know how many there are leave that
+  /// to here.
+  void drop_group_of_all() {
+    Json& job = recipe_.job;
+    if (!job.contains("framework") || !job.at("framework").is_object()) return;
+    Json& framework = job.at("framework");
+    if (framework.value("hybrid_shard_size", Json()) != Json(world_)) return;
+    framework.erase("hybrid_shard_size");
+    if (framework.value("sharding_strategy", "") == "hybrid_shard")
+      framework.erase("sharding_strategy");
+  }
+
   /// Processes that no file divides otherwise are DDP's; one alone is plain PyTorch.
   void take_framework() {
+    drop_group_of_all();
     if (flags_.contains("framework")) return;
     const std::string name = framework();
     const bool alone = world_ == 1 || recipe_.one_process;

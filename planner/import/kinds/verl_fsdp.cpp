@@ -14,7 +14,7 @@ Json fsdp_framework(const Config& c, const std::string& options, bool second, st
   if (!reduced.empty()) framework["reduce_dtype"] = reduced;
   const bool reshards = c.flag(key("reshard_after_forward"), true);
   const std::int64_t size = c.integer(key("fsdp_size"), -1);
-  const bool hybrid = size > 0 && size < gpus;
+  const bool hybrid = size > 0 && (gpus == 0 || size < gpus);
   if (hybrid) framework["hybrid_shard_size"] = size;
   if (second) {
     framework["reshard_after_forward"] = reshards;
