@@ -6,8 +6,14 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program="${1:-build/release}/gui/shardplan-gui"
-job=configs/jobs/llama-2-7b-zero3.json
 pictures=docs/img
+
+# The pages show the job's path: one that is the same everywhere.
+folder="${TMPDIR:-/tmp}/shardplan-pictures"
+mkdir -p "$folder"
+trap 'rm -rf "$folder"' EXIT
+cp -r configs/jobs configs/deepspeed "$folder"
+job="$folder/jobs/llama-2-7b-zero3.json"
 
 render() { # render PICTURE PAGE LANGUAGE THEME [OPTIONS...]
   "$program" --job "$job" --page "$2" --language "$3" --theme "$4" --size 1366x768 \
