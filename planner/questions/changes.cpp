@@ -29,15 +29,9 @@ void add_batch(std::vector<Change>& changes, const Model& model, const Plan& pla
   for (const std::int64_t micro : {w.micro_batch / 2, std::int64_t{1}}) {
     if (micro < 1 || micro >= w.micro_batch) continue;
     const std::int64_t accumulation = w.gradient_accumulation * (w.micro_batch / micro);
-    changes.push_back(
-        {fmt::format("micro-batch {} with {} accumulation steps", micro, accumulation),
-         fmt::format("train_micro_batch_size_per_gpu: {}, gradient_accumulation_steps: {}", micro,
-                     accumulation),
-         [micro, accumulation](Plan& p) {
-           p.workload.micro_batch = micro;
-           p.workload.gradient_accumulation = accumulation;
-         },
-         "batch"});
+    changes.push_back(other_micro_batch(
+        fmt::format("micro-batch {} with {} accumulation steps", micro, accumulation), micro,
+        accumulation));
     if (micro == 1) break;
   }
   const std::int64_t half = w.sequence_length / 2;
@@ -58,6 +52,17 @@ Json with_fields(Json job, const std::vector<Change>& changes) {
   for (const Change& change : changes)
     for (const FieldEdit& edit : change.fields) set_field(job, edit.pointer, edit.value);
   return job;
+}
+
+Change other_micro_batch(std::string what, std::int64_t micro, std::int64_t accumulation) {
+  return {std::move(what),
+          fmt::format("train_micro_batch_size_per_gpu: {}, gradient_accumulation_steps: {}", micro,
+                      accumulation),
+          [micro, accumulation](Plan& p) {
+            p.workload.micro_batch = micro;
+            p.workload.gradient_accumulation = accumulation;
+          },
+          "batch"};
 }
 
 Change first_blocks(std::int64_t count) {

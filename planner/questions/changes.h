@@ -42,6 +42,10 @@ struct Change {
 /// The job with all of them said.
 Json with_fields(Json job, const std::vector<Change>& changes);
 
+/// Micro-batches of `micro` samples, `accumulation` of them a step. `what`: a person's words for
+/// it.
+Change other_micro_batch(std::string what, std::int64_t micro, std::int64_t accumulation);
+
 /// The first `count` blocks checkpointed, of a plan that checkpoints none.
 Change first_blocks(std::int64_t count);
 

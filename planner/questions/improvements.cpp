@@ -27,18 +27,12 @@ void add_micro_batches(std::vector<Change>& changes, const Workload& w) {
   for (std::int64_t times = 2; times <= 64; times *= 2) {
     const std::int64_t micro = checked_mul(w.micro_batch, times);
     const std::int64_t accumulation = std::max<std::int64_t>(1, w.gradient_accumulation / times);
-    changes.push_back(
-        {w.gradient_accumulation == 1 ? fmt::format("micro-batch {}", micro)
-         : accumulation == 1
-             ? fmt::format("micro-batch {} without accumulation", micro)
-             : fmt::format("micro-batch {} with {} accumulation steps", micro, accumulation),
-         fmt::format("train_micro_batch_size_per_gpu: {}, gradient_accumulation_steps: {}", micro,
-                     accumulation),
-         [micro, accumulation](Plan& p) {
-           p.workload.micro_batch = micro;
-           p.workload.gradient_accumulation = accumulation;
-         },
-         "batch"});
+    std::string what =
+        w.gradient_accumulation == 1 ? fmt::format("micro-batch {}", micro)
+        : accumulation == 1
+            ? fmt::format("micro-batch {} without accumulation", micro)
+            : fmt::format("micro-batch {} with {} accumulation steps", micro, accumulation);
+    changes.push_back(other_micro_batch(std::move(what), micro, accumulation));
   }
 }
 
