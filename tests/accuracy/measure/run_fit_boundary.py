@@ -91,8 +91,15 @@ class Run:
                 return {"outcome": "ran", **measured}
             words += record.get("error", "")
         if any(sign in words for sign in OUT_OF_MEMORY):
-            return {"outcome": "out of memory"}
-        return {"outcome": "failed", "message": words[-1500:]}
+            return {"outcome": "out of memory", "message": last_words(words)}
+        return {"outcome": "failed", "message": last_words(words)}
+
+
+def last_words(words):
+    """The first error of the processes, which a launcher's own words follow, and the end."""
+    lines = words.strip().splitlines()
+    wrong = [number for number, line in enumerate(lines) if "Error" in line][:1]
+    return "\n".join([line for number in wrong for line in lines[max(0, number - 10):number + 3]] + lines[-6:])[-3000:]
 
 
 def seeing(gpus):

@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import time
 
 import host_probe
@@ -15,7 +16,10 @@ if __name__ == "__main__":
     parser.add_argument("--output", required=True, help="one file of all records, a line each")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no case after this many seconds")
     parser.add_argument("--case-seconds", type=float, default=150, help="end a case that takes longer")
+    parser.add_argument("--two-nodes", action="store_true", help="ranks in two network namespaces (two_nodes.py)")
     options = parser.parse_args()
+    two_nodes = os.path.join(os.path.dirname(os.path.abspath(__file__)), "two_nodes.py")
+    launcher = [sys.executable, two_nodes, "--"] if options.two_nodes else []
     deadline = time.time() + options.seconds
     for case in load_cases(options.cases):
         if time.time() > deadline:
@@ -27,8 +31,8 @@ if __name__ == "__main__":
             json.dump(case["job"], file)
         started = time.time()
         try:
-            done = subprocess.run([options.program, "job.json", "--record", "record.json", "--name", case["name"], "--quiet"],
-                                  capture_output=True, text=True, check=False, timeout=options.case_seconds)
+            done = subprocess.run([*launcher, options.program, "job.json", "--record", "record.json", "--name", case["name"],
+                                   "--quiet"], capture_output=True, text=True, check=False, timeout=options.case_seconds)
         except subprocess.TimeoutExpired:
             print(case["name"], f"took more than {options.case_seconds:.0f} s", flush=True)
             continue
