@@ -43,6 +43,7 @@ constexpr TrainerDescription on_accelerate(std::string_view name, std::string_vi
           .syncs_each_batch = false,
           .prepares_kbit = true,
           .divides_loss = true,
+          .decays_apart = true,
           .embeddings_in_fp32 = true,
           .casts_divided_model = true,
           .loads_divided = true,

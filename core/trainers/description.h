@@ -43,6 +43,8 @@ struct TrainerDescription {
   /// The loss is a sum over tokens, divided by their number in all micro-batches: its gradient is
   /// not one, and a loss that has made its gradients in the forward pass scales them again.
   bool divides_loss = false;
+  /// Weights that decay and those that do not are groups of their own to the optimizer.
+  bool decays_apart = false;
   /// bitsandbytes' 8-bit optimizers keep the states of embeddings in fp32.
   bool embeddings_in_fp32 = false;
   /// Programs around it cast a model that zero.Init has divided (model.to): assumed, to fp32, where

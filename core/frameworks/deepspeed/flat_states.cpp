@@ -6,6 +6,7 @@
 #include "lowering/optimizer_kernels.h"
 #include "lowering/optimizer_memory.h"
 #include "lowering/tensors.h"
+#include "trainers/description.h"
 
 namespace shardplan {
 namespace {
@@ -24,6 +25,11 @@ void for_each_special(const Model& model, const Engine& engine, Visit&& visit) {
     visit(Updated{.given = Given::flat, .parameter = &p, .numel = p.numel, .whole = p.numel},
           repeat);
   });
+}
+
+/// Weights of norms and biases do not decay (transformers/trainer.py, get_decay_parameter_names).
+bool decays_weight(const Parameter& p) {
+  return p.kind != ParameterKind::norm && p.kind != ParameterKind::bias;
 }
 
 Updated flat(std::int64_t elements) {
@@ -80,6 +86,29 @@ std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::in
     list.back().special = true;
   }
   list.push_back(flat(elements - special));
+  return list;
+}
+
+std::vector<Updated> sub_groups(const Model& model, const Plan& plan, const Engine& engine,
+                                std::int64_t limit) {
+  std::vector<Updated> list;
+  const auto add = [&](std::int64_t ranks, bool special, const auto& takes) {
+    for (const std::int64_t size : sub_group_sizes(model, ranks, limit, takes)) {
+      list.push_back(flat(size));
+      list.back().special = special;
+    }
+  };
+  const bool divides_experts = engine.expert_ranks > 0;
+  const auto is_expert = [&](const Parameter& p) {
+    return divides_experts && p.kind == ParameterKind::expert;
+  };
+  for (const bool special : {true, false})
+    for (const bool decaying : {true, false})
+      add(engine.ranks, special, [&](const Parameter& p) {
+        const bool decays = !plan.trainer->decays_apart || decays_weight(p);
+        return is_special(engine, p) == special && decays == decaying && !is_expert(p);
+      });
+  if (divides_experts) add(engine.expert_ranks, false, is_expert);
   return list;
 }
 

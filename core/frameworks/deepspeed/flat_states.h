@@ -26,6 +26,12 @@ std::vector<Updated> partitions_of(const Model& model, const Engine& engine, std
 /// own way apart.
 std::vector<Updated> shards_of(const Model& model, const Engine& engine, std::int64_t elements);
 
+/// Stage 3: what the optimizer takes one after the other. Parameters that it treats in its own way,
+/// those whose weights decay, the others and experts that fewer ranks divide are groups of their
+/// own, each cut where it has `limit` elements.
+std::vector<Updated> sub_groups(const Model& model, const Plan& plan, const Engine& engine,
+                                std::int64_t limit);
+
 /// States of all `updated`.
 StateBytes states_of(const Engine& engine, const std::vector<Updated>& updated);
 

@@ -1,6 +1,7 @@
 #include "frameworks/deepspeed/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace shardplan {
 
@@ -125,18 +126,18 @@ ShardLayout shard_layout(const Model& model, std::int64_t ranks, std::int64_t ex
   return layout;
 }
 
-std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit,
-                               bool without_experts) {
-  std::int64_t largest = 0, group = 0;
-  const auto takes = [&](const Parameter& p) {
-    return p.trainable && !(without_experts && p.kind == ParameterKind::expert);
-  };
+std::vector<std::int64_t> sub_group_sizes(const Model& model, std::int64_t ranks,
+                                          std::int64_t limit,
+                                          const std::function<bool(const Parameter&)>& takes) {
+  std::vector<std::int64_t> sizes;
+  std::int64_t group = 0;
   for (const ParameterGroup& g : model.groups) {
-    std::int64_t size = 0;  // of one repetition
+    std::vector<std::int64_t> shards;  // of one repetition
     for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
       const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
-      if (takes(p)) size += ceil_div(p.numel, ranks);
+      if (p.trainable && takes(p)) shards.push_back(ceil_div(p.numel, ranks));
     }
+    const std::int64_t size = std::accumulate(shards.begin(), shards.end(), std::int64_t{0});
     for (std::int64_t layer = 0; layer < g.repeat; ++layer) {
       // Whole repetitions that cannot fill the group are taken at once.
       if (size > 0 && group + size < limit) {
@@ -145,17 +146,16 @@ std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int6
         layer += fit;
         if (layer == g.repeat) break;
       }
-      for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
-        const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
-        if (!takes(p)) continue;
-        group += ceil_div(p.numel, ranks);
+      for (const std::int64_t shard : shards) {
+        group += shard;
         if (group < limit) continue;
-        largest = std::max(largest, group);
+        sizes.push_back(group);
         group = 0;
       }
     }
   }
-  return std::max(largest, group);
+  if (group > 0) sizes.push_back(group);
+  return sizes;
 }
 
 }  // namespace shardplan

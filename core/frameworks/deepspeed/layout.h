@@ -68,10 +68,11 @@ struct ShardLayout {
 /// `expert_ranks`: those that divide experts, if not all do.
 ShardLayout shard_layout(const Model& model, std::int64_t ranks, std::int64_t expert_ranks = 0);
 
-/// Elements of one rank's largest optimizer sub-group at stage 3: trainable shards are appended in
-/// registration order until a group has at least `limit` (stage3.py _create_fp16_sub_groups).
-/// `without_experts`: those are in optimizer groups of their own.
-std::int64_t largest_sub_group(const Model& model, std::int64_t ranks, std::int64_t limit,
-                               bool without_experts = false);
+/// Elements of one rank's optimizer sub-groups at stage 3, in their order: trainable shards that
+/// `takes` wants are appended in registration order until a group has at least `limit` (stage3.py
+/// _create_fp16_sub_groups).
+std::vector<std::int64_t> sub_group_sizes(const Model& model, std::int64_t ranks,
+                                          std::int64_t limit,
+                                          const std::function<bool(const Parameter&)>& takes);
 
 }  // namespace shardplan

@@ -68,8 +68,18 @@ void issue_gradient_copies(ProgramBuilder& b, const Model& model) {
 }  // namespace
 
 void add_common_residents(ProgramBuilder& b, const Plan& plan) {
-  b.resident(Category::workspace, cublas_workspaces(plan.cluster.gpu));
+  add_cublas_workspaces(b, plan.cluster.gpu);
   b.resident(Category::other, batch_bytes(plan));
+}
+
+void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build) {
+  std::vector<Event> later;
+  std::erase_if(build, [&](const Event& e) {
+    if (e.category != Category::workspace) return false;
+    later.push_back(e);
+    return true;
+  });
+  b.in_first_step(std::move(later));
 }
 
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine) {

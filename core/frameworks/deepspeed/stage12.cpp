@@ -410,6 +410,7 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
   }
   for (const Event& r : program.resident) program.model_bytes += r.bytes;
   program.build = program.resident;
+  make_in_first_step(b, program.build);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 

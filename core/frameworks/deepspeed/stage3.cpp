@@ -72,6 +72,19 @@ void emit_micro_batch(ProgramBuilder& b, const Stage3& z, const std::vector<Segm
   b.end_phase(Phase::backward);
 }
 
+/// A sub-group's gradients are put together, and widened; the optimizer makes its states when it
+/// runs first (_prepare_sub_group, _optimizer_step, _release_sub_group).
+void update(ProgramBuilder& b, const Engine& e, const Updated& group) {
+  const std::int64_t flat = checked_mul(e.g, group.numel);
+  const std::int64_t wide = e.g == 4 ? 0 : checked_mul(4, group.numel);
+  b.alloc(Category::workspace, flat);
+  b.alloc(Category::workspace, wide);
+  b.free(Category::workspace, wide > 0 ? flat : 0);
+  b.once(1, state_blocks(e, {group}));
+  b.transient(Category::workspace, step_temporaries(e, {group}));
+  b.free(Category::workspace, wide > 0 ? wide : flat);
+}
+
 void emit_step(ProgramBuilder& b, const Stage3& z) {
   const Engine& e = z.e;
   const std::int64_t p = z.layout.trainable;
@@ -82,14 +95,7 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
   if (!z.offload_optimizer) {
     if (z.plan.precision.params == DType::f16) b.transient(Category::workspace, (1 + e.g) * p);
     b.transient(Category::workspace, 8 * z.layout.largest);  // the norm is taken in double
-    const std::int64_t flat = e.g * z.sub_group;             // cat of the sub-group's gradients
-    const std::int64_t wide = e.g == 4 ? 0 : 4 * z.sub_group;
-    b.alloc(Category::workspace, flat);
-    b.alloc(Category::workspace, wide);
-    b.free(Category::workspace, wide > 0 ? flat : 0);
-    b.once(1, state_blocks(e, z.sub_groups()));  // the optimizer makes them when it runs first
-    b.transient(Category::workspace, step_temporaries(e, {z.sub_group_part()}));
-    b.free(Category::workspace, wide > 0 ? wide : flat);
+    for (const Updated& group : z.sub_groups) update(b, e, group);
     b.synchronize();  // the norm is read by the host
     b.compute(special_kernels(z.model, e));
     b.compute({sweep(2.0 * static_cast<double>((e.m + e.g) * p + z.states.total()), DType::f32)});
@@ -115,6 +121,28 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
   b.end_phase(Phase::step);
 }
 
+/// Masters, a block per sub-group. The parameters of each are converted, and the result is copied:
+/// a conversion goes when the next one is there (_create_fp32_partitions). Then gradients of zeros
+/// for the largest sub-group, which go again (initialize_optimizer_states).
+void append_masters(std::vector<Event>& build, const Stage3& z) {
+  std::int64_t converted = 0;
+  const auto convert = [&](std::int64_t bytes) {
+    if (bytes > 0) append_tensors(build, Category::workspace, bytes, 1);
+    if (converted > 0) {
+      append_tensors(build, Category::workspace, converted, 1);
+      build.back().kind = Event::Kind::free;
+    }
+    converted = bytes;
+  };
+  for (const Updated& group : z.sub_groups) {
+    convert(checked_mul(z.e.m, group.numel));
+    append_tensors(build, Category::master_parameters, checked_mul(z.e.m, group.numel), 1);
+  }
+  convert(0);
+  convert(checked_mul(z.e.m > 0 ? z.e.m : z.e.b, z.sub_group));
+  convert(0);
+}
+
 }  // namespace
 
 Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
@@ -134,20 +162,27 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
   if (z.secondary.exist() && !z.secondary.on_host())
     b.resident(Category::parameters, z.secondary.frozen_bytes());
   add_common_residents(b, plan);
+  program.build = program.resident;
+  make_in_first_step(b, program.build);
+  if (!z.offload_optimizer) {
+    for (const Updated& group : z.sub_groups)
+      b.resident(Category::master_parameters, checked_mul(e.m, group.numel));
+    append_masters(program.build, z);
+  }
+  const auto masters_end = static_cast<std::ptrdiff_t>(program.resident.size());
   b.resident(Category::communication_buffers,
              z.zero.contiguous_gradients
                  ? checked_mul(e.c * e.communication_dtypes, z.zero.reduce_bucket_size)
                  : 0);
-  if (!z.offload_optimizer) {
-    b.resident(Category::gradients, e.g * p);
-    b.resident(Category::master_parameters, e.m * p);
-  }
+  if (!z.offload_optimizer) b.resident(Category::gradients, e.g * p);
   program.model_bytes = total_bytes(program.resident);
   if (z.secondary.exist() && !z.secondary.on_host())  // dividing the model makes them all
     program.model_bytes += z.secondary.trainable_bytes();
-  if (!z.offload_optimizer) add_states(program, e, z.states);
   b.resident(Category::communication_buffers, z.hops.feedback);
   b.resident(Category::gathered_parameters, z.gather.persistent_bytes());
+  program.build.insert(program.build.end(), program.resident.begin() + masters_end,
+                       program.resident.end());
+  if (!z.offload_optimizer) add_states(program, e, z.states);
   if (z.offload_optimizer || z.offload_param) {
     program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group, z.states.total());
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();

@@ -7,6 +7,15 @@
 #include "frameworks/deepspeed/saved_inputs.h"
 
 namespace shardplan {
+namespace {
+
+std::int64_t largest_of(const std::vector<Updated>& groups) {
+  std::int64_t largest = 0;
+  for (const Updated& group : groups) largest = std::max(largest, group.numel);
+  return largest;
+}
+
+}  // namespace
 
 Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, const Engine& engine)
     : model(model_),
@@ -20,9 +29,8 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
       schedule(schedule_buckets(
           model_, run_, zero.reduce_bucket_size, [](ParameterId) { return LayerRange{}; },
           engine.expert_ranks > 0)),
-      sub_group(std::max(
-          largest_sub_group(model_, engine.ranks, zero.sub_group_size, engine.expert_ranks > 0),
-          ExpertGroups(model_, plan_).largest_partition())),
+      sub_groups(shardplan::sub_groups(model_, plan_, engine, zero.sub_group_size)),
+      sub_group(std::max(largest_of(sub_groups), ExpertGroups(model_, plan_).largest_partition())),
       states(states_of(e, shards_of(model_, e, layout.trainable))),
       special_temporaries(shardplan::special_temporaries(model_, e)),
       offload_optimizer(zero.offload_optimizer.device != OffloadDevice::none),
@@ -31,16 +39,6 @@ Stage3::Stage3(const Model& model_, const Plan& plan_, const ModelRun& run_, con
       quantized_reduction(zero.quantized_gradients && !zero.mics() && plan_.cluster.nodes > 1) {
   if (quantized_reduction)
     hops = shardplan::quantized_reduction(model, e.ranks, plan.cluster.gpus_per_node, zero.loco);
-}
-
-std::vector<Updated> Stage3::sub_groups() const {
-  std::vector<Updated> groups;
-  for (Updated part : shards_of(model, e, layout.trainable))
-    for (std::int64_t left = part.numel; left > 0; left -= sub_group) {
-      part.numel = part.whole = std::min(left, sub_group);
-      groups.push_back(part);
-    }
-  return groups;
 }
 
 bool Stage3::nodes_hold(ParameterId id) const {

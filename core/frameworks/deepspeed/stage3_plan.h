@@ -17,8 +17,9 @@ struct Stage3 {
   GatherPlan gather;
   SecondaryShards secondary;
   BucketSchedule schedule;
-  std::int64_t sub_group;  ///< S: elements of the largest optimizer sub-group
-  StateBytes states;       ///< of the optimizer, on one rank
+  std::vector<Updated> sub_groups;  ///< what the optimizer takes one after the other
+  std::int64_t sub_group;           ///< S: elements of the largest of them
+  StateBytes states;                ///< of the optimizer, on one rank
   /// What an optimizer does to whole gradients when a bucket is full (Muon).
   std::int64_t special_temporaries;
   bool offload_optimizer, offload_param;
@@ -38,13 +39,6 @@ struct Stage3 {
   Group group_of(const GatherSet& set) const {
     return ranks_of(set) == e.ranks ? group : Group::expert_data;
   }
-
-  Updated sub_group_part() const {
-    return {.given = Given::flat, .numel = sub_group, .whole = sub_group};
-  }
-
-  /// What the optimizer takes one after the other: as many as fit into the largest.
-  std::vector<Updated> sub_groups() const;
 
   /// Whether the nodes of bitsandbytes' products hold on to a packed weight: MatMul4Bit keeps the
   /// tensor that it read as an attribute, out of reach of what checkpoints take of saved tensors,
