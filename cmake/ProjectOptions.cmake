@@ -23,6 +23,12 @@ target_compile_options(shardplan_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-missing-field-initializers>
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>
   $<$<BOOL:${SHARDPLAN_WERROR}>:-Werror>)
+if(SHARDPLAN_QUICK_BUILD)
+  # Format strings are checked by the other builds; and the compiler collects its garbage less often.
+  target_compile_definitions(shardplan_options INTERFACE FMT_CONSTEVAL=)
+  target_compile_options(shardplan_options INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576;--param=ggc-min-expand=200>)
+endif()
 if(SHARDPLAN_SANITIZE)
   target_compile_options(shardplan_options INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -159,6 +159,12 @@ TEST(Boundary, IsRightForTwoGpus) {
   expect_right(judged({"h100-2gpu.json"}), 5, 5);
 }
 
+/// Two H200, asked before the runs: FSDP2 with Liger, and two jobs with the optimizer on the host,
+/// which judge that rule.
+TEST(Boundary, IsRightForTwoGpusAfterwards) {
+  expect_right(judged({"h200-2gpu-later.json"}), 4, 4);
+}
+
 TEST(Boundary, IsRightForTheRunsOfItsMargins) {
   expect_right(judged({"h100-trainer.json", "h200-trainer.json"}), 12, 6);
 }

@@ -102,13 +102,13 @@ void expect_within(Kind kind, const std::map<std::string, double>& largest) {
 }
 
 /// docs/evidence/measurements.md, "Two NVIDIA H100": checkpointed steps of fp32 models under
-/// DeepSpeed, and of FSDP1 and FSDP2 over several micro-batches, reserve more than is predicted;
+/// ZeRO-2, and of FSDP1 and FSDP2 over several micro-batches, reserve more than is predicted;
 /// FSDP2 of a model compiled whole, predicted as compiled block by block, 7.3 % less.
 /// Stage 2's was 7.35 % until a flush's copies were counted by the ranks that it goes to.
 TEST(Reserved, KnowsWhatItMissesOnTwoH100) {
   expect_within(
       Kind::two_h100,
-      {{"fsdp1", 5.3}, {"fsdp2", 7.4}, {"deepspeed stage 2", 7.5}, {"deepspeed stage 3", 7.0}});
+      {{"fsdp1", 5.3}, {"fsdp2", 7.4}, {"deepspeed stage 2", 7.5}, {"deepspeed stage 3", 6.3}});
 }
 
 /// The same page: most with parameters and states on the host.

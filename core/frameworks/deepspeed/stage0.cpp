@@ -72,16 +72,6 @@ void add_common_residents(ProgramBuilder& b, const Plan& plan) {
   b.resident(Category::other, batch_bytes(plan));
 }
 
-void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build) {
-  std::vector<Event> later;
-  std::erase_if(build, [&](const Event& e) {
-    if (e.category != Category::workspace) return false;
-    later.push_back(e);
-    return true;
-  });
-  b.in_first_step(std::move(later));
-}
-
 void add_pipe_buffers(ProgramBuilder& b, const ModelRun& run, const Engine& engine) {
   if (engine.stage == nullptr) return;
   const StageChunk& chunk = engine.stage->chunks.front();
@@ -104,7 +94,7 @@ Program lower_stage0(const Model& model, const Plan& plan, const ModelRun& run,
   add_common_residents(b, plan);
   add_pipe_buffers(b, run, e);
   if (mixed) b.resident(Category::master_parameters, e.m * psi);
-  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  program.model_bytes = total_bytes(program.resident);
   const std::vector<Updated> updated = whole_tensors(model);
   const StateBytes states = states_of(e, updated);
   add_states(program, e, states);
@@ -162,7 +152,7 @@ Program lower_bf16_optimizer(const Model& model, const Plan& plan, const ModelRu
   add_pipe_buffers(b, run, e);
   b.resident(Category::master_parameters, e.m * p);
   b.resident(Category::gradients, e.g * a);  // the accumulation buffer is whole on every rank
-  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  program.model_bytes = total_bytes(program.resident);
   const std::vector<Updated> updated = partitions_of(model, e, 0, {p}, false);
   const StateBytes states = states_of(e, updated);
   add_states(program, e, states);

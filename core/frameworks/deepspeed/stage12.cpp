@@ -408,9 +408,8 @@ Program lower_stage12(const Model& model, const Plan& plan, const ModelRun& run,
     for (const std::int64_t part : z.experts.partitions())
       b.resident(Category::master_parameters, engine.m * part);
   }
-  for (const Event& r : program.resident) program.model_bytes += r.bytes;
+  program.model_bytes = total_bytes(program.resident);
   program.build = program.resident;
-  make_in_first_step(b, program.build);
   append_first_gradients(program.build, z);
   if (!z.offload) add_states(program, engine, states_of(engine, z.updated()));
 

@@ -121,6 +121,18 @@ void emit_step(ProgramBuilder& b, const Stage3& z) {
   b.end_phase(Phase::step);
 }
 
+/// Takes the libraries' workspaces out of `build`: the step's first product asks for them, and they
+/// may lie in what building left cached.
+void make_in_first_step(ProgramBuilder& b, std::vector<Event>& build) {
+  std::vector<Event> later;
+  std::erase_if(build, [&](const Event& e) {
+    if (e.category != Category::workspace) return false;
+    later.push_back(e);
+    return true;
+  });
+  b.in_first_step(std::move(later));
+}
+
 /// Masters, a block per sub-group. The parameters of each are converted, and the result is copied:
 /// a conversion goes when the next one is there (_create_fp32_partitions). Then gradients of zeros
 /// for the largest sub-group, which go again (initialize_optimizer_states).

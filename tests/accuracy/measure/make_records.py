@@ -19,6 +19,9 @@ RULE = ("within one framework (and DeepSpeed version), names in alphabetical ord
 SPLIT_LISTS = ("ddp", "deepspeed_1gpu", "deepspeed_2gpu", "deepspeed_2gpu_newer", "fsdp2", "inference", "preference",
                "single")
 
+# What records call a GPU, and the catalogue's name that case lists use.
+GPUS = {"H100": "H100-SXM5-80GB", "H200": "H200-SXM-141GB"}
+
 # The folder of each kind of work; a framework has one in it.
 FOLDERS = {"train": "training", "inference": "inference", "rlhf": "rlhf"}
 
@@ -56,6 +59,18 @@ def write_split():
         file.write("\n")
 
 
+def with_gpus_that_ran(record):
+    """Whoever lends machines may give other GPUs than a case asks for: a record's job names those that ran, its name
+    those that were asked for."""
+    ran = [name for name in GPUS if name in record["environment"]["gpu"]]
+    asked = json.dumps(record["job"]["cluster"])
+    if not ran or ran[0] in asked:
+        return record
+    for name in GPUS:
+        asked = asked.replace(GPUS[name], GPUS[ran[0]])
+    return {**record, "job": {**record["job"], "cluster": json.loads(asked)}}
+
+
 def write_records(lines_path):
     """Failed runs are reported, not written."""
     with open(lines_path, encoding="utf-8") as file:
@@ -64,6 +79,7 @@ def write_records(lines_path):
         if "error" in record:
             print(f"failed: {record['name']}: {record['error']}")
             continue
+        record = with_gpus_that_ran(record)
         path = _path(record)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
