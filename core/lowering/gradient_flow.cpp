@@ -32,7 +32,7 @@ bool has_no_graph(const Model& model, const Segment& segment, const Incoming& in
 }
 
 bool is_told(const Model& model, const Plan& plan, const Regime& regime, std::size_t index) {
-  if (model.segments[index].whole) return false;
+  if (model.segments[index].whole || model.facts.asks_itself) return false;
   if (plan.recomputes_blocks()) return true;
   if (std::none_of(model.parameters.begin(), model.parameters.end(),
                    [](const Parameter& p) { return p.adapter; }))

@@ -289,10 +289,13 @@ std::int64_t leaf_input_bytes(const Plan& plan, const ModelRun& run) {
 
 namespace {
 
-/// The images of a batch, which the loop holds.
-std::int64_t image_bytes(const Model& model, const Sizes& sizes) {
-  return round_up(checked_mul(sizes.images, checked_mul(model.facts.image.values, 4)),
-                  kAllocationUnit);
+/// The images or sounds of a batch, which the loop holds.
+std::int64_t brought_bytes(const Model& model, const Sizes& sizes) {
+  const auto bytes = [](std::int64_t numbers) {
+    return round_up(checked_mul(numbers, 4), kAllocationUnit);
+  };
+  return checked_add(bytes(checked_mul(sizes.images, model.facts.image.values)),
+                     bytes(elements(model.facts.brings, sizes)));
 }
 
 }  // namespace
@@ -334,7 +337,8 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   run.held_inputs = framework.held_inputs(plan, run);
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
-  run.held_throughout = checked_add(run.held_throughout, image_bytes(model, sizes_of(plan, model)));
+  run.held_throughout =
+      checked_add(run.held_throughout, brought_bytes(model, sizes_of(plan, model)));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);

@@ -48,6 +48,9 @@ enum class Scale : std::uint8_t {
   chunks,        ///< b·c
   chunk_ends,    ///< b·(c+1): the states between chunks, with the first and the last
   chunk_pairs,   ///< b·(c+1)·(c+1)
+  /// b·(stride·s + edge): before convolutions with strides, or behind one with padding.
+  steps,
+  alignments,  ///< b·s·(2·t+1): labels with a blank around each, at each position (CTC)
 };
 
 /// `per` elements for each unit of `scale`. A hidden state [b, s, h] is {h, Scale::tokens}. Ranks
@@ -56,8 +59,15 @@ struct Extent {
   std::int64_t per = 0;
   Scale scale = Scale::one;
   std::int64_t shards = 1;
-  std::int64_t chunk = 1;  ///< tokens, of the scales that count chunks
+  std::int64_t chunk = 1;             ///< tokens, of the scales that count chunks
+  std::int64_t stride = 1, edge = 0;  ///< of Scale::steps
 };
+
+/// The same units with another number of elements each.
+inline Extent with_per(Extent extent, std::int64_t per) {
+  extent.per = per;
+  return extent;
+}
 
 /// How often `extent.per` is there.
 inline std::int64_t units(const Extent& extent, const Sizes& n) {
@@ -113,6 +123,11 @@ inline std::int64_t units(const Extent& extent, const Sizes& n) {
       return checked_mul(n.batch, checked_add(chunks(), 1));
     case Scale::chunk_pairs:
       return checked_mul(n.batch, checked_mul(checked_add(chunks(), 1), checked_add(chunks(), 1)));
+    case Scale::steps:
+      return checked_mul(n.batch, checked_add(checked_mul(extent.stride, n.sequence), extent.edge));
+    case Scale::alignments:
+      return checked_mul(checked_mul(n.batch, n.sequence),
+                         checked_add(checked_mul(2, n.target), 1));
   }
   return 0;
 }

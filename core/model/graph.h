@@ -80,7 +80,8 @@ enum class OpKind : std::uint8_t {
   pool,               ///< mean over neighbours; saves its input
   batch,              ///< what the batch brings in fp32, in the type of products: needs no gradient
   place_elements,  ///< masked_scatter: in[1] takes places of in[0] in a new tensor; saves the mask
-  place_rows,      ///< index_put: rows of in[1] take places of in[0] in a new tensor; saves nothing
+  place_rows,      ///< index_put: rows of in[1] take places of in[0]; saves a mask that says where
+                   ///< (`side` bytes), or nothing
   function,        ///< several kernels that are described as a whole (Op::function)
 };
 
@@ -161,6 +162,13 @@ struct Op {
   bool autocast = true;
   /// Its result needs no gradient, whatever it is made from (Tensor.detach()).
   bool detached = false;
+  /// Its result needs one, whatever it is made from (Tensor.requires_grad_()).
+  bool asked = false;
+  /// It writes its result over its first input (Tensor.index_put_()).
+  bool in_place = false;
+  /// Its first input is a transposed view, of which its kernels read a copy: backward one of the
+  /// gradient of its result too.
+  bool transposed = false;
   /// Over all tokens, where tensor-parallel ranks have parts of them: what it reads is put together
   /// for good, and what reads its result takes its own part.
   bool all_tokens = false;

@@ -104,7 +104,17 @@ struct ModelFacts {
   std::int64_t key_value_heads = 0;
   bool encoder_decoder = false;
   ImageFacts image;
-  bool has_state = false;  ///< some layers have one: StateKernels says what runs them
+  /// Numbers in fp32 that a batch brings beside tokens: the samples of sounds.
+  Extent brings;
+  /// What before the encoder a job can freeze, of a network that reads no images; "": nothing.
+  std::string tower;
+  /// Its class says itself what of a batch needs a gradient: nobody else tells its first layers to
+  /// (enable_input_require_grads).
+  bool asks_itself = false;
+  /// Its loss aligns labels with positions (CTC): a job says how many of them a sequence has.
+  bool aligns_labels = false;
+  std::int64_t usual_length = 0;  ///< of a sequence, where a job says none; 0: as of texts
+  bool has_state = false;         ///< some layers have one: StateKernels says what runs them
   /// What its layers do is not described divided over ranks.
   bool undivided = false;
   /// But modules of its layers can be cut by their names, and their tokens

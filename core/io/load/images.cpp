@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-bool says(ObjectReader& job, const char* key) {
+bool says(ObjectReader& job, std::string_view key) {
   const Json* workload = job.find("workload");
   return workload != nullptr && workload->is_object() && workload->contains(key);
 }
@@ -23,8 +23,8 @@ std::int64_t tokens_of(const Model& model, const Plan& plan) {
 
 void check_images(ObjectReader& job, const Model& model) {
   if (model.facts.image.has_tower) return;
-  for (const char* key : {"images", "image_tokens", "frozen"})
-    if (says(job, key))
+  for (const std::string_view key : {"images", "image_tokens", "frozen"})
+    if (says(job, key) && !(key == "frozen" && !model.facts.tower.empty()))
       job.fail(
           fmt::format("workload.{}", key),
           fmt::format("given, but a network of type '{}' reads no images", model.facts.model_type),
@@ -33,6 +33,8 @@ void check_images(ObjectReader& job, const Model& model) {
 
 std::vector<std::string> assumed_images(ObjectReader& job, const Model& model, const Plan& plan) {
   std::vector<std::string> assumed;
+  if (!model.facts.tower.empty() && !says(job, "frozen"))
+    assumed.push_back(fmt::format("frozen: nothing, the {} trains", model.facts.tower));
   if (!model.facts.image.has_tower) return assumed;
   if (!says(job, "images"))
     assumed.push_back(fmt::format("images per sample: {}", plan.workload.images.per_sample));

@@ -386,14 +386,17 @@ class JobLoader {
     if (w.gradient_accumulation == 0) w.gradient_accumulation = 1;
     take_lengths();
     if (w.sequence_length == 0) {
-      constexpr std::int64_t kDefault = 2048;
-      w.sequence_length =
-          facts.max_positions > 0 ? std::min(kDefault, facts.max_positions) : kDefault;
+      const std::int64_t usual = facts.usual_length > 0 ? facts.usual_length : 2048;
+      w.sequence_length = facts.max_positions > 0 ? std::min(usual, facts.max_positions) : usual;
       w.sequence_length = length_with_images(job_.model, plan(), w.sequence_length);
       job_.assumed.push_back(fmt::format("sequence length: {}", w.sequence_length));
     }
     check_image_tokens(reader_, job_.model, plan());
-    if (facts.encoder_decoder && w.target_length == 0) w.target_length = w.sequence_length;
+    if (facts.aligns_labels && w.target_length == 0)
+      job_.assumed.push_back(fmt::format("target length: {} labels, as many as there are positions",
+                                         w.sequence_length));
+    if ((facts.encoder_decoder || facts.aligns_labels) && w.target_length == 0)
+      w.target_length = w.sequence_length;
     const std::int64_t longest = w.sequence_length + (is_inference() ? w.generation.new_tokens : 0);
     if (facts.max_positions > 0 && longest > facts.max_positions)
       warn(is_inference() ? "workload.new_tokens" : "workload.sequence_length",

@@ -32,6 +32,7 @@ constexpr std::array kSuffixes{
     ClassSuffix{kSequenceClass, "ForSequenceClassification", HeadKind::sequence},
     ClassSuffix{kSequenceClass, "TextForSequenceClassification", HeadKind::sequence, false},
     ClassSuffix{kTokenClass, "ForTokenClassification", HeadKind::token},
+    ClassSuffix{kFrameClass, "ForAudioFrameClassification", HeadKind::token},
 };
 
 /// "LLaMAForCausalLM" of early conversions is LlamaForCausalLM.

@@ -19,11 +19,12 @@ enum ClassSet : std::uint16_t {
   kMaskedClass = 64,       ///< ForMaskedLM
   kSpeechClass = 128,      ///< ForCTC
   kPairClass = 256,        ///< Model, of two encoders with a loss of their own
+  kFrameClass = 512,       ///< ForAudioFrameClassification
   kReadByBuilder = 32,     ///< the family's builder reads "architectures" itself
   kDecoderClasses = kCausalClass | kBaseClass,
   kScoringClasses = kDecoderClasses | kSequenceClass,
   kAllClasses = kScoringClasses | kTokenClass,
-  kSpeechClasses = kSpeechClass | kBaseClass | kSequenceClass,
+  kSpeechClasses = kSpeechClass | kBaseClass | kSequenceClass | kFrameClass,
   kEncoderClasses = kMaskedClass | kBaseClass | kSequenceClass | kTokenClass,
 };
 

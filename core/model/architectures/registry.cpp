@@ -166,7 +166,7 @@ constexpr std::array kArchitectures{
     Architecture{"starcoder2", build_starcoder2, {"Starcoder2", "model.", kAllClasses}},
     Architecture{"t5", build_t5, {"T5", "", kConditionalClass}},
     Architecture{"vit", build_vit, {"ViT", "", kReadByBuilder}},
-    Architecture{"wav2vec2", build_wav2vec2, {"Wav2Vec2", "wav2vec2.", kSpeechClasses}, kCounted},
+    Architecture{"wav2vec2", build_wav2vec2, {"Wav2Vec2", "wav2vec2.", kSpeechClasses}},
     Architecture{"whisper", build_whisper, {"Whisper", "", kConditionalClass}},
     Architecture{"xlm-roberta", build_xlm_roberta, {"XLMRoberta", "", kReadByBuilder}},
 };

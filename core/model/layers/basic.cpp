@@ -37,7 +37,7 @@ ValueId fused_norm(Graph& g, OpKind kind, const NormModule& m, ValueId x,
   op.module = m.module;
   op.weight = m.weight;
   op.bias = m.bias;
-  op.side = {in.per / m.width, in.scale};
+  op.side = with_per(in, in.per / m.width);
   return g.fused_op(op, kernel, in);
 }
 

@@ -7,19 +7,21 @@ namespace shardplan {
 namespace {
 
 /// The mean of the labels' log-probabilities.
-ValueId label_loss(Graph& g, ValueId logits) {
+ValueId label_loss(Graph& g, ValueId logits, Extent labels = {}) {
   // ATen's cross_entropy_loss asks for the softmax in the logits' own type (LossNLL.cpp), which
   // autocast respects; only the loss over it is in fp32.
   g.set_autocast(false);
   const ValueId log_probabilities = g.map(OpKind::log_softmax, logits);
   g.set_autocast(true);
-  return g.op({OpKind::nll_loss, {log_probabilities, kNone, kNone}}, {1, Scale::one});
+  Op mean{OpKind::nll_loss, {log_probabilities, kNone, kNone}};
+  mean.side = labels;
+  return g.op(mean, {1, Scale::one});
 }
 
 }  // namespace
 
-ValueId cross_entropy(Graph& g, ValueId logits) {
-  const ValueId loss = label_loss(g, logits);
+ValueId cross_entropy(Graph& g, ValueId logits, Extent labels) {
+  const ValueId loss = label_loss(g, logits, labels);
   return_logits(g, logits, loss);
   return loss;
 }

@@ -5,8 +5,9 @@
 
 namespace shardplan {
 
-/// torch's CrossEntropyLoss on logits as they are: no upcast to fp32 of its own.
-ValueId cross_entropy(Graph& g, ValueId logits);
+/// torch's CrossEntropyLoss on logits as they are: no upcast to fp32 of its own. `labels`: int64
+/// indices that the class makes of what it is given.
+ValueId cross_entropy(Graph& g, ValueId logits, Extent labels = {});
 
 /// The same on an fp32 copy of the logits (transformers/loss/loss_utils.py, ForMaskedLMLoss).
 ValueId cross_entropy_f32(Graph& g, ValueId logits);

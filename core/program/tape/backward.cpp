@@ -107,7 +107,7 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
       return places(op);
     case OpKind::layer_norm:
     case OpKind::rms_norm:
-      elementwise(op, g);
+      norm(op, g);
       p_.gradients.give_parameter(op.weight);
       p_.gradients.give_parameter(op.bias);
       return;
@@ -220,6 +220,18 @@ void BackwardPass::softmax(const Op& op, StorageId g) {
   const StorageId product = p_.gradients.allocate_like(op.out, p_.view.state(op.out).dtype);
   elementwise(op, g);
   p_.storages.unref(product);
+}
+
+/// Of a transposed input the kernel reads a copy, and one of the gradient.
+void BackwardPass::norm(const Op& op, StorageId g) {
+  StorageId straight = kExternal, turned = kExternal;
+  if (op.transposed) {
+    straight = p_.temporary(p_.view.extent_of(op.in[0]), p_.view.read_type(op, 0));
+    turned = p_.temporary(p_.view.extent_of(op.out), p_.view.state(op.out).dtype);
+  }
+  elementwise(op, g);
+  p_.storages.unref(straight);
+  p_.storages.unref(turned);
 }
 
 /// Zeros in the places, and what stands there. CUDA's masked_select makes the mask as large as the

@@ -33,6 +33,7 @@ class BackwardPass {
   void embedding(const Op& op);
   void attention(const Op& op);
   void scores_bias(const Op& op, DType low);
+  void norm(const Op& op, StorageId g);
   void softmax(const Op& op, StorageId gradient);
   void places(const Op& op);
   bool is_outer(const Op& op) const;

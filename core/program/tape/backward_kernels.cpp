@@ -200,6 +200,7 @@ KernelList backward_kernels(const GraphView& view, const Op& op) {
       return b.broadcast();
     case OpKind::function:
       return function_kernels(view, op, view.graph().function(op).backward, Issue::autograd);
+    case OpKind::batch:
     case OpKind::cat:
     case OpKind::sum:
     case OpKind::communicate:

@@ -74,6 +74,8 @@ void ForwardPass::compute(std::size_t i) {
   if (narrows) narrow_forward(p_, op, narrow, joint != narrow_inputs_.end());
   if (op.kind == OpKind::fused_linear_loss) fused_loss_forward(p_, i);
   const StorageId places = temporary_of_places(op);
+  const StorageId straight =
+      op.transposed ? p_.temporary(p_.view.extent_of(op.in[0]), type) : kExternal;
 
   if (op.kind == OpKind::cache)
     append_to_cache(p_, op);
@@ -102,6 +104,7 @@ void ForwardPass::compute(std::size_t i) {
   if (p_.mode == TapeMode::infer) allocate_side_results(p_, op, attends, type);
   for (std::size_t k = 0; k < read.count; ++k) p_.storages.unref(read.storage[k]);
   p_.storages.unref(places);
+  p_.storages.unref(straight);
   launch(op, type);
   if (rings || blocks) p_.writer.wait();
 }

@@ -47,6 +47,7 @@ bool GraphView::is_head_view(ParameterId id) const {
 
 bool GraphView::needs_grad(const Op& op) const {
   if (op.detached) return false;
+  if (op.asked) return true;
   if (trains(op.weight) || trains(op.bias)) return true;
   return std::any_of(op.in.begin(), op.in.end(),
                      [&](ValueId in) { return in != kNone && state(in).needs_grad; });

@@ -113,6 +113,9 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
     case OpKind::masked:
       keep(side);
       return;
+    case OpKind::place_rows:
+      if (side > 0) keep(side);
+      return;
     case OpKind::dropout:
       keep(elements(p.view.extent_of(op.out), p.view.sizes()));
       return;

@@ -5,6 +5,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from checkpointing import checkpoints, enable
 from jobs import parameter_dtype
+from sounds import SOUNDS, freeze, sound_batch, sound_class
 
 SEQ2SEQ = {"t5", "bart"}
 MASKED = {"bert", "roberta"}
@@ -31,6 +32,8 @@ def auto_class(config, scores=False):
         return transformers.AutoModelForMaskedLM
     if config.model_type in PAIRS:
         return transformers.AutoModel
+    if config.model_type in SOUNDS:
+        return sound_class(config)
     if hasattr(config, "vision_config"):
         return transformers.AutoModelForImageTextToText
     return transformers.AutoModelForCausalLM
@@ -45,10 +48,14 @@ def build_model(job, device):
     torch.set_default_dtype(dtype)
     try:
         with torch.device(device):
-            model = auto_class(config).from_config(config, attn_implementation=job["attention"])
+            cls = auto_class(config)
+            build = cls._from_config if config.model_type in SOUNDS else cls.from_config
+            model = build(config, attn_implementation=job["attention"])
     finally:
         torch.set_default_dtype(previous)
-    model = model.to(dtype=dtype)
+    model = model.to(device=device, dtype=dtype)
+    if config.model_type in SOUNDS:
+        freeze(model, job["workload"].get("frozen", "nothing"))
     model.train()
     checkpointing = checkpoints(job)
     if job["workload"].get("method") == "lora":
@@ -72,6 +79,8 @@ def _with_lora(model, lora):
 def make_batch(job, config, device):
     """Random tokens; labels are the inputs (the target side of encoder-decoder models too)."""
     work = job["workload"]
+    if config.model_type in SOUNDS:
+        return sound_batch(job, config, device, getattr(torch, parameter_dtype(job)))
     tokens = torch.randint(0, config.vocab_size, (work["micro_batch"], work["sequence_length"]), device=device)
     return {"input_ids": tokens, "labels": tokens}
 

@@ -200,13 +200,11 @@ TEST(InnerNetworks, OfEveryTypeAreCountedWholeOrRefused) {
 TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
   const std::string llama4 = R"({"model_type": "llama4", "vision_config": {"num_hidden_layers": 2},
                                  "text_config": {"num_hidden_layers": 4}})";
-  for (const char* type : {"gemma3n_text", "wav2vec2"}) {
-    const std::string config = fmt::format(R"({{"model_type": "{}"}})", type);
-    EXPECT_EQ(refused_key(config), "model_type");
-    EXPECT_THAT(message_of(config), testing::HasSubstr("counted but not estimated"));
-  }
-  const ModelConfig config = load_model_config(Json::parse(llama4), "config.json");
-  const Model model = build_model(config, {.counts_only = true});
+  const std::string config = R"({"model_type": "gemma3n_text"})";
+  EXPECT_EQ(refused_key(config), "model_type");
+  EXPECT_THAT(message_of(config), testing::HasSubstr("counted but not estimated"));
+  const Model model =
+      build_model(load_model_config(Json::parse(llama4), "config.json"), {.counts_only = true});
   EXPECT_TRUE(model.segments.empty());
   std::int64_t tower = 0;
   for (const Parameter& p : model.parameters) tower += p.name.starts_with("vision_model.");

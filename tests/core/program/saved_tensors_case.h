@@ -35,12 +35,12 @@ struct Case {
            kernels_in_name();
     if (j.contains("frozen")) name += "_frozen_" + j.at("frozen").get<std::string>();
   }
-  /// One image a sample, for networks that read images.
+  /// One image a sample, for networks that read images; what is frozen, for all.
   ImageWork images() const {
     if (!json->contains("frozen")) return {};
     const std::string frozen = json->at("frozen");
     return {.per_sample = 1,
-            .tokens = json->at("image_tokens").get<std::int64_t>(),
+            .tokens = json->value("image_tokens", std::int64_t{0}),
             .frozen = frozen == "nothing" ? FrozenParts::nothing
                       : frozen == "tower" ? FrozenParts::tower
                                           : FrozenParts::tower_and_projector};
