@@ -72,13 +72,43 @@ Problem policy_problem(const Plan& plan) {
   return std::nullopt;
 }
 
-Problem step_problem(const Model& model, const Plan& plan) {
-  if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
+/// Liger's kernels: what Liger itself puts into a model, and what PyTorch 2.11 can trace of it.
+Problem kernels_problem(const Model& model, const Plan& plan) {
+  const auto has = [&](OpKind kind) {
+    return has_op(model, [=](const Op& op) { return op.fused != nullptr && op.kind == kind; });
+  };
+  if (!has_op(model, [](const Op& op) { return op.fused != nullptr; })) return std::nullopt;
+  if (!has(OpKind::rotary) || !has(OpKind::fused_linear_loss))
     return problem(
-        "Liger-Kernel 0.8.5 hides its rotation and its loss from torch.compile: the graph "
-        "breaks in every layer, the loop over layers runs eagerly and pieces of layers are "
-        "compiled, which is not estimated",
-        "compile false, or kernels torch");
+        "of Liger's kernels in a compiled model only those that it puts there itself are "
+        "estimated, rotation and fused loss among them",
+        "kernels liger, for a model type that has both, or false");
+  const bool narrow = size_of(plan.precision.params) < 4;
+  const bool trains = has_op(model, [&](const Op& op) {
+    return op.kind == OpKind::fused_linear_loss &&
+           model.parameters[static_cast<std::size_t>(op.weight)].trainable;
+  });
+  if (!narrow && trains)
+    return problem(
+        "the step stops: Liger-Kernel 0.8.5 adds the head's gradient up in fp32 with "
+        "torch.addmm(out_dtype=), which PyTorch 2.11 cannot trace (its rule for tensors without "
+        "data, torch/_decomp/decompositions.py, takes the type for a factor)",
+        "parameters in 16 bits, compile false, or kernels without fused_linear_cross_entropy");
+  if (plan.checkpointing != Checkpointing::none)
+    return problem("checkpointed blocks whose graphs break at Liger's rotation are not estimated",
+                   "checkpointing none, compile false, or kernels torch");
+  if (plan.workload.lora)
+    return problem("adapters in compiled models with Liger's kernels are not estimated",
+                   "method full, compile false, or kernels torch");
+  if (plan.compiles_whole() && traits_of(plan).graph_bytes(plan) > 0)
+    return problem(
+        "graphs that break at Liger's rotation and are cut at buckets too are not estimated",
+        R"({"scope": "block"}, false, or kernels torch)");
+  return std::nullopt;
+}
+
+Problem step_problem(const Model& model, const Plan& plan) {
+  if (const Problem found = kernels_problem(model, plan)) return found;
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
   if (cast != OperandCast::none && cast != OperandCast::eager)
     return problem(

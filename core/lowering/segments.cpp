@@ -8,6 +8,7 @@
 #include "frameworks/registry.h"
 #include "lowering/gradient_flow.h"
 #include "lowering/inference/pass.h"
+#include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
@@ -192,13 +193,19 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
-  const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
+  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
+  const std::vector<std::int32_t> parts =
+      breaks ? compiled::parts_at_breaks(model, segment) : std::vector<std::int32_t>{};
+  const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
+                        !(breaks && parts.empty());
   const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
   if (checkpointed && segment.checkpointable) options.kept = kept_results(plan.checkpointing);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
+  options.graph_breaks = breaks;
+  if (breaks) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.offloading = plan.activation_offloading;
@@ -258,7 +265,8 @@ void find_last_users(const Model& model, ModelRun& run) {
 /// type, and one for those with a sliding window.
 std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
                                  const compiled::GraphCuts& cuts) {
-  if (!plan.compiles_whole()) return 0;
+  // Where the graph breaks in every layer, each keeps one of its own.
+  if (!plan.compiles_whole() || compiled::breaks_in_layers(model)) return 0;
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "program/compiled/kernels.h"
+#include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
@@ -45,8 +47,9 @@ class CompiledRun {
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
         options_(options),
-        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
-                       parts_of(options), widens_inside()}),
+        trace_(view_,
+               {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
+                parts_of(options), options.graph_breaks, options.multiprocessors, widens_inside()}),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
@@ -79,7 +82,20 @@ class CompiledRun {
   void run_pass();
   std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
                                                   std::vector<std::size_t>& last);
+  bool is_eager_kernel(const Unit& unit) const {
+    return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
+  }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  /// The operation of a loss that is fused with the head, of whose call this is the result.
+  const Op* fused_loss(const Unit& unit) const {
+    const Node& made = node(unit.writes.front());
+    if (made.kind != NodeKind::kernel || made.backward) return nullptr;
+    const Op& op = view_.graph().ops()[at(made.op)];
+    const bool result =
+        op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace_.output;
+    return result ? &op : nullptr;
+  }
+  void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
   void store(NodeId id);
   StorageId take(std::int64_t bytes, Category category);
@@ -239,6 +255,7 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
   for (std::size_t u = 0; u < units.size(); ++u) ends[units[u].part] = u;
   for (const Unit& unit : units)
     for (const NodeId id : unit.reads) {
+      if (is_eager_kernel(unit)) continue;
       const std::size_t end = ends.at(unit.part);
       if (node(id).part == unit.part || pass_.there[at(id)] || last[at(id)] >= end) continue;
       last[at(id)] = end;
@@ -328,12 +345,26 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
       dying.erase(over);
     }
   }
+  if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
   const StorageId workspace =
       unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace) : kExternal;
+  if (const Op* loss = fused_loss(unit)) allocate_loss(view_, *loss, storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
+}
+
+/// A kernel's result takes the place of what it is written over where that ends here. A gradient's
+/// place is what its framework says: what it is handed on from goes before.
+void CompiledRun::write_over(const Unit& unit, std::vector<NodeId>& dying) {
+  const NodeId made = unit.writes.front();
+  const NodeId over = node(made).over;
+  const auto found = std::find(dying.begin(), dying.end(), over);
+  if (over == kNone || found == dying.end() || storage_[at(over)] == kExternal) return;
+  dying.erase(found);
+  if (node(made).gradient_of != kNone) return drop(over);
+  storage_[at(made)] = std::exchange(storage_[at(over)], kExternal);
 }
 
 void CompiledRun::store(NodeId id) {
@@ -346,6 +377,7 @@ void CompiledRun::store(NodeId id) {
                  round_up(bytes, kAllocationUnit));
     return;
   }
+  if (storage_[at(id)] != kExternal) return;  // written over another
   if (made.elements > 0) storage_[at(id)] = take(bytes_of(id), category_of(id));
 }
 

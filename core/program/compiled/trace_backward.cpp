@@ -14,6 +14,7 @@ void Trace::backward(std::size_t i) {
   const NodeId x = reads_[i][0], y = reads_[i][1];
   const std::int64_t n = count(op.out);
   const DType type = view_.state(op.out).dtype;
+  if (op.fused != nullptr) return kernel_backward(i, g);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
@@ -163,7 +164,7 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   if (attends_as_math(op)) return math_attention_backward(i, g);
   const auto [q, k, v] = reads_[i];
-  const NodeId bias = op.scores_bias == kNone ? kNone : of(op.scores_bias);
+  const NodeId bias = sides_[i][1];
   const std::int64_t heads = shared_by(i);
   NodeId call = kNone;
   for (std::size_t at = 0; at < 3; ++at) {
@@ -178,13 +179,16 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
       call = made;
       graph.at(call).workspace = 4 * read.elements;  // cuDNN adds up the queries' gradient in fp32
     }
-    if (view_.state(op.in[at]).needs_grad)
-      give(i, at, summed_to(made, count(op.in[at]), read.type));
+    if (!view_.state(op.in[at]).needs_grad) continue;
+    const NodeId given = summed_to(made, count(op.in[at]), read.type);
+    graph.at(given).by_heads = given != made;
+    give(i, at, given);
   }
 }
 
 void Trace::linear_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
+  g = taken_from_heads(g);
   if (view_.trains(op.bias))
     give_parameter(op.bias,
                    summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));

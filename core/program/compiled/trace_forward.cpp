@@ -21,6 +21,7 @@ void Trace::forward(std::size_t i) {
     return;
   }
   const std::int64_t n = count(op.out);
+  if (op.fused != nullptr) return kernel(i);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
@@ -143,7 +144,9 @@ void Trace::attention(std::size_t i) {
     if (k == 0 || groups == 1 || groups == op.side.per) continue;
     reads_[i][k] = pointwise({x}, count(op.in[k]) * groups, graph.at(x).type);
   }
-  const NodeId bias = op.scores_bias == kNone ? kNone : of(op.scores_bias);
+  const NodeId bias = op.scores_bias == kNone ? attention_mask(op, graph.at(reads_[i][0]).type)
+                                              : of(op.scores_bias);
+  sides_[i][1] = bias;
   const auto [q, k, v] = reads_[i];
   of(op.out) = add(NodeKind::attention, {q, k, v, bias}, count(op.out), view_.state(op.out).dtype);
   // The result lies as the queries do; put together from two parts, those lie head by head.
