@@ -34,10 +34,21 @@ Problem framework_problem(const Plan& plan) {
   return std::nullopt;
 }
 
-/// CUDA graphs take memory from a pool of their own, which was not measured.
-Problem mode_problem(const Plan& plan) {
-  if (plan.compile->mode == CompileMode::usual) return std::nullopt;
-  return problem("the pools of memory of CUDA graphs are not estimated", R"({"mode": "default"})");
+/// CUDA graphs, after the source of PyTorch 2.11 (torch/_inductor/cudagraph_trees.py).
+Problem graphs_problem(const Plan& plan) {
+  if (!plan.records_graphs()) return std::nullopt;
+  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+    return problem(
+        "CUDA graphs are estimated for a model in one piece in one process: others have graphs of "
+        "each piece, or exchanges between them",
+        R"({"mode": "default"}, or framework single and {"scope": "model"})");
+  if (plan.workload.gradient_accumulation > 1)
+    return problem(
+        "the step stops: gradients of the first micro-batch lie in the graphs' pool, and the next "
+        "micro-batch writes over them (\"accessing tensor output of CUDAGraphs that has been "
+        "overwritten by a subsequent run\")",
+        R"({"mode": "default"}, or gradient_accumulation 1)");
+  return std::nullopt;
 }
 
 template <typename Is>
@@ -94,6 +105,9 @@ Problem kernels_problem(const Model& model, const Plan& plan) {
         "torch.addmm(out_dtype=), which PyTorch 2.11 cannot trace (its rule for tensors without "
         "data, torch/_decomp/decompositions.py, takes the type for a factor)",
         "parameters in 16 bits, compile false, or kernels without fused_linear_cross_entropy");
+  if (plan.records_graphs())
+    return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
+                   R"({"mode": "default"}, or kernels torch)");
   if (plan.checkpointing != Checkpointing::none)
     return problem("checkpointed blocks whose graphs break at Liger's rotation are not estimated",
                    "checkpointing none, compile false, or kernels torch");
@@ -155,7 +169,7 @@ Problem compile_problem(const Model& model, const Plan& plan) {
     return problem("torch.compile is for training here, and the workload is not",
                    "workload.kind train, or false");
   if (const Problem found = framework_problem(plan)) return found;
-  if (const Problem found = mode_problem(plan)) return found;
+  if (const Problem found = graphs_problem(plan)) return found;
   return step_problem(model, plan);
 }
 

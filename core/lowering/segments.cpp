@@ -101,6 +101,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
+    if (e.pool == Stream::graphs) block.used_on = e.pool;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -205,6 +206,7 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
   options.graph_breaks = breaks;
+  if (plan.records_graphs()) options.pool = Stream::graphs;
   if (breaks) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
@@ -340,6 +342,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   size_shared(model, regime, sizes_of(plan, model), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
+  if (plan.records_graphs()) run.pool = Stream::graphs;
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
   run.held_throughout = checked_add(run.held_throughout, image_bytes(model, sizes_of(plan, model)));
@@ -453,7 +456,7 @@ std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::in
 
 void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {
   const auto drop = [&](const TapeRun& tape, std::int64_t count) {
-    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
+    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count), e.pool);
   };
   std::int64_t block = block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {

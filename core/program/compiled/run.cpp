@@ -115,6 +115,7 @@ class CompiledRun {
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node
+  StorageId copied_ = kExternal;    ///< what a CUDA graph is given, for its first kernel
   std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
   Pass pass_;
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
@@ -138,8 +139,9 @@ void CompiledRun::begin_pass() {
 
 void CompiledRun::run() {
   if (trace_.input != kNone)
-    storage_[at(trace_.input)] = storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit),
-                                                 kChainedInputSlot, Category::activations);
+    storage_[at(trace_.input)] =
+        storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit), kChainedInputSlot,
+                        Category::activations, options_.pool);
   // A cast of what is returned may be made again; the thing itself is there.
   const NodeId as_made = widens_inside() ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
@@ -220,14 +222,19 @@ void CompiledRun::begin_backward() {
   if (output == kNone) return;
   const std::int64_t bytes =
       round_up(view_.bytes_of(output, view_.state(output).dtype), kAllocationUnit);
-  const StorageId gradient = storages_.adopt(bytes, kChainedGradientSlot, Category::activations);
+  const StorageId gradient =
+      storages_.adopt(bytes, kChainedGradientSlot, Category::activations, options_.pool);
   if (trace_.tangent != kNone)
     storage_[at(trace_.tangent)] = gradient;
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
+  const std::int64_t zeros_bytes = bytes_of(trace_.returned);
+  const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
   run_.held.push_back(storages_.free_event(zeros));
+  // A graph reads what it is given in each step from a place of its own.
+  if (options_.pool == Stream::graphs)
+    copied_ = storages_.allocate(zeros_bytes, Category::logits_and_loss, options_.pool);
 }
 
 void CompiledRun::end_backward() {
@@ -239,7 +246,7 @@ void CompiledRun::end_backward() {
   if (trace_.input_gradient == trace_.tangent) {  // handed on under a name of this pass
     const tape::Storage s = storages_.of(gradient);
     storages_.unref(gradient);
-    gradient = storages_.allocate(s.bytes, s.category);
+    gradient = storages_.allocate(s.bytes, s.category, options_.pool);
   }
   run_.input_gradient_slot = storages_.of(gradient).slot;
 }
@@ -348,11 +355,13 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
   if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
   const StorageId workspace =
-      unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace) : kExternal;
+      unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
+                         : kExternal;
   if (const Op* loss = fused_loss(unit)) allocate_loss(view_, *loss, storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
+  if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
 }
 
 /// A kernel's result takes the place of what it is written over where that ends here. A gradient's
@@ -386,7 +395,7 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
   const std::int64_t whole = round_up(bytes, kAllocationUnit);
   const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == whole; };
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
-  if (found == spare_.end()) return storages_.allocate(bytes, category);
+  if (found == spare_.end()) return storages_.allocate(bytes, category, options_.pool);
   const StorageId spare = *found;
   spare_.erase(found);
   return spare;
