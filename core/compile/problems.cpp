@@ -121,6 +121,22 @@ Problem kernels_problem(const Model& model, const Plan& plan) {
   return std::nullopt;
 }
 
+/// bitsandbytes' operators for four bits have rules for tensors without data, and products in eight
+/// bits look at values.
+Problem stored_problem(const Plan& plan) {
+  if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
+  const bool four = plan.workload.lora->base != Quantization::int8;
+  if (!four)
+    return problem("LLM.int8() in a compiled model is not estimated",
+                   "false, or a base in four or 16 bits");
+  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+    return problem(
+        "weights in four bits are estimated in a model that is compiled in one piece, "
+        "in one process",
+        R"(false, or framework single and {"scope": "model"})");
+  return std::nullopt;
+}
+
 Problem step_problem(const Model& model, const Plan& plan) {
   if (const Problem found = kernels_problem(model, plan)) return found;
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
@@ -130,11 +146,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
                     "of their own, which Dynamo does not look into",
                     recipe_of(plan.precision.linear).words),
         "false, or fp8-tensorwise, fp8-rowwise or bf16");
-  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
-    return problem(
-        "bitsandbytes' kernels inside of a compiled model are not estimated: what the "
-        "partitioner makes of them was not measured",
-        "false, or a base in 16 bits");
+  if (const Problem found = stored_problem(plan)) return found;
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");
   if (has_op(model, [](const Op& op) {

@@ -1,6 +1,7 @@
 #include "program/compiled/kernels.h"
 
 #include "program/tape/kernels.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::compiled {
 namespace {
@@ -27,6 +28,8 @@ tape::KernelList kernel_of(const Node& node, const Op& op, const tape::GraphView
   tape::KernelList list;
   if (node.further || node.gradient_of != kNone) return list;
   if (op.fused == nullptr) {
+    if (op.kind == OpKind::linear && view.parameter(op.weight).widened() && !node.backward)
+      return tape::widening_kernels(view, op, Issue::nested);
     list.add(copy());
     return list;
   }
@@ -64,6 +67,7 @@ tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::
   }
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) return list;
   if (!node.backward) {
+    list = tape::widening_kernels(view, op, Issue::nested);
     list.add(tape::product_kernel(view, op, node.type));
     return list;
   }

@@ -82,6 +82,7 @@ class Trace {
   // Backward.
   void backward(std::size_t i);
   void linear_backward(std::size_t i, NodeId g);
+  NodeId weight_in_backward(std::size_t i);
   NodeId narrow_input_product(std::size_t i, NodeId g);
   NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
   void attention_backward(std::size_t i, NodeId g);

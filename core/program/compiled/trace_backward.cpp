@@ -204,7 +204,15 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (!input_grad) return;
   if (view_.multiplies_narrow(op)) return give(i, 0, narrow_input_product(i, g));
   const NodeId x = reads_[i][0];
-  give(i, 0, add(NodeKind::product, {g, sides_[i][0]}, count(op.in[0]), graph.at(x).type));
+  give(i, 0, add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type));
+}
+
+/// One in four bits is widened by an operator of its own, from parameters alone: that is left to
+/// the backward pass, as nothing of the forward pass is kept for it.
+NodeId Trace::weight_in_backward(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  if (!view_.parameter(op.weight).widened()) return sides_[i][0];
+  return call({sides_[i][0]}, view_.parameter(op.weight).numel, view_.parameter_type(op.weight));
 }
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is

@@ -3,6 +3,7 @@
 
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::compiled {
 
@@ -101,6 +102,8 @@ void Trace::linear(std::size_t i) {
   constexpr std::int64_t kAligned = 16;  // bytes
   const std::int64_t row = view_.parameter(op.weight).shape.front() * size_of(graph.at(w).type);
   graph.at(of(op.out)).padded = row % kAligned != 0;
+  // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit).
+  graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);
 }
 
 /// Statistics of rows in fp32, and the rest element by element.
