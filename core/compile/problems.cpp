@@ -34,10 +34,21 @@ Problem framework_problem(const Plan& plan) {
   return std::nullopt;
 }
 
-/// CUDA graphs take memory from a pool of their own, which was not measured.
-Problem mode_problem(const Plan& plan) {
-  if (plan.compile->mode == CompileMode::usual) return std::nullopt;
-  return problem("the pools of memory of CUDA graphs are not estimated", R"({"mode": "default"})");
+/// CUDA graphs, after the source of PyTorch 2.11 (torch/_inductor/cudagraph_trees.py).
+Problem graphs_problem(const Plan& plan) {
+  if (!plan.records_graphs()) return std::nullopt;
+  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+    return problem(
+        "CUDA graphs are estimated for a model in one piece in one process: others have graphs of "
+        "each piece, or exchanges between them",
+        R"({"mode": "default"}, or framework single and {"scope": "model"})");
+  if (plan.workload.gradient_accumulation > 1)
+    return problem(
+        "the step stops: gradients of the first micro-batch lie in the graphs' pool, and the next "
+        "micro-batch writes over them (\"accessing tensor output of CUDAGraphs that has been "
+        "overwritten by a subsequent run\")",
+        R"({"mode": "default"}, or gradient_accumulation 1)");
+  return std::nullopt;
 }
 
 template <typename Is>
@@ -72,13 +83,62 @@ Problem policy_problem(const Plan& plan) {
   return std::nullopt;
 }
 
-Problem step_problem(const Model& model, const Plan& plan) {
-  if (has_op(model, [](const Op& op) { return op.fused != nullptr; }))
+/// Liger's kernels: what Liger itself puts into a model, and what PyTorch 2.11 can trace of it.
+Problem kernels_problem(const Model& model, const Plan& plan) {
+  const auto has = [&](OpKind kind) {
+    return has_op(model, [=](const Op& op) { return op.fused != nullptr && op.kind == kind; });
+  };
+  if (!has_op(model, [](const Op& op) { return op.fused != nullptr; })) return std::nullopt;
+  if (!has(OpKind::rotary) || !has(OpKind::fused_linear_loss))
     return problem(
-        "Liger-Kernel 0.8.5 hides its rotation and its loss from torch.compile: the graph "
-        "breaks in every layer, the loop over layers runs eagerly and pieces of layers are "
-        "compiled, which is not estimated",
-        "compile false, or kernels torch");
+        "of Liger's kernels in a compiled model only those that it puts there itself are "
+        "estimated, rotation and fused loss among them",
+        "kernels liger, for a model type that has both, or false");
+  const bool narrow = size_of(plan.precision.params) < 4;
+  const bool trains = has_op(model, [&](const Op& op) {
+    return op.kind == OpKind::fused_linear_loss &&
+           model.parameters[static_cast<std::size_t>(op.weight)].trainable;
+  });
+  if (!narrow && trains)
+    return problem(
+        "the step stops: Liger-Kernel 0.8.5 adds the head's gradient up in fp32 with "
+        "torch.addmm(out_dtype=), which PyTorch 2.11 cannot trace (its rule for tensors without "
+        "data, torch/_decomp/decompositions.py, takes the type for a factor)",
+        "parameters in 16 bits, compile false, or kernels without fused_linear_cross_entropy");
+  if (plan.records_graphs())
+    return problem("CUDA graphs of the pieces between Liger's kernels are not estimated",
+                   R"({"mode": "default"}, or kernels torch)");
+  if (plan.checkpointing != Checkpointing::none)
+    return problem("checkpointed blocks whose graphs break at Liger's rotation are not estimated",
+                   "checkpointing none, compile false, or kernels torch");
+  if (plan.workload.lora)
+    return problem("adapters in compiled models with Liger's kernels are not estimated",
+                   "method full, compile false, or kernels torch");
+  if (plan.compiles_whole() && traits_of(plan).graph_bytes(plan) > 0)
+    return problem(
+        "graphs that break at Liger's rotation and are cut at buckets too are not estimated",
+        R"({"scope": "block"}, false, or kernels torch)");
+  return std::nullopt;
+}
+
+/// bitsandbytes' operators for four bits have rules for tensors without data, and products in eight
+/// bits look at values.
+Problem stored_problem(const Plan& plan) {
+  if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
+  const bool four = plan.workload.lora->base != Quantization::int8;
+  if (!four)
+    return problem("LLM.int8() in a compiled model is not estimated",
+                   "false, or a base in four or 16 bits");
+  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+    return problem(
+        "weights in four bits are estimated in a model that is compiled in one piece, "
+        "in one process",
+        R"(false, or framework single and {"scope": "model"})");
+  return std::nullopt;
+}
+
+Problem step_problem(const Model& model, const Plan& plan) {
+  if (const Problem found = kernels_problem(model, plan)) return found;
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
   if (cast != OperandCast::none && cast != OperandCast::eager)
     return problem(
@@ -86,11 +146,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
                     "of their own, which Dynamo does not look into",
                     recipe_of(plan.precision.linear).words),
         "false, or fp8-tensorwise, fp8-rowwise or bf16");
-  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
-    return problem(
-        "bitsandbytes' kernels inside of a compiled model are not estimated: what the "
-        "partitioner makes of them was not measured",
-        "false, or a base in 16 bits");
+  if (const Problem found = stored_problem(plan)) return found;
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");
   if (has_op(model, [](const Op& op) {
@@ -125,7 +181,7 @@ Problem compile_problem(const Model& model, const Plan& plan) {
     return problem("torch.compile is for training here, and the workload is not",
                    "workload.kind train, or false");
   if (const Problem found = framework_problem(plan)) return found;
-  if (const Problem found = mode_problem(plan)) return found;
+  if (const Problem found = graphs_problem(plan)) return found;
   return step_problem(model, plan);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "estimate/device_memory.h"
+#include "lowering/graph_pool.h"
 
 namespace shardplan {
 namespace {
@@ -29,6 +30,11 @@ void add_device_memory(Estimate& e, const Plan& plan, const Calibration& calibra
     const ReservedProfile& blocks = runs->spare();
     e.phases = blocks.phases;
     e.allocated = {blocks.allocated, blocks.allocated};
+  }
+  if (program.replays_graphs) {
+    const MemoryProfile counted = simulate_memory(without_graph_pool(program));
+    e.phases = counted.phases;
+    e.allocated = {counted.peak, counted.peak};
   }
   const Range others{e.reserved.point + process.point(), e.reserved.upper + process.upper,
                      e.reserved.least + process.point()};

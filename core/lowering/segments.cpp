@@ -8,6 +8,7 @@
 #include "frameworks/registry.h"
 #include "lowering/gradient_flow.h"
 #include "lowering/inference/pass.h"
+#include "program/compiled/breaks.h"
 #include "program/compiled/cuts.h"
 #include "program/compiled/run.h"
 #include "trainers/description.h"
@@ -100,6 +101,7 @@ TapeRows append_rows(ModelRun& run, const std::vector<TapeEvent>& events,
     block.bytes = e.bytes;
     block.name = name_of_slot(e.id);
     block.stream = e.pool;
+    if (e.pool == Stream::graphs) block.used_on = e.pool;
     block.older = !allocates && made && e.id == names.incoming && names.left == names.chain;
     run.blocks.push_back(block);
   }
@@ -192,13 +194,20 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   const bool checkpointed = plan.recomputes_blocks();
   SegmentRun s;
   s.segment = &segment;
-  const bool compiled = plan.compiles_whole() || (plan.compile && segment.checkpointable);
+  const bool breaks = plan.compile && compiled::breaks_in_layers(model);
+  const std::vector<std::int32_t> parts =
+      breaks ? compiled::parts_at_breaks(model, segment) : std::vector<std::int32_t>{};
+  const bool compiled = (plan.compiles_whole() || (plan.compile && segment.checkpointable)) &&
+                        !(breaks && parts.empty());
   const auto run_passes = compiled ? run_compiled : run_tape;
   TapeOptions options;
   if (checkpointed && segment.checkpointable) options.kept = kept_results(plan.checkpointing);
   options.product_share = plan.checkpoint_share.every;
   options.stops_early = plan.trainer->recomputation_stops_early;
   options.traced_whole = plan.compiles_whole();
+  options.graph_breaks = breaks;
+  if (plan.records_graphs()) options.pool = Stream::graphs;
+  if (breaks) options.graph_parts = &parts;
   framework.set_tape(plan, segment, options);
   options.saved_input = framework.saved_input(plan);
   options.offloading = plan.activation_offloading;
@@ -258,7 +267,8 @@ void find_last_users(const Model& model, ModelRun& run) {
 /// type, and one for those with a sliding window.
 std::int64_t compiled_mask_bytes(const Model& model, const Plan& plan, const Regime& regime,
                                  const compiled::GraphCuts& cuts) {
-  if (!plan.compiles_whole()) return 0;
+  // Where the graph breaks in every layer, each keeps one of its own.
+  if (!plan.compiles_whole() || compiled::breaks_in_layers(model)) return 0;
   std::array<std::int64_t, 2> bytes{};
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
@@ -335,6 +345,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   size_shared(model, regime, sizes_of(plan, model), run);
   run.shared_kept = kept_in_backward(model, plan, run);
   run.held_inputs = framework.held_inputs(plan, run);
+  if (plan.records_graphs()) run.pool = Stream::graphs;
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
   run.held_throughout =
@@ -449,7 +460,7 @@ std::vector<Stretch> stretches(const ModelRun& run, const SegmentRun& s, std::in
 
 void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<SegmentRepeat>& repeats) {
   const auto drop = [&](const TapeRun& tape, std::int64_t count) {
-    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count));
+    for (const TapeEvent& e : tape.held) b.free(e.category, checked_mul(e.bytes, count), e.pool);
   };
   std::int64_t block = block_count(run, repeats);
   for (std::size_t k = 0; k < repeats.size(); ++k) {

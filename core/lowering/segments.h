@@ -53,6 +53,7 @@ struct ModelRun {
   std::int64_t held_inputs = 0;
   /// Alive from the begin of the forward pass until the end of the backward pass.
   std::int64_t held_throughout = 0;
+  Stream pool = Stream::compute;  ///< of that, and of what compiled passes allocate
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
@@ -304,7 +305,7 @@ template <typename Hooks>
 void emit_forward(ProgramBuilder& b, const Model& model, const ModelRun& run,
                   const std::vector<SegmentRepeat>& repeats, Hooks& hooks) {
   b.alloc(Category::activations, run.held_inputs);
-  b.alloc(Category::activations, run.held_throughout);
+  b.alloc(Category::activations, run.held_throughout, run.pool);
   std::vector<TailedFree> pending;
   std::int64_t block = 0;
   for (std::size_t k = 0; k < repeats.size(); ++k) {
@@ -394,7 +395,7 @@ void emit_backward(ProgramBuilder& b, const Model& model, const ModelRun& run,
   }
   detail::drain(b, pending, 0);
   b.free(Category::activations, held);
-  b.free(Category::activations, run.held_throughout);
+  b.free(Category::activations, run.held_throughout, run.pool);
   detail::drop_held(b, run, repeats);
   if (last != nullptr && has_result) {
     const Graph& graph = last->segment->graph;

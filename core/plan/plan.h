@@ -166,6 +166,8 @@ struct Plan {
   }
   /// Whether the trainer puts the model's forward under torch.autocast.
   bool autocasts_forward() const;
+  /// Whether its passes are CUDA graphs, recorded once and replayed.
+  bool records_graphs() const { return compile && compile->mode != CompileMode::usual; }
   /// Whether torch.compile takes the model in one piece.
   bool compiles_whole() const { return compile && compile->scope == CompileScope::model; }
   /// Whether each micro-batch of an accumulation reduces its gradients: as the job says, or as its

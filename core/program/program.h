@@ -152,6 +152,8 @@ struct Program {
   /// Allocated bytes are those of the allocator's blocks, which may be larger than what was asked
   /// for: where large tensors grow bit by bit that adds up.
   bool counts_blocks = false;
+  /// Steps replay CUDA graphs, whose pool holds what they need (Stream::graphs).
+  bool replays_graphs = false;
   /// Everything is allocated from one block of just the size it needs: no caching allocator.
   bool one_block = false;
   HostMemory host;
@@ -159,8 +161,8 @@ struct Program {
   /// Above 1: how parameters and states are laid out rests on the framework's source alone, and
   /// published runs took up to so many times what it predicts; for upper bounds.
   double most_over = 1;
-  std::int64_t communicator_bytes = 0;      ///< of exchanges, beside PyTorch's allocator
-  std::int64_t rank = 0;                    ///< the rank this program is written for
+  std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
+  std::int64_t rank = 0;                ///< the rank this program is written for
   /// What share of the time of its own passes the rank waits for other pipeline stages.
   double bubble_share = 0;
 };

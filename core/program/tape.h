@@ -202,6 +202,10 @@ struct TapeOptions {
   /// By operation, the graph that it is in where Dynamo cuts a compiled model into several
   /// (compiled/cuts.h); nullptr: it does not.
   const std::vector<std::int32_t>* graph_parts = nullptr;
+  /// Those graphs end where functions are hidden from Dynamo (compiled/breaks.h).
+  bool graph_breaks = false;
+  /// The pool of the caching allocator that a compiled pass allocates in.
+  Stream pool = Stream::compute;
   /// Of the GPU: fused kernels sum gradients of parameters on each.
   std::int64_t multiprocessors = 0;
   /// Parts that gathers before and reduce-scatters behind linears are cut into, each beside the

@@ -23,6 +23,7 @@ int track_of(const Span& span) {
   if (span.host) return kHost;
   switch (span.stream) {
     case Stream::compute:
+    case Stream::graphs:
       return kCompute;
     case Stream::communication:
       return kCommunication;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frameworks/ddp/buckets.h"
+#include "lowering/graph_pool.h"
 #include "lowering/library_workspaces.h"
 #include "lowering/micro_batches.h"
 #include "lowering/optimizer_kernels.h"
@@ -198,6 +199,7 @@ Program lower_data_parallel(const Model& model, const Plan& plan, const ModelRun
   });
 
   emit_step(b, model, plan, {owned, optimizer, master, gradients, views, sharded_optimizer});
+  if (plan.records_graphs()) move_to_graph_pool(program, plan.cluster.gpu);
   return program;
 }
 

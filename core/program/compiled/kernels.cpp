@@ -1,6 +1,7 @@
 #include "program/compiled/kernels.h"
 
 #include "program/tape/kernels.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::compiled {
 namespace {
@@ -18,11 +19,34 @@ Kernel attention_of(const Node& node, const Op& op, const tape::GraphView& view,
   return kernel;
 }
 
+/// What a model's own code starts; also copies outside of the graphs.
+tape::KernelList kernel_of(const Node& node, const Op& op, const tape::GraphView& view) {
+  const auto copy = [&] {
+    return tape::memory_kernel(KernelKind::strided, node.backward ? Issue::autograd : Issue::python,
+                               node.type, 2 * moved(node), static_cast<double>(node.elements));
+  };
+  tape::KernelList list;
+  if (node.further || node.gradient_of != kNone) return list;
+  if (op.fused == nullptr) {
+    if (op.kind == OpKind::linear && view.parameter(op.weight).widened() && !node.backward)
+      return tape::widening_kernels(view, op, Issue::nested);
+    list.add(copy());
+    return list;
+  }
+  // The loss's own call makes the gradients too.
+  if (op.kind == OpKind::fused_linear_loss && !node.backward && node.elements > 1) return list;
+  list = node.backward ? tape::backward_kernels(view, op)
+                       : tape::forward_kernels(view, op, node.type, true);
+  if (node.backward && op.kind == OpKind::rotary && node.over == kNone) list.add(copy());
+  return list;
+}
+
 tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::GraphView& view,
                          bool masked) {
   tape::KernelList list;
   if (node.op == kNone) return list;
   const Op& op = view.graph().ops()[static_cast<std::size_t>(node.op)];
+  if (node.kind == NodeKind::kernel) return kernel_of(node, op, view);
   if (node.kind == NodeKind::attention) {
     const Node& first = graph.at(node.in[0]);
     const bool further =
@@ -43,6 +67,7 @@ tape::KernelList call_of(const JointGraph& graph, const Node& node, const tape::
   }
   if (op.kind != OpKind::linear && op.kind != OpKind::grouped_linear) return list;
   if (!node.backward) {
+    list = tape::widening_kernels(view, op, Issue::nested);
     list.add(tape::product_kernel(view, op, node.type));
     return list;
   }
@@ -72,7 +97,8 @@ tape::KernelList kernels_of(const JointGraph& graph, const Unit& unit, const tap
   }
   tape::KernelList issued;
   for (Kernel kernel : list) {
-    kernel.issue = Issue::nested;  // a line of the function that Inductor writes
+    // A line of the function that Inductor writes, or eager.
+    if (unit.part != kNone || made.kind != NodeKind::kernel) kernel.issue = Issue::nested;
     issued.add(kernel);
   }
   return issued;

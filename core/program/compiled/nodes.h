@@ -25,6 +25,7 @@ enum class NodeKind : std::uint8_t {
   scatter,    ///< added to zeros, element by element
   product,    ///< cuBLAS
   attention,  ///< a fused kernel; its further results read the first
+  kernel,     ///< one that a model's own code starts, such as Liger's; further results likewise
 };
 
 /// torch/_functorch/partitioners.py, get_default_op_list, and what Inductor lowers to a call.
@@ -44,6 +45,7 @@ constexpr NodeTraits traits_of(NodeKind kind) {
       return {.fusible = true};
     case NodeKind::product:
     case NodeKind::attention:
+    case NodeKind::kernel:  // a higher-order operator: neither fused nor computed again
       return {.call = true};
     default:
       return {};
@@ -65,11 +67,14 @@ struct Node {
   /// What its kernel needs beside its result, for as long as it runs.
   std::int64_t workspace = 0;
   ParameterId gradient_of = kNone;  ///< the gradient of this parameter
-  bool by_heads = false;            ///< attention: its result lies head by head
+  bool by_heads = false;            ///< it lies head by head, as attention reads and makes it
   bool padded = false;              ///< product: its rows are longer in memory (pad_mm)
   bool realized = false;            ///< pointwise, and has a buffer of its own
   bool of_weight = false;           ///< product: a weight's gradient, not its input's
-  /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run by autograd.
+  NodeId over = kNone;   ///< kernel: its result is written where this one is, if nobody needs it
+  bool further = false;  ///< kernel: a result of the call that made its first input
+  /// Which of the graphs that Dynamo has cut the segment into; kNone: in none, run eagerly or by
+  /// autograd.
   std::int32_t part = 0;
 };
 

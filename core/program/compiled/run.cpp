@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "program/compiled/kernels.h"
+#include "program/compiled/loss.h"
 #include "program/compiled/partition.h"
 #include "program/compiled/trace.h"
 #include "program/compiled/units.h"
@@ -45,8 +47,9 @@ class CompiledRun {
         run_(run),
         view_(model, segment.graph, regime, sizes, input, options.input_needs_grad),
         options_(options),
-        trace_(view_, {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
-                       parts_of(options), widens_inside()}),
+        trace_(view_,
+               {mode == TapeMode::redo, tied_table(model, options), options.traced_whole,
+                parts_of(options), options.graph_breaks, options.multiprocessors, widens_inside()}),
         writer_(run, mode, false),
         storages_(writer_, mode, 0),
         storage_(trace_.graph.nodes.size(), kExternal),
@@ -79,7 +82,20 @@ class CompiledRun {
   void run_pass();
   std::vector<std::vector<NodeId>> hold_arguments(const std::vector<Unit>& units,
                                                   std::vector<std::size_t>& last);
+  bool is_eager_kernel(const Unit& unit) const {
+    return unit.part == kNone && node(unit.writes.front()).kind == NodeKind::kernel;
+  }
   void run_unit(const Unit& unit, std::vector<NodeId> dying);
+  /// The operation of a loss that is fused with the head, of whose call this is the result.
+  const Op* fused_loss(const Unit& unit) const {
+    const Node& made = node(unit.writes.front());
+    if (made.kind != NodeKind::kernel || made.backward) return nullptr;
+    const Op& op = view_.graph().ops()[at(made.op)];
+    const bool result =
+        op.kind == OpKind::fused_linear_loss && unit.writes.front() == trace_.output;
+    return result ? &op : nullptr;
+  }
+  void write_over(const Unit& unit, std::vector<NodeId>& dying);
   tape::KernelList issued(tape::KernelList list, const Unit& unit);
   void store(NodeId id);
   StorageId take(std::int64_t bytes, Category category);
@@ -99,6 +115,7 @@ class CompiledRun {
   tape::Storages storages_;
   std::vector<StorageId> storage_;  ///< by node
   std::vector<bool> kept_;          ///< by node
+  StorageId copied_ = kExternal;    ///< what a CUDA graph is given, for its first kernel
   std::vector<StorageId> spare_;    ///< whose tensors are gone, for others of their size
   Pass pass_;
   std::int32_t open_part_ = kNone;  ///< the graph that is being called
@@ -122,8 +139,9 @@ void CompiledRun::begin_pass() {
 
 void CompiledRun::run() {
   if (trace_.input != kNone)
-    storage_[at(trace_.input)] = storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit),
-                                                 kChainedInputSlot, Category::activations);
+    storage_[at(trace_.input)] =
+        storages_.adopt(round_up(bytes_of(trace_.input), kAllocationUnit), kChainedInputSlot,
+                        Category::activations, options_.pool);
   // A cast of what is returned may be made again; the thing itself is there.
   const NodeId as_made = widens_inside() ? kNone : trace_.returned;
   const std::vector<bool> tags = tape::kept_results(view_.graph(), options_);
@@ -204,14 +222,19 @@ void CompiledRun::begin_backward() {
   if (output == kNone) return;
   const std::int64_t bytes =
       round_up(view_.bytes_of(output, view_.state(output).dtype), kAllocationUnit);
-  const StorageId gradient = storages_.adopt(bytes, kChainedGradientSlot, Category::activations);
+  const StorageId gradient =
+      storages_.adopt(bytes, kChainedGradientSlot, Category::activations, options_.pool);
   if (trace_.tangent != kNone)
     storage_[at(trace_.tangent)] = gradient;
   else if (options_.output_gets_grad)
     storages_.unref(gradient);
   if (trace_.returned == kNone || trace_.tangent == kNone) return;
-  const StorageId zeros = storages_.allocate(bytes_of(trace_.returned), Category::logits_and_loss);
+  const std::int64_t zeros_bytes = bytes_of(trace_.returned);
+  const StorageId zeros = storages_.allocate(zeros_bytes, Category::logits_and_loss);
   run_.held.push_back(storages_.free_event(zeros));
+  // A graph reads what it is given in each step from a place of its own.
+  if (options_.pool == Stream::graphs)
+    copied_ = storages_.allocate(zeros_bytes, Category::logits_and_loss, options_.pool);
 }
 
 void CompiledRun::end_backward() {
@@ -223,7 +246,7 @@ void CompiledRun::end_backward() {
   if (trace_.input_gradient == trace_.tangent) {  // handed on under a name of this pass
     const tape::Storage s = storages_.of(gradient);
     storages_.unref(gradient);
-    gradient = storages_.allocate(s.bytes, s.category);
+    gradient = storages_.allocate(s.bytes, s.category, options_.pool);
   }
   run_.input_gradient_slot = storages_.of(gradient).slot;
 }
@@ -239,6 +262,7 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
   for (std::size_t u = 0; u < units.size(); ++u) ends[units[u].part] = u;
   for (const Unit& unit : units)
     for (const NodeId id : unit.reads) {
+      if (is_eager_kernel(unit)) continue;
       const std::size_t end = ends.at(unit.part);
       if (node(id).part == unit.part || pass_.there[at(id)] || last[at(id)] >= end) continue;
       last[at(id)] = end;
@@ -328,12 +352,28 @@ void CompiledRun::run_unit(const Unit& unit, std::vector<NodeId> dying) {
       dying.erase(over);
     }
   }
+  if (unit.call) write_over(unit, dying);
   for (const NodeId id : unit.writes) store(id);
   const StorageId workspace =
-      unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace) : kExternal;
+      unit.workspace > 0 ? storages_.allocate(unit.workspace, Category::workspace, options_.pool)
+                         : kExternal;
+  if (const Op* loss = fused_loss(unit)) allocate_loss(view_, *loss, storages_);
   writer_.launch(issued(kernels_of(trace_.graph, unit, view_, options_.traced_whole), unit));
   storages_.unref(workspace);
   for (const NodeId id : dying) drop(id);
+  if (node(unit.writes.front()).backward) storages_.unref(std::exchange(copied_, kExternal));
+}
+
+/// A kernel's result takes the place of what it is written over where that ends here. A gradient's
+/// place is what its framework says: what it is handed on from goes before.
+void CompiledRun::write_over(const Unit& unit, std::vector<NodeId>& dying) {
+  const NodeId made = unit.writes.front();
+  const NodeId over = node(made).over;
+  const auto found = std::find(dying.begin(), dying.end(), over);
+  if (over == kNone || found == dying.end() || storage_[at(over)] == kExternal) return;
+  dying.erase(found);
+  if (node(made).gradient_of != kNone) return drop(over);
+  storage_[at(made)] = std::exchange(storage_[at(over)], kExternal);
 }
 
 void CompiledRun::store(NodeId id) {
@@ -346,6 +386,7 @@ void CompiledRun::store(NodeId id) {
                  round_up(bytes, kAllocationUnit));
     return;
   }
+  if (storage_[at(id)] != kExternal) return;  // written over another
   if (made.elements > 0) storage_[at(id)] = take(bytes_of(id), category_of(id));
 }
 
@@ -354,7 +395,7 @@ StorageId CompiledRun::take(std::int64_t bytes, Category category) {
   const std::int64_t whole = round_up(bytes, kAllocationUnit);
   const auto fits = [&](StorageId spare) { return storages_.of(spare).bytes == whole; };
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
-  if (found == spare_.end()) return storages_.allocate(bytes, category);
+  if (found == spare_.end()) return storages_.allocate(bytes, category, options_.pool);
   const StorageId spare = *found;
   spare_.erase(found);
   return spare;

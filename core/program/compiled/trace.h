@@ -24,6 +24,11 @@ struct TraceOptions {
   bool masked = false;
   /// By operation, the graph that it is in (cuts.h); empty: all are in one.
   std::vector<std::int32_t> parts;
+  /// The graph breaks in every layer, at functions that Dynamo is told to leave out: each layer's
+  /// attention makes a mask of its own, in its operands' type (compiled/breaks.h).
+  bool breaks = false;
+  /// Of the GPU: kernels sum gradients of parameters on each.
+  std::int64_t multiprocessors = 0;
   /// What the model returns is cast inside of its graph, where the caller wants it in fp32.
   bool widens = false;
 };
@@ -60,6 +65,13 @@ class Trace {
   void linear(std::size_t i);
   void narrow_linear(std::size_t i, NodeId x);
   void copy(std::size_t i);
+  // Kernels that the model's own code starts (trace_kernels.cpp).
+  void kernel(std::size_t i);
+  void norm_kernel(std::size_t i);
+  void gate_kernel(std::size_t i);
+  void rotary_kernel(std::size_t i);
+  void loss_kernel(std::size_t i);
+  NodeId attention_mask(const Op& op, DType type);
   NodeId read(std::size_t i, std::size_t k);
   NodeId weight(const Op& op, ParameterId id);
   NodeId parameter(ParameterId id);
@@ -70,6 +82,7 @@ class Trace {
   // Backward.
   void backward(std::size_t i);
   void linear_backward(std::size_t i, NodeId g);
+  NodeId weight_in_backward(std::size_t i);
   NodeId narrow_input_product(std::size_t i, NodeId g);
   NodeId narrow_weight_product(const Op& op, NodeId g, NodeId x);
   void attention_backward(std::size_t i, NodeId g);
@@ -77,6 +90,13 @@ class Trace {
   void norm_backward(std::size_t i, NodeId g);
   void mul_backward(std::size_t i, NodeId g);
   void spread_backward(std::size_t i, NodeId g);
+  void kernel_backward(std::size_t i, NodeId g);
+  void norm_kernel_backward(std::size_t i, NodeId g);
+  void gate_kernel_backward(std::size_t i, NodeId g);
+  void rotary_kernel_backward(std::size_t i, NodeId g);
+  void loss_kernel_backward(std::size_t i);
+  /// A gradient of heads as a graph before the rotation has it.
+  NodeId taken_from_heads(NodeId g);
   void hold_for_table(const Op& op, NodeId g, NodeId x);
   void table_backward(const Op& op, NodeId g);
   void give(std::size_t i, std::size_t k, NodeId g);
@@ -91,6 +111,24 @@ class Trace {
   NodeId cast(NodeId from, DType type);
   NodeId realized(NodeId id);
   NodeId gate_gradient(NodeId g, NodeId x, DType type);
+  /// A kernel's result, where its call reads whole tensors.
+  NodeId call(std::initializer_list<NodeId> in, std::int64_t elements, DType type,
+              NodeId over = kNone) {
+    const NodeId made = add(NodeKind::kernel, in, elements, type);
+    graph.at(made).over = over;
+    return made;
+  }
+  NodeId further(NodeId of_call, std::int64_t elements, DType type, NodeId over = kNone) {
+    const NodeId made = call({of_call, over}, elements, type, over);
+    graph.at(made).further = true;
+    return made;
+  }
+  /// Of the graph's caller, who may still need it.
+  bool is_given(NodeId id) const {
+    const Node& node = graph.at(id);
+    return !options_.parts.empty() &&
+           (node.part != part() || node.kind == NodeKind::chained || node.kind == NodeKind::input);
+  }
   /// In the type of narrow products; `width`: of its rows.
   NodeId narrowed(NodeId from, std::int64_t width, Layout layout);
   std::int64_t count(ValueId value) const {

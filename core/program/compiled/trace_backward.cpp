@@ -14,6 +14,7 @@ void Trace::backward(std::size_t i) {
   const NodeId x = reads_[i][0], y = reads_[i][1];
   const std::int64_t n = count(op.out);
   const DType type = view_.state(op.out).dtype;
+  if (op.fused != nullptr) return kernel_backward(i, g);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
@@ -163,7 +164,7 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   if (attends_as_math(op)) return math_attention_backward(i, g);
   const auto [q, k, v] = reads_[i];
-  const NodeId bias = op.scores_bias == kNone ? kNone : of(op.scores_bias);
+  const NodeId bias = sides_[i][1];
   const std::int64_t heads = shared_by(i);
   NodeId call = kNone;
   for (std::size_t at = 0; at < 3; ++at) {
@@ -178,13 +179,16 @@ void Trace::attention_backward(std::size_t i, NodeId g) {
       call = made;
       graph.at(call).workspace = 4 * read.elements;  // cuDNN adds up the queries' gradient in fp32
     }
-    if (view_.state(op.in[at]).needs_grad)
-      give(i, at, summed_to(made, count(op.in[at]), read.type));
+    if (!view_.state(op.in[at]).needs_grad) continue;
+    const NodeId given = summed_to(made, count(op.in[at]), read.type);
+    graph.at(given).by_heads = given != made;
+    give(i, at, given);
   }
 }
 
 void Trace::linear_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
+  g = taken_from_heads(g);
   if (view_.trains(op.bias))
     give_parameter(op.bias,
                    summed_to(g, view_.parameter(op.bias).numel, view_.parameter_type(op.bias)));
@@ -200,7 +204,15 @@ void Trace::linear_backward(std::size_t i, NodeId g) {
   if (!input_grad) return;
   if (view_.multiplies_narrow(op)) return give(i, 0, narrow_input_product(i, g));
   const NodeId x = reads_[i][0];
-  give(i, 0, add(NodeKind::product, {g, sides_[i][0]}, count(op.in[0]), graph.at(x).type));
+  give(i, 0, add(NodeKind::product, {g, weight_in_backward(i)}, count(op.in[0]), graph.at(x).type));
+}
+
+/// One in four bits is widened by an operator of its own, from parameters alone: that is left to
+/// the backward pass, as nothing of the forward pass is kept for it.
+NodeId Trace::weight_in_backward(std::size_t i) {
+  const Op& op = view_.graph().ops()[i];
+  if (!view_.parameter(op.weight).widened()) return sides_[i][0];
+  return call({sides_[i][0]}, view_.parameter(op.weight).numel, view_.parameter_type(op.weight));
 }
 
 /// A product in the parameter's type is made when the table's gradient is there, to which it is

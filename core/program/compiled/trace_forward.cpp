@@ -3,6 +3,7 @@
 
 #include "program/compiled/trace.h"
 #include "program/op_rules.h"
+#include "program/tape/widened.h"
 
 namespace shardplan::compiled {
 
@@ -21,6 +22,7 @@ void Trace::forward(std::size_t i) {
     return;
   }
   const std::int64_t n = count(op.out);
+  if (op.fused != nullptr) return kernel(i);
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::grouped_linear:
@@ -100,6 +102,8 @@ void Trace::linear(std::size_t i) {
   constexpr std::int64_t kAligned = 16;  // bytes
   const std::int64_t row = view_.parameter(op.weight).shape.front() * size_of(graph.at(w).type);
   graph.at(of(op.out)).padded = row % kAligned != 0;
+  // One operator of bitsandbytes 0.50 widens the weight and multiplies by it (gemm_4bit).
+  graph.at(of(op.out)).workspace = tape::widened_bytes(view_, op);
 }
 
 /// Statistics of rows in fp32, and the rest element by element.
@@ -143,7 +147,9 @@ void Trace::attention(std::size_t i) {
     if (k == 0 || groups == 1 || groups == op.side.per) continue;
     reads_[i][k] = pointwise({x}, count(op.in[k]) * groups, graph.at(x).type);
   }
-  const NodeId bias = op.scores_bias == kNone ? kNone : of(op.scores_bias);
+  const NodeId bias = op.scores_bias == kNone ? attention_mask(op, graph.at(reads_[i][0]).type)
+                                              : of(op.scores_bias);
+  sides_[i][1] = bias;
   const auto [q, k, v] = reads_[i];
   of(op.out) = add(NodeKind::attention, {q, k, v, bias}, count(op.out), view_.state(op.out).dtype);
   // The result lies as the queries do; put together from two parts, those lie head by head.

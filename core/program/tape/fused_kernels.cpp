@@ -1,30 +1,12 @@
 #include "program/tape/fused_kernels.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "program/tape/kernels.h"
+#include "program/tape/loss_chunks.h"
 
 namespace shardplan::tape {
 namespace {
-
-/// What the fused loss works on: rows of the input's `width`, chunk by chunk.
-struct LossChunks {
-  std::int64_t tokens = 0, width = 0, vocabulary = 0;
-  std::int64_t chunk = 0;  ///< tokens of one
-
-  LossChunks(const GraphView& view, const Op& op) {
-    const Extent in = view.extent_of(op.in[0]);
-    tokens = units(in, view.sizes());
-    width = in.per;
-    vocabulary = view.parameter(op.weight).numel / width;
-    // As many logits as the input has elements, rounded up to a power of two of tokens.
-    const std::int64_t parts = ceil_div(vocabulary, width);
-    const auto each = static_cast<std::uint64_t>(ceil_div(tokens, parts));
-    chunk = std::min(static_cast<std::int64_t>(std::bit_ceil(each)), tokens);
-  }
-  std::int64_t count() const { return ceil_div(tokens, chunk); }
-};
 
 /// Whether products read a copy of the weight. Autocast keeps the one that the input's gradient
 /// reads; the logits read a transposed view, of which each chunk makes its own.

@@ -24,8 +24,8 @@ StorageId Storages::allocate_kept(std::int64_t bytes, Category category) {
   return id;
 }
 
-StorageId Storages::adopt(std::int64_t bytes, std::int32_t slot, Category category) {
-  return add({bytes, 1, slot, category});
+StorageId Storages::adopt(std::int64_t bytes, std::int32_t slot, Category category, Stream pool) {
+  return add({bytes, 1, slot, category, false, pool});
 }
 
 StorageId Storages::allocate_exported(std::int64_t bytes, std::int32_t slot, Category category) {

@@ -34,7 +34,8 @@ class Storages {
   /// recomputation, which makes more tensors, finds under the same slot.
   StorageId allocate_kept(std::int64_t bytes, Category category);
   /// One that is there already, in a slot that others know. `bytes`: in whole units.
-  StorageId adopt(std::int64_t bytes, std::int32_t slot, Category category);
+  StorageId adopt(std::int64_t bytes, std::int32_t slot, Category category,
+                  Stream pool = Stream::compute);
   /// A new one in such a slot, which outlives the run.
   StorageId allocate_exported(std::int64_t bytes, std::int32_t slot, Category category);
 

@@ -44,6 +44,13 @@ WidenedWeight::~WidenedWeight() {
   for (const StorageId id : held_) p_.storages.unref(id);
 }
 
+std::int64_t widened_bytes(const GraphView& view, const Op& op) {
+  if (!widens(view, op)) return 0;
+  const Parameter& weight = view.parameter(op.weight);
+  const std::int64_t scales = quantizes_scales(weight) ? checked_mul(scales_of(weight), 8) : 0;
+  return checked_add(view.bytes_of(weight, view.parameter_type(op.weight)), scales);
+}
+
 KernelList widening_kernels(const GraphView& view, const Op& op, Issue first) {
   KernelList list;
   if (!widens(view, op)) return list;

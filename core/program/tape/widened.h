@@ -30,6 +30,9 @@ class WidenedWeight {
   std::array<StorageId, 3> held_{kExternal, kExternal, kExternal};
 };
 
+/// What the forward pass allocates for it; 0 where the weight is stored as it is.
+std::int64_t widened_bytes(const GraphView& view, const Op& op);
+
 /// The kernels before the product; `first`: what the host does for the first of them.
 KernelList widening_kernels(const GraphView& view, const Op& op, Issue first);
 

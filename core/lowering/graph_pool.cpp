@@ -1,0 +1,38 @@
+#include "lowering/graph_pool.h"
+
+#include "lowering/library_workspaces.h"
+
+namespace shardplan {
+namespace {
+
+bool is_block(const Event& e) {
+  return e.kind == Event::Kind::alloc || e.kind == Event::Kind::free;
+}
+
+}  // namespace
+
+void move_to_graph_pool(Program& program, const Gpu& gpu) {
+  program.replays_graphs = true;
+  for (Event& e : program.events)
+    if (is_block(e) && e.category == Category::gradients) e.stream = e.used_on = Stream::graphs;
+  Event workspace;
+  workspace.category = Category::workspace;
+  workspace.bytes = cublas_workspace(gpu);
+  workspace.stream = workspace.used_on = Stream::graphs;
+  program.resident.push_back(workspace);
+}
+
+Program without_graph_pool(const Program& program) {
+  Program rest = program;
+  const auto leave_out = [](std::vector<Event>& events) {
+    for (Event& e : events)
+      if (is_block(e) && e.stream == Stream::graphs) e.bytes = 0;
+  };
+  leave_out(rest.events);
+  leave_out(rest.blocks);
+  for (Event& e : rest.resident)
+    if (e.category == Category::workspace) e.bytes = 0;
+  return rest;
+}
+
+}  // namespace shardplan

@@ -1,0 +1,20 @@
+// The pool of memory that the CUDA graphs of a compiled step have to themselves
+// (torch/_inductor/cudagraph_trees.py of PyTorch 2.11, after its source).
+#pragma once
+
+#include "hardware/cluster.h"
+#include "program/program.h"
+
+namespace shardplan {
+
+/// Forward and backward pass run once in the pool and are recorded there in the second step: what
+/// they allocate lies in it, and nothing else can use its memory. Their tapes say so themselves
+/// (TapeOptions::pool); here gradients follow, and a workspace of cuBLAS, which is dropped before
+/// and made anew there.
+void move_to_graph_pool(Program& program, const Gpu& gpu);
+
+/// What PyTorch counts as allocated in a step that replays the graphs: they ask its allocator for
+/// nothing, and tensors that they return do not own their memory.
+Program without_graph_pool(const Program& program);
+
+}  // namespace shardplan

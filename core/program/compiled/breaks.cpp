@@ -1,0 +1,65 @@
+#include "program/compiled/breaks.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace shardplan::compiled {
+namespace {
+
+bool is_hidden(const Op& op) {
+  return op.fused != nullptr && (op.kind == OpKind::rotary || op.kind == OpKind::fused_linear_loss);
+}
+
+/// The module that holds the linear before the rotation, with a dot behind.
+std::string_view attention_of(const Model& model, const std::vector<Op>& ops, std::size_t rotary) {
+  for (std::size_t i = rotary; i-- > 0;) {
+    if (ops[i].kind != OpKind::linear) continue;
+    const std::string_view name = model.modules[static_cast<std::size_t>(ops[i].module)].name;
+    return name.substr(0, name.rfind('.') + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool breaks_in_layers(const Model& model) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [](const Segment& segment) {
+    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(), [](const Op& op) {
+      return op.fused != nullptr && op.kind == OpKind::rotary;
+    });
+  });
+}
+
+std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& segment) {
+  const std::vector<Op>& ops = segment.graph.ops();
+  const auto rotates = [](const Op& op) { return op.kind == OpKind::rotary; };
+  const auto first_rotary =
+      static_cast<std::size_t>(std::find_if(ops.begin(), ops.end(), rotates) - ops.begin());
+  std::vector<std::int32_t> parts(ops.size(), 0);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (is_hidden(ops[i])) parts[i] = kNone;
+  if (first_rotary == ops.size()) {
+    const bool any = std::any_of(ops.begin(), ops.end(), is_hidden);
+    return any ? parts : std::vector<std::int32_t>{};
+  }
+  const std::string_view attention = attention_of(model, ops, first_rotary);
+  const auto is_in = [&](const Op& op) {
+    return op.module != kNone &&
+           std::string_view(model.modules[static_cast<std::size_t>(op.module)].name)
+               .starts_with(attention);
+  };
+  std::size_t begin = ops.size(), end = 0, last_rotary = first_rotary;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (rotates(ops[i])) last_rotary = i;
+    if (!is_in(ops[i])) continue;
+    begin = std::min(begin, i);
+    end = i + 1;
+  }
+  for (std::size_t i = begin; i < ops.size(); ++i) {
+    if (parts[i] == kNone) continue;
+    parts[i] = i < last_rotary ? 1 : i < end ? 2 : 3;
+  }
+  return parts;
+}
+
+}  // namespace shardplan::compiled

@@ -1,0 +1,22 @@
+// Where the graph of a compiled model breaks at functions that Dynamo is told to leave out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model.h"
+
+namespace shardplan::compiled {
+
+/// Whether it breaks inside of every layer: liger_kernel 0.8.5 reaches its rotation through a
+/// function under torch.compiler.disable (backends/dispatch.py). The loop over layers then runs
+/// eagerly (torch/_dynamo/symbolic_convert.py leaves out a frame with a break in a loop), and
+/// Dynamo compiles what it calls: each layer's pieces, the last norm, the causal mask.
+bool breaks_in_layers(const Model& model);
+
+/// By operation of such a model, the graph of the segment that it is in; kNone: in none. Before the
+/// attention module, in it before the rotation, in it behind it, behind the module; of the last
+/// segment all but the loss, whose function stops Dynamo by itself. Empty: the segment is eager.
+std::vector<std::int32_t> parts_at_breaks(const Model& model, const Segment& segment);
+
+}  // namespace shardplan::compiled

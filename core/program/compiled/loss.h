@@ -1,0 +1,17 @@
+// What Liger's fused loss needs while it runs in graphs that Dynamo makes of it.
+#pragma once
+
+#include "program/tape/graph_view.h"
+#include "program/tape/storages.h"
+
+namespace shardplan::compiled {
+
+/// Allocates and frees what lives beside the loss and both gradients. Dynamo traces the loop over
+/// chunks of tokens into one graph, where each product has a result of its own: the logits of all
+/// chunks are there before the first product adds to the weight's gradient, as Inductor moves each
+/// of these products next to the one that reads it (PyTorch 2.11,
+/// torch/_inductor/fx_passes/post_grad.py, reorder_for_locality), and two tables beside the one
+/// that is returned take turns. Seen in its wrappers.
+void allocate_loss(const tape::GraphView& view, const Op& op, tape::Storages& storages);
+
+}  // namespace shardplan::compiled
