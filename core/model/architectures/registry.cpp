@@ -53,7 +53,8 @@ constexpr std::array kArchitectures{
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
     Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
-    Architecture{"gemma3n_text", build_gemma3n_text, {"Gemma3n"}, kCounted},
+    Architecture{"gemma3n", build_gemma3n, {"Gemma3n", "", kConditionalClass}, kOfSeveral},
+    Architecture{"gemma3n_text", build_gemma3n_text, {"Gemma3n"}},
     Architecture{"gemma4", build_gemma4, {"Gemma4", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma4_text", build_gemma4_text, {"Gemma4"}, kPatched},
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
@@ -171,17 +172,6 @@ constexpr std::array kArchitectures{
     Architecture{"xlm-roberta", build_xlm_roberta, {"XLMRoberta", "", kReadByBuilder}},
 };
 
-/// Some families write every layer down, so an absurd number of layers would fill the memory
-/// before anything could be said about it. No network comes near.
-void check_layer_counts(const ModelConfig& config) {
-  constexpr std::int64_t kMostLayers = 10'000;
-  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
-                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
-    if (config.optional_count({key}).value_or(0) > kMostLayers)
-      config.fail(key, fmt::format("found {}", *config.optional_count({key})),
-                  fmt::format("at most {} layers", kMostLayers));
-}
-
 /// Objects inside a configuration that describe networks beside the text model.
 std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   std::vector<std::string_view> found;
@@ -226,6 +216,15 @@ void drop_prefix(std::string& name, std::string_view prefix) {
 }
 
 }  // namespace
+
+void check_layer_counts(const ModelConfig& config) {
+  constexpr std::int64_t kMostLayers = 10'000;
+  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
+    if (config.optional_count({key}).value_or(0) > kMostLayers)
+      config.fail(key, fmt::format("found {}", *config.optional_count({key})),
+                  fmt::format("at most {} layers", kMostLayers));
+}
 
 std::vector<std::string> supported_model_types() {
   std::vector<std::string> names;
