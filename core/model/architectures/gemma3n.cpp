@@ -3,10 +3,7 @@
 // vocabularies of both are looked up for every token, whatever it is.
 #include "model/architectures/gemma3n.h"
 
-#include <algorithm>
-
 #include "model/architectures/architectures.h"
-#include "model/architectures/images.h"
 #include "model/architectures/registry.h"
 
 namespace shardplan {
@@ -95,11 +92,10 @@ Model build_gemma3n(const ModelConfig& c, const BuildOptions& options) {
   const ModelConfig text = c.inner("text_config");
   check_layer_counts(text);
   const Gemma3n t = read_gemma3n(text, options);
-  require_text_alone(c, options);
   ModelBuilder m(options);
   m.facts() = gemma3n_facts(t);
   m.facts().text_type = "gemma3n_text";
-  m.facts().image.has_tower = true;
+  m.facts().image = {.has_tower = true, .text_alone = true};
   const ModelConfig vision = c.inner("vision_config"), audio = c.inner("audio_config");
   // Towers that are given nothing get no gradient.
   const bool train = options.counts_only;

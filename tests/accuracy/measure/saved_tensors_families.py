@@ -136,6 +136,13 @@ CASES = {
     "gemma3n-two": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 0, "altup_num_inputs": 2,
                     "altup_active_idx": 1, "altup_correct_scale": False, "attention_bias": True,
                     "tie_word_embeddings": False},
+    # Of the whole network without images and sounds: timm builds its tower.
+    "gemma3n-whole": {"model_type": "gemma3n", "architectures": ["Gemma3nForConditionalGeneration"],
+                      "text_config": {"model_type": "gemma3n_text", **GEMMA3N, "vocab_size_per_layer_input": 480,
+                                      "num_kv_shared_layers": 2},
+                      "vision_config": {"model_type": "gemma3n_vision", "vocab_size": 10, "vocab_offset": 480},
+                      "audio_config": {"model_type": "gemma3n_audio", "hidden_size": 96, "vocab_size": 10,
+                                       "vocab_offset": 490, "conf_num_hidden_layers": 2}},
     "llama4": {"model_type": "llama4_text", **LLAMA4},
     "llama4-chunks": {"model_type": "llama4_text", **LLAMA4, "attention_chunk_size": 16, "use_qk_norm": False,
                       "no_rope_layers": [1, 0, 1, 0], "interleave_moe_layer_step": 1},
@@ -173,7 +180,7 @@ class WithLoss(torch.nn.Module):
 
 
 def inputs_of(config: dict, batch: int, sequence: int) -> dict:
-    ids = torch.randint(1, config["vocab_size"], (batch, sequence))
+    ids = torch.randint(1, config.get("text_config", config)["vocab_size"], (batch, sequence))
     named = config.get("architectures", ["ForCausalLM"])[0]
     if named.endswith("Model"):
         return {"input_ids": ids}

@@ -302,6 +302,16 @@ std::int64_t words_again(const Case& c, const Model& model) {
   return -c.block(4 * model.facts.hidden * c.sizes.batch * c.sizes.sequence);
 }
 
+/// Gemma 3n's least magnitude of a stream is a number of the host's, which a GPU is sent each time.
+std::int64_t host_bound(const Case& c, const Model& model) {
+  if (!is_type(model, {"gemma3n", "gemma3n_text"})) return 0;
+  std::int64_t sent = 0;
+  for (const Segment& segment : model.segments)
+    for (const Op& op : segment.graph.ops())
+      sent += op.kind == OpKind::clamp && op.side.per > 0 ? 1 : 0;
+  return c.block(4) * (1 - sent);
+}
+
 /// Gemma 4's tower multiplies by a buffer in fp32.
 std::int64_t standard_scale(const Case& c, const Model& model) {
   if (!is_type(model, {"gemma4"}) || c.dtype == DType::f32) return 0;
@@ -409,7 +419,7 @@ TEST_P(SavedTensors, AreThoseThatAutogradKeeps) {
       position_bias(c, model) + position_indices(c, model) + picked_rows(c, model) +
       picked_images(c, model) + sigmoid_buffer(c, model) + rows_without_label(c, model) +
       states(c, model) + host_scales(c, model) + words_again(c, model) +
-      masked_heads_first(c, model) + standard_scale(c, model);
+      masked_heads_first(c, model) + standard_scale(c, model) + host_bound(c, model);
   EXPECT_EQ(kept_by_tape(c, model) + kept_shared(c, model) + exceptions, reference);
 }
 
