@@ -68,7 +68,9 @@ std::int64_t kept_by_tape(const Case& c, const Model& model) {
     last_output = run.output_bytes;
   });
   // What the text model reads of a tower is named by the forward pass, but saved by nothing.
-  for (std::size_t i = 0; model.facts.image.patches > 0 && i < model.shared.size(); ++i)
+  // Nor does anything of frozen embeddings.
+  const bool named = model.facts.image.patches > 0 || c.lora();
+  for (std::size_t i = 0; named && i < model.shared.size(); ++i)
     if (model.shared[i].is_output && !saved.contains(static_cast<std::int32_t>(i)))
       kept -= c.block(elements(model.shared[i].extent, c.sizes_for(model)) * size_of(c.dtype));
   return kept - last_output;
@@ -308,7 +310,10 @@ std::int64_t host_bound(const Case& c, const Model& model) {
   std::int64_t sent = 0;
   for (const Segment& segment : model.segments)
     for (const Op& op : segment.graph.ops())
-      sent += op.kind == OpKind::clamp && op.side.per > 0 ? 1 : 0;
+      sent += op.kind == OpKind::clamp && op.side.per > 0 &&
+                      !(c.lora() && segment.name == "streams")  // of frozen embeddings
+                  ? 1
+                  : 0;
   return c.block(4) * (1 - sent);
 }
 
