@@ -164,6 +164,10 @@ Problem step_problem(const Model& model, const Plan& plan) {
         "constant masks, picked columns and types that the class itself chooses are not "
         "estimated in a compiled model",
         "false");
+  if (has_op(model, [](const Op& op) { return op.in_place != InPlace::no; }))
+    return problem(
+        "layers that write over parts of their tensors are not estimated in a compiled model",
+        "false");
   if (convolves_tokens(model))
     return problem(
         "layers that convolve tokens or have a state are not estimated in a compiled model",

@@ -169,6 +169,26 @@ std::vector<std::int64_t> ModelConfig::counts(std::string_view key) const {
   return out;
 }
 
+std::vector<double> ModelConfig::numbers(std::string_view key) const {
+  const ConfigValue* value = find(key);
+  std::vector<double> out;
+  if (value == nullptr) return out;
+  const auto* list = std::get_if<std::vector<ConfigScalar>>(value);
+  if (list == nullptr) {
+    if (scalar(key) == nullptr) return out;
+    fail(key, "found " + show(std::get<ConfigScalar>(*value)), "an array of numbers");
+  }
+  for (const ConfigScalar& item : *list) {
+    if (const auto* x = std::get_if<double>(&item))
+      out.push_back(*x);
+    else if (const auto* n = std::get_if<std::int64_t>(&item))
+      out.push_back(static_cast<double>(*n));
+    else
+      fail(key, "found " + show(item), "an array of numbers");
+  }
+  return out;
+}
+
 std::vector<std::string> ModelConfig::texts(std::string_view key) const {
   const ConfigValue* value = find(key);
   std::vector<std::string> out;

@@ -59,6 +59,7 @@ class ModelConfig {
   std::int64_t length(std::string_view key) const;
   /// Absent or null gives an empty list.
   std::vector<std::int64_t> counts(std::string_view key) const;
+  std::vector<double> numbers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
 
   /// Throws unless `divisor` divides `value`: "hidden_size: 4095 is not divisible by

@@ -38,7 +38,9 @@ enum class OpKind : std::uint8_t {
   power,        ///< pow(x, c); saves x; fp32 under autocast
   mean,         ///< reduction over the last dimension; saves nothing
   sum,          ///< over one dimension; saves nothing, its gradient is a view
+  deviation,    ///< standard deviation over the last dimension; saves its input and its result
   rsqrt,        ///< saves its result; fp32 under autocast
+  square_root,  ///< saves its result
   tanh,         ///< saves its result
   sigmoid,      ///< saves its result
   relu,         ///< saves its result
@@ -57,8 +59,9 @@ enum class OpKind : std::uint8_t {
   linear,       ///< addmm with a parameter; saves the input if the weight trains
   grouped_linear,  ///< torch grouped_mm over a 3-D weight: not known to autocast, runs in the
                    ///< weight's type; in[1]: gathered biases, added in place
-  clamp,           ///< saves its input
-  masked,          ///< filled, multiplied or divided by a constant tensor: saves its `side` bytes
+  clamp,           ///< saves its input, and a bound that is a tensor: `side` bytes
+  masked,          ///< filled, multiplied or divided by a constant tensor, or of two by one
+                   ///< (torch.where): saves its `side` bytes
   gather_columns,  ///< entries of each row picked by int64 indices (`side`): saves both
   layer_norm,    ///< fused; saves input, mean and rstd, and a weight that is no parameter (in[1]);
                  ///< fp32 under autocast
@@ -120,6 +123,14 @@ struct Communication {
   Extent payload;
 };
 
+/// Whether an operation writes its result over its first input, which nothing reads afterwards.
+enum class InPlace : std::uint8_t {
+  no,
+  whole,  ///< x += y
+  view,   ///< the same through a transposed view of x (torch CopySlices)
+  part,   ///< x[1:] += y: a slice of x, which Python then assigns to itself
+};
+
 /// What an op of kind cache appends to.
 enum class CachePart : std::uint8_t { keys, values };
 
@@ -155,6 +166,7 @@ struct Op {
   Communication exchange;
   std::int32_t function = kNone;       ///< function: which of the graph's
   const FusedKernel* fused = nullptr;  ///< what runs it in place of PyTorch's or Megatron's kernel
+  InPlace in_place = InPlace::no;      ///< add
   CachePart part = CachePart::keys;    ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says

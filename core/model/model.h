@@ -89,6 +89,7 @@ struct ImageFacts {
   std::int64_t patches = 0;  ///< rows of the tower for each piece
   std::int64_t values = 0;   ///< numbers of each piece that the batch brings, in fp32
   bool has_tower = false;    ///< whatever the job brings
+  bool text_alone = false;   ///< what its tower keeps of images is not described
 };
 
 /// What the configuration said and what had to be assumed, for people.

@@ -63,6 +63,7 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::nll_loss:
       return {.inputs = true};
     case OpKind::rsqrt:
+    case OpKind::square_root:
     case OpKind::tanh:
     case OpKind::sigmoid:
     case OpKind::exponential:
@@ -76,6 +77,7 @@ constexpr SaveRule save_rule(OpKind kind) {
     case OpKind::gather_columns:
       return {.first = true};
     case OpKind::sdpa:
+    case OpKind::deviation:
     case OpKind::log_sum_exp:
       return {.inputs = true, .output = true};
     default:
@@ -103,7 +105,11 @@ constexpr bool is_product(OpKind kind) {
 
 /// Whose kernel writes the result over its first input.
 inline bool writes_input(const Op& op) {
+<<<<<<< HEAD
   return op.in_place || (op.fused != nullptr && op.fused->writes_input);
+=======
+  return op.in_place != InPlace::no || (op.fused != nullptr && op.fused->writes_input);
+>>>>>>> gemma3n
 }
 
 /// Operations whose result is their input's storage.

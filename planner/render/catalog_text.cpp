@@ -54,18 +54,13 @@ Json abilities_json(const Gpu& gpu) {
   return out;
 }
 
-std::string type_of(const CatalogModel& model) {
-  return model.config.at("model_type").get<std::string>();
-}
-
 }  // namespace
 
 std::string models_text() {
-  TextTable table({Align::left, Align::right, Align::left, Align::left});
-  table.add({"name", "parameters", "", "also found as"});
+  TextTable table({Align::left, Align::right, Align::left});
+  table.add({"name", "parameters", "also found as"});
   for (const CatalogModel& m : catalog_models())
     table.add({m.name, marked(format_count(m.parameters), m.unverified),
-               can_be_estimated(type_of(m)) ? "" : "counted only",
                m.aliases.empty() ? "" : m.aliases.front()});
   return table.text("") +
          "\n  A path to a config.json, or a size such as 7B, is as good as a name.\n"
@@ -79,7 +74,6 @@ Json models_json() {
                         {"family", m.family},
                         {"aliases", m.aliases},
                         {"parameters", m.parameters},
-                        {"estimated", can_be_estimated(type_of(m))},
                         {"source", m.source},
                         {"unverified", m.unverified},
                         {"config", m.config}});

@@ -21,7 +21,17 @@ std::int64_t tokens_of(const Model& model, const Plan& plan) {
 
 }  // namespace
 
-void check_images(ObjectReader& job, const Model& model) {
+void check_images(ObjectReader& job, const Model& model, ImageWork& work) {
+  if (model.facts.image.text_alone) {
+    for (const char* key : {"images", "image_tokens"})
+      if (says(job, key) && work.per_sample > 0)
+        job.fail(fmt::format("workload.{}", key),
+                 fmt::format("what the tower of a network of type '{}' keeps of images is not "
+                             "described",
+                             model.facts.model_type),
+                 "workload.images 0 (--images 0), which trains the text");
+    work.per_sample = 0;
+  }
   if (model.facts.image.has_tower) return;
   for (const std::string_view key : {"images", "image_tokens", "frozen"})
     if (says(job, key) && !(key == "frozen" && !model.facts.tower.empty()))
@@ -36,9 +46,13 @@ std::vector<std::string> assumed_images(ObjectReader& job, const Model& model, c
   if (!model.facts.tower.empty() && !says(job, "frozen"))
     assumed.push_back(fmt::format("frozen: nothing, the {} trains", model.facts.tower));
   if (!model.facts.image.has_tower) return assumed;
+  const bool alone = model.facts.image.text_alone;
   if (!says(job, "images"))
-    assumed.push_back(fmt::format("images per sample: {}", plan.workload.images.per_sample));
-  if (!says(job, "frozen") && !plan.workload.lora)
+    assumed.push_back(fmt::format("images per sample: {}{}", plan.workload.images.per_sample,
+                                  alone ? ", the text alone: what the network's towers keep is not "
+                                          "described"
+                                        : ""));
+  if (!says(job, "frozen") && !plan.workload.lora && !alone)
     assumed.push_back("frozen: nothing, the tower and its projector train");
   return assumed;
 }

@@ -10,8 +10,9 @@
 
 namespace shardplan {
 
-/// Refuses fields about images of a job whose network reads none.
-void check_images(ObjectReader& job, const Model& model);
+/// Refuses fields about images of a job whose network reads none. Where what its tower keeps of
+/// them is not described, a job that says nothing of images has none, and `work` says so.
+void check_images(ObjectReader& job, const Model& model, ImageWork& work);
 
 /// What is assumed of images that the job says nothing of.
 std::vector<std::string> assumed_images(ObjectReader& job, const Model& model, const Plan& plan);

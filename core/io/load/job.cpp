@@ -165,7 +165,7 @@ class JobLoader {
                    fmt::format("given, but no layer of a network of type '{}' has a state",
                                job_.model.facts.model_type),
                    "torch, or a network such as mamba2 or qwen3_next");
-    check_images(reader_, job_.model);
+    check_images(reader_, job_.model, plan().workload.images);
     for (std::string& fact : assumed_images(reader_, job_.model, plan()))
       job_.assumed.push_back(std::move(fact));
     const Workload& w = plan().workload;

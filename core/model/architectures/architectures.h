@@ -78,6 +78,7 @@ Model build_cohere(const ModelConfig& config, const BuildOptions& options);
 Model build_falcon(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma2(const ModelConfig& config, const BuildOptions& options);
+Model build_gemma3n(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma3n_text(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma4(const ModelConfig& config, const BuildOptions& options);
 Model build_gemma4_text(const ModelConfig& config, const BuildOptions& options);

@@ -124,12 +124,6 @@ BuildOptions tower_options(BuildOptions options) {
   return options;
 }
 
-void require_text_alone(const ModelConfig& c, const BuildOptions& options) {
-  if (reads_images(c, options))
-    c.fail("model_type", "what the tower of this network keeps of images is not described",
-           "workload.images 0 (--images 0), which trains the text");
-}
-
 std::int64_t fixed_tokens(const ModelConfig& c, const BuildOptions& options, std::int64_t tokens) {
   if (options.images.tokens != 0 && options.images.tokens != tokens)
     throw InputError(

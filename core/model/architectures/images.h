@@ -21,10 +21,6 @@ bool reads_images(const ModelConfig& config, const BuildOptions& options,
 /// How a tower's graphs are built: by transformers' code, whatever runs the text model's.
 BuildOptions tower_options(BuildOptions options);
 
-/// Throws where the job has images: the network's tower is counted, and what it keeps is not
-/// described.
-void require_text_alone(const ModelConfig& config, const BuildOptions& options);
-
 /// Tokens of an image that the network fixes; throws where the job says another number.
 std::int64_t fixed_tokens(const ModelConfig& config, const BuildOptions& options,
                           std::int64_t tokens);

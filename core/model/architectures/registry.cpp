@@ -15,8 +15,7 @@ namespace {
 
 enum FamilyTrait : std::uint8_t {
   kPatched = 1,    ///< Liger patches the type, and what its kernels do there is not modelled
-  kCounted = 2,    ///< known by its tensors only: counted, and refused where anything is estimated
-  kOfSeveral = 4,  ///< its class builds the networks inside its configuration
+  kOfSeveral = 2,  ///< its class builds the networks inside its configuration
 };
 
 struct Architecture {
@@ -53,7 +52,8 @@ constexpr std::array kArchitectures{
     Architecture{"gemma2", build_gemma2, {"Gemma2", "model.", kAllClasses}},
     Architecture{"gemma3", build_gemma3, {"Gemma3", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma3_text", build_gemma3_text, {"Gemma3", "model.", kScoringClasses}},
-    Architecture{"gemma3n_text", build_gemma3n_text, {"Gemma3n"}, kCounted},
+    Architecture{"gemma3n", build_gemma3n, {"Gemma3n", "", kConditionalClass}, kOfSeveral},
+    Architecture{"gemma3n_text", build_gemma3n_text, {"Gemma3n"}},
     Architecture{"gemma4", build_gemma4, {"Gemma4", "", kConditionalClass}, kPatched | kOfSeveral},
     Architecture{"gemma4_text", build_gemma4_text, {"Gemma4"}, kPatched},
     Architecture{"glm", build_glm, {"Glm", "model.", kAllClasses}},
@@ -171,17 +171,6 @@ constexpr std::array kArchitectures{
     Architecture{"xlm-roberta", build_xlm_roberta, {"XLMRoberta", "", kReadByBuilder}},
 };
 
-/// Some families write every layer down, so an absurd number of layers would fill the memory
-/// before anything could be said about it. No network comes near.
-void check_layer_counts(const ModelConfig& config) {
-  constexpr std::int64_t kMostLayers = 10'000;
-  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
-                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
-    if (config.optional_count({key}).value_or(0) > kMostLayers)
-      config.fail(key, fmt::format("found {}", *config.optional_count({key})),
-                  fmt::format("at most {} layers", kMostLayers));
-}
-
 /// Objects inside a configuration that describe networks beside the text model.
 std::vector<std::string_view> inner_networks(const ModelConfig& config) {
   std::vector<std::string_view> found;
@@ -227,6 +216,15 @@ void drop_prefix(std::string& name, std::string_view prefix) {
 
 }  // namespace
 
+void check_layer_counts(const ModelConfig& config) {
+  constexpr std::int64_t kMostLayers = 10'000;
+  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                                     "num_decoder_layers", "encoder_layers", "decoder_layers"})
+    if (config.optional_count({key}).value_or(0) > kMostLayers)
+      config.fail(key, fmt::format("found {}", *config.optional_count({key})),
+                  fmt::format("at most {} layers", kMostLayers));
+}
+
 std::vector<std::string> supported_model_types() {
   std::vector<std::string> names;
   for (const Architecture& a : kArchitectures) names.emplace_back(a.model_type);
@@ -234,15 +232,9 @@ std::vector<std::string> supported_model_types() {
   return names;
 }
 
-bool can_be_estimated(std::string_view model_type) {
-  return std::any_of(kArchitectures.begin(), kArchitectures.end(), [&](const Architecture& a) {
-    return a.model_type == model_type && !a.has(kCounted);
-  });
-}
-
 bool reads_images(std::string_view model_type) {
   return std::any_of(kArchitectures.begin(), kArchitectures.end(), [&](const Architecture& a) {
-    return a.model_type == model_type && a.has(kOfSeveral) && !a.has(kCounted);
+    return a.model_type == model_type && a.has(kOfSeveral);
   });
 }
 
@@ -252,12 +244,6 @@ Model build_model(const ModelConfig& config, const BuildOptions& options) {
                                    [&](const Architecture& a) { return a.model_type == type; });
   if (found == kArchitectures.end()) refuse_type(config, type);
   if (!found->has(kOfSeveral)) check_text_only(config, type);
-  if (found->has(kCounted) && !options.counts_only)
-    config.fail("model_type",
-                fmt::format("a network of type '{}' can be counted but not estimated yet: what its "
-                            "layers keep for the backward pass is not described",
-                            type),
-                "shardplan model, which counts it, or a network of another type");
   check_layer_counts(config);
   if (found->has(kPatched) && options.requested.any())
     throw InputError({.file = config.file(),

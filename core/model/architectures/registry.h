@@ -14,9 +14,10 @@ namespace shardplan {
 /// unsupported type (naming the supported ones), a bad value or values that contradict each other.
 Model build_model(const ModelConfig& config, const BuildOptions& options);
 
-/// Whether networks of that type are described far enough for estimates; false too for unknown
-/// ones.
-bool can_be_estimated(std::string_view model_type);
+/// Some families write every layer down, so an absurd number of layers would fill the memory
+/// before anything could be said about it; no network comes near. Throws InputError for such a
+/// number in `config` itself: what is inside is for who reads it to check.
+void check_layer_counts(const ModelConfig& config);
 
 /// Whether networks of that type read images, and are described with them.
 bool reads_images(std::string_view model_type);

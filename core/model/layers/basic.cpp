@@ -4,8 +4,9 @@
 
 namespace shardplan {
 
-ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale) {
+ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices) {
   Op op{OpKind::embedding};
+  op.side = indices;
   op.module = m.module;
   op.weight = m.weight;
   const ValueId y = g.op(op, {m.width, scale});

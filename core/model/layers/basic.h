@@ -5,8 +5,9 @@
 
 namespace shardplan {
 
-/// Token ids of `scale` looked up in a table: [tokens, width].
-ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale);
+/// Token ids of `scale` looked up in a table: [tokens, width]. `indices`: those that are no input
+/// of the model but made of it, and kept.
+ValueId apply(Graph& g, const EmbeddingModule& m, Scale scale, Extent indices = {});
 
 /// x·Wᵀ + b, and what adapters add where the module carries them.
 ValueId apply(Graph& g, const LinearModule& m, ValueId x);

@@ -51,6 +51,7 @@ void Trace::backward(std::size_t i) {
     case OpKind::clamp:
       return give(i, 0, pointwise({g, x}, n, type));
     case OpKind::rsqrt:
+    case OpKind::square_root:
     case OpKind::tanh:
     case OpKind::sigmoid:
     case OpKind::relu:

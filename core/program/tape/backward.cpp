@@ -7,6 +7,7 @@
 #include "program/tape/composites.h"
 #include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
+#include "program/tape/in_place.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/key_blocks.h"
 #include "program/tape/narrow.h"
@@ -76,6 +77,7 @@ void BackwardPass::differentiate(std::size_t i, StorageId g) {
   const Op& op = p_.graph().ops()[i];
   if (op.fused != nullptr && op.kind != OpKind::fused_linear_loss)
     return fused_kernel_backward(p_, i, g);
+  if (writes_view(op)) return written_view_backward(p_, op);
   switch (op.kind) {
     case OpKind::grouped_linear:
       if (op.in[1] != kNone) {  // biases were added in place: the gradient is theirs too
@@ -306,8 +308,9 @@ void BackwardPass::elementwise_input(const Op& op, std::size_t k, StorageId g) {
     // Slices of one tensor gather their gradients in one buffer; the first makes it.
     p_.writer.launch(memory_kernel(KernelKind::elementwise, Issue::nested, out,
                                    3 * p_.view.moved(in, out), p_.view.count_of(in)));
-  } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp) {
-    // grad·(2·x), grad·exp(x − result): the two factors are temporaries
+  } else if (op.kind == OpKind::power || op.kind == OpKind::log_sum_exp ||
+             op.kind == OpKind::deviation) {
+    // grad·(2·x), grad·exp(x − result), grad·(x − mean): the two factors are temporaries
     const StorageId factor = p_.gradients.allocate_like(in, out);
     const StorageId product = p_.gradients.allocate_like(in, out);
     p_.storages.unref(factor);

@@ -2,6 +2,7 @@
 
 #include "program/tape/functions.h"
 #include "program/tape/fused_kernels.h"
+#include "program/tape/in_place.h"
 #include "program/tape/kernels.h"
 
 namespace shardplan::tape {
@@ -133,6 +134,7 @@ KernelList mapped(const GraphView& view, const Op& op) {
       return b.node(KernelKind::elementwise, read(view.read_type(op, 0)), view.count_of(in)).take();
     case OpKind::mean:  // the expanded gradient over the width
       return b.node(KernelKind::strided, read(view.state(in).dtype), view.count_of(in)).take();
+    case OpKind::deviation:    // grad·(x − mean)
     case OpKind::log_sum_exp:  // grad·exp(x − result)
       return b.node(KernelKind::elementwise, 3 * read(view.read_type(op, 0)), view.count_of(in))
           .then(KernelKind::elementwise, 3 * read(view.read_type(op, 0)), view.count_of(in))
@@ -177,6 +179,7 @@ LinearBackwardKernels linear_backward_kernels(const GraphView& view, const Op& o
 
 KernelList backward_kernels(const GraphView& view, const Op& op) {
   BackwardList b(view, op);
+  if (writes_view(op)) return written_view_kernels(view, op);
   switch (op.kind) {
     case OpKind::fused_linear_loss:
       return scaling_kernels(view, op);

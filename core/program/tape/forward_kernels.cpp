@@ -11,6 +11,7 @@ KernelKind forward_kind(OpKind kind) {
   switch (kind) {
     case OpKind::mean:
     case OpKind::sum:
+    case OpKind::deviation:
     case OpKind::log_sum_exp:
       return KernelKind::row_reduction;
     case OpKind::layer_norm:

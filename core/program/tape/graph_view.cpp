@@ -94,7 +94,7 @@ DType GraphView::result_type(const Op& op) const {
       break;
   }
   if (autocast && autocast_rule(op.kind) == AutocastRule::full) return DType::f32;
-  if (op.fused != nullptr) return in(0);
+  if (op.fused != nullptr || op.in_place != InPlace::no) return in(0);
   return op.in[1] == kNone ? in(0) : promote(in(0), in(1));
 }
 

@@ -109,6 +109,9 @@ void save_side(Parts& p, std::size_t i, const Operands& read) {
     case OpKind::nll_loss:
       if (side > 0) keep(checked_mul(side, 8));
       return;
+    case OpKind::clamp:
+      if (side > 0) keep(side);
+      return;
     case OpKind::place_elements:  // the mask of tokens
     case OpKind::masked:
       keep(side);

@@ -24,9 +24,18 @@ MOE = {
     **LLAMA, "model_type": "qwen3_moe", "head_dim": 32, "moe_intermediate_size": 64, "num_experts": 4,
     "num_experts_per_tok": 2, "decoder_sparse_step": 1, "mlp_only_layers": [],
 }
+GEMMA3N = {
+    **LLAMA, "model_type": "gemma3n_text", "num_hidden_layers": 4, "head_dim": 32,
+    "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 16, "laurel_rank": 8, "num_kv_shared_layers": 2,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
+}
 QWEN = {**LLAMA, "model_type": "qwen2"}
 ATTENTION = ["q_proj", "v_proj"]
 ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+OF_GEMMA3N = ["linear_left", "linear_right", "per_layer_input_gate", "per_layer_projection", "modality_router",
+              "prediction_coefs", "correction_coefs", "per_layer_model_projection"]
 
 # Name: config.json, and the job's own words for what peft is told.
 CASES = {
@@ -47,6 +56,8 @@ CASES = {
     "oft-nearest": (LLAMA, {"targets": ["down_proj"], "oft_block_size": 30}),
     "experts": (MOE, {"targets": ["q_proj"], "target_parameters": ["experts.gate_up_proj", "experts.down_proj"]}),
     "experts-down": (MOE, {"targets": ["q_proj"], "target_parameters": ["mlp.experts.down_proj"]}),
+    "streams": (GEMMA3N, {"targets": ATTENTION}),
+    "streams-all": (GEMMA3N, {"targets": [*ALL, *OF_GEMMA3N]}),
     "classifier": ({**LLAMA, "architectures": ["LlamaForSequenceClassification"], "num_labels": 2},
                    {"targets": ATTENTION}),
 }

@@ -43,6 +43,10 @@ GEMMA4 = {
     **LLAMA_LIKE, "global_head_dim": 64, "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 0,
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
 }
+GEMMA3N = {
+    **LLAMA_LIKE, "vocab_size_per_layer_input": 500, "hidden_size_per_layer_input": 16, "laurel_rank": 8,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+}
 LLAMA4 = {
     **LLAMA_LIKE, "num_local_experts": 8, "num_experts_per_tok": 1, "intermediate_size": 96,
     "intermediate_size_mlp": 224, "interleave_moe_layer_step": 2, "attention_chunk_size": 64,
@@ -125,6 +129,20 @@ CASES = {
     "gemma4-experts": {"model_type": "gemma4_text", **GEMMA4, "sliding_window": 16, "attention_k_eq_v": True,
                        "num_global_key_value_heads": 1, "enable_moe_block": True, "num_experts": 8,
                        "top_k_experts": 2, "moe_intermediate_size": 96, "final_logit_softcapping": 30.0},
+    "gemma3n": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 0},
+    "gemma3n-shared": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 2, "sliding_window": 16,
+                       "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
+                       "intermediate_size": [224, 192, 192, 96]},
+    "gemma3n-two": {"model_type": "gemma3n_text", **GEMMA3N, "num_kv_shared_layers": 0, "altup_num_inputs": 2,
+                    "altup_active_idx": 1, "altup_correct_scale": False, "attention_bias": True,
+                    "tie_word_embeddings": False},
+    # Of the whole network without images and sounds: timm builds its tower.
+    "gemma3n-whole": {"model_type": "gemma3n", "architectures": ["Gemma3nForConditionalGeneration"],
+                      "text_config": {"model_type": "gemma3n_text", **GEMMA3N, "vocab_size_per_layer_input": 480,
+                                      "num_kv_shared_layers": 2},
+                      "vision_config": {"model_type": "gemma3n_vision", "vocab_size": 10, "vocab_offset": 480},
+                      "audio_config": {"model_type": "gemma3n_audio", "hidden_size": 96, "vocab_size": 10,
+                                       "vocab_offset": 490, "conf_num_hidden_layers": 2}},
     "llama4": {"model_type": "llama4_text", **LLAMA4},
     "llama4-chunks": {"model_type": "llama4_text", **LLAMA4, "attention_chunk_size": 16, "use_qk_norm": False,
                       "no_rope_layers": [1, 0, 1, 0], "interleave_moe_layer_step": 1},
@@ -162,7 +180,7 @@ class WithLoss(torch.nn.Module):
 
 
 def inputs_of(config: dict, batch: int, sequence: int) -> dict:
-    ids = torch.randint(1, config["vocab_size"], (batch, sequence))
+    ids = torch.randint(1, config.get("text_config", config)["vocab_size"], (batch, sequence))
     named = config.get("architectures", ["ForCausalLM"])[0]
     if named.endswith("Model"):
         return {"input_ids": ids}

@@ -80,6 +80,21 @@ TEST(Images, AreRefusedWhereTheNetworkReadsNone) {
     EXPECT_THAT(error("gpt2", field), HasSubstr("a network of type 'gpt2' reads no images"));
 }
 
+/// Every token is looked up in the vocabularies of the towers too, but rows of them come from none.
+TEST(Images, AreNoneWhereWhatTheTowerKeepsIsNotDescribed) {
+  const Job usual = load("gemma-3n-e2b", "{}");
+  EXPECT_EQ(usual.plan.workload.images.per_sample, 0);
+  EXPECT_THAT(usual.assumed, Contains(HasSubstr("images per sample: 0, the text alone")));
+  for (const char* field : {R"({"images": 1})", R"({"image_tokens": 256})"})
+    EXPECT_THAT(error("gemma-3n-e2b", field), HasSubstr("keeps of images is not described"))
+        << field;
+  for (const Parameter& p : load("gemma-3n-e2b", R"({"images": 0})").model.parameters) {
+    const bool read = p.name.find("_tower.") == std::string::npos &&
+                      p.name.find(".soft_embedding_norm") == std::string::npos;
+    EXPECT_EQ(p.trainable, read) << p.name;
+  }
+}
+
 TEST(Images, LeaveNothingInAFrozenTower) {
   const std::string at = R"(, "image_tokens": 1024, "sequence_length": 2048, "micro_batch": 1})";
   const std::int64_t all = kept(R"({"frozen": "nothing")" + at);

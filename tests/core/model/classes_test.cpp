@@ -191,24 +191,45 @@ TEST(InnerNetworks, OfEveryTypeAreCountedWholeOrRefused) {
     } catch (const InputError&) {
     }
   }
-  for (const char* type : {"clip", "gemma3", "gemma4", "idefics3", "internvl", "llama4", "llava",
-                           "llava_next", "mistral3", "mllama", "paligemma", "qwen2_5_vl",
+  for (const char* type : {"clip", "gemma3", "gemma3n", "gemma4", "idefics3", "internvl", "llama4",
+                           "llava", "llava_next", "mistral3", "mllama", "paligemma", "qwen2_5_vl",
                            "qwen2_audio", "qwen2_vl", "qwen3_vl", "siglip", "smolvlm"})
     EXPECT_TRUE(counted.contains(type)) << type;
 }
 
-TEST(CountedFamilies, AreRefusedWhereAnythingIsEstimated) {
+TEST(CountsOnly, HasTensorsAndNoSegments) {
   const std::string llama4 = R"({"model_type": "llama4", "vision_config": {"num_hidden_layers": 2},
                                  "text_config": {"num_hidden_layers": 4}})";
-  const std::string config = R"({"model_type": "gemma3n_text"})";
-  EXPECT_EQ(refused_key(config), "model_type");
-  EXPECT_THAT(message_of(config), testing::HasSubstr("counted but not estimated"));
-  const Model model =
-      build_model(load_model_config(Json::parse(llama4), "config.json"), {.counts_only = true});
+  const ModelConfig config = load_model_config(Json::parse(llama4), "config.json");
+  const Model model = build_model(config, {.counts_only = true});
   EXPECT_TRUE(model.segments.empty());
   std::int64_t tower = 0;
   for (const Parameter& p : model.parameters) tower += p.name.starts_with("vision_model.");
   EXPECT_GT(tower, 0);
+}
+
+TEST(Gemma3n, RefusesOtherTowersOfTimmThanTheOneTheyKnow) {
+  for (const char* tower : {R"({"architecture": "resnet50"})", R"({"model_args": {"depth": 3}})"}) {
+    const ModelConfig config = load_model_config(
+        Json::parse(std::string(R"({"model_type": "gemma3n", "text_config": {}, "audio_config": {},
+                                    "vision_config": )") +
+                    tower + "}"),
+        "config.json");
+    EXPECT_THROW(build_model(config, {.counts_only = true}), InputError) << tower;
+  }
+}
+
+/// Layers that take keys and values over need one like themselves that has its own.
+TEST(LayersThatTakeOver, AreRefusedWhereNobodyLends) {
+  const std::string config = R"({"model_type": "gemma3n_text", "num_hidden_layers": 3,
+      "num_kv_shared_layers": 1,
+      "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]})";
+  EXPECT_EQ(refused_key(config), "num_kv_shared_layers");
+  EXPECT_EQ(refused_key(R"({"model_type": "gemma3n_text", "num_hidden_layers": 3,
+      "activation_sparsity_pattern": [0.5]})"),
+            "activation_sparsity_pattern");
+  EXPECT_EQ(refused_key(R"({"model_type": "gemma3n_text", "altup_num_inputs": 1})"),
+            "altup_num_inputs");
 }
 
 TEST(CountedFamilies, RefuseATowerThatTheyCannotCount) {
