@@ -105,11 +105,7 @@ constexpr bool is_product(OpKind kind) {
 
 /// Whose kernel writes the result over its first input.
 inline bool writes_input(const Op& op) {
-<<<<<<< HEAD
-  return op.in_place || (op.fused != nullptr && op.fused->writes_input);
-=======
   return op.in_place != InPlace::no || (op.fused != nullptr && op.fused->writes_input);
->>>>>>> gemma3n
 }
 
 /// Operations whose result is their input's storage.
