@@ -166,7 +166,7 @@ struct Op {
   Communication exchange;
   std::int32_t function = kNone;       ///< function: which of the graph's
   const FusedKernel* fused = nullptr;  ///< what runs it in place of PyTorch's or Megatron's kernel
-  InPlace in_place = InPlace::no;      ///< add
+  InPlace in_place = InPlace::no;      ///< add; whole: place_rows and masked too
   CachePart part = CachePart::keys;    ///< cache
   std::int64_t window = 0;  ///< cache: of a sliding layer, whose cache keeps the last ones; else 0
   /// False: autocast does not reach the op. It is inside a composite kernel, or its caller says
@@ -176,8 +176,6 @@ struct Op {
   bool detached = false;
   /// Its result needs one, whatever it is made from (Tensor.requires_grad_()).
   bool asked = false;
-  /// It writes its result over its first input (Tensor.index_put_()).
-  bool in_place = false;
   /// Its first input is a transposed view, of which its kernels read a copy: backward one of the
   /// gradient of its result too.
   bool transposed = false;

@@ -68,9 +68,11 @@ ValueId stacked(Graph& g, const Gemma3n& t, ValueId first, const std::vector<Lin
     const ValueId own = g.map(OpKind::square_root, g.op(least, {1, Scale::tokens}));
     streams.push_back(g.map(OpKind::mul, g.map(OpKind::mul, row, magnitude), own));
   }
-  Op stack{OpKind::cat, {first, kNone, kNone}};
-  const ValueId whole = g.op(stack, {checked_mul(t.streams, t.hidden), Scale::tokens});
-  for (const ValueId stream : streams) g.join(stream, whole);
+  // Under autocast powers are in fp32, and with them all streams.
+  const ValueId second = streams.empty() ? kNone : streams.front();
+  const ValueId whole = g.op({OpKind::cat, {first, second, kNone}},
+                             {checked_mul(t.streams, t.hidden), Scale::tokens});
+  for (std::size_t i = 1; i < streams.size(); ++i) g.join(streams[i], whole);
   return whole;
 }
 

@@ -97,13 +97,13 @@ ValueId masked(Graph& g, const ModelBuilder& m, const Wav2Vec2& w, ValueId x) {
   if (w.masking.time) {
     const ValueId vector = parameter_value(g, m, w.masking.vector, w.hidden);
     Op op{OpKind::place_rows, {x, g.map(OpKind::to_like, vector, x), kNone}};
-    op.in_place = true;
+    op.in_place = InPlace::whole;
     op.side = {1, Scale::tokens};
     x = g.op(op, all);
   }
   if (!w.masking.features) return x;
   Op op{OpKind::masked, {x, kNone, kNone}};
-  op.in_place = true;
+  op.in_place = InPlace::whole;
   op.side = {w.hidden, Scale::batch};
   return g.op(op, all);
 }

@@ -146,7 +146,9 @@ def _samples(config, work):
         return {"train_dataset": RandomPairs(config, work), "data_collator": collate_pairs}
     if work.get("images"):
         return {"train_dataset": RandomImages(config, work), "data_collator": collate}
-    return {"train_dataset": RandomTokens(config.vocab_size, work["sequence_length"])}
+    # Gemma 3n embeds no token of images and sounds in its layers.
+    known = getattr(config, "vocab_size_per_layer_input", config.vocab_size)
+    return {"train_dataset": RandomTokens(min(known, config.vocab_size), work["sequence_length"])}
 
 
 def timing_of(meter):
