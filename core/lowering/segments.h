@@ -53,6 +53,7 @@ struct ModelRun {
   std::int64_t held_inputs = 0;
   /// Alive from the begin of the forward pass until the end of the backward pass.
   std::int64_t held_throughout = 0;
+  std::int64_t brought = 0;  ///< images or sounds of a batch: the loop holds them between steps too
 };
 
 /// Runs all tapes of `model` under the plan's precision, batch and checkpointing; for inference
