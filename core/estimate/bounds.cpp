@@ -181,7 +181,7 @@ class PlanBound {
   /// Autocast's copies of weights go when the forward pass is over.
   static std::int64_t cached_bytes(const LayerTapes& layer) {
     std::int64_t bytes = 0;
-    for (const TapeEvent& e : layer.forward.autocast_cache) bytes += e.bytes;
+    for (const TapeEvent& e : layer.forward.until_forward_ends) bytes += e.bytes;
     return bytes;
   }
 

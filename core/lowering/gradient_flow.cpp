@@ -5,13 +5,13 @@
 namespace shardplan {
 namespace {
 
-/// No parameter of the segment trains.
+/// No parameter of the segment trains, and nothing in it is told to need a gradient.
 bool frozen(const Model& model, const Segment& segment) {
   return std::none_of(segment.graph.ops().begin(), segment.graph.ops().end(), [&](const Op& op) {
     const auto trains = [&](ParameterId id) {
       return id != kNone && model.parameters[static_cast<std::size_t>(id)].trainable;
     };
-    return trains(op.weight) || trains(op.bias);
+    return op.asked || trains(op.weight) || trains(op.bias);
   });
 }
 

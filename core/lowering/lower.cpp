@@ -17,6 +17,16 @@ std::int64_t outliers_at_most(const ModelRun& run) {
   return sum;
 }
 
+/// Made when the model is there already, and held by the loop until it has the next one.
+void add_batch(Program& program, std::int64_t bytes) {
+  if (bytes == 0) return;
+  Event e;
+  e.category = Category::other;
+  e.bytes = bytes;
+  program.resident.push_back(e);
+  if (!program.build.empty()) program.build.push_back(e);
+}
+
 }  // namespace
 
 Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::int64_t rank) {
@@ -24,6 +34,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
   Program program = plan.workload.kind == WorkKind::inference
                         ? lower_generation(model, plan)
                         : framework.lower(model, plan, run, rank);
+  add_batch(program, run.brought);
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
   const HostMemory inputs = framework.inputs_on_host(plan, run);

@@ -226,7 +226,8 @@ SegmentRun run_segment(const Model& model, const Segment& segment, const Plan& p
   if (!cuts.empty()) run_cuts(cuts, are_all_blocks(model, segment), options, run, s, own_tapes);
   // Under a policy the tags of a compiled block's operations say what its one graph keeps.
   const bool tagged = compiled && options.kept != KeptResults::none;
-  if (checkpointed && segment.checkpointable && !tagged) {
+  const bool no_graph = !in.told && frozen_output(model, segment);
+  if (checkpointed && segment.checkpointable && !tagged && !no_graph) {
     s.forward = run(TapeMode::discard);
     s.backward = run(TapeMode::redo);
     if (plan.keeps_some_blocks()) s.others = both_passes(run(TapeMode::keep));
@@ -348,8 +349,7 @@ ModelRun run_segments(const Model& model, const Plan& plan) {
   if (plan.records_graphs()) run.pool = Stream::graphs;
   run.held_throughout =
       checked_add(compiled_mask_bytes(model, plan, regime, cuts), leaf_input_bytes(plan, run));
-  run.held_throughout =
-      checked_add(run.held_throughout, brought_bytes(model, sizes_of(plan, model)));
+  run.brought = brought_bytes(model, sizes_of(plan, model));
   if (plan.parallel.pipeline > 1 || framework.keeps_tables) {
     for (std::int64_t& bytes : run.shared_bytes) run.resident_shared += std::exchange(bytes, 0);
     run.shared_kept.assign(run.shared_kept.size(), true);
@@ -481,9 +481,9 @@ void drop_caches(ProgramBuilder& b, const ModelRun& run,
     const std::int32_t base = slot_base(run, repeats[k].segment);
     const bool first = s.first && starts_segment(repeats, k);
     for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
-      drop_cache(b, layers.tapes->forward.autocast_cache,
+      drop_cache(b, layers.tapes->forward.until_forward_ends,
                  layers.tapes == &s ? base : base + shared_slots(s), layers.count);
-    if (first) drop_cache(b, s.first->autocast_cache, base, 1);
+    if (first) drop_cache(b, s.first->until_forward_ends, base, 1);
     block += block_count(run, repeats[k]);
   }
 }

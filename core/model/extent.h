@@ -126,8 +126,7 @@ inline std::int64_t units(const Extent& extent, const Sizes& n) {
     case Scale::steps:
       return checked_mul(n.batch, checked_add(checked_mul(extent.stride, n.sequence), extent.edge));
     case Scale::alignments:
-      return checked_mul(checked_mul(n.batch, n.sequence),
-                         checked_add(checked_mul(2, n.target), 1));
+      return checked_mul(n.batch, checked_mul(n.sequence, checked_add(n.target, n.target + 1)));
   }
   return 0;
 }

@@ -309,6 +309,12 @@ class Graph {
     if (cached_) named_in_model_.push_back(x);
   }
   const std::vector<ValueId>& named_in_model() const { return named_in_model_; }
+  /// In training, what the model returns has a name for `x`, which another op of this graph reads:
+  /// it lives until the forward pass is over.
+  void name_in_output(ValueId x) {
+    if (!cached_) named_in_output_.push_back(x);
+  }
+  const std::vector<ValueId>& named_in_output() const { return named_in_output_; }
   /// Whether autocast reaches the ops made from here on.
   void set_autocast(bool reaches) { autocast_ = reaches; }
   /// Whether the ops made from here on are over all tokens (Op::all_tokens).
@@ -333,7 +339,7 @@ class Graph {
   std::vector<Function> functions_;
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
-  std::vector<ValueId> named_, named_in_model_;
+  std::vector<ValueId> named_, named_in_model_, named_in_output_;
   ValueId output_ = kNone, returned_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   ModelHead head_;

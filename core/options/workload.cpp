@@ -60,6 +60,8 @@ constexpr std::array kTrainingOptions{
                                       .flag = "--target-length",
                                       .also = "--max-target-length",
                                       .help = "decoder tokens (encoder-decoder models)",
+                                      .doc = "decoder tokens (encoder-decoder models), or labels "
+                                             "that a sequence has (CTC)",
                                       .default_text = "`sequence_length`",
                                       .integers = {1, kLargestCount},
                                       .magnitude = Magnitude::length,
@@ -87,7 +89,8 @@ constexpr std::array kTrainingOptions{
          .switches = "--freeze-vision-tower=tower --freeze-vit=tower",
          .help = "parts before the text model that do not train",
          .doc = "parts before the text model that do not train and carry no adapters: most recipes "
-                "freeze the tower, but nothing is frozen unless the loop says so",
+                "freeze the tower (of sounds the feature encoder), but nothing is frozen unless "
+                "the loop says so",
          .choices = kFrozenParts,
          .changes_passes = true}),
     option<&Workload::gradient_accumulation>({.key = "gradient_accumulation",

@@ -107,9 +107,9 @@ struct TapeRun {
   std::int32_t slots = 0;                      ///< storages that the run numbers
   std::int32_t output_slot = kNoSlot;          ///< of the chained output, in `forward`
   std::int32_t input_gradient_slot = kNoSlot;  ///< of the chained input's gradient, in `backward`
-  /// Autocast's cache of cast weights that nothing but the cache holds: it goes when the forward
-  /// pass leaves autocast.
-  std::vector<TapeEvent> autocast_cache;
+  /// What nothing but the forward pass holds, and frees when it is over: autocast's cache of cast
+  /// weights, and what the model's output names (Graph::name_in_output).
+  std::vector<TapeEvent> until_forward_ends;
   /// What frees the tensors that nodes of the graph refer to beside what they have saved: they go
   /// with the graph, when the whole backward pass is over. A compiled step's holds what it was
   /// called with.

@@ -56,7 +56,7 @@ void emit_pass(ProgramBuilder& b, const Model& model, const ModelRun& run, Hooks
     }
   }
   for (std::size_t k = 0; k < run.segments.size(); ++k)
-    detail::drop_cache(b, run.segments[k].forward.autocast_cache, detail::slot_base(run, k),
+    detail::drop_cache(b, run.segments[k].forward.until_forward_ends, detail::slot_base(run, k),
                        run.segments[k].segment->repeat);
 }
 

@@ -105,7 +105,9 @@ std::int32_t write_images(ModelBuilder& m, const Pair& p, const Tower& t, std::i
     const ValueId first = g.view(x, {t.hidden, Scale::images});
     g.set_output(apply(g, *p.image_out, layer_norm(g, *t.after, first)));
   } else {
-    g.set_output(pooled(g, m, t, layer_norm(g, *t.after, x)));
+    const ValueId rows = layer_norm(g, *t.after, x);
+    g.name_in_output(rows);  // vision_model_output.last_hidden_state
+    g.set_output(pooled(g, m, t, rows));
   }
   return m.share_output("image rows", {width, Scale::images});
 }

@@ -119,6 +119,7 @@ void write_embedding(ModelBuilder& m, const Wav2Vec2& w) {
   norm.side = {1, Scale::tokens};
   norm.transposed = !w.features.each_normed;
   const ValueId normal = g.op(norm, {channels, Scale::tokens});
+  g.name_in_output(normal);  // extract_features
   const ValueId x =
       masked(g, m, w, dropout(g, apply(g, w.projection, normal), w.projection_dropout));
   const ValueId places = activate(g, w.features.activation, apply(g, m, w.positions, x));
@@ -137,7 +138,7 @@ ValueId loss_of(Graph& g, const Wav2Vec2& w, HeadKind head, ValueId x) {
       const ValueId dropped = dropout(g, x, w.final_dropout);
       g.begin_logits();
       const ValueId loss = ctc_loss(g, w.ctc, apply(g, w.head, dropped));
-      g.hold(x, loss);  // the base model's output has it
+      for (const ValueId local : {x, dropped}) g.hold(local, loss);
       return loss;
     }
     case HeadKind::sequence: {

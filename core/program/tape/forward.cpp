@@ -264,6 +264,18 @@ void ForwardPass::export_output() {
   }
 }
 
+/// What the model's output names: it goes when the forward pass is over, unless autograd keeps it.
+void ForwardPass::leave_to_output() {
+  for (const ValueId value : p_.graph().named_in_output()) {
+    const StorageId id = p_.view.state(value).storage;
+    if (id == kExternal) continue;
+    if (p_.mode == TapeMode::redo || p_.storages.is_shared(id))
+      p_.storages.unref(id);
+    else
+      p_.run.until_forward_ends.push_back(p_.storages.free_event(id));
+  }
+}
+
 void ForwardPass::end() {
   const bool redo = p_.mode == TapeMode::redo;
   if (redo && stops_early(p_.options)) stop_early();
@@ -271,7 +283,8 @@ void ForwardPass::end() {
   if (redo) p_.saved.let_go();
   export_output();
   if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
-  p_.run.autocast_cache = p_.casts.close(p_.storages, redo);
+  p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);
+  leave_to_output();
   if (p_.mode == TapeMode::discard) CheckpointedInput(p_).replace();
   if (p_.mode == TapeMode::infer) keep_names_of_model(p_);
   if (recomputation_frees_input(p_.graph(), p_.mode, p_.options))

@@ -43,6 +43,7 @@ class ForwardPass {
   void launch_product(const Op& op, DType type);
   void drop_names(std::size_t i);
   void stop_early();
+  void leave_to_output();
   void end();
   void export_output();
 

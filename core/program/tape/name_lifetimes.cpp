@@ -34,9 +34,9 @@ Uses uses_of(const Graph& graph) {
 
 std::vector<NameEnd> name_ends(const Graph& graph, TapeMode mode) {
   const Uses uses = uses_of(graph);
-  std::vector<bool> in_model(graph.values().size());
-  for (const ValueId value : graph.named_in_model())
-    in_model[static_cast<std::size_t>(value)] = true;
+  std::vector<bool> outlive(graph.values().size());
+  for (const auto* named : {&graph.named_in_model(), &graph.named_in_output()})
+    for (const ValueId value : *named) outlive[static_cast<std::size_t>(value)] = true;
   std::vector<NameEnd> ends;
   ends.reserve(graph.values().size());
   if (graph.lets_input_go() && (mode == TapeMode::keep || mode == TapeMode::infer))
@@ -46,7 +46,7 @@ std::vector<NameEnd> name_ends(const Graph& graph, TapeMode mode) {
   for (std::size_t v = 0; v < graph.values().size(); ++v) {
     const auto value = static_cast<ValueId>(v);
     if (uses.made[v] < 0 || value == graph.output()) continue;
-    if (in_model[v]) continue;
+    if (outlive[v]) continue;
     ends.push_back({std::max(uses.last[v], uses.made[v]), value});
   }
   std::sort(ends.begin(), ends.end());

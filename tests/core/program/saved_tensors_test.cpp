@@ -65,6 +65,7 @@ std::int64_t kept_by_tape(const Case& c, const Model& model) {
       if (e.kind == TapeEvent::Kind::alloc) kept += e.bytes;
       if (e.kind == TapeEvent::Kind::free) kept -= e.bytes;
     }
+    for (const TapeEvent& e : run.until_forward_ends) kept -= e.bytes;
     saved.insert(run.saved_shared.begin(), run.saved_shared.end());
     last_output = run.output_bytes;
   });
