@@ -8,6 +8,7 @@
 
 #include "frameworks/registry.h"
 #include "model/layers/convolution.h"
+#include "program/tape.h"
 
 namespace shardplan {
 namespace {
@@ -122,18 +123,28 @@ Problem kernels_problem(const Model& model, const Plan& plan) {
 }
 
 /// bitsandbytes' operators for four bits have rules for tensors without data, and products in eight
-/// bits look at values.
-Problem stored_problem(const Plan& plan) {
+/// bits look at values. A bias of another type than the product gets a new tensor in the first step
+/// (nn/modules.py, Linear4bit), which Dynamo cannot trace.
+Problem stored_problem(const Model& model, const Plan& plan) {
   if (!plan.workload.lora || plan.workload.lora->base == Quantization::none) return std::nullopt;
-  const bool four = plan.workload.lora->base != Quantization::int8;
-  if (!four)
+  if (plan.workload.lora->base == Quantization::int8)
     return problem("LLM.int8() in a compiled model is not estimated",
                    "false, or a base in four or 16 bits");
   if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
     return problem(
-        "weights in four bits are estimated in a model that is compiled in one piece, "
-        "in one process",
+        "weights in four bits are estimated in a model that is compiled in one piece, in one "
+        "process",
         R"(false, or framework single and {"scope": "model"})");
+  const Regime regime = traits_of(plan).regime(plan);
+  const bool converts = regime.params != regime.widened();
+  if (converts && has_op(model, [&](const Op& op) {
+        return op.kind == OpKind::linear && op.bias != kNone &&
+               model.parameters[static_cast<std::size_t>(op.weight)].widened();
+      }))
+    return problem(
+        "bitsandbytes 0.50 converts fp32 biases of its linears in the first step, which breaks "
+        "the graph in every layer and leaves pieces of layers, which are not estimated",
+        "false, prepare_kbit false, or a model whose linears have no bias");
   return std::nullopt;
 }
 
@@ -146,7 +157,7 @@ Problem step_problem(const Model& model, const Plan& plan) {
                     "of their own, which Dynamo does not look into",
                     recipe_of(plan.precision.linear).words),
         "false, or fp8-tensorwise, fp8-rowwise or bf16");
-  if (const Problem found = stored_problem(plan)) return found;
+  if (const Problem found = stored_problem(model, plan)) return found;
   if (model.facts.image.has_tower)
     return problem("compiled networks that read images are not estimated", "false");
   if (has_op(model, [](const Op& op) {
