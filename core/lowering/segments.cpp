@@ -115,10 +115,12 @@ void fill_tables(ModelRun& run) {
     SegmentRun& s = run.segments[i];
     const std::int32_t base = detail::slot_base(run, i);
     const auto append = [&](TapeRun& forward, TapeRun& backward, std::int32_t names) {
-      const std::vector<std::int32_t> outlive = outliving_slots(forward, backward);
+      std::vector<std::int32_t> outlive = outliving_slots(forward, backward);
       forward.forward_rows = append_rows(
           run, forward.forward, forward.forward_kernels,
           {names, kChainedInputSlot, forward.output_slot, detail::kOutputName}, outlive);
+      // A recomputation numbers its own.
+      for (const TapeEvent& e : backward.held) outlive.push_back(e.id);
       backward.backward_rows = append_rows(
           run, backward.backward, backward.backward_kernels,
           {names, kChainedGradientSlot, backward.input_gradient_slot, detail::kGradientName,
@@ -468,7 +470,8 @@ void drop_held(ProgramBuilder& b, const ModelRun& run, const std::vector<Segment
     const bool first = s.first && repeats[k].count > 0 && ends_segment(repeats, k);
     block -= block_count(run, repeats[k]);
     for (const Stretch& layers : stretches(run, s, block, repeats[k].count - (first ? 1 : 0)))
-      drop(layers.tapes->forward, layers.count);
+      for (const TapeRun* tape : {&layers.tapes->forward, &layers.tapes->backward})
+        drop(*tape, layers.count);
     if (first) drop(*s.first, 1);
   }
 }

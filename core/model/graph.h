@@ -315,6 +315,10 @@ class Graph {
     if (!cached_) named_in_output_.push_back(x);
   }
   const std::vector<ValueId>& named_in_output() const { return named_in_output_; }
+  /// The layer puts `x` into a dictionary for later layers, which the model's forward has. A
+  /// recomputation puts its own there, and the graph that made it stays.
+  void lend(ValueId x) { lent_.push_back(x); }
+  const std::vector<ValueId>& lent() const { return lent_; }
   /// Whether autocast reaches the ops made from here on.
   void set_autocast(bool reaches) { autocast_ = reaches; }
   /// Whether the ops made from here on are over all tokens (Op::all_tokens).
@@ -339,7 +343,7 @@ class Graph {
   std::vector<Function> functions_;
   std::vector<Input> inputs_;
   std::vector<Hold> holds_, joins_;
-  std::vector<ValueId> named_, named_in_model_, named_in_output_;
+  std::vector<ValueId> named_, named_in_model_, named_in_output_, lent_;
   ValueId output_ = kNone, returned_ = kNone;
   LossKind loss_ = LossKind::cross_entropy;
   ModelHead head_;

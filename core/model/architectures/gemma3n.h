@@ -16,7 +16,7 @@ namespace shardplan {
 struct Gemma3nKind {
   bool sees = false;     ///< all tokens, not a window
   bool borrows = false;  ///< keys and values of an earlier layer
-  bool lends = false;    ///< its own to later ones
+  bool lends = false;    ///< its own to later ones, or would if there were any that borrow
   bool sparse = false;   ///< of its MLP's gates the largest are left
   std::int64_t ffn = 0;
   bool operator==(const Gemma3nKind&) const = default;

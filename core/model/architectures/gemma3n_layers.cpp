@@ -59,7 +59,8 @@ ValueId correct(Graph& g, const Gemma3n& t, const Gemma3nAltUp& a, ValueId predi
   return g.map(OpKind::to_like, corrected, activated);
 }
 
-ValueId attend(Graph& g, const Gemma3nLayer& l, const Gemma3nContext& context, ValueId x) {
+ValueId attend(Graph& g, const Gemma3nLayer& l, bool lends, const Gemma3nContext& context,
+               ValueId x) {
   const AttentionShape& s = context.shape;
   const ValueId q =
       rotate(g, context.tables, gemma4_norm(g, l.q_norm, apply(g, l.q, x)), s.heads, s.head_dim);
@@ -72,6 +73,8 @@ ValueId attend(Graph& g, const Gemma3nLayer& l, const Gemma3nContext& context, V
   const ValueId k = rotate(g, context.tables, gemma4_norm(g, l.k_norm, apply(g, *l.k, x)),
                            s.kv_heads, s.head_dim);
   const ValueId v = gemma4_norm(g, apply(g, *l.v, x), s.head_dim);
+  for (const ValueId lent : {k, v})
+    if (lends) g.lend(lent);
   return apply(g, l.o, attention(g, context.kind, s, q, k, v));
 }
 
@@ -121,7 +124,7 @@ void gemma3n_layer(Graph& g, const Gemma3n& t, const Gemma3nLayer& l, const Gemm
   const ValueId normal = gemma4_norm(g, l.before, active);
   const ValueId low_rank = apply(g, l.right, apply(g, l.left, normal));
   const ValueId residual = g.map(OpKind::add, normal, gemma4_norm(g, l.after_residual, low_rank));
-  const ValueId mixed = gemma4_norm(g, l.after, attend(g, l, context, normal));
+  const ValueId mixed = gemma4_norm(g, l.after, attend(g, l, kind.lends, context, normal));
   const ValueId gated = g.map(OpKind::add, active, mixed);
   const ValueId middle = g.map(OpKind::scalar, g.map(OpKind::add, gated, residual));
   const ValueId before = gemma4_norm(g, l.before_mlp, middle);

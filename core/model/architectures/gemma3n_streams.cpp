@@ -1,5 +1,6 @@
 // The text model of Gemma 3n around its layers (modeling_gemma3n.py, Gemma3nTextModel.forward):
 // streams are made of the embeddings of tokens, and joined again behind the last layer.
+#include <algorithm>
 #include <array>
 
 #include "model/architectures/gemma3n_layers.h"
@@ -83,9 +84,11 @@ void write_streams(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModules& 
   g.set_output(stacked(g, t, x, modules.spread, [&] { return x; }));
 }
 
+/// `named`: the streams one by one, which the class has names for until here.
 void write_head(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModules& modules,
-                const LinearModule& head) {
+                const LinearModule& head, std::int32_t named) {
   Graph& g = m.begin_segment("head");
+  g.shared_input(named, {checked_mul(t.streams - 1, t.hidden), Scale::tokens});
   const ValueId streams = g.chained_input({checked_mul(t.streams, t.hidden), Scale::tokens});
   const auto stream = [&] { return slice(g, streams, t.hidden); };
   const ValueId all = stacked(g, t, stream(), modules.gathered, stream);
@@ -115,25 +118,24 @@ void write_gemma3n_text(ModelBuilder& m, const Gemma3n& t, const Gemma3nTextModu
   const std::int32_t tokens = embed(m, t, modules.words, further);
   const std::int32_t each = embed_each(m, t, modules, tokens, !further.empty());
   write_streams(m, t, modules, tokens);
-  // The streams before they were stacked keep their name until the layers have run.
   const std::int32_t named =
       m.share("streams one by one", {checked_mul(t.streams - 1, t.hidden), Scale::tokens});
   std::array<Gemma3nContext, 2> contexts{context_of(m, t, false, each),
                                          context_of(m, t, true, each)};
+  const bool borrowed = std::any_of(t.runs.begin(), t.runs.end(),
+                                    [](const Gemma3nRun& run) { return run.kind.borrows; });
   for (std::size_t i = 0; i < t.runs.size(); ++i) {
     const Gemma3nRun& run = t.runs[i];
     Gemma3nContext& context = contexts[run.kind.sees ? 1 : 0];
     Graph& g = m.begin_segment("layers", run.count, true);
     gemma3n_layer(g, t, modules.layers[i], run.kind, context);
-    if (i + 1 == t.runs.size())
-      g.shared_input(named, {checked_mul(t.streams - 1, t.hidden), Scale::tokens});
-    if (!run.kind.lends) continue;
+    if (!run.kind.lends || !borrowed) continue;
     // Named until the last layer has read them, beside what attention keeps of them.
     const Extent grouped{t.kv_heads * t.head_dim, Scale::tokens};
     context.keys = m.share_trained("lent keys", grouped);
     context.values = m.share_trained("lent values", grouped);
   }
-  write_head(m, t, modules, head);
+  write_head(m, t, modules, head, named);
 }
 
 }  // namespace shardplan

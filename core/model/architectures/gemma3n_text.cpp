@@ -50,7 +50,8 @@ std::vector<Gemma3nKind> kinds_of(const ModelConfig& c, std::int64_t layers) {
                      .borrows = first > 0 && static_cast<std::int64_t>(i) >= first,
                      .sparse = sparse[i],
                      .ffn = widths[i]});
-  if (first <= 0 || first >= layers) return kinds;
+  if (first <= 0) return kinds;
+  // The last layers of each kind before lend, even where nobody borrows.
   for (const bool sees : {false, true}) {
     const auto alike = [&](const Gemma3nKind& kind) { return kind.sees == sees; };
     const auto lent = kinds.begin() + static_cast<std::ptrdiff_t>(first);

@@ -21,7 +21,7 @@ namespace {
 enum Gemma4Layer {
   kSees = 1,     ///< all tokens, not a window
   kBorrows = 2,  ///< keys and values of an earlier layer
-  kLends = 4,    ///< its own to later ones
+  kLends = 4,    ///< its own to later ones, or would if there were any that borrow
 };
 
 struct Gemma4 {
@@ -66,7 +66,7 @@ std::vector<int> read_kinds(const ModelConfig& c, std::int64_t layers) {
     kinds.push_back((sliding[static_cast<std::size_t>(i)] ? 0 : kSees) +
                     (i >= first ? kBorrows : 0));
   for (const int sees : {0, +kSees})
-    for (std::int64_t i = first; i-- > 0 && first < layers;)
+    for (std::int64_t i = first; i-- > 0;)
       if (kinds[static_cast<std::size_t>(i)] == sees) {
         kinds[static_cast<std::size_t>(i)] += kLends;
         break;
@@ -166,8 +166,8 @@ struct Gemma4Context {
   std::int32_t each = kNone;                  ///< embeddings of all layers
 };
 
-ValueId gemma4_attention(Graph& g, const Gemma4Attention& a, const Gemma4Context& context,
-                         ValueId x) {
+ValueId gemma4_attention(Graph& g, const Gemma4Attention& a, bool lends,
+                         const Gemma4Context& context, ValueId x) {
   const AttentionShape& s = context.shape;
   const ValueId q =
       rotate(g, context.tables, gemma4_norm(g, a.q_norm, apply(g, a.q, x)), s.heads, s.head_dim);
@@ -183,6 +183,8 @@ ValueId gemma4_attention(Graph& g, const Gemma4Attention& a, const Gemma4Context
   const ValueId k =
       rotate(g, context.tables, gemma4_norm(g, a.k_norm, straight), s.kv_heads, s.head_dim);
   const ValueId v = gemma4_norm(g, plain, s.head_dim);
+  for (const ValueId lent : {k, v})
+    if (lends) g.lend(lent);
   return apply(g, a.o, attention(g, context.kind, s, q, k, v));
 }
 
@@ -209,9 +211,11 @@ ValueId gemma4_experts(Graph& g, const Gemma4& t, const Gemma4Experts& e, ValueI
   return g.map(OpKind::add, first, gemma4_norm(g, e.after_experts, mixed));
 }
 
-void gemma4_layer(Graph& g, const Gemma4& t, const Gemma4Modules& l, const Gemma4Context& context) {
+void gemma4_layer(Graph& g, const Gemma4& t, const Gemma4Modules& l, bool lends,
+                  const Gemma4Context& context) {
   const ValueId x = g.chained_input({t.hidden, Scale::tokens});
-  const ValueId mixed = gemma4_attention(g, l.attention, context, gemma4_norm(g, l.before, x));
+  const ValueId mixed =
+      gemma4_attention(g, l.attention, lends, context, gemma4_norm(g, l.before, x));
   const ValueId middle = g.map(OpKind::add, x, gemma4_norm(g, l.after, mixed));
   ValueId fed = gated_mlp(g, l.mlp, t.activation, gemma4_norm(g, l.before_mlp, middle));
   if (l.sparse) fed = gemma4_experts(g, t, *l.sparse, middle, fed);
@@ -324,12 +328,15 @@ Model build_gemma4_text(const ModelConfig& c, const BuildOptions& options) {
   Graph& e = m.begin_segment("embedding");
   e.set_output(e.map(OpKind::scalar, apply(e, words, Scale::tokens)));
   std::array<Gemma4Context, 2> contexts{gemma4_context(m, t, false), gemma4_context(m, t, true)};
+  const bool borrowed =
+      std::any_of(t.kinds.begin(), t.kinds.end(), [](int kind) { return (kind & kBorrows) != 0; });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Gemma4Context& context = contexts[(runs[i].kind & kSees) != 0 ? 1 : 0];
     context.each = embedded;
     Graph& g = m.begin_segment(t.experts > 0 ? "sparse layers" : "layers", runs[i].count, true);
-    gemma4_layer(g, t, layers[i], context);
-    if ((runs[i].kind & kLends) == 0) continue;
+    const bool lends = (runs[i].kind & kLends) != 0;
+    gemma4_layer(g, t, layers[i], lends, context);
+    if (!lends || !borrowed) continue;
     // Named until the last layer has read them, beside what attention keeps of them.
     const Extent grouped{context.shape.kv_heads * context.shape.head_dim, Scale::tokens};
     context.keys = m.share_trained("lent keys", grouped);

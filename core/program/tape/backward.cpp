@@ -10,6 +10,7 @@
 #include "program/tape/in_place.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/key_blocks.h"
+#include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -380,6 +381,7 @@ void BackwardPass::end() {
     if (gradient != kExternal) p_.run.input_gradient_slot = p_.storages.of(gradient).slot;
     if (redo && !recomputation_frees_input(p_.graph(), p_.mode, p_.options))
       p_.storages.unref(p_.view.state(in.value).storage);  // the checkpoint's saved input
+    if (redo) lend_input(p_);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "program/tape/generation.h"
 #include "program/tape/int8_product.h"
 #include "program/tape/key_blocks.h"
+#include "program/tape/lent_results.h"
 #include "program/tape/narrow.h"
 #include "program/tape/widened.h"
 
@@ -22,6 +23,7 @@ void ForwardPass::run() {
   for (std::size_t i = 0; i < count; ++i) {
     starts_.push_back(p_.writer.mark());
     step(i);
+    lend_result(p_, p_.graph().ops()[i].out);
     drop_names(i);
   }
   p_.writer.flush();
@@ -281,6 +283,7 @@ void ForwardPass::end() {
   if (redo && stops_early(p_.options)) stop_early();
   // The nodes of a recomputation go with it; the others' hold on.
   if (redo) p_.saved.let_go();
+  lend_graph(p_);
   export_output();
   if (!p_.options.last_segment) p_.run.forward_tail = p_.offloading.leave_sending();
   p_.run.until_forward_ends = p_.casts.close(p_.storages, redo);

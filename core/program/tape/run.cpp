@@ -28,8 +28,8 @@ TapeRun run_tape(const Model& model, const Segment& segment, const Regime& regim
   run.backward_tail = parts.offloading.leave_brought();
   run.hooked = parts.offloading.count();
   run.pinned = parts.offloading.pinned_bytes();
-  for (const tape::StorageId id : parts.saved.held())
-    run.held.push_back(parts.storages.free_event(id));
+  for (const auto* kept : {&parts.saved.held(), &parts.saved.lent()})
+    for (const tape::StorageId id : *kept) run.held.push_back(parts.storages.free_event(id));
   run.slots = parts.storages.slots();
   return run;
 }

@@ -27,6 +27,14 @@ void SavedTensors::hold(StorageId id) {
   held_.push_back(id);
 }
 
+void SavedTensors::lend(StorageId id) {
+  if (id == kExternal || std::ranges::find(lent_, id) != lent_.end()) return;
+  lends_input_ = lends_input_ || storages_.of(id).slot == kChainedInputSlot;
+  if (storages_.of(id).slot == kChainedInputSlot) return;
+  storages_.ref(id);
+  lent_.push_back(id);
+}
+
 void SavedTensors::let_go() {
   for (const StorageId id : held_) storages_.unref(id);
   held_.clear();

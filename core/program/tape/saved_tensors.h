@@ -30,6 +30,11 @@ class SavedTensors {
   /// The graph goes.
   void let_go();
   const std::vector<StorageId>& held() const { return held_; }
+  /// A recomputation's graph that stays refers to it. The chained input is noted only: the caller
+  /// frees it.
+  void lend(StorageId id);
+  const std::vector<StorageId>& lent() const { return lent_; }
+  bool lends_input() const { return lends_input_; }
   std::size_t count(std::size_t node) const { return nodes_[node].count; }
   StorageId at(std::size_t node, std::size_t k) const { return nodes_[node].ids[k]; }
   /// The node drops what it kept last, or all of it.
@@ -47,7 +52,8 @@ class SavedTensors {
   Storages& storages_;
   Offloading& offloading_;
   std::vector<Node> nodes_;
-  std::vector<StorageId> held_;  ///< each once
+  std::vector<StorageId> held_, lent_;  ///< each once
+  bool lends_input_ = false;
 };
 
 }  // namespace shardplan::tape
