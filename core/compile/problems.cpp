@@ -85,7 +85,7 @@ Problem policy_problem(const Plan& plan) {
 }
 
 /// Liger's kernels: what Liger itself puts into a model, and what PyTorch 2.11 can trace of it.
-Problem kernels_problem(const Model& model, const Plan& plan) {
+Problem traced_kernels_problem(const Model& model, const Plan& plan) {
   const auto has = [&](OpKind kind) {
     return has_op(model, [=](const Op& op) { return op.fused != nullptr && op.kind == kind; });
   };
@@ -149,7 +149,7 @@ Problem stored_problem(const Model& model, const Plan& plan) {
 }
 
 Problem step_problem(const Model& model, const Plan& plan) {
-  if (const Problem found = kernels_problem(model, plan)) return found;
+  if (const Problem found = traced_kernels_problem(model, plan)) return found;
   const OperandCast cast = recipe_of(plan.precision.linear).cast;
   if (cast != OperandCast::none && cast != OperandCast::eager)
     return problem(

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/nearest.h"
 #include "checkpointing/problems.h"
+#include "compile/assumptions.h"
 #include "compile/problems.h"
 #include "frameworks/registry.h"
 #include "json/reader.h"
@@ -188,6 +189,10 @@ class JobLoader {
   void take_trainer() {
     if (const auto problem = compile_problem(job_.model, plan()))
       reader_.fail("compile", problem->message, problem->expected);
+    for (std::string& assumption : compile_assumptions(job_.model, plan()))
+      job_.assumed.push_back(std::move(assumption));
+    if (std::string known = compile_warning(job_.model, plan()); !known.empty())
+      warn("compile", std::move(known));
     if (const auto problem = trainer_problem(plan()))
       reader_.fail("trainer", problem->message, problem->expected);
     if (const auto problem = kernels_problem(plan(), job_.model.facts.model_type))

@@ -75,6 +75,7 @@ class CompiledRun {
   }
   void begin_pass();
   void forward();
+  void keep_tables();
   void copy_returned();
   void backward();
   void begin_backward();
@@ -149,8 +150,17 @@ void CompiledRun::run() {
           : tags.empty()          ? kept_nodes(trace_.graph, trace_.first_backward, as_made)
                                   : kept_under_tags(trace_.graph, trace_.first_backward, tags);
   if (mode_ != TapeMode::redo) forward();
+  if (options_.graph_breaks) keep_tables();
   if (mode_ != TapeMode::discard) backward();
   run_.slots = storages_.slots();
+}
+
+/// The rotation between graphs is a function of autograd's, which keeps its tables.
+void CompiledRun::keep_tables() {
+  for (const Op& op : view_.graph().ops())
+    for (std::size_t k = 1; op.kind == OpKind::rotary && tape::GraphView::reads(op, k); ++k)
+      if (view_.state(op.in[k]).shared != kNone)
+        run_.saved_shared.push_back(view_.state(op.in[k]).shared);
 }
 
 void CompiledRun::forward() {

@@ -5,6 +5,8 @@
 // constant cannot, so that PyTorch 2.11 takes every tensor they are given for one that they write
 // to, and copies those that it may not change. Rotation and loss run outside (compiled/breaks.h).
 // Seen in the wrappers that PyTorch 2.11 writes for liger_kernel 0.8.5.
+#include <algorithm>
+
 #include "base/checked.h"
 #include "program/compiled/trace.h"
 #include "program/tape/loss_chunks.h"
@@ -49,7 +51,7 @@ void Trace::norm_kernel(std::size_t i) {
 }
 
 /// The gradient is given twice, as what is read and as what is written: one of them is a copy, both
-/// are where it comes from outside of the graph.
+/// are where it comes from outside of the graph or is another value's too.
 void Trace::norm_kernel_backward(std::size_t i, NodeId g) {
   const Op& op = view_.graph().ops()[i];
   g = taken_from_heads(g);
@@ -59,7 +61,8 @@ void Trace::norm_kernel_backward(std::size_t i, NodeId g) {
   const auto [copied, roots, unused] = sides_[i];
   static_cast<void>(unused);
   const NodeId written = pointwise({g}, n, type);
-  const NodeId read = is_given(g) ? pointwise({g}, n, type) : g;
+  const bool shared = std::count(gradients_.begin(), gradients_.end(), g) > 1;
+  const NodeId read = is_given(g) || shared ? pointwise({g}, n, type) : g;
   const NodeId made =
       call({written, read, copied, x == copied ? kNone : x, roots, parameter(op.weight)}, n, type,
            written);

@@ -4,7 +4,7 @@ usage: python saved_by_compile.py CASES.json OUT.json [NAME...]
 
 A case: {"name", "config" (Hugging Face's), "head" ("causal_lm" or "mlm"), "dtype", "autocast", "batch", "length",
 "checkpointing" (as jobs say it), "linear" ("fp8-rowwise": torchao's), "kernels" ("liger"), "scope" ("block": layer by
-layer, the rest is eager)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on
+layer, the rest is eager), "lora" ({"rank", "targets"}: peft's, over linears in nf4)}. Dynamo, AOTAutograd with its min-cut partitioner and Inductor's scheduler run as they are, on
 tensors without data (stand_in_gpu.py); the wrappers that Inductor writes are then run with kernels that do nothing
 (compiled_memory.py). What a second step allocates beyond parameters and the batch is counted. With
 KEEP_WRAPPERS=FOLDER the wrappers' sources are written there."""
@@ -21,6 +21,7 @@ import torch
 from checkpointing import arguments as checkpointing_arguments, checkpoints, enable
 from compilation import compile_model
 from compiled_memory import Compiler, Memory
+from stand_in_adapters import in_four_bits, pack, with_adapters
 
 
 def on_stand_in(model, memory):
@@ -48,7 +49,12 @@ def model_of(case, memory):
     kind = auto.AutoModelForMaskedLM if case.get("head") == "mlm" else auto.AutoModelForCausalLM
     with torch.device("meta"):
         model = kind.from_config(config).to(getattr(torch, case.get("dtype", "bfloat16")))
+    if "lora" in case:
+        in_four_bits(model)
+        model = with_adapters(model, case["lora"])
     on_stand_in(model, memory)
+    if "lora" in case:
+        pack(model, memory)
     checkpoint(case, model)
     if case.get("kernels") == "liger":
         from liger_kernel.transformers import _apply_liger_kernel_to_instance

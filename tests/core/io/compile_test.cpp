@@ -1,6 +1,7 @@
 // torch.compile in a job: read, checked, and refused where it cannot be estimated.
 #include "load/compile.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,14 +62,15 @@ TEST(Compile, TorchtitanCompilesBlocks) {
   EXPECT_EQ(compile->scope, CompileScope::block);
 }
 
-std::string problem_of(const std::string& rest) {
+std::string problem_of(const std::string& rest, std::string_view model = "qwen2.5-0.5b",
+                       std::string_view cluster = "2xH100") {
   static const HardwareCatalog kCatalog = load_hardware_catalog();
   JobContext context;
   context.hardware = &kCatalog;
   return error_text([&] {
-    load_job(parse_json(R"({"schema": "shardplan.job/1", "model": "qwen2.5-0.5b",
-                            "cluster": "2xH100", "trainer": "hf_trainer", )" +
-                            rest + "}",
+    load_job(parse_json(fmt::format(R"({{"schema": "shardplan.job/1", "model": "{}",
+                                         "cluster": "{}", "trainer": "hf_trainer", {}}})",
+                                    model, cluster, rest),
                         "job"),
              "job.json", context);
   });
@@ -81,8 +83,63 @@ TEST(Compile, SaysWhatItCannotEstimate) {
               HasSubstr(R"({"scope": "block"})"));
   EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"}, "framework": {"name": "ddp"})"),
               HasSubstr("CUDA graphs"));
-  EXPECT_THAT(problem_of(R"("compile": true, "kernels": "liger", "framework": {"name": "ddp"})"),
+  EXPECT_THAT(problem_of(R"("compile": true, "kernels": "liger", "precision": "bf16-pure",
+                            "framework": {"name": "ddp"})"),
               HasSubstr("kernels torch"));
+  EXPECT_THAT(problem_of(R"("compile": true, "kernels": ["rms_norm"],
+                            "framework": {"name": "single"})",
+                         "qwen2.5-0.5b", "1xH100"),
+              HasSubstr("rotation and fused loss among them"));
+}
+
+TEST(Compile, SaysWhatStops) {
+  EXPECT_THAT(problem_of(R"("compile": true, "kernels": "liger", "precision": "bf16-autocast",
+                            "framework": {"name": "single"})",
+                         "qwen2.5-0.5b", "1xH100"),
+              HasSubstr("torch.addmm(out_dtype=)"));
+  EXPECT_THAT(problem_of(R"("compile": {"mode": "reduce-overhead"},
+                            "framework": {"name": "single"},
+                            "workload": {"kind": "train", "gradient_accumulation": 2})",
+                         "qwen2.5-0.5b", "1xH100"),
+              HasSubstr("overwritten by a subsequent run"));
+}
+
+TEST(Compile, FourBitsWithoutBiasesOnly) {
+  const auto with = [](std::string_view model, std::string_view base) {
+    return problem_of(fmt::format(R"("compile": true, "framework": {{"name": "single"}},
+                       "workload": {{"kind": "train", "method": "lora", "micro_batch": 1,
+                                     "sequence_length": 512,
+                                     "lora": {{"rank": 8, "targets": ["q_proj"],
+                                               "quantization": "{}"}}}})",
+                                  base),
+                      model, "1xH100");
+  };
+  EXPECT_THAT(with("qwen2.5-0.5b", "nf4"), HasSubstr("converts fp32 biases"));
+  EXPECT_THAT(with("llama-3.2-1b", "int8"), HasSubstr("LLM.int8()"));
+  EXPECT_EQ(with("llama-3.2-1b", "nf4"), "no error");
+}
+
+TEST(Compile, SaysWhatNoRunConfirms) {
+  static const HardwareCatalog kCatalog = load_hardware_catalog();
+  JobContext context;
+  context.hardware = &kCatalog;
+  const auto assumed = [&](std::string_view rest) {
+    return load_job(parse_json(fmt::format(R"({{"schema": "shardplan.job/1",
+                                                "model": "llama-3.2-1b", "cluster": "1xH100",
+                                                "trainer": "hf_trainer", "precision": "bf16-pure",
+                                                "framework": {{"name": "single"}}, {}}})",
+                                           rest),
+                               "job"),
+                    "job.json", context)
+        .assumed;
+  };
+  const auto says = [](std::string_view words) {
+    return testing::Contains(HasSubstr(std::string(words)));
+  };
+  EXPECT_THAT(assumed(R"("compile": true)"), testing::Not(says("no run confirms it")));
+  EXPECT_THAT(assumed(R"("compile": true, "kernels": "liger")"), says("Liger-Kernel's functions"));
+  EXPECT_THAT(assumed(R"("compile": {"mode": "reduce-overhead"})"), says("CUDA graphs"));
+  EXPECT_THAT(assumed(R"("compile": {"mode": "max-autotune"})"), says("timing them"));
 }
 
 }  // namespace compile_test

@@ -1,0 +1,48 @@
+#include "compile/assumptions.h"
+
+#include <algorithm>
+
+#include "model/model.h"
+
+namespace shardplan {
+namespace {
+
+bool runs_fused(const Model& model, OpKind kind) {
+  return std::any_of(model.segments.begin(), model.segments.end(), [&](const Segment& segment) {
+    return std::any_of(segment.graph.ops().begin(), segment.graph.ops().end(),
+                       [&](const Op& op) { return op.fused != nullptr && op.kind == kind; });
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> compile_assumptions(const Model& model, const Plan& plan) {
+  std::vector<std::string> assumed;
+  if (!plan.compile) return assumed;
+  if (plan.records_graphs())
+    assumed.emplace_back(
+        "CUDA graphs after the source of PyTorch 2.11, no run confirms it: both passes in a pool "
+        "of their own, which counts as reserved and not as allocated; kernels take the host as "
+        "long as without graphs");
+  if (plan.compile->mode == CompileMode::max_autotune)
+    assumed.emplace_back(
+        "products are as fast as cuBLAS makes them, and what timing them takes while the first "
+        "step compiles is not counted");
+  if (runs_fused(model, OpKind::rotary))
+    assumed.emplace_back(
+        "Liger-Kernel's functions between pieces of layers as PyTorch 2.11 compiles them without a "
+        "GPU: no run confirms it");
+  if (plan.workload.lora && plan.workload.lora->base != Quantization::none)
+    assumed.emplace_back(
+        "bitsandbytes 0.50's operators as PyTorch 2.11 compiles them without a GPU: no run "
+        "confirms it");
+  return assumed;
+}
+
+std::string compile_warning(const Model& model, const Plan& plan) {
+  if (!plan.compiles_whole() || !runs_fused(model, OpKind::fused_linear_loss)) return {};
+  return "compiled, Liger's fused loss keeps the logits of all tokens at once, and each layer a "
+         "causal mask: without compile it needs a chunk of them and no mask";
+}
+
+}  // namespace shardplan

@@ -1,0 +1,53 @@
+"""Linears in four bits, as bitsandbytes stores them, and peft's adapters over them: of models without data."""
+import torch
+
+
+def in_four_bits(model):
+    """The linears of a model on the meta device that transformers quantizes: all but the head. What stays in 16 bits
+    becomes fp32, as peft's prepare_model_for_kbit_training makes it."""
+    from bitsandbytes.nn import Linear4bit
+
+    head = model.get_output_embeddings()
+    for module in list(model.modules()):
+        for name, linear in list(module.named_children()):
+            if type(linear) is torch.nn.Linear and linear is not head:
+                made = Linear4bit(linear.in_features, linear.out_features, linear.bias is not None, device="meta",
+                                  compute_dtype=torch.bfloat16, compress_statistics=True, quant_type="nf4")
+                made.weight = linear.weight  # packed when it is on the stand-in
+                made.weight.compress_statistics, made.weight.quant_type = True, "nf4"  # peft asks
+                setattr(module, name, made)
+    model.is_loaded_in_4bit = True
+    model.float()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+
+
+def with_adapters(model, lora):
+    from peft import LoraConfig, get_peft_model
+
+    with torch.device("meta"):
+        return get_peft_model(model, LoraConfig(r=lora["rank"], lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM",
+                                                target_modules=lora["targets"]))
+
+
+def pack(model, memory):
+    """Gives the linears on the stand-in their packed weights. Not as Params4bit: a tensor without data cannot be one."""
+    from bitsandbytes.functional import QuantState
+    from bitsandbytes.nn import Linear4bit
+
+    def empty(*shape, dtype=torch.float32):
+        return torch.empty(*shape, dtype=dtype, device="cuda")
+
+    with memory:
+        for linear in model.modules():
+            if not isinstance(linear, Linear4bit):
+                continue
+            count, shape = linear.in_features * linear.out_features, (linear.out_features, linear.in_features)
+            scales = count // 64
+            second = QuantState(absmax=empty(-(-scales // 256)), blocksize=256, code=empty(256), dtype=torch.float32)
+            weight = torch.nn.Parameter(empty(count // 2, 1, dtype=torch.uint8), requires_grad=False)
+            weight.quant_state = QuantState(absmax=empty(scales, dtype=torch.uint8), shape=torch.Size(shape),
+                                            dtype=torch.bfloat16, blocksize=64, code=empty(16), quant_type="nf4",
+                                            offset=empty(()), state2=second)
+            linear.weight, linear.quant_state = weight, weight.quant_state
+            linear.compute_type_is_set = True

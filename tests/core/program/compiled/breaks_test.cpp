@@ -1,0 +1,70 @@
+#include "program/compiled/breaks.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "json/document.h"
+#include "kernels/registry.h"
+#include "load/model_config.h"
+#include "model/architectures/registry.h"
+
+namespace shardplan::compiled {
+namespace {
+
+Model qwen3(bool liger) {
+  const Json config = Json::parse(R"({"model_type": "qwen3", "num_attention_heads": 16,
+                                      "num_key_value_heads": 8, "hidden_size": 1024,
+                                      "intermediate_size": 3072, "vocab_size": 32000,
+                                      "num_hidden_layers": 2})");
+  BuildOptions options;
+  options.requested.patches = liger;
+  return build_model(load_model_config(config, "config.json"), options);
+}
+
+/// By graph, the modules that read parameters in it, without the layer's prefix.
+std::map<std::int32_t, std::vector<std::string>> modules_in(const Model& model,
+                                                            const Segment& segment) {
+  const std::vector<std::int32_t> parts = parts_at_breaks(model, segment);
+  std::map<std::int32_t, std::vector<std::string>> modules;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Op& op = segment.graph.ops()[i];
+    if (op.weight == kNone) continue;
+    const std::string& name = model.modules[static_cast<std::size_t>(op.module)].name;
+    modules[parts[i]].push_back(name.substr(name.rfind('.') + 1));
+  }
+  return modules;
+}
+
+TEST(Breaks, OnlyLigersRotationBreaksLayers) {
+  EXPECT_TRUE(breaks_in_layers(qwen3(true)));
+  EXPECT_FALSE(breaks_in_layers(qwen3(false)));
+}
+
+// As the wrappers of PyTorch 2.11 are: the norm before attention; projections with the norms of
+// heads; attention with its output; the rest.
+TEST(Breaks, LayersFallIntoFourGraphs) {
+  const Model model = qwen3(true);
+  for (const Segment& segment : model.segments) {
+    if (!segment.checkpointable) continue;
+    auto modules = modules_in(model, segment);
+    EXPECT_EQ(modules[0], (std::vector<std::string>{"input_layernorm"}));
+    EXPECT_EQ(modules[1],
+              (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "q_norm", "k_norm"}));
+    EXPECT_EQ(modules[2], (std::vector<std::string>{"o_proj"}));
+    EXPECT_EQ(modules[3], (std::vector<std::string>{"post_attention_layernorm", "gate_proj",
+                                                    "up_proj", "down_proj"}));
+    EXPECT_EQ(modules.size(), 4u);
+  }
+}
+
+TEST(Breaks, TheLossIsOutsideAndEmbeddingsAreEager) {
+  const Model model = qwen3(true);
+  EXPECT_TRUE(parts_at_breaks(model, model.segments.front()).empty());
+  auto modules = modules_in(model, model.segments.back());
+  EXPECT_EQ(modules[0], (std::vector<std::string>{"norm"}));
+  EXPECT_EQ(modules[kNone], (std::vector<std::string>{"lm_head"}));
+}
+
+}  // namespace
+}  // namespace shardplan::compiled
