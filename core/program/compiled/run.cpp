@@ -274,7 +274,9 @@ std::vector<std::vector<NodeId>> CompiledRun::hold_arguments(const std::vector<U
     for (const NodeId id : unit.reads) {
       if (is_eager_kernel(unit)) continue;
       const std::size_t end = ends.at(unit.part);
-      if (node(id).part == unit.part || pass_.there[at(id)] || last[at(id)] >= end) continue;
+      const bool handed = options_.graph_breaks && id == trace_.tangent;
+      const bool own = node(id).part == unit.part || pass_.there[at(id)];
+      if ((own && !handed) || last[at(id)] >= end) continue;
       last[at(id)] = end;
       held[end].push_back(id);
     }

@@ -95,6 +95,7 @@ class Trace {
   void gate_kernel_backward(std::size_t i, NodeId g);
   void rotary_kernel_backward(std::size_t i, NodeId g);
   void loss_kernel_backward(std::size_t i);
+  NodeId zeros(std::int64_t elements, DType type);
   /// A gradient of heads as a graph before the rotation has it.
   NodeId taken_from_heads(NodeId g);
   void hold_for_table(const Op& op, NodeId g, NodeId x);
@@ -154,6 +155,7 @@ class Trace {
     NodeId scale = kNone, made = kNone;
   };
   std::vector<Narrowed> narrowed_;
+  std::vector<NodeId> zeros_;
   struct Deferred {
     std::int32_t op = kNone;
     NodeId gradient = kNone;

@@ -50,6 +50,18 @@ void Trace::norm_kernel(std::size_t i) {
   sides_[i] = {copied, roots, kNone};
 }
 
+/// Equal expressions are one: of norms that do not write over their gradients all zeros of a graph,
+/// whose copies are made together.
+NodeId Trace::zeros(std::int64_t elements, DType type) {
+  for (const NodeId known : zeros_) {
+    const Node& node = graph.at(known);
+    if (node.part == part() && node.elements == elements && node.type == type) return known;
+  }
+  zeros_.push_back(pointwise({}, elements, type));
+  graph.at(zeros_.back()).realized = true;
+  return zeros_.back();
+}
+
 /// The gradient is given twice, as what is read and as what is written: one of them is a copy, both
 /// are where it comes from outside of the graph or is another value's too.
 void Trace::norm_kernel_backward(std::size_t i, NodeId g) {
@@ -60,9 +72,12 @@ void Trace::norm_kernel_backward(std::size_t i, NodeId g) {
   const NodeId x = reads_[i][0];
   const auto [copied, roots, unused] = sides_[i];
   static_cast<void>(unused);
-  const NodeId written = pointwise({g}, n, type);
+  const bool fresh = op.fused->gradients == GradientPlace::fresh;
+  const NodeId written = pointwise({fresh ? zeros(n, type) : g}, n, type);
   const bool shared = std::count(gradients_.begin(), gradients_.end(), g) > 1;
   const NodeId read = is_given(g) || shared ? pointwise({g}, n, type) : g;
+  // What others do with it afterwards, they do with the copy.
+  if (is_given(g) && shared) std::replace(gradients_.begin(), gradients_.end(), g, read);
   const NodeId made =
       call({written, read, copied, x == copied ? kNone : x, roots, parameter(op.weight)}, n, type,
            written);
