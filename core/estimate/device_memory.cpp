@@ -158,7 +158,7 @@ ProcessMemory process_memory(const Plan& plan, const Calibration& calibration,
 
 Margin margin_of(const Plan& plan, const Calibration& calibration, const Program& program) {
   Margin margin = margin_of(calibration.margins, traits_of(plan).name, regime_of(plan, program));
-  margin.reserved *= program.most_over;
+  margin.reserved *= program.most_over * program.most_workspaces_over;
   margin.allocated *= program.most_over;
   return margin;
 }

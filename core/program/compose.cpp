@@ -9,6 +9,7 @@ void append_residents(Program& whole, const Program& part) {
   whole.host.nvme += part.host.nvme;
   whole.held_at_most = checked_add(whole.held_at_most, part.held_at_most);
   whole.most_over = std::max(whole.most_over, part.most_over);
+  whole.most_workspaces_over = std::max(whole.most_workspaces_over, part.most_workspaces_over);
 }
 
 void append_events(Program& whole, const Program& part, std::optional<Phase> as,
