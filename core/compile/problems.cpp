@@ -38,7 +38,7 @@ Problem framework_problem(const Plan& plan) {
 /// CUDA graphs, after the source of PyTorch 2.11 (torch/_inductor/cudagraph_trees.py).
 Problem graphs_problem(const Plan& plan) {
   if (!plan.records_graphs()) return std::nullopt;
-  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+  if (!plan.compiles_whole() || traits_of(plan).data_parallel)
     return problem(
         "CUDA graphs are estimated for a model in one piece in one process: others have graphs of "
         "each piece, or exchanges between them",
@@ -130,7 +130,7 @@ Problem stored_problem(const Model& model, const Plan& plan) {
   if (plan.workload.lora->base == Quantization::int8)
     return problem("LLM.int8() in a compiled model is not estimated",
                    "false, or a base in four or 16 bits");
-  if (!plan.compiles_whole() || plan.framework.kind != FrameworkKind::single)
+  if (!plan.compiles_whole() || traits_of(plan).data_parallel)
     return problem(
         "weights in four bits are estimated in a model that is compiled in one piece, in one "
         "process",

@@ -88,6 +88,7 @@ class Trace {
   void attention_backward(std::size_t i, NodeId g);
   void math_attention_backward(std::size_t i, NodeId g);
   void norm_backward(std::size_t i, NodeId g);
+  void softmax_backward(std::size_t i, NodeId g);
   void mul_backward(std::size_t i, NodeId g);
   void spread_backward(std::size_t i, NodeId g);
   void kernel_backward(std::size_t i, NodeId g);

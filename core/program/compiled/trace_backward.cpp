@@ -38,12 +38,8 @@ void Trace::backward(std::size_t i) {
       return table_backward(op, g);
     case OpKind::softmax:
     case OpKind::softmax_f32:
-    case OpKind::log_softmax: {
-      const NodeId out = of(op.out);
-      const NodeId sum = add(NodeKind::reduction, {g, out},
-                             rows_of(view_.extent_of(op.out), view_.sizes()), DType::f32);
-      return give(i, 0, pointwise({g, out, sum}, n, graph.at(x).type));
-    }
+    case OpKind::log_softmax:
+      return softmax_backward(i, g);
     case OpKind::silu:
       return give(i, 0, gate_gradient(g, x, type));
     case OpKind::power:
@@ -67,6 +63,14 @@ void Trace::backward(std::size_t i) {
     default:
       return spread_backward(i, g);
   }
+}
+
+void Trace::softmax_backward(std::size_t i, NodeId g) {
+  const ValueId result = view_.graph().ops()[i].out;
+  const NodeId out = of(result);
+  const NodeId sum = add(NodeKind::reduction, {g, out},
+                         rows_of(view_.extent_of(result), view_.sizes()), DType::f32);
+  give(i, 0, pointwise({g, out, sum}, count(result), graph.at(reads_[i][0]).type));
 }
 
 /// Operations that hand their gradient on: changed element by element, summed over what was

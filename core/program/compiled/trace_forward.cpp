@@ -17,13 +17,12 @@ void Trace::forward(std::size_t i) {
     of(op.out) = reads_[i][0] = of(op.in[0]);
     return;
   }
-  if (op.kind == OpKind::parameter) {
-    of(op.out) = parameter(op.weight);
-    return;
-  }
   const std::int64_t n = count(op.out);
   if (op.fused != nullptr) return kernel(i);
   switch (op.kind) {
+    case OpKind::parameter:
+      of(op.out) = parameter(op.weight);
+      return;
     case OpKind::linear:
     case OpKind::grouped_linear:
       return linear(i);
