@@ -30,6 +30,8 @@ void add_batch(Program& program, std::int64_t bytes) {
 /// What cuDNN asks for to convolve over samples depends on what it chooses: of nine runs of Wav2Vec2
 /// one reserved 1.34 times what is predicted (docs/evidence/measurements.md).
 constexpr double kMostOverSounds = 1.3;
+/// Pools of CUDA graphs: one of two runs reserved 1.04 times as much.
+constexpr double kMostOverGraphs = 1.05;
 
 }  // namespace
 
@@ -40,6 +42,7 @@ Program lower(const Model& model, const Plan& plan, const ModelRun& run, std::in
                         : framework.lower(model, plan, run, rank);
   add_batch(program, run.brought);
   if (model.facts.brings.per > 0) program.most_workspaces_over = kMostOverSounds;
+  if (program.replays_graphs) program.most_workspaces_over *= kMostOverGraphs;
   if (plan.workload.kind == WorkKind::train) add_trainer_work(program, model, plan);
   program.held_at_most = checked_add(program.held_at_most, outliers_at_most(run));
   const HostMemory inputs = framework.inputs_on_host(plan, run);
