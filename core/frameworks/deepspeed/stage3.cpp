@@ -155,25 +155,18 @@ void append_masters(std::vector<Event>& build, const Stage3& z) {
   convert(0);
 }
 
-}  // namespace
-
-Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
-                     const Engine& engine) {
-  Program program = program_of(run);
+/// What is there before a step, and how building makes it.
+void add_residents(Program& program, const Stage3& z, const PackedWeights& packed) {
   ProgramBuilder b(program);
-  const PackedWeights packed(whole, parameter_type(plan));
-  const Model& model = packed.model();
-  const Stage3 z(model, plan, run, engine);
-  const Engine& e = engine;
+  const Engine& e = z.e;
   const std::int64_t p = z.layout.trainable;
-
   if (!z.offload_param)
     b.resident(Category::parameters, checked_add(checked_mul(e.b, p), z.frozen_bytes()));
   packed.append_whole_parts(program.resident);
-  b.resident(Category::parameters, ExpertGroups(model, plan).replaced_bytes(plan, e.b));
+  b.resident(Category::parameters, ExpertGroups(z.model, z.plan).replaced_bytes(z.plan, e.b));
   if (z.secondary.exist() && !z.secondary.on_host())
     b.resident(Category::parameters, z.secondary.frozen_bytes());
-  add_common_residents(b, plan);
+  add_common_residents(b, z.plan);
   program.build = program.resident;
   make_in_first_step(b, program.build);
   if (!z.offload_optimizer) {
@@ -195,8 +188,20 @@ Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
   program.build.insert(program.build.end(), program.resident.begin() + masters_end,
                        program.resident.end());
   if (!z.offload_optimizer) add_states(program, e, z.states);
+}
+
+}  // namespace
+
+Program lower_stage3(const Model& whole, const Plan& plan, const ModelRun& run,
+                     const Engine& engine) {
+  Program program = program_of(run);
+  ProgramBuilder b(program);
+  const PackedWeights packed(whole, parameter_type(plan));
+  const Model& model = packed.model();
+  const Stage3 z(model, plan, run, engine);
+  add_residents(program, z, packed);
   if (z.offload_optimizer || z.offload_param) {
-    program.host = offloaded_stage3(model, plan, e, z.layout, z.sub_group, z.states.total());
+    program.host = offloaded_stage3(model, plan, engine, z.layout, z.sub_group, z.states.total());
     if (z.secondary.on_host()) program.host.pinned += z.secondary.pinned_bytes();
   }
 

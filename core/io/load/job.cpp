@@ -130,8 +130,7 @@ class JobLoader {
   }
   bool is_inference() const { return job_.plan.workload.kind == WorkKind::inference; }
 
-  /// Nothing updates what LoRA freezes: it is kept in 16 bits where the framework takes adapters in
-  /// fp32 beside it.
+  /// Nothing updates what LoRA freezes: 16 bits, where the framework takes adapters in fp32 beside.
   std::string_view usual_precision() const {
     const FrameworkTraits& framework = traits_of(job_.plan);
     if (is_inference()) return "bf16-pure";
@@ -189,8 +188,7 @@ class JobLoader {
   void take_trainer() {
     if (const auto problem = compile_problem(job_.model, plan()))
       reader_.fail("compile", problem->message, problem->expected);
-    for (std::string& assumption : compile_assumptions(job_.model, plan()))
-      job_.assumed.push_back(std::move(assumption));
+    std::ranges::move(compile_assumptions(job_.model, plan()), std::back_inserter(job_.assumed));
     if (std::string known = compile_warning(job_.model, plan()); !known.empty())
       warn("compile", std::move(known));
     if (const auto problem = trainer_problem(plan()))

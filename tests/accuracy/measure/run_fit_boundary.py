@@ -10,6 +10,7 @@ import copy
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import tempfile
@@ -96,10 +97,10 @@ class Run:
 
 
 def last_words(words):
-    """The first error of the processes, which a launcher's own words follow, and the end."""
+    """The first error that a process named, or the last line of all; no tracebacks, which name folders."""
     lines = words.strip().splitlines()
-    wrong = [number for number, line in enumerate(lines) if "Error" in line][:1]
-    return "\n".join([line for number in wrong for line in lines[max(0, number - 10):number + 3]] + lines[-6:])[-3000:]
+    named = [line for line in lines if "Error: " in line or line.endswith("Error")]
+    return re.sub(r"^\[rank\d+\]: ", "", (named or lines[-1:] or [""])[0])[:400]
 
 
 def seeing(gpus):

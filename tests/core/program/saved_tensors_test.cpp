@@ -490,23 +490,5 @@ TEST(Adapters, HaveTheParametersOfPeft) {
   }
 }
 
-TEST(ParameterOrder, IsThatOfNamedParameters) {
-  for (const Json& file : golden()) {
-    std::map<std::string, const Json*> configs;
-    for (const Json& j : file.at("cases")) configs[j.at("case").get<std::string>()] = &j;
-    for (const auto& [name, order] : file.at("parameter_order").items()) {
-      const Model model = build_model(load_model_config(configs.at(name)->at("config"), name), {});
-      std::vector<std::string> names;
-      for (const ParameterGroup& group : model.groups)
-        for (std::int64_t i = 0; i < group.repeat; ++i)
-          for (std::int32_t k = group.first; k < group.first + group.count; ++k)
-            names.push_back(std::regex_replace(model.parameters[static_cast<std::size_t>(k)].name,
-                                               std::regex(R"(\{\})"),
-                                               std::to_string(group.start + i)));
-      EXPECT_EQ(names, order.get<std::vector<std::string>>()) << name;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace shardplan::saved_tensors_test
