@@ -33,6 +33,26 @@ ValueId predict(Graph& g, const Gemma3n& t, const Gemma3nAltUp& a, ValueId strea
   return out;
 }
 
+/// Adapters of a module whose weight alone the class reads: they have no part in `x` and get no
+/// gradient. Added to it they keep nothing and take a gradient of their own size, so that all that
+/// trains has one.
+ValueId beside_adapters(Graph& g, const LinearModule& m, ValueId x) {
+  const auto add = [&](ModuleId module, ParameterId id) {
+    if (id == kNone) return;
+    Op parameter{OpKind::parameter};
+    parameter.module = module;
+    parameter.weight = id;
+    const ValueId value = g.op(parameter, {per(g, x), Scale::one});
+    x = g.map(OpKind::add, x, g.map(OpKind::to_like, value, x));
+  };
+  if (m.rotation) add(m.rotation->module, m.rotation->weight);
+  if (!m.lora) return x;
+  add(m.lora->a_module, m.lora->a);
+  add(m.lora->b_module, m.lora->b);
+  add(m.lora->magnitude_module, m.lora->magnitude);
+  return x;
+}
+
 /// What corrects the streams: in training a clamped copy of the weight is multiplied by.
 ValueId correction(Graph& g, const Gemma3n& t, const Gemma3nAltUp& a, ValueId x) {
   const ValueId factors = modalities(g, a, x);
@@ -43,7 +63,8 @@ ValueId correction(Graph& g, const Gemma3n& t, const Gemma3nAltUp& a, ValueId x)
       g.map(OpKind::clamp, g.op(weight, {checked_mul(t.streams, t.streams), Scale::one}));
   Op product{OpKind::matmul, {factors, clamped, kNone}};
   product.work = {checked_mul(t.streams, t.streams), g.value(factors).extent.scale};
-  return g.map(OpKind::scalar, g.op(product, g.value(factors).extent));
+  const ValueId corrections = g.op(product, g.value(factors).extent);
+  return g.map(OpKind::scalar, beside_adapters(g, a.correction, corrections));
 }
 
 /// How far `activated` is from what was predicted of its stream, added to all streams.

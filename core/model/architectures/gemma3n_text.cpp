@@ -70,6 +70,7 @@ std::vector<Gemma3nKind> kinds_of(const ModelConfig& c, std::int64_t layers) {
 Gemma3nAltUp declare_altup(ModelBuilder& m, const Gemma3n& t) {
   Gemma3nAltUp a;
   a.scale = m.tensor("altup.correct_output_scale", {t.hidden}, ParameterKind::other);
+  if (!t.scales) m.freeze(a.scale);  // there, and not read
   a.correction = m.linear("altup.correction_coefs", t.streams, t.streams);
   a.prediction = m.linear("altup.prediction_coefs", t.streams, checked_mul(t.streams, t.streams));
   a.router = m.linear("altup.modality_router", t.hidden, t.streams);
