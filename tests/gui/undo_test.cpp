@@ -25,9 +25,9 @@ TEST(Undo, TakesBackEveryChangeAndDoesItAgain) {
   JobDocument& document = session.document();
   std::vector<Json> states{document.json()};
   const auto add = [&] { states.push_back(document.json()); };
-  document.set("/workload/sequence_length", 1024);
+  document.set("/workload/sequence_length", 8192);
   add();
-  session.change_plan([](Plan& plan) { plan.workload.micro_batch = 4; });
+  session.change_plan([](Plan& plan) { plan.workload.micro_batch = 8; });
   add();
   session.find_fixes_now();
   ASSERT_FALSE(session.fixes().empty());
