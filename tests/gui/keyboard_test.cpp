@@ -51,7 +51,7 @@ TEST_F(Keyboard, LeadsFromTheStartToTheVerdict) {
 }
 
 TEST_F(Keyboard, MovesASliderAndAppliesAFix) {
-  ask(session(), kTitleQuestion);
+  ask(session(), kTooLarge);
   press(Qt::Key_4, Qt::ControlModifier);
   ASSERT_TRUE(comes_to(3));
   const auto focus = [&](auto wanted) {
@@ -62,7 +62,7 @@ TEST_F(Keyboard, MovesASliderAndAppliesAFix) {
   ASSERT_TRUE(
       focus([](QWidget* w) { return w->objectName() == QStringLiteral("/workload/micro_batch"); }));
   press(Qt::Key_Right);
-  EXPECT_EQ(session().answer().job->plan.workload.micro_batch, 2);
+  EXPECT_EQ(session().answer().job->plan.workload.micro_batch, 32);
   ASSERT_TRUE(
       wait_for(session(), &Session::fixes_changed, [&] { return !session().fixes().empty(); }));
   const std::int64_t promised = session().fixes().front().after.device.point;
