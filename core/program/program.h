@@ -161,8 +161,8 @@ struct Program {
   /// Above 1: how parameters and states are laid out rests on the framework's source alone, and
   /// published runs took up to so many times what it predicts; for upper bounds.
   double most_over = 1;
-  /// Above 1: libraries ask the allocator for workspaces that are not described; for the upper bound
-  /// of reserved memory.
+  /// Above 1: libraries ask the allocator for workspaces that are not described; for the upper
+  /// bound of reserved memory.
   double most_workspaces_over = 1;
   std::int64_t communicator_bytes = 0;  ///< of exchanges, beside PyTorch's allocator
   std::int64_t rank = 0;                ///< the rank this program is written for
