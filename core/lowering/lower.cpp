@@ -30,7 +30,7 @@ void add_batch(Program& program, std::int64_t bytes) {
 /// What cuDNN asks for to convolve over samples depends on what it chooses: of nine runs of
 /// Wav2Vec2 one reserved 1.34 times what is predicted (docs/evidence/measurements.md).
 constexpr double kMostOverSounds = 1.3;
-/// Pools of CUDA graphs: one of two runs reserved 1.04 times as much.
+/// Pools of CUDA graphs: one of two runs reserved 1.04 times as much (the same page).
 constexpr double kMostOverGraphs = 1.05;
 
 }  // namespace

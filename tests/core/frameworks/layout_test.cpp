@@ -3,9 +3,11 @@
 
 #include <random>
 
+#include "base/units.h"
 #include "frameworks/deepspeed/buckets.h"
 #include "frameworks/deepspeed/gather.h"
 #include "frameworks/deepspeed/layout.h"
+#include "simulator/caching_allocator.h"
 #include "support/plan_testing.h"
 
 namespace shardplan {
@@ -346,6 +348,43 @@ TEST(PersistentParameters, AreMarkedUpToTheModelsLimit) {
   zero.param_persistence_threshold = 64;
   zero.model_persistence_threshold = 64;  // room for the last norm alone
   EXPECT_EQ(GatherPlan(model, plan, run, engine).persistent_bytes(), 2 * 64);
+}
+
+TEST(SubGroups, AreCutInTheOrderOfParameters) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    const Model model = random_tensors(random);
+    const std::int64_t ranks = random.between(1, 4), limit = random.between(1, 120);
+    const auto takes = [](const Parameter& p) { return p.numel % 3 != 0; };
+    std::vector<std::int64_t> expected{0};
+    for (const ParameterGroup& g : model.groups)
+      for (std::int64_t layer = 0; layer < g.repeat; ++layer)
+        for (std::int32_t i = g.first; i < g.first + g.count; ++i) {
+          const Parameter& p = model.parameters[static_cast<std::size_t>(i)];
+          if (!p.trainable || !takes(p)) continue;
+          if (expected.back() >= limit) expected.push_back(0);
+          expected.back() += (p.numel + ranks - 1) / ranks;
+        }
+    if (expected.back() == 0) expected.pop_back();
+    EXPECT_EQ(sub_group_sizes(model, ranks, limit, takes), expected) << seed;
+  }
+}
+
+/// Segments of 3,822 and 3,850 MiB, in this order, in a run of Qwen3-4B on two GPUs
+/// (docs/evidence/measurements.md, "Two NVIDIA H200").
+TEST(SubGroups, AreThoseThatTheAllocatorsSegmentsShowed) {
+  constexpr std::int64_t kHidden = 2560, kFfn = 9728, kWidth = 4096, kGrouped = 1024;
+  ModelBuilder m({});
+  m.embedding("embed", 151936, kHidden);
+  m.begin_repeat("layers", 36);
+  for (const std::int64_t out : {kWidth, kGrouped, kGrouped, kWidth, kFfn, kFfn, kFfn})
+    m.tensor("m" + std::to_string(out) + ".weight", {out, kHidden}, ParameterKind::linear);
+  m.end_repeat();
+  const auto sizes =
+      sub_group_sizes(m.build(), 2, 1'000'000'000, [](const Parameter&) { return true; });
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(CachingAllocator::segment_size(4 * sizes[0]), 3822 * kMiB);
+  EXPECT_EQ(CachingAllocator::segment_size(4 * sizes[1]), 3850 * kMiB);
 }
 
 }  // namespace
