@@ -65,6 +65,19 @@ std::string check_collectives_of(Backend* device, Communicator* ranks, DType dty
   ranks->broadcast(full, size - 1);
   if (!all_are(full, size)) return "broadcast";
   if (size > 1) {
+    const Tensor got{device->allocate(count * size_of(dtype)), dtype, Shape{count}};
+    ranks->connect_all();
+    for (const std::int64_t blocks : {1, 4}) {
+      fill(rank + 1);
+      ranks->all_to_all(got, full, blocks);
+      const std::int64_t part = kPart / blocks;
+      for (std::int64_t i = 0; i < blocks * size; ++i) {
+        const int other = static_cast<int>(i % size);
+        if (!all_are(got.slice(i * part, part), other + 1)) return "all-to-all";
+      }
+    }
+  }
+  if (size > 1) {
     // Each sends the next its numbers, twice, and the one before it half of them.
     const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
     const Tensor got{device->allocate(3 * kPart * size_of(dtype)), dtype, Shape{3 * kPart}};
