@@ -137,13 +137,13 @@ TEST(NativePipelines, send_each_micro_batch_on_and_its_gradient_back) {
   EXPECT_EQ(worst_program(model, plan).bubble_share, 2.0 / 6);
 }
 
-constexpr std::string_view kMixtral = R"({"model_type": "mixtral", "hidden_size": 512,
+constexpr std::string_view kMixtral = R"({"model_type": "mixtral", "hidden_size": 1024,
   "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8,
   "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 1280})";
 
 TEST(NativeLowering, divides_experts_over_their_ranks_and_all_else_over_all) {
   const Model model = model_of(kMixtral);
-  const std::int64_t experts = std::int64_t{4} * 8 * 3 * 512 * 256;
+  const std::int64_t experts = std::int64_t{4} * 8 * 3 * 1024 * 256;
   const std::int64_t others = model.parameter_count() - experts;
   for (const std::int64_t ranks : {1, 2, 4}) {
     const auto states = [&](std::int64_t stage) {
@@ -172,9 +172,9 @@ TEST(NativeLowering, sends_rows_of_experts_there_and_back_in_both_passes) {
     return sum;
   };
   // Every row may go to one expert: room for all of them in each.
-  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 128 * 512 * 2);
+  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 128 * 1024 * 2);
   plan.framework.native.capacity_factor = 1.5;  // 128 · 2 / 8 · 1.5
-  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 48 * 512 * 2);
+  EXPECT_EQ(sent(), std::int64_t{4} * 4 * 8 * 48 * 1024 * 2);
 }
 
 TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
