@@ -105,6 +105,11 @@ void read_experts(const Model& model, NativeLayout& layout) {
         contains(p.name, "gate_up_proj") ? p.shape[1] : p.shape[2];
   }
   if (b.experts == 0) return;
+  for (const Parameter& p : model.parameters)
+    if (contains(p.name, "mlp.down_proj."))
+      throw InputError({.key = "model",
+                        .message = "the native engine's blocks are alike, with experts in each",
+                        .expected = "no decoder_sparse_step, and no mlp_only_layers"});
   b.per_token = experts_per_token(model);
   layout.experts = {elements, model.facts.layers, true};
 }

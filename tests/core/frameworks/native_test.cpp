@@ -199,6 +199,13 @@ TEST(NativeLowering, refuses_experts_beside_what_else_divides_layers) {
             "framework.capacity_factor");
 }
 
+TEST(NativeLowering, refuses_experts_in_some_blocks_alone) {
+  const Model model = model_of(R"({"model_type": "qwen3_moe", "hidden_size": 128,
+    "num_hidden_layers": 4, "num_attention_heads": 4, "num_experts": 4, "num_experts_per_tok": 2,
+    "mlp_only_layers": [1]})");
+  EXPECT_THROW(estimate(model, native_plan(0, "bf16-master", 1), Calibration{}), InputError);
+}
+
 TEST(NativeLowering, refuses_what_the_engine_does_not_run) {
   const Model model = model_of(R"({"model_type": "opt"})");
   EXPECT_THROW(estimate(model, native_plan(0, "bf16-master", 1), Calibration{}), InputError);
