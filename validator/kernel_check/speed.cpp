@@ -71,8 +71,12 @@ double flops_of_token(const DecoderSpec& spec, std::int64_t sequence) {
   const auto packed =
       static_cast<double>((spec.query_heads + 2 * spec.key_value_heads) * spec.head_dim);
   const auto hidden = static_cast<double>(spec.hidden);
-  const double weights =
-      hidden * (packed + query_width + static_cast<double>(spec.up_width() + spec.inner));
+  // Of experts those that a token goes to, and the router.
+  const auto mlp = static_cast<double>(spec.up_width() + spec.inner);
+  const double sparse = spec.experts ? static_cast<double>(spec.experts->per_token) * mlp +
+                                           static_cast<double>(spec.experts->count)
+                                     : mlp;
+  const double weights = hidden * (packed + query_width + sparse);
   const double attention = query_width * static_cast<double>(sequence);
   return 6.0 * (static_cast<double>(spec.layers) * (weights + attention) +
                 hidden * static_cast<double>(spec.vocabulary));
