@@ -12,6 +12,7 @@
 #include <string>
 
 #include "engine/network.h"
+#include "engine/self_attention.h"
 #include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
 
@@ -53,6 +54,9 @@ class Block {
   /// `spec` of this rank's part (tensor_share.h).
   Block(const DecoderSpec& spec, const BlockParameters& parameters, const Heads& heads, DType dtype)
       : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype) {}
+
+  /// Before any pass; `attention` outlives the block.
+  void attend_with(const SelfAttention& attention) { attention_ = &attention; }
 
   /// Every tensor but x. With Keep::products those that are done again come from `shared`.
   BlockActivations allocate(Arena& arena, const std::string& name, Keep keep,
@@ -96,6 +100,7 @@ class Block {
   BlockParameters parameters_;
   Heads heads_;
   DType dtype_;
+  const SelfAttention* attention_ = nullptr;
 };
 
 }  // namespace shardplan::validator

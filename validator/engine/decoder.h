@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/network.h"
+#include "model/context_share.h"
 #include "model/spec.h"
 #include "model/stage_share.h"
 
@@ -11,11 +12,12 @@ namespace shardplan::validator {
 
 struct DecoderRun {
   std::int64_t micro_batch = 1;
-  std::int64_t sequence = 1;
+  std::int64_t sequence = 1;  ///< all of it
   DType dtype = DType::bf16;
   Keep keep = Keep::everything;
-  TensorShare share;  ///< of the ranks that share each layer
-  StageShare stage;   ///< and of the stages of a pipeline
+  TensorShare share;     ///< of the ranks that share each layer
+  StageShare stage;      ///< and of the stages of a pipeline
+  ContextShare context;  ///< and of the ranks that share sequences
 };
 
 /// Rows of logits that are alive at once: the loss is computed in chunks of at most about

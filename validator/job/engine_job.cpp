@@ -85,7 +85,8 @@ void read_run(ObjectReader& job, EngineJob& engine, double rate) {
 
 }  // namespace
 
-std::unique_ptr<Network> EngineJob::make_network(int tensor_rank, int stage) const {
+std::unique_ptr<Network> EngineJob::make_network(int tensor_rank, int context_rank,
+                                                 int stage) const {
   const Workload& w = plan().workload;
   if (const auto* decoder = std::get_if<DecoderSpec>(&network))
     return make_decoder(*decoder, {w.micro_batch,
@@ -93,7 +94,8 @@ std::unique_ptr<Network> EngineJob::make_network(int tensor_rank, int stage) con
                                    training.dtype,
                                    keep,
                                    {tensor_rank, tensor_ranks()},
-                                   {stage, training.pipeline.stages, training.pipeline.chunks}});
+                                   {stage, training.pipeline.stages, training.pipeline.chunks},
+                                   {context_rank, context_ranks()}});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);
 }
 

@@ -33,8 +33,10 @@ struct EngineJob {
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
   /// Ranks that share each layer.
   int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
-  /// The part of one of them on one stage of the pipeline.
-  std::unique_ptr<Network> make_network(int tensor_rank, int stage) const;
+  /// Ranks that share each sequence.
+  int context_ranks() const { return static_cast<int>(plan().parallel.context); }
+  /// The part of one rank, by its places among those that share layers, sequences and the model.
+  std::unique_ptr<Network> make_network(int tensor_rank, int context_rank, int stage) const;
   /// Whether the head's weight is the embedding's.
   bool tied() const;
 };

@@ -29,6 +29,15 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
   // A group that is the world is the world's communicator.
   for (const Group group : {Group::tensor, Group::data, Group::pipeline})
     if (list.ranks(group) < plan.cluster.world()) list.add_divided(group);
+  // Those that share sequences are the data group, where that is all of it.
+  if (const std::int64_t ranks = list.ranks(Group::context); ranks > 1) {
+    const bool own = ranks < list.ranks(Group::data);
+    if (own) list.add_divided(Group::context);
+    const bool all = ranks == plan.cluster.world();
+    const std::int64_t neighbours = ranks == 2 ? 1 : 2;
+    list.at(all ? "world" : name_of(own ? Group::context : Group::data)).peers = {neighbours,
+                                                                                  neighbours};
+  }
   if (plan.parallel.pipeline == 1) return;
   const bool all = plan.parallel.pipeline == plan.cluster.world();
   const std::int64_t neighbours = plan.parallel.pipeline == 2 ? 1 : 2;  // in a ring
@@ -61,7 +70,7 @@ constinit const FrameworkTraits kNativeTraits{
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::yes,
                 .sequence = Support::never,
-                .context = Support::never,
+                .context = Support::yes,
                 .expert = Support::never},
     .split = SplitStyle::megatron,
     .experts = usual::has_all_tokens,
