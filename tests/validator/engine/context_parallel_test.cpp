@@ -28,14 +28,17 @@ TestRun run_of(int stage, int context, int data, std::int64_t accumulation) {
   return run;
 }
 
+/// Norms of 40 steps differ more than losses: by 1.5e-5 between one rank and two that have whole
+/// samples each, for the network with head norms.
+constexpr double kNorms = 3e-5;
+
 void expect_losses(const std::vector<StepResult>& whole, const std::vector<StepResult>& divided,
                    double tolerance, const std::string& what) {
   ASSERT_EQ(whole.size(), divided.size());
   for (std::size_t i = 0; i < whole.size(); ++i) {
     EXPECT_NEAR(whole[i].loss, divided[i].loss, tolerance * whole[i].loss)
         << what << ", step " << i + 1;
-    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm,
-                10 * tolerance * whole[i].gradient_norm)
+    EXPECT_NEAR(whole[i].gradient_norm, divided[i].gradient_norm, kNorms * whole[i].gradient_norm)
         << what << ", step " << i + 1;
   }
 }
