@@ -18,7 +18,7 @@ struct HostSide {
 
 struct Runtime {
   Backend& device;
-  Communicator& ranks;    ///< with other samples: ZeRO divides the states over them
+  Communicator& ranks;    ///< with other samples or rows: ZeRO divides the states over them
   Communicator& tensor;   ///< with the same samples and other parts of each layer
   Communicator& context;  ///< with other rows of the same samples, among `ranks` as well
   Communicator& stages;   ///< with the same samples and other layers, in their order
