@@ -88,6 +88,27 @@ TEST(ContextParallelBeside, shared_layers_and_stages_gives_the_losses_of_one_ran
   expect_losses(train(spec, whole, 30), train(spec, shared, 30), 1e-6, "gpt2, tensor 2");
 }
 
+/// How far the losses of 30 steps in bf16 are from those in fp32, at most.
+double farthest(const DecoderSpec& spec, TestRun run, const std::vector<StepResult>& exact) {
+  run.options.dtype = DType::bf16;
+  run.options.optimizer.master = DType::f32;
+  const auto rounded = train(spec, run, 30);
+  double most = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    most = std::max(most, std::abs(rounded[i].loss - exact[i].loss) / exact[i].loss);
+  return most;
+}
+
+TEST(ContextParallelInBf16, is_about_as_far_from_fp32_as_one_rank) {
+  for (const DecoderSpec& spec : specs()) {
+    const auto exact = train(spec, run_of(0, 1, 1, 2), 30);
+    const double one = farthest(spec, run_of(0, 1, 1, 2), exact);
+    for (const int context : {2, 4})
+      EXPECT_LT(farthest(spec, run_of(1, context, 1, 2), exact), 2 * one)
+          << spec.family << ", context " << context;
+  }
+}
+
 /// Of all units, flat; the same on every rank. `keep` decides what the backward pass does again.
 std::vector<std::vector<double>> gradients_of(const DecoderSpec& spec, int context, Keep keep,
                                               double& loss) {
