@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/groups.h"
+#include "data/batches.h"
 #include "device/dry_run.h"
 #include "device/random.h"
 #include "engine/decoder.h"
@@ -86,9 +87,10 @@ struct TestRun {
   int world = 1;
   Keep keep = Keep::everything;
   int tensor = 1;   ///< of the world, ranks that share each layer
+  int context = 1;  ///< ranks that share each sequence
   int experts = 1;  ///< and those that divide the experts of each layer
   double capacity_factor = 0;
-  int data() const { return world / (tensor * options.pipeline.stages); }
+  int data() const { return world / (tensor * context * options.pipeline.stages); }
 };
 
 inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const TestRun& run,
@@ -101,13 +103,14 @@ inline std::unique_ptr<Network> make_network(const NetworkSpec& spec, const Test
                    run.keep,
                    {of.tensor().rank(), run.tensor},
                    {of.stages().rank(), run.options.pipeline.stages, run.options.pipeline.chunks},
+                   {of.context().rank(), run.context},
                    {of.experts().rank(), run.experts},
                    run.capacity_factor});
   return make_perceptron(std::get<MlpSpec>(spec), run.micro_batch, run.options.dtype);
 }
 
 /// The same samples of a step for every division into ranks and micro-batches. `rank` among those
-/// with other samples.
+/// with other rows, the ones that share sequences next to each other.
 class TestBatches final : public BatchSource {
  public:
   TestBatches(const NetworkSpec& spec, const TestRun& run, int rank)
@@ -117,10 +120,13 @@ class TestBatches final : public BatchSource {
     Batch batch;
     for (std::int64_t b = 0; b < run_.micro_batch; ++b) {
       const std::int64_t sample =
-          ((step * run_.options.accumulation + micro) * run_.data() + rank_) * run_.micro_batch + b;
+          ((step * run_.options.accumulation + micro) * run_.data() + rank_ / run_.context) *
+              run_.micro_batch +
+          b;
       add_sample(batch, static_cast<std::uint64_t>(sample));
     }
-    return batch;
+    if (std::holds_alternative<MlpSpec>(spec_)) return batch;
+    return rows_of(batch, run_.sequence, {rank_ % run_.context, run_.context});
   }
 
  private:
@@ -161,16 +167,20 @@ inline void with_trainers(const NetworkSpec& spec, const TestRun& run,
     const auto dry = make_dry_backend([](const StepShapes&) { return 0; });
     const auto alone = make_dry_communicator(rank, run.world);
     const auto* decoder = std::get_if<DecoderSpec>(&spec);
-    const ModelDegrees degrees{run.tensor, run.options.pipeline.stages,
-                               decoder != nullptr && decoder->tied, run.experts};
+    const ModelDegrees degrees{.tensor = run.tensor,
+                               .context = run.context,
+                               .stages = run.options.pipeline.stages,
+                               .tied_ends = decoder != nullptr && decoder->tied,
+                               .experts = run.experts};
     const Groups planned_groups(*dry, *alone, degrees);
     const Groups groups(*device.backend, *device.communicator, degrees);
     TestBatches batches(spec, run, groups.data().rank());
     const auto make_trainer = [&](Backend& backend, const Groups& of, Arena& arena,
                                   HostSide* host) {
-      return std::make_unique<Trainer>(Runtime{backend, of.data(), of.tensor(), of.stages(),
-                                               of.ends(), of.experts(), of.copies(), arena, host},
-                                       make_network(spec, run, of), run.options);
+      return std::make_unique<Trainer>(
+          Runtime{backend, of.data(), of.tensor(), of.context(), of.stages(), of.ends(),
+                  of.experts(), of.copies(), arena, host},
+          make_network(spec, run, of), run.options);
     };
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     Arena plan(0, kMost), pinned(0, kMost), pageable(0, kMost);

@@ -101,6 +101,7 @@ void print_header(const EngineJob& job) {
              w.gradient_accumulation);
   const Parallel& p = plan.parallel;
   if (p.tensor > 1) fmt::print("tensor parallel over {} ranks\n", p.tensor);
+  if (p.context > 1) fmt::print("sequences shared by {} ranks\n", p.context);
   if (p.pipeline > 1)
     fmt::print(
         "pipeline of {} stages{}, {}\n", p.pipeline,

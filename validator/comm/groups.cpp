@@ -11,18 +11,21 @@ namespace shardplan::validator {
 Groups::Groups(Backend& device, Communicator& world, const ModelDegrees& degrees)
     : tensor_(make(device, world, degrees.tensor, 1)),
       data_(make(device, world, world.size() / (degrees.tensor * degrees.stages), degrees.tensor)),
+      context_(make_context(device, world, degrees, data_)),
       stages_(make(device, world, degrees.stages, world.size() / degrees.stages)),
       ends_(degrees.tied_ends && degrees.stages > 2 ? pair_ends(device, world, degrees.stages)
                                                     : Group{}) {
-  assert(world.size() % (degrees.tensor * degrees.stages) == 0);
+  assert(world.size() % (degrees.tensor * degrees.context * degrees.stages) == 0);
   experts_ = make(device, world, degrees.experts, 1);
   if (degrees.experts > 1) {
     experts_.used->connect_all();
-    assert(degrees.tensor * degrees.stages == 1 && world.size() % degrees.experts == 0);
+    assert(degrees.tensor * degrees.context * degrees.stages == 1 &&
+           world.size() % degrees.experts == 0);
     copies_ = make(device, world, world.size() / degrees.experts, degrees.experts);
   } else {
     copies_.used = data_.used;
   }
+  if (degrees.context > 1) context_.used->connect_neighbours();
   if (degrees.stages > 1) stages_.used->connect_neighbours();
   if (ends_.used != nullptr) return;
   if (degrees.tied_ends && degrees.stages == 2) {
@@ -47,6 +50,12 @@ Groups::Group Groups::make(Backend& device, Communicator& world, int count, int 
   return group;
 }
 
+Groups::Group Groups::make_context(Backend& device, Communicator& world,
+                                   const ModelDegrees& degrees, const Group& data) {
+  if (degrees.context == data.used->size()) return {nullptr, data.used};
+  return make(device, world, degrees.context, degrees.tensor);
+}
+
 Groups::Group Groups::pair_ends(Backend& device, Communicator& world, int stages) {
   const int each = world.size() / stages, stage = world.rank() / each;
   const int first = std::min(stage, stages - 1 - stage), last = stages - 1 - first;
@@ -61,7 +70,7 @@ Groups::Group Groups::pair_ends(Backend& device, Communicator& world, int stages
 
 std::int64_t Groups::overhead_bytes() const {
   std::int64_t bytes = 0;
-  for (const Group* group : {&tensor_, &data_, &stages_, &ends_, &experts_, &copies_})
+  for (const Group* group : {&tensor_, &data_, &context_, &stages_, &ends_, &experts_, &copies_})
     if (group->own) bytes += group->own->overhead_bytes();
   return bytes;
 }

@@ -1,6 +1,6 @@
 // The groups of ranks that divide a model and its samples. Ranks that share each layer are next to
-// each other, as core numbers them; ranks with other samples come after them, and stages of layers
-// are furthest apart.
+// each other, as core numbers them; after them come ranks with other rows of the same sequences,
+// then those with other samples, and stages of layers are furthest apart.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@ namespace shardplan::validator {
 /// Over how many ranks a model is divided.
 struct ModelDegrees {
   int tensor = 1;          ///< ranks that share each layer
+  int context = 1;         ///< ranks that share each sequence
   int stages = 1;          ///< of layers
   bool tied_ends = false;  ///< the first stage and the last have a table in common
   int experts = 1;         ///< ranks with other samples that divide the experts of a layer; 1 in a
@@ -25,10 +26,12 @@ class Groups {
   /// factor.
   Groups(Backend& device, Communicator& world, const ModelDegrees& degrees);
 
-  /// With other samples and the same parameters.
+  /// With other samples, or other rows of the same ones, and the same parameters.
   Communicator& data() const { return *data_.used; }
   /// With the same samples and other parts of each layer.
   Communicator& tensor() const { return *tensor_.used; }
+  /// With other rows of the same sequences: some of data().
+  Communicator& context() const { return *context_.used; }
   /// With the same samples and other layers, in the order of the layers.
   Communicator& stages() const { return *stages_.used; }
   /// The first stage with the last, where they have a table in common; else this rank alone.
@@ -52,7 +55,11 @@ class Groups {
   /// Ranks that are as far from the two ends of the pipeline.
   static Group pair_ends(Backend& device, Communicator& world, int stages);
 
-  Group tensor_, data_, stages_, ends_, experts_, copies_;
+  /// Those that share sequences: the data group itself where that is all of it.
+  static Group make_context(Backend& device, Communicator& world, const ModelDegrees& degrees,
+                            const Group& data);
+
+  Group tensor_, data_, context_, stages_, ends_, experts_, copies_;
 };
 
 }  // namespace shardplan::validator

@@ -62,7 +62,7 @@ class TokenBatches final : public BatchSource {
       batch.tokens.insert(batch.tokens.end(), start, start + length);
       batch.targets.insert(batch.targets.end(), start + 1, start + length + 1);
     }
-    return batch;
+    return rows_of(batch, length, division_.share);
   }
 
  private:
@@ -130,6 +130,18 @@ Tokens load_tokens(const std::string& path, std::int64_t vocabulary, std::int64_
          .message = fmt::format("token {} at position {}", *beyond, beyond - tokens.begin()),
          .expected = fmt::format("tokens below the vocabulary's {}", vocabulary)});
   return std::make_shared<const std::vector<std::int32_t>>(std::move(tokens));
+}
+
+Batch rows_of(const Batch& whole, std::int64_t sequence, const ContextShare& share) {
+  const RowPlaces places = share.places(sequence);
+  Batch part;
+  for (std::int64_t begin = 0; begin < std::ssize(whole.tokens); begin += sequence)
+    for (std::int64_t row = 0; row < places.sequence; ++row) {
+      const auto at = static_cast<std::size_t>(begin + places.of(row));
+      part.tokens.push_back(whole.tokens[at]);
+      part.targets.push_back(whole.targets[at]);
+    }
+  return part;
 }
 
 std::unique_ptr<BatchSource> token_batches(Tokens tokens, const Division& division) {

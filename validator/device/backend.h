@@ -137,17 +137,19 @@ class Backend {
   virtual void rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inverse) = 0;
   virtual void attention_forward(const AttentionForward& o) = 0;
   virtual void attention_backward(const AttentionBackward& o) = 0;
+  virtual void merge_attention(const AttentionMerge& o) = 0;
+  virtual void copy_columns(const ColumnCopy& o) = 0;
   /// y [rows, F] from x: [rows, 2F] for swiglu, [rows, F] otherwise.
   virtual void activation_forward(Activation kind, const Tensor& y, const Tensor& x) = 0;
   /// x becomes dx, given dy.
   virtual void activation_backward(Activation kind, const Tensor& x, const Tensor& dy) = 0;
-  /// y[r] = table[tokens[r]] (+ positions[r mod sequence] if there are any). tokens: [rows] int32;
+  /// y[r] = table[tokens[r]] (+ positions[places.of(r)] if there are any). tokens: [rows] int32;
   /// a negative one has no row: 0 in its place, and no gradient.
   virtual void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                                 const Tensor& positions, std::int64_t sequence) = 0;
+                                 const Tensor& positions, const RowPlaces& places) = 0;
   /// Adds to dtable and dpositions, in a fixed order.
   virtual void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
-                                  const Tensor& tokens, std::int64_t sequence) = 0;
+                                  const Tensor& tokens, const RowPlaces& places) = 0;
   virtual void cross_entropy(const CrossEntropy& o) = 0;
   virtual void loss_parts(const LossParts& o) = 0;
   virtual void joined_cross_entropy(const JoinedCrossEntropy& o) = 0;

@@ -55,12 +55,14 @@ class DryBackend final : public Backend {
   void rotary(const Tensor&, const Tensor&, const Heads&, bool) override {}
   void attention_forward(const AttentionForward&) override {}
   void attention_backward(const AttentionBackward&) override {}
+  void merge_attention(const AttentionMerge&) override {}
+  void copy_columns(const ColumnCopy&) override {}
   void activation_forward(Activation, const Tensor&, const Tensor&) override {}
   void activation_backward(Activation, const Tensor&, const Tensor&) override {}
   void embedding_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                         std::int64_t) override {}
+                         const RowPlaces&) override {}
   void embedding_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                          std::int64_t) override {}
+                          const RowPlaces&) override {}
   void cross_entropy(const CrossEntropy&) override {}
   void loss_parts(const LossParts&) override {}
   void joined_cross_entropy(const JoinedCrossEntropy&) override {}

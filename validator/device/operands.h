@@ -54,6 +54,19 @@ struct Heads {
   std::int64_t packed_width() const { return (query_heads + 2 * key_value_heads) * head_dim; }
 };
 
+/// Where the rows of a micro-batch are in their sequences: a rank that shares sequences with others
+/// has one run of positions or two of each.
+struct RowPlaces {
+  std::int64_t sequence = 0;  ///< rows of a sequence
+  std::int64_t first = 0;     ///< position of the first one
+  std::int64_t turn = 0;      ///< the second run begins with this row of a sequence
+  std::int64_t gap = 0;       ///< positions between the runs
+  constexpr std::int64_t of(std::int64_t row) const {
+    const std::int64_t i = row % sequence;
+    return first + i + (i < turn ? 0 : gap);
+  }
+};
+
 /// RMS norm over each head of q and k (Qwen 3), v copied: what rotary and attention then read.
 struct HeadNormForward {
   Heads heads;
@@ -74,19 +87,61 @@ struct HeadNormBackward {
   Tensor q_weight, k_weight;
 };
 
-/// Causal softmax attention, scores scaled by 1/√head_dim, without an s² matrix in memory.
+/// Rows of each sequence: `count` from `first` on.
+struct Span {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+/// Keys and values of other rows of the same sequences: each of `queries` sees all of `keys`.
+struct OtherKeys {
+  Tensor keys_values;  ///< [rows, 2 · key_value_heads · head_dim]; empty: the queries' own, causal
+  Span queries, keys;
+};
+
+/// Softmax attention, scores scaled by 1/√head_dim, without an s² matrix in memory: causal, or of
+/// some queries and other keys, where only those queries' rows of the results are written.
 struct AttentionForward {
   Heads heads;
   Tensor out;  ///< [rows, query_width]
   Tensor lse;  ///< [batch, query_heads, sequence] fp32: log Σ exp(score) of each query
   Tensor qkv;  ///< [rows, packed_width]
+  OtherKeys others;
 };
 
+/// With other keys, `out` and `lse` are those over all keys that a query sees, and the rows that
+/// are written are those of the queries, and of the keys in the columns of keys and values.
 struct AttentionBackward {
   Heads heads;
   Tensor dqkv;  ///< [rows, packed_width]; never qkv itself
   Tensor dout;  ///< [rows, query_width]
   Tensor out, lse, qkv;
+  OtherKeys others;
+};
+
+/// Puts together what some queries' attention over two sets of keys gave, each normalised by
+/// itself: with l = log(exp(lse) + exp(part_lse)), sum = sum · exp(lse − l) + part · exp(part_lse −
+/// l) and lse = l.
+struct AttentionMerge {
+  Heads heads;
+  Tensor sum;       ///< [rows, query_width] fp32
+  Tensor lse;       ///< [batch, query_heads, sequence] fp32
+  Tensor part;      ///< [rows, query_width]
+  Tensor part_lse;  ///< [batch, query_heads, sequence] fp32
+  Span queries;     ///< the rows that are merged
+};
+
+/// to[:, to_column + i] (+)= from[:, from_column + i] for i < columns and some rows of each
+/// sequence. The matrices may have different element types.
+struct ColumnCopy {
+  Tensor to;  ///< [batch · sequence, ...]
+  std::int64_t to_column = 0;
+  Tensor from;  ///< [batch · sequence, ...]
+  std::int64_t from_column = 0;
+  std::int64_t columns = 0;
+  std::int64_t sequence = 0;
+  Span rows;
+  bool accumulate = false;
 };
 
 /// Softmax and cross-entropy of rows of logits, whose place their gradient takes.

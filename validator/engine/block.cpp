@@ -126,7 +126,7 @@ void Block::attention_half(const TensorRanks& ranks, const Unit& unit, const Ten
                         unit.parameter(w, parameters_.qkv_weight),
                         unit.parameter(w, parameters_.qkv_bias));
   turn_heads(ranks, unit, w, a, rotary);
-  device.attention_forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
+  attention_->forward({.heads = heads_, .out = a.attended, .lse = a.lse, .qkv = a.heads});
   project(ranks, branch, a.attended, unit.parameter(w, parameters_.out_weight),
           unit.parameter(w, parameters_.out_bias));
 }
@@ -198,12 +198,12 @@ void Block::backward(const TensorRanks& ranks, const Unit& unit, const Tensor& w
 
   linear(p.out_weight, p.out_bias, ranks.gather(dresidual, ranks.gradients()), a.attended,
          scratch.dattended);
-  device.attention_backward({.heads = heads_,
-                             .dqkv = scratch.dqkv,
-                             .dout = scratch.dattended,
-                             .out = a.attended,
-                             .lse = a.lse,
-                             .qkv = a.heads});
+  attention_->backward({.heads = heads_,
+                        .dqkv = scratch.dqkv,
+                        .dout = scratch.dattended,
+                        .out = a.attended,
+                        .lse = a.lse,
+                        .qkv = a.heads});
   if (spec_.rotary) device.rotary(scratch.dqkv, rotary, heads_, true);
   if (spec_.head_norms)
     device.head_norm_backward({.heads = heads_,

@@ -15,6 +15,7 @@
 
 #include "engine/mlp/mlp.h"
 #include "engine/network.h"
+#include "engine/self_attention.h"
 #include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
 
@@ -64,6 +65,9 @@ class Block {
         std::unique_ptr<Mlp> mlp)
       : spec_(spec), parameters_(parameters), heads_(heads), dtype_(dtype), mlp_(std::move(mlp)) {}
 
+  /// Before any pass; `attention` outlives the block.
+  void attend_with(const SelfAttention& attention) { attention_ = &attention; }
+
   /// Every tensor but x. With Keep::products those that are done again come from `shared`.
   BlockActivations allocate(Arena& arena, const std::string& name, Keep keep,
                             const BlockActivations& shared) const;
@@ -110,6 +114,7 @@ class Block {
   Heads heads_;
   DType dtype_;
   std::unique_ptr<Mlp> mlp_;
+  const SelfAttention* attention_ = nullptr;
 };
 
 }  // namespace shardplan::validator

@@ -9,6 +9,7 @@
 #include "engine/block.h"
 #include "engine/loss_rows.h"
 #include "engine/rotary_table.h"
+#include "engine/self_attention.h"
 #include "engine/tensor_ranks.h"
 #include "model/decoder_layout.h"
 #include "model/tensor_share.h"
@@ -17,7 +18,8 @@ namespace shardplan::validator {
 namespace {
 
 Heads heads_of(const DecoderSpec& spec, const DecoderRun& run) {
-  return {run.micro_batch, run.sequence, spec.query_heads, spec.key_value_heads, spec.head_dim};
+  return {run.micro_batch, run.context.places(run.sequence).sequence, spec.query_heads,
+          spec.key_value_heads, spec.head_dim};
 }
 
 class Decoder final : public Network {
@@ -25,12 +27,13 @@ class Decoder final : public Network {
   Decoder(const DecoderSpec& spec, const DecoderRun& run)
       : spec_(share_of(spec, run.share, run.experts)),
         run_(run),
+        places_(run.context.places(run.sequence)),
         layout_(stage_layout(lay_out_share(spec, run.share, run.experts), run.stage)),
         block_(spec_, layout_.block, heads_of(spec_, run), run.dtype, make_mlp()) {}
 
   const std::vector<Unit>& units() const override { return layout_.units; }
   bool tied() const override { return spec_.tied; }
-  std::int64_t rows() const override { return run_.micro_batch * run_.sequence; }
+  std::int64_t rows() const override { return run_.micro_batch * places_.sequence; }
 
   StepShapes shapes() const override {
     StepShapes s{.dtype = run_.dtype, .heads = heads_of(spec_, run_)};
@@ -48,6 +51,8 @@ class Decoder final : public Network {
   void prepare(Runtime& rt, int slots) override {
     ranks_.emplace(rt);
     if (spec_.experts) prepare_experts(rt);
+    attention_ = make_self_attention(rt, heads_of(spec_, run_), run_.dtype);
+    block_.attend_with(*attention_);
     slots_.resize(index(slots));
     const auto ids = [&](const char* name, std::int64_t micro_batches) {
       return rt.arena.allocate(name, Category::other, DType::i32, {micro_batches * rows()});
@@ -56,8 +61,8 @@ class Decoder final : public Network {
     if (run_.stage.last()) targets_ = ids("targets", 1);
     if (!spec_.rotary) return;
     table_ = rt.arena.allocate("rotary_table", Category::other, statistic_type(run_.dtype),
-                               {run_.sequence, spec_.head_dim});
-    const std::vector<double> values = rotary_table(*spec_.rotary, run_.sequence, spec_.head_dim);
+                               {places_.sequence, spec_.head_dim});
+    const std::vector<double> values = rotary_table(*spec_.rotary, places_, spec_.head_dim);
     if (table_.dtype == DType::f64) {
       rt.device.upload(table_, std::as_bytes(std::span(values)));
     } else {
@@ -72,6 +77,7 @@ class Decoder final : public Network {
     for (std::size_t s = 0; s < slots_.size(); ++s) allocate_slot(arena, s);
     if (run_.stage.last()) allocate_head(arena);
     if (ranks_->divided()) ranks_->lend(all_rows(arena, "values"), {});
+    attention_->begin_step(arena);
     if (!spec_.experts) return;
     if (!tally_.dropped.empty()) rt.device.zero(tally_.dropped);
     if (!experts_->divided()) return;
@@ -110,6 +116,7 @@ class Decoder final : public Network {
     const Arena::Scope scope(rt.arena);
     const BlockScratch scratch = block_.allocate_scratch(rt.arena);
     if (ranks_->divided()) ranks_->lend(ranks_->values(), all_rows(rt.arena, "gradients"));
+    attention_->begin_backward(rt.arena);
     BlockActivations again;
     Tensor branch;
     if (run_.keep == Keep::inputs) {
@@ -275,7 +282,7 @@ class Decoder final : public Network {
     const Tensor positions =
         ranks_->first() ? embedding().parameter(w, layout_.positions) : Tensor{};
     rt.device.embedding_forward(addend, tokens_of(pass), embedding().parameter(w, layout_.tokens),
-                                positions, run_.sequence);
+                                positions, places_);
     ranks_->sum(x, addend);
     weights.release(layout_.embedding_unit);
   }
@@ -392,20 +399,22 @@ class Decoder final : public Network {
     rt.device.embedding_backward(embedding().parameter(dembedding_, layout_.tokens),
                                  embedding().parameter(dembedding_, layout_.positions),
                                  ranks_->gather(made(pass), ranks_->gradients()), tokens_of(pass),
-                                 run_.sequence);
+                                 places_);
     gradients.close(layout_.embedding_unit);
   }
 
   DecoderSpec spec_;  ///< of this rank's part
   DecoderRun run_;
+  RowPlaces places_;  ///< of this rank's rows
   DecoderLayout layout_;
   Block block_;
   std::optional<TensorRanks> ranks_;
   std::optional<ExpertRanks> experts_;
   RouterTally tally_;
+  std::unique_ptr<SelfAttention> attention_;
   Tensor tokens_;   ///< [slots, rows] int32, on the first stage
   Tensor targets_;  ///< [rows] int32, on the last
-  Tensor table_;    ///< [sequence, head_dim]
+  Tensor table_;    ///< [rows of a sequence, head_dim]
   // Of the step under way.
   std::vector<Slot> slots_;
   BlockActivations shared_;             ///< of all blocks, under Keep::products

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/network.h"
+#include "model/context_share.h"
 #include "model/spec.h"
 #include "model/stage_share.h"
 
@@ -11,12 +12,13 @@ namespace shardplan::validator {
 
 struct DecoderRun {
   std::int64_t micro_batch = 1;
-  std::int64_t sequence = 1;
+  std::int64_t sequence = 1;  ///< all of it
   DType dtype = DType::bf16;
   Keep keep = Keep::everything;
-  TensorShare share;    ///< of the ranks that share each layer
-  StageShare stage;     ///< and of the stages of a pipeline
-  ExpertShare experts;  ///< of the ranks that divide the experts of each layer
+  TensorShare share;     ///< of the ranks that share each layer
+  StageShare stage;      ///< and of the stages of a pipeline
+  ContextShare context;  ///< and of the ranks that share sequences
+  ExpertShare experts;   ///< of the ranks that divide the experts of each layer
   /// Slots that each expert has of each rank, over an even share of its assignments; what has none
   /// is dropped. 0: nothing is dropped.
   double capacity_factor = 0;

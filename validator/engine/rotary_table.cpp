@@ -21,16 +21,16 @@ double scaled(double frequency, const RotaryScaling& s) {
 
 }  // namespace
 
-std::vector<double> rotary_table(const Rotary& rotary, std::int64_t sequence,
+std::vector<double> rotary_table(const Rotary& rotary, const RowPlaces& places,
                                  std::int64_t head_dim) {
   const std::int64_t half = head_dim / 2;
-  std::vector<double> table(static_cast<std::size_t>(sequence * head_dim));
+  std::vector<double> table(static_cast<std::size_t>(places.sequence * head_dim));
   for (std::int64_t i = 0; i < half; ++i) {
     double frequency =
         std::pow(rotary.theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
     if (rotary.scaling) frequency = scaled(frequency, *rotary.scaling);
-    for (std::int64_t t = 0; t < sequence; ++t) {
-      const double angle = static_cast<double>(t) * frequency;
+    for (std::int64_t t = 0; t < places.sequence; ++t) {
+      const double angle = static_cast<double>(places.of(t)) * frequency;
       table[static_cast<std::size_t>(t * head_dim + i)] = std::cos(angle);
       table[static_cast<std::size_t>(t * head_dim + half + i)] = std::sin(angle);
     }

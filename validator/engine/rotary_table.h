@@ -7,8 +7,8 @@
 
 namespace shardplan::validator {
 
-/// [sequence, head_dim]: the cosines of the head_dim/2 frequencies, then their sines.
-std::vector<double> rotary_table(const Rotary& rotary, std::int64_t sequence,
+/// [rows of a sequence, head_dim]: the cosines of the head_dim/2 frequencies, then their sines.
+std::vector<double> rotary_table(const Rotary& rotary, const RowPlaces& places,
                                  std::int64_t head_dim);
 
 }  // namespace shardplan::validator

@@ -18,8 +18,10 @@ struct HostSide {
 
 struct Runtime {
   Backend& device;
-  Communicator& ranks;    ///< with other samples: ZeRO divides the states over them (ranks_of)
+  Communicator&
+      ranks;  ///< with other samples or rows: ZeRO divides the states over them (ranks_of)
   Communicator& tensor;   ///< with the same samples and other parts of each layer
+  Communicator& context;  ///< with other rows of the same samples, among `ranks` as well
   Communicator& stages;   ///< with the same samples and other layers, in their order
   Communicator& ends;     ///< of the first stage and the last, where they have a table in common
   Communicator& experts;  ///< with other samples and other experts of each layer

@@ -94,6 +94,7 @@ std::unique_ptr<Network> EngineJob::make_network(const NetworkRank& rank) const 
                                    keep,
                                    {rank.tensor, tensor_ranks()},
                                    {rank.stage, training.pipeline.stages, training.pipeline.chunks},
+                                   {rank.context, context_ranks()},
                                    {rank.experts, expert_ranks()},
                                    plan().framework.native.capacity_factor});
   return make_perceptron(std::get<MlpSpec>(network), w.micro_batch, training.dtype);

@@ -21,7 +21,7 @@ struct RunOptions {
 
 /// A rank among those that divide a network.
 struct NetworkRank {
-  int tensor = 0, stage = 0, experts = 0;
+  int tensor = 0, context = 0, stage = 0, experts = 0;
 };
 
 struct EngineJob {
@@ -38,6 +38,8 @@ struct EngineJob {
   bool on_host() const { return plan().framework.native.device == NativeDevice::host; }
   /// Ranks that share each layer.
   int tensor_ranks() const { return static_cast<int>(plan().parallel.tensor); }
+  /// Ranks that share each sequence.
+  int context_ranks() const { return static_cast<int>(plan().parallel.context); }
   /// Ranks that divide the experts of each layer.
   int expert_ranks() const { return static_cast<int>(plan().parallel.expert); }
   /// One rank's part.

@@ -13,6 +13,7 @@ void check_table(Laboratory& lab, DType dtype, const char* shape, std::int64_t b
                  std::int64_t sequence, std::int64_t width, std::int32_t vocabulary,
                  std::int32_t used, std::int32_t elsewhere = 0) {
   const std::int64_t rows = batch * sequence;
+  const RowPlaces places{sequence, 5, sequence / 3, 11};
   lab.begin("embedding", fmt::format("{} × {}, {}", rows, width, shape), dtype);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
   for (std::int32_t& id : ids) id = lab.random_below(used + elsewhere);
@@ -20,15 +21,15 @@ void check_table(Laboratory& lab, DType dtype, const char* shape, std::int64_t b
     if (id >= used) id = -1;  // in another rank's rows
   const Pair tokens = lab.integers(ids);
   const Pair table = lab.normal({vocabulary, width});
-  const Pair positions = lab.normal({sequence, width});
+  const Pair positions = lab.normal({sequence + 20, width});
   const Pair y = lab.output({rows, width});
   const Pair dy = lab.normal({rows, width});
   const Pair dtable = lab.normal({vocabulary, width});
-  const Pair dpositions = lab.normal({sequence, width});
+  const Pair dpositions = lab.normal({sequence + 20, width});
   lab.run(
       [&](Backend& backend, const Side& of) {
-        backend.embedding_forward(of(y), of(tokens), of(table), of(positions), sequence);
-        backend.embedding_backward(of(dtable), of(dpositions), of(dy), of(tokens), sequence);
+        backend.embedding_forward(of(y), of(tokens), of(table), of(positions), places);
+        backend.embedding_backward(of(dtable), of(dpositions), of(dy), of(tokens), places);
       },
       {{"y", y}, {"dtable", dtable}, {"dpositions", dpositions}});
 }

@@ -98,7 +98,7 @@ std::int64_t dry_extent(const DecoderSpec& spec, const DecoderRun& run,
   const auto device = make_dry_backend(cuda_workspace_bytes);
   const auto ranks = make_dry_communicator(0, 1);
   Arena arena(0, std::numeric_limits<std::int64_t>::max());
-  Trainer trainer({*device, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
+  Trainer trainer({*device, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
                   make_decoder(spec, run), training);
   trainer.initialise();
   trainer.step(batches);
@@ -138,7 +138,7 @@ std::string speed_report(const SpeedOptions& options) {
   TimedBackend timed(*device, rates);
   const auto ranks = make_sole_communicator(timed);
   Arena arena(timed.allocate(extent), extent);
-  Trainer trainer({timed, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
+  Trainer trainer({timed, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, *ranks, arena},
                   make_decoder(spec, run), training);
   trainer.initialise();
 

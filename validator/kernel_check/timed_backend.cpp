@@ -14,10 +14,14 @@ Work product(const Tensor& result, std::int64_t inner, double bytes) {
   return {2.0 * static_cast<double>(result.numel()) * static_cast<double>(inner), bytes};
 }
 
-/// Two products of the lower triangle of a sequence × sequence matrix a head.
-double attention_flops(const Heads& heads) {
-  return 2.0 * static_cast<double>(heads.rows()) * static_cast<double>(heads.query_width()) *
-         static_cast<double>(heads.sequence);
+/// Two products of the lower triangle of a sequence × sequence matrix a head, or of a whole matrix
+/// of queries and other keys.
+double attention_flops(const Heads& heads, const OtherKeys& others) {
+  const double width = 2.0 * static_cast<double>(heads.batch * heads.query_width());
+  if (others.keys_values.empty())
+    return width * static_cast<double>(heads.sequence) * static_cast<double>(heads.sequence);
+  return 2.0 * width * static_cast<double>(others.queries.count) *
+         static_cast<double>(others.keys.count);
 }
 
 }  // namespace
@@ -143,14 +147,28 @@ void TimedBackend::rotary(const Tensor& qkv, const Tensor& table, const Heads& h
 }
 
 void TimedBackend::attention_forward(const AttentionForward& o) {
-  time("attention, forward", {attention_flops(o.heads), bytes_of(o.qkv, o.out)},
+  time("attention, forward", {attention_flops(o.heads, o.others), bytes_of(o.qkv, o.out)},
        [&] { inner_.attention_forward(o); });
 }
 
 void TimedBackend::attention_backward(const AttentionBackward& o) {
   time("attention, backward",
-       {2.5 * attention_flops(o.heads), bytes_of(o.qkv, o.dqkv, o.out, o.dout)},
+       {2.5 * attention_flops(o.heads, o.others), bytes_of(o.qkv, o.dqkv, o.out, o.dout)},
        [&] { inner_.attention_backward(o); });
+}
+
+void TimedBackend::merge_attention(const AttentionMerge& o) {
+  time("attention, merging", {0, bytes_of(o.sum, o.sum, o.part)},
+       [&] { inner_.merge_attention(o); });
+}
+
+void TimedBackend::copy_columns(const ColumnCopy& o) {
+  const double elements = static_cast<double>(o.to.rows() / o.sequence * o.rows.count * o.columns);
+  const double written = elements * static_cast<double>(size_of(o.to.dtype));
+  time(
+      "copies of columns",
+      {0, elements * static_cast<double>(size_of(o.from.dtype)) + (o.accumulate ? 2 : 1) * written},
+      [&] { inner_.copy_columns(o); });
 }
 
 void TimedBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
@@ -163,16 +181,16 @@ void TimedBackend::activation_backward(Activation kind, const Tensor& x, const T
 }
 
 void TimedBackend::embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                                     const Tensor& positions, std::int64_t sequence) {
+                                     const Tensor& positions, const RowPlaces& places) {
   time("embedding", {0, bytes_of(y, y)},
-       [&] { inner_.embedding_forward(y, tokens, table, positions, sequence); });
+       [&] { inner_.embedding_forward(y, tokens, table, positions, places); });
 }
 
 void TimedBackend::embedding_backward(const Tensor& dtable, const Tensor& dpositions,
                                       const Tensor& dy, const Tensor& tokens,
-                                      std::int64_t sequence) {
+                                      const RowPlaces& places) {
   time("embedding", {0, bytes_of(dy, dy, dy)},
-       [&] { inner_.embedding_backward(dtable, dpositions, dy, tokens, sequence); });
+       [&] { inner_.embedding_backward(dtable, dpositions, dy, tokens, places); });
 }
 
 void TimedBackend::cross_entropy(const CrossEntropy& o) {

@@ -87,12 +87,14 @@ class TimedBackend final : public Backend {
   void rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inverse) override;
   void attention_forward(const AttentionForward& o) override;
   void attention_backward(const AttentionBackward& o) override;
+  void merge_attention(const AttentionMerge& o) override;
+  void copy_columns(const ColumnCopy& o) override;
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x) override;
   void activation_backward(Activation kind, const Tensor& x, const Tensor& dy) override;
   void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                         const Tensor& positions, std::int64_t sequence) override;
+                         const Tensor& positions, const RowPlaces& places) override;
   void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
-                          const Tensor& tokens, std::int64_t sequence) override;
+                          const Tensor& tokens, const RowPlaces& places) override;
   void cross_entropy(const CrossEntropy& o) override;
   void loss_parts(const LossParts& o) override;
   void joined_cross_entropy(const JoinedCrossEntropy& o) override;

@@ -21,29 +21,40 @@ class NoBatches final : public BatchSource {
 /// A trainer whose allocations of the run are the model's phase.
 std::unique_ptr<Trainer> make_trainer(const EngineJob& job, const Runtime& runtime) {
   runtime.arena.begin_phase(Phase::model);
-  auto trainer = std::make_unique<Trainer>(
-      runtime,
-      job.make_network({runtime.tensor.rank(), runtime.stages.rank(), runtime.experts.rank()}),
-      job.training);
+  auto trainer = std::make_unique<Trainer>(runtime,
+                                           job.make_network({.tensor = runtime.tensor.rank(),
+                                                             .context = runtime.context.rank(),
+                                                             .stage = runtime.stages.rank(),
+                                                             .experts = runtime.experts.rank()}),
+                                           job.training);
   runtime.arena.end_phase();
   return trainer;
 }
 
 ModelDegrees degrees_of(const EngineJob& job) {
-  return {job.tensor_ranks(), job.training.pipeline.stages, job.tied(), job.expert_ranks()};
+  return {.tensor = job.tensor_ranks(),
+          .context = job.context_ranks(),
+          .stages = job.training.pipeline.stages,
+          .tied_ends = job.tied(),
+          .experts = job.expert_ranks()};
 }
 
 Runtime runtime_of(Backend& backend, const Groups& groups, Arena& arena, HostSide* host) {
-  return {backend,         groups.data(), groups.tensor(),
-          groups.stages(), groups.ends(), groups.experts(),
-          groups.copies(), arena,         host};
+  return {backend,         groups.data(), groups.tensor(),  groups.context(),
+          groups.stages(), groups.ends(), groups.experts(), groups.copies(),
+          arena,           host};
 }
 
 std::unique_ptr<BatchSource> make_batches(const EngineJob& job, const Tokens& tokens,
-                                          const Communicator& data) {
+                                          const Groups& groups) {
   const Workload& w = job.plan().workload;
-  const Division division{w.micro_batch, w.sequence_length, w.gradient_accumulation, data.rank(),
-                          data.size()};
+  const ContextShare share{groups.context().rank(), groups.context().size()};
+  const Division division{w.micro_batch,
+                          w.sequence_length,
+                          w.gradient_accumulation,
+                          groups.data().rank() / share.ranks,
+                          groups.data().size() / share.ranks,
+                          share};
   if (const auto* mlp = std::get_if<MlpSpec>(&job.network))
     return class_batches(*mlp, division, job.training.seed);
   return token_batches(tokens, division);
@@ -83,7 +94,7 @@ void run_rank(const EngineJob& job, const Placement& placement, const Tokens& to
   } else {
     load_pretrained(*trainer, job.network, job.run.weights);
   }
-  const auto batches = make_batches(job, tokens, groups.data());
+  const auto batches = make_batches(job, tokens, groups);
   for (std::int64_t i = 0; i < job.run.steps; ++i) {
     const StepResult result = trainer->step(*batches);
     if (steps == nullptr) continue;

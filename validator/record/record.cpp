@@ -91,7 +91,7 @@ Json make_record(const EngineJob& job, const RunReport& report, const Producer& 
   const double seconds = median_seconds(job, report.steps);
   const Workload& w = job.plan().workload;
   const double tokens = static_cast<double>(job.make_network({})->rows() * w.gradient_accumulation *
-                                            job.plan().data_ranks());
+                                            job.plan().replicas());
   Json environment{{"gpu", worst.device.name}, {"gpu_bytes", worst.device.capacity_bytes}};
   for (const auto& [what, version] : worst.device.versions) environment[what] = version;
   if (report.ranks_per_device > 1) environment["ranks_per_gpu"] = report.ranks_per_device;

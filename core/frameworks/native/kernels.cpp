@@ -40,17 +40,30 @@ Kernel rows_of(const Native& n, KernelKind kind, std::int64_t columns, std::int6
   return some_rows(n, kind, n.rows, columns, written);
 }
 
-Kernel attention(const Native& n, KernelKind kind) {
-  const Workload& w = n.plan.workload;
+/// Of so many queries of a sequence and the keys they see, all of them unless it is causal.
+Kernel attention(const Native& n, KernelKind kind, std::int64_t queries, std::int64_t keys,
+                 bool causal) {
+  const std::int64_t batch = n.plan.workload.micro_batch;
   const NativeBlock& b = n.layout.block;
   Kernel k = started(n, kind);
-  k.causal = true;
+  k.causal = causal;
   k.by_rows = !n.cudnn_attention();
-  k.m = k.n = w.sequence_length;
+  k.m = queries;
+  k.n = keys;
   k.k = n.layout.head_dim;
-  k.batch = w.micro_batch * b.query_heads;
-  k.bytes = static_cast<double>(n.rows) * static_cast<double>((b.packed + b.query_width) * n.width);
-  k.elements = static_cast<double>(n.rows) * static_cast<double>(b.query_width);
+  k.batch = batch * b.query_heads;
+  k.elements = static_cast<double>(batch * queries) * static_cast<double>(b.query_width);
+  k.bytes =
+      static_cast<double>(n.width) *
+      (2 * k.elements + static_cast<double>(batch * keys) * static_cast<double>(n.key_columns()));
+  return k;
+}
+
+/// Reads and writes so many bytes of each row, of `written` elements.
+Kernel pass_over(const Native& n, std::int64_t rows, std::int64_t bytes, std::int64_t written) {
+  Kernel k = started(n, KernelKind::elementwise);
+  k.bytes = static_cast<double>(rows) * static_cast<double>(bytes);
+  k.elements = static_cast<double>(rows) * static_cast<double>(written);
   return k;
 }
 
@@ -93,10 +106,19 @@ class WorkList {
     work_.back().bytes = bytes;
     work_.emplace_back();
   }
+  /// Keys and values, or their gradients, go to the next rank beside the kernels that follow, up to
+  /// settle().
+  void pass_on(std::int64_t bytes) {
+    settle();
+    work_.back().passed_on = bytes;
+  }
+  void settle() { work_.emplace_back(); }
   void append(const NativeWork& work) {
     for (const NativeStretch& s : work) {
+      if (s.passed_on > 0) pass_on(s.passed_on);
       for (const Kernel& k : s.kernels) add(k);
       if (s.exchange) exchange(*s.exchange, s.bytes);
+      if (s.passed_on > 0) settle();
     }
   }
 
@@ -186,6 +208,70 @@ class WorkList {
   NativeWork work_{1};
 };
 
+/// What a rank computes with the keys of another, whose place in the ring is `turn` before its own:
+/// half of its queries or all, with all of those keys or half.
+Kernel other_attention(const Native& n, KernelKind kind, std::int64_t turn) {
+  const std::int64_t half = n.sequence / 2;
+  return turn <= n.context_rank ? attention(n, kind, n.sequence, half, false)
+                                : attention(n, kind, half, n.sequence, false);
+}
+
+/// Keys and values of the packed rows, to where they are passed on from.
+Kernel pack_keys(const Native& n) {
+  return pass_over(n, n.rows, 2 * n.key_columns() * n.width, n.key_columns());
+}
+
+void attend(const Native& n, WorkList& list) {
+  const Kernel own = attention(n, KernelKind::attention, n.sequence, n.sequence, true);
+  if (n.context == 1) return list.add(own);
+  const std::int64_t q = n.layout.block.query_width;
+  const std::int64_t block = checked_mul(n.rows, n.key_columns() * n.width);
+  const Kernel turned = pass_over(n, n.rows, (4 + n.width) * q, q);  // to fp32, or back
+  list.add(pack_keys(n));
+  list.pass_on(block);
+  list.add(own);
+  list.add(turned);
+  for (std::int64_t turn = 1; turn < n.context; ++turn) {
+    list.pass_on(turn + 1 < n.context ? block : 0);
+    list.add(other_attention(n, KernelKind::attention, turn));
+    const std::int64_t merged = turn <= n.context_rank ? n.rows : n.rows / 2;
+    list.add(pass_over(n, merged, (8 + n.width) * q, q));
+  }
+  list.settle();
+  list.add(turned);
+}
+
+void attend_backward(const Native& n, WorkList& list) {
+  const Kernel own = attention(n, KernelKind::attention_backward, n.sequence, n.sequence, true);
+  if (n.context == 1) return list.add(own);
+  const std::int64_t q = n.layout.block.query_width, kv = n.key_columns();
+  const std::int64_t block = checked_mul(n.rows, kv * n.width);
+  const std::int64_t gradients = checked_mul(n.rows, kv * 4);
+  const auto convert = [&](std::int64_t columns) {
+    list.add(pass_over(n, n.rows, (4 + n.width) * columns, columns));
+  };
+  const auto add_up = [&](std::int64_t rows, std::int64_t columns) {
+    list.add(pass_over(n, rows, (8 + n.width) * columns, columns));
+  };
+  list.add(pack_keys(n));
+  list.pass_on(block);
+  list.add(own);
+  convert(q);
+  convert(kv);
+  for (std::int64_t turn = 1; turn < n.context; ++turn) {
+    list.pass_on(gradients + (turn + 1 < n.context ? block : 0));
+    list.add(other_attention(n, KernelKind::attention_backward, turn));
+    list.settle();
+    const bool earlier = turn <= n.context_rank;
+    add_up(earlier ? n.rows : n.rows / 2, q);
+    add_up(earlier ? n.rows / 2 : n.rows, kv);
+  }
+  list.pass_on(gradients);
+  list.settle();
+  convert(q);
+  convert(kv);
+}
+
 /// Up to what the last product reads.
 NativeWork block_to_activation(const Native& n) {
   const NativeBlock& b = n.layout.block;
@@ -194,7 +280,7 @@ NativeWork block_to_activation(const Native& n) {
   list.gather();
   list.add(product(n, n.rows, b.packed, b.hidden));
   list.add_turns();
-  list.add(attention(n, KernelKind::attention));
+  attend(n, list);
   list.add(product(n, n.rows, b.hidden, b.query_width));
   list.sum();
   list.add(norm(n, 4));
@@ -255,7 +341,7 @@ NativeWork native_block_backward(const Native& n) {
   list.add(norm_backward(n));
   list.gather();
   list.add_linear_backward(n.rows, b.hidden, b.query_width);
-  list.add(attention(n, KernelKind::attention_backward));
+  attend_backward(n, list);
   list.add_turns();
   list.gather();
   list.add_linear_backward(n.rows, b.packed, b.hidden);

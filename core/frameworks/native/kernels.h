@@ -13,6 +13,8 @@ namespace shardplan {
 
 /// Kernels, and then what the ranks that share each layer exchange.
 struct NativeStretch {
+  /// Bytes that ranks that share sequences pass on beside the kernels.
+  std::int64_t passed_on = 0;
   std::vector<Kernel> kernels;
   std::optional<Collective> exchange;
   std::int64_t bytes = 0;  ///< of what is exchanged, whole

@@ -75,8 +75,7 @@ void add_residents(ProgramBuilder& b, const Native& n) {
   if (n.pipeline.first())
     b.resident(Category::other, native_tensor(checked_mul(n.pipeline.slots, n.rows), 4));  // tokens
   if (n.layout.rotary)
-    b.resident(Category::other,
-               native_tensor(checked_mul(n.plan.workload.sequence_length, n.layout.head_dim), 4));
+    b.resident(Category::other, native_tensor(checked_mul(n.sequence, n.layout.head_dim), 4));
 }
 
 /// At stage 3 a unit is gathered one ahead of where it is used.
@@ -131,6 +130,7 @@ void emit_joint_head(ProgramBuilder& b, const Native& n, bool last) {
 struct KnownStretch {
   std::int32_t first = 0;
   std::int64_t count = 0;
+  std::int64_t passed_on = 0;
   std::optional<Collective> exchange;
   std::int64_t bytes = 0;
 };
@@ -140,14 +140,19 @@ KnownWork make_known(ProgramBuilder& b, const NativeWork& work) {
   KnownWork known;
   for (const NativeStretch& s : work)
     known.push_back({b.add_kernels(s.kernels), static_cast<std::int64_t>(s.kernels.size()),
-                     s.exchange, s.bytes});
+                     s.passed_on, s.exchange, s.bytes});
   return known;
 }
 
-/// The ranks that share each layer, or divide its experts, wait for what they exchange.
+/// The ranks that share each layer, or divide its experts, wait for what they exchange; those that
+/// share sequences compute meanwhile.
 void emit_work(ProgramBuilder& b, const KnownWork& work) {
   for (const KnownStretch& s : work) {
+    if (s.passed_on > 0)
+      b.exchange(Collective::send, Group::context, s.passed_on,
+                 "keys and values, or their gradients, to the next rank", false);
     if (s.count > 0) b.compute(s.first, s.count);
+    if (s.passed_on > 0) b.wait(Stream::communication);
     if (!s.exchange) continue;
     const bool rows = *s.exchange == Collective::all_to_all;
     b.exchange(*s.exchange, rows ? Group::expert : Group::tensor, s.bytes,
@@ -183,7 +188,7 @@ void emit_kept(const Native& n, Event&& event) {
   const std::int64_t slot = checked_mul(blocks, kept) + (blocks + 1) * n.stream();
   event(Category::activations,
         checked_mul(n.pipeline.slots, slot) + (keep == Checkpointing::selective ? n.renewed() : 0));
-  event(Category::communication_buffers, n.exchanged() + n.exchanged_rows());
+  event(Category::communication_buffers, n.exchanged() + n.exchanged_rows() + n.ring());
   if (!n.pipeline.last()) return;
   // The residual stream after the last block; the head's norm.
   event(Category::activations,
@@ -265,7 +270,8 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   const bool recomputes = n.plan.checkpointing == Checkpointing::full;
   const std::int64_t scratch = n.matrix(k.query_width) + n.matrix(k.packed);
   const std::int64_t again = recomputes ? everything_kept(n) + n.stream() : 0;
-  b.alloc(Category::communication_buffers, n.exchanged());
+  const std::int64_t exchanged = n.exchanged() + n.ring_gradients();
+  b.alloc(Category::communication_buffers, exchanged);
   b.transient(Category::activations, scratch + again);
   emit_layers(b, n, gathered_again(n), false, native_block_backward(n), [&] {
     emit_joint_block(b, n, pass.last);
@@ -277,7 +283,7 @@ void emit_backward_pass(ProgramBuilder& b, const Native& n, const NativePass& pa
   } else {
     emit_message(b, n, "gradients to the stage before");
   }
-  b.free(Category::communication_buffers, n.exchanged());
+  b.free(Category::communication_buffers, exchanged);
 }
 
 /// A run without stages: what is kept is a micro-batch's.

@@ -114,15 +114,19 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Plan& p
 
 std::optional<DivisionProblem> native_sharding_problem(const Model& model, const Plan& plan) {
   if (auto problem = experts_problem(model, plan)) return problem;
-  const std::int64_t tensor = plan.parallel.tensor;
-  if (tensor == 1) return std::nullopt;
+  const std::int64_t tensor = plan.parallel.tensor, context = plan.parallel.context;
+  if (tensor == 1 && context == 1) return std::nullopt;
   const NativeLayout layout = native_layout(model, Parallel{});
+  if (context > 1 && !layout.decoder)
+    return DivisionProblem{"parallel.context", "an mlp's samples are no sequences", "1"};
+  if (tensor == 1) return std::nullopt;
   const auto problem = [](std::string message, std::int64_t degree) {
     return DivisionProblem{"parallel.tensor", std::move(message), fmt::format("{}", degree)};
   };
   if (!layout.decoder) return problem("the native engine does not divide the layers of an mlp", 1);
   const NativeBlock& b = layout.block;
-  const std::int64_t rows = checked_mul(plan.workload.micro_batch, plan.workload.sequence_length);
+  const std::int64_t rows =
+      checked_mul(plan.workload.micro_batch, plan.workload.sequence_length / context);
   const std::int64_t degree = degree_below(
       tensor, {b.query_heads, b.key_value_heads, b.inner, b.hidden, rows, plan.cluster.world()});
   const auto not_divided = [&](std::int64_t whole, std::string_view what) {
@@ -131,7 +135,7 @@ std::optional<DivisionProblem> native_sharding_problem(const Model& model, const
   if (b.query_heads % tensor != 0) return not_divided(b.query_heads, "attention heads");
   if (b.key_value_heads % tensor != 0) return not_divided(b.key_value_heads, "key-value heads");
   if (b.inner % tensor != 0) return not_divided(b.inner, "inner dimensions of the MLP");
-  if (rows % tensor != 0) return not_divided(rows, "tokens of a micro-batch");
+  if (rows % tensor != 0) return not_divided(rows, "tokens that a rank has of a micro-batch");
   return std::nullopt;
 }
 

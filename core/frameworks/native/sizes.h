@@ -30,11 +30,13 @@ struct Native {
         pipeline(native_stage(run, rank)),
         layout(layout_of_stage(native_layout(model, run.parallel), pipeline)),
         stage(run.framework.native.zero_stage),
-        world(run.data_ranks()),
+        world(run.replicas()),
         tensor(run.parallel.tensor),
         experts(run.parallel.expert),
-        rows(checked_mul(run.workload.micro_batch,
-                         layout.decoder ? run.workload.sequence_length : 1)),
+        context(run.parallel.context),
+        context_rank(rank / tensor % context),
+        sequence(run.workload.sequence_length / context),
+        rows(checked_mul(run.workload.micro_batch, layout.decoder ? sequence : 1)),
         width(size_of(run.precision.params)),
         offloads(run.framework.native.states_on_host()),
         parameters_on_host(run.framework.native.parameters_on_host()),
@@ -42,11 +44,14 @@ struct Native {
 
   const Plan& plan;
   NativeStage pipeline;
-  NativeLayout layout;      ///< of the rank's stage
-  std::int64_t stage;       ///< ZeRO's
-  std::int64_t world;       ///< ranks with other samples, which ZeRO divides over
-  std::int64_t tensor;      ///< ranks that share each layer
-  std::int64_t experts;     ///< ranks that divide the experts of each layer
+  NativeLayout layout;   ///< of the rank's stage
+  std::int64_t stage;    ///< ZeRO's
+  std::int64_t world;    ///< ranks with other rows of samples, which ZeRO divides over
+  std::int64_t tensor;   ///< ranks that share each layer
+  std::int64_t experts;  ///< ranks that divide the experts of each layer
+  std::int64_t context;  ///< ranks that share each sequence
+  std::int64_t context_rank;
+  std::int64_t sequence;    ///< rows of a sequence that the rank has
   std::int64_t rows;        ///< of a micro-batch
   std::int64_t width;       ///< bytes of a parameter, and of everything that is computed with it
   bool offloads;            ///< masters and moments are on the host
@@ -148,6 +153,16 @@ struct Native {
     const NativeBlock& k = layout.block;
     return k.experts == 0 ? matrix(k.inner) : expert_matrix(k.hidden) + expert_matrix(k.inner);
   }
+  /// Columns of keys and values: what ranks that share sequences pass on of each row.
+  std::int64_t key_columns() const { return layout.block.packed - layout.block.query_width; }
+  /// What they have for it: two blocks that take turns, sums of results in fp32, log-sum-exps.
+  std::int64_t ring() const {
+    const NativeBlock& k = layout.block;
+    if (context == 1) return 0;
+    return 2 * matrix(key_columns()) + statistic(k.query_width) + statistic(k.query_heads);
+  }
+  /// And in a backward pass: gradients of two blocks in fp32.
+  std::int64_t ring_gradients() const { return context > 1 ? 2 * statistic(key_columns()) : 0; }
 
   /// What a block makes again under selective checkpointing, and what it keeps beside it.
   std::int64_t renewed() const {
@@ -165,8 +180,7 @@ struct Native {
   /// What cuDNN takes; the engine has kernels of its own for the rest.
   bool cudnn_attention() const {
     const std::int64_t head_width = layout.block.query_width / layout.block.query_heads;
-    return width == 2 && head_width % 8 == 0 && head_width <= 128 &&
-           plan.workload.sequence_length > 1;
+    return width == 2 && head_width % 8 == 0 && head_width <= 128 && sequence > 1;
   }
 
   std::int64_t logit_rows() const {

@@ -35,6 +35,15 @@ void native_communicators(CommunicatorList& list, const Plan& plan) {
       for (const Group group : {Group::expert, Group::expert_data}) list.add_divided(group);
     list.at(all ? "world" : name_of(Group::expert)).peers = {experts - 1, experts - 1};
   }
+  // Those that share sequences are the data group, where that is all of it.
+  if (const std::int64_t ranks = list.ranks(Group::context); ranks > 1) {
+    const bool own = ranks < list.ranks(Group::data);
+    if (own) list.add_divided(Group::context);
+    const bool all = ranks == plan.cluster.world();
+    const std::int64_t neighbours = ranks == 2 ? 1 : 2;
+    list.at(all ? "world" : name_of(own ? Group::context : Group::data)).peers = {neighbours,
+                                                                                  neighbours};
+  }
   if (plan.parallel.pipeline == 1) return;
   const bool all = plan.parallel.pipeline == plan.cluster.world();
   const std::int64_t neighbours = plan.parallel.pipeline == 2 ? 1 : 2;  // in a ring
@@ -67,7 +76,7 @@ constinit const FrameworkTraits kNativeTraits{
                 .pipeline = Support::yes,
                 .virtual_pipeline = Support::yes,
                 .sequence = Support::never,
-                .context = Support::never,
+                .context = Support::yes,
                 .expert = Support::yes},
     .split = SplitStyle::megatron,
     .experts = usual::dispatches_tokens,

@@ -206,6 +206,53 @@ TEST(NativeLowering, refuses_experts_in_some_blocks_alone) {
   EXPECT_THROW(estimate(model, native_plan(0, "bf16-master", 1), Calibration{}), InputError);
 }
 
+Plan ringed(std::int64_t stage, std::int64_t ranks, std::int64_t context) {
+  Plan plan = native_plan(stage, "bf16-master", ranks);
+  plan.parallel.context = context;
+  return plan;
+}
+
+TEST(NativeRing, passes_keys_and_values_on_and_their_gradients_home) {
+  const Model model = model_of(kLlama);
+  constexpr std::int64_t kBlocks = 6, kContext = 4;
+  const Plan plan = ringed(1, 8, kContext);
+  std::int64_t passed = 0;
+  for (const TrafficLine& line : estimate(model, plan, Calibration{}).traffic)
+    if (line.what == "keys and values, or their gradients, to the next rank")
+      passed += line.payload_bytes;
+  const std::int64_t rows = plan.workload.micro_batch * plan.workload.sequence_length / kContext;
+  const std::int64_t block = rows * 2 * 1024;  // elements
+  // In 2 bytes forward and backward, as far as the last of the others; in 4 all the way round.
+  EXPECT_EQ(passed, kBlocks * (2 * (kContext - 1) * 2 * block + kContext * 4 * block));
+}
+
+TEST(NativeRing, divides_states_over_ranks_that_share_sequences_too) {
+  const Model model = model_of(kLlama);
+  const std::int64_t psi = model.parameter_count();
+  EXPECT_EQ(model_states(model, ringed(3, 4, 2)), 16 * psi / 4);
+  EXPECT_EQ(model_states(model, ringed(1, 4, 4)), 4 * psi + 12 * psi / 4);
+}
+
+TEST(NativeRing, computes_as_much_on_every_rank_as_one_without_it_over_their_number) {
+  const Model model = model_of(kLlama);
+  const auto attention = [&](const Plan& plan, std::int64_t rank) {
+    const RankModel share(model, plan);
+    const Program program = lower(share.model(), plan, share.run(), rank);
+    double flops = 0;
+    for_each_event(program, [&](const Event& e, std::int64_t times) {
+      if (e.kind != Event::Kind::compute) return;
+      for_each_kernel(program, e, [&](const Kernel& k) {
+        if (k.kind == KernelKind::attention || k.kind == KernelKind::attention_backward)
+          flops += static_cast<double>(times) * flops_of(k);
+      });
+    });
+    return flops;
+  };
+  const double whole = attention(native_plan(0, "bf16-master", 4), 0);
+  for (std::int64_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(attention(ringed(0, 4, 4), rank), whole / 4) << rank;
+}
+
 TEST(NativeLowering, refuses_what_the_engine_does_not_run) {
   const Model model = model_of(R"({"model_type": "opt"})");
   EXPECT_THROW(estimate(model, native_plan(0, "bf16-master", 1), Calibration{}), InputError);

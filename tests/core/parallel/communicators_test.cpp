@@ -55,6 +55,16 @@ TEST(Communicators, OfTheEnginesExpertsAreTheWorldWhereTheySpanIt) {
   EXPECT_THAT(names(plan), ElementsAre("world"));
 }
 
+TEST(Communicators, OfTheEnginesRingAreTheDataGroupsWhereThatIsAllOfIt) {
+  Plan plan = plan_of(FrameworkKind::native, "bf16-pure", 8);
+  plan.parallel.context = 8;
+  EXPECT_THAT(names(plan), ElementsAre("world"));
+  plan.parallel.context = 2;
+  EXPECT_THAT(names(plan), ElementsAre("world", "context"));
+  plan.parallel.tensor = 4;
+  EXPECT_THAT(names(plan), ElementsAre("world", "tensor", "data"));
+}
+
 TEST(Communicators, OfAMeshAreThoseThatTheWorldsIsNot) {
   Plan plan = plan_of(FrameworkKind::fsdp2, "bf16-autocast", 4);
   plan.framework.fsdp2.hybrid_shard_size = 2;

@@ -11,6 +11,7 @@
 namespace shardplan::validator {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const std::string kJob = std::string(SHARDPLAN_SOURCE_DIR) + "/configs/jobs/gpt2-tiny-native.json";
@@ -74,6 +75,50 @@ TEST_F(Validate, shares_layers_among_ranks_and_predicts_every_byte) {
   };
   const double whole = last_loss(1);
   for (const std::int64_t tensor : {2, 4}) EXPECT_NEAR(last_loss(tensor), whole, 1e-6 * whole);
+}
+
+TEST_F(Validate, shares_sequences_among_ranks_and_predicts_every_byte) {
+  const auto last_loss = [&](const char* parallel, std::int64_t samples, int stage) {
+    const Finished r = run({job_with([&](Json& j) {
+                              j["parallel"] = Json::parse(parallel);
+                              j["framework"]["zero_stage"] = stage;
+                              // As many samples a step, whoever has them.
+                              j["workload"]["gradient_accumulation"] = samples;
+                              j["precision"] = "fp32";
+                            }),
+                            "--format", "json"});
+    return loss_of_predicted(r);
+  };
+  const double whole = last_loss("{}", 2, 1);
+  for (const int stage : {0, 1, 2, 3}) {
+    EXPECT_NEAR(last_loss(R"({"context": 2})", 4, stage), whole, 1e-6 * whole) << stage;
+    EXPECT_NEAR(last_loss(R"({"context": 4})", 8, stage), whole, 1e-6 * whole) << stage;
+  }
+  EXPECT_NEAR(last_loss(R"({"context": 2, "tensor": 2})", 8, 1), whole, 1e-6 * whole);
+}
+
+TEST_F(Validate, names_the_ring_that_cannot_be_and_exits_3) {
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    const Finished r = run({job_with([&](Json& j) {
+      j["parallel"]["context"] = 4;
+      change(j);
+    })});
+    EXPECT_EQ(r.exit_code, 3) << r.out;
+    return r.err;
+  };
+  EXPECT_THAT(refused([](Json& j) { j["workload"]["sequence_length"] = 60; }),
+              AllOf(HasSubstr("parallel.context: 8 does not divide the 60 tokens"),
+                    HasSubstr("expected 2")));
+  EXPECT_THAT(refused([](Json& j) { j["parallel"]["context"] = 3; }),
+              HasSubstr("parallel.context: 3 does not divide the 4 GPUs"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["model"] = {{"mlp", {8, 8, 8}}};
+                j["workload"]["sequence_length"] = 8;
+              }),
+              HasSubstr("parallel.context"));
+  EXPECT_THAT(refused([](Json& j) { j["parallel"]["tensor"] = 2; }), HasSubstr("multiply to 8"));
+  EXPECT_THAT(refused([](Json& j) { j["parallel"]["sequence"] = 2; }),
+              HasSubstr("parallel.sequence"));
 }
 
 TEST_F(Validate, runs_stages_of_a_pipeline_and_predicts_every_byte) {
@@ -262,8 +307,8 @@ TEST_F(Validate, runs_as_one_process_a_rank_and_ends_when_one_is_killed) {
       "code=$?\nwait\ncat log\n"
       "[ -s killed ] && [ $(($(date +%s) - $(cat killed))) -gt 30 ] && exit 99\n"
       "exit $code\n");
-  for (const char* parallel :
-       {R"({})", R"({"tensor": 2})", R"({"pipeline": 2, "virtual_pipeline": 2})"}) {
+  for (const char* parallel : {R"({})", R"({"tensor": 2})", R"({"context": 4})",
+                               R"({"pipeline": 2, "virtual_pipeline": 2})"}) {
     const auto job = [&](std::int64_t steps) {
       return job_with([&](Json& j) {
         j["parallel"] = Json::parse(parallel);

@@ -53,6 +53,29 @@ TEST_F(Files, of_16_bit_tokens_are_read_as_they_are) {
               HasSubstr("cannot be read"));
 }
 
+TEST(Samples, are_shared_from_both_ends_of_each_sequence) {
+  const Tokens tokens = load_tokens("", 256, 16);
+  const Batch all = token_batches(tokens, {.micro_batch = 2, .sequence = 16})->next(1, 0);
+  const auto rows = [&](int rank) {
+    const Division division{.micro_batch = 2, .sequence = 16, .share = {rank, 2}};
+    return token_batches(tokens, division)->next(1, 0);
+  };
+  // Of each sequence rows 0 to 3 and 12 to 15, or 4 to 11; targets are those of the whole one.
+  const auto expect_runs = [](const std::vector<std::int32_t>& part,
+                              const std::vector<std::int32_t>& whole, std::size_t first,
+                              std::size_t second) {
+    ASSERT_EQ(part.size(), 16U);
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t row = i % 8, sequence = i / 8 * 16;
+      EXPECT_EQ(part[i], whole[sequence + (row < 4 ? first + row : second + row - 4)]) << i;
+    }
+  };
+  expect_runs(rows(0).tokens, all.tokens, 0, 12);
+  expect_runs(rows(0).targets, all.targets, 0, 12);
+  expect_runs(rows(1).tokens, all.tokens, 4, 8);
+  expect_runs(rows(1).targets, all.targets, 4, 8);
+}
+
 TEST(Samples, are_the_same_however_a_run_is_divided) {
   const Tokens tokens = load_tokens("", 256, 16);
   const auto one = token_batches(tokens, {.micro_batch = 4, .sequence = 16});

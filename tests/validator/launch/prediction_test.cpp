@@ -223,6 +223,39 @@ TEST_P(EveryStage, of_experts_of_every_precision_is_predicted_to_the_byte) {
                         "mixtral");
 }
 
+/// `document` with sequences shared among `context` ranks, and layers among `tensor`.
+Json ringed(Json document, std::int64_t context, std::int64_t tensor = 1) {
+  document["parallel"] = {{"context", context}, {"tensor", tensor}};
+  return document;
+}
+
+TEST_P(EveryStage, of_shared_sequences_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-3.2-1b", "llama-2-7b", "qwen2.5-0.5b", "qwen3-0.6b"})
+    for (const char* checkpointing : {"none", "selective", "full"})
+      for (const char* cluster : {"2xH200", "4xH200", "2x8xH200"})
+        expect_same(
+            ringed(job(model, GetParam(), cluster, "bf16-master", checkpointing, 3, 1000, 2), 2),
+            fmt::format("{} on {}, {}", model, cluster, checkpointing));
+  for (const char* precision : {"fp32", "bf16-pure", "fp16-master"})
+    for (const char* cluster : {"4xH200", "8xH200"})
+      for (const std::int64_t tensor : {1, 2}) {
+        if (tensor == 2 && cluster[0] == '4') continue;
+        expect_same(
+            ringed(job("llama-3.2-1b", GetParam(), cluster, precision, "selective", 1, 8 * 777), 4,
+                   tensor),
+            fmt::format("{} on {}, tensor {}", precision, cluster, tensor));
+      }
+  // One row in each run.
+  expect_same(ringed(job("gpt2", GetParam(), "8xH200", "bf16-master", "none", 2, 16), 8), "8 × 2");
+}
+
+TEST_P(EveryStage, of_shared_sequences_with_states_on_the_host_is_predicted_to_the_byte) {
+  for (const char* precision : {"fp32", "bf16-pure", "bf16-master"})
+    expect_same_offloaded(
+        ringed(job("qwen3-0.6b", GetParam(), "4xH200", precision, "full", 1, 4096, 2), 4),
+        precision);
+}
+
 /// Every stage of a pipeline: its ranks need different amounts.
 void expect_same_of_stages(const Json& document, const std::string& what) {
   static const HardwareCatalog kHardware = load_hardware_catalog();
@@ -304,6 +337,16 @@ TEST_P(EveryPipeline, of_shared_layers_is_predicted_to_the_byte) {
           staged(job(model, GetParam(), "8xH200", "bf16-master", checkpointing, 4, 1000, 6), 2,
                  "1f1b", 1, 2),
           fmt::format("{}, {}", model, checkpointing));
+}
+
+TEST_P(EveryPipeline, of_shared_sequences_is_predicted_to_the_byte) {
+  for (const char* model : {"gpt2", "llama-2-7b"})
+    for (const char* checkpointing : {"none", "selective", "full"}) {
+      Json document = staged(
+          job(model, GetParam(), "8xH200", "bf16-master", checkpointing, 4, 1000, 6), 2, "1f1b");
+      document["parallel"]["context"] = 4;
+      expect_same_of_stages(document, fmt::format("{}, {}", model, checkpointing));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Zero, EveryPipeline, ::testing::Values(0, 1));

@@ -134,7 +134,8 @@ class ExpertMlp final : public Mlp {
   /// Rows in their slots, those of this rank's experts.
   void dispatch(const MlpRanks& ranks, const MlpActivations& a, const Tensor& x) const {
     // As rows of a table: a slot of nobody becomes zeros.
-    device(ranks).embedding_forward(ranks.experts->beyond(a.entered), a.sources, x, {}, slots_);
+    device(ranks).embedding_forward(ranks.experts->beyond(a.entered), a.sources, x, {},
+                                    {.sequence = slots_, .turn = slots_});
     ranks.experts->receive(a.entered, spec_.experts_here());
   }
 

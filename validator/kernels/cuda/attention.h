@@ -1,4 +1,4 @@
-// Causal attention: the operation, and its implementations. All keep the same tensors for the
+// Attention: the operation, and its implementations. All keep the same tensors for the
 // backward pass (the output and the log-sum-exp), so they can be exchanged.
 #pragma once
 
@@ -14,7 +14,7 @@ class Attention {
  public:
   virtual ~Attention() = default;
   virtual std::string name() const = 0;
-  virtual bool supports(DType dtype, const Heads& heads) const = 0;
+  virtual bool supports(DType dtype, const Heads& heads, const OtherKeys& others) const = 0;
   virtual void forward(const Launch& launch, const AttentionForward& o) = 0;
   virtual void backward(const Launch& launch, const AttentionBackward& o) = 0;
 };

@@ -16,6 +16,8 @@
 
 #include "kernels/cuda.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_layout.h"
+#include "kernels/cuda/cuda_check.h"
 
 namespace shardplan::validator {
 
@@ -45,8 +47,9 @@ bool cudnn_supports(DType dtype, const Heads& heads) {
          heads.sequence > 1;
 }
 
-/// Batch, query heads, key-value heads, sequence, head width, element type.
-using Key = std::array<std::int64_t, 6>;
+/// Batch, query heads, key-value heads, sequence, head width, element type; queries and keys that
+/// take part, and whether the keys are others.
+using Key = std::array<std::int64_t, 9>;
 
 struct Plan {
   std::shared_ptr<fe::graph::Graph> graph;
@@ -56,7 +59,8 @@ struct Plan {
 /// A graph with cuDNN's view of the packed rows: [batch, heads, sequence, head_dim] with strides.
 class GraphBuilder {
  public:
-  GraphBuilder(DType dtype, const Heads& heads) : heads_(heads) {
+  GraphBuilder(DType dtype, const Heads& heads, const OtherKeys& others)
+      : heads_(heads), layout_(layout_of(heads, others)) {
     graph_->set_io_data_type(dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
@@ -87,7 +91,15 @@ class GraphBuilder {
         .set_data_type(fe::DataType_t::FLOAT);
   }
 
-  float scale() const { return 1.0F / std::sqrt(static_cast<float>(heads_.head_dim)); }
+  /// Scaled, and causal where the keys are the queries' own.
+  template <class Attributes>
+  Attributes described(Attributes attributes) const {
+    attributes.set_attn_scale(layout_.scale);
+    if (layout_.causal)
+      attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
+          .set_diagonal_band_right_bound(0);
+    return attributes;
+  }
   fe::graph::Graph& graph() { return *graph_; }
 
   Plan finish(cudnnHandle_t handle) {
@@ -103,44 +115,81 @@ class GraphBuilder {
   }
 
  private:
-  bool is_output_row(Uid uid) const { return uid == kO || uid == kDO; }
+  /// Elements between the rows of a tensor.
+  std::int64_t row_of(Uid uid) const {
+    if (uid == kO || uid == kDO) return layout_.width;
+    return uid == kK || uid == kV ? layout_.key_row : layout_.packed;
+  }
 
   fe::graph::Tensor_attributes attributes(Uid uid) const {
-    const bool queries = uid == kQ || uid == kDQ || is_output_row(uid);
+    const bool queries = uid == kQ || uid == kDQ || uid == kO || uid == kDO;
     const std::int64_t heads = queries ? heads_.query_heads : heads_.key_value_heads;
-    const std::int64_t row = is_output_row(uid) ? heads_.query_width() : heads_.packed_width();
+    const std::int64_t rows = queries ? layout_.queries : layout_.keys;
+    const std::int64_t row = row_of(uid);
     return fe::graph::Tensor_attributes()
         .set_uid(uid)
-        .set_dim({heads_.batch, heads, heads_.sequence, heads_.head_dim})
+        .set_dim({heads_.batch, heads, rows, heads_.head_dim})
         .set_stride({heads_.sequence * row, heads_.head_dim, row, 1});
   }
 
   std::vector<std::int64_t> statistics_dim() const {
-    return {heads_.batch, heads_.query_heads, heads_.sequence, 1};
+    return {heads_.batch, heads_.query_heads, layout_.queries, 1};
   }
   std::vector<std::int64_t> statistics_stride() const {
-    return {heads_.query_heads * heads_.sequence, heads_.sequence, 1, 1};
+    return {heads_.query_heads * layout_.queries, layout_.queries, 1, 1};
   }
 
   Heads heads_;
+  HeadLayout layout_;
   std::shared_ptr<fe::graph::Graph> graph_ = std::make_shared<fe::graph::Graph>();
 };
 
-/// Where the three parts of packed rows begin.
-struct Parts {
-  void* queries;
-  void* keys;
-  void* values;
-};
+/// Of either type that cuDNN takes.
+using Element = std::uint16_t;
 
-Parts parts_of(const Tensor& packed, const Heads& heads) {
-  const auto at = [&](std::int64_t elements) {
-    return reinterpret_cast<void*>(packed.address +
-                                   static_cast<std::uintptr_t>(elements * size_of(packed.dtype)));
-  };
-  const std::int64_t key_width = heads.key_value_heads * heads.head_dim;
-  return {at(0), at(heads.query_width()), at(heads.query_width() + key_width)};
+/// What is behind the keys of a row.
+Element* values_of(Element* keys, const Heads& heads) {
+  return keys + heads.key_value_heads * heads.head_dim;
 }
+
+/// cuDNN takes statistics of neighbouring queries: those of a part of each sequence are copied to
+/// scratch, or back.
+class Statistics {
+ public:
+  Statistics(const Launch& launch, const Tensor& lse, const Heads& heads, const OtherKeys& others)
+      : launch_(launch),
+        theirs_(first_statistic(lse, others)),
+        here_(theirs_),
+        sequence_(heads.sequence),
+        queries_(layout_of(heads, others).queries),
+        count_(heads.batch * heads.query_heads) {
+    if (!whole()) here_ = launch.scratch<float>(count_ * queries_);
+  }
+
+  float* here() const { return here_; }
+  /// Scratch that they take.
+  std::int64_t bytes() const { return whole() ? 0 : round_up(4 * count_ * queries_, 256); }
+  void fetch() const { copy(here_, queries_, theirs_, sequence_); }
+  void put_back() const { copy(theirs_, sequence_, here_, queries_); }
+
+ private:
+  bool whole() const { return queries_ == sequence_; }
+  void copy(float* to, std::int64_t to_row, const float* from, std::int64_t from_row) const {
+    if (whole()) return;
+    const auto bytes = [](std::int64_t floats) {
+      return static_cast<std::size_t>(floats) * sizeof(float);
+    };
+    cuda::check(cudaMemcpy2DAsync(to, bytes(to_row), from, bytes(from_row), bytes(queries_),
+                                  static_cast<std::size_t>(count_), cudaMemcpyDeviceToDevice,
+                                  launch_.stream),
+                "copying statistics of queries");
+  }
+
+  const Launch& launch_;
+  float* theirs_;
+  float* here_;
+  std::int64_t sequence_, queries_, count_;
+};
 
 class CudnnAttention : public Attention {
  public:
@@ -151,53 +200,56 @@ class CudnnAttention : public Attention {
 
   std::string name() const override { return "cuDNN " + std::to_string(cudnnGetVersion()); }
 
-  bool supports(DType dtype, const Heads& heads) const override {
-    return cudnn_supports(dtype, heads);
+  bool supports(DType dtype, const Heads& heads, const OtherKeys& others) const override {
+    const HeadLayout layout = layout_of(heads, others);
+    return cudnn_supports(dtype, heads) && layout.queries > 1 && layout.keys > 1;
   }
 
   void forward(const Launch& launch, const AttentionForward& o) override {
-    Plan& plan = forward_[key_of(o.qkv.dtype, o.heads)];
-    if (!plan.graph) plan = build_forward(o.qkv.dtype, o.heads);
-    const Parts in = parts_of(o.qkv, o.heads);
-    run(launch, plan,
-        {{kQ, in.queries},
-         {kK, in.keys},
-         {kV, in.values},
-         {kO, o.out.data()},
-         {kStats, o.lse.data()}});
+    Plan& plan = forward_[key_of(o.qkv.dtype, o.heads, o.others)];
+    if (!plan.graph) plan = build_forward(o.qkv.dtype, o.heads, o.others);
+    const Statistics statistics(launch, o.lse, o.heads, o.others);
+    Element* keys = first_key<Element>(o.qkv, o.heads, o.others);
+    run(launch, plan, statistics.bytes(),
+        {{kQ, first_query<Element>(o.qkv, o.others)},
+         {kK, keys},
+         {kV, values_of(keys, o.heads)},
+         {kO, first_query<Element>(o.out, o.others)},
+         {kStats, statistics.here()}});
+    statistics.put_back();
   }
 
   void backward(const Launch& launch, const AttentionBackward& o) override {
-    Plan& plan = backward_[key_of(o.qkv.dtype, o.heads)];
-    if (!plan.graph) plan = build_backward(o.qkv.dtype, o.heads);
-    const Parts in = parts_of(o.qkv, o.heads);
-    const Parts out = parts_of(o.dqkv, o.heads);
-    run(launch, plan,
-        {{kQ, in.queries},
-         {kK, in.keys},
-         {kV, in.values},
-         {kO, o.out.data()},
-         {kStats, o.lse.data()},
-         {kDO, o.dout.data()},
-         {kDQ, out.queries},
-         {kDK, out.keys},
-         {kDV, out.values}});
+    Plan& plan = backward_[key_of(o.qkv.dtype, o.heads, o.others)];
+    if (!plan.graph) plan = build_backward(o.qkv.dtype, o.heads, o.others);
+    const Statistics statistics(launch, o.lse, o.heads, o.others);
+    statistics.fetch();
+    Element* keys = first_key<Element>(o.qkv, o.heads, o.others);
+    Element* dkeys = first_key_gradient<Element>(o.dqkv, o.heads, o.others);
+    run(launch, plan, statistics.bytes(),
+        {{kQ, first_query<Element>(o.qkv, o.others)},
+         {kK, keys},
+         {kV, values_of(keys, o.heads)},
+         {kO, first_query<Element>(o.out, o.others)},
+         {kStats, statistics.here()},
+         {kDO, first_query<Element>(o.dout, o.others)},
+         {kDQ, first_query<Element>(o.dqkv, o.others)},
+         {kDK, dkeys},
+         {kDV, values_of(dkeys, o.heads)}});
   }
 
  private:
-  static Key key_of(DType dtype, const Heads& heads) {
+  static Key key_of(DType dtype, const Heads& heads, const OtherKeys& others) {
+    const HeadLayout layout = layout_of(heads, others);
     return {heads.batch,    heads.query_heads, heads.key_value_heads,
-            heads.sequence, heads.head_dim,    static_cast<std::int64_t>(dtype)};
+            heads.sequence, heads.head_dim,    static_cast<std::int64_t>(dtype),
+            layout.queries, layout.keys,       layout.causal ? 0 : 1};
   }
 
-  Plan build_forward(DType dtype, const Heads& heads) {
-    GraphBuilder builder(dtype, heads);
-    auto options = fe::graph::SDPA_attributes()
-                       .set_name("attention")
-                       .set_generate_stats(true)
-                       .set_attn_scale(builder.scale())
-                       .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-                       .set_diagonal_band_right_bound(0);
+  Plan build_forward(DType dtype, const Heads& heads, const OtherKeys& others) {
+    GraphBuilder builder(dtype, heads, others);
+    auto options = builder.described(
+        fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true));
     auto [out, stats] = builder.graph().sdpa(builder.input(kQ), builder.input(kK),
                                              builder.input(kV), std::move(options));
     builder.output(out, kO);
@@ -205,13 +257,10 @@ class CudnnAttention : public Attention {
     return builder.finish(handle_);
   }
 
-  Plan build_backward(DType dtype, const Heads& heads) {
-    GraphBuilder builder(dtype, heads);
-    auto options = fe::graph::SDPA_backward_attributes()
-                       .set_name("attention backward")
-                       .set_attn_scale(builder.scale())
-                       .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-                       .set_diagonal_band_right_bound(0);
+  Plan build_backward(DType dtype, const Heads& heads, const OtherKeys& others) {
+    GraphBuilder builder(dtype, heads, others);
+    auto options =
+        builder.described(fe::graph::SDPA_backward_attributes().set_name("attention backward"));
     auto [dq, dk, dv] = builder.graph().sdpa_backward(
         builder.input(kQ), builder.input(kK), builder.input(kV), builder.input(kO),
         builder.input(kDO), builder.statistics(), std::move(options));
@@ -221,10 +270,11 @@ class CudnnAttention : public Attention {
     return builder.finish(handle_);
   }
 
-  void run(const Launch& launch, const Plan& plan,
+  /// With the plan's scratch after `taken` bytes of it.
+  void run(const Launch& launch, const Plan& plan, std::int64_t taken,
            std::unordered_map<std::int64_t, void*> operands) {
     check(cudnnSetStream(handle_, launch.stream), "cudnnSetStream");
-    auto* scratch = launch.scratch<std::byte>(plan.workspace);
+    auto* scratch = launch.scratch<std::byte>(plan.workspace, taken);
     check(plan.graph->execute(handle_, operands, scratch), "execute");
   }
 

@@ -9,7 +9,7 @@ class FlashAttention : public Attention {
  public:
   std::string name() const override { return "flash kernels"; }
 
-  bool supports(DType dtype, const Heads& heads) const override {
+  bool supports(DType dtype, const Heads& heads, const OtherKeys& /*others*/) const override {
     // Whole 16-byte accesses, in tiles of at most 128 elements.
     return size_of(dtype) == 2 && heads.head_dim % 8 == 0 && heads.head_dim <= 128;
   }
@@ -19,8 +19,7 @@ class FlashAttention : public Attention {
   }
 
   void backward(const Launch& launch, const AttentionBackward& o) override {
-    auto* deltas = launch.scratch<float>(o.lse.numel());
-    attention_deltas(launch, deltas, o);
+    const float* deltas = attention_deltas(launch, o);
     flash_backward_queries(launch, o, deltas);
     flash_backward_keys(launch, o, deltas);
   }

@@ -59,21 +59,22 @@ __device__ int row_of_warp() {
 }
 
 template <class T>
-__global__ void forward_kernel(HeadLayout layout, T* out, float* lse, const T* qkv) {
+__global__ void forward_kernel(HeadLayout layout, T* out, float* lse, const T* queries,
+                               const T* keys) {
   const int query = row_of_warp();
   const int head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
-  if (query >= layout.sequence) return;
+  if (query >= layout.queries) return;
   const int key_head = head / layout.group();
-  const Row q = load_row(qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed,
+  const Row q = load_row(queries + layout.query(batch, head) + std::int64_t{query} * layout.packed,
                          layout.head_dim);
   Row sum = {};
   float largest = -INFINITY;
   float total = 0.0F;
-  for (int key = 0; key <= query; ++key) {
-    const std::int64_t at = std::int64_t{key} * layout.packed;
-    const Row k = load_row(qkv + layout.key(batch, key_head) + at, layout.head_dim);
-    const Row v = load_row(qkv + layout.value(batch, key_head) + at, layout.head_dim);
+  for (int key = 0; key <= layout.last_key(query); ++key) {
+    const std::int64_t at = std::int64_t{key} * layout.key_row;
+    const Row k = load_row(keys + layout.key(batch, key_head) + at, layout.head_dim);
+    const Row v = load_row(keys + layout.value(batch, key_head) + at, layout.head_dim);
     const float score = dot(q, k) * layout.scale;
     const float now = fmaxf(largest, score);
     const float shrink = expf(largest - now);
@@ -94,9 +95,11 @@ __global__ void forward_kernel(HeadLayout layout, T* out, float* lse, const T* q
 template <class T>
 struct BackwardArgs {
   HeadLayout layout;
-  T* dqkv;
+  T* dqueries;
+  T* dkeys;
   const T* dout;
-  const T* qkv;
+  const T* queries;
+  const T* keys;
   const float* lse;
   const float* deltas;
 };
@@ -107,23 +110,23 @@ __global__ void queries_kernel(BackwardArgs<T> a) {
   const int query = row_of_warp();
   const int head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
-  if (query >= layout.sequence) return;
+  if (query >= layout.queries) return;
   const int key_head = head / layout.group();
   const std::int64_t query_at = layout.query(batch, head) + std::int64_t{query} * layout.packed;
-  const Row q = load_row(a.qkv + query_at, layout.head_dim);
+  const Row q = load_row(a.queries + query_at, layout.head_dim);
   const Row dout = load_row(
       a.dout + layout.output(batch, head) + std::int64_t{query} * layout.width, layout.head_dim);
   const float lse = a.lse[layout.statistics(batch, head) + query];
   const float delta = a.deltas[layout.statistics(batch, head) + query];
   Row dq = {};
-  for (int key = 0; key <= query; ++key) {
-    const std::int64_t at = std::int64_t{key} * layout.packed;
-    const Row k = load_row(a.qkv + layout.key(batch, key_head) + at, layout.head_dim);
-    const Row v = load_row(a.qkv + layout.value(batch, key_head) + at, layout.head_dim);
+  for (int key = 0; key <= layout.last_key(query); ++key) {
+    const std::int64_t at = std::int64_t{key} * layout.key_row;
+    const Row k = load_row(a.keys + layout.key(batch, key_head) + at, layout.head_dim);
+    const Row v = load_row(a.keys + layout.value(batch, key_head) + at, layout.head_dim);
     const float p = expf(dot(q, k) * layout.scale - lse);
     add_scaled(dq, p * (dot(dout, v) - delta), k);
   }
-  store_row(a.dqkv + query_at, dq, layout.scale, layout.head_dim);
+  store_row(a.dqueries + query_at, dq, layout.scale, layout.head_dim);
 }
 
 template <class T>
@@ -132,17 +135,18 @@ __global__ void keys_kernel(BackwardArgs<T> a) {
   const int key = row_of_warp();
   const int key_head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
-  if (key >= layout.sequence) return;
-  const std::int64_t at = std::int64_t{key} * layout.packed;
-  const Row k = load_row(a.qkv + layout.key(batch, key_head) + at, layout.head_dim);
-  const Row v = load_row(a.qkv + layout.value(batch, key_head) + at, layout.head_dim);
+  if (key >= layout.keys) return;
+  const std::int64_t at = std::int64_t{key} * layout.key_row;
+  const Row k = load_row(a.keys + layout.key(batch, key_head) + at, layout.head_dim);
+  const Row v = load_row(a.keys + layout.value(batch, key_head) + at, layout.head_dim);
   Row dk = {};
   Row dv = {};
   for (int member = 0; member < layout.group(); ++member) {
     const int head = key_head * layout.group() + member;
-    for (int query = key; query < layout.sequence; ++query) {
-      const Row q = load_row(
-          a.qkv + layout.query(batch, head) + std::int64_t{query} * layout.packed, layout.head_dim);
+    for (int query = layout.causal ? key : 0; query < layout.queries; ++query) {
+      const Row q =
+          load_row(a.queries + layout.query(batch, head) + std::int64_t{query} * layout.packed,
+                   layout.head_dim);
       const Row dout =
           load_row(a.dout + layout.output(batch, head) + std::int64_t{query} * layout.width,
                    layout.head_dim);
@@ -152,8 +156,9 @@ __global__ void keys_kernel(BackwardArgs<T> a) {
       add_scaled(dk, p * (dot(dout, v) - a.deltas[statistic]), q);
     }
   }
-  store_row(a.dqkv + layout.key(batch, key_head) + at, dk, layout.scale, layout.head_dim);
-  store_row(a.dqkv + layout.value(batch, key_head) + at, dv, 1.0F, layout.head_dim);
+  const std::int64_t to = std::int64_t{key} * layout.packed;
+  store_row(a.dkeys + layout.key_gradient(batch, key_head) + to, dk, layout.scale, layout.head_dim);
+  store_row(a.dkeys + layout.value_gradient(batch, key_head) + to, dv, 1.0F, layout.head_dim);
 }
 
 template <class T>
@@ -161,48 +166,56 @@ __global__ void deltas_kernel(HeadLayout layout, float* deltas, const T* out, co
   const int query = row_of_warp();
   const int head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
-  if (query >= layout.sequence) return;
+  if (query >= layout.queries) return;
   const std::int64_t at = layout.output(batch, head) + std::int64_t{query} * layout.width;
   const float delta =
       dot(load_row(out + at, layout.head_dim), load_row(dout + at, layout.head_dim));
   if (lane_of_thread() == 0) deltas[layout.statistics(batch, head) + query] = delta;
 }
 
-dim3 grid_of(const Heads& heads, std::int64_t count) {
-  return {static_cast<unsigned>(ceil_div(heads.sequence, kWarps)), static_cast<unsigned>(count),
-          static_cast<unsigned>(heads.batch)};
+/// `rows` of each of `heads` heads of a sequence.
+dim3 grid_of(std::int64_t rows, std::int64_t heads, std::int64_t batch) {
+  return {static_cast<unsigned>(ceil_div(rows, kWarps)), static_cast<unsigned>(heads),
+          static_cast<unsigned>(batch)};
 }
 
 class SimpleAttention : public Attention {
  public:
   std::string name() const override { return "a warp a row"; }
 
-  bool supports(DType /*dtype*/, const Heads& heads) const override {
+  bool supports(DType /*dtype*/, const Heads& heads, const OtherKeys& /*others*/) const override {
     return heads.head_dim <= kParts * kWarp;
   }
 
   void forward(const Launch& launch, const AttentionForward& o) override {
     for_dtype(o.qkv.dtype, [&](auto zero) {
       using T = decltype(zero);
-      forward_kernel<<<grid_of(o.heads, o.heads.query_heads), kThreads, 0, launch.stream>>>(
-          layout_of(o.heads), data<T>(o.out), data<float>(o.lse), data<T>(o.qkv));
+      const HeadLayout layout = layout_of(o.heads, o.others);
+      forward_kernel<<<grid_of(layout.queries, layout.query_heads, o.heads.batch), kThreads, 0,
+                       launch.stream>>>(
+          layout, first_query<T>(o.out, o.others), first_statistic(o.lse, o.others),
+          first_query<T>(o.qkv, o.others), first_key<T>(o.qkv, o.heads, o.others));
     });
     check_launch();
   }
 
   void backward(const Launch& launch, const AttentionBackward& o) override {
-    float* deltas = launch.scratch<float>(o.lse.numel());
-    attention_deltas(launch, deltas, o);
+    const float* deltas = attention_deltas(launch, o);
     for_dtype(o.qkv.dtype, [&](auto zero) {
       using T = decltype(zero);
-      const BackwardArgs<T> args{.layout = layout_of(o.heads),
-                                 .dqkv = data<T>(o.dqkv),
-                                 .dout = data<T>(o.dout),
-                                 .qkv = data<T>(o.qkv),
-                                 .lse = data<float>(o.lse),
+      const HeadLayout layout = layout_of(o.heads, o.others);
+      const BackwardArgs<T> args{.layout = layout,
+                                 .dqueries = first_query<T>(o.dqkv, o.others),
+                                 .dkeys = first_key_gradient<T>(o.dqkv, o.heads, o.others),
+                                 .dout = first_query<T>(o.dout, o.others),
+                                 .queries = first_query<T>(o.qkv, o.others),
+                                 .keys = first_key<T>(o.qkv, o.heads, o.others),
+                                 .lse = first_statistic(o.lse, o.others),
                                  .deltas = deltas};
-      queries_kernel<<<grid_of(o.heads, o.heads.query_heads), kThreads, 0, launch.stream>>>(args);
-      keys_kernel<<<grid_of(o.heads, o.heads.key_value_heads), kThreads, 0, launch.stream>>>(args);
+      queries_kernel<<<grid_of(layout.queries, layout.query_heads, o.heads.batch), kThreads, 0,
+                       launch.stream>>>(args);
+      keys_kernel<<<grid_of(layout.keys, layout.key_heads, o.heads.batch), kThreads, 0,
+                    launch.stream>>>(args);
     });
     check_launch();
   }
@@ -210,13 +223,17 @@ class SimpleAttention : public Attention {
 
 }  // namespace
 
-void attention_deltas(const Launch& launch, float* deltas, const AttentionBackward& o) {
+const float* attention_deltas(const Launch& launch, const AttentionBackward& o) {
+  float* deltas = launch.scratch<float>(o.lse.numel());
   for_dtype(o.out.dtype, [&](auto zero) {
     using T = decltype(zero);
-    deltas_kernel<<<grid_of(o.heads, o.heads.query_heads), kThreads, 0, launch.stream>>>(
-        layout_of(o.heads), deltas, data<T>(o.out), data<T>(o.dout));
+    const HeadLayout layout = layout_of(o.heads, o.others);
+    deltas_kernel<<<grid_of(layout.queries, layout.query_heads, o.heads.batch), kThreads, 0,
+                    launch.stream>>>(layout, deltas, first_query<T>(o.out, o.others),
+                                     first_query<T>(o.dout, o.others));
   });
   check_launch();
+  return deltas;
 }
 
 std::unique_ptr<Attention> make_simple_attention() {

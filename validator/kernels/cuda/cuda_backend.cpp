@@ -236,9 +236,10 @@ void CudaBackend::zero(const Tensor& x) {
         "clearing memory of the GPU");
 }
 
-Attention& CudaBackend::attention_for(DType dtype, const Heads& heads) const {
+Attention& CudaBackend::attention_for(DType dtype, const Heads& heads,
+                                      const OtherKeys& others) const {
   for (const auto& attention : attentions_) {
-    if (attention->supports(dtype, heads)) return *attention;
+    if (attention->supports(dtype, heads, others)) return *attention;
   }
   throw DeviceError("attention: no kernel for heads of " + std::to_string(heads.head_dim) +
                     " elements");

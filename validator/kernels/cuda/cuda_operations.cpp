@@ -60,11 +60,19 @@ void CudaBackend::rotary(const Tensor& qkv, const Tensor& table, const Heads& he
 }
 
 void CudaBackend::attention_forward(const AttentionForward& o) {
-  attention_for(o.qkv.dtype, o.heads).forward(launch_, o);
+  attention_for(o.qkv.dtype, o.heads, o.others).forward(launch_, o);
 }
 
 void CudaBackend::attention_backward(const AttentionBackward& o) {
-  attention_for(o.qkv.dtype, o.heads).backward(launch_, o);
+  attention_for(o.qkv.dtype, o.heads, o.others).backward(launch_, o);
+}
+
+void CudaBackend::merge_attention(const AttentionMerge& o) {
+  cuda::merge_attention(launch_, o);
+}
+
+void CudaBackend::copy_columns(const ColumnCopy& o) {
+  cuda::copy_columns(launch_, o);
 }
 
 void CudaBackend::activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
@@ -76,14 +84,14 @@ void CudaBackend::activation_backward(Activation kind, const Tensor& x, const Te
 }
 
 void CudaBackend::embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                                    const Tensor& positions, std::int64_t sequence) {
-  cuda::embedding_forward(launch_, y, tokens, table, positions, sequence);
+                                    const Tensor& positions, const RowPlaces& places) {
+  cuda::embedding_forward(launch_, y, tokens, table, positions, places);
 }
 
 void CudaBackend::embedding_backward(const Tensor& dtable, const Tensor& dpositions,
                                      const Tensor& dy, const Tensor& tokens,
-                                     std::int64_t sequence) {
-  cuda::embedding_backward(launch_, dtable, dpositions, dy, tokens, sequence);
+                                     const RowPlaces& places) {
+  cuda::embedding_backward(launch_, dtable, dpositions, dy, tokens, places);
 }
 
 void CudaBackend::cross_entropy(const CrossEntropy& o) {

@@ -126,20 +126,20 @@ __global__ void join_kernel(SegmentArgs<T> a) {
 }
 
 template <class T, int W>
-__global__ void position_kernel(T* dpositions, const T* dy, int width, std::int64_t sequence,
+__global__ void position_kernel(T* dpositions, const T* dy, int width, RowPlaces places,
                                 std::int64_t batch) {
   const int col = static_cast<int>(blockIdx.y * kThreads + threadIdx.x) * W;
   if (col >= width) return;
-  const auto position = static_cast<int>(blockIdx.x);
-  const std::int64_t at = std::int64_t{position} * width + col;
+  const std::int64_t row = blockIdx.x;
+  const std::int64_t at = row * width + col;
   float sums[W] = {};
 #pragma unroll 4
   for (std::int64_t b = 0; b < batch; ++b) {
-    const Pack<T, W> grad = load<W>(dy + b * sequence * width + at);
+    const Pack<T, W> grad = load<W>(dy + b * places.sequence * width + at);
 #pragma unroll
     for (int e = 0; e < W; ++e) sums[e] += grad[e];
   }
-  add_row<T, W>(dpositions + col, position, width, sums);
+  add_row<T, W>(dpositions + col, static_cast<int>(places.of(row)), width, sums);
 }
 
 void sort_by_token(const Launch& launch, const Tensor& tokens, std::int64_t vocabulary,
@@ -172,7 +172,7 @@ void sort_by_token(const Launch& launch, const Tensor& tokens, std::int64_t voca
 }  // namespace
 
 void embedding_backward(const Launch& launch, const Tensor& dtable, const Tensor& dpositions,
-                        const Tensor& dy, const Tensor& tokens, std::int64_t sequence) {
+                        const Tensor& dy, const Tensor& tokens, const RowPlaces& places) {
   const Scratch at = scratch_of(dy.rows(), dy.width());
   const auto rows = static_cast<int>(dy.rows());
   const auto cols = static_cast<int>(dy.width());
@@ -196,9 +196,9 @@ void embedding_backward(const Launch& launch, const Tensor& dtable, const Tensor
           segment_kernel<T, kW><<<grid, kThreads, 0, launch.stream>>>(args);
           join_kernel<T, kW><<<grid, kThreads, 0, launch.stream>>>(args);
           if (!dpositions.empty()) {
-            position_kernel<T, kW>
-                <<<dim3(static_cast<unsigned>(sequence), parts), kThreads, 0, launch.stream>>>(
-                    data<T>(dpositions), args.dy, cols, sequence, rows / sequence);
+            position_kernel<T, kW><<<dim3(static_cast<unsigned>(places.sequence), parts), kThreads,
+                                     0, launch.stream>>>(data<T>(dpositions), args.dy, cols, places,
+                                                         rows / places.sequence);
           }
         },
         dtable, dpositions, dy);

@@ -17,7 +17,8 @@ constexpr int kKeyTiles = kKeys / 8;  // 16 × 8 products of a warp's scores
 template <class T>
 struct ForwardArgs {
   HeadLayout layout;
-  const T* qkv;
+  const T* queries;
+  const T* keys;
   T* out;
   float* lse;
 };
@@ -38,23 +39,24 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
   const int batch = static_cast<int>(blockIdx.z);
   // The last queries see the most keys: they begin first.
   const int first_query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
-  const T* keys = a.qkv + layout.key(batch, head / layout.group());
-  const T* values = a.qkv + layout.value(batch, head / layout.group());
-  const int tiles = (min(first_query + kQueries, layout.sequence) + kKeys - 1) / kKeys;
+  const T* keys = a.keys + layout.key(batch, head / layout.group());
+  const T* values = a.keys + layout.value(batch, head / layout.group());
+  const int seen = min(layout.last_key(first_query + kQueries - 1) + 1, layout.keys);
+  const int tiles = (seen + kKeys - 1) / kKeys;
 
   const auto copy_keys = [&](int tile) {
-    const std::int64_t begin = std::int64_t{tile} * kKeys * layout.packed;
-    const int valid = layout.sequence - tile * kKeys;
+    const std::int64_t begin = std::int64_t{tile} * kKeys * layout.key_row;
+    const int valid = layout.keys - tile * kKeys;
     const int slot = tile % 2 * kKeys * kD;
-    copy_tile<kD, kKeys, kThreads>(k_tiles + slot, keys + begin, layout.packed, valid,
+    copy_tile<kD, kKeys, kThreads>(k_tiles + slot, keys + begin, layout.key_row, valid,
                                    layout.head_dim);
-    copy_tile<kD, kKeys, kThreads>(v_tiles + slot, values + begin, layout.packed, valid,
+    copy_tile<kD, kKeys, kThreads>(v_tiles + slot, values + begin, layout.key_row, valid,
                                    layout.head_dim);
     commit_copies();
   };
   copy_tile<kD, kQueries, kThreads>(
-      q_tile, a.qkv + layout.query(batch, head) + std::int64_t{first_query} * layout.packed,
-      layout.packed, layout.sequence - first_query, layout.head_dim);
+      q_tile, a.queries + layout.query(batch, head) + std::int64_t{first_query} * layout.packed,
+      layout.packed, layout.queries - first_query, layout.head_dim);
   copy_keys(0);
 
   float out[kD / 8][4] = {};
@@ -88,13 +90,14 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
       }
     }
     const int first_key = tile * kKeys;
-    if (first_key + kKeys - 1 > first_query + warp * 16) {  // the diagonal crosses this tile
+    // The diagonal, or the end of the keys, crosses this tile.
+    if (first_key + kKeys - 1 > layout.last_key(first_query + warp * 16)) {
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int key = first_key + n * 8 + lane % 4 * 2 + i % 2;
-          if (key > row + i / 2 * 8) scores[n][i] = -INFINITY;
+          if (key > layout.last_key(row + i / 2 * 8)) scores[n][i] = -INFINITY;
         }
       }
     }
@@ -145,7 +148,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
     total[half] += __shfl_xor_sync(0xffffffffU, total[half], 1);
     total[half] += __shfl_xor_sync(0xffffffffU, total[half], 2);
     const int query = row + half * 8;
-    if (query >= layout.sequence) continue;
+    if (query >= layout.queries) continue;
     const float inverse = 1.0F / total[half];
     T* to = a.out + layout.output(batch, head) + std::int64_t{query} * layout.width;
 #pragma unroll
@@ -163,14 +166,15 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(ForwardArgs<T> 
 
 template <class T, int kD>
 void run(const Launch& launch, const AttentionForward& o) {
-  const ForwardArgs<T> args{.layout = layout_of(o.heads),
-                            .qkv = data<T>(o.qkv),
-                            .out = data<T>(o.out),
-                            .lse = data<float>(o.lse)};
+  const ForwardArgs<T> args{.layout = layout_of(o.heads, o.others),
+                            .queries = first_query<T>(o.qkv, o.others),
+                            .keys = first_key<T>(o.qkv, o.heads, o.others),
+                            .out = first_query<T>(o.out, o.others),
+                            .lse = first_statistic(o.lse, o.others)};
   constexpr int kShared = kSharedElements<kD> * static_cast<int>(sizeof(T));
   const auto kernel = flash_forward_kernel<T, kD>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.sequence, kQueries)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.queries, kQueries)),
                   static_cast<unsigned>(o.heads.query_heads), static_cast<unsigned>(o.heads.batch));
   kernel<<<grid, kThreads, kShared, launch.stream>>>(args);
   check_launch();

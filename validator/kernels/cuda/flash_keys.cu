@@ -17,9 +17,10 @@ constexpr int kQueryTiles = kQueries / 8;
 template <class T>
 struct KeyArgs {
   HeadLayout layout;
-  T* dqkv;
+  T* dkeys;
   const T* dout;
-  const T* qkv;
+  const T* queries;
+  const T* keys;
   const float* lse;
   const float* deltas;
 };
@@ -47,19 +48,19 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
   const int key_head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
   const int first_key = static_cast<int>(blockIdx.x) * kKeys;  // the first keys have most queries
-  const int valid_keys = layout.sequence - first_key;
-  const int first_tile = first_key / kQueries;
-  const int tiles_of_head = (layout.sequence + kQueries - 1) / kQueries - first_tile;
+  const int valid_keys = layout.keys - first_key;
+  const int first_tile = layout.causal ? first_key / kQueries : 0;
+  const int tiles_of_head = (layout.queries + kQueries - 1) / kQueries - first_tile;
   const int tiles = tiles_of_head * layout.group();
 
   const auto copy_queries = [&](int tile) {
     const int head = key_head * layout.group() + tile / tiles_of_head;
     const int begin = (first_tile + tile % tiles_of_head) * kQueries;
-    const int valid = layout.sequence - begin;
+    const int valid = layout.queries - begin;
     const int slot = tile % 2;
     copy_tile<kD, kQueries, kThreads>(
         q_tiles + slot * kQueries * kD,
-        a.qkv + layout.query(batch, head) + std::int64_t{begin} * layout.packed, layout.packed,
+        a.queries + layout.query(batch, head) + std::int64_t{begin} * layout.packed, layout.packed,
         valid, layout.head_dim);
     copy_tile<kD, kQueries, kThreads>(
         dout_tiles + slot * kQueries * kD,
@@ -74,11 +75,11 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
     }
   };
   copy_tile<kD, kKeys, kThreads>(
-      k_tile, a.qkv + layout.key(batch, key_head) + std::int64_t{first_key} * layout.packed,
-      layout.packed, valid_keys, layout.head_dim);
+      k_tile, a.keys + layout.key(batch, key_head) + std::int64_t{first_key} * layout.key_row,
+      layout.key_row, valid_keys, layout.head_dim);
   copy_tile<kD, kKeys, kThreads>(
-      v_tile, a.qkv + layout.value(batch, key_head) + std::int64_t{first_key} * layout.packed,
-      layout.packed, valid_keys, layout.head_dim);
+      v_tile, a.keys + layout.value(batch, key_head) + std::int64_t{first_key} * layout.key_row,
+      layout.key_row, valid_keys, layout.head_dim);
   copy_queries(0);
 
   const int key = first_key + warp * 16 + lane / 4;
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
       }
     }
     const int first_query = (first_tile + tile % tiles_of_head) * kQueries;
-    const bool diagonal = first_query < first_key + warp * 16 + 15;
+    const bool diagonal = layout.causal && first_query < first_key + warp * 16 + 15;
 #pragma unroll
     for (int n = 0; n < kQueryTiles; ++n) {
 #pragma unroll
@@ -153,10 +154,10 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = key + half * 8;
-    if (row >= layout.sequence) continue;
+    if (row >= layout.keys) continue;
     const std::int64_t at = std::int64_t{row} * layout.packed;
-    T* dk_row = a.dqkv + layout.key(batch, key_head) + at;
-    T* dv_row = a.dqkv + layout.value(batch, key_head) + at;
+    T* dk_row = a.dkeys + layout.key_gradient(batch, key_head) + at;
+    T* dv_row = a.dkeys + layout.value_gradient(batch, key_head) + at;
 #pragma unroll
     for (int d = 0; d < kD / 8; ++d) {
       const int col = d * 8 + lane % 4 * 2;
@@ -171,16 +172,17 @@ __global__ void __launch_bounds__(kThreads) flash_keys_kernel(KeyArgs<T> a) {
 
 template <class T, int kD>
 void run(const Launch& launch, const AttentionBackward& o, const float* deltas) {
-  const KeyArgs<T> args{.layout = layout_of(o.heads),
-                        .dqkv = data<T>(o.dqkv),
-                        .dout = data<T>(o.dout),
-                        .qkv = data<T>(o.qkv),
-                        .lse = data<float>(o.lse),
+  const KeyArgs<T> args{.layout = layout_of(o.heads, o.others),
+                        .dkeys = first_key_gradient<T>(o.dqkv, o.heads, o.others),
+                        .dout = first_query<T>(o.dout, o.others),
+                        .queries = first_query<T>(o.qkv, o.others),
+                        .keys = first_key<T>(o.qkv, o.heads, o.others),
+                        .lse = first_statistic(o.lse, o.others),
                         .deltas = deltas};
   constexpr int kShared = kSharedElements<kD> * static_cast<int>(sizeof(T));
   const auto kernel = flash_keys_kernel<T, kD>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.sequence, kKeys)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.keys, kKeys)),
                   static_cast<unsigned>(o.heads.key_value_heads),
                   static_cast<unsigned>(o.heads.batch));
   kernel<<<grid, kThreads, kShared, launch.stream>>>(args);

@@ -18,9 +18,10 @@ constexpr int kKeyTiles = kKeys / 8;
 template <class T>
 struct QueryArgs {
   HeadLayout layout;
-  T* dqkv;
+  T* dqueries;
   const T* dout;
-  const T* qkv;
+  const T* queries;
+  const T* keys;
   const float* lse;
   const float* deltas;
 };
@@ -41,23 +42,24 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
   const int head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
   const int first_query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
-  const int valid_queries = layout.sequence - first_query;
-  const T* keys = a.qkv + layout.key(batch, head / layout.group());
-  const T* values = a.qkv + layout.value(batch, head / layout.group());
-  const int tiles = (min(first_query + kQueries, layout.sequence) + kKeys - 1) / kKeys;
+  const int valid_queries = layout.queries - first_query;
+  const T* keys = a.keys + layout.key(batch, head / layout.group());
+  const T* values = a.keys + layout.value(batch, head / layout.group());
+  const int seen = min(layout.last_key(first_query + kQueries - 1) + 1, layout.keys);
+  const int tiles = (seen + kKeys - 1) / kKeys;
 
   const auto copy_keys = [&](int tile) {
-    const std::int64_t begin = std::int64_t{tile} * kKeys * layout.packed;
-    const int valid = layout.sequence - tile * kKeys;
+    const std::int64_t begin = std::int64_t{tile} * kKeys * layout.key_row;
+    const int valid = layout.keys - tile * kKeys;
     const int slot = tile % 2 * kKeys * kD;
-    copy_tile<kD, kKeys, kThreads>(k_tiles + slot, keys + begin, layout.packed, valid,
+    copy_tile<kD, kKeys, kThreads>(k_tiles + slot, keys + begin, layout.key_row, valid,
                                    layout.head_dim);
-    copy_tile<kD, kKeys, kThreads>(v_tiles + slot, values + begin, layout.packed, valid,
+    copy_tile<kD, kKeys, kThreads>(v_tiles + slot, values + begin, layout.key_row, valid,
                                    layout.head_dim);
     commit_copies();
   };
   copy_tile<kD, kQueries, kThreads>(
-      q_tile, a.qkv + layout.query(batch, head) + std::int64_t{first_query} * layout.packed,
+      q_tile, a.queries + layout.query(batch, head) + std::int64_t{first_query} * layout.packed,
       layout.packed, valid_queries, layout.head_dim);
   copy_tile<kD, kQueries, kThreads>(
       dout_tile, a.dout + layout.output(batch, head) + std::int64_t{first_query} * layout.width,
@@ -72,8 +74,8 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
   for (int half = 0; half < 2; ++half) {
     const int query = row + half * 8;
     const std::int64_t at = layout.statistics(batch, head) + query;
-    log_sum[half] = query < layout.sequence ? a.lse[at] * kLog2E : INFINITY;
-    delta[half] = query < layout.sequence ? a.deltas[at] : 0.0F;
+    log_sum[half] = query < layout.queries ? a.lse[at] * kLog2E : INFINITY;
+    delta[half] = query < layout.queries ? a.deltas[at] : 0.0F;
   }
   float dq[kD / 8][4] = {};
 
@@ -108,13 +110,14 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
       }
     }
     const int first_key = tile * kKeys;
-    const bool diagonal = first_key + kKeys - 1 > first_query + warp * 16;
+    // The diagonal, or the end of the keys, crosses this tile.
+    const bool crossed = first_key + kKeys - 1 > layout.last_key(first_query + warp * 16);
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int key = first_key + n * 8 + lane % 4 * 2 + i % 2;
-        const bool hidden = diagonal && key > row + i / 2 * 8;
+        const bool hidden = crossed && key > layout.last_key(row + i / 2 * 8);
         const float p = hidden ? 0.0F : fast_exp2(scores[n][i] * scale - log_sum[i / 2]);
         dscores[n][i] = p * (dscores[n][i] - delta[i / 2]) * layout.scale;
       }
@@ -137,8 +140,8 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int query = row + half * 8;
-    if (query >= layout.sequence) continue;
-    T* to = a.dqkv + layout.query(batch, head) + std::int64_t{query} * layout.packed;
+    if (query >= layout.queries) continue;
+    T* to = a.dqueries + layout.query(batch, head) + std::int64_t{query} * layout.packed;
 #pragma unroll
     for (int d = 0; d < kD / 8; ++d) {
       const int col = d * 8 + lane % 4 * 2;
@@ -151,16 +154,17 @@ __global__ void __launch_bounds__(kThreads) flash_queries_kernel(QueryArgs<T> a)
 
 template <class T, int kD>
 void run(const Launch& launch, const AttentionBackward& o, const float* deltas) {
-  const QueryArgs<T> args{.layout = layout_of(o.heads),
-                          .dqkv = data<T>(o.dqkv),
-                          .dout = data<T>(o.dout),
-                          .qkv = data<T>(o.qkv),
-                          .lse = data<float>(o.lse),
+  const QueryArgs<T> args{.layout = layout_of(o.heads, o.others),
+                          .dqueries = first_query<T>(o.dqkv, o.others),
+                          .dout = first_query<T>(o.dout, o.others),
+                          .queries = first_query<T>(o.qkv, o.others),
+                          .keys = first_key<T>(o.qkv, o.heads, o.others),
+                          .lse = first_statistic(o.lse, o.others),
                           .deltas = deltas};
   constexpr int kShared = kSharedElements<kD> * static_cast<int>(sizeof(T));
   const auto kernel = flash_queries_kernel<T, kD>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.sequence, kQueries)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(args.layout.queries, kQueries)),
                   static_cast<unsigned>(o.heads.query_heads), static_cast<unsigned>(o.heads.batch));
   kernel<<<grid, kThreads, kShared, launch.stream>>>(args);
   check_launch();

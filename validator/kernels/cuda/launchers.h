@@ -33,6 +33,10 @@ std::int64_t head_norm_workspace(std::int64_t head_dim);
 void rotary(const Launch& launch, const Tensor& qkv, const Tensor& table, const Heads& heads,
             bool inverse);
 
+// attention_parts.cu
+void merge_attention(const Launch& launch, const AttentionMerge& o);
+void copy_columns(const Launch& launch, const ColumnCopy& o);
+
 // activation.cu
 void activation_forward(const Launch& launch, Activation kind, const Tensor& y, const Tensor& x);
 void activation_backward(const Launch& launch, Activation kind, const Tensor& x, const Tensor& dy);
@@ -43,11 +47,11 @@ std::int64_t bias_workspace(std::int64_t width);
 
 // embedding.cu
 void embedding_forward(const Launch& launch, const Tensor& y, const Tensor& tokens,
-                       const Tensor& table, const Tensor& positions, std::int64_t sequence);
+                       const Tensor& table, const Tensor& positions, const RowPlaces& places);
 
 // embedding_backward.cu
 void embedding_backward(const Launch& launch, const Tensor& dtable, const Tensor& dpositions,
-                        const Tensor& dy, const Tensor& tokens, std::int64_t sequence);
+                        const Tensor& dy, const Tensor& tokens, const RowPlaces& places);
 std::int64_t embedding_workspace(std::int64_t rows, std::int64_t width);
 
 // cross_entropy.cu

@@ -8,25 +8,46 @@
 namespace shardplan::validator::host {
 namespace {
 
-/// Addresses of the heads of one token in a packed row.
+/// Keys and values, wherever they lie: of each row first the keys of all heads.
 template <typename T>
-struct Row {
+struct KeyRows {
   T* data = nullptr;
+  std::int64_t stride = 0;  ///< elements of a row
   const Heads* heads = nullptr;
   std::int64_t group() const { return heads->query_heads / heads->key_value_heads; }
-  T* query(std::int64_t head) const { return data + head * heads->head_dim; }
-  T* key(std::int64_t head) const {
-    return data + (heads->query_heads + head / group()) * heads->head_dim;
+  T* key(std::int64_t row, std::int64_t head) const {
+    return data + row * stride + head / group() * heads->head_dim;
   }
-  T* value(std::int64_t head) const {
-    return data + (heads->query_heads + heads->key_value_heads + head / group()) * heads->head_dim;
+  T* value(std::int64_t row, std::int64_t head) const {
+    return key(row, head) + heads->key_value_heads * heads->head_dim;
   }
 };
 
+/// In packed rows, behind the queries.
 template <typename T>
-Row<T> row_of(const Tensor& packed, const Heads& heads, std::int64_t row) {
-  return {packed.as<T>() + row * heads.packed_width(), &heads};
+KeyRows<T> keys_in(T* packed, const Heads& h) {
+  return {packed + h.query_width(), h.packed_width(), &h};
 }
+
+template <typename T>
+KeyRows<T> keys_of(const Tensor& qkv, const OtherKeys& others, const Heads& h) {
+  if (others.keys_values.empty()) return keys_in(qkv.as<T>(), h);
+  return {others.keys_values.as<T>(), others.keys_values.width(), &h};
+}
+
+/// Which keys each query sees, by rows of a sequence.
+struct Sight {
+  Sight(const OtherKeys& others, const Heads& h)
+      : causal(others.keys_values.empty()),
+        queries(causal ? Span{0, h.sequence} : others.queries),
+        keys(causal ? Span{0, h.sequence} : others.keys) {}
+  std::int64_t last_query() const { return queries.first + queries.count; }
+  /// One behind the last key that query `i` sees; it sees those from keys.first on.
+  std::int64_t last_key(std::int64_t i) const { return causal ? i + 1 : keys.first + keys.count; }
+
+  bool causal;
+  Span queries, keys;
+};
 
 template <typename T>
 Wide<T> dot(const T* a, const T* b, std::int64_t n) {
@@ -44,34 +65,48 @@ template <typename T>
 void forward(const AttentionForward& o) {
   using W = Wide<T>;
   const Heads& h = o.heads;
+  const Sight sight(o.others, h);
+  const KeyRows<T> keys = keys_of<T>(o.qkv, o.others, h);
   std::vector<W> weights(static_cast<std::size_t>(h.sequence));
   std::vector<W> mixed(static_cast<std::size_t>(h.head_dim));
   for (std::int64_t b = 0; b < h.batch; ++b)
     for (std::int64_t head = 0; head < h.query_heads; ++head)
-      for (std::int64_t i = 0; i < h.sequence; ++i) {
-        const T* q = row_of<T>(o.qkv, h, b * h.sequence + i).query(head);
+      for (std::int64_t i = sight.queries.first; i < sight.last_query(); ++i) {
+        const std::int64_t row = b * h.sequence + i;
+        const T* q = o.qkv.as<T>() + row * h.packed_width() + head * h.head_dim;
         W most = -std::numeric_limits<W>::infinity();
-        for (std::int64_t j = 0; j <= i; ++j) {
-          const T* k = row_of<T>(o.qkv, h, b * h.sequence + j).key(head);
+        for (std::int64_t j = sight.keys.first; j < sight.last_key(i); ++j) {
           W& score = weights[static_cast<std::size_t>(j)];
-          score = dot(q, k, h.head_dim) * scale_of<T>(h);
+          score = dot(q, keys.key(b * h.sequence + j, head), h.head_dim) * scale_of<T>(h);
           most = std::max(most, score);
         }
         W total = 0;
         std::fill(mixed.begin(), mixed.end(), W{0});
-        for (std::int64_t j = 0; j <= i; ++j) {
+        for (std::int64_t j = sight.keys.first; j < sight.last_key(i); ++j) {
           const W p = std::exp(weights[static_cast<std::size_t>(j)] - most);
           total += p;
-          const T* v = row_of<T>(o.qkv, h, b * h.sequence + j).value(head);
+          const T* v = keys.value(b * h.sequence + j, head);
           for (std::int64_t d = 0; d < h.head_dim; ++d)
             mixed[static_cast<std::size_t>(d)] += p * widen(v[d]);
         }
         o.lse.as<Statistic<T>>()[(b * h.query_heads + head) * h.sequence + i] =
             most + std::log(total);
-        T* out = o.out.as<T>() + (b * h.sequence + i) * h.query_width() + head * h.head_dim;
+        T* out = o.out.as<T>() + row * h.query_width() + head * h.head_dim;
         for (std::int64_t d = 0; d < h.head_dim; ++d)
           out[d] = static_cast<T>(mixed[static_cast<std::size_t>(d)] / total);
       }
+}
+
+/// Rounds columns [first, end) of some rows of each sequence.
+template <typename T>
+void store(const Tensor& dqkv, const std::vector<Wide<T>>& gradient, const Heads& h,
+           const Span& rows, std::int64_t first, std::int64_t end) {
+  for (std::int64_t b = 0; b < h.batch; ++b)
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+      const std::int64_t at = (b * h.sequence + i) * h.packed_width();
+      for (std::int64_t c = first; c < end; ++c)
+        dqkv.as<T>()[at + c] = static_cast<T>(gradient[static_cast<std::size_t>(at + c)]);
+    }
 }
 
 /// With p = exp(score − lse): dv = pᵀ·dout, dp = dout·vᵀ, ds = p·(dp − Σ dout·out), dq =
@@ -80,32 +115,36 @@ template <typename T>
 void backward(const AttentionBackward& o) {
   using W = Wide<T>;
   const Heads& h = o.heads;
+  const Sight sight(o.others, h);
+  const KeyRows<T> keys = keys_of<T>(o.qkv, o.others, h);
   std::vector<W> gradient(static_cast<std::size_t>(h.rows() * h.packed_width()));
+  const KeyRows<W> dkeys = keys_in(gradient.data(), h);
   for (std::int64_t b = 0; b < h.batch; ++b)
     for (std::int64_t head = 0; head < h.query_heads; ++head)
-      for (std::int64_t i = 0; i < h.sequence; ++i) {
+      for (std::int64_t i = sight.queries.first; i < sight.last_query(); ++i) {
         const std::int64_t row = b * h.sequence + i;
-        const Row<T> query = row_of<T>(o.qkv, h, row);
-        const Row<W> dquery{gradient.data() + row * h.packed_width(), &h};
+        const T* q = o.qkv.as<T>() + row * h.packed_width() + head * h.head_dim;
+        W* dq = gradient.data() + row * h.packed_width() + head * h.head_dim;
         const T* dout = o.dout.as<T>() + row * h.query_width() + head * h.head_dim;
         const T* out = o.out.as<T>() + row * h.query_width() + head * h.head_dim;
         const W delta = dot(dout, out, h.head_dim);
         const W lse = o.lse.as<Statistic<T>>()[(b * h.query_heads + head) * h.sequence + i];
-        for (std::int64_t j = 0; j <= i; ++j) {
-          const Row<T> other = row_of<T>(o.qkv, h, b * h.sequence + j);
-          const Row<W> dother{gradient.data() + (b * h.sequence + j) * h.packed_width(), &h};
-          const W score = dot(query.query(head), other.key(head), h.head_dim) * scale_of<T>(h);
+        for (std::int64_t j = sight.keys.first; j < sight.last_key(i); ++j) {
+          const std::int64_t other = b * h.sequence + j;
+          const T* k = keys.key(other, head);
+          const W score = dot(q, k, h.head_dim) * scale_of<T>(h);
           const W p = std::exp(score - lse);
-          const W ds = p * (dot(dout, other.value(head), h.head_dim) - delta) * scale_of<T>(h);
+          const W dp = dot(dout, keys.value(other, head), h.head_dim);
+          const W ds = p * (dp - delta) * scale_of<T>(h);
           for (std::int64_t d = 0; d < h.head_dim; ++d) {
-            dother.value(head)[d] += p * widen(dout[d]);
-            dquery.query(head)[d] += ds * widen(other.key(head)[d]);
-            dother.key(head)[d] += ds * widen(query.query(head)[d]);
+            dkeys.value(other, head)[d] += p * widen(dout[d]);
+            dq[d] += ds * widen(k[d]);
+            dkeys.key(other, head)[d] += ds * widen(q[d]);
           }
         }
       }
-  T* dqkv = o.dqkv.as<T>();
-  for (std::size_t i = 0; i < gradient.size(); ++i) dqkv[i] = static_cast<T>(gradient[i]);
+  store<T>(o.dqkv, gradient, h, sight.queries, 0, h.query_width());
+  store<T>(o.dqkv, gradient, h, sight.keys, h.query_width(), h.packed_width());
 }
 
 template <typename T>

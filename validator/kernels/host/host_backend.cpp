@@ -124,6 +124,8 @@ class HostBackend final : public Backend {
   }
   void attention_forward(const AttentionForward& o) override { host::attention_forward(o); }
   void attention_backward(const AttentionBackward& o) override { host::attention_backward(o); }
+  void merge_attention(const AttentionMerge& o) override { host::merge_attention(o); }
+  void copy_columns(const ColumnCopy& o) override { host::copy_columns(o); }
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x) override {
     host::activation_forward(kind, y, x);
   }
@@ -131,12 +133,12 @@ class HostBackend final : public Backend {
     host::activation_backward(kind, x, dy);
   }
   void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                         const Tensor& positions, std::int64_t sequence) override {
-    host::embedding_forward(y, tokens, table, positions, sequence);
+                         const Tensor& positions, const RowPlaces& places) override {
+    host::embedding_forward(y, tokens, table, positions, places);
   }
   void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
-                          const Tensor& tokens, std::int64_t sequence) override {
-    host::embedding_backward(dtable, dpositions, dy, tokens, sequence);
+                          const Tensor& tokens, const RowPlaces& places) override {
+    host::embedding_backward(dtable, dpositions, dy, tokens, places);
   }
   void cross_entropy(const CrossEntropy& o) override { host::cross_entropy(o); }
   void loss_parts(const LossParts& o) override { host::loss_parts(o); }

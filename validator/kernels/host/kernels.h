@@ -25,15 +25,19 @@ void rotary(const Tensor& qkv, const Tensor& table, const Heads& heads, bool inv
 void attention_forward(const AttentionForward& o);
 void attention_backward(const AttentionBackward& o);
 
+// attention_parts.cpp
+void merge_attention(const AttentionMerge& o);
+void copy_columns(const ColumnCopy& o);
+
 // activations.cpp
 void activation_forward(Activation kind, const Tensor& y, const Tensor& x);
 void activation_backward(Activation kind, const Tensor& x, const Tensor& dy);
 
 // embedding.cpp
 void embedding_forward(const Tensor& y, const Tensor& tokens, const Tensor& table,
-                       const Tensor& positions, std::int64_t sequence);
+                       const Tensor& positions, const RowPlaces& places);
 void embedding_backward(const Tensor& dtable, const Tensor& dpositions, const Tensor& dy,
-                        const Tensor& tokens, std::int64_t sequence);
+                        const Tensor& tokens, const RowPlaces& places);
 
 // cross_entropy.cpp
 void cross_entropy(const CrossEntropy& o);
