@@ -3,12 +3,23 @@
 #include <QComboBox>
 #include <QGridLayout>
 #include <QSpinBox>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "job/fields.h"
+#include "models/messages.h"
+#include "models/text.h"
+#include "views/widgets.h"
 
 namespace shardplan::gui {
 namespace {
+
+/// What it is, and where a job says it.
+QString help_of(const TrainingField& field) {
+  QString key = text(field.pointer).mid(1).replace(QLatin1Char('/'), QLatin1Char('.'));
+  const QString where = FieldForm::tr("In a job: %1.").arg(key);
+  return field.help.isEmpty() ? where : QStringLiteral("%1. %2").arg(field.help, where);
+}
 
 /// Leaves a list as it is that has the same already: a person may have it open.
 void offer(QComboBox* box, const std::vector<Choice>& choices) {
@@ -27,7 +38,7 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   for (TrainingField& field : fields)
-    rows_.push_back({std::move(field), nullptr, nullptr, nullptr});
+    rows_.push_back({std::move(field), nullptr, nullptr, nullptr, nullptr});
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     row.editor = make_editor(i);
@@ -35,17 +46,21 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
     row.editor->setObjectName(QString::fromStdString(row.field.pointer));
     row.label = new QLabel(row.field.label, this);
     row.label->setBuddy(row.editor);
-    row.label->setToolTip(row.field.help);
+    row.error = make_error(this);
+    for (QWidget* w : {row.editor, static_cast<QWidget*>(row.label)})
+      explain(w, row.field.label, help_of(row.field));
     row.standing = new QLabel(this);
     row.standing->setForegroundRole(QPalette::PlaceholderText);
-    const int at = static_cast<int>(i);
+    const int at = 2 * static_cast<int>(i);
     layout->addWidget(row.label, at, 0);
     layout->addWidget(row.editor, at, 1);
     layout->addWidget(row.standing, at, 2);
+    layout->addWidget(row.error, at + 1, 1, 1, 2);
   }
   if (!rows_.empty()) setFocusProxy(rows_.front().editor);
   layout->setColumnStretch(1, 1);
-  layout->setRowStretch(static_cast<int>(rows_.size()), 1);
+  layout->setVerticalSpacing(3);
+  layout->setRowStretch(2 * static_cast<int>(rows_.size()), 1);
 }
 
 QWidget* FieldForm::make_editor(std::size_t row) {
@@ -92,9 +107,23 @@ void FieldForm::refresh_row(const Row& row) {
                                                                  : tr("assumed"));
 }
 
+/// An error names a field by its key in the job: "workload.micro_batch".
+void FieldForm::refresh_error(const Row& row) {
+  const std::optional<Diagnostic>& error = session_.answer().error;
+  std::string key = row.field.pointer.substr(1);
+  std::replace(key.begin(), key.end(), '/', '.');
+  const bool is_here = error && error->key == key && !row.editor->isHidden();
+  show_error(row.error, is_here ? Messages::of(*error) : QString());
+  shows_error_ = shows_error_ || is_here;
+}
+
 void FieldForm::refresh() {
   is_refreshing_ = true;
-  for (const Row& row : rows_) refresh_row(row);
+  shows_error_ = false;
+  for (const Row& row : rows_) {
+    refresh_row(row);
+    refresh_error(row);
+  }
   is_refreshing_ = false;
 }
 
