@@ -8,6 +8,7 @@
 
 #include "job/fields.h"
 #include "models/messages.h"
+#include "models/option_field.h"
 #include "models/text.h"
 #include "views/widgets.h"
 
@@ -66,7 +67,11 @@ FieldForm::FieldForm(Session& session, std::vector<TrainingField> fields, QWidge
 QWidget* FieldForm::make_editor(std::size_t row) {
   const TrainingField& field = rows_[row].field;
   const auto write = [this, row](const QVariant& value) {
-    if (!is_refreshing_) rows_[row].field.write(session_, value);
+    if (is_refreshing_) return;
+    if (session_.answer().job)
+      rows_[row].field.write(session_, value);
+    else  // there is no plan to change: the field alone
+      session_.document().set(rows_[row].field.pointer, json_of(value));
   };
   if (!field.choices.empty()) {
     auto* box = new QComboBox(this);
@@ -85,7 +90,7 @@ QWidget* FieldForm::make_editor(std::size_t row) {
 /// chosen still.
 void FieldForm::refresh_row(const Row& row) {
   const std::optional<Job>& job = session_.answer().job;
-  const bool applies = job ? row.field.applies_to(*job) : !row.field.applies;
+  const bool applies = job ? row.field.applies_to(*job) : !row.field.applies || is_wrong(row);
   for (QWidget* w :
        {row.editor, static_cast<QWidget*>(row.label), static_cast<QWidget*>(row.standing)})
     w->setVisible(applies);
@@ -108,13 +113,12 @@ void FieldForm::refresh_row(const Row& row) {
 }
 
 /// An error names a field by its key in the job: "workload.micro_batch".
-void FieldForm::refresh_error(const Row& row) {
+bool FieldForm::is_wrong(const Row& row) const {
   const std::optional<Diagnostic>& error = session_.answer().error;
   std::string key = row.field.pointer.substr(1);
   std::replace(key.begin(), key.end(), '/', '.');
-  const bool is_here = error && error->key == key && !row.editor->isHidden();
-  show_error(row.error, is_here ? Messages::of(*error) : QString());
-  shows_error_ = shows_error_ || is_here;
+  // Choices of where states are kept are of two fields, and mean nothing without a plan.
+  return error && error->key == key && row.field.pointer != "/framework/offload_optimizer";
 }
 
 void FieldForm::refresh() {
@@ -122,7 +126,9 @@ void FieldForm::refresh() {
   shows_error_ = false;
   for (const Row& row : rows_) {
     refresh_row(row);
-    refresh_error(row);
+    const bool is_here = is_wrong(row) && !row.editor->isHidden();
+    show_error(row.error, is_here ? Messages::of(*session_.answer().error) : QString());
+    shows_error_ = shows_error_ || is_here;
   }
   is_refreshing_ = false;
 }

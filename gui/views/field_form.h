@@ -29,7 +29,8 @@ class FieldForm : public QWidget {
   };
   QWidget* make_editor(std::size_t row);
   void refresh_row(const Row& row);
-  void refresh_error(const Row& row);
+  /// Whether the session's error is about the field.
+  bool is_wrong(const Row& row) const;
 
   Session& session_;
   std::vector<Row> rows_;

@@ -13,11 +13,14 @@
 #include <QMenuBar>
 #include <QPushButton>
 #include <QSlider>
+#include <QSpinBox>
 #include <QTableView>
 #include <QTextBrowser>
+#include <set>
 
 #include "models/recent_files.h"
 #include "support/subprocess.h"
+#include "views/field_form.h"
 #include "views/plot_view.h"
 #include "window_testing.h"
 #include "wizard/accuracy_page.h"
@@ -91,6 +94,7 @@ TEST_F(Pages, FilesExamplesAndRecentJobsOpenFromTheStart) {
     EXPECT_TRUE(session().answer().estimate) << examples->item(i)->text().toStdString();
   }
   go_to("start");
+  session().document().start_new();  // nothing to be saved
   auto* recent = find<QListWidget>("recent");
   ASSERT_GT(recent->count(), 0);
   EXPECT_EQ(recent->item(0)->text(), QStringLiteral("mine.json"));
@@ -245,10 +249,16 @@ TEST_F(Pages, AMistakeOfTheTrainingIsToldAtItsField) {
   ask(session(), R"({"model": "gpt2", "cluster": "1x24GB", "workload": {"sequence_length": 0}})");
   go_to("training");
   ASSERT_TRUE(session().answer().error);
+  EXPECT_TRUE(window().findChild<FieldForm*>()->shows_error());
   int told = 0;
   for (const auto* label : window().findChildren<QLabel*>())
     if (label->isVisible() && label->text().startsWith(QStringLiteral("⚠"))) ++told;
   EXPECT_EQ(told, 1);
+  auto* length = window().findChild<FieldForm*>()->findChild<QSpinBox*>(
+      QStringLiteral("/workload/sequence_length"));
+  length->setValue(512);
+  EXPECT_FALSE(session().answer().error);
+  EXPECT_EQ(session().answer().job->plan.workload.sequence_length, 512);
 }
 
 TEST_F(Pages, EveryFieldHasHelpOnHoverAndALongerOne) {
@@ -274,7 +284,7 @@ TEST_F(Pages, EveryFieldHasHelpOnHoverAndALongerOne) {
 TEST_F(Pages, TheHelpMenuShowsTermsShortcutsAndAbout) {
   const auto open = [&](const char* action) {
     for (auto* a : window().findChildren<QAction*>())
-      if (a->text() == QLatin1String(action)) a->trigger();
+      if (a->text() == QString::fromUtf8(action)) a->trigger();
     QCoreApplication::processEvents();
   };
   open("&Terms…");

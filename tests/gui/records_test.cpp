@@ -83,7 +83,7 @@ TEST_F(Rows, AreFilteredByFigureKindWordsAndNames) {
   const auto deepspeed = AccuracyModels::filtered(all_, filter);
   EXPECT_GT(deepspeed.size(), 10U);
   EXPECT_LT(deepspeed.size(), times.size());
-  filter.words = QStringLiteral("QWEN3 stage 2");
+  filter.words = QStringLiteral("QWEN3 z2");
   for (const RecordRow& row : AccuracyModels::filtered(all_, filter)) {
     EXPECT_TRUE(row.record.contains(QStringLiteral("qwen3")));
     EXPECT_TRUE(row.framework.contains(QStringLiteral("stage 2")));

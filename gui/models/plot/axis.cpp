@@ -29,14 +29,20 @@ QString with_unit(double value, const std::array<std::pair<double, const char*>,
 
 constexpr int kDigits = 4;
 
-/// The largest step of the unit's kind that makes at most `most` ticks over `span`.
-double step_for(PlotUnit unit, double span, int most) {
-  const double rough = span / std::max(1, most - 1);
-  if (unit == PlotUnit::bytes) return std::max(1.0, std::exp2(std::ceil(std::log2(rough))));
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= rough * (1 - 1e-9)) return std::max(factor * power, 0.0);
-  return 10 * power;
+std::int64_t multiples_between(double least, double most, double step) {
+  return static_cast<std::int64_t>(std::floor(most / step * (1 + 1e-12))) -
+         static_cast<std::int64_t>(std::ceil(least / step - 1e-9)) + 1;
+}
+
+/// The smallest step of the unit's kind with at most `most_ticks` multiples between the two.
+double step_for(PlotUnit unit, double least, double most, int most_ticks) {
+  const bool binary = unit == PlotUnit::bytes;
+  const double rough = (most - least) / (2.0 * most_ticks);  // surely too small
+  double step = std::pow(binary ? 2 : 10, std::floor(std::log(rough) / std::log(binary ? 2 : 10)));
+  if (binary) step = std::max(step, 1.0);
+  for (;; step *= binary ? 2 : 10)
+    for (const double factor : binary ? std::vector<double>{1} : std::vector<double>{1, 2, 5})
+      if (multiples_between(least, most, factor * step) <= most_ticks) return factor * step;
 }
 
 bool whole(PlotUnit unit) {
@@ -98,7 +104,7 @@ double PlotAxis::place(double value) const {
 }
 
 std::vector<double> PlotAxis::linear_ticks(int most) const {
-  double step = step_for(unit_, most_ - least_, most);
+  double step = step_for(unit_, least_, most_, most);
   if (whole(unit_)) step = std::max(step, 1.0);
   std::vector<double> at;
   for (double i = std::ceil(least_ / step - 1e-9); i * step <= most_ * (1 + 1e-12); ++i)

@@ -30,8 +30,9 @@ QRectF beside(const LabelWish& wish, const Side& side, double gap) {
 
 std::vector<std::optional<QRectF>> place_labels(const std::vector<LabelWish>& wishes,
                                                 const QRectF& area,
-                                                const std::vector<QPointF>& points, double radius) {
-  std::vector<QRectF> taken;
+                                                const std::vector<QPointF>& points, double radius,
+                                                const std::vector<QRectF>& also_taken) {
+  std::vector<QRectF> taken = also_taken;
   for (const QPointF& p : points)
     taken.emplace_back(p - QPointF(radius, radius), QSizeF(2 * radius, 2 * radius));
   std::vector<std::optional<QRectF>> places;
