@@ -25,7 +25,7 @@ std::vector<std::size_t> telling_axes(const SearchSpace& space, const std::vecto
 }
 
 /// The fewest of `axes` that tell as many plans apart as all of them do: each time the one that
-/// tells most of those that are alike so far.
+/// tells most of those that are alike so far, so that a name that is cut says most.
 std::vector<std::size_t> naming_axes(const std::vector<std::size_t>& axes,
                                      const std::vector<Found>& front) {
   const auto groups = [&](const std::vector<std::size_t>& of) {
@@ -51,7 +51,6 @@ std::vector<std::size_t> naming_axes(const std::vector<std::size_t>& axes,
     }
     chosen.push_back(best);
   }
-  std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 

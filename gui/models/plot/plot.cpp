@@ -14,7 +14,7 @@ namespace {
 constexpr double kReach = 14;  // pixels from a point that still mean it
 constexpr double kRadius = 4.5, kSmallRadius = 2.5, kChosenRadius = 7;
 constexpr double kPad = 6;
-constexpr double kWidestName = 0.6;  // of the plot
+constexpr double kWidestName = 0.45;  // of the plot
 constexpr int kTicksAcross = 7, kTicksUp = 6;
 
 std::vector<double> values_of(const PlotData& data, bool is_x) {
